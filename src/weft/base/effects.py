@@ -1,0 +1,107 @@
+"""What a core asks of the world, in order. `Persist` is a wall (DESIGN.md, section 3; JRN-001).
+
+Whatever a core emits after a `Persist` leaves the node only when those records are durable. An acknowledgement
+above its `Persist` is the bug that this makes visible.
+"""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+
+from weft.base.now import Now
+from weft.base.records import CoreRecord, Entry, Record
+
+
+class Source(NamedTuple):
+    """Where a message came from, as the shell knows it."""
+
+    channel: str
+    """Which of the node's channels heard it: a key of `node.channels.CHANNELS`."""
+    peer: bytes
+    """Who on that channel: a routing id, an address; opaque, only good for answering."""
+    proved: bytes | None = None
+    """The node UUID whose key libzmq reports on this message; None on an open fabric (SEC-012)."""
+
+
+class Send(msgspec.Struct, frozen=True, gc=False):
+    """Say a typed message on a channel. `peer` is empty where the channel has only one other end."""
+
+    channel: str
+    peer: bytes
+    message: Any
+
+
+class Persist(msgspec.Struct, frozen=True, gc=False):
+    """Make records durable. A wall, unless `within_ns` > 0: then durable within that span, or with the next wall."""
+
+    records: tuple[Record, ...]
+    within_ns: int = 0
+
+
+class Connect(msgspec.Struct, frozen=True, gc=False):
+    """Open the outgoing side of a channel to an endpoint (`host:port`), with a fresh socket and id (SIM-021).
+
+    Whatever was open on that channel before is closed first.
+    """
+
+    channel: str
+    endpoint: str
+
+
+class Disconnect(msgspec.Struct, frozen=True, gc=False):
+    """Close the outgoing side of a channel."""
+
+    channel: str
+
+
+class Perform(msgspec.Struct, frozen=True, gc=False):
+    """Work of the outside world (measure, write a segment, read the journal) whose outcome returns as an order."""
+
+    work: Any
+
+
+class Reply(msgspec.Struct, frozen=True, gc=False):
+    """Answer to an order that a person or program is waiting for."""
+
+    ticket: int
+    answer: Any
+
+
+class Tell(msgspec.Struct, frozen=True, gc=False):
+    """An event, in the past tense: other cores and the journal hear it through `node.wiring`."""
+
+    event: Any
+
+
+Effect = Send | Persist | Connect | Disconnect | Perform | Reply | Tell
+
+
+class Core(Protocol):
+    """The verbs that every core has. The same calls in the same order give the same effects."""
+
+    name: str
+
+    def restore(self, entries: Iterable[Entry], now: Now) -> None:
+        """Take back what the journal kept: own `CoreRecord`s and stream records since the last snapshot, in order.
+
+        Called before anything else, possibly several times with consecutive pieces.
+        """
+
+    def condense(self) -> Iterable[CoreRecord]:
+        """Records from which `restore` gives a state equal to the present one (JRN-040)."""
+
+    def receive(self, message: Any, source: Source, now: Now) -> None:
+        """Hear a typed message; raises PeerError for what may not be said now, and then nothing has changed."""
+
+    def command(self, order: Any, now: Now) -> None:
+        """Obey an order of the application, of the shell, or of another core's event."""
+
+    def wake(self, now: Now) -> None:
+        """Time has passed; called at or after `deadline()`."""
+
+    def deadline(self) -> int | None:
+        """Monotonic nanoseconds at which to be woken; None: never."""
+
+    def effects(self) -> list[Effect]:
+        """What to do, in order; asking empties the list."""

@@ -1,0 +1,55 @@
+"""Errors by blame: ours, a peer's, the user's. Nothing else leaves a core on purpose."""
+
+from typing import Final
+
+
+class WeftError(Exception):
+    """Raised on purpose, by blame: ours, a peer's, the user's. Nothing else leaves a core."""
+
+
+class OurFault(WeftError):
+    """A broken promise inside Weft. Never caught: the node stops and restores."""
+
+
+class PeerError(WeftError):
+    """A peer said what it may not say now. Refused, counted; nothing has changed (FUZ-001).
+
+    `code` is one of the closed list that the protocol names (`bad-header`, `bad-frames` …); `shown` keeps at most
+    256 bytes of what was said.
+    """
+
+    def __init__(self, code: str, why: str = "", shown: bytes = b"") -> None:
+        super().__init__(f"{code}: {why}" if why else code)
+        self.code, self.why, self.shown = code, why, shown[:256]
+
+
+class UserError(WeftError):
+    """A person asked for the impossible and is told what to type instead; `code` picks the exit code."""
+
+    def __init__(self, code: str, text: str, try_this: str) -> None:
+        super().__init__(f"{text}\n  try: {try_this}")
+        self.code, self.text, self.try_this = code, text, try_this
+
+
+class StorageFailed(WeftError):
+    """The disk refused a write or a sync: nothing below a wall leaves any more, exit 74 (JRN-032)."""
+
+
+EXIT_CODES: Final[dict[str, int]] = {
+    "ok": 0,
+    "violated": 1,
+    "usage": 2,
+    "void": 5,
+    "unavailable": 69,
+    "storage-failed": 74,
+    "lease-held": 75,
+    "lost-lease": 76,
+    "name-taken": 77,
+    "no-java": 78,
+}
+"""What a process says when it ends; every code not listed here is a usage error (2)."""
+
+
+def exit_code(code: str) -> int:
+    """The exit status for the code of a UserError."""
+    return EXIT_CODES.get(code, EXIT_CODES["usage"])
