@@ -22,4 +22,4 @@ def is_under(key: str, subtree: str) -> bool:
     >>> is_under("/CONFIG/g10/rate", "/CONFIG/g1/")
     False
     """
-    return key.startswith(subtree) if subtree in ("",) or subtree.endswith("/") else key == subtree
+    return key.startswith(subtree) if not subtree or subtree.endswith("/") else key == subtree
