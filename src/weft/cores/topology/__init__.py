@@ -1,0 +1,5 @@
+"""Where this node stands: its parent, its neighbours, its name."""
+
+from weft.cores.topology.core import Topology
+
+__all__ = ["Topology"]

@@ -1,0 +1,80 @@
+"""Which cores a node runs, made from its settings: the same for the shell and for the simulator."""
+
+from collections.abc import Callable
+from typing import Final
+
+from weft.base.chance import Chance
+from weft.base.effects import Core
+from weft.base.now import seconds
+from weft.cores.carrier import Carrier
+from weft.cores.carrier.messages import CarrierSettings
+from weft.cores.chains import Chains
+from weft.cores.drain import Drain
+from weft.cores.measurement import Measurement
+from weft.cores.measurement.messages import MeasurementSettings
+from weft.cores.topology import Topology
+from weft.cores.topology.messages import TopologySettings
+from weft.node.node import Node
+from weft.node.settings import NodeSettings
+from weft.node.wires import index
+from weft.node.wiring import WIRES
+
+
+class Start:
+    """What is particular to one start of a node."""
+
+    def __init__(self, settings: NodeSettings, node: bytes, era: int, seed: str) -> None:
+        self.settings, self.node, self.era, self.seed = settings, node, era, seed
+
+
+def _topology(start: Start) -> Core:
+    table = start.settings.node
+    place = TopologySettings(
+        fleet=start.settings.fleet.name,
+        name=table.name,
+        level=table.level,
+        parent=table.parent,
+        base_port=table.port,
+        beacons=table.beacons,
+    )
+    return Topology(place, start.node, start.era)
+
+
+def _measurement(start: Start) -> Core:
+    settings = MeasurementSettings(metrics=start.settings.metrics, flush_ns=seconds(start.settings.node.flush_s))
+    return Measurement(settings, start.node, start.era)
+
+
+def _chains(start: Start) -> Core:
+    return Chains(start.settings.filters)
+
+
+def _carrier(start: Start) -> Core:
+    fleet, table = start.settings.fleet, start.settings.node
+    settings = CarrierSettings(
+        name=table.name,
+        level=table.level,
+        is_root=table.level == "root",
+        beat_ns=seconds(fleet.beat_s),
+        dead_ns=seconds(fleet.dead_s),
+    )
+    return Carrier(settings, start.node, start.era, Chance(f"{start.seed}/carrier"))
+
+
+def _drain(start: Start) -> Core:
+    return Drain(start.settings.drain)
+
+
+MAKERS: Final[dict[str, Callable[[Start], Core]]] = {
+    "topology": _topology,
+    "measurement": _measurement,
+    "chains": _chains,
+    "carrier": _carrier,
+    "drain": _drain,
+}
+
+
+def build_node(settings: NodeSettings, node: bytes, era: int, seed: str) -> Node:
+    """The node that these settings describe; `seed` makes its chance, one purpose apart from the other (SIM-005)."""
+    start = Start(settings, node, era, seed)
+    return Node(node, era, [MAKERS[name](start) for name in MAKERS if name in settings.runs], index(WIRES))

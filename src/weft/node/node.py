@@ -1,0 +1,215 @@
+"""One node: its cores, what they say to one another, and what leaves in which order.
+
+Frames come in, are decoded by the codec of their channel, and go to one core. Its effects are taken in order;
+events run through the wiring and become orders for other cores, whose effects queue up behind. So the list that
+comes out of a turn is causal: whatever stands behind a `Persist` may depend on it, and leaves only when it is
+durable (JRN-001). The node is the only writer of its journal, so it knows each record's lsn before the disk does.
+"""
+
+from collections import Counter, deque
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from weft.base.effects import Connect, Core, Disconnect, Effect, Perform, Persist, Reply, Send, Source, Tell
+from weft.base.errors import PeerError
+from weft.base.now import SECOND, Now
+from weft.base.records import Carried, CoreRecord, Entry, Record
+from weft.base.spool import Journaled, RecordsFetched
+from weft.node.channels import CHANNELS
+from weft.node.events import InputRefused
+from weft.node.ledger import Ledger
+from weft.node.wires import Action
+
+REFUSAL_EVENT_NS: Final = 60 * SECOND  # one journaled event per minute, channel and code (SEC-026); all are counted
+REFUSAL_KINDS_MAX: Final = 1_000
+
+
+class Transmit(msgspec.Struct, frozen=True, gc=False):
+    """Put these frames on a channel; `peer` as in `Send`."""
+
+    channel: str
+    peer: bytes
+    frames: list[bytes]
+
+
+class Ended(msgspec.Struct, frozen=True, gc=False):
+    """The node has to end, for the reason that the event says."""
+
+    event: Any
+
+
+NodeEffect = Transmit | Persist | Connect | Disconnect | Perform | Reply | Tell | Ended
+
+
+class Turn(NamedTuple):
+    """The effects of one turn, parted by the wall."""
+
+    free: list[NodeEffect]
+    """What may leave at once: no Persist stands before it."""
+    records: list[Record]
+    """What to make durable, in one write and one sync."""
+    within_ns: int
+    """0: `walled` waits for the sync; else the records may become durable within this span."""
+    walled: list[NodeEffect]
+    """What leaves only after the records are durable."""
+
+
+def part_at_wall(effects: Iterable[NodeEffect]) -> Turn:
+    """Part the effects of a turn at its first wall (JRN-001, JRN-002)."""
+    turn = Turn([], [], 0, [])
+    is_walled, spans = False, []
+    for effect in effects:
+        if isinstance(effect, Persist):
+            turn.records.extend(effect.records)
+            is_walled = is_walled or not effect.within_ns
+            spans.append(effect.within_ns)
+        else:
+            (turn.walled if is_walled else turn.free).append(effect)
+    return turn if is_walled or not spans else turn._replace(within_ns=min(spans))
+
+
+class Node:
+    """The cores of one node and their wiring; pure, like they are."""
+
+    def __init__(self, node: bytes, era: int, cores: Sequence[Core], wiring: dict[type, list[Action]]) -> None:
+        self.node, self.era = node, era
+        self.cores: dict[str, Core] = {core.name: core for core in cores}
+        self.ledger = Ledger(node, era)
+        self.next_lsn = 1
+        self.released: dict[str, int] = {}
+        self.refused: Counter[tuple[str, str]] = Counter()
+        self._wiring = wiring
+        self._queue: deque[Effect] = deque()
+        self._out: list[NodeEffect] = []
+        self._refusal_told_at: dict[tuple[str, str], int] = {}
+        self._readers = [name for name in ("carrier", "drain") if name in self.cores]
+
+    def restore(self, entries: Iterable[Entry], next_lsn: int, now: Now) -> None:
+        """Take back what the journal kept; call it once more per further piece, in order, before anything else."""
+        entries = list(entries)
+        self.next_lsn = next_lsn
+        self.ledger.restore(entries)
+        for core in self.cores.values():
+            core.restore(entries, now)
+            self._take(core, now)
+
+    def condense(self) -> list[CoreRecord]:
+        """Records from which `restore` gives an equal state (JRN-040)."""
+        kept = list(self.ledger.condense())
+        for core in self.cores.values():
+            kept += core.condense()
+        return kept
+
+    def receive(self, channel: str, peer: bytes, proved: bytes | None, frames: list[bytes], now: Now) -> None:
+        """Hear one message; what is malformed or may not be said now is refused, counted, and changes nothing."""
+        row = CHANNELS[channel]
+        core = self.cores[row.core]
+        try:
+            core.receive(row.decode(frames), Source(channel, peer, proved), now)
+        except PeerError as error:
+            self._refuse(channel, error, now)
+        self._take(core, now)
+
+    def command(self, core: str, order: Any, now: Now) -> None:
+        """Give one core an order; unknown cores are not asked, since a node runs what its level needs."""
+        if core in self.cores:
+            self.cores[core].command(order, now)
+            self._take(self.cores[core], now)
+
+    def fetched(self, answer: RecordsFetched, now: Now) -> None:
+        """Hand the outcome of a `FetchRecords` to the core that asked."""
+        self.command(answer.holder, answer, now)
+
+    def stop(self, orders: Sequence[tuple[str, Any]], now: Now) -> None:
+        """Give the orders to stop, in the given order of cores."""
+        for core, order in orders:
+            self.command(core, order, now)
+
+    def tell(self, event: Any, now: Now) -> None:
+        """Let the wiring hear an event of the shell."""
+        self._queue.append(Tell(event))
+        self._drain(now)
+
+    def wake(self, now: Now) -> None:
+        """Time has passed: wake the cores whose deadline has come."""
+        for core in self.cores.values():
+            due = core.deadline()
+            if due is not None and due <= now.mono:
+                core.wake(now)
+                self._take(core, now)
+
+    def deadline(self) -> int | None:
+        """The earliest deadline of all cores, monotonic ns."""
+        dues = [due for core in self.cores.values() if (due := core.deadline()) is not None]
+        return min(dues, default=None)
+
+    def effects(self) -> list[NodeEffect]:
+        """What to do, in causal order; asking empties the list."""
+        done, self._out = self._out, []
+        return done
+
+    @property
+    def releasable(self) -> int:
+        """The lsn up to which no core needs the journal any more."""
+        return min((self.released.get(reader, 0) for reader in self._readers), default=0)
+
+    # What the wiring may use (wires.Orders).
+
+    def order(self, core: str, order: Any) -> None:
+        if core in self.cores:
+            self.cores[core].command(order, self._now)
+            self._queue.extend(self.cores[core].effects())
+
+    def append_event(self, event: Any, now: Now) -> None:
+        self._queue.append(Persist(self.ledger.records(event, now)))
+
+    def end(self, event: Any) -> None:
+        self._out.append(Ended(event))
+
+    def release(self, holder: str, upto: int) -> None:
+        self.released[holder] = max(upto, self.released.get(holder, 0))
+
+    # One turn.
+
+    def _take(self, core: Core, now: Now) -> None:
+        self._queue.extend(core.effects())
+        self._drain(now)
+
+    def _drain(self, now: Now) -> None:
+        self._now = now
+        while self._queue:
+            self._perform(self._queue.popleft(), now)
+
+    def _perform(self, effect: Effect, now: Now) -> None:
+        if isinstance(effect, Send):
+            self._out.append(Transmit(effect.channel, effect.peer, CHANNELS[effect.channel].encode(effect.message)))
+        elif isinstance(effect, Persist):
+            self._persist(effect)
+        elif isinstance(effect, Tell):
+            self._out.append(effect)
+            for action in self._wiring.get(type(effect.event), ()):
+                action(self, effect.event, now)
+        else:
+            self._out.append(effect)
+
+    def _persist(self, effect: Persist) -> None:
+        first_lsn = self.next_lsn
+        self.next_lsn += len(effect.records)
+        is_carried = any(isinstance(record, Carried) for record in effect.records)
+        # What goes up must be durable first, so a late Persist of it becomes a wall.
+        self._out.append(Persist(effect.records) if is_carried else effect)
+        if is_carried:
+            for reader in self._readers:
+                self.order(reader, Journaled(first_lsn, effect.records))
+
+    def _refuse(self, channel: str, error: PeerError, now: Now) -> None:
+        key = (channel, error.code)
+        if key not in self.refused and len(self.refused) >= REFUSAL_KINDS_MAX:
+            key = (channel, "other")
+        self.refused[key] += 1
+        told_at = self._refusal_told_at.get(key)
+        if told_at is None or now.mono - told_at >= REFUSAL_EVENT_NS:
+            self._refusal_told_at[key] = now.mono
+            self._queue.append(Tell(InputRefused(channel, error.code, error.why, error.shown.hex(), self.refused[key])))

@@ -1,0 +1,174 @@
+"""What a node's own TOML file may say, and what its level decides when the file is silent (specs/00, section 3).
+
+The text is bounded before it is parsed (SEC-044), every table is decoded typed, and all that is wrong is said at
+once, each error with its code and the place in the file (CFG-071).
+"""
+
+import tomllib
+from typing import Any, Final
+
+import msgspec
+
+from weft.base.errors import UserError
+from weft.cores.chains.settings import FilterSpec, parse_filters
+from weft.cores.drain.messages import DrainSettings
+from weft.cores.measurement.settings import MetricSpec, parse_metrics
+from weft.wire.beacon import LEVELS, is_name
+
+FILE_BYTES_MAX: Final = 1 << 20
+LINE_BYTES_MAX: Final = 4 << 10
+DOTS_MAX: Final = 32
+BASE_PORT: Final = 27_500
+MIB: Final = 1 << 20
+JOURNAL_BYTES: Final = {"sensor": 64 * MIB, "collector": 1024 * MIB, "root": 8192 * MIB}  # JRN-031
+RUNS: Final = {
+    "sensor": ("measurement", "chains", "carrier", "topology"),
+    "collector": ("measurement", "chains", "carrier", "topology"),
+    "root": ("measurement", "chains", "carrier", "topology", "drain"),
+}
+LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
+
+
+class NodeTable(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """`[node]`: who this is, and where it stands."""
+
+    name: str
+    level: str = "sensor"
+    parent: str = ""
+    host: str = "127.0.0.1"
+    port: int = BASE_PORT
+    state: str = ""
+    runs: tuple[str, ...] | None = None
+    beacons: bool = True
+    flush_s: float = 1.0
+
+
+class FleetTable(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """`[fleet]`: what all nodes of a fabric share."""
+
+    name: str = "weft"
+    beacon_port: int = BASE_PORT
+    beat_s: float = 1.0
+    dead_s: float = 5.0
+
+
+class LakeTable(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """`[lake]`: where the drain writes, and how soon."""
+
+    path: str = ""
+    rows: int = 100_000
+    age_s: float = 1.0
+    idle_s: float = 0.3
+
+
+class JournalTable(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """`[journal]`: how much of the disk it may use."""
+
+    megabytes: int | None = None
+
+
+class SecurityTable(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """`[security]`: an open network has to be asked for by name (SEC-001)."""
+
+    mode: str = "curve"
+    allow_insecure: bool = False
+
+
+class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """All that a node needs to know to start."""
+
+    node: NodeTable
+    fleet: FleetTable = FleetTable()
+    lake: LakeTable = LakeTable()
+    journal: JournalTable = JournalTable()
+    security: SecurityTable = SecurityTable()
+    metrics: tuple[MetricSpec, ...] = ()
+    filters: tuple[FilterSpec, ...] = ()
+
+    @property
+    def runs(self) -> tuple[str, ...]:
+        return self.node.runs if self.node.runs is not None else RUNS[self.node.level]
+
+    @property
+    def journal_bytes(self) -> int:
+        megabytes = self.journal.megabytes
+        return megabytes * MIB if megabytes else JOURNAL_BYTES[self.node.level]
+
+    @property
+    def drain(self) -> DrainSettings:
+        return DrainSettings(rows_max=self.lake.rows, age_s=self.lake.age_s, idle_s=self.lake.idle_s)
+
+
+DEFAULT_METRICS: Final[dict[str, dict[str, Any]]] = {
+    "cpu": {"detail": "CPU", "rate": "1s"},
+    "memory": {"detail": "MEMORY", "rate": "1s"},
+    "disk": {"detail": "DISK", "rate": "2s"},
+    "network": {"detail": "NETWORK", "rate": "2s"},
+    "load": {"detail": "LOAD", "rate": "5s"},
+    "process_cpu": {"detail": "PROC_CPU", "rate": "2s", "per": "name"},
+    "process_memory": {"detail": "PROC_MEM", "rate": "5s", "per": "name"},
+}
+"""What a node measures when its file names no metric."""
+
+
+def read_document(text: str, where: str) -> dict[str, Any]:
+    """The tables of a TOML file, bounded before they are parsed (SEC-044); UserError `bad-settings`."""
+    try:
+        if len(text) > FILE_BYTES_MAX:
+            raise ValueError(f"longer than {FILE_BYTES_MAX} characters")
+        for number, line in enumerate(text.splitlines(), 1):
+            if len(line) > LINE_BYTES_MAX or line.partition("=")[0].count(".") > DOTS_MAX:
+                raise ValueError(f"line {number} is too long or too deeply dotted")
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UserError("bad-settings", f"{where} is not TOML: {error}", "see `weft up --help` for an example") from None
+
+
+def settings_of(document: dict[str, Any], where: str = "the settings") -> NodeSettings:
+    """The settings that the tables of a node's file say; UserError `bad-settings` names everything that is wrong."""
+    errors: list[str] = []
+    tables = {
+        name: _table(document, name, kind, errors)
+        for name, kind in (
+            ("node", NodeTable),
+            ("fleet", FleetTable),
+            ("lake", LakeTable),
+            ("journal", JournalTable),
+            ("security", SecurityTable),
+        )
+    }
+    errors += [f"E02 unknown table [{name}]" for name in document if name not in (*tables, "metric", "chains")]
+    metrics, wrong = parse_metrics(document.get("metric", DEFAULT_METRICS))
+    filters, wrong_filters = parse_filters(document.get("chains", {}).get("filter", []))
+    errors += [*wrong, *wrong_filters]
+    if tables["node"] is not None and tables["fleet"] is not None:
+        errors += _contradictions(tables["node"], tables["fleet"], tables["security"])
+    if errors:
+        listed = "\n  ".join(errors)
+        raise UserError("bad-settings", f"{where} cannot be used:\n  {listed}", "mend these and start again; nothing was changed")
+    return NodeSettings(metrics=tuple(metrics), filters=tuple(filters), **tables)
+
+
+def _table(document: dict[str, Any], name: str, kind: type, errors: list[str]) -> Any:
+    try:
+        return msgspec.convert(document.get(name, {}), kind)
+    except msgspec.ValidationError as error:
+        errors.append(f"E04 [{name}]: {error}")
+        return None
+
+
+def _contradictions(node: NodeTable, fleet: FleetTable, security: SecurityTable | None) -> list[str]:
+    rules = (
+        (is_name(node.name), f"E15 node.name {node.name!r}: letters, digits, `_`, `.`, `-` only, 63 at most"),
+        (is_name(fleet.name), f"E15 fleet.name {fleet.name!r}: letters, digits, `_`, `.`, `-` only, 63 at most"),
+        (node.level in LEVELS, f"E04 node.level {node.level!r}: one of {', '.join(LEVELS)}"),
+        (1024 <= node.port <= 65_529, f"E05 node.port {node.port}: from 1024 to 65529"),
+        (bool(node.parent) == (node.level != "root"), "E03 node.parent: every level but the root needs one, the root none"),
+        (_is_closed_enough(node, security), "E05 node.host: only loopback, or [security] mode = \"none\" and allow_insecure = true"),
+    )
+    return [text for holds, text in rules if not holds]
+
+
+def _is_closed_enough(node: NodeTable, security: SecurityTable | None) -> bool:
+    is_asked_for = security is not None and security.mode == "none" and security.allow_insecure
+    return node.host in LOOPBACK or is_asked_for

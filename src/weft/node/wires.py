@@ -1,0 +1,51 @@
+"""The words in which `node.wiring` is written."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+from weft.base.now import Now
+
+
+class Orders(Protocol):
+    """What an action of the wiring may use of a node."""
+
+    def order(self, core: str, order: Any) -> None:
+        """Give a core an order in this turn."""
+
+    def append_event(self, event: Any, now: Now) -> None:
+        """Write the event into the journal's stream of events."""
+
+    def end(self, event: Any) -> None:
+        """Stop the node, for the reason that the event says."""
+
+    def release(self, holder: str, upto: int) -> None:
+        """Note that `holder` needs no record up to `upto`."""
+
+
+Action = Callable[[Orders, Any, Now], None]
+
+
+class Wire:
+    """One row: when an event of `kind` is told, `actions` follow in order."""
+
+    def __init__(self, kind: type) -> None:
+        self.kind = kind
+        self.actions: list[Action] = []
+
+    def then(self, *actions: Action) -> "Wire":
+        """Add what follows from the event."""
+        self.actions += actions
+        return self
+
+
+def when(kind: type) -> Wire:
+    """Begin a row of the wiring."""
+    return Wire(kind)
+
+
+def index(wires: Iterable[Wire]) -> dict[type, list[Action]]:
+    """The wiring by event type; rows of one type keep their order."""
+    table: dict[type, list[Action]] = {}
+    for wire in wires:
+        table.setdefault(wire.kind, []).extend(wire.actions)
+    return table

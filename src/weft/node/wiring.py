@@ -1,0 +1,56 @@
+"""Where the cores of a node meet: no core knows another, this table does, and it reads aloud."""
+
+from typing import Any, Final
+
+from weft.base.now import Now
+from weft.base.spool import Released
+from weft.cores.carrier import messages as carrier
+from weft.cores.chains import messages as chains
+from weft.cores.drain import messages as drain
+from weft.cores.measurement import messages as measurement
+from weft.cores.topology import messages as topology
+from weft.node.events import EVENTS, Event, InputRefused, JournalChanged, NodeStarted
+from weft.node.wires import Orders, Wire, when
+
+METRIC: Final = "weft.metric"
+
+
+def append_event(node: Orders, event: Any, now: Now) -> None:
+    """Write it into the stream of events."""
+    node.append_event(event, now)
+
+
+def end_node(node: Orders, event: Any, now: Now) -> None:
+    """The node cannot go on."""
+    node.end(event)
+
+
+def walk_out_chain(node: Orders, event: measurement.BatchTaken, now: Now) -> None:
+    """Fresh samples go through the filters before they are numbered, so that a filter leaves no hole."""
+    node.order("chains", chains.PassBatch("out", METRIC, event.batch))
+
+
+def number_batch(node: Orders, event: chains.BatchPassed, now: Now) -> None:
+    """What came through is numbered and kept."""
+    node.order("measurement", measurement.NumberBatch(event.batch))
+
+
+def greet_parent(node: Orders, event: topology.ParentAssigned | topology.ParentMoved, now: Now) -> None:
+    """The link upward follows the tree."""
+    node.order("carrier", carrier.AssignParent(event.endpoint, event.name))
+
+
+def release_records(node: Orders, event: Released, now: Now) -> None:
+    """The journal may forget what nobody needs."""
+    node.release(event.holder, event.upto)
+
+
+WIRES: Final[list[Wire]] = [
+    when(measurement.BatchTaken).then(walk_out_chain),
+    when(chains.BatchPassed).then(number_batch),
+    when(topology.ParentAssigned).then(greet_parent),
+    when(topology.ParentMoved).then(greet_parent, append_event),
+    when(topology.NameTaken).then(append_event, end_node),
+    when(Released).then(release_records),
+    when(InputRefused).then(append_event),
+]

@@ -1,0 +1,70 @@
+"""Who this node is, kept in its state directory: made once, and one era further at each start (specs/00, section 1)."""
+
+import os
+import uuid
+from pathlib import Path
+
+import msgspec
+
+from weft.base.errors import StorageFailed, UserError
+from weft.base.identity import next_era
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """The node's UUID, its name, and the era of this start."""
+
+    node: str
+    name: str
+    era: int
+
+    @property
+    def node_id(self) -> bytes:
+        return bytes.fromhex(self.node)
+
+
+def begin_start(state: Path, name: str, wall_ns: int) -> Identity:
+    """The identity of a new start, durable before it is used: an era is never used twice (specs/00, section 1).
+
+    A state directory belongs to one name; giving it another is refused (UserError `name-changed`).
+    """
+    path = state / "node.json"
+    try:
+        state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        known = _read(path)
+        if known is not None and known.name != name:
+            raise UserError(
+                "name-changed",
+                f"{state} is the state of node {known.name!r}, not of {name!r}",
+                f"weft up --name {known.name} --state {state}, or another --state",
+            )
+        node = known.node if known else uuid.uuid4().hex
+        identity = Identity(node, name, next_era(wall_ns, known.era if known else 0))
+        _write(path, msgspec.json.encode(identity))
+    except OSError as error:
+        raise StorageFailed(f"the state directory {state} cannot be written: {error.strerror}") from error
+    return identity
+
+
+def _read(path: Path) -> Identity | None:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Identity)
+    except FileNotFoundError:
+        return None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise UserError(
+            "bad-identity", f"{path} is damaged: {error}", f"restore it, or move {path.parent} away to begin as a new node"
+        ) from error
+
+
+def _write(path: Path, data: bytes) -> None:
+    partial = path.with_suffix(".tmp")
+    with partial.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.rename(path)
+    directory = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)

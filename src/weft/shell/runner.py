@@ -1,0 +1,149 @@
+"""One turn: hear, think, make durable, speak. Nothing is said before it is on disk (JRN-001).
+
+All input and output of a node passes these lines. The event loop only says *when*: a descriptor is readable, the
+timer has come, a worker has finished. `work` then turns until nothing is left to hear, a few hundred messages at
+a time, one write and one sync per turn. A failed write raises `StorageFailed`, and nothing below it happens.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import structlog
+
+from weft.base.effects import Connect, Disconnect, Perform, Reply, Tell
+from weft.base.errors import StorageFailed
+from weft.base.now import SECOND, Now
+from weft.base.records import Record
+from weft.node.node import Ended, Node, NodeEffect, Transmit, Turn, part_at_wall
+from weft.shell.clock import Clock
+from weft.shell.journal import Journal, StorageFull
+from weft.shell.links import Links
+
+TURNS_MAX: Final = 8  # in one callback; then other callbacks of the loop (http, timers) get their chance
+LOST_TURN: Final = 1  # how late a turn may be is measured by the loop itself
+
+log = structlog.get_logger()
+
+
+class Runner:
+    """Joins one node to its clock, journal, links and workers."""
+
+    def __init__(self, node: Node, clock: Clock, journal: Journal, links: Links) -> None:
+        self.node, self.clock, self.journal, self.links = node, clock, journal, links
+        self.performers: dict[type, Callable[[Any], None]] = {}
+        self.on_tell: Callable[[Any], None] = lambda event: None
+        self.ended: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self.turns = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._flush: asyncio.TimerHandle | None = None
+
+    def work(self) -> None:
+        """Hear, think, make durable and speak until there is nothing left, or it is another callback's turn."""
+        if self.ended.done():
+            return
+        try:
+            for _ in range(TURNS_MAX):
+                heard, more = self.links.drain()
+                now = self.clock.now()
+                for item in heard:
+                    self.node.receive(item.channel, item.peer, item.proved, item.frames, now)
+                due = self.node.deadline()
+                if due is not None and due <= now.mono:
+                    self.node.wake(now)
+                acted = self._turn(now)
+                if not heard and not more and not acted:
+                    break
+            else:
+                asyncio.get_running_loop().call_soon(self.work)
+        except StorageFailed as failure:
+            self._end(failure)
+        self._arm()
+
+    def order(self, core: str, order: Any) -> None:
+        """Give a core an order from outside, and turn."""
+        if not self.ended.done():
+            self.node.command(core, order, self.clock.now())
+            self.work()
+
+    def tell(self, event: Any) -> None:
+        """Let the wiring hear an event of the shell, and turn."""
+        if not self.ended.done():
+            self.node.tell(event, self.clock.now())
+            self.work()
+
+    def _turn(self, now: Now) -> bool:
+        effects = self.node.effects()
+        if not effects:
+            return False
+        self.turns += 1
+        turn = part_at_wall(effects)
+        self._speak(turn.free)
+        if turn.records:
+            self._keep(turn, now)
+        self._speak(turn.walled)
+        self.journal.forget(self.node.releasable)
+        return True
+
+    def _keep(self, turn: Turn, now: Now) -> None:
+        if not turn.within_ns:
+            self.journal.write(turn.records, now.wall)
+            return
+        self.journal.buffer(turn.records)
+        if self._flush is None:
+            self._flush = asyncio.get_running_loop().call_later(turn.within_ns / SECOND, self._flush_now)
+
+    def _flush_now(self) -> None:
+        self._flush = None
+        try:
+            self.journal.flush(self.clock.now().wall)
+        except StorageFailed as failure:
+            self._end(failure)
+
+    def _speak(self, effects: Iterable[NodeEffect]) -> None:
+        for effect in effects:
+            self._say[type(effect)](self, effect)
+
+    def _transmit(self, effect: Transmit) -> None:
+        self.links.send(effect.channel, effect.peer, effect.frames)
+
+    def _connect(self, effect: Connect) -> None:
+        self.links.connect(effect.endpoint)
+
+    def _disconnect(self, effect: Disconnect) -> None:
+        self.links.disconnect()
+
+    def _perform(self, effect: Perform) -> None:
+        self.performers[type(effect.work)](effect.work)
+
+    def _told(self, effect: Tell) -> None:
+        self.on_tell(effect.event)
+
+    def _reply(self, effect: Reply) -> None:
+        """Orders that wait for an answer come with the command socket."""
+
+    def _ended(self, effect: Ended) -> None:
+        self._end(effect.event)
+
+    _say: Final[dict[type, Callable[..., None]]] = {
+        Transmit: _transmit,
+        Connect: _connect,
+        Disconnect: _disconnect,
+        Perform: _perform,
+        Tell: _told,
+        Reply: _reply,
+        Ended: _ended,
+    }
+
+    def _end(self, reason: Any) -> None:
+        if not self.ended.done():
+            self.ended.set_result(reason)
+
+    def _arm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        due = self.node.deadline()
+        if due is not None and not self.ended.done():
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(max(0, due - self.clock.now().mono) / SECOND, self.work)
