@@ -1,0 +1,59 @@
+# One command per need. Everything lives in .venv, made on first use from the hashed locks in requirements/.
+
+FOR ?= 60s
+ARGS ?=
+BIN := .venv/bin
+SOURCES := pyproject.toml src/weft/__init__.py
+
+.DEFAULT_GOAL := help
+.PHONY: run demo test check sim soak fuzz bench docs bless lock interop help clean
+
+run: .venv/run.done ## show the product: a fleet on this machine is cut, heals, and is queried (FOR=60s)
+	$(BIN)/weft demo --for $(FOR) $(ARGS)
+
+demo: .venv/run.done ## the same without an end: stop it with Ctrl-C
+	$(BIN)/weft demo $(ARGS)
+
+test: .venv/test.done ## everything that must hold: style, types, layers, all tests
+	scripts/check style types layers tests
+
+check: .venv/test.done ## what takes seconds: style, types, layers, tidy
+	scripts/check style types layers tidy
+
+sim: .venv/run.done ## simulate a fleet (ARGS="--seed 7 --explain")
+	$(BIN)/weft sim run $(ARGS)
+
+soak: .venv/test.done ## the tests with a night's worth of examples (ARGS="tests/journal")
+	$(BIN)/python -m pytest --soak $(ARGS)
+
+fuzz: .venv/test.done ## run every target of fuzz/ (FOR=60s each)
+	scripts/fuzz $(FOR)
+
+bench: .venv/test.done ## measure, beside peers of the same run; writes var/bench.txt (ARGS="ranges")
+	bench/run $(ARGS)
+
+interop: .venv/test.done ## what needs programs of the system beside Weft (strace, brokers, other stacks)
+	scripts/interop-install
+	scripts/check interop
+
+docs: .venv/test.done ## write what is generated: docs/requirements.md and the pages like it
+	$(BIN)/python -m pytest tests/house tests/tables --generate
+
+bless: .venv/test.done ## take what happened as what should happen: transcripts, golden files; then read the diff
+	WEFT_BLESS=1 $(BIN)/python -m pytest tests/transcripts $(ARGS)
+
+lock: ## resolve requirements/*.in anew; releases younger than a week wait
+	scripts/lock
+
+clean: ## remove everything that is made
+	rm -rf .venv .lock build dist var .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.venv/run.done: requirements/build.txt requirements/run.txt $(SOURCES)
+	scripts/bootstrap run
+
+.venv/test.done: requirements/build.txt requirements/test.txt $(SOURCES)
+	scripts/bootstrap test
