@@ -1,0 +1,84 @@
+"""What all tests share: examples without a clock, requirement ids that exist, pages that are generated."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+from tests.house import requirements
+
+hypothesis.settings.register_profile("house", deadline=None, derandomize=True, max_examples=100)
+hypothesis.settings.register_profile("soak", deadline=None, max_examples=20_000, print_blob=True)
+
+
+class Passed:
+    """Notes which tests passed, without their parameters."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "call" and report.passed:
+            self.names.add(report.nodeid.partition("[")[0])
+
+
+PASSED = pytest.StashKey[Passed]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--soak", action="store_true", help="a night's worth of examples, freshly drawn")
+    parser.addoption("--generate", action="store_true", help="write the pages that are generated")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[PASSED] = Passed()
+    config.pluginmanager.register(config.stash[PASSED])
+    hypothesis.settings.load_profile("soak" if config.getoption("--soak") else "house")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuse a run whose tests name requirements that nobody knows."""
+    known = requirements.known()
+    unknown: list[str] = []
+    for item in items:
+        ids = {number for mark in item.iter_markers("proves") for number in mark.args}
+        unknown += [f"{item.nodeid}: no requirement {number!r}" for number in sorted(ids - known.keys(), key=str)]
+    if unknown:
+        raise pytest.UsageError("\n".join([*unknown, f"known ids stand in {requirements.SOURCE.name}"]))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Hold docs/requirements.md to its word: in a full run each proved id had a test that passed."""
+    config = session.config
+    narrowed = any(config.getoption(name) for name in ("keyword", "markexpr", "collectonly", "lf"))
+    if exitstatus or narrowed or config.args != config.getini("testpaths"):
+        return
+    ran = [proof for proof in requirements.proofs() if not proof.path.startswith("tests/interop/")]
+    if missing := requirements.unproved(ran, config.stash[PASSED].names):
+        config.get_terminal_writer().line(f"\nproved by no test that passed: {', '.join(missing)}", red=True)
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.fixture
+def soak(request: pytest.FixtureRequest) -> bool:
+    """Whether this is `make soak`: heavy tests then take their time."""
+    return bool(request.config.getoption("--soak"))
+
+
+@pytest.fixture
+def committed(request: pytest.FixtureRequest) -> Callable[[Path, str], None]:
+    """Compare a generated page with the one in the tree; `make docs` writes it instead.
+
+    Mark the test with `@pytest.mark.generates`, so that `make docs` finds it.
+    """
+
+    def check(path: Path, expected: str) -> None:
+        if request.config.getoption("--generate"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(expected, "utf-8")
+        actual = path.read_text("utf-8") if path.exists() else ""
+        assert expected == actual, f"{path.name} is stale: run `make docs` and commit it"
+
+    return check
