@@ -1,0 +1,153 @@
+"""Nothing is missing that is not named (CHK-009).
+
+Per stream and origin, what was taken is delivered at the root, announced as lost, or still spooled in a journal
+on the way. That holds at every instant: so whenever a journal gives something up, by intent or because its disk
+is gone, it must be somewhere else. At rest nothing is spooled: what was taken is in the lake, or named there.
+
+Only the origin's own disk can take with it what no other node has: that is *unknown*, and nothing may be said
+about it but that it ended.
+"""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from weft.base.ranges import Range, RangeSet
+from weft.checks.checker import Checker, Shelf, numbers_of, shown, without
+from weft.checks.history import Fact, Unknown, Violation
+
+Key = tuple[int, str]
+
+
+class Complete(Checker):
+    """taken = delivered + announced lost + spooled, for every stream and origin, at every instant."""
+
+    rule = "complete"
+    HEARS: ClassVar = {
+        ("durable", "taken"): "note_taken",
+        ("durable", "held"): "note_held",
+        ("durable", "lost"): "note_lost",
+        ("durable", "link"): "note_link",
+        ("durable", "segment"): "note_segment",
+        ("info", "forgot"): "note_forgot",
+        ("info", "disk"): "note_disk",
+        ("info", "quiet"): "note_quiet",
+    }
+
+    def __init__(self) -> None:
+        self.taken: Shelf = {}
+        self.unknown: Shelf = {}
+        """Taken, and gone with the disk of their origin."""
+        self.held: dict[str, Shelf] = {}
+        self.losses: dict[str, Shelf] = {}
+        """Announcements of loss, by the journal that holds them."""
+        self.lake: Shelf = {}
+        self.named: Shelf = {}
+        """Announced lost in the lake."""
+        self.links: dict[Key, int] = {}
+        """Per stream and origin: its last number, as the start after it said."""
+        self.rewound: set[str] = set()
+        """Nodes whose disk was lost or went back: they cannot know how their eras before ended."""
+        self.quiet: Fact | None = None
+
+    def note_taken(self, fact: Fact) -> None:
+        stream, origin, first, last = fact.value
+        numbers_of(self.taken, stream, origin).add(first, last)
+        numbers_of(self.held.setdefault(fact.node, {}), stream, origin).add(first, last)
+
+    def note_held(self, fact: Fact) -> None:
+        stream, origin, first, last = fact.value
+        taken = numbers_of(self.taken, stream, origin)
+        if not taken.covers(first, last):
+            extra = shown(taken.gaps(last, first))
+            self.broken(f"{fact.node} holds {extra} of {origin}, which were never taken", fact)
+        numbers_of(self.held.setdefault(fact.node, {}), stream, origin).add(first, last)
+
+    def note_lost(self, fact: Fact) -> None:
+        stream, origin, first, last, _ = fact.value
+        numbers_of(self.losses.setdefault(fact.node, {}), stream, origin).add(first, last)
+
+    def note_link(self, fact: Fact) -> None:
+        stream, _, origin_before, last_before = fact.value
+        if last_before:
+            self._link(stream, origin_before, last_before, fact)
+
+    def _link(self, stream: int, origin: str, last: int, fact: Fact) -> None:
+        highest = numbers_of(self.taken, stream, origin).highest
+        may_be_lower = origin.rpartition("/")[0] in self.rewound
+        if last > highest or (last < highest and not may_be_lower):
+            self.broken(f"{origin} is said to have ended at {last}, it ended at {highest}", fact)
+        self.links[stream, origin] = last
+
+    def note_segment(self, fact: Fact) -> None:
+        stream, _, claims, losses, _ = fact.value
+        for origin, first, last in claims:
+            taken = numbers_of(self.taken, stream, origin)
+            if not taken.covers(first, last):
+                self.broken(
+                    f"the lake holds {shown(taken.gaps(last, first))} of {origin}, which were never taken", fact
+                )
+            numbers_of(self.lake, stream, origin).add(first, last)
+        for origin, first, last in losses:
+            numbers_of(self.named, stream, origin).add(first, last)
+
+    def note_forgot(self, fact: Fact) -> None:
+        """A journal lets go of its copy: another must have it, or the lake, or the announcement of its loss."""
+        stream, origin, first, last = fact.value
+        held = self.held.get(fact.node, {}).get((stream, origin))
+        if held is None:
+            return
+        held.remove(first, last)
+        missing = self._missing((stream, origin), [(first, last)])
+        if missing:
+            self.broken(
+                f"{fact.node} gave up {shown(missing)} of {origin}, which no other node has and nobody named", fact
+            )
+
+    def note_disk(self, fact: Fact) -> None:
+        """All that this node held is gone, but for what the fact names."""
+        _, claims, losses = fact.value
+        self.rewound.add(fact.node)
+        gone = [*self.held.pop(fact.node, {}).items(), *self.losses.pop(fact.node, {}).items()]
+        for shelves, kept in ((self.held, claims), (self.losses, losses)):
+            for stream, origin, first, last in kept:
+                numbers_of(shelves.setdefault(fact.node, {}), stream, origin).add(first, last)
+        for key, numbers in gone:
+            self._doubt(key, numbers, fact)
+
+    def _doubt(self, key: Key, numbers: RangeSet, fact: Fact) -> None:
+        missing = self._missing(key, numbers)
+        if missing and key[1].rpartition("/")[0] != fact.node:
+            self.broken(f"with the disk of {fact.node} went {shown(missing)} of {key[1]}: acknowledged, not safe", fact)
+        for first, last in missing:
+            numbers_of(self.unknown, *key).add(first, last)
+
+    def _missing(self, key: Key, pieces: Iterable[Range]) -> list[Range]:
+        """What of `pieces` was taken, and is now neither delivered, nor announced, nor spooled."""
+        taken = self.taken.get(key, RangeSet())
+        was_taken = [part for first, last in pieces for part in taken.overlap(first, last)]
+        copies = [self.lake, self.named, self.unknown, *self.held.values(), *self.losses.values()]
+        return without(was_taken, [shelf[key] for shelf in copies if key in shelf])
+
+    def note_quiet(self, fact: Fact) -> None:
+        """At rest the lake has everything, or names it; and its table says exactly that."""
+        self.quiet = fact
+        for key, taken in self.taken.items():
+            stream, origin = key
+            excused = [self.unknown[key]] if key in self.unknown else []
+            there = [shelf[key] for shelf in (self.lake, self.named) if key in shelf]
+            missing = without(list(taken), [*there, *excused])
+            if missing:
+                self.broken(f"{shown(missing)} of {origin} (stream {stream}) never came, and nobody named them", fact)
+            if not excused:
+                self._compare_table(key, fact)
+
+    def _compare_table(self, key: Key, fact: Fact) -> None:
+        """The completeness table: what the lake alone, without the truth, would call missing."""
+        lake = self.lake.get(key, RangeSet())
+        upto = self.links.get(key, 0) or max(lake.highest, self.named.get(key, RangeSet()).highest)
+        missing = without([(1, upto)] if upto else [], [lake, self.named.get(key, RangeSet())])
+        if missing:
+            self.broken(f"the completeness table calls {shown(missing)} of {key[1]} missing, which is not so", fact)
+
+    def end(self) -> Violation | Unknown | None:
+        return None if self.quiet else Unknown(self.rule, "the history does not say that the fabric came to rest")

@@ -1,0 +1,62 @@
+"""An identity exists once: in the journal of its origin, in that of the root, in the lake (CHK-010)."""
+
+from typing import ClassVar
+
+from weft.base.ranges import RangeSet
+from weft.checks.checker import Checker, Shelf, numbers_of, shown
+from weft.checks.history import Fact
+
+
+class ExactlyOnce(Checker):
+    """No number of a stream and origin is given, delivered, or drained a second time."""
+
+    rule = "exactly_once"
+    HEARS: ClassVar = {
+        ("info", "start"): "note_start",
+        ("info", "disk"): "note_disk",
+        ("durable", "taken"): "note_taken",
+        ("durable", "held"): "note_held",
+        ("durable", "segment"): "note_segment",
+    }
+
+    def __init__(self) -> None:
+        self.taken: Shelf = {}
+        self.delivered: dict[str, Shelf] = {}
+        """By root: what its journal has ever held."""
+        self.lake: Shelf = {}
+        self.segments: dict[tuple[str, int], int] = {}
+
+    def note_start(self, fact: Fact) -> None:
+        if fact.value[0] == "root":
+            self.delivered.setdefault(fact.node, {})
+
+    def note_disk(self, fact: Fact) -> None:
+        """A root whose disk is gone begins anew; what is in the lake stays there."""
+        if fact.node in self.delivered:
+            self.delivered[fact.node] = {}
+
+    def note_taken(self, fact: Fact) -> None:
+        stream, origin, first, last = fact.value
+        self._once(numbers_of(self.taken, stream, origin), first, last, f"{origin} gave", fact)
+        if fact.node in self.delivered:
+            self.note_held(fact)
+
+    def note_held(self, fact: Fact) -> None:
+        shelf = self.delivered.get(fact.node)
+        if shelf is not None:
+            stream, origin, first, last = fact.value
+            self._once(numbers_of(shelf, stream, origin), first, last, f"{fact.node} delivered of {origin}", fact)
+
+    def note_segment(self, fact: Fact) -> None:
+        stream, number, claims, _, _ = fact.value
+        before = self.segments.get((fact.node, stream), 0)
+        if number != before + 1:
+            self.broken(f"{fact.node} wrote segment {number} of stream {stream} after {before}", fact)
+        self.segments[fact.node, stream] = number
+        for origin, first, last in claims:
+            self._once(numbers_of(self.lake, stream, origin), first, last, f"segment {number} holds of {origin}", fact)
+
+    def _once(self, seen: RangeSet, first: int, last: int, who: str, fact: Fact) -> None:
+        if seen.add(first, last) != last - first + 1:
+            # `add` has merged by now, so say which numbers came, not which of them were new.
+            self.broken(f"{who} {shown([(first, last)])}, of which some were there before", fact)

@@ -1,0 +1,101 @@
+"""Histories: what happened in a fabric, simulated or real, one JSON object per line (CHK-001).
+
+A checker reads a history and knows nothing else. Positions in `value` are those of `VOCABULARY`; a *claim* is
+`[stream, origin, first, last]`, where the origin is the text `name/era`; claims of a segment leave the stream out.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+KINDS: Final = ("invoke", "ok", "fail", "info", "event", "sent", "durable")
+
+VOCABULARY: Final[dict[tuple[str, str], str]] = {
+    ("info", "start"): "level, parent, silence after which a peer counts as dead (ns): this node begins",
+    ("info", "crash"): "disk (kept, torn, lost, old): this node ends without goodbye",
+    ("info", "disk"): "lost or old, claims, losses: this node's disk went back to holding only these",
+    ("info", "restored"): "claims, losses: all that the journal of this node holds at a start",
+    ("info", "forgot"): "stream, origin, first, last: the journal gave these up on purpose",
+    ("durable", "taken"): "stream, origin, first, last: durable at the origin itself",
+    ("durable", "held"): "stream, origin, first, last: durable at another node on the way up, or at the root",
+    ("durable", "lost"): "stream, origin, first, last, why: the announcement of a loss is durable here",
+    ("durable", "link"): "stream, origin, era before, last before: an era link is durable here",
+    ("durable", "segment"): "stream, number, claims, losses, links: a segment of the lake exists",
+    ("sent", "hop"): "parent, era, number of the first, list of claims, each with `record`, `loss` or `link` behind it",
+    ("sent", "hack"): "child, era, upto, safe: an acknowledgement leaves this node",
+    ("info", "path"): "from, to, open or slow or cut: the cable in that direction",
+    ("info", "link"): "child, parent, is_up: whether the transport between them carries messages both ways, in time",
+    ("info", "paused"): "this node's process stands still",
+    ("info", "resumed"): "and goes on",
+    ("event", "parent-joined"): "parent",
+    ("event", "parent-lost"): "parent, why",
+    ("event", "child-joined"): "child",
+    ("event", "child-lost"): "child, why",
+    ("info", "injected"): "channel, digest of the node's state before: bytes that nobody may accept are handed in",
+    (
+        "info",
+        "absorbed",
+    ): "channel, digest after, refusals counted, messages sent, records kept but for the refusal itself",
+    ("info", "gauge"): "name, value, limit",
+    ("info", "state"): "subject, digest: what this node holds of something that others hold too",
+    ("info", "waits"): "for what, since when: what still has to happen here",
+    ("info", "trace"): "plan hash, trace hash: of a whole run",
+    ("info", "healed"): "all faults are over",
+    ("info", "quiet"): "the fabric has had its time to come to rest",
+}
+"""Every (kind, what) that a checker knows, and the fields of its value."""
+
+
+class Fact(msgspec.Struct, frozen=True, gc=False):
+    """One line of a history."""
+
+    at: int
+    """Nanoseconds of the history's own clock; true time in the simulator, one machine's monotonic clock elsewhere."""
+    node: str
+    process: int
+    """Which start of the node: its era."""
+    kind: str
+    what: str
+    value: Any = None
+
+    def __str__(self) -> str:
+        return msgspec.json.encode(self).decode()
+
+
+class Violation(NamedTuple):
+    """A promise that was broken: the rule, in which words, and at most `WITNESSES_MAX` facts that show it."""
+
+    rule: str
+    why: str
+    witnesses: tuple[Fact, ...] = ()
+
+    def __str__(self) -> str:
+        lines = [f"{self.rule}: {self.why}", *(f"  {fact}" for fact in self.witnesses)]
+        return "\n".join(lines)
+
+
+class Unknown(NamedTuple):
+    """A history from which the checker cannot judge; that counts as a failure (CHK-001)."""
+
+    rule: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.rule}: cannot tell, {self.why}"
+
+
+WITNESSES_MAX: Final = 20
+
+
+def write_lines(history: Iterable[Fact]) -> bytes:
+    """The history as JSON lines."""
+    return b"".join(msgspec.json.encode(fact) + b"\n" for fact in history)
+
+
+def read_lines(data: bytes) -> Iterator[Fact]:
+    """The facts of JSON lines; `msgspec.DecodeError` for a line that is none."""
+    decoder = msgspec.json.Decoder(Fact)
+    for line in data.splitlines():
+        if line.strip():
+            yield decoder.decode(line)

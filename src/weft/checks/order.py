@@ -1,0 +1,41 @@
+"""What one origin says keeps its order all the way up (CHN-032, JRN-006)."""
+
+from typing import ClassVar
+
+from weft.checks.checker import Checker
+from weft.checks.history import Fact
+
+
+class Order(Checker):
+    """At the root, the numbers of each stream and origin ascend, and the eras of a node never go back."""
+
+    rule = "order"
+    HEARS: ClassVar = {
+        ("info", "start"): "note_start",
+        ("info", "disk"): "note_disk",
+        ("durable", "held"): "note_held",
+        ("durable", "taken"): "note_held",
+    }
+
+    def __init__(self) -> None:
+        self.last: dict[str, dict[tuple[int, str], tuple[int, int]]] = {}
+        """Per root, per stream and node: era and number of the last that came."""
+
+    def note_start(self, fact: Fact) -> None:
+        if fact.value[0] == "root":
+            self.last.setdefault(fact.node, {})
+
+    def note_disk(self, fact: Fact) -> None:
+        if fact.node in self.last:
+            self.last[fact.node] = {}
+
+    def note_held(self, fact: Fact) -> None:
+        known = self.last.get(fact.node)
+        if known is None:
+            return
+        stream, origin, first, last = fact.value
+        name, _, era = origin.rpartition("/")
+        before = known.get((stream, name), (0, 0))
+        if (int(era), first) <= before:
+            self.broken(f"{fact.node} got number {first} of {origin} after number {before[1]} of era {before[0]}", fact)
+        known[stream, name] = (int(era), last)

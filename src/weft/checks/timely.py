@@ -1,0 +1,182 @@
+"""The dead are seen in time, and the living are not called dead (CHK-018, CFG-046, REC-001).
+
+Three rules, by the true state of cables, transports and processes: a child whose parent was within reach all the
+time may not call it dead, nor the other way round; a child whose parent is out of reach says so within the silence
+it was given; and when both stand and the cable is whole, they are joined within the heal bound.
+"""
+
+from typing import ClassVar, Final
+
+from weft.base.now import SECOND
+from weft.checks.checker import Checker
+from weft.checks.history import Fact
+
+SLACK_NS: Final = 3 * SECOND  # one beat, the latest allowed wake-up, a turn's sync, and the way there
+CLOCK_SHARE: Final = 20  # a node's clock may run one part in twenty fast or slow (FLT-016)
+HEAL_NS: Final = 30 * SECOND  # two back-offs of 5 s, hello, a beacon period of 5 s of which three may be lost
+SILENCE: Final = "silence"
+NEVER: Final = 1 << 62
+
+
+class Process:
+    """What is true of a node's process."""
+
+    def __init__(self) -> None:
+        self.is_up = False
+        self.is_paused = False
+        self.since = 0
+        """When it was last started, paused or resumed."""
+        self.dead_ns = 0
+        self.parent = ""
+
+    @property
+    def stands(self) -> bool:
+        return self.is_up and not self.is_paused
+
+
+class Timely(Checker):
+    """Deaths are told within their bound, and only deaths."""
+
+    rule = "timely"
+    HEARS: ClassVar = {
+        ("info", "start"): "note_start",
+        ("info", "crash"): "note_crash",
+        ("info", "paused"): "note_paused",
+        ("info", "resumed"): "note_resumed",
+        ("info", "path"): "note_path",
+        ("info", "link"): "note_link",
+        ("info", "gauge"): "note_time",
+        ("info", "quiet"): "note_time",
+        ("event", "parent-joined"): "note_parent_joined",
+        ("event", "parent-lost"): "note_parent_lost",
+        ("event", "child-joined"): "note_child_joined",
+        ("event", "child-lost"): "note_child_lost",
+    }
+
+    def __init__(self, heal_ns: int = HEAL_NS) -> None:
+        self.heal_ns = heal_ns
+        self.processes: dict[str, Process] = {}
+        self.cut: dict[tuple[str, str], str] = {}
+        """Cables that are not open, by direction."""
+        self.links: dict[tuple[str, str], int] = {}
+        """Transports that work, and since when."""
+        self.joined: dict[str, int] = {}
+        """Children that have said that they are joined, and since when."""
+        self.answered: set[tuple[str, str]] = set()
+        """(parent, child): the parent's process that now runs knows the child."""
+        self.mourn_by: dict[str, int] = {}
+        self.join_by: dict[str, int] = {}
+
+    def note_start(self, fact: Fact) -> None:
+        process = self.processes[fact.node] = Process()
+        _, process.parent, process.dead_ns = fact.value
+        process.is_up, process.since = True, fact.at
+        self._changed(fact)
+
+    def note_crash(self, fact: Fact) -> None:
+        process = self.processes[fact.node]
+        process.is_up = process.is_paused = False
+        process.since = fact.at
+        self.joined.pop(fact.node, None)
+        self.answered = {pair for pair in self.answered if pair[0] != fact.node}
+        self._changed(fact)
+
+    def note_paused(self, fact: Fact) -> None:
+        self.processes[fact.node].is_paused = True
+        self._moved(fact)
+
+    def note_resumed(self, fact: Fact) -> None:
+        self.processes[fact.node].is_paused = False
+        self._moved(fact)
+
+    def _moved(self, fact: Fact) -> None:
+        self.processes[fact.node].since = fact.at
+        self._changed(fact)
+
+    def note_path(self, fact: Fact) -> None:
+        here, there, state = fact.value
+        if state == "open":
+            self.cut.pop((here, there), None)
+        else:
+            self.cut[here, there] = state
+        self._changed(fact)
+
+    def note_link(self, fact: Fact) -> None:
+        child, parent, is_up = fact.value
+        if is_up:
+            self.links.setdefault((child, parent), fact.at)
+        else:
+            self.links.pop((child, parent), None)
+        self.note_time(fact)
+
+    def note_parent_joined(self, fact: Fact) -> None:
+        self.joined[fact.node] = fact.at
+        self._changed(fact)
+
+    def note_parent_lost(self, fact: Fact) -> None:
+        parent, why = fact.value
+        self.joined.pop(fact.node, None)
+        if why == SILENCE:
+            self._judge(fact.node, parent, fact)
+        self._changed(fact)
+
+    def note_child_joined(self, fact: Fact) -> None:
+        self.answered.add((fact.node, fact.value[0]))
+        self._changed(fact)
+
+    def note_child_lost(self, fact: Fact) -> None:
+        child, why = fact.value
+        self.answered.discard((fact.node, child))
+        if why == SILENCE:
+            self._judge(child, fact.node, fact)
+        self._changed(fact)
+
+    def _judge(self, child: str, parent: str, fact: Fact) -> None:
+        """Someone was called dead; that is wrong if it was within reach for as long as the silence had to last."""
+        pair = [self.processes.get(name) for name in (child, parent)]
+        if None in pair or not all(process.stands for process in pair if process):
+            return
+        silence = self.processes[fact.node].dead_ns
+        within_reach = max(self.links.get((child, parent), NEVER), *(process.since for process in pair if process))
+        if fact.at - within_reach > silence - silence // CLOCK_SHARE and not self._is_cut(child, parent):
+            called = parent if fact.node == child else child
+            self.broken(
+                f"{fact.node} calls {called} dead, which was within reach for {(fact.at - within_reach) / SECOND:.3f} s",
+                fact,
+            )
+
+    def _is_cut(self, child: str, parent: str) -> bool:
+        return (child, parent) in self.cut or (parent, child) in self.cut
+
+    def _changed(self, fact: Fact) -> None:
+        """The truth has changed: begin or end the spans that run."""
+        self.note_time(fact)
+        for child, process in self.processes.items():
+            if process.parent:
+                self._span(child, process, fact.at)
+
+    def _span(self, child: str, process: Process, at: int) -> None:
+        parent = self.processes.get(process.parent)
+        is_gone = parent is None or not parent.stands or self.cut.get((process.parent, child)) == "cut"
+        if process.stands and is_gone and child in self.joined:
+            bound = process.dead_ns + process.dead_ns // CLOCK_SHARE + SLACK_NS
+            self.mourn_by.setdefault(child, at + bound)
+        else:
+            self.mourn_by.pop(child, None)
+        is_whole = process.stands and parent is not None and parent.stands and not self._is_cut(child, process.parent)
+        is_joined = child in self.joined and (process.parent, child) in self.answered
+        if is_whole and not is_joined:
+            self.join_by.setdefault(child, at + process.dead_ns + self.heal_ns)
+        else:
+            self.join_by.pop(child, None)
+
+    def note_time(self, fact: Fact) -> None:
+        """Time has passed; a span may have run out."""
+        for child, due in self.mourn_by.items():
+            if due < fact.at:
+                parent = self.processes[child].parent
+                self.broken(f"{child} has not said by {due / SECOND:.3f} s that {parent} is out of reach", fact)
+        for child, due in self.join_by.items():
+            if due < fact.at:
+                parent = self.processes[child].parent
+                self.broken(f"{child} and {parent} are within reach and not joined by {due / SECOND:.3f} s", fact)
