@@ -1,0 +1,145 @@
+"""Payloads of the other streams as canonical JSON text, so that Spark needs no decoder in Python (LAK-012).
+
+Keys are sorted text, there are no spaces, text is UTF-8 unescaped, binary becomes `{"$b": base64}`, nil null.
+What cannot be read as what it claims to be has no body, and an error of the closed list PIP-031.
+"""
+
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from hashlib import blake2b
+from math import isfinite
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+DEPTH_MAX: Final = 64  # nested arrays and maps; deeper is an attack or a mistake (section 9)
+RAW_BYTES_MAX: Final = 1 << 20  # kept of a payload (LAK-013)
+
+
+class Body(NamedTuple):
+    """A payload as text, or why not."""
+
+    text: str | None
+    error: str | None
+
+
+class Mask(NamedTuple):
+    """Which configuration keys are secret, and the key under which their hash stays comparable (LAK-014)."""
+
+    is_secret: Callable[[str], bool]
+    drain_secret: bytes
+
+    def body(self, payload: bytes) -> str:
+        """What stands in the lake instead of a secret: equal secrets stay visibly equal, nothing else shows."""
+        hidden = blake2b(payload, digest_size=16, key=self.drain_secret[:64]).hexdigest()
+        return f'{{"$masked":"{hidden}"}}'
+
+
+class _BadBody(Exception):
+    """Carries the error of PIP-031 out of the recursion."""
+
+
+def body_of(payload: bytes, attributes: Mapping[str, Any]) -> Body:
+    """The body of a record. Its format is `attributes["fmt"]`, MessagePack if nothing is said.
+
+    An empty payload has no body and no error: a deletion, a mark.
+    """
+    if not payload:
+        return Body(None, None)
+    decode = _DECODERS.get(str(attributes.get("fmt", "msgpack")))
+    if decode is None:
+        return Body(None, "unknown-format")
+    try:
+        return Body(decode(payload), None)
+    except _BadBody as bad:
+        return Body(None, str(bad))
+    except RecursionError:
+        return Body(None, "too-long")
+    except (msgspec.MsgspecError, ValueError):
+        return Body(None, "undecodable")
+
+
+def kept(payload: bytes) -> tuple[bytes, dict[str, str]]:
+    """The raw bytes to keep, and what to say of the rest: at most 1 MiB, then length and SHA-256 (LAK-013)."""
+    if len(payload) <= RAW_BYTES_MAX:
+        return payload, {}
+    from hashlib import sha256
+
+    whole = {"raw_bytes": str(len(payload)), "raw_sha256": sha256(payload).hexdigest()}
+    return payload[:RAW_BYTES_MAX], whole
+
+
+def text_map(attributes: Mapping[str, Any]) -> dict[str, str]:
+    """Attributes as text: text as it is, everything else as canonical JSON."""
+    return {key: value if isinstance(value, str) else _attribute(value) for key, value in attributes.items()}
+
+
+def _attribute(value: Any) -> str:
+    try:
+        return canonical(value)
+    except (_BadBody, RecursionError, ValueError, TypeError, msgspec.MsgspecError):
+        return repr(value)[:256]
+
+
+def canonical(value: Any) -> str:
+    """Canonical JSON of a decoded MessagePack value."""
+    return msgspec.json.encode(_plain(value, 0), order="sorted").decode()
+
+
+def _plain(value: Any, depth: int) -> Any:
+    """What JSON can say of a value; anything but a number, text, truth or nil is a row of a table."""
+    kind = type(value)
+    if kind is str or kind is int or kind is bool or value is None:
+        return value
+    if depth > DEPTH_MAX:
+        raise _BadBody("too-long")
+    plain = _PLAIN.get(kind)
+    return plain(value, depth + 1) if plain else str(value)  # a timestamp extension, decoded
+
+
+def _finite(value: float, _depth: int) -> float:
+    if not isfinite(value):
+        raise _BadBody("bad-number")
+    return value
+
+
+_PLAIN: Final[dict[type, Callable[[Any, int], Any]]] = {
+    float: _finite,
+    dict: lambda entries, depth: {_key(key): _plain(item, depth) for key, item in entries.items()},
+    list: lambda items, depth: [_plain(item, depth) for item in items],
+    tuple: lambda items, depth: [_plain(item, depth) for item in items],
+    bytes: lambda data, _: {"$b": b64encode(data).decode()},
+    msgspec.msgpack.Ext: lambda ext, _: {"$x": [ext.code, b64encode(ext.data).decode()]},
+}
+
+
+def _key(key: Any) -> str:
+    return key if type(key) is str else canonical(key)
+
+
+def _from_msgpack(payload: bytes) -> str:
+    return canonical(msgspec.msgpack.decode(payload))
+
+
+def _from_json(payload: bytes) -> str:
+    try:
+        return canonical(msgspec.json.decode(payload))
+    except msgspec.DecodeError:
+        raise _BadBody("bad-json") from None
+
+
+def _from_text(payload: bytes) -> str:
+    return msgspec.json.encode(payload.decode()).decode()
+
+
+def _from_raw(payload: bytes) -> str:
+    return canonical(payload[:RAW_BYTES_MAX])
+
+
+_DECODERS: Final[dict[str, Callable[[bytes], str]]] = {
+    "msgpack": _from_msgpack,
+    "json": _from_json,
+    "text": _from_text,
+    "xml": _from_text,
+    "raw": _from_raw,
+}

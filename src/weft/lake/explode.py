@@ -1,0 +1,198 @@
+"""The sample rows of a segment as Arrow columns, with numbers that no column can hold turned into error rows.
+
+Columns that are equal for all rows of a series or of a record are written as dictionaries: Parquet stores them so
+anyway, and nothing is hashed twice. Readers see plain strings, since the file carries no Arrow schema (LAK-020).
+"""
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from weft.lake import schemas
+from weft.wire import samples
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from weft.lake.columns import SampleColumns
+
+LONG_MAX: Final = (1 << 63) - 1
+LONG_MIN: Final = -(1 << 63)
+NS_PER_MS: Final = 1_000_000
+_SERIES_TEXTS: Final = ("config_name", "detail", "type", "param")
+
+
+def sample_table(columns: "SampleColumns") -> "pa.Table":
+    """All rows, in the order of the schema. Changes `columns`: unreadable numbers become error rows."""
+    import pyarrow as pa
+
+    run_of_row = _run_of_row(columns)
+    at_ns = _times(columns, run_of_row)
+    arrays = _values(columns)
+    arrays |= _shared(columns, run_of_row)
+    arrays |= _series(columns)
+    arrays |= _errors(columns)
+    arrays["at_ns"] = at_ns
+    names = schemas.SAMPLES.names
+    return pa.table([arrays[name] for name in names], names=list(names))
+
+
+def _run_of_row(columns: "SampleColumns") -> "pa.Array":
+    """Which record each row came from: its index among the records."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    ends, total = [], 0
+    for rows in columns.runs.rows:
+        total += rows
+        ends.append(total)
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array(ends, pa.int32()), pa.array(range(len(ends)), pa.int32()))
+    return pc.run_end_decode(runs)
+
+
+def _shared(columns: "SampleColumns", run_of_row: "pa.Array") -> "dict[str, pa.Array]":
+    """Columns that all rows of a record share."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    runs = columns.runs
+    start, total = [], 0
+    for rows, sequence in zip(runs.rows, runs.sequence, strict=True):
+        start.append(None if sequence is None else sequence - total)
+        total += rows
+    spread = {
+        "era": pa.array(runs.era, pa.int64()),
+        "received_ns": pa.array(runs.received, pa.int64()),
+        "lsn": pa.array(runs.lsn, pa.int64()),
+        "config_number": pa.array(columns.config_numbers, pa.int64()),
+    }
+    arrays = {name: values.take(run_of_row) for name, values in spread.items()}
+    arrays["sequence"] = pc.add(pa.array(start, pa.int64()).take(run_of_row), pa.array(range(total), pa.int64()))
+    arrays["origin"] = _dictionary(runs.origin, run_of_row)
+    arrays["attributes"] = _maps([sorted(entries.items()) for entries in runs.attributes], run_of_row)
+    return arrays
+
+
+def _series(columns: "SampleColumns") -> "dict[str, pa.Array]":
+    """Columns of the definition; null where a record could not be read at all."""
+    import pyarrow as pa
+
+    definitions = columns.definitions
+    index = pa.array(columns.series, pa.int32())
+    if columns.errors:
+        import pyarrow.compute as pc
+
+        index = pc.if_else(pc.less(index, 0), pa.scalar(None, pa.int32()), index)
+    arrays: dict[str, pa.Array] = {"series": pa.array([d.key() for d in definitions], pa.int64()).take(index)}
+    for place, name in enumerate(_SERIES_TEXTS):
+        words = pa.array([str(d[place]) for d in definitions], pa.string())
+        arrays[name] = pa.DictionaryArray.from_arrays(index, words)
+    arrays["labels"] = _maps([list(d.labels) for d in definitions], index)
+    return arrays
+
+
+def _errors(columns: "SampleColumns") -> "dict[str, pa.Array]":
+    import pyarrow as pa
+
+    if not columns.errors:
+        return {"error": pa.nulls(columns.rows, pa.string()), "raw": pa.nulls(columns.rows, pa.binary())}
+    error: list[str | None] = [None] * columns.rows
+    raw: list[bytes | None] = [None] * columns.rows
+    for row, (code, shown) in columns.errors.items():
+        error[row], raw[row] = code, shown
+    return {"error": pa.array(error, pa.string()), "raw": pa.array(raw, pa.binary())}
+
+
+def _times(columns: "SampleColumns", run_of_row: "pa.Array") -> "pa.Array":
+    """Batch rows: (t0 + ms) in nanoseconds. Others: the record's own stamp."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    runs = columns.runs
+    t0 = pa.array(runs.at_ms, pa.int64()).take(run_of_row)
+    at = pc.multiply(pc.add(t0, pa.array(columns.ms, pa.int64())), NS_PER_MS)  # fits: the decoder bounds both
+    if t0.null_count:
+        at = pc.coalesce(at, pa.array(runs.at_ns, pa.int64()).take(run_of_row))
+    return at
+
+
+def _values(columns: "SampleColumns") -> "dict[str, pa.Array]":
+    """Value and base, each in the one column of its type."""
+    arrays = _typed(columns, columns.value, "value")
+    base = _typed(columns, columns.base, "base")
+    if columns.refused:
+        for row in columns.refused:
+            columns.value[row] = columns.base[row] = None
+        columns.refused.clear()
+        arrays, base = _typed(columns, columns.value, "value"), _typed(columns, columns.base, "base")
+    arrays["text"] = arrays.pop("value_text")
+    base.pop("base_text")
+    return arrays | base
+
+
+def _typed(columns: "SampleColumns", values: list[Any], name: str) -> "dict[str, pa.Array]":
+    import pyarrow as pa
+
+    kinds = frozenset(map(type, values)) - {type(None)}
+    rows = len(values)
+    empty = {int: pa.int64(), float: pa.float64(), str: pa.string()}
+    arrays: dict[type, pa.Array] = {}
+    for kind, arrow in empty.items():
+        if kind not in kinds:
+            arrays[kind] = pa.nulls(rows, arrow)
+            continue
+        chosen = values if len(kinds) == 1 else [value if type(value) is kind else None for value in values]
+        arrays[kind] = _checked(columns, chosen, arrow)
+    return {f"{name}_long": arrays[int], f"{name}_double": arrays[float], f"{name}_text": arrays[str]}
+
+
+def _checked(columns: "SampleColumns", values: list[Any], arrow: "pa.DataType") -> "pa.Array":
+    """The values as one Arrow array; what the column cannot hold is refused and stands as null."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        array = pa.array(values, arrow)
+    except OverflowError:
+        wide = [row for row, value in enumerate(values) if value is not None and not LONG_MIN <= value <= LONG_MAX]
+        for row in wide:
+            _refuse(columns, row, "out-of-range")
+        return pa.array([None if row in columns.refused else value for row, value in enumerate(values)], arrow)
+    if pa.types.is_floating(arrow):
+        finite = pc.is_finite(array)
+        if not pc.all(finite, min_count=0).as_py():
+            for row, good in enumerate(finite.to_pylist()):
+                if good is False:
+                    _refuse(columns, row, "bad-number")
+    return array
+
+
+def _refuse(columns: "SampleColumns", row: int, code: str) -> None:
+    """Make a row an error row: its raw bytes are a batch of this one sample, so that it can be read again."""
+    columns.refused.add(row)
+    if row in columns.errors:
+        return
+    index = columns.series[row]
+    definition = columns.definitions[index]
+    labels = dict(definition.labels) | ({samples.PARAM: definition.param} if definition.param else {})
+    series = [definition.config_name, definition.detail, definition.type, labels]
+    values = [0, columns.ms[row], columns.value[row]]
+    if columns.base[row] is not None:
+        values.append(columns.base[row])
+    t0 = columns.t0_of(row)
+    columns.errors[row] = (code, msgspec.msgpack.encode([1, t0, [series], [values]]))
+
+
+def _dictionary(values: list[str], index: "pa.Array") -> "pa.Array":
+    """Text repeated by index, without repeating the text."""
+    import pyarrow as pa
+
+    words = pa.array(values, pa.string()).dictionary_encode()
+    return pa.DictionaryArray.from_arrays(words.indices.take(index), words.dictionary)
+
+
+def _maps(entries: list[list[tuple[str, str]]], index: "pa.Array") -> "pa.Array":
+    """Maps repeated by index."""
+    import pyarrow as pa
+
+    return pa.array(entries, pa.map_(pa.string(), pa.string())).take(index)

@@ -1,0 +1,81 @@
+"""The file calls of publication, one by one (LAK-005): the seam at which tests pull the plug.
+
+Whatever changes the disk goes through these seven calls; reading does not.
+"""
+
+import os
+from pathlib import Path
+from typing import Protocol
+
+
+class Files(Protocol):
+    """What the recorder asks of a file system. Each call may raise OSError."""
+
+    def make_directory(self, path: Path) -> None:
+        """Create one directory; its parent exists. Not durable before `sync_directory` of the parent."""
+
+    def write(self, path: Path, data: bytes | memoryview) -> None:
+        """Create or replace a file. Not durable before `sync`."""
+
+    def sync(self, path: Path) -> None:
+        """Make a file's content durable."""
+
+    def rename(self, old: Path, new: Path) -> None:
+        """Replace `new` by `old` at once. Not durable before `sync_directory`."""
+
+    def sync_directory(self, path: Path) -> None:
+        """Make creations, renames and removals in a directory durable."""
+
+    def remove(self, path: Path) -> None:
+        """Delete a file that may be absent."""
+
+
+class LocalFiles:
+    """The calls of this machine."""
+
+    def make_directory(self, path: Path) -> None:
+        path.mkdir(exist_ok=True)
+
+    def write(self, path: Path, data: bytes | memoryview) -> None:
+        with path.open("wb") as file:
+            file.write(data)
+
+    def sync(self, path: Path) -> None:
+        _sync(path, os.O_RDONLY)
+
+    def rename(self, old: Path, new: Path) -> None:
+        old.replace(new)
+
+    def sync_directory(self, path: Path) -> None:
+        _sync(path, os.O_RDONLY | os.O_DIRECTORY)
+
+    def remove(self, path: Path) -> None:
+        path.unlink(missing_ok=True)
+
+
+def _sync(path: Path, flags: int) -> None:
+    handle = os.open(path, flags)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def make_directories(files: Files, path: Path) -> None:
+    """Create a directory with all its parents, each durable in its own parent before the next."""
+    missing: list[Path] = []
+    while not path.is_dir():
+        missing.append(path)
+        path = path.parent
+    for directory in reversed(missing):
+        files.make_directory(directory)
+        files.sync_directory(directory.parent)
+
+
+def put(files: Files, path: Path, data: bytes | memoryview, tmp: str = ".tmp") -> None:
+    """Publish a file whole or not at all, durably: write beside it, sync, rename, sync the directory."""
+    beside = path.with_name(path.name + tmp)
+    files.write(beside, data)
+    files.sync(beside)
+    files.rename(beside, path)
+    files.sync_directory(path.parent)

@@ -1,0 +1,150 @@
+"""Manifests: what a segment holds, and the chain that makes a removed or swapped segment visible (LAK-010).
+
+A manifest is one line of canonical JSON: keys sorted, no spaces, UTF-8, LF. `prior` names the bytes of the
+manifest before it by BLAKE2b-128, so a reader that knows one digest can prove everything that follows it.
+"""
+
+from collections.abc import Iterable
+from hashlib import blake2b
+from typing import Final, NamedTuple
+
+import msgspec
+
+from weft.base.errors import WeftError
+from weft.base.identity import NODE_ID_BYTES, Origin
+from weft.base.records import Stream, StreamRecord
+from weft.base.vectors import VersionVector
+
+FORMAT: Final = 1
+NO_PRIOR: Final = "0" * 32
+"""`prior` of segment 1."""
+ERA_END: Final = "era-end"
+"""`why` of an era link in `lost`: the era ended at this number; nothing was lost."""
+
+RangeList = list[tuple[int, int]]
+Bytes = bytes  # Manifest has a field of that name
+
+
+class SegmentFault(WeftError):
+    """A segment is not what its chain says (PIP-008). `code`: `segment-gone`, `segment-changed`, `offset-mismatch`."""
+
+    def __init__(self, code: str, drain: str, number: int, why: str) -> None:
+        super().__init__(f"{code}: drain {drain}, segment {number}: {why}")
+        self.code, self.drain, self.number, self.why = code, drain, number, why
+
+    def __reduce__(self) -> tuple[type["SegmentFault"], tuple[str, str, int, str]]:
+        return type(self), (self.code, self.drain, self.number, self.why)
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One segment, in the words of LAK-010. Times in wall-clock nanoseconds, null when there is no row."""
+
+    format: int
+    stream: str
+    schema: int
+    drain: str
+    number: int
+    rows: int
+    bytes: int
+    sha256: str
+    """Of the Parquet file, hex."""
+    first_received: int | None
+    last_received: int | None
+    lsn: tuple[int, int]
+    ranges: list[tuple[str, int | None, RangeList]]
+    """What was received: by origin and era, sorted, maximal ranges."""
+    lost: list[tuple[str, int | None, int, int, str]]
+    """Announced losses and era links, in the order of their records (LAK-011)."""
+    prior: str
+    gone: bool = False
+    """A stub: its Parquet file was deleted by retention (LAK-017)."""
+    was: str = ""
+    """In a stub: the digest of the manifest that it replaces."""
+
+    def line(self) -> Bytes:
+        """Canonical bytes, with the LF."""
+        return msgspec.json.encode(self, order="sorted") + b"\n"
+
+    def vector(self) -> VersionVector:
+        """What was received, as a version vector."""
+        return VersionVector((origin_of(name, era), ranges) for name, era, ranges in self.ranges)
+
+    def lost_vector(self) -> VersionVector:
+        """What was announced lost, era links left out."""
+        return VersionVector(
+            (origin_of(name, era), [(first, last)]) for name, era, first, last, why in self.lost if why != ERA_END
+        )
+
+    def era_ends(self) -> list[tuple[Origin, int]]:
+        """Eras that are over, with their last sequence."""
+        return [(origin_of(name, era), last) for name, era, _, last, why in self.lost if why == ERA_END]
+
+
+class Link(NamedTuple):
+    """A manifest that has been proved to stand in its chain."""
+
+    manifest: Manifest
+    digest: str
+    """What the next manifest's `prior` must be."""
+
+
+_DECODER: Final = msgspec.json.Decoder(Manifest)
+
+
+def digest_of(data: bytes) -> str:
+    """BLAKE2b-128 of a manifest's bytes with its LF, hex."""
+    return blake2b(data, digest_size=16).hexdigest()
+
+
+def decode(data: bytes, drain: str, number: int) -> Link:
+    """A manifest and its digest. SegmentFault `segment-changed` unless it is canonical and names itself rightly."""
+    try:
+        manifest = _DECODER.decode(data)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise SegmentFault("segment-changed", drain, number, f"manifest cannot be read: {error}") from None
+    if manifest.format != FORMAT:
+        raise SegmentFault("segment-changed", drain, number, f"manifest of unknown format {manifest.format}")
+    if (manifest.drain, manifest.number) != (drain, number):
+        raise SegmentFault("segment-changed", drain, number, f"says it is {manifest.drain}:{manifest.number}")
+    if manifest.line() != data:
+        raise SegmentFault("segment-changed", drain, number, "manifest is not canonical")
+    return Link(manifest, manifest.was if manifest.gone else digest_of(data))
+
+
+def verify(data: bytes, drain: str, number: int, prior: str) -> Link:
+    """As `decode`, and the chain must fit: SegmentFault `segment-changed` if another manifest stood before it."""
+    link = decode(data, drain, number)
+    if link.manifest.prior != prior:
+        raise SegmentFault("segment-changed", drain, number, "does not follow the segment before it")
+    return link
+
+
+def origin_of(name: str, era: int | None) -> Origin:
+    """The origin behind its name in the lake: 32 hex with an era are a node's UUID (WV1 says the same)."""
+    if era is not None and len(name) == 2 * NODE_ID_BYTES:
+        try:
+            node = bytes.fromhex(name)
+        except ValueError:
+            return Origin(name, era)
+        return Origin(node if node.hex() == name else name, era)
+    return Origin(name, era)
+
+
+def name_of(node: bytes | str) -> str:
+    """An origin's name in the lake."""
+    return node.hex() if isinstance(node, bytes) else node
+
+
+def record_name(record: StreamRecord) -> str:
+    """The origin column of a record: documents carry their session in front (section 1.1)."""
+    name = name_of(record.origin)
+    if record.stream != Stream.DOCUMENTS:
+        return name
+    session = record.attributes.get("session")
+    return f"{name_of(session)}/{name}" if isinstance(session, bytes | str) and session else name
+
+
+def range_rows(seen: Iterable[tuple[tuple[str, int | None], RangeList]]) -> list[tuple[str, int | None, RangeList]]:
+    """`ranges` of a manifest in their order: origin's bytes, then no era before era."""
+    ordered = sorted(seen, key=lambda entry: (entry[0][0].encode(), -1 if entry[0][1] is None else entry[0][1]))
+    return [(name, era, ranges) for (name, era), ranges in ordered]

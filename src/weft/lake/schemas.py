@@ -1,0 +1,148 @@
+"""Segment and table schemas as plain rows, from which Arrow, Spark DDL and documentation are made (section 2.2).
+
+Nothing heavy is imported until `arrow()` is called. Versions only add nullable columns at the end; a reader of
+version n reads every m (LAK-021). All types are those that Spark accepts from Arrow as they are: no dictionary,
+large, view or unsigned types (LAK-020).
+"""
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from weft.lake.layout import STREAMS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+VERSION: Final = 1
+"""Version of the segment schemas that this program writes."""
+
+
+class Column(NamedTuple):
+    """One column: its name, its type in Spark's words, what it means, and whether it is null in good rows too."""
+
+    name: str
+    type: str
+    doc: str
+    optional: bool = False
+
+
+class Schema(NamedTuple):
+    """An ordered, named list of columns. Every column is nullable on disk: an error row has what could be read."""
+
+    name: str
+    columns: tuple[Column, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+    def ddl(self) -> str:
+        """For `spark.createDataFrame(rows, ddl)` and `DataSource.schema`."""
+        return ", ".join(f"`{column.name}` {column.type}" for column in self.columns)
+
+    def arrow(self) -> "pa.Schema":
+        """The Arrow schema. Imports PyArrow."""
+        return _arrow(self)
+
+    def only(self, names: Iterable[str]) -> "Schema":
+        """The named columns, in the order of the schema. KeyError for a name that is not there."""
+        wanted = set(names)
+        if unknown := wanted - set(self.names):
+            raise KeyError(min(unknown))
+        return Schema(self.name, tuple(column for column in self.columns if column.name in wanted))
+
+    def plus(self, name: str, *columns: Column) -> "Schema":
+        """A wider schema under another name: these columns, then more."""
+        return Schema(name, self.columns + columns)
+
+    def markdown(self) -> str:
+        """The table of a documentation page."""
+        rows = [f"| `{c.name}` | {c.type}{' or null' if c.optional else ''} | {c.doc} |" for c in self.columns]
+        return "\n".join(["| column | type | meaning |", "|---|---|---|", *rows])
+
+
+COMMON: Final[tuple[Column, ...]] = (
+    Column("origin", "string", "who numbered it: node UUID as 32 hex, or a name"),
+    Column("era", "bigint", "start of the origin, microseconds since 1970", optional=True),
+    Column("sequence", "bigint", "number within origin and era, from 1, without holes"),
+    Column("at_ns", "bigint", "the origin's stamp, nanoseconds since 1970 UTC"),
+    Column("received_ns", "bigint", "stamp of the first node that received it"),
+    Column("lsn", "bigint", "number of the record in the drain's journal"),
+    Column("error", "string", "why the row could not be read; null in good rows", optional=True),
+    Column("raw", "binary", "the bytes as they came; in samples only beside an error", optional=True),
+)
+SAMPLES: Final = Schema(
+    "samples",
+    (
+        *COMMON,
+        Column("series", "bigint", "key of the series: BLAKE2b-64 of its definition (LAK-019)"),
+        Column("config_name", "string", "name of the metric in the configuration"),
+        Column("detail", "string", "what is measured"),
+        Column("type", "string", "how two samples calculate: basic, delta, rate, average, percent"),
+        Column("param", "string", "parameter of the metric, often empty"),
+        Column("labels", "map<string,string>", "labels of the series"),
+        Column("value_long", "bigint", "the value if it is an integer", optional=True),
+        Column("value_double", "double", "the value if it is not", optional=True),
+        Column("text", "string", "the value if it is text", optional=True),
+        Column("base_long", "bigint", "the base if it is an integer", optional=True),
+        Column("base_double", "double", "the base if it is not", optional=True),
+        Column("config_number", "bigint", "number of the configuration that asked for it", optional=True),
+        Column("attributes", "map<string,string>", "step, volatile, mid, n and others of the record"),
+    ),
+)
+_OTHER: Final[tuple[Column, ...]] = (
+    *COMMON,
+    Column("key", "string", "key, path or type of the record"),
+    Column("body", "string", "the payload as canonical JSON", optional=True),
+    Column("attributes", "map<string,string>", "attributes of the record, values other than text as JSON"),
+)
+SEGMENTS: Final[dict[str, Schema]] = {
+    stream: SAMPLES if stream == "samples" else Schema(stream, _OTHER) for stream in STREAMS
+}
+"""What a segment of each stream holds."""
+
+BRONZE: Final[dict[str, Schema]] = {
+    stream: segment.plus(
+        f"bronze.{stream}",
+        Column("drain", "string", "who wrote the segment, 32 hex"),
+        Column("segment", "bigint", "number of the segment"),
+        Column("row", "bigint", "row in the segment, from 0"),
+        Column("batch", "bigint", "micro-batch that took it"),
+        Column("day", "date", "UTC day of received"),
+    )
+    for stream, segment in SEGMENTS.items()
+}
+"""The segment's columns and where they came from (section 4.1)."""
+
+
+def spark_names(stream: str, chosen: str) -> tuple[str, ...]:
+    """The columns of a comma list, in schema order; all for an empty list. KeyError names an unknown one."""
+    names = [name.strip() for name in chosen.split(",") if name.strip()]
+    return SEGMENTS[stream].only(names).names if names else SEGMENTS[stream].names
+
+
+@lru_cache(maxsize=256)
+def _arrow(schema: Schema) -> "pa.Schema":
+    import pyarrow as pa
+
+    scalar = {
+        "string": pa.string(),
+        "bigint": pa.int64(),
+        "int": pa.int32(),
+        "double": pa.float64(),
+        "binary": pa.binary(),
+        "boolean": pa.bool_(),
+        "date": pa.date32(),
+        "timestamp": pa.timestamp("us", "UTC"),
+    }
+
+    def build(text: str) -> "pa.DataType":
+        if text.startswith("map<"):
+            key, _, value = text[4:-1].partition(",")
+            return pa.map_(build(key), build(value))
+        if text.startswith("array<"):
+            return pa.list_(build(text[6:-1]))
+        return scalar[text]
+
+    return pa.schema([pa.field(column.name, build(column.type)) for column in schema.columns])

@@ -1,0 +1,35 @@
+"""The name of a time series: 64 bits of BLAKE2b over its definition (LAK-019)."""
+
+from collections.abc import Mapping
+from hashlib import blake2b
+from typing import NamedTuple
+
+import msgspec
+
+
+class SeriesDefinition(NamedTuple):
+    """What makes a series one series. Two definitions of one key are a collision, found in silver."""
+
+    config_name: str
+    detail: str
+    type: str
+    param: str
+    labels: tuple[tuple[str, str], ...]
+    """Sorted by label."""
+
+    def canonical(self) -> bytes:
+        """The canonical JSON array that is hashed: no spaces, UTF-8 unescaped, labels sorted."""
+        return msgspec.json.encode([*self[:4], self.labels])
+
+    def key(self) -> int:
+        """First 8 bytes of BLAKE2b (digest size 8), as a signed 64-bit number in network order.
+
+        >>> define("mem", "MEMORY", "basic", "", {}).key()
+        6272995468246442855
+        """
+        return int.from_bytes(blake2b(self.canonical(), digest_size=8).digest(), "big", signed=True)
+
+
+def define(config_name: str, detail: str, kind: str, param: str, labels: Mapping[str, str]) -> SeriesDefinition:
+    """A definition with its labels in order."""
+    return SeriesDefinition(config_name, detail, kind, param, tuple(sorted(labels.items())))

@@ -1,0 +1,79 @@
+"""The vectors of specs/06 that the lake's own modules answer for."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from weft.base.records import StreamRecord
+from weft.base.vectors import VersionVector
+from weft.lake.layout import Layout
+from weft.lake.manifest import NO_PRIOR, SegmentFault, decode, digest_of, verify
+from weft.lake.segments import Place, write_segment
+from weft.lake.series import define
+
+VECTORS: dict[str, dict[str, Any]] = {
+    entry["id"]: entry
+    for entry in map(json.loads, (Path(__file__).parents[1] / "vectors" / "pipeline.jsonl").read_text().splitlines())
+}
+DRAIN = "6f1c2a345b6d4e7f8091a2b3c4d5e6f7"
+NODE = bytes.fromhex("0b9e4c1d7a224f539c105d6e7f8091a2")
+
+
+def payload(name: str) -> bytes:
+    return bytes.fromhex(VECTORS[name]["payload"])
+
+
+@pytest.mark.proves("LAK-019")
+@pytest.mark.parametrize("name", [name for name in VECTORS if name.startswith("series-")])
+def test_series_key(name: str) -> None:
+    config_name, detail, kind, param, labels = json.loads(payload(name))
+    definition = define(config_name, detail, kind, param, dict(reversed(labels)))
+    assert payload(name) == definition.canonical()
+    assert VECTORS[name]["means"]["key"] == definition.key()
+    assert VECTORS[name]["means"]["hex"] == definition.key().to_bytes(8, "big", signed=True).hex()
+
+
+@pytest.mark.proves("LAK-010")
+@pytest.mark.parametrize("name", ["manifest-1", "manifest-2"])
+def test_manifest_is_read_and_written_byte_for_byte(name: str) -> None:
+    link = decode(payload(name), DRAIN, int(name[-1]))
+    assert payload(name) == link.manifest.line()
+    assert VECTORS[name]["means"]["blake2b_128"] == link.digest
+
+
+@pytest.mark.proves("LAK-010", "LAK-011")
+def test_manifest_chain() -> None:
+    first = verify(payload("manifest-1"), DRAIN, 1, NO_PRIOR)
+    second = verify(payload("manifest-2"), DRAIN, 2, first.digest)
+    assert VECTORS["manifest-1"]["means"]["rows"] == first.manifest.rows
+    assert VersionVector.decode(payload("wv-two-origins"))[next(iter(second.manifest.lost_vector()))[0]].count == 1007
+    assert [(1004, 1005)] == [pair for _, ranges in second.manifest.lost_vector() for pair in ranges]
+    with pytest.raises(SegmentFault) as fault:
+        verify(payload("manifest-bad-prior"), DRAIN, 2, first.digest)
+    assert VECTORS["manifest-bad-prior"]["means"]["refused"] == fault.value.code
+
+
+@pytest.mark.proves("LAK-010")
+def test_every_flipped_byte_of_a_manifest_is_seen() -> None:
+    line, after = payload("manifest-1"), payload("manifest-2")
+    prior = digest_of(line)
+    verify(after, DRAIN, 2, prior)
+    for place in range(len(line)):
+        changed = bytearray(line)
+        changed[place] ^= 1
+        assert prior != digest_of(bytes(changed))
+
+
+@pytest.mark.proves("LAK-012")
+def test_explode(tmp_path: Path) -> None:
+    vector = VECTORS["explode"]
+    lake = Layout(tmp_path)
+    record = StreamRecord(1, NODE, 1795227290000000, 1001, 1, 2, "weft.metric", payload("explode"), {"n": 3})
+    write_segment(lake, Place("samples", DRAIN, 1), [(901, record)])
+    rows = pq.read_table(lake.parquet("samples", DRAIN, 1)).to_pylist()
+    expected = vector["means"]["rows"]
+    assert expected == [{name: row[name] for name in expected[0]} for row in rows]
+    assert [{"cpu": "total"}, {}, {"device": "eth0"}] == [dict(row["labels"]) for row in rows]
