@@ -54,6 +54,7 @@ def up(
     # A fresh, lean process: the command line's libraries would double a sensor's memory.
     sys.stdout.flush()
     os.execv(sys.executable, [sys.executable, "-m", "weft.shell.serve", msgspec.json.encode(document).decode()])  # noqa: S606  # our own interpreter
+    return None
 
 
 def _text(file: Path) -> str:

@@ -162,8 +162,8 @@ class Node:
             self.cores[core].command(order, self._now)
             self._queue.extend(self.cores[core].effects())
 
-    def append_event(self, event: Any, now: Now) -> None:
-        self._queue.append(Persist(self.ledger.records(event, now)))
+    def append_event(self, event: Any) -> None:
+        self._queue.append(Persist(self.ledger.records(event, self._now)))
 
     def end(self, event: Any) -> None:
         self._out.append(Ended(event))
@@ -180,9 +180,9 @@ class Node:
     def _drain(self, now: Now) -> None:
         self._now = now
         while self._queue:
-            self._perform(self._queue.popleft(), now)
+            self._perform(self._queue.popleft())
 
-    def _perform(self, effect: Effect, now: Now) -> None:
+    def _perform(self, effect: Effect) -> None:
         if isinstance(effect, Send):
             self._out.append(Transmit(effect.channel, effect.peer, CHANNELS[effect.channel].encode(effect.message)))
         elif isinstance(effect, Persist):
@@ -190,7 +190,7 @@ class Node:
         elif isinstance(effect, Tell):
             self._out.append(effect)
             for action in self._wiring.get(type(effect.event), ()):
-                action(self, effect.event, now)
+                action(self, effect.event)
         else:
             self._out.append(effect)
 

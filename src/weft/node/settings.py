@@ -114,14 +114,20 @@ DEFAULT_METRICS: Final[dict[str, dict[str, Any]]] = {
 def read_document(text: str, where: str) -> dict[str, Any]:
     """The tables of a TOML file, bounded before they are parsed (SEC-044); UserError `bad-settings`."""
     try:
-        if len(text) > FILE_BYTES_MAX:
-            raise ValueError(f"longer than {FILE_BYTES_MAX} characters")
-        for number, line in enumerate(text.splitlines(), 1):
-            if len(line) > LINE_BYTES_MAX or line.partition("=")[0].count(".") > DOTS_MAX:
-                raise ValueError(f"line {number} is too long or too deeply dotted")
+        _bound(text)
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UserError("bad-settings", f"{where} is not TOML: {error}", "see `weft up --help` for an example") from None
+        raise UserError(
+            "bad-settings", f"{where} is not TOML: {error}", "see `weft up --help` for an example"
+        ) from None
+
+
+def _bound(text: str) -> None:
+    if len(text) > FILE_BYTES_MAX:
+        raise ValueError(f"longer than {FILE_BYTES_MAX} characters")
+    for number, line in enumerate(text.splitlines(), 1):
+        if len(line) > LINE_BYTES_MAX or line.partition("=")[0].count(".") > DOTS_MAX:
+            raise ValueError(f"line {number} is too long or too deeply dotted")
 
 
 def settings_of(document: dict[str, Any], where: str = "the settings") -> NodeSettings:
@@ -145,7 +151,9 @@ def settings_of(document: dict[str, Any], where: str = "the settings") -> NodeSe
         errors += _contradictions(tables["node"], tables["fleet"], tables["security"])
     if errors:
         listed = "\n  ".join(errors)
-        raise UserError("bad-settings", f"{where} cannot be used:\n  {listed}", "mend these and start again; nothing was changed")
+        raise UserError(
+            "bad-settings", f"{where} cannot be used:\n  {listed}", "mend these and start again; nothing was changed"
+        )
     return NodeSettings(metrics=tuple(metrics), filters=tuple(filters), **tables)
 
 
@@ -163,8 +171,14 @@ def _contradictions(node: NodeTable, fleet: FleetTable, security: SecurityTable 
         (is_name(fleet.name), f"E15 fleet.name {fleet.name!r}: letters, digits, `_`, `.`, `-` only, 63 at most"),
         (node.level in LEVELS, f"E04 node.level {node.level!r}: one of {', '.join(LEVELS)}"),
         (1024 <= node.port <= 65_529, f"E05 node.port {node.port}: from 1024 to 65529"),
-        (bool(node.parent) == (node.level != "root"), "E03 node.parent: every level but the root needs one, the root none"),
-        (_is_closed_enough(node, security), "E05 node.host: only loopback, or [security] mode = \"none\" and allow_insecure = true"),
+        (
+            bool(node.parent) == (node.level != "root"),
+            "E03 node.parent: every level but the root needs one, the root none",
+        ),
+        (
+            _is_closed_enough(node, security),
+            'E05 node.host: only loopback, or [security] mode = "none" and allow_insecure = true',
+        ),
     )
     return [text for holds, text in rules if not holds]
 

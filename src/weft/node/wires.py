@@ -3,8 +3,6 @@
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
-from weft.base.now import Now
-
 
 class Orders(Protocol):
     """What an action of the wiring may use of a node."""
@@ -12,7 +10,7 @@ class Orders(Protocol):
     def order(self, core: str, order: Any) -> None:
         """Give a core an order in this turn."""
 
-    def append_event(self, event: Any, now: Now) -> None:
+    def append_event(self, event: Any) -> None:
         """Write the event into the journal's stream of events."""
 
     def end(self, event: Any) -> None:
@@ -22,7 +20,7 @@ class Orders(Protocol):
         """Note that `holder` needs no record up to `upto`."""
 
 
-Action = Callable[[Orders, Any, Now], None]
+Action = Callable[[Orders, Any], None]
 
 
 class Wire:

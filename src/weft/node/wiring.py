@@ -2,45 +2,43 @@
 
 from typing import Any, Final
 
-from weft.base.now import Now
 from weft.base.spool import Released
 from weft.cores.carrier import messages as carrier
 from weft.cores.chains import messages as chains
-from weft.cores.drain import messages as drain
 from weft.cores.measurement import messages as measurement
 from weft.cores.topology import messages as topology
-from weft.node.events import EVENTS, Event, InputRefused, JournalChanged, NodeStarted
+from weft.node.events import InputRefused
 from weft.node.wires import Orders, Wire, when
 
 METRIC: Final = "weft.metric"
 
 
-def append_event(node: Orders, event: Any, now: Now) -> None:
+def append_event(node: Orders, event: Any) -> None:
     """Write it into the stream of events."""
-    node.append_event(event, now)
+    node.append_event(event)
 
 
-def end_node(node: Orders, event: Any, now: Now) -> None:
+def end_node(node: Orders, event: Any) -> None:
     """The node cannot go on."""
     node.end(event)
 
 
-def walk_out_chain(node: Orders, event: measurement.BatchTaken, now: Now) -> None:
+def walk_out_chain(node: Orders, event: measurement.BatchTaken) -> None:
     """Fresh samples go through the filters before they are numbered, so that a filter leaves no hole."""
     node.order("chains", chains.PassBatch("out", METRIC, event.batch))
 
 
-def number_batch(node: Orders, event: chains.BatchPassed, now: Now) -> None:
+def number_batch(node: Orders, event: chains.BatchPassed) -> None:
     """What came through is numbered and kept."""
     node.order("measurement", measurement.NumberBatch(event.batch))
 
 
-def greet_parent(node: Orders, event: topology.ParentAssigned | topology.ParentMoved, now: Now) -> None:
+def greet_parent(node: Orders, event: topology.ParentAssigned | topology.ParentMoved) -> None:
     """The link upward follows the tree."""
     node.order("carrier", carrier.AssignParent(event.endpoint, event.name))
 
 
-def release_records(node: Orders, event: Released, now: Now) -> None:
+def release_records(node: Orders, event: Released) -> None:
     """The journal may forget what nobody needs."""
     node.release(event.holder, event.upto)
 

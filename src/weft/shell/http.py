@@ -45,7 +45,9 @@ class Http:
             self._server = await asyncio.start_server(self._connection, host, port, limit=HEAD_BYTES_MAX)
         except OSError as error:
             raise UserError(
-                "port-taken", f"port {port} of {host} cannot be bound: {error.strerror}", "another --port, 10 or more away"
+                "port-taken",
+                f"port {port} of {host} cannot be bound: {error.strerror}",
+                "another --port, 10 or more away",
             ) from error
 
     async def close(self) -> None:

@@ -52,7 +52,9 @@ def _read(path: Path) -> Identity | None:
         return None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise UserError(
-            "bad-identity", f"{path} is damaged: {error}", f"restore it, or move {path.parent} away to begin as a new node"
+            "bad-identity",
+            f"{path} is damaged: {error}",
+            f"restore it, or move {path.parent} away to begin as a new node",
         ) from error
 
 

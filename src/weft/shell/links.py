@@ -62,7 +62,7 @@ def make_beacon_socket(port: int) -> socket.socket:
     made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     for option in (socket.SO_REUSEADDR, socket.SO_REUSEPORT, socket.SO_BROADCAST):
         made.setsockopt(socket.SOL_SOCKET, option, 1)
-    made.setblocking(False)
+    made.settimeout(0)
     made.bind(("", port))
     return made
 
@@ -87,7 +87,9 @@ class Links:
         except zmq.ZMQError as error:
             self.close()
             raise UserError(
-                "port-taken", f"port {port} of {host} cannot be bound: {error.strerror}", "another --port, 10 or more away"
+                "port-taken",
+                f"port {port} of {host} cannot be bound: {error.strerror}",
+                "another --port, 10 or more away",
             ) from error
         self._watch(self._router)
 

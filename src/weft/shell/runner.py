@@ -9,21 +9,15 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-import structlog
-
 from weft.base.effects import Connect, Disconnect, Perform, Reply, Tell
 from weft.base.errors import StorageFailed
 from weft.base.now import SECOND, Now
-from weft.base.records import Record
 from weft.node.node import Ended, Node, NodeEffect, Transmit, Turn, part_at_wall
 from weft.shell.clock import Clock
-from weft.shell.journal import Journal, StorageFull
+from weft.shell.journal import Journal
 from weft.shell.links import Links
 
 TURNS_MAX: Final = 8  # in one callback; then other callbacks of the loop (http, timers) get their chance
-LOST_TURN: Final = 1  # how late a turn may be is measured by the loop itself
-
-log = structlog.get_logger()
 
 
 class Runner:
@@ -32,7 +26,7 @@ class Runner:
     def __init__(self, node: Node, clock: Clock, journal: Journal, links: Links) -> None:
         self.node, self.clock, self.journal, self.links = node, clock, journal, links
         self.performers: dict[type, Callable[[Any], None]] = {}
-        self.on_tell: Callable[[Any], None] = lambda event: None
+        self.on_tell: Callable[[Any], None] = lambda _: None
         self.ended: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self.turns = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -72,6 +66,14 @@ class Runner:
             self.node.tell(event, self.clock.now())
             self.work()
 
+    def finish(self) -> None:
+        """End in order: everything has been said."""
+        self._end(None)
+
+    def fail(self, failure: StorageFailed) -> None:
+        """End because nothing can be made durable any more (JRN-032)."""
+        self._end(failure)
+
     def _turn(self, now: Now) -> bool:
         effects = self.node.effects()
         if not effects:
@@ -110,7 +112,7 @@ class Runner:
     def _connect(self, effect: Connect) -> None:
         self.links.connect(effect.endpoint)
 
-    def _disconnect(self, effect: Disconnect) -> None:
+    def _disconnect(self, _: Disconnect) -> None:
         self.links.disconnect()
 
     def _perform(self, effect: Perform) -> None:

@@ -166,4 +166,6 @@ class Topology:
     def _call(self, port: int) -> None:
         if self.settings.beacons:
             mine = self.settings
-            self._effects.append(Send("beacon", b"", Beacon(mine.fleet, mine.name, self.node, mine.level, port, self.era)))
+            self._effects.append(
+                Send("beacon", b"", Beacon(mine.fleet, mine.name, self.node, mine.level, port, self.era))
+            )

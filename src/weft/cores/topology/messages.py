@@ -4,7 +4,16 @@ import msgspec
 
 from weft.wire.beacon import Beacon
 
-__all__ = ["Beacon", "NameTaken", "NodeSeen", "NodeVanished", "ParentAssigned", "ParentMoved", "Stop", "TopologySettings"]
+__all__ = [
+    "Beacon",
+    "NameTaken",
+    "NodeSeen",
+    "NodeVanished",
+    "ParentAssigned",
+    "ParentMoved",
+    "Stop",
+    "TopologySettings",
+]
 
 
 class TopologySettings(msgspec.Struct, frozen=True, kw_only=True):

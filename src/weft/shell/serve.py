@@ -1,0 +1,188 @@
+"""A node as a process: `python -m weft.shell.serve SETTINGS`, SETTINGS being the tables of its file as JSON.
+
+`weft up` reads the file and becomes this process, which imports nothing that a sensor does not need.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from weft import __version__
+from weft.base.errors import StorageFailed, UserError, exit_code
+from weft.base.now import SECOND, Now
+from weft.base.spool import FetchRecords, RecordsFetched
+from weft.cores.carrier import messages as carrier
+from weft.cores.drain import messages as drain
+from weft.cores.measurement import messages as measurement
+from weft.cores.topology import messages as topology
+from weft.node.assembly import build_node
+from weft.node.events import NodeStarted
+from weft.node.node import Node
+from weft.node.settings import NodeSettings, settings_of
+from weft.shell.clock import Clock
+from weft.shell.files import Files
+from weft.shell.http import Http
+from weft.shell.identity import begin_start
+from weft.shell.journal import Journal
+from weft.shell.links import Links
+from weft.shell.measuring import Measuring
+from weft.shell.runner import Runner
+from weft.shell.telemetry import Telemetry, set_up_log
+
+HTTP_PORT: Final = 6
+LINK_PORT: Final = 7
+STOP_S: Final = 3.0  # how long a stopping node tries to hand over what it has
+OPEN_WARNING: Final = (
+    "this fabric is OPEN: there are no keys, and whoever reaches a port can pose as any node.",
+    "It is bound to loopback only. Promises hold against faults, not against enemies.",
+    "A closed fabric (CURVE keys) is not available in this version; do not bind other addresses.",
+)
+
+
+def state_directory(settings: NodeSettings) -> Path:
+    """Where the node keeps its journal: `[node] state`, else the user's state directory."""
+    if settings.node.state:
+        return Path(settings.node.state)
+    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(base) / "weft" / settings.fleet.name / settings.node.name
+
+
+class Process:
+    """One start of one node: opened, run until its end, closed in order."""
+
+    def __init__(self, settings: NodeSettings, clock: Clock | None = None) -> None:
+        self.settings = settings
+        self.clock = clock or Clock()
+        self.state = state_directory(settings)
+        now = self.clock.now()
+        self.identity = begin_start(self.state, settings.node.name, now.wall)
+        self.journal, self.recovery = Journal.open(
+            self.state / "journal", self.identity.node_id, Files(), now.wall, settings.journal_bytes
+        )
+        self.node: Node = build_node(settings, self.identity.node_id, self.identity.era, os.urandom(8).hex())
+        self.node.restore(self.recovery.entries(), self.journal.next_lsn, now)
+        self.links = Links(self._on_readable)
+        self.runner = Runner(self.node, self.clock, self.journal, self.links)
+        self.telemetry = Telemetry(settings, self.node, self.journal, self.links, self.clock, now.mono)
+        self.http = Http(self.telemetry.pages())
+        self._recorder: Any = None
+
+    def _on_readable(self) -> None:
+        self.runner.work()
+
+    async def run(self) -> Any:
+        """Serve until told to stop; returns why it ended: None, an event, or a StorageFailed."""
+        table = self.settings.node
+        self.links.serve(table.host, table.port + LINK_PORT)
+        await self.http.serve(table.host, table.port + HTTP_PORT)
+        if table.beacons:
+            self.links.listen(self.settings.fleet.beacon_port)
+        self.runner.on_tell = self.telemetry.on_tell
+        self._employ()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, self._stop)
+        self.runner.tell(NodeStarted(table.name, table.level, __version__, self.recovery.verdicts))
+        housekeeping = asyncio.create_task(self._keep_house())
+        try:
+            return await self.runner.ended
+        finally:
+            housekeeping.cancel()
+            await self.http.close()
+            self.links.close()
+            self.journal.close(self.clock.now().wall)
+
+    def _employ(self) -> None:
+        """Who does the work of the outside world, by kind of work."""
+        performers = self.runner.performers
+        performers[FetchRecords] = self._fetch
+        performers[measurement.Measure] = Measuring(self.runner.order).measure
+        if "drain" in self.node.cores:
+            from weft.shell.recorder import Recorder  # only a root needs what it imports
+
+            loop = asyncio.get_running_loop()
+            self._recorder = Recorder(
+                Path(self.settings.lake.path or self.state / "lake"),
+                self.identity.node_id,
+                self.journal.read,
+                lambda order: loop.call_soon_threadsafe(self.runner.order, "drain", order),
+            )
+            performers[drain.InspectLake] = self._recorder.perform
+            performers[drain.WriteSegment] = self._recorder.perform
+
+    def _fetch(self, work: FetchRecords) -> None:
+        entries, upto = self.journal.read(work.after, work.bytes_max)
+        answer = RecordsFetched(work.holder, work.after, upto, tuple(entries))
+        asyncio.get_running_loop().call_soon(self.runner.order, work.holder, answer)
+
+    async def _keep_house(self) -> None:
+        """Once a second: marks, seals, snapshots, and room when the spool is full."""
+        while True:
+            await asyncio.sleep(1)
+            try:
+                self._tidy(self.clock.now())
+            except StorageFailed as failure:
+                self.runner.fail(failure)
+
+    def _tidy(self, now: Now) -> None:
+        self.journal.rest(now.wall)
+        if self.journal.is_snapshot_due(now.wall):
+            self.journal.snapshot(self.node.condense(), now.wall)
+            self.journal.forget(self.node.releasable)
+
+    def _stop(self) -> None:
+        asyncio.get_running_loop().create_task(self._wind_down())
+
+    async def _wind_down(self) -> None:
+        """Stop in the order of the road: measuring first, then what carries it, then who is out there."""
+        order = self.runner.order
+        order("measurement", measurement.Stop())
+        await self._until(self._is_handed_over, STOP_S)
+        order("drain", drain.Stop())
+        order("carrier", carrier.Stop())
+        order("topology", topology.Stop())
+        await asyncio.sleep(0.05)  # the last frames leave through libzmq's own thread
+        self.runner.finish()
+
+    def _is_handed_over(self) -> bool:
+        return True
+
+    async def _until(self, holds: Any, patience_s: float) -> None:
+        ends_at = self.clock.now().mono + int(patience_s * SECOND)
+        while not holds() and self.clock.now().mono < ends_at and not self.runner.ended.done():
+            await asyncio.sleep(0.02)
+
+
+def main() -> int:
+    """Run the node of the settings in the first argument; the exit code says why it ended (OBS, JRN-032)."""
+    try:
+        settings = settings_of(msgspec.json.decode(sys.argv[1]))
+        set_up_log(settings.node.name)
+        for _line in OPEN_WARNING:
+            pass
+        return _outcome(asyncio.run(_serve(settings)))
+    except UserError as error:
+        return exit_code(error.code)
+    except StorageFailed as error:
+        return _outcome(error)
+
+
+async def _serve(settings: NodeSettings) -> Any:
+    return await Process(settings).run()
+
+
+def _outcome(reason: Any) -> int:
+    if isinstance(reason, StorageFailed):
+        return exit_code("storage-failed")
+    if isinstance(reason, topology.NameTaken):
+        f"an older node {reason.node.hex()} of this fabric is called {reason.name!r} and is alive"
+        return exit_code("name-taken")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,206 @@
+"""Nodes of one segment find their parents by name, and no two live ones share a name."""
+
+import itertools
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from weft.base.effects import Send, Source, Tell
+from weft.base.errors import PeerError
+from weft.base.now import SECOND, Now
+from weft.cores.topology import limits
+from weft.cores.topology.core import Topology
+from weft.cores.topology.messages import (
+    NameTaken,
+    NodeSeen,
+    NodeVanished,
+    ParentAssigned,
+    ParentMoved,
+    Stop,
+    TopologySettings,
+)
+from weft.cores.topology.states import TABLE, On, State
+from weft.wire import beacon
+from weft.wire.beacon import Beacon
+
+HOST = Source("beacon", b"127.0.0.1")
+
+
+def at(seconds: float) -> Now:
+    return Now(round(seconds * SECOND), 1_795_000_000 * SECOND + round(seconds * SECOND))
+
+
+def node(name: str, parent: str = "", *, era: int = 10, port: int = 27_500, level: str = "sensor") -> Topology:
+    settings = TopologySettings(fleet="lab", name=name, level=level, parent=parent, base_port=port)
+    core = Topology(settings, name.encode().ljust(16, b"."), era)
+    core.restore((), at(0))
+    return core
+
+
+def told(core: Topology) -> list[Any]:
+    return [effect.event for effect in core.effects() if isinstance(effect, Tell)]
+
+
+def called(core: Topology) -> list[Beacon]:
+    return [effect.message for effect in core.effects() if isinstance(effect, Send)]
+
+
+def hear(core: Topology, said: Beacon, seconds: float = 0.0) -> None:
+    core.receive(beacon.decode(beacon.encode(said)), HOST, at(seconds))
+
+
+def beacon_of(core: Topology) -> Beacon:
+    core.wake(at(0))
+    return called(core)[0]
+
+
+def test_a_parent_given_by_name_is_found_by_its_beacon() -> None:
+    child = node("s1", "root")
+    child.wake(at(0))
+    assert [] == told(child)
+    hear(child, beacon_of(node("root", port=27_600, level="root")))
+    assert [NodeSeen("root", "root"), ParentAssigned("127.0.0.1:27607", "root")] == told(child)
+    assert State.SETTLED is child.state
+
+
+def test_a_parent_given_by_address_is_known_at_once() -> None:
+    child = node("s1", "127.0.0.1:27600")
+    child.wake(at(0))
+    assert ParentAssigned("127.0.0.1:27607", "127.0.0.1:27600") in told(child)
+
+
+def test_a_parent_that_comes_back_elsewhere_is_followed() -> None:
+    child = node("s1", "root")
+    hear(child, beacon_of(node("root", port=27_600)))
+    told(child)
+    hear(child, beacon_of(node("root", port=27_700, era=11)))
+    assert [ParentMoved("127.0.0.1:27707", "root")] == told(child)
+
+
+def test_a_second_newer_node_of_the_parents_name_is_not_followed() -> None:
+    child = node("s1", "root")
+    hear(child, beacon_of(node("root", port=27_600)))
+    told(child)
+    impostor = changed(beacon_of(node("root", port=27_700, era=11)), node=b"x" * 16)
+    hear(child, impostor)
+    assert [] == told(child)
+
+
+def test_of_two_nodes_with_one_name_exactly_the_newer_one_ends() -> None:
+    old, new = node("twin", era=10), node("twin", era=11)
+    old_beacon, new_beacon = beacon_of(old), beacon_of(new)
+    hear(old, new_beacon)
+    answers = called(old)
+    assert [old_beacon] == answers  # at once, not at the next beacon
+    hear(new, answers[0])
+    assert [NameTaken("twin", old.node)] == told(new)
+    assert (State.ENDED, State.SETTLED) == (new.state, old.state)
+    assert new.deadline() is None
+
+
+def test_a_neighbour_is_forgotten_after_four_silent_beacons_or_a_goodbye() -> None:
+    core = node("a")
+    core.wake(at(0))
+    hear(core, beacon_of(node("b")))
+    hear(core, beacon_of(node("c")))
+    told(core)
+    leaving = node("c")
+    leaving.wake(at(0))
+    called(leaving)
+    leaving.command(Stop(), at(1))
+    hear(core, called(leaving)[0], 1)
+    assert [NodeVanished("c", "sensor")] == told(core)
+    core.wake(at(limits.KNOWN_NS / SECOND + 1))
+    assert [NodeVanished("b", "sensor")] == told(core)
+
+
+def test_a_goodbye_of_another_era_forgets_nobody() -> None:
+    core = node("a")
+    hear(core, beacon_of(node("b", era=12)))
+    told(core)
+    hear(core, changed(beacon_of(node("b", era=11)), port=0))
+    assert [] == told(core)
+
+
+def test_another_fleet_is_refused_and_its_own_voice_ignored() -> None:
+    core = node("a")
+    with pytest.raises(PeerError) as refused:
+        hear(core, changed(beacon_of(node("b")), fleet="other"))
+    assert "other-fleet" == refused.value.code
+    hear(core, beacon_of(core))
+    assert [] == told(core)
+
+
+def test_it_calls_often_while_young_and_seldom_later() -> None:
+    core = node("a")
+    instants = []
+    for _ in range(limits.BEACONS_YOUNG + 3):
+        due = core.deadline()
+        assert due is not None
+        instants.append(due)
+        core.wake(Now(due, 0))
+    gaps = [later - before for before, later in itertools.pairwise(instants)]
+    young = limits.BEACONS_YOUNG - 1
+    assert [limits.BEACON_YOUNG_NS] * young + [limits.BEACON_NS] * (len(gaps) - young) == gaps
+
+
+@pytest.mark.parametrize("state", State)
+@pytest.mark.parametrize("on", On)
+def test_every_cell_of_the_table_names_a_method_and_only_ended_has_no_rows(state: State, on: On) -> None:
+    cell = TABLE.get((state, on))
+    if cell is None:
+        assert state is State.ENDED or on is On.PARENT_HEARD
+    else:
+        assert callable(getattr(Topology, cell.do))
+
+
+@given(st.lists(st.binary(max_size=600), max_size=2))
+def test_any_datagram_is_a_beacon_or_one_typed_refusal(frames: list[bytes]) -> None:
+    try:
+        said = beacon.decode(frames)
+    except PeerError as error:
+        outcome: Any = error.code
+    else:
+        outcome = beacon.decode(beacon.encode(said)) == said
+    assert outcome in ("bad-beacon", True)
+
+
+@given(
+    st.from_regex(beacon.NAME, fullmatch=True),
+    st.binary(min_size=16, max_size=16),
+    st.sampled_from(beacon.LEVELS),
+    st.integers(0, 65_529),
+    st.integers(0, 2**64 - 1),
+)
+def test_a_beacon_survives_the_wire(name: str, uuid: bytes, level: str, port: int, era: int) -> None:
+    said = Beacon("lab", name, uuid, level, port, era)
+    assert said == beacon.decode(beacon.encode(said))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"WEFTN1 lab a 00 sensor 27500 1",
+        b"WEFTN1 lab a " + b"0" * 32 + b" king 27500 1",
+        b"WEFTN1 lab a " + b"0" * 32 + b" root 65530 1",
+        b"WEFTN1 lab a " + b"0" * 32 + b" root 27500 18446744073709551616",
+        b"SHALOM 5246",
+        b"WEFTN1 lab a " + b"0" * 32 + b" root 27500 1 " + b"x" * 500,
+        b"\xff\xfe",
+    ],
+)
+def test_what_is_not_exactly_a_beacon_is_refused(text: bytes) -> None:
+    with pytest.raises(PeerError):
+        beacon.decode([text])
+
+
+def test_unknown_tokens_behind_a_beacon_are_ignored() -> None:
+    said = Beacon("lab", "a", b"0" * 16, "root", 27_500, 1)
+    assert said == beacon.decode([beacon.encode(said)[0] + b" mac=00 x"])
+
+
+def changed(said: Beacon, **changes: Any) -> Beacon:
+    return msgspec.structs.replace(said, **changes)
