@@ -238,7 +238,7 @@ class SampleColumns:
 
     def _start(self, lsn: int, identity: Identity, record: StreamRecord, rows: int) -> dict[str, str]:
         wide = self.runs.add(lsn, identity, record, rows)
-        number = record.attributes.get("config")
+        number = record.attributes.get("cfg")
         self.config_numbers.append(number if type(number) is int and 0 <= number <= LONG_MAX else None)
         spoken = {key: value for key, value in record.attributes.items() if key not in _SILENT}
         self.runs.attributes.append((bodies.text_map(spoken) if spoken else {}) | wide)
@@ -313,7 +313,7 @@ class SampleColumns:
         return sample_table(self)
 
 
-_SILENT: Final = frozenset({"n", "labels", "detail", "type", "param", "config"})
+_SILENT: Final = frozenset({"n", "labels", "detail", "type", "param", "cfg"})
 _ABOUT: Final = (("detail", ""), ("type", "basic"), ("param", ""))
 
 
