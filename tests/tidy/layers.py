@@ -1,0 +1,254 @@
+"""What makes a node repeatable: below the shell there is no clock, no chance, no order that differs from run to run."""
+
+import ast
+from collections.abc import Iterator
+from typing import Final
+
+from tests.tidy.tree import FUNCTIONS, Finding, Source
+
+FORBIDDEN: Final = frozenset(
+    "asyncio socket zmq time random os threading uuid secrets datetime logging".split()  # noqa: SIM905  # reads as a list
+)
+DOORS: Final = {("src/weft/base/chance.py", "random")}
+ORDERLESS: Final = frozenset({"sorted", "set", "frozenset", "any", "all", "sum", "min", "max", "len"})
+ORDERED: Final = frozenset({"list", "tuple", "enumerate", "iter", "map", "filter", "zip", "next", "reversed"})
+SET_METHODS: Final = frozenset({"union", "intersection", "difference", "symmetric_difference"})
+SET_OPERATORS: Final = (ast.BitOr, ast.BitAnd, ast.Sub, ast.BitXor)
+COMPREHENSIONS: Final = (ast.ListComp, ast.GeneratorExp, ast.DictComp)
+INSTANTS: Final = frozenset({"at", "mono", "wall"})
+ROOMS: Final = ("messages.py", "states.py", "core.py", "limits.py")
+UNBOUNDED: Final = frozenset({"str", "bytes", "bytearray", "list", "dict", "set", "frozenset", "tuple"})
+DECODERS: Final = frozenset({"decode", "Decoder"})
+
+
+def forbidden_imports(source: Source) -> Iterator[Finding]:
+    """No module that brings in clocks, sockets, threads or chance."""
+    if not source.below_the_shell:
+        return
+    for node in source.nodes:
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names = [node.module or ""]
+        for name in names:
+            top = name.partition(".")[0]
+            if top in FORBIDDEN and (source.path, top) not in DOORS:
+                yield source.finding(
+                    node.lineno, f"imports {top}", "hand in `now` or a `Chance`; the shell does the rest"
+                )
+
+
+def waiting(source: Source) -> Iterator[Finding]:
+    """Nothing waits below the shell."""
+    kinds = (ast.Await, ast.AsyncFunctionDef, ast.AsyncFor, ast.AsyncWith)
+    for node in source.nodes if source.below_the_shell else ():
+        if isinstance(node, kinds):
+            yield source.finding(node.lineno, "waits", "emit an effect, take the outcome as an order")
+
+
+def identity_of_memory(source: Source) -> Iterator[Finding]:
+    """`hash` and `id` differ from run to run."""
+    for node in source.nodes if source.below_the_shell else ():
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("hash", "id"):
+            yield source.finding(
+                node.lineno, f"{node.func.id}()", "use a key of the value itself, or blake2b of its bytes"
+            )
+
+
+def iteration_over_sets(source: Source) -> Iterator[Finding]:
+    """The order of a set differs from run to run; what consumes one must not care."""
+    if not source.below_the_shell or source.tree is None:
+        return
+    known = _set_names(source.nodes)
+    harmless = {id(argument) for node in source.nodes for argument in _orderless_arguments(node)}
+    for node in source.nodes:
+        for consumed in _consumed(node, harmless):
+            if _is_set(consumed, known) and not source.is_answered(consumed.lineno):
+                yield source.finding(
+                    consumed.lineno, "iterates over a set", "sorted(…), or a dict, which keeps its order"
+                )
+
+
+def _orderless_arguments(node: ast.AST) -> list[ast.expr]:
+    """Arguments of calls for which order does not matter."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ORDERLESS:
+        return node.args
+    return []
+
+
+def _consumed(node: ast.AST, harmless: set[int]) -> list[ast.expr]:
+    """What a node takes item by item, in order."""
+    if isinstance(node, ast.For):
+        return [node.iter]
+    if isinstance(node, COMPREHENSIONS) and id(node) not in harmless:
+        return [clause.iter for clause in node.generators]
+    if isinstance(node, ast.Starred) and not isinstance(node.ctx, ast.Store):
+        return [node.value]
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ORDERED:
+        return node.args
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return _consumed_by_method(node, node.func)
+    return []
+
+
+def _consumed_by_method(call: ast.Call, method: ast.Attribute) -> list[ast.expr]:
+    if method.attr == "pop" and not call.args:
+        return [method.value]
+    return call.args if method.attr in ("join", "extend") else []
+
+
+def _set_names(nodes: list[ast.AST]) -> frozenset[str]:
+    """Names and attributes that are sets by their annotation, or by what is assigned to them, and never otherwise."""
+    yes: set[str] = set()
+    no: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.AnnAssign | ast.arg) and node.annotation is not None:
+            target = node.target if isinstance(node, ast.AnnAssign) else node
+            (yes if _is_set_annotation(node.annotation) else no).add(_name(target))
+        elif isinstance(node, ast.Assign):
+            for target in node.targets:
+                (yes if _is_set(node.value, frozenset()) else no).add(_name(target))
+    return frozenset(yes - no - {""})
+
+
+def _name(node: ast.AST) -> str:
+    if isinstance(node, ast.arg):
+        return node.arg
+    if isinstance(node, ast.Name):
+        return node.id
+    return f".{node.attr}" if isinstance(node, ast.Attribute) else ""
+
+
+def _is_set_annotation(node: ast.expr) -> bool:
+    if isinstance(node, ast.Subscript):
+        if _name(node.value).lstrip(".") in ("Final", "ClassVar"):
+            return _is_set_annotation(node.slice)
+        node = node.value
+    return _name(node).lstrip(".") in ("set", "frozenset", "Set", "AbstractSet", "MutableSet")
+
+
+def _is_set(node: ast.expr, known: frozenset[str]) -> bool:
+    if isinstance(node, ast.Set | ast.SetComp):
+        return True
+    if isinstance(node, ast.Call):
+        if isinstance(node.func, ast.Attribute) and node.func.attr in SET_METHODS:
+            return _is_set(node.func.value, known) or _is_keys(node.func.value)
+        return _name(node.func) in ("set", "frozenset")
+    if isinstance(node, ast.BinOp) and isinstance(node.op, SET_OPERATORS):
+        return any(_is_set(side, known) or _is_keys(side) for side in (node.left, node.right))
+    return _name(node) in known
+
+
+def _is_keys(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "keys"
+
+
+def floats_on_instants(source: Source) -> Iterator[Finding]:
+    """An instant is whole nanoseconds; a double has forgotten the last 200 of them."""
+    for node in source.nodes if source.below_the_shell else ():
+        if isinstance(node, ast.BinOp) and _mixes_float(node):
+            yield source.finding(node.lineno, "float arithmetic on an instant", "stay in whole nanoseconds: // and int")
+        elif isinstance(node, ast.AnnAssign | ast.arg) and _name(node.annotation or ast.Pass()) == "float":
+            name = _name(node.target if isinstance(node, ast.AnnAssign) else node)
+            if _is_instant(name):
+                yield source.finding(node.lineno, f"`{name}` is a float", "whole nanoseconds: int")
+        elif isinstance(node, ast.Call) and _name(node.func) == "float" and any(map(_holds_instant, node.args)):
+            yield source.finding(node.lineno, "float() of an instant", "stay in whole nanoseconds")
+
+
+def _mixes_float(node: ast.BinOp) -> bool:
+    sides = (node.left, node.right)
+    if not any(map(_holds_instant, sides)):
+        return False
+    return isinstance(node.op, ast.Div) or any(
+        isinstance(s, ast.Constant) and isinstance(s.value, float) for s in sides
+    )
+
+
+def _holds_instant(node: ast.expr) -> bool:
+    return _is_instant(_name(node))
+
+
+def _is_instant(name: str) -> bool:
+    bare = name.lstrip(".")
+    return bare in INSTANTS or bare.endswith("_at")
+
+
+def wire_fields_without_bound(source: Source) -> Iterator[Finding]:
+    """What msgspec decodes by type needs its bound in the type, before anything is allocated."""
+    if source.room != "wire":
+        return
+    decoded = {name for node in source.nodes for name in _decoded_types(node)}
+    for node in source.nodes:
+        if isinstance(node, ast.ClassDef) and node.name in decoded and not source.is_answered(node.lineno):
+            yield from _unbounded_fields(source, node)
+
+
+def _unbounded_fields(source: Source, node: ast.ClassDef) -> Iterator[Finding]:
+    for field in node.body:
+        if not isinstance(field, ast.AnnAssign) or source.is_answered(field.lineno, field.end_lineno):
+            continue
+        if _is_unbounded(field.annotation):
+            instead = "Annotated[…, msgspec.Meta(max_length=…)] with a number of limits"
+            yield source.finding(field.lineno, f"`{_name(field.target)}` of {node.name} has no bound", instead)
+
+
+def _decoded_types(node: ast.AST) -> Iterator[str]:
+    """Names given as type to a decoder of msgspec."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in DECODERS:
+        given = [keyword.value for keyword in node.keywords if keyword.arg == "type"]
+        given += node.args[:1] if node.func.attr == "Decoder" else []
+        yield from (inner.id for value in given for inner in ast.walk(value) if isinstance(inner, ast.Name))
+
+
+def _is_unbounded(annotation: ast.expr) -> bool:
+    if isinstance(annotation, ast.BinOp):
+        return _is_unbounded(annotation.left) or _is_unbounded(annotation.right)
+    if isinstance(annotation, ast.Subscript):
+        name = _name(annotation.value)
+        if name == "tuple":
+            inner = annotation.slice.elts if isinstance(annotation.slice, ast.Tuple) else [annotation.slice]
+            return any(isinstance(item, ast.Constant) and item.value is Ellipsis for item in inner)
+        return name in UNBOUNDED
+    return _name(annotation) in UNBOUNDED
+
+
+def untyped_decoding(source: Source) -> Iterator[Finding]:
+    """8 MB of nested nothing become 567 MB when decoded without a type (SEC-042)."""
+    for node in source.nodes if source.below_the_shell else ():
+        if isinstance(node, ast.Call) and _is_untyped_decoder(node) and not source.is_answered(node.lineno):
+            yield source.finding(node.lineno, "decodes without a type", "msgspec with type=…, or walk over heads first")
+
+
+def _is_untyped_decoder(call: ast.Call) -> bool:
+    if not isinstance(call.func, ast.Attribute):
+        return False
+    dotted = ast.unparse(call.func)
+    if dotted in ("json.loads", "json.load", "msgpack.unpackb", "msgpack.unpack", "pickle.loads", "yaml.load"):
+        return True
+    if not dotted.startswith("msgspec.") or call.func.attr not in DECODERS:
+        return False
+    typed = any(keyword.arg == "type" for keyword in call.keywords)
+    return not typed and not (call.func.attr == "Decoder" and call.args)
+
+
+def rooms_of_cores(files: list[Source]) -> Iterator[Finding]:
+    """Who knows one core knows them all."""
+    packages: dict[str, set[str]] = {}
+    for source in files:
+        parts = source.path.split("/")
+        if parts[:3] == ["src", "weft", "cores"] and len(parts) > 4:
+            packages.setdefault("/".join(parts[:4]), set()).add(parts[4])
+    for package, names in packages.items():
+        for room in ROOMS:
+            if room not in names:
+                yield Finding(package, 1, f"no {room}", "every core has its four rooms, see src/weft/cores/template")
+
+
+def functions_in_tables(source: Source) -> Iterator[Finding]:
+    """A state table holds no logic."""
+    if source.room == "cores" and source.path.endswith("/states.py"):
+        for node in source.nodes:
+            if isinstance(node, FUNCTIONS) and not source.is_answered(node.lineno):
+                yield source.finding(node.lineno, f"`{node.name}` in a state table", "logic stands in core.py")

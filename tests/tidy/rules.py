@@ -1,0 +1,41 @@
+"""All rules of tidy, and the one function that applies them to a tree."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+from tests.tidy import layers, shape, words
+from tests.tidy.tree import Finding, Source, sources
+
+OF_FILES: Final[tuple[Callable[[Source], Iterator[Finding]], ...]] = (
+    layers.forbidden_imports,
+    layers.waiting,
+    layers.identity_of_memory,
+    layers.iteration_over_sets,
+    layers.floats_on_instants,
+    layers.wire_fields_without_bound,
+    layers.untyped_decoding,
+    layers.functions_in_tables,
+    shape.unparsable,
+    shape.long_functions,
+    shape.long_modules,
+    shape.deep_nesting,
+    shape.many_parameters,
+    shape.missing_docstrings,
+    words.registry_hosts,
+    words.machine_paths,
+    words.words_of_work,
+    words.unfinished,
+    words.silenced_without_reason,
+    words.skipped_tests,
+    words.sleeping_tests,
+)
+OF_TREES: Final[tuple[Callable[[list[Source]], Iterator[Finding]], ...]] = (layers.rooms_of_cores, shape.dead_code)
+
+
+def findings(root: Path) -> list[Finding]:
+    """Everything that any rule finds under `root`, by file and line."""
+    files = list(sources(root))
+    found = [finding for source in files for rule in OF_FILES for finding in rule(source)]
+    found += [finding for rule in OF_TREES for finding in rule(files)]
+    return sorted(found)

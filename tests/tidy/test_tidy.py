@@ -1,0 +1,25 @@
+"""The tree keeps the house style; all findings are printed at once."""
+
+import tomllib
+
+import pytest
+
+from tests.house.requirements import ROOT
+from tests.tidy.rules import findings
+
+
+def test_tree_is_tidy() -> None:
+    found = findings(ROOT)
+    if found:
+        pytest.fail("\n".join(["", *map(str, found), f"{len(found)} findings"]), pytrace=False)
+
+
+@pytest.mark.parametrize(
+    "inputs, keys", [("base.in", ("dependencies",)), ("lake.in", ("optional-dependencies", "lake"))]
+)
+def test_locked_inputs_are_those_of_the_package(inputs: str, keys: tuple[str, ...]) -> None:
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    for key in keys:
+        declared = declared[key]
+    lines = (ROOT / "requirements" / inputs).read_text("utf-8").splitlines()
+    assert declared == [line for line in lines if line and not line.startswith("#")]

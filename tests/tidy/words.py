@@ -1,0 +1,101 @@
+"""Words that must not stand in a file: hosts, paths of one machine, promises to finish later, silent exceptions."""
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from tests.tidy.tree import Finding, Source
+
+
+def _any_of(*parts: str) -> re.Pattern[str]:
+    """A pattern of pieces joined at `~`, so that this file does not contain what it looks for."""
+    return re.compile("|".join(part.replace("~", "") for part in parts), re.IGNORECASE)
+
+
+HOSTS: Final = _any_of(
+    r"\bpypi~\.org\b",
+    r"\bpython~hosted\.org\b",
+    r"\bregistry~\.npmjs\.org\b",
+    r"\bregistry~\.yarnpkg\.com\b",
+    r"\brepo1?~\.maven\.(?:apache\.)?org\b",
+    r"\bcrates~\.io\b",
+    r"\bproxy~\.golang\.org\b",
+)
+MACHINES: Final = _any_of(r"(?<![\w./-])/(?:work|home/\w+|root|Users/\w+|tmp/~weft)/")
+WORK: Final = _any_of(
+    r"\b(?:issue|ticket|session) (?:no\. ?|number |#)\d",
+    r"\bsub-?~agents?\b",
+    r"\bcoding ~agents?\b",
+    r"\b(?:as an|an|the) ~AI\b",
+    r"\blanguage ~models?\b",
+    r"\bfounding ~engineers?\b",
+    r"\b(?:the|my|your) ~brief\b",
+    r"\bwork ~items?\b",
+)
+UNFINISHED: Final = re.compile("TO~DO|FIX~ME|XX~X|HA~CK|NotImplemented~Error".replace("~", ""))
+SILENCED: Final = re.compile(
+    r"#\s*(noqa|type:\s*ignore|pragma)\b(?P<codes>[:\s]*(?:\[[^\]]*\]|[A-Z]+\d+(?:[,\s]+[A-Z]+\d+)*)?)(?P<why>.*)"
+)
+SKIPPED: Final = _any_of(r"mark\.~(?:skip|xfail)", r"pytest\.~(?:skip|xfail|importorskip)\(")
+CODE: Final = ("src/", "tests/", "bench/", "scripts/", "fuzz/")
+
+
+def registry_hosts(source: Source) -> Iterator[Finding]:
+    """Where packages come from is the business of who installs."""
+    yield from _lines(source, HOSTS, "a registry's host", "leave it to the configuration of pip")
+
+
+def machine_paths(source: Source) -> Iterator[Finding]:
+    """A path of one machine means nothing on another."""
+    yield from _lines(
+        source, MACHINES, "a path of one machine", "a path relative to the tree, or a temporary directory"
+    )
+
+
+def words_of_work(source: Source) -> Iterator[Finding]:
+    """Files speak of Weft, not of how the work on it was divided."""
+    yield from _lines(source, WORK, "speaks of how the work was organised", "say what is so, and why")
+
+
+def unfinished(source: Source) -> Iterator[Finding]:
+    """What is not done stands in docs/requirements.toml with its reason."""
+    if source.path.startswith(CODE):
+        yield from _lines(
+            source, UNFINISHED, "says that it is unfinished", "finish it, or list the requirement as not done"
+        )
+
+
+def silenced_without_reason(source: Source) -> Iterator[Finding]:
+    """Whoever silences a check says why, behind it on the line."""
+    for number, comment in source.comments:
+        match = SILENCED.search(comment)
+        if match and len(re.sub(r"\W", "", match["why"])) < 4:
+            yield source.finding(number, f"`{match[0].strip()}` without a reason", "add it behind the code: `  # why`")
+
+
+def skipped_tests(source: Source) -> Iterator[Finding]:
+    """Nothing that did not run counts as passed."""
+    if source.path.startswith("tests/"):
+        yield from _lines(source, SKIPPED, "a test that may not run", "make it run, or remove it")
+
+
+def sleeping_tests(source: Source) -> Iterator[Finding]:
+    """A test that sleeps is slow on good days and wrong on bad ones."""
+    if not source.path.startswith("tests/"):
+        return
+    for node in source.nodes:
+        if isinstance(node, ast.Call) and _sleeps(node) and not source.is_answered(node.lineno):
+            yield source.finding(node.lineno, "sleeps", "wait for the event itself, with a bound")
+
+
+def _sleeps(call: ast.Call) -> bool:
+    """Whether a call waits for time; `asyncio.sleep(0)` only lets others run."""
+    yields = len(call.args) == 1 and isinstance(call.args[0], ast.Constant) and call.args[0].value == 0
+    return ast.unparse(call.func) in ("time.sleep", "asyncio.sleep") and not yields
+
+
+def _lines(source: Source, pattern: re.Pattern[str], what: str, instead: str) -> Iterator[Finding]:
+    for number, line in enumerate(source.lines, 1):
+        if (match := pattern.search(line)) and not source.is_answered(number):
+            yield source.finding(number, f"{what} ({match[0].strip()})", instead)
