@@ -31,12 +31,7 @@ PLANTED = [
     (CORE, "for a in {1, 2}:\n    pass\n", 1, "iterates over a set"),
     (CORE, "x = [a for a in set(b)]\n", 1, "iterates over a set"),
     (CORE, "seen: set[int] = f()\nfor a in seen:\n    pass\n", 2, "iterates over a set"),
-    (
-        CORE,
-        f"class C:\n    def f(self):\n{DOC}        self.a = set()\n        return list(self.a)\n{USED}",
-        5,
-        "iterates",
-    ),
+    (CORE, "class C:\n    def f(self):\n        self.a = set()\n        return list(self.a)\n" + USED, 4, "iterates"),
     (CORE, f"def f(a: frozenset[str]):\n{DOC}    return ','.join(a)\n{USED}", 3, "iterates over a set"),
     (CORE, "for a in b.keys() - c.keys():\n    pass\n", 1, "iterates over a set"),
     (CORE, "x = [*({1} | y)]\n", 1, "iterates over a set"),
