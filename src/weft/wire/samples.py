@@ -24,6 +24,8 @@ LABEL_VALUE_BYTES_MAX: Final = 256
 NAME_BYTES_MAX: Final = 255  # a name is a segment of a configuration key (CFG-004)
 KIND_BYTES_MAX: Final = 64
 MS_MAX: Final = ((1 << 63) - 1) // 1_000_000  # as nanoseconds an instant still fits the lake's 64 bits
+HEAD_BYTES_MOST: Final = 1 + 1 + 9 + 5 + 5  # all but series and rows, in their longest forms
+ROW_BYTES_MOST: Final = 1 + 3 + 9 + 9 + 9  # an array of four: index, offset, value, base
 PARAM: Final = "param"
 """The label in which the parameter of a metric travels; a column of its own in the lake (LAK-019)."""
 
@@ -99,15 +101,30 @@ _ENCODER: Final = msgspec.msgpack.Encoder()
 
 
 def encode(batch: SampleBatch) -> bytes:
-    """The body of a batch; OurFault if it is longer than a body may be (`split` first)."""
-    rows = [
+    """The body of a batch; OurFault if it breaks a limit of bodies."""
+    pieces = encode_pieces(batch)
+    if len(pieces) > 1:
+        raise OurFault(f"a batch of {len(batch.rows)} rows and {len(batch.series)} series is too large for one body")
+    return pieces[0][1]
+
+
+def encode_pieces(batch: SampleBatch) -> list[tuple[SampleBatch, bytes]]:
+    """The same rows, in order, in as few halvings as the limits of a body ask for: usually the batch, with its body."""
+    if len(batch.rows) <= ROWS_MAX:
+        body = _ENCODER.encode((1, batch.t0_ms, batch.series, _bare(batch.rows)))
+        if len(body) <= BODY_BYTES_MAX:
+            return [(batch, body)]
+    assert len(batch.rows) > 1, "one row with its series always fits a body"
+    half = len(batch.rows) // 2
+    return [piece for rows in (batch.rows[:half], batch.rows[half:]) for piece in encode_pieces(select(batch, rows))]
+
+
+def _bare(rows: list[Row]) -> list[tuple[Number, ...]]:
+    """Rows in the form of the wire: one without base is an array of three."""
+    return [
         (row.series, row.offset_ms, row.value) if row.base is None else (row.series, row.offset_ms, row.value, row.base)
-        for row in batch.rows
+        for row in rows
     ]
-    body = _ENCODER.encode((1, batch.t0_ms, batch.series, rows))
-    if len(body) > BODY_BYTES_MAX:
-        raise OurFault(f"a batch of {len(rows)} rows takes {len(body)} bytes")
-    return body
 
 
 def decode(body: bytes) -> SampleBatch:
@@ -152,15 +169,6 @@ def explode(batch: SampleBatch) -> Iterator[Exploded]:
     return (Exploded(row.offset_ms, series[row.series], row.value, row.base) for row in batch.rows)
 
 
-def split(batch: SampleBatch) -> list[SampleBatch]:
-    """The same rows in as few batches as the limits of a body allow, usually the batch itself."""
-    if len(batch.rows) <= ROWS_MAX and bytes_most(batch) <= BODY_BYTES_MAX:
-        return [batch]
-    assert len(batch.rows) > 1, "one row with its series always fits a body"
-    half = len(batch.rows) // 2
-    return [piece for rows in (batch.rows[:half], batch.rows[half:]) for piece in split(select(batch, rows))]
-
-
 def select(batch: SampleBatch, rows: list[Row]) -> SampleBatch:
     """A batch of only these rows of `batch`, and only the series that they need."""
     places: dict[int, int] = {}
@@ -170,16 +178,6 @@ def select(batch: SampleBatch, rows: list[Row]) -> SampleBatch:
     return SampleBatch(batch.t0_ms, tuple(batch.series[index] for index in places), kept)
 
 
-ROW_BYTES_MOST: Final = 1 + 3 + 9 + 9 + 9
-"""An array of four, its index, offset, value and base in their longest forms."""
-HEAD_BYTES_MOST: Final = 1 + 1 + 9 + 5 + 5
-
-
 def series_bytes(series: Series) -> int:
     """How many bytes the definition of a series takes in every batch that has a row of it."""
     return len(_ENCODER.encode(series))
-
-
-def bytes_most(batch: SampleBatch) -> int:
-    """An upper bound of the length of the batch's body, without making it."""
-    return HEAD_BYTES_MOST + sum(map(series_bytes, batch.series)) + ROW_BYTES_MOST * len(batch.rows)

@@ -1,0 +1,384 @@
+"""Measures by a plan, and turns what was read into numbered samples in the journal.
+
+The road of one sample: a tick is due, the shell is asked to `Measure`, answers with `Measured`; the sample passes its
+metric's threshold into the open batch; a second later, or when it is full, the batch is told (`BatchTaken`), passes
+the chain of filters outside of this core, comes back with `NumberBatch`, and is numbered and persisted. So neither a
+threshold nor a filter leaves a hole in the numbers.
+
+Intervals are monotonic, stamps are wall-clock milliseconds (MEA-005); a metric that hangs or fails costs only itself
+(MEA-006); nothing here knows how anything is measured.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import msgspec
+
+from weft.base.calculated import Calculated, Point
+from weft.base.effects import Effect, Perform, Persist, Source, Tell
+from weft.base.errors import PeerError
+from weft.base.now import MILLISECOND, Now
+from weft.base.records import CoreRecord, Entry
+from weft.cores.measurement import limits
+from weft.cores.measurement.batch import OpenBatch
+from weft.cores.measurement.details import Place
+from weft.cores.measurement.gates import gate_of
+from weft.cores.measurement.lines import Line, labels_fault, series_of
+from weft.cores.measurement.messages import (
+    BatchNumbered,
+    BatchTaken,
+    ClockStepped,
+    Measure,
+    Measured,
+    MeasurementSettings,
+    MeasureNow,
+    MetricFailed,
+    MetricUnsupported,
+    NumberBatch,
+    PlanMetrics,
+    Reading,
+    Stop,
+    Verdict,
+)
+from weft.cores.measurement.numbering import NAME, Numbering
+from weft.cores.measurement.schedule import next_tick, origin_at, phase_of
+from weft.cores.measurement.settings import MetricSpec
+from weft.cores.measurement.states import TABLE, On, State
+from weft.cores.measurement.tasks import Task
+from weft.wire.samples import Labels, Series
+
+HEARD: Final = {Verdict.READ: On.READ, Verdict.FAILED: On.FAILED, Verdict.UNSUPPORTED: On.UNSUPPORTED}
+
+
+class Counters(msgspec.Struct):
+    """What has happened since the start."""
+
+    taken: int = 0
+    """Samples that passed their threshold."""
+    numbered: int = 0
+    """Samples that passed the chain, too."""
+    batches: int = 0
+    readings: int = 0
+    skipped_ticks: int = 0
+    failed: int = 0
+    timed_out: int = 0
+    unsupported: int = 0
+    stale: int = 0
+    """Answers that nobody waited for."""
+    refused_series: int = 0
+    steps: int = 0
+
+
+class Measurement:
+    """The measurement core of one start of a node (`node`: its UUID, `era`: the start)."""
+
+    name = NAME
+
+    def __init__(self, settings: MeasurementSettings, node: bytes, era: int) -> None:
+        self.settings = settings
+        self.state = State.PLANNED
+        self.counters = Counters()
+        self.tasks: dict[str, Task] = {}
+        self.numbering = Numbering(node, era)
+        self._phase_ns = phase_of(node)
+        self._started = Now(0, 0)
+        self._batch = OpenBatch(settings.rows_max, settings.bytes_max)
+        self._flush_at: int | None = None
+        self._configuration: int | None = None
+        self._serial = 0
+        self._offset_ns = 0  # of the wall clock against the monotonic one, when last looked at
+        self._checked_at = 0
+        self._step_ns = 0  # seen, and not yet in a batch
+        self._step_told_ns = 0  # in a batch that is on its way through the chain
+        self._effects: list[Effect] = []
+        self._deadline: int | None = None
+        self._now_mono = 0
+
+    # The verbs of every core.
+
+    def restore(self, entries: Iterable[Entry], now: Now) -> None:
+        self.numbering.restore(entries)
+
+    def condense(self) -> Iterable[CoreRecord]:
+        return self.numbering.condense()
+
+    def receive(self, message: Any, source: Source, now: Now) -> None:
+        """Nobody speaks to this core."""
+        raise PeerError("not-spoken", "the measurement core hears no messages")
+
+    def command(self, order: Any, now: Now) -> None:
+        """Obey `PlanMetrics`, `MeasureNow`, `Measured`, `NumberBatch` or `Stop`."""
+        self._begin(now)
+        self._ORDERS[type(order)](self, order, now)
+        self._deadline = self._earliest()
+
+    def wake(self, now: Now) -> None:
+        self._begin(now)
+        self._measure_due(now)
+        for task in self.tasks.values():
+            if task.late_at is not None and task.late_at <= now.mono:
+                self._turn(task, On.TIMED_OUT, f"no answer within {task.spec.timeout_ns // MILLISECOND} ms")
+            gate = task.gate
+            if gate is not None and gate.opens_at is not None and gate.opens_at + task.spec.timeout_ns <= now.mono:
+                gate.open(now.mono)
+        if self._flush_at is not None and self._flush_at <= now.mono:
+            self._flush()
+        self._deadline = self._earliest()
+
+    def deadline(self) -> int | None:
+        return 0 if self.state is State.PLANNED else self._deadline
+
+    def effects(self) -> list[Effect]:
+        done, self._effects = self._effects, []
+        return done
+
+    def values(self) -> list[tuple[Series, int, Calculated]]:
+        """The latest calculated value of every series, and its wall-clock ms: for whoever watches this node live."""
+        return [
+            (line.series, at, line.calculated()) for task in self.tasks.values() for line, (at, _, _) in task.latest()
+        ]
+
+    # Time.
+
+    def _begin(self, now: Now) -> None:
+        """Look at the clocks; the first time, take up the plan of the settings."""
+        self._now_mono = now.mono
+        if self.state is State.PLANNED:
+            self.state, self._started = State.RUNNING, now
+            self._offset_ns, self._checked_at = now.wall - now.mono, now.mono
+            self.plan(PlanMetrics(self.settings.metrics), now)
+        else:
+            self._look_at_clocks(now)
+
+    def _look_at_clocks(self, now: Now) -> None:
+        """Tell a step of the wall clock, and mark the next batch with it; slow drift is no step (MEA-005)."""
+        by_ns = now.wall - now.mono - self._offset_ns
+        weather_ns = limits.STEP_MIN_NS + (now.mono - self._checked_at) // limits.STEP_SHARE
+        self._offset_ns += by_ns
+        self._checked_at = now.mono
+        if abs(by_ns) > weather_ns:
+            self._flush()  # samples of before the step are in a batch of their own
+            self._step_ns += by_ns
+            self.counters.steps += 1
+            self._effects.append(Tell(ClockStepped(by_ns)))
+
+    def _earliest(self) -> int | None:
+        times = [time for task in self.tasks.values() for time in task.deadlines() if time is not None]
+        if self._flush_at is not None:
+            times.append(self._flush_at)
+        return min(times, default=None)
+
+    # The plan.
+
+    def plan(self, order: PlanMetrics, now: Now) -> None:
+        """Follow a new plan: what is not changed keeps its ticks (CFG-051)."""
+        if self.state is State.STOPPED:
+            return
+        self._configuration = order.number
+        before, self.tasks = self.tasks, {}
+        for spec in order.specs:
+            old = before.get(spec.name)
+            if old is None or old.spec.measures != spec.measures:
+                self.tasks[spec.name] = self._task(spec, now)
+                continue
+            self.tasks[spec.name] = before.pop(spec.name)
+            if old.spec != spec:
+                self._retune(old, spec, now)
+        for gone in before.values():
+            if gone.gate is not None:
+                gone.gate.drain()
+        self._measure_due(now)
+
+    def _task(self, spec: MetricSpec, now: Now) -> Task:
+        """A metric that is new: its first sample is taken at once."""
+        origin = origin_at(self._started, self._phase_ns if spec.phase_ns is None else spec.phase_ns)
+        gate = gate_of(spec.threshold, self._put, origin, now.mono)
+        return Task(spec, origin, gate, now.mono if spec.rate_ns >= 0 else None)
+
+    def _retune(self, task: Task, spec: MetricSpec, now: Now) -> None:
+        """Another rate or threshold: next sample at min(old next, now + new rate), nothing lost, nothing twice."""
+        fresh = self._task(spec, now)
+        if spec.rate_ns > 0:
+            later = now.mono + spec.rate_ns
+            fresh.due_at = later if task.due_at is None else min(task.due_at, later)
+        else:
+            fresh.due_at = None
+        if task.gate is not None and spec.threshold == task.spec.threshold and fresh.origin == task.origin:
+            fresh.gate = task.gate
+        elif task.gate is not None:
+            task.gate.drain()
+        task.spec, task.origin, task.gate, task.due_at = spec, fresh.origin, fresh.gate, fresh.due_at
+
+    def measure_now(self, order: MeasureNow, now: Now) -> None:
+        """Measure the named metrics besides their ticks; unknown names are another plan's."""
+        asked = [self.tasks[name] for name in order.names if name in self.tasks]
+        self._issue([task for task in asked if self._turn(task, On.DUE, "")], now)
+
+    def stop(self, order: Stop, now: Now) -> None:
+        """Take no more samples, and hand over those that are held."""
+        self.state = State.STOPPED
+        for task in self.tasks.values():
+            if task.gate is not None:
+                task.gate.drain()
+        self.tasks = {}
+        self._flush()
+
+    # Ticks.
+
+    def _measure_due(self, now: Now) -> None:
+        due = [task for task in self.tasks.values() if task.due_at is not None and task.due_at <= now.mono]
+        issued = []
+        for task in due:
+            rate_ns = task.spec.rate_ns
+            task.due_at = next_tick(now.mono, rate_ns, task.origin) if rate_ns > 0 else None
+            if self._turn(task, On.DUE, ""):
+                issued.append(task)
+        self._issue(issued, now)
+
+    def _issue(self, tasks: list[Task], now: Now) -> None:
+        """Ask the shell: what may hang alone, everything else together, so that one scan serves a tick."""
+        groups = [[task for task in tasks if task.place is place] for place in (Place.INLINE, Place.PROCESSES)]
+        groups += [[task] for task in tasks if task.place is Place.APART]
+        for group in groups:
+            if not group:
+                continue
+            self._serial += 1
+            for task in group:
+                task.issued = self._serial
+                task.late_at = now.mono + task.spec.timeout_ns
+            specs = tuple([task.spec for task in group])
+            self._effects.append(Perform(Measure(specs, self._serial, group[0].place)))
+
+    def _turn(self, task: Task, on: On, heard: Any) -> bool:
+        """Let an input act on a metric by the table; whether its row led to another phase."""
+        cell = TABLE.get((task.phase, on))
+        if cell is None:
+            self.counters.stale += 1
+            return False
+        before, task.phase = task.phase, cell.then
+        getattr(self, cell.do)(task, heard)
+        return before is not cell.then
+
+    def measure(self, task: Task, heard: str) -> None:
+        """It goes into the tick's order to the shell."""
+
+    def skip_tick(self, task: Task, heard: str) -> None:
+        """The tick before is not over."""
+        self.counters.skipped_ticks += 1
+
+    # Readings.
+
+    def measured(self, order: Measured, now: Now) -> None:
+        """Take what was read. What belongs to another plan is counted only."""
+        for reading in order.readings:
+            task = self.tasks.get(reading.name)
+            if task is None or task.issued != order.number:
+                self.counters.stale += 1
+                continue
+            self._turn(task, HEARD[reading.verdict], reading)
+
+    def take(self, task: Task, reading: Reading) -> None:
+        """Add the samples to their lines, and to the batch if their threshold lets them."""
+        task.late_at, task.told_why = None, ""
+        self.counters.readings += 1
+        for labels, value, base in reading.samples:
+            line = task.lines.get(labels) or self._new_line(task, labels)
+            if line is None:
+                continue
+            point = (reading.at_ms, value, base)
+            line.add(point)
+            if task.gate is None:
+                self._put(line, point)
+            else:
+                task.gate.take(line, point)
+        if len(task.lines) > 2 * len(reading.samples) + limits.LINES_SPARE:
+            self._forget_lines(task, reading)
+        gate = task.gate
+        if gate is not None and gate.opens_at is not None and gate.opens_at <= self._now_mono:
+            gate.open(self._now_mono)
+
+    def report_failure(self, task: Task, heard: Reading | str) -> None:
+        """Tell it, once per reason until the metric succeeds again."""
+        is_late = isinstance(heard, str)
+        task.late_at = None
+        self.counters.timed_out += is_late
+        self.counters.failed += not is_late
+        why = heard if isinstance(heard, str) else heard.why
+        if task.told_why != why:
+            task.told_why = why
+            self._effects.append(Tell(MetricFailed(task.spec.name, _short(why))))
+
+    def report_unsupported(self, task: Task, reading: Reading) -> None:
+        """Tell it once; its ticks go on, since a source may come (a sensor's driver is loaded)."""
+        task.late_at = None
+        self.counters.unsupported += 1
+        if not task.is_unsupported:
+            task.is_unsupported = True
+            self._effects.append(Tell(MetricUnsupported(task.spec.name, _short(reading.why))))
+
+    def _new_line(self, task: Task, labels: Labels) -> Line | None:
+        """A series that was not there before; None, with an event, if a limit forbids it."""
+        fault = labels_fault(labels)
+        if fault is None and sum(len(other.lines) for other in self.tasks.values()) >= self.settings.series_max:
+            fault = f"more than {self.settings.series_max} series on this node"
+        if fault is not None:
+            self.counters.refused_series += 1
+            if not task.is_refused:
+                task.is_refused = True
+                self._effects.append(Tell(MetricFailed(task.spec.name, fault)))
+            return None
+        spec = task.spec
+        line = task.lines[labels] = Line(series_of(spec.name, spec.detail, task.type, spec.param, labels))
+        return line
+
+    def _forget_lines(self, task: Task, reading: Reading) -> None:
+        """Drop lines of what has vanished, unless a threshold still holds something of them."""
+        present = {labels: None for labels, _, _ in reading.samples}
+        task.lines = {labels: line for labels, line in task.lines.items() if labels in present or line.sums is not None}
+
+    # Batches.
+
+    def _put(self, line: Line, point: Point) -> None:
+        if not self._batch.has_room_for(line):
+            self._flush()
+        if self._flush_at is None:
+            self._flush_at = self._now_mono + self.settings.flush_ns
+        self._batch.add(line, point)
+
+    def _flush(self) -> None:
+        """Tell the open batch, if it holds anything."""
+        self._flush_at = None
+        if not len(self._batch):
+            return
+        self.counters.taken += len(self._batch)
+        self.counters.batches += 1
+        self._step_told_ns += self._step_ns
+        self._step_ns = 0
+        self._effects.append(Tell(BatchTaken(self._batch.close())))
+
+    def number(self, order: NumberBatch, now: Now) -> None:
+        """Number what the chain has let through, and keep it: from here on it is never lost (MEA-023)."""
+        if not order.batch.rows:
+            return
+        first, rows = self.numbering.last + 1, len(order.batch.rows)
+        extra: dict[str, Any] = {}
+        if self._step_told_ns:
+            extra["step"] = self._step_told_ns // MILLISECOND
+            self._step_told_ns = 0
+        if self._configuration is not None:
+            extra["cfg"] = self._configuration
+        self._effects.append(Persist(tuple(self.numbering.records(order.batch, extra, now))))
+        self._effects.append(Tell(BatchNumbered(first, rows)))
+        self.counters.numbered += rows
+
+    _ORDERS: Final[dict[type, Callable[..., None]]] = {
+        PlanMetrics: plan,
+        MeasureNow: measure_now,
+        Measured: measured,
+        NumberBatch: number,
+        Stop: stop,
+    }
+
+
+def _short(why: str) -> str:
+    return why[: limits.WHY_BYTES_MAX]

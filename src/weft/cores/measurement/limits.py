@@ -1,0 +1,24 @@
+"""The numbers of the measurement core, each with unit and reason."""
+
+from typing import Final
+
+from weft.base.now import MILLISECOND, SECOND
+from weft.base.settings import DAY
+from weft.wire.samples import BODY_BYTES_MAX, LABELS_MAX, ROWS_MAX, SERIES_MAX
+
+RATE_MIN_NS: Final = 100 * MILLISECOND  # faster belongs into the program that is measured (MEA-004)
+RATE_MAX_NS: Final = DAY  # slower than a day nobody would notice that it stopped
+TIMEOUT_NS: Final = 30 * SECOND  # of `once` and `on-demand`, which have no rate to take the half of
+FLUSH_NS: Final = 1 * SECOND  # a batch waits no longer for its first row (CFG-074)
+METRICS_MAX: Final = 1_000  # of one node (specs/01, 3.5)
+PARAM_BYTES_MAX: Final = 256  # travels as a label of every series
+HELD_ROWS_MAX: Final = 100_000  # a timed threshold holds no more: some 10 MB; then it sends early, and loses nothing
+LINES_SPARE: Final = 64  # lines of vanished processes and disks that may wait for a clean-up
+STEP_MIN_NS: Final = 200 * MILLISECOND  # less is weather of the two clocks, and no rate shows it
+STEP_SHARE: Final = 10  # and one tenth of the time since the last look: a clock may drift by 5 % (SIM-003)
+WHY_BYTES_MAX: Final = 200  # of a reason in an event
+
+assert RATE_MIN_NS <= FLUSH_NS, "a batch holds at least one tick of the fastest metric"
+assert HELD_ROWS_MAX >= ROWS_MAX, "what is held is sent in whole batches"
+assert SERIES_MAX * 8 <= BODY_BYTES_MAX, "the smallest definitions of all series fit one body"
+assert LABELS_MAX >= 8, "three labels of a meter, its parameter, and those of an aggregate"

@@ -1,0 +1,210 @@
+"""The metric tables of a settings file: text in, a plan out, and every mistake with its code (CFG-070, CFG-071).
+
+    [metric.NAME]
+    detail = "PROC_MEM"      # a row of details.DETAILS
+    rate = "10s"             # a span of 0.1 s to 1 d, "once", or "on-demand"
+    param = "nginx"          # process, device or mount, as the detail says
+    per = "core"             # one series per core, or per process name
+    threshold = ">90"        # "*60s" hold, "+60s" thin out, "<X", ">X"; clear = 80 adds hysteresis
+    timeout = "5s"           # half of the rate
+    phase = 0                # aligns to the wall clock; left out: by the node, so fleets do not beat in unison
+    aggregate = ["sum"]      # at the collectors
+
+Pure functions; the loader of the file adds where the file is.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from weft.base.settings import Table, is_plain_name, nearest, span_ns
+from weft.cores.measurement import limits
+from weft.cores.measurement.details import DETAILS, PROCESS
+
+ONCE: Final = 0
+ON_DEMAND: Final = -1
+WORDS: Final = {"once": ONCE, "on-demand": ON_DEMAND}
+AGGREGATES: Final = ("sum", "avg", "min", "max", "count")
+SELECTORS: Final = ("re:", "cmd:", "user:", "pid:")
+
+_THRESHOLD: Final = re.compile(r"([*+])(\S+)|([<>]) ?([-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)", re.ASCII)
+
+
+class Threshold(msgspec.Struct, frozen=True, gc=False):
+    """Which samples of a metric are sent (MEA-010)."""
+
+    kind: str
+    """`*` hold and send by timer, `+` one per span, `<` and `>` while the calculated value is there."""
+    every_ns: int = 0
+    limit: float | int = 0
+    clear: float | int | None = None
+    """Hysteresis: once sending, it stops only at this value."""
+
+
+class MetricSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """One metric of the plan; two equal specs measure the same."""
+
+    name: str
+    detail: str
+    rate_ns: int
+    """Nanoseconds between samples; ONCE; ON_DEMAND."""
+    timeout_ns: int
+    param: str = ""
+    per: str = ""
+    threshold: Threshold | None = None
+    phase_ns: int | None = None
+    """Offset of the ticks to whole rates of the wall clock; None: by the node's UUID (MEA-004)."""
+    aggregate: tuple[str, ...] = ()
+    """For collectors (MEA-012); nothing to the node that measures."""
+
+    @property
+    def measures(self) -> tuple[str, str, str]:
+        """What is measured, whatever the rate: a change of it makes another metric."""
+        return self.detail, self.param, self.per
+
+
+def parse_metrics(table: Any) -> tuple[list[MetricSpec], list[str]]:
+    """The metrics of `[metric.*]`, by name, and everything that is wrong with them (CFG-071).
+
+    A metric with a mistake may be among them; whoever finds mistakes uses none.
+    """
+    mistakes: list[str] = []
+    if not isinstance(table, Mapping):
+        return [], ["E04 metric: must be tables, one per metric"]
+    if len(table) > limits.METRICS_MAX:
+        mistakes.append(f"E04 metric: {len(table)} metrics, {limits.METRICS_MAX} at most")
+    specs = [_metric(str(name), values, mistakes) for name, values in sorted(table.items())]
+    return [spec for spec in specs if spec is not None], mistakes
+
+
+def _metric(name: str, values: object, mistakes: list[str]) -> MetricSpec | None:
+    table = Table(values, f"metric.{name}", mistakes)
+    if not is_plain_name(name):
+        table.say("E15", "", "a name is 1 to 63 letters, digits, `_`, `.`, `-`")
+    if not isinstance(values, dict):
+        return None
+    detail = _detail(table)
+    rate_ns = _rate(table, detail)
+    spec = MetricSpec(
+        name=name,
+        detail=detail,
+        rate_ns=rate_ns,
+        timeout_ns=_timeout(table, rate_ns),
+        param=_param(table, detail),
+        per=_per(table, detail),
+        threshold=_threshold(table, rate_ns),
+        phase_ns=table.span("phase", 0) if "phase" in values else None,
+        aggregate=_aggregate(table),
+    )
+    if spec.threshold is not None and spec.aggregate:
+        table.say("E13", "aggregate", "not with a threshold: its values have holes on purpose")
+    table.end()
+    return spec
+
+
+def _detail(table: Table) -> str:
+    detail = table.text("detail", is_required=True)
+    if detail and detail not in DETAILS:
+        table.say("E07", "detail", f"{detail!r} is no metric{nearest(detail, DETAILS)}")
+    return detail if detail in DETAILS else ""
+
+
+def _rate(table: Table, detail: str) -> int:
+    is_once = bool(detail) and DETAILS[detail].type == "once"
+    value = table.raw("rate", is_required=not is_once)
+    if value is None:
+        return ONCE
+    if isinstance(value, str) and value in WORDS:
+        return WORDS[value]
+    rate_ns = span_ns(value)
+    if rate_ns is None or not limits.RATE_MIN_NS <= rate_ns <= limits.RATE_MAX_NS:
+        table.say("E04", "rate", f'{value!r} is none: "100ms" to "1d", a number of seconds, "once" or "on-demand"')
+        return ONCE
+    return rate_ns
+
+
+def _timeout(table: Table, rate_ns: int) -> int:
+    usual = rate_ns // 2 if rate_ns > 0 else limits.TIMEOUT_NS
+    timeout_ns = table.span("timeout", usual)
+    if timeout_ns <= 0:
+        table.say("E04", "timeout", "must be longer than nothing")
+    return timeout_ns
+
+
+def _param(table: Table, detail: str) -> str:
+    param = table.text("param")
+    if not param or not detail:
+        return param
+    if not DETAILS[detail].param:
+        table.say("E04", "param", f"{detail} takes none")
+    elif (text := _fault(param, DETAILS[detail].param)) is not None:
+        table.say("E04", "param", text)
+    return param
+
+
+def _fault(param: str, names: str) -> str | None:
+    """What is wrong with a selector of processes or devices."""
+    selector, colon, rest = param.partition(":")
+    if param.startswith("re:") or (names == PROCESS and param.startswith("cmd:")):
+        try:
+            re.compile(rest)
+        except re.error as error:
+            return f"{rest!r} is no regular expression: {error}"
+    if names == PROCESS and selector == "pid" and colon and not rest.isdecimal():
+        return f"{rest!r} is no process number"
+    return None
+
+
+def _per(table: Table, detail: str) -> str:
+    if detail and not DETAILS[detail].per:
+        if table.text("per"):
+            table.say("E04", "per", f"{detail} has only one way")
+        return ""
+    return table.choice("per", DETAILS[detail].per if detail else ("core", "name"), "")
+
+
+def _threshold(table: Table, rate_ns: int) -> Threshold | None:
+    clear = table.number("clear")
+    text = table.text("threshold")
+    if not text:
+        if clear is not None:
+            table.say("E11", "clear", "belongs to a threshold `<X` or `>X`")
+        return None
+    match = _THRESHOLD.fullmatch(text)
+    if match is None:
+        table.say("E11", "threshold", f'{text!r} is none: "*60s", "+60s", "<1.5" or ">90"')
+        return None
+    if match[1]:
+        return _timed(table, match[1], match[2], rate_ns, clear)
+    kind, limit = match[3], _number(match[4])
+    if clear is not None and (clear > limit if kind == ">" else clear < limit):
+        table.say("E11", "clear", f"must lie on the quiet side of {text}")
+    return Threshold(kind, limit=limit, clear=clear)
+
+
+def _timed(table: Table, kind: str, span: str, rate_ns: int, clear: float | None) -> Threshold | None:
+    every_ns = span_ns(span)
+    if every_ns is None or every_ns > limits.RATE_MAX_NS:
+        table.say("E11", "threshold", f'{kind}{span} needs a span with its unit, "1d" at most')
+        return None
+    if rate_ns > 0 and (every_ns < rate_ns or every_ns % rate_ns):
+        table.say("E11", "threshold", f"{kind}{span} must be a multiple of the rate")
+    if rate_ns <= 0:
+        table.say("E11", "threshold", f"{kind}{span} needs a metric with a rate")
+    if clear is not None:
+        table.say("E11", "clear", "belongs to a threshold `<X` or `>X`")
+    return Threshold(kind, every_ns=every_ns)
+
+
+def _number(text: str) -> float | int:
+    return int(text) if text.lstrip("+-").isdecimal() else float(text)
+
+
+def _aggregate(table: Table) -> tuple[str, ...]:
+    names = table.texts("aggregate")
+    for name in names:
+        if name not in AGGREGATES:
+            table.say("E12", "aggregate", f"{name!r} is none of {', '.join(AGGREGATES)}{nearest(name, AGGREGATES)}")
+    return names
