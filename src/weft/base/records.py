@@ -103,7 +103,25 @@ class EraRecord(msgspec.Struct, tag=6, array_like=True, frozen=True, gc=False):
     last_before: int
 
 
-Record = CoreRecord | StreamRecord | LostRecord | SafeRecord | DamageRecord | EraRecord
+class UnknownRecord:
+    """A record of a tag that this version does not know: kept as it is, byte for byte (JRN-014)."""
+
+    __slots__ = ("raw", "tag")
+
+    def __init__(self, tag: int, raw: bytes) -> None:
+        self.tag, self.raw = tag, raw
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, UnknownRecord) and self.raw == other.raw
+
+    def __hash__(self) -> int:
+        return int.from_bytes(self.raw[:8], "big")
+
+    def __repr__(self) -> str:
+        return f"UnknownRecord(tag={self.tag}, raw={self.raw!r})"
+
+
+Record = CoreRecord | StreamRecord | LostRecord | SafeRecord | DamageRecord | EraRecord | UnknownRecord
 Carried = StreamRecord | LostRecord | EraRecord
 """What goes up the tree; the rest stays on the node."""
 
