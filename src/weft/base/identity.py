@@ -1,8 +1,11 @@
 """Who a node is, and who the origin of a record is (specs/00, section 1)."""
 
-from typing import NamedTuple
+import re
+from typing import Final, NamedTuple
 
-NODE_ID_BYTES = 16
+NODE_ID_BYTES: Final = 16
+ORIGIN_BYTES_MAX: Final = 128
+_NODE_AS_TEXT: Final = re.compile(r"[0-9a-f]{32}")
 
 
 class Origin(NamedTuple):
@@ -36,3 +39,22 @@ def sort_key(origin: Origin) -> tuple[bytes, int]:
     """The order of origins in everything that is written down: bytes of the name, then era (LAK, WV1)."""
     name = origin.node if isinstance(origin.node, bytes) else origin.node.encode()
     return name, -1 if origin.era is None else origin.era
+
+
+def is_canonical(origin: Origin) -> bool:
+    """Whether WV1 and the lake's text both give this very origin back (specs/06, section 2.1).
+
+    With an era, 16 bytes are a node and 32 hexadecimal digits are how the lake writes one: so no text may look like
+    either. Without an era there is text only.
+
+    >>> is_canonical(Origin(bytes(16), 5)), is_canonical(Origin("n1", None)), is_canonical(Origin("root", 2))
+    (True, True, True)
+    >>> is_canonical(Origin(bytes(16), None)), is_canonical(Origin("0123456789abcdef", 5))
+    (False, False)
+    """
+    if isinstance(origin.node, bytes):
+        return len(origin.node) == NODE_ID_BYTES and origin.era is not None
+    length = len(origin.node.encode())
+    if not 1 <= length <= ORIGIN_BYTES_MAX:
+        return False
+    return origin.era is None or not (length == NODE_ID_BYTES or _NODE_AS_TEXT.fullmatch(origin.node))

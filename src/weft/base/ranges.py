@@ -35,14 +35,17 @@ class RangeSet:
         """
         last = first if last is None else last
         assert 1 <= first <= last, (first, last)
-        if not self._lasts or first > self._lasts[-1] + 1:
-            self._firsts.append(first)
-            self._lasts.append(last)
-            return last - first + 1
-        if first == self._lasts[-1] + 1:
-            self._lasts[-1] = last
-            return last - first + 1
-        return self._merge(first, last)
+        lasts = self._lasts
+        if lasts:
+            end = lasts[-1]
+            if first == end + 1:
+                lasts[-1] = last
+                return last - end
+            if first <= end:
+                return self._merge(first, last)
+        self._firsts.append(first)
+        lasts.append(last)
+        return last - first + 1
 
     def _merge(self, first: int, last: int) -> int:
         low = bisect_left(self._lasts, first - 1)
@@ -58,6 +61,7 @@ class RangeSet:
     def remove(self, first: int, last: int | None = None) -> None:
         """Take `first..last` out, whether or not they are in."""
         last = first if last is None else last
+        assert 1 <= first <= last, (first, last)
         low = bisect_left(self._lasts, first)
         high = bisect_right(self._firsts, last)
         kept = [
@@ -70,12 +74,16 @@ class RangeSet:
         self._lasts[low:high] = [b for _, b in kept]
 
     def covers(self, first: int, last: int) -> bool:
-        """Whether every number of `first..last` is in. O(log ranges)."""
+        """Whether every number of `first..last` is in; nothing (`last < first`) always is. O(log ranges)."""
+        if last < first:
+            return True
         index = bisect_left(self._lasts, first)
         return index < len(self._firsts) and self._firsts[index] <= first and last <= self._lasts[index]
 
     def overlap(self, first: int, last: int) -> list[Range]:
-        """The parts of `first..last` that are in, ascending."""
+        """The parts of `first..last` that are in, ascending; none of nothing (`last < first`)."""
+        if last < first:
+            return []
         low = bisect_left(self._lasts, first)
         high = bisect_right(self._firsts, last)
         return [(max(first, self._firsts[i]), min(last, self._lasts[i])) for i in range(low, high)]
@@ -114,6 +122,7 @@ class RangeSet:
         return sum(self.add(first, last) for first, last in other)
 
     def copy(self) -> Self:
+        """An equal set that shares nothing with this one. O(ranges)."""
         twin = type(self)()
         twin._firsts, twin._lasts = self._firsts.copy(), self._lasts.copy()
         return twin

@@ -9,11 +9,10 @@ from hashlib import blake2b
 from typing import Final
 
 from weft.base.errors import PeerError
-from weft.base.identity import NODE_ID_BYTES, Origin, sort_key
+from weft.base.identity import NODE_ID_BYTES, ORIGIN_BYTES_MAX, Origin, is_canonical, sort_key
 from weft.base.ranges import RangeSet
 
 MAGIC: Final = b"WV1"
-ORIGIN_BYTES_MAX: Final = 128
 NUMBER_MAX: Final = (1 << 64) - 1
 LEB_BYTES_MAX: Final = 10  # 64 bits at 7 per byte
 
@@ -44,6 +43,7 @@ class VersionVector:
         return origin in self._seen
 
     def contains(self, origin: Origin, number: int) -> bool:
+        """Whether that number of that origin has been seen. O(log ranges)."""
         return number in self[origin]
 
     def prefix(self, origin: Origin) -> int:
@@ -56,6 +56,7 @@ class VersionVector:
             self._seen.setdefault(origin, RangeSet()).update(ranges)
 
     def copy(self) -> "VersionVector":
+        """An equal vector that shares nothing with this one."""
         twin = VersionVector()
         twin._seen = {origin: ranges.copy() for origin, ranges in self._seen.items()}
         return twin
@@ -69,7 +70,10 @@ class VersionVector:
         """What is here and not in `other`: all that anti-entropy ever has to send."""
         rest = VersionVector()
         for origin, ranges in self._seen.items():
-            left = ranges - other[origin]
+            theirs = other._seen.get(origin)
+            if ranges == theirs:
+                continue  # nearly all origins, nearly always
+            left = ranges.copy() if theirs is None else ranges - theirs
             if left:
                 rest._seen[origin] = left
         return rest
@@ -95,7 +99,7 @@ class VersionVector:
         return f"VersionVector({[(str(origin), list(ranges)) for origin, ranges in self]})"
 
     def encode(self) -> bytes:
-        """The canonical WV1 bytes."""
+        """The canonical WV1 bytes; every origin must be canonical (`base.identity.is_canonical`)."""
         out = bytearray(MAGIC)
         _put(out, len(self._seen))
         for origin, ranges in self:
@@ -140,8 +144,8 @@ def _put(out: bytearray, number: int) -> None:
 
 
 def _put_origin(out: bytearray, origin: Origin) -> None:
+    assert is_canonical(origin), origin
     name = origin.node if isinstance(origin.node, bytes) else origin.node.encode()
-    assert 1 <= len(name) <= ORIGIN_BYTES_MAX, name
     _put(out, len(name))
     out += name
     if origin.era is None:
@@ -190,9 +194,12 @@ class _Reader:
         if era is not None and length == NODE_ID_BYTES:
             return Origin(name, era)
         try:
-            return Origin(name.decode(), era)
+            origin = Origin(name.decode(), era)
         except UnicodeDecodeError:
             raise self.refusal("origin is not text") from None
+        if not is_canonical(origin):
+            raise self.refusal("a node written as text")
+        return origin
 
     def ranges(self) -> RangeSet:
         ranges = RangeSet()

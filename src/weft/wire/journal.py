@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from weft.base.errors import OurFault, PeerError
-from weft.base.identity import NODE_ID_BYTES
+from weft.base.identity import NODE_ID_BYTES, ORIGIN_BYTES_MAX
 from weft.base.records import (
     CoreRecord,
     DamageRecord,
@@ -27,7 +27,7 @@ from weft.base.records import (
     StreamRecord,
     UnknownRecord,
 )
-from weft.base.vectors import NUMBER_MAX, ORIGIN_BYTES_MAX
+from weft.base.vectors import NUMBER_MAX
 
 BODY_BYTES_MAX: Final = 16 << 20  # what one turn may write; a reader needs this much memory
 LENGTH_BYTES: Final = 4
