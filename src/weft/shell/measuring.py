@@ -1,0 +1,41 @@
+"""Who performs `Measure`: the meters, each kind of work at the place where it can delay nobody else (MEA-006).
+
+Counters of the kernel are read at once, on the loop: it takes some fifty microseconds. Processes and whatever may
+hang are read on a thread of their own; the core never asks for a metric again that has not answered, so a metric
+that hangs keeps one thread and no more. The threads are daemons: they never keep a node from ending.
+"""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable
+from typing import Any, Final
+
+from weft.cores.measurement.messages import Measure, Measured, Place
+from weft.shell.meters import Meters
+
+CORE: Final = "measurement"
+
+
+class Measuring:
+    """Performs `Measure` work and hands `Measured` back through `order(core, order)`, always on the loop."""
+
+    def __init__(self, order: Callable[[str, Any], None], meters: Meters | None = None) -> None:
+        self._order = order
+        self.meters = meters or Meters()
+
+    def measure(self, work: Measure) -> None:
+        """Do the work at its place; the answer comes in a later callback of the running loop."""
+        loop = asyncio.get_running_loop()
+        if work.place is Place.INLINE:
+            loop.call_soon(self._order, CORE, self._perform(work))
+        else:
+            threading.Thread(target=self._apart, args=(work, loop), name=f"measure-{work.number}", daemon=True).start()
+
+    def _perform(self, work: Measure) -> Measured:
+        return Measured(self.meters.measure(work.specs), work.number)
+
+    def _apart(self, work: Measure, loop: asyncio.AbstractEventLoop) -> None:
+        answer = self._perform(work)
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits for it any more
+            loop.call_soon_threadsafe(self._order, CORE, answer)
