@@ -50,8 +50,8 @@ class Account:
 
     def note(self, lsn: int) -> None:
         """A record of this stream stands at `lsn`."""
-        self.lsn_first = self.lsn_first or lsn
-        self.lsn_last = lsn
+        self.lsn_first = min(self.lsn_first or lsn, lsn)
+        self.lsn_last = max(self.lsn_last, lsn)
 
     def received(self, identity: Identity, record: StreamRecord) -> None:
         """Its numbers are in, whether or not they could be read: quarantined numbers count as received."""

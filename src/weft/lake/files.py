@@ -7,6 +7,8 @@ import os
 from pathlib import Path
 from typing import Protocol
 
+from weft.lake.layout import TMP
+
 
 class Files(Protocol):
     """What the recorder asks of a file system. Each call may raise OSError."""
@@ -72,9 +74,9 @@ def make_directories(files: Files, path: Path) -> None:
         files.sync_directory(directory.parent)
 
 
-def put(files: Files, path: Path, data: bytes | memoryview, tmp: str = ".tmp") -> None:
+def put(files: Files, path: Path, data: bytes | memoryview) -> None:
     """Publish a file whole or not at all, durably: write beside it, sync, rename, sync the directory."""
-    beside = path.with_name(path.name + tmp)
+    beside = path.with_name(path.name + TMP)
     files.write(beside, data)
     files.sync(beside)
     files.rename(beside, path)

@@ -108,7 +108,11 @@ def decode(data: bytes, drain: str, number: int) -> Link:
         raise SegmentFault("segment-changed", drain, number, f"says it is {manifest.drain}:{manifest.number}")
     if manifest.line() != data:
         raise SegmentFault("segment-changed", drain, number, "manifest is not canonical")
-    return Link(manifest, manifest.was if manifest.gone else digest_of(data))
+    if not manifest.gone:
+        return Link(manifest, digest_of(data))
+    if manifest.was != digest_of(msgspec.structs.replace(manifest, gone=False, was="").line()):
+        raise SegmentFault("segment-changed", drain, number, "a stub of another manifest than it says")
+    return Link(manifest, manifest.was)
 
 
 def verify(data: bytes, drain: str, number: int, prior: str) -> Link:

@@ -10,6 +10,7 @@ is deleted at the next start, and the records behind the last manifest are drain
 """
 
 from collections.abc import Iterable
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -21,8 +22,8 @@ from weft.lake import schemas
 from weft.lake.body import Mask
 from weft.lake.columns import Account, OtherColumns, SampleColumns, columns_for, take_record
 from weft.lake.files import Files, LocalFiles, make_directories, put
-from weft.lake.layout import FORMAT, STREAMS, LakeJson, Layout, is_block, segment_file
-from weft.lake.manifest import NO_PRIOR, Link, Manifest, decode, digest_of, range_rows
+from weft.lake.layout import FORMAT, STREAMS, TMP, LakeJson, Layout, is_block, segment_file
+from weft.lake.manifest import NO_PRIOR, Link, Manifest, SegmentFault, decode, digest_of, range_rows, verify
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -81,6 +82,11 @@ class Segment:
             if getattr(record, "stream", 0) == wanted:
                 take_record(self.account, self.columns, lsn, record)
 
+    def span(self, first_lsn: int, last_lsn: int) -> None:
+        """Say which lsn the segment answers for, also where the journal has lost records in between."""
+        self.account.note(first_lsn)
+        self.account.note(last_lsn)
+
     def publish(self, lake: Layout, files: Files) -> Link:
         """Write both files, durably, in order; returns the manifest and its digest. Raises OSError."""
         place = self.place
@@ -91,6 +97,15 @@ class Segment:
         line = manifest.line()
         put(files, lake.manifest(place.stream, place.drain, place.number), line)
         return Link(manifest, digest_of(line))
+
+    def discard(self, lake: Layout, files: Files) -> None:
+        """After a failed `publish`: give back the space of what does not exist. A manifest that is there, stays."""
+        place = self.place
+        parquet, manifest = lake.parquet(*place[:3]), lake.manifest(*place[:3])
+        litter = [path.with_name(path.name + TMP) for path in (parquet, manifest)]
+        for path in [*litter, *([] if manifest.exists() else [parquet])]:
+            with suppress(OSError):
+                files.remove(path)
 
     def _parquet(self) -> "tuple[memoryview, Manifest]":
         table = self.columns.table()
@@ -162,6 +177,23 @@ def append_segment(lake: Layout, stream: str, drain: str, entries: Iterable[Entr
     """Publish the next segment of a drain that nobody else is writing: for imports and tests."""
     tip = find_tip(lake, stream, drain)
     return write_segment(lake, Place(stream, drain, tip.number + 1, tip.prior), entries)
+
+
+def find_written(lake: Layout, place: Place, lsn: tuple[int, int], files: Files) -> Link | None:
+    """The segment of that place if an earlier attempt, thought to have failed, did publish it. Makes it durable.
+
+    SegmentFault `segment-changed` if another one stands there: somebody else writes under this drain's name.
+    """
+    path = lake.manifest(place.stream, place.drain, place.number)
+    try:
+        line = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    link = verify(line, place.drain, place.number, place.prior)
+    if link.manifest.lsn != lsn:
+        raise SegmentFault("segment-changed", place.drain, place.number, "was written by somebody else")
+    files.sync_directory(path.parent)
+    return link
 
 
 def find_tip(lake: Layout, stream: str, drain: str) -> Tip:

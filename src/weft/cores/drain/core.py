@@ -1,0 +1,311 @@
+"""Decides which records of the journal become which segment of the lake, and keeps nothing but numbers.
+
+The records stay in the journal; this core notes, per stream, from which lsn to which lsn they wait, how many rows
+they hold, and since when. When a segment is due it names its lsn range, and the shell reads the journal itself. So
+the recorder's memory does not grow with the lake's troubles.
+
+What is in the lake is known from the lake alone: at the start its manifests are looked at, and the journal is read
+again behind them (LAK-007). The own cursor, kept as a core record, only says where to begin reading. The same walk
+serves whoever falls behind: over a limit of waiting rows nothing is noted any more, and what was passed over is read
+again when there is room (LAK-015).
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import msgspec
+
+from weft.base.effects import Effect, Perform, Persist, Source, Tell
+from weft.base.errors import PeerError
+from weft.base.now import Now
+from weft.base.records import CoreRecord, Entry, EraRecord, LostRecord, Record, Stream, StreamRecord
+from weft.base.spool import FetchRecords, Journaled, RecordsFetched, Released
+from weft.cores.drain import limits
+from weft.cores.drain.lane import Lane, Moment, Noted
+from weft.cores.drain.messages import (
+    DrainClosed,
+    DrainSettings,
+    InspectLake,
+    LakeBack,
+    LakeFailed,
+    LakeFound,
+    LakeFull,
+    LakeRefused,
+    SegmentFailed,
+    SegmentPublished,
+    SegmentWritten,
+    Stop,
+    StreamTip,
+)
+from weft.cores.drain.states import On, State
+
+CURSOR: Final = 1
+"""Kind of the one core record."""
+
+
+class Cursor(msgspec.Struct, frozen=True, array_like=True):
+    """Where to begin reading at the next start. A lake that has less than this says so, and wins."""
+
+    released: int
+    tips: tuple[tuple[int, int, int], ...]
+    """Stream, number and lsn of the last published segments."""
+
+
+class Drain:
+    """The drain core: a lane per stream, one cursor over all of them."""
+
+    name = "drain"
+
+    def __init__(self, settings: DrainSettings | None = None) -> None:
+        self._effects: list[Effect] = []
+        chosen = settings or DrainSettings()
+        assert 1 <= chosen.rows_max <= limits.ROWS_MOST, chosen
+        self.lanes = {int(stream): Lane(stream, chosen, self._effects) for stream in Stream}
+        self.seen = 0
+        """All records up to this lsn are noted, or in the lake."""
+        self._cursor = Cursor(0, ())
+        self._heard = 0  # the last lsn that is known to be in the journal
+        self._born: int | None = None  # the first lsn of this start: nothing from here on is in the lake already
+        self._passed = 0
+        self._inspect_at: int | None = 0
+        self._inspect_ns = limits.RETRY_NS
+        self._is_found = False
+        self._is_live = False  # nothing stands in the journal between `seen` and what is told
+        self._is_fetching = False
+        self._fetch_at: int | None = None
+        self._released = 0
+        self._trouble: set[int] = set()
+        self._stop_at: int | None = None
+        self._was_live = False
+        self._is_closed = False
+
+    # The verbs of a core.
+
+    def restore(self, entries: Iterable[Entry], now: Now) -> None:
+        """Take back the cursor; what waits in the journal is read when the lake has said how far it is."""
+        for _, record in entries:
+            if isinstance(record, CoreRecord) and record.core == self.name:
+                assert record.kind == CURSOR, record.kind
+                self._cursor = msgspec.msgpack.decode(record.data, type=Cursor)
+
+    def condense(self) -> Iterable[CoreRecord]:
+        return (self._cursor_record(),)
+
+    def receive(self, message: Any, source: Source, now: Now) -> None:
+        raise PeerError("unexpected", "the drain has no links")
+
+    def command(self, order: Any, now: Now) -> None:
+        """Obey; an order of an unknown type is a broken promise inside the node (KeyError)."""
+        if not self._is_closed:
+            self._ORDERS[type(order)](self, order, now)
+            self._after(now)
+
+    def wake(self, now: Now) -> None:
+        if self._is_closed:
+            return
+        if self._inspect_at is not None and self._inspect_at <= now.mono:
+            self._inspect_at = None
+            self._effects.append(Perform(InspectLake()))
+        if self._fetch_at is not None and self._fetch_at <= now.mono:
+            self._fetch_at = None
+        if self._stop_at is not None and self._stop_at <= now.mono:
+            self._all(On.OVERDUE, now)
+        self._after(now)
+
+    def deadline(self) -> int | None:
+        if self._is_closed:
+            return None
+        dues = [self._inspect_at, self._fetch_at, self._stop_at]
+        if self._is_found:
+            dues += [lane.due() for lane in self.lanes.values()]
+        return min((due for due in dues if due is not None), default=None)
+
+    def effects(self) -> list[Effect]:
+        done = self._effects.copy()
+        self._effects.clear()
+        return done
+
+    @property
+    def behind(self) -> tuple[int, int]:
+        """Rows and bytes that are noted and not yet in the lake; the journal may hold more."""
+        lanes = self.lanes.values()
+        return sum(lane.rows for lane in lanes), sum(lane.bytes for lane in lanes)
+
+    # Orders.
+
+    def _lake_found(self, order: LakeFound, now: Now) -> None:
+        """Begin reading behind what the lake has; it wins over the cursor."""
+        kept = {stream: (number, lsn) for stream, number, lsn in self._cursor.tips}
+        self.seen = self._cursor.released
+        for tip in order.tips:
+            self.lanes[tip.stream].tip = tip
+        for stream, (number, _) in kept.items():
+            tip = self.lanes[stream].tip
+            if tip.number < number:
+                self.seen = min(self.seen, tip.lsn)
+        self._is_found, self._inspect_ns = True, limits.RETRY_NS
+        self._better(0)
+
+    def _lake_refused(self, order: LakeRefused, now: Now) -> None:
+        self._inspect_at = now.mono + self._inspect_ns
+        self._inspect_ns = min(2 * self._inspect_ns, limits.RETRY_NS_MOST)
+        self._worse(0, order.why, order.detail)
+
+    def _journaled(self, order: Journaled, now: Now) -> None:
+        """Note new records, unless older ones have to be read first."""
+        self._heard = order.first_lsn + len(order.records) - 1
+        if self._born is None:
+            self._born = order.first_lsn
+        if not self._is_live or self._stop_at is not None or self._is_swamped():
+            self._is_live = False
+            return
+        for lsn, record in enumerate(order.records, order.first_lsn):
+            self._note(lsn, record, now)
+        self.seen = self._heard
+
+    def _fetched(self, order: RecordsFetched, now: Now) -> None:
+        """Note what was read again; at its end the drain is live."""
+        self._is_fetching = False
+        if order.after != self.seen:
+            return
+        for lsn, record in order.entries:
+            self._note(lsn, record, now)
+        self.seen = max(self.seen, order.upto)
+        if self.seen >= self._heard:
+            self._is_live = order.upto == order.after or self._born is not None
+        elif order.upto == order.after:
+            self._fetch_at = now.mono + limits.FETCH_AGAIN_NS
+
+    def _segment_written(self, order: SegmentWritten, now: Now) -> None:
+        lane = self.lanes[order.stream]
+        assert order.number == lane.tip.number + 1, (order.number, lane.tip)
+        lane.turn(On.WRITTEN_ALL if lane.is_empty else On.WRITTEN_MORE, Moment(now.mono))
+        if lane.state is State.CLOSED:
+            return  # it came after the time to stop: the manifest speaks for it at the next start
+        lane.tip = StreamTip(order.stream, order.number, order.last_lsn, order.digest)
+        self._better(order.stream)
+        self._publish(order)
+
+    def _segment_failed(self, order: SegmentFailed, now: Now) -> None:
+        lane = self.lanes[order.stream]
+        lane.turn(On.NO_SPACE if order.why == "full" else On.REFUSED, Moment(now.mono))
+        self._worse(order.stream, order.why, order.detail)
+        if lane.is_closing:
+            lane.turn(On.STOPPED, Moment(now.mono))
+
+    def _stop(self, order: Stop, now: Now) -> None:
+        self._stop_at, self._was_live = now.mono + limits.CLOSE_NS, self._is_live
+        for lane in self.lanes.values():
+            lane.is_closing = True
+        self._all(On.STOPPED if self._is_found else On.OVERDUE, now)
+
+    # In every turn.
+
+    def _after(self, now: Now) -> None:
+        if self._is_found:
+            self._write_what_is_due(now)
+            self._look_behind()
+            if all(lane.state is State.IDLE for lane in self.lanes.values()):
+                self._release()
+        if self._stop_at is not None:
+            self._close_if_done(now)
+
+    def _write_what_is_due(self, now: Now) -> None:
+        for lane in self.lanes.values():
+            due = lane.due()
+            if due is not None and due <= now.mono:
+                lane.turn(On.DUE, Moment(now.mono))
+
+    def _look_behind(self) -> None:
+        """Read the journal behind `seen`, if something stands there and there is room for it."""
+        if self._is_live or self._is_fetching or self._fetch_at is not None or self._stop_at is not None:
+            return
+        if not self._is_swamped():
+            self._is_fetching = True
+            self._effects.append(Perform(FetchRecords(self.name, self.seen, limits.FETCH_BYTES)))
+
+    def _close_if_done(self, now: Now) -> None:
+        lanes = self.lanes.values()
+        for lane in lanes:
+            if lane.state is State.IDLE:
+                lane.turn(On.STOPPED, Moment(now.mono))
+        if all(lane.state is State.CLOSED for lane in lanes):
+            self._is_closed = True
+            is_whole = self._was_live and not any(lane.rows for lane in lanes)
+            self._effects.append(Tell(DrainClosed(is_whole)))
+
+    # Noting and releasing.
+
+    def _note(self, lsn: int, record: Record, now: Now) -> None:
+        """Count a record into its lane, unless the lake had it when this start began."""
+        if not isinstance(record, StreamRecord | LostRecord | EraRecord) or record.stream not in self.lanes:
+            return
+        lane = self.lanes[record.stream]
+        if lsn <= lane.tip.lsn and (self._born is None or lsn < self._born):
+            return
+        rows, size = (_rows(record), len(record.payload)) if isinstance(record, StreamRecord) else (0, 0)
+        self._passed += size
+        moment = Moment(now.mono, Noted(lsn, rows, size + limits.ROW_BYTES * max(rows, 1), self._passed))
+        lane.turn(On.RECORD, moment)
+
+    def _is_swamped(self) -> bool:
+        rows, size = self.behind
+        return rows > limits.WAITING_ROWS_MAX or size > limits.WAITING_BYTES_MAX
+
+    def _publish(self, order: SegmentWritten) -> None:
+        """The cursor first, then who hears of it (LAK-005)."""
+        released = self._releasable()
+        tips = tuple((s, lane.tip.number, lane.tip.lsn) for s, lane in self.lanes.items() if lane.tip.number)
+        self._cursor = Cursor(released, tips)
+        self._effects.append(Persist((self._cursor_record(),), limits.CURSOR_WITHIN_NS))
+        published = SegmentPublished(order.stream, order.number, order.rows, order.bytes, order.last_lsn)
+        self._effects.append(Tell(published))
+        self._release()
+
+    def _releasable(self) -> int:
+        """The lsn up to which every record is in a segment: a quiet stream holds nobody back."""
+        waiting = [first for lane in self.lanes.values() if (first := lane.first_waiting()) is not None]
+        return min([self.seen, *(first - 1 for first in waiting)])
+
+    def _release(self) -> None:
+        upto = self._releasable()
+        if upto > self._released:
+            self._released = upto
+            self._effects.append(Tell(Released(self.name, upto)))
+
+    def _cursor_record(self) -> CoreRecord:
+        return CoreRecord(self.name, CURSOR, msgspec.msgpack.encode(self._cursor))
+
+    # Trouble.
+
+    def _worse(self, stream: int, why: str, detail: str) -> None:
+        """Say it once, until the lake is back."""
+        if not self._trouble:
+            self._effects.append(Tell(LakeFull(detail) if why == "full" else LakeFailed(detail)))
+        self._trouble.add(stream)
+
+    def _better(self, stream: int) -> None:
+        if stream in self._trouble:
+            self._trouble.remove(stream)
+            if not self._trouble:
+                self._effects.append(Tell(LakeBack()))
+
+    def _all(self, on: On, now: Now) -> None:
+        for lane in self.lanes.values():
+            lane.turn(on, Moment(now.mono))
+
+    _ORDERS: Final[dict[type, Callable[..., None]]] = {
+        Journaled: _journaled,
+        RecordsFetched: _fetched,
+        LakeFound: _lake_found,
+        LakeRefused: _lake_refused,
+        SegmentWritten: _segment_written,
+        SegmentFailed: _segment_failed,
+        Stop: _stop,
+    }
+
+
+def _rows(record: StreamRecord) -> int:
+    """How many rows a record says it holds; a count that nobody can mean is one."""
+    count = record.attributes.get("n", 1)
+    return count if type(count) is int and 1 <= count <= limits.ROWS_MOST else 1

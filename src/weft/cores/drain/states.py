@@ -1,0 +1,60 @@
+"""When the recorder of one stream may do what (specs/06, section 2).
+
+A stream is IDLE until a record comes, OPEN while a segment is gathered, WRITING while the shell publishes it. A full
+or failed lake holds the segment back and tries again; what comes meanwhile is only noted, and beyond a limit not
+even that: it stays in the journal, which is read again later. Nothing is dropped in any state.
+"""
+
+from enum import Enum
+from typing import Final, NamedTuple
+
+
+class State(Enum):
+    IDLE = "nothing waits"
+    OPEN = "records wait for a segment to be cut"
+    WRITING = "a segment is being published"
+    FULL = "the lake's device is full, the segment waits"
+    FAILED = "the lake refused the segment, it waits"
+    CLOSED = "stopped"
+
+
+class On(Enum):
+    RECORD = "a record of this stream stands in the journal"
+    DUE = "age, size or idle time is reached; or the time to try again has come"
+    WRITTEN_ALL = "the segment exists, nothing else waits"
+    WRITTEN_MORE = "the segment exists, more waits"
+    NO_SPACE = "the device is full"
+    REFUSED = "any other failure"
+    STOPPED = "the order to stop"
+    OVERDUE = "the time to stop is over"
+
+
+class Cell(NamedTuple):
+    do: str  # a method of lane.Lane
+    then: State
+
+
+TABLE: Final[dict[tuple[State, On], Cell]] = {
+    (State.IDLE, On.RECORD): Cell("note", State.OPEN),
+    (State.IDLE, On.STOPPED): Cell("rest", State.CLOSED),
+    (State.OPEN, On.RECORD): Cell("note", State.OPEN),
+    (State.OPEN, On.DUE): Cell("order_segment", State.WRITING),
+    (State.OPEN, On.STOPPED): Cell("order_segment", State.WRITING),
+    (State.OPEN, On.OVERDUE): Cell("rest", State.CLOSED),
+    (State.WRITING, On.RECORD): Cell("note", State.WRITING),
+    (State.WRITING, On.WRITTEN_ALL): Cell("advance", State.IDLE),
+    (State.WRITING, On.WRITTEN_MORE): Cell("advance", State.OPEN),
+    (State.WRITING, On.NO_SPACE): Cell("wait_longer", State.FULL),
+    (State.WRITING, On.REFUSED): Cell("wait_long", State.FAILED),
+    (State.WRITING, On.STOPPED): Cell("rest", State.WRITING),
+    (State.WRITING, On.OVERDUE): Cell("rest", State.CLOSED),
+    (State.FULL, On.RECORD): Cell("note", State.FULL),
+    (State.FULL, On.DUE): Cell("order_segment", State.WRITING),
+    (State.FULL, On.STOPPED): Cell("rest", State.CLOSED),
+    (State.FULL, On.OVERDUE): Cell("rest", State.CLOSED),
+    (State.FAILED, On.RECORD): Cell("note", State.FAILED),
+    (State.FAILED, On.DUE): Cell("order_segment", State.WRITING),
+    (State.FAILED, On.STOPPED): Cell("rest", State.CLOSED),
+    (State.FAILED, On.OVERDUE): Cell("rest", State.CLOSED),
+}
+"""A state and input without a row: nothing happens. A closed stream hears nothing any more."""

@@ -1,0 +1,47 @@
+"""Manifests as they lie in a lake: beside their Parquet file, as stubs in its place, or packed (LAK-017)."""
+
+from pathlib import Path
+
+import msgspec
+
+from weft.lake.layout import SEGMENTS_PER_DIRECTORY, Layout
+from weft.lake.manifest import Manifest, SegmentFault
+
+
+def read_manifest(lake: Layout, stream: str, drain: str, number: int) -> bytes:
+    """The bytes of a manifest, or of the stub that replaced it. SegmentFault `segment-gone` if there is neither."""
+    try:
+        return lake.manifest(stream, drain, number).read_bytes()
+    except FileNotFoundError:
+        line = _packed(lake, stream, drain, number)
+    if line is None:
+        raise SegmentFault("segment-gone", drain, number, "its manifest is missing")
+    return line
+
+
+def stub_of(manifest: Manifest, digest: str) -> Manifest:
+    """What stays of a segment whose Parquet file is deleted: its ranges stay provable for ever."""
+    return msgspec.structs.replace(manifest, gone=True, was=digest)
+
+
+def first_of_block(number: int) -> int:
+    """The lowest segment number in the directory of `number`."""
+    return max(1, number - number % SEGMENTS_PER_DIRECTORY)
+
+
+def last_of_block(number: int) -> int:
+    """The highest segment number in the directory of `number`."""
+    return number - number % SEGMENTS_PER_DIRECTORY + SEGMENTS_PER_DIRECTORY - 1
+
+
+def packed_path(lake: Layout, stream: str, drain: str, number: int) -> Path:
+    """Where the stubs of a number's whole block are packed, one line each."""
+    return lake.packed(stream, drain, last_of_block(number))
+
+
+def _packed(lake: Layout, stream: str, drain: str, number: int) -> bytes | None:
+    try:
+        with packed_path(lake, stream, drain, number).open("rb") as lines:
+            return next((line for place, line in enumerate(lines, first_of_block(number)) if place == number), None)
+    except FileNotFoundError:
+        return None

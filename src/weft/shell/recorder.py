@@ -1,0 +1,137 @@
+"""Writes the segments that the drain core orders, in one thread of its own (LAK-001, LAK-005).
+
+The event loop hands work in and gets an order back; between the two lie a read of the journal, Arrow, Parquet and
+five syncs. PyArrow is imported with the first segment, so a node whose lake stays quiet never pays for it.
+"""
+
+import errno
+import queue
+import time
+from collections.abc import Callable
+from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING, Any, Final
+
+from weft.base.errors import WeftError
+from weft.base.records import Entry
+from weft.cores.drain.messages import (
+    InspectLake,
+    LakeFound,
+    LakeRefused,
+    SegmentFailed,
+    SegmentWritten,
+    StreamTip,
+    WriteSegment,
+)
+from weft.lake.files import Files, LocalFiles
+from weft.lake.layout import STREAMS, Layout, stream_name
+from weft.lake.manifest import Link
+
+if TYPE_CHECKING:
+    from weft.lake.body import Mask
+
+READ_BYTES: Final = 4 << 20  # of journal at a time: what the thread holds beside the columns
+PATIENCE_S: Final = 2.0  # for records that were told of and become readable with the next sync
+PATIENCE_STEP_S: Final = 0.02
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+Read = Callable[[int, int], tuple[list[Entry], int]]
+"""Journal.read: entries behind an lsn, about so many bytes, and the lsn up to which they reach."""
+
+
+class Recorder:
+    """Performs `InspectLake` and `WriteSegment`; outcomes go to `deliver`, called in the recorder's thread."""
+
+    def __init__(
+        self,
+        lake: Path | str,
+        node_id: bytes,
+        read: Read,
+        deliver: Callable[[Any], None],
+        *,
+        files: Files | None = None,
+        mask: "Mask | None" = None,
+    ) -> None:
+        self.lake, self.drain = Layout(lake), node_id.hex()
+        self._read, self._deliver, self._mask = read, deliver, mask
+        self._files: Files = files or LocalFiles()
+        self._work: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._thread: Thread | None = None
+
+    def perform(self, work: InspectLake | WriteSegment) -> None:
+        """Do it later, in order, in the thread; never blocks."""
+        if self._thread is None:
+            self._thread = Thread(target=self._run, name="weft-recorder", daemon=True)
+            self._thread.start()
+        self._work.put(work)
+
+    def close(self, patience_s: float = 10.0) -> None:
+        """End the thread behind what it was told to do."""
+        if self._thread is not None:
+            self._work.put(None)
+            self._thread.join(patience_s)
+            self._thread = None
+
+    def _run(self) -> None:
+        while (work := self._work.get()) is not None:
+            self._deliver(self.outcome(work))
+
+    def outcome(self, work: InspectLake | WriteSegment) -> Any:
+        """Do it now: the order that says how it went. No OSError or damaged lake leaves it."""
+        if isinstance(work, InspectLake):
+            return self._guarded(self._inspect, LakeRefused)
+        return self._guarded(
+            lambda: self._write(work), lambda why, text: SegmentFailed(work.stream, work.number, why, text)
+        )
+
+    def _guarded(self, act: Callable[[], Any], refuse: Callable[[str, str], Any]) -> Any:
+        try:
+            return act()
+        except OSError as error:
+            return refuse("full" if error.errno in _FULL else "failed", str(error))
+        except (WeftError, MemoryError) as error:
+            return refuse("failed", str(error))
+
+    def _inspect(self) -> LakeFound:
+        """Clean up, and say how far each stream has come (LAK-007)."""
+        from uuid import uuid4
+
+        from weft.lake import segments
+
+        segments.open_lake(self.lake, uuid4().hex, time.time_ns(), self._files)
+        tips = []
+        for number, stream in enumerate(STREAMS, 1):
+            segments.clean(self.lake, stream, self.drain, self._files)
+            tip = segments.find_tip(self.lake, stream, self.drain)
+            if tip.number:
+                tips.append(StreamTip(number, tip.number, tip.lsn, tip.prior))
+        return LakeFound(tuple(tips))
+
+    def _write(self, work: WriteSegment) -> SegmentWritten:
+        from weft.lake import segments, vectors
+
+        place = segments.Place(stream_name(work.stream), self.drain, work.number, work.prior)
+        link = segments.find_written(self.lake, place, (work.first_lsn, work.last_lsn), self._files)
+        if link is None:
+            link = self._publish(segments.Segment(place, self._mask), work)
+        vectors.publish(self.lake, place, self._files)
+        found = link.manifest
+        return SegmentWritten(work.stream, work.number, work.last_lsn, found.rows, found.bytes, link.digest)
+
+    def _publish(self, segment: Any, work: WriteSegment) -> Link:
+        segment.span(work.first_lsn, work.last_lsn)
+        after, ends_at = work.first_lsn - 1, time.monotonic() + PATIENCE_S
+        while after < work.last_lsn:
+            entries, upto = self._read(after, READ_BYTES)
+            segment.take(entry for entry in entries if entry[0] <= work.last_lsn)
+            if upto <= after:
+                if time.monotonic() > ends_at:
+                    raise OSError(errno.EAGAIN, f"the journal ends at {after}, before {work.last_lsn}")
+                time.sleep(PATIENCE_STEP_S)
+            after = max(after, upto)
+        try:
+            link: Link = segment.publish(self.lake, self._files)
+        except OSError:
+            segment.discard(self.lake, self._files)
+            raise
+        return link
