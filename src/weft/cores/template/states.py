@@ -1,0 +1,37 @@
+"""When an end believes that the other one is there.
+
+Whatever is heard makes it PRESENT; a whole silence limit without anything makes it ABSENT. An end that rests has no
+opinion, so it is ABSENT too, until it hears something.
+"""
+
+from enum import Enum
+from typing import Final, NamedTuple
+
+
+class State(Enum):
+    ABSENT = "nothing heard for the silence limit, or never"
+    PRESENT = "heard within the silence limit"
+
+
+class On(Enum):
+    PING = "the other end calls"
+    PONG = "the other end answers a call of ours"
+    SILENCE = "the silence limit has passed"
+    RESTED = "the order to rest"
+
+
+class Cell(NamedTuple):
+    do: str  # a method of core.Template
+    then: State
+
+
+TABLE: Final[dict[tuple[State, On], Cell]] = {
+    (State.ABSENT, On.PING): Cell("meet_and_answer", State.PRESENT),
+    (State.ABSENT, On.PONG): Cell("meet", State.PRESENT),
+    (State.ABSENT, On.RESTED): Cell("rest", State.ABSENT),
+    (State.PRESENT, On.PING): Cell("answer", State.PRESENT),
+    (State.PRESENT, On.PONG): Cell("hear", State.PRESENT),
+    (State.PRESENT, On.SILENCE): Cell("miss", State.ABSENT),
+    (State.PRESENT, On.RESTED): Cell("rest", State.ABSENT),
+}
+"""A state and input without a row cannot happen: who is absent is not missed again."""
