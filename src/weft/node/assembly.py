@@ -54,9 +54,9 @@ def _carrier(start: Start) -> Core:
     settings = CarrierSettings(
         name=table.name,
         level=table.level,
-        is_root=table.level == "root",
-        beat_ns=seconds(fleet.beat_s),
-        dead_ns=seconds(fleet.dead_s),
+        addr=f"{table.host}:{table.port}",
+        beat_ms=round(fleet.beat_s * 1_000),
+        dead_ms=round(fleet.dead_s * 1_000),
     )
     return Carrier(settings, start.node, start.era, Chance(f"{start.seed}/carrier"))
 

@@ -7,6 +7,7 @@ messages in both. A core never learns which of the two it lives in.
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
+from weft.cores.carrier.messages import Garbled
 from weft.wire import beacon, hop
 
 
@@ -17,10 +18,12 @@ class Channel(NamedTuple):
     kind: str
     decode: Callable[[list[bytes]], Any]
     encode: Callable[[Any], list[bytes]]
+    garbled: Callable[[str, bytes, str], Any] | None = None
+    """The order that tells the core of a message that could not be read: channel, peer, code (CLI-006)."""
 
 
 CHANNELS: Final[dict[str, Channel]] = {
-    "up": Channel("carrier", "stream", hop.decode, hop.encode),
-    "down": Channel("carrier", "stream", hop.decode, hop.encode),
+    "up": Channel("carrier", "stream", hop.decode, hop.encode, Garbled),
+    "down": Channel("carrier", "stream", hop.decode, hop.encode, Garbled),
     "beacon": Channel("topology", "datagram", beacon.decode, beacon.encode),
 }

@@ -4,6 +4,11 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from weft.cores.carrier import messages as carrier
+from weft.cores.drain import messages as drain
+from weft.cores.measurement import messages as measurement
+from weft.cores.topology import messages as topology
+
 
 class InputRefused(msgspec.Struct, frozen=True, gc=False):
     """Event: something was said on a channel that may not be said; nothing has changed."""
@@ -42,8 +47,79 @@ class Event(NamedTuple):
     mend: str
 
 
-EVENTS: Final[dict[type, Event]] = {}
-"""Filled by `weft.node.wiring`, which knows the events of all cores."""
+EVENTS: Final[dict[type, Event]] = {
+    NodeStarted: Event(
+        "node.started", "info", "The node started; `verdicts` says how its journal was found.", "Nothing."
+    ),
+    InputRefused: Event(
+        "node.input-refused",
+        "warning",
+        "A message was malformed or not allowed and changed nothing. At most one a minute, channel and code.",
+        "Look at who sends to that port; `shown` holds the first bytes.",
+    ),
+    JournalChanged: Event(
+        "journal.changed",
+        "warning",
+        "The journal is full or has room again. While full, nothing new is measured or taken from children.",
+        "Make room on its device.",
+    ),
+    topology.NameTaken: Event(
+        "topology.name-taken", "error", "An older live node of this fleet has this name.", "Give one another --name."
+    ),
+    topology.ParentMoved: Event(
+        "topology.parent-moved", "info", "The parent is heard at another endpoint.", "Nothing."
+    ),
+    measurement.MetricUnsupported: Event(
+        "measurement.unsupported", "warning", "This machine has no source for a metric.", "Take it out of the file."
+    ),
+    measurement.MetricFailed: Event(
+        "measurement.failed", "warning", "A metric could not be measured; the others go on.", "See `why`."
+    ),
+    measurement.ClockStepped: Event(
+        "measurement.clock-stepped",
+        "warning",
+        "The wall clock jumped; the next batch is marked.",
+        "Look at the time service.",
+    ),
+    carrier.ParentJoined: Event("carrier.parent-joined", "info", "The parent takes what this node has.", "Nothing."),
+    carrier.ParentLost: Event(
+        "carrier.parent-lost", "warning", "The parent is silent; records wait on disk.", "See whether the parent runs."
+    ),
+    carrier.ParentRefused: Event(
+        "carrier.parent-refused", "warning", "The parent does not take this node.", "See `why`: name, version, twin."
+    ),
+    carrier.ChildJoined: Event("carrier.child-joined", "info", "A child has joined.", "Nothing."),
+    carrier.ChildLost: Event(
+        "carrier.child-lost", "warning", "A child's link has ended.", "See whether the child runs."
+    ),
+    carrier.ChildRefused: Event("carrier.child-refused", "warning", "A node was not taken as a child.", "See `why`."),
+    carrier.LoopFound: Event(
+        "carrier.loop-found", "error", "The parent stands below this node.", "Mend `parent` in one of the files."
+    ),
+    carrier.RolledBack: Event(
+        "carrier.rolled-back",
+        "error",
+        "This node's own disk is older than what it had acknowledged.",
+        "See completeness.",
+    ),
+    carrier.MessageRefused: Event(
+        "carrier.message-refused", "warning", "A message of a child was refused for good.", "See `why`."
+    ),
+    carrier.SpoolDropped: Event(
+        "carrier.spool-dropped",
+        "error",
+        "The spool was full; its oldest records are given up and announced as lost.",
+        "More [journal] megabytes, or mend the way to the parent.",
+    ),
+    drain.LakeFull: Event(
+        "lake.full", "error", "The lake's device is full; the journal keeps what comes.", "Make room."
+    ),
+    drain.LakeFailed: Event(
+        "lake.failed", "error", "The lake cannot be written; the journal keeps what comes.", "See `detail`."
+    ),
+    drain.LakeBack: Event("lake.back", "info", "The lake can be written again.", "Nothing."),
+}
+"""Every event that is journaled; all others are only told between cores."""
 
 
 def describe(event: Any) -> tuple[str, str, dict[str, Any]]:
@@ -54,4 +130,10 @@ def describe(event: Any) -> tuple[str, str, dict[str, Any]]:
 
 
 def _shown(value: Any) -> Any:
-    return value.hex() if isinstance(value, bytes) else value
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, (tuple, list)):
+        return [_shown(item) for item in value]
+    return (
+        {k: _shown(v) for k, v in msgspec.structs.asdict(value).items()} if isinstance(value, msgspec.Struct) else value
+    )

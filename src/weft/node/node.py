@@ -80,6 +80,10 @@ class Node:
         self.next_lsn = 1
         self.released: dict[str, int] = {}
         self.refused: Counter[tuple[str, str]] = Counter()
+        self.is_full = False
+        """The journal has no room: samples are not numbered, children are told to wait (JRN-030)."""
+        self.unrecorded = 0
+        """Samples that were measured while the journal was full, and never numbered."""
         self._wiring = wiring
         self._queue: deque[Effect] = deque()
         self._out: list[NodeEffect] = []
@@ -107,10 +111,20 @@ class Node:
         row = CHANNELS[channel]
         core = self.cores[row.core]
         try:
-            core.receive(row.decode(frames), Source(channel, peer, proved), now)
+            message = row.decode(frames)
         except PeerError as error:
             self._refuse(channel, error, now)
+            if row.garbled is not None:
+                core.command(row.garbled(channel, peer, error.code), now)
+        else:
+            self._hear(core, message, Source(channel, peer, proved), now)
         self._take(core, now)
+
+    def _hear(self, core: Core, message: Any, source: Source, now: Now) -> None:
+        try:
+            core.receive(message, source, now)
+        except PeerError as error:
+            self._refuse(source.channel, error, now)
 
     def command(self, core: str, order: Any, now: Now) -> None:
         """Give one core an order; unknown cores are not asked, since a node runs what its level needs."""

@@ -7,6 +7,9 @@ from typing import Any, Protocol
 class Orders(Protocol):
     """What an action of the wiring may use of a node."""
 
+    is_full: bool
+    unrecorded: int
+
     def order(self, core: str, order: Any) -> None:
         """Give a core an order in this turn."""
 

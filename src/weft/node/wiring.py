@@ -5,9 +5,10 @@ from typing import Any, Final
 from weft.base.spool import Released
 from weft.cores.carrier import messages as carrier
 from weft.cores.chains import messages as chains
+from weft.cores.drain import messages as drain
 from weft.cores.measurement import messages as measurement
 from weft.cores.topology import messages as topology
-from weft.node.events import InputRefused
+from weft.node.events import InputRefused, JournalChanged, NodeStarted
 from weft.node.wires import Orders, Wire, when
 
 METRIC: Final = "weft.metric"
@@ -30,12 +31,21 @@ def walk_out_chain(node: Orders, event: measurement.BatchTaken) -> None:
 
 def number_batch(node: Orders, event: chains.BatchPassed) -> None:
     """What came through is numbered and kept."""
-    node.order("measurement", measurement.NumberBatch(event.batch))
+    if node.is_full:
+        node.unrecorded += len(event.batch.rows)
+    else:
+        node.order("measurement", measurement.NumberBatch(event.batch))
 
 
 def greet_parent(node: Orders, event: topology.ParentAssigned | topology.ParentMoved) -> None:
     """The link upward follows the tree."""
     node.order("carrier", carrier.AssignParent(event.endpoint, event.name))
+
+
+def hold_back(node: Orders, event: JournalChanged) -> None:
+    """Without room nothing new is taken: not from here, not from children (JRN-030, CHN-040)."""
+    node.is_full = event.state != "OPEN"
+    node.order("carrier", carrier.HoldBack(is_full=node.is_full))
 
 
 def release_records(node: Orders, event: Released) -> None:
@@ -50,5 +60,23 @@ WIRES: Final[list[Wire]] = [
     when(topology.ParentMoved).then(greet_parent, append_event),
     when(topology.NameTaken).then(append_event, end_node),
     when(Released).then(release_records),
+    when(JournalChanged).then(hold_back, append_event),
+    when(NodeStarted).then(append_event),
     when(InputRefused).then(append_event),
+    when(measurement.MetricUnsupported).then(append_event),
+    when(measurement.MetricFailed).then(append_event),
+    when(measurement.ClockStepped).then(append_event),
+    when(carrier.ParentJoined).then(append_event),
+    when(carrier.ParentLost).then(append_event),
+    when(carrier.ParentRefused).then(append_event),
+    when(carrier.ChildJoined).then(append_event),
+    when(carrier.ChildLost).then(append_event),
+    when(carrier.ChildRefused).then(append_event),
+    when(carrier.LoopFound).then(append_event),
+    when(carrier.RolledBack).then(append_event),
+    when(carrier.MessageRefused).then(append_event),
+    when(carrier.SpoolDropped).then(append_event),
+    when(drain.LakeFull).then(append_event),
+    when(drain.LakeFailed).then(append_event),
+    when(drain.LakeBack).then(append_event),
 ]
