@@ -77,6 +77,10 @@ class Table:
         """Note a mistake at `key` (empty: the table itself)."""
         self.mistakes.append(f"{code} {self.path}{'.' if key else ''}{key}: {text}")
 
+    def __contains__(self, key: str) -> bool:
+        """Whether the key is given."""
+        return key in self._values
+
     def raw(self, key: str, *, is_required: bool = False) -> Any:
         """The value as it stands, None if absent; E03 if it is required."""
         self._known.append(key)
@@ -85,6 +89,7 @@ class Table:
         return self._values.get(key)
 
     def text(self, key: str, default: str = "", *, is_required: bool = False) -> str:
+        """Text of at most TEXT_BYTES_MAX bytes."""
         value = self.raw(key, is_required=is_required)
         if value is None:
             return default

@@ -40,6 +40,7 @@ class Timed(Gate):
         self.opens_at: int = next_tick(now_mono, span_ns, origin)
 
     def open(self, now_mono: int) -> None:
+        """Let out what is held; the next time is on the grid."""
         self.drain()
         self.opens_at = next_tick(now_mono, self._span_ns, self._origin)
 
@@ -52,11 +53,13 @@ class Hold(Timed):
         self._held: list[tuple[Line, Point]] = []
 
     def take(self, line: Line, point: Point) -> None:
+        """Hold it."""
         self._held.append((line, point))
         if len(self._held) >= limits.HELD_ROWS_MAX:
             self.drain()
 
     def drain(self) -> None:
+        """Send all that is held, in the order in which it came."""
         held, self._held = self._held, []
         for line, point in held:
             self._put(line, point)
@@ -70,6 +73,7 @@ class Thin(Timed):
         self._touched: list[Line] = []
 
     def take(self, line: Line, point: Point) -> None:
+        """Add it to the sums of its line."""
         if line.sums is None:
             line.sums = Sums(point[1])
             self._touched.append(line)
@@ -77,6 +81,7 @@ class Thin(Timed):
             line.sums.add(point[1])
 
     def drain(self) -> None:
+        """Send one sample, or three, of every line that has had any."""
         touched, self._touched = self._touched, []
         for line in touched:
             sums, line.sums = line.sums, None
@@ -103,6 +108,7 @@ class Limit(Gate):
         self._clear = None if threshold.clear is None else threshold.clear * self._sign
 
     def take(self, line: Line, point: Point) -> None:
+        """Send it if its value is there, else keep it as the sample before the next one."""
         value = line.calculated().result
         if value is not None:
             line.is_sending = self._is_there(value * self._sign, line.is_sending)

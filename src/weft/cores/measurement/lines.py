@@ -59,6 +59,7 @@ class Sums:
         self.count, self.total, self.least, self.greatest = 1, value, value, value
 
     def add(self, value: Number) -> None:
+        """One more sample of the span."""
         self.count += 1
         self.total += value
         self.least, self.greatest = min(self.least, value), max(self.greatest, value)

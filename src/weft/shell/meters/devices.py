@@ -189,22 +189,22 @@ def fans(tick: Tick, _spec: MetricSpec) -> Samples:
 
 def _chips(tick: Tick, kind: str) -> Iterator[tuple[Labels, int]]:
     """Every input of a kind, by chip and sensor; a second chip of one name is told apart by a number."""
-    root = f"{tick.kernel.sys}/class/hwmon"
+    root, input_of_kind = f"{tick.kernel.sys}/class/hwmon", re.compile(rf"({kind}\d+)_input")
+    places = [f"{root}/{chip}{deeper}" for chip in _listed(root) for deeper in ("", "/device")]
+    inputs = [
+        (place, match[1]) for place in places for file in _listed(place) if (match := input_of_kind.fullmatch(file))
+    ]
     taken: dict[Labels, int] = {}
-    for chip in _listed(root):
-        for directory in (f"{root}/{chip}", f"{root}/{chip}/device"):
-            name = _text(tick, f"{directory}/name") or chip
-            for file in _listed(directory):
-                if not re.fullmatch(rf"{kind}\d+_input", file):
-                    continue
-                value = _number(tick, f"{directory}/{file}")
-                if value is None:
-                    continue
-                sensor = _text(tick, f"{directory}/{file[:-5]}label") or file[:-6]
-                labels = (("chip", name), ("sensor", sensor))
-                taken[labels] = taken.get(labels, 0) + 1
-                more = f"#{taken[labels]}" if taken[labels] > 1 else ""
-                yield (("chip", name + more), ("sensor", sensor)), value
+    for place, sensor in inputs:
+        value = _number(tick, f"{place}/{sensor}_input")
+        if value is None:
+            continue
+        chip = _text(tick, f"{place}/name") or place[len(root) + 1 :].partition("/")[0]
+        name = _text(tick, f"{place}/{sensor}_label") or sensor
+        labels = (("chip", chip), ("sensor", name))
+        taken[labels] = taken.get(labels, 0) + 1
+        more = f"#{taken[labels]}" if taken[labels] > 1 else ""
+        yield (("chip", chip + more), ("sensor", name)), value
 
 
 def _zones(tick: Tick) -> Samples:

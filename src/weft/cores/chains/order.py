@@ -1,0 +1,48 @@
+"""The order of links in a chain: one total key per link, so that order is sorting and nothing else (CHN-010).
+
+    before-all (0, 0, 0, -a)     number p (1, p, 0, name) from configuration     after-all (2, 0, 0, a)
+                                          (1, p, 1, a) of a client
+
+`a` is the attach number, increasing per node run. Three strict bands; inside a band and among equal numbers it is
+the order of attaching that counts, the newest before-all in front. Filters from configuration stand by number and
+name, so their order does not depend on when the configuration arrived.
+"""
+
+from typing import Final
+
+Key = tuple[int, int, int, int | str]
+
+BEFORE_ALL: Final = 0
+NUMBERED: Final = 1
+AFTER_ALL: Final = 2
+
+
+def before_all(attach: int) -> Key:
+    """In front of everything that is there."""
+    return BEFORE_ALL, 0, 0, -attach
+
+
+def by_filter(place: int, name: str) -> Key:
+    """A filter from configuration."""
+    return NUMBERED, place, 0, name
+
+
+def by_client(place: int, attach: int) -> Key:
+    """A client that asked for a number; behind the filters of the same number."""
+    return NUMBERED, place, 1, attach
+
+
+def after_all(attach: int) -> Key:
+    """Behind everything that is there."""
+    return AFTER_ALL, 0, 0, attach
+
+
+def covers(pattern: str, kind: str) -> bool:
+    """Whether a registration for `pattern` stands on the chain of type `kind` (CHN-002).
+
+    >>> covers("weft.*", "weft.metric"), covers("*", "demo"), covers("weft.metric", "weft.metrics")
+    (True, True, False)
+    """
+    if pattern.endswith("*"):
+        return pattern == "*" or kind.startswith(pattern[:-1])
+    return pattern == kind
