@@ -1,0 +1,12 @@
+"""The Spark data source `weft`: segments of a lake as a batch or as a stream (PIP-001..010).
+
+Spark finds it by itself, since its module's name begins with `pyspark_`:
+
+    spark.readStream.format("weft").option("lake", "/data/lake").option("stream", "samples").load()
+
+It needs no JVM library and no broker; what has been read is an offset over immutable files.
+"""
+
+from pyspark_weft.source import DefaultSource
+
+__all__ = ["DefaultSource"]

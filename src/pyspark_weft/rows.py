@@ -1,0 +1,124 @@
+"""From slices of segments to record batches: what runs in a task (PIP-003, PIP-007, PIP-008)."""
+
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark_weft.pushdown import Predicate, may_match
+from weft.lake.manifest import SegmentFault
+from weft.lake.reader import Slice
+from weft.lake.schemas import Schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BATCH_ROWS: Final = 50_000
+
+
+class Reading:
+    """How the rows of a slice are to be read; the same for every task of a query."""
+
+    def __init__(self, schema: Schema, *, include_errors: bool, verify: bool) -> None:
+        self.schema, self.include_errors, self.verify = schema, include_errors, verify
+        self.predicates: tuple[Predicate, ...] = ()
+
+    def batches(self, slices: Sequence[Slice]) -> "Iterator[pa.RecordBatch]":
+        """The rows of the slices, in order, in batches of exactly the declared schema.
+
+        SegmentFault `segment-gone` or `segment-changed` if a file is not what its manifest says; a reader never
+        skips one.
+        """
+        for piece in slices:
+            yield from self._of(piece)
+
+    def _of(self, piece: Slice) -> "Iterator[pa.RecordBatch]":
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            self._check_bytes(piece)
+            with pq.ParquetFile(piece.path) as file:
+                if file.metadata.num_rows != piece.rows:
+                    raise _changed(piece, f"{file.metadata.num_rows} rows, {piece.rows} by its manifest")
+                yield from self._rows(file, piece)
+        except FileNotFoundError:
+            raise SegmentFault("segment-gone", piece.drain, piece.number, "its file is missing") from None
+        except pa.ArrowException as error:
+            raise _changed(piece, str(error)) from None
+
+    def _check_bytes(self, piece: Slice) -> None:
+        path = Path(piece.path)
+        size = path.stat().st_size
+        if size != piece.bytes:
+            raise _changed(piece, f"{size} bytes, {piece.bytes} by its manifest")
+        if self.verify and sha256(path.read_bytes()).hexdigest() != piece.sha256:
+            raise _changed(piece, "its bytes are not those of its manifest")
+
+    def _rows(self, file: Any, piece: Slice) -> "Iterator[pa.RecordBatch]":
+        target = self.schema.arrow()
+        present = [name for name in self.schema.names if name in file.schema_arrow.names]
+        wanted = present if self.include_errors or "error" in present else [*present, "error"]
+        for group, first, last in self._groups(file.metadata, piece):
+            start = 0
+            for batch in file.iter_batches(BATCH_ROWS, row_groups=[group], columns=wanted):
+                part = _between(batch, first - start, last - start)
+                start += batch.num_rows
+                if not self.include_errors:
+                    part = part.filter(part.column("error").is_null())
+                if part.num_rows:
+                    yield shaped(part, target)
+
+    def _groups(self, metadata: Any, piece: Slice) -> Iterator[tuple[int, int, int]]:
+        """The row groups that hold rows of the slice: index, and first and last row wanted within."""
+        start = 0
+        for index in range(metadata.num_row_groups):
+            group = metadata.row_group(index)
+            first, last = piece.first - start, min(piece.last - start, group.num_rows)
+            if first < group.num_rows and last > 0 and self._may_hold(group):
+                yield index, first, last
+            start += group.num_rows
+
+    def _may_hold(self, group: Any) -> bool:
+        if not self.predicates:
+            return True
+        columns = {group.column(i).path_in_schema: group.column(i) for i in range(group.num_columns)}
+        return all(may_match(predicate, columns.get(predicate.column)) for predicate in self.predicates)
+
+
+def _between(batch: "pa.RecordBatch", first: int, last: int) -> "pa.RecordBatch":
+    """Rows `first..last - 1` of a batch, as far as it has them."""
+    first, last = max(0, first), min(last, batch.num_rows)
+    return batch.slice(first, last - first) if first < last else batch.slice(0, 0)
+
+
+def shaped(batch: "pa.RecordBatch", target: "pa.Schema") -> "pa.RecordBatch":
+    """The batch in exactly these columns and types; columns that the file does not have are null (LAK-021)."""
+    import pyarrow as pa
+
+    arrays = []
+    for field in target:
+        if field.name not in batch.schema.names:
+            arrays.append(pa.nulls(batch.num_rows, field.type))
+            continue
+        column = batch.column(field.name)
+        arrays.append(column if column.type.equals(field.type) else column.cast(field.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=target)
+
+
+def pack(slices: Sequence[Slice], tasks: int) -> list[tuple[Slice, ...]]:
+    """At most `tasks` bins of about equally many rows, each a run of consecutive slices (PIP-007)."""
+    total = sum(piece.last - piece.first for piece in slices)
+    bins: list[list[Slice]] = []
+    done = 0
+    for piece in slices:
+        place = min(tasks - 1, done * tasks // total)
+        if not bins or place > len(bins) - 1:
+            bins.append([])
+        bins[-1].append(piece)
+        done += piece.last - piece.first
+    return [tuple(entries) for entries in bins]
+
+
+def _changed(piece: Slice, why: str) -> SegmentFault:
+    return SegmentFault("segment-changed", piece.drain, piece.number, why)

@@ -1,0 +1,55 @@
+"""Registered consumers: who still needs which segments (LAK-016). One file per consumer and stream, whole or not at all."""
+
+from pathlib import Path
+
+import msgspec
+
+from weft.lake.files import LocalFiles, make_directories, put
+from weft.lake.layout import FORMAT, Layout
+from weft.lake.offsets import Offset
+
+
+class Consumer(msgspec.Struct, frozen=True, kw_only=True):
+    """A reader that retention waits for."""
+
+    format: int
+    name: str
+    stream: str
+    offset: Offset
+    """Everything before it is not needed any more."""
+    committed: int
+    """When it was written, wall-clock nanoseconds."""
+
+
+def commit(lake: Layout, name: str, stream: str, offset: Offset, wall_ns: int) -> None:
+    """Say durably that everything before `offset` is done (PIP-009). Raises OSError."""
+    entry = Consumer(format=FORMAT, name=name, stream=stream, offset=offset, committed=wall_ns)
+    files = LocalFiles()
+    make_directories(files, lake.consumers())
+    put(files, lake.consumer(name, stream), msgspec.json.encode(entry, order="sorted") + b"\n")
+
+
+def register(lake: Layout, name: str, stream: str, offset: Offset, wall_ns: int) -> None:
+    """Hold everything from `offset` on, unless this consumer has committed before."""
+    if not lake.consumer(name, stream).exists():
+        commit(lake, name, stream, offset, wall_ns)
+
+
+def consumers(lake: Layout, stream: str | None = None) -> list[Consumer]:
+    """All registered consumers, of one stream if it is named. A file that cannot be read raises ValueError."""
+    if not lake.consumers().is_dir():
+        return []
+    found = [_read(path) for path in sorted(lake.consumers().glob("*.json"))]
+    return [consumer for consumer in found if stream in (None, consumer.stream)]
+
+
+def remove(lake: Layout, name: str) -> int:
+    """Forget a consumer, so that retention no longer waits for it; returns how many of its streams were registered."""
+    mine = [consumer for consumer in consumers(lake) if consumer.name == name]
+    for consumer in mine:
+        lake.consumer(name, consumer.stream).unlink(missing_ok=True)
+    return len(mine)
+
+
+def _read(path: Path) -> Consumer:
+    return msgspec.json.decode(path.read_bytes(), type=Consumer)
