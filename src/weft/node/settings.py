@@ -29,7 +29,7 @@ RUNS: Final = {
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 
 
-class NodeTable(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+class NodeTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """`[node]`: who this is, and where it stands."""
 
     name: str
@@ -43,7 +43,7 @@ class NodeTable(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     flush_s: float = 1.0
 
 
-class FleetTable(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+class FleetTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """`[fleet]`: what all nodes of a fabric share."""
 
     name: str = "weft"
@@ -52,7 +52,7 @@ class FleetTable(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     dead_s: float = 5.0
 
 
-class LakeTable(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+class LakeTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """`[lake]`: where the drain writes, and how soon."""
 
     path: str = ""
@@ -61,13 +61,13 @@ class LakeTable(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     idle_s: float = 0.3
 
 
-class JournalTable(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+class JournalTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """`[journal]`: how much of the disk it may use."""
 
     megabytes: int | None = None
 
 
-class SecurityTable(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+class SecurityTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """`[security]`: an open network has to be asked for by name (SEC-001)."""
 
     mode: str = "curve"
