@@ -13,7 +13,7 @@ from weft.checks.same import Same
 from weft.checks.timely import Timely
 from weft.checks.wall import Wall
 
-CHECKERS: tuple[type[Checker], ...] = (Wall, ExactlyOnce, Order, Complete, Durable, Inert, Bounded, Timely, Converged)
+CHECKERS: tuple[type[Checker], ...] = (Wall, ExactlyOnce, Order, Durable, Inert, Bounded, Timely, Converged, Complete)
 """All that run beside a simulation, in the order in which they are asked; `Same` needs two runs."""
 
 __all__ = [

@@ -29,7 +29,7 @@ VOCABULARY: Final[dict[tuple[str, str], str]] = {
     ("info", "paused"): "this node's process stands still",
     ("info", "resumed"): "and goes on",
     ("event", "parent-joined"): "parent",
-    ("event", "parent-lost"): "parent, why",
+    ("event", "parent-lost"): "why",
     ("event", "child-joined"): "child",
     ("event", "child-lost"): "child, why",
     ("info", "injected"): "channel, digest of the node's state before: bytes that nobody may accept are handed in",

@@ -14,7 +14,7 @@ from weft.checks.history import Fact
 SLACK_NS: Final = 3 * SECOND  # one beat, the latest allowed wake-up, a turn's sync, and the way there
 CLOCK_SHARE: Final = 20  # a node's clock may run one part in twenty fast or slow (FLT-016)
 HEAL_NS: Final = 30 * SECOND  # two back-offs of 5 s, hello, a beacon period of 5 s of which three may be lost
-SILENCE: Final = "silence"
+SILENCE: Final = "silent"
 NEVER: Final = 1 << 62
 
 
@@ -114,10 +114,9 @@ class Timely(Checker):
         self._changed(fact)
 
     def note_parent_lost(self, fact: Fact) -> None:
-        parent, why = fact.value
         self.joined.pop(fact.node, None)
-        if why == SILENCE:
-            self._judge(fact.node, parent, fact)
+        if fact.value[0] == SILENCE:
+            self._judge(fact.node, self.processes[fact.node].parent, fact)
         self._changed(fact)
 
     def note_child_joined(self, fact: Fact) -> None:

@@ -1,0 +1,177 @@
+"""The journal of a simulated machine: what is durable, what is only written, what a crash leaves (SIM-022).
+
+Records are kept as the bytes that `wire` makes of them, one turn a batch, so that whatever is read back has been
+through the codec. A batch is written whole and synced later; at most one is written and not yet synced (JRN-003).
+A crash leaves it or not, but never a part of it (JRN-002): the bytes of a torn one are another test's affair.
+Segments and snapshots are there because they decide what a journal may forget (JRN-040, JRN-041).
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, NamedTuple
+
+from weft.base.chance import Chance
+from weft.base.records import CoreRecord, Entry, Record
+from weft.base.spool import RecordsFetched, Span
+from weft.wire.journal import decode_record, encode_record
+
+RECORD_HEAD_BYTES: Final = 4
+BATCH_HEAD_BYTES: Final = 32
+CRASHES: Final = ("kept", "torn", "lost", "old")
+
+
+class Claim(NamedTuple):
+    """What a record that goes up says of itself, for the history: see `checks.history`."""
+
+    kind: str
+    """`record`, `loss` or `link`."""
+    stream: int
+    origin: str
+    first: int
+    last: int
+
+
+class Image(NamedTuple):
+    """A disk as it was at an instant, to go back to."""
+
+    first_lsn: int
+    data: list[bytes]
+    claims: list[Claim | None]
+    snapshots: list[tuple[int, tuple[bytes, ...]]]
+    starts: list[int]
+
+
+class JournalDisk:
+    """One journal. Lsns count from 1; `claim_of` names what a record holds, None for a core's own."""
+
+    def __init__(self, claim_of: Callable[[Record], Claim | None], segment_records: int) -> None:
+        self._claim_of = claim_of
+        self._segment_records = segment_records
+        self.first_lsn = 1
+        self._data: list[bytes] = []
+        self.claims: list[Claim | None] = []
+        self._unsynced: list[bytes] = []
+        self._unsynced_claims: list[Claim | None] = []
+        self._snapshots: list[tuple[int, tuple[bytes, ...]]] = []
+        self._starts: list[int] = [1]
+        """First lsns of the segments that are still there."""
+        self.bytes_used = 0
+
+    @property
+    def durable_upto(self) -> int:
+        """The last lsn that a crash does not take."""
+        return self.first_lsn + len(self._data) - 1
+
+    @property
+    def next_lsn(self) -> int:
+        return self.durable_upto + len(self._unsynced) + 1
+
+    @property
+    def snapshot_upto(self) -> int:
+        """The last lsn that the newest snapshot covers, 0 without one."""
+        return self._snapshots[-1][0] if self._snapshots else 0
+
+    def write(self, records: Sequence[Record]) -> None:
+        """Append a batch, not yet synced."""
+        assert not self._unsynced, "at most one batch is written and not synced (JRN-003)"
+        self._unsynced = [encode_record(record) for record in records]
+        self._unsynced_claims = [self._claim_of(record) for record in records]
+
+    def unsynced_bytes(self) -> list[bytes]:
+        """The batch that waits for its sync, for the trace."""
+        return self._unsynced
+
+    def sync(self) -> list[Claim]:
+        """Make the batch durable; returns what it holds that goes up."""
+        claims = self._unsynced_claims
+        self._data += self._unsynced
+        self.claims += claims
+        self.bytes_used += sum(map(len, self._unsynced)) + RECORD_HEAD_BYTES * len(claims) + BATCH_HEAD_BYTES
+        self._unsynced, self._unsynced_claims = [], []
+        if self.durable_upto - self._starts[-1] + 1 >= self._segment_records:
+            self._starts.append(self.durable_upto + 1)
+        return [claim for claim in claims if claim is not None]
+
+    def snapshot(self, condensed: Iterable[CoreRecord]) -> None:
+        """Keep the cores' condensed state as of all that is durable; the last two are kept."""
+        self._snapshots.append((self.durable_upto, tuple(map(encode_record, condensed))))
+        del self._snapshots[:-2]
+
+    def forget(self, upto: int) -> list[Claim]:
+        """Remove whole segments up to `upto` that the older snapshot covers; returns what went."""
+        covered = self._snapshots[0][0] if len(self._snapshots) == 2 else 0
+        ends = [start - 1 for start in self._starts[1:]]
+        keep = sum(1 for end in ends if end <= min(upto, covered))
+        if not keep:
+            return []
+        first = self._starts[keep]
+        count = first - self.first_lsn
+        gone = [claim for claim in self.claims[:count] if claim is not None]
+        self.bytes_used -= sum(map(len, self._data[:count])) + RECORD_HEAD_BYTES * count
+        del self._starts[:keep], self._data[:count], self.claims[:count]
+        self.first_lsn = first
+        return gone
+
+    def read(self, holder: str, after: int, bytes_max: int) -> RecordsFetched:
+        """What stands durably behind `after`, about `bytes_max` bytes of it."""
+        entries: list[Entry] = []
+        begin = max(after + 1, self.first_lsn)
+        taken = 0
+        for lsn in range(begin, self.durable_upto + 1):
+            data = self._data[lsn - self.first_lsn]
+            if entries and taken + len(data) > bytes_max:
+                break
+            taken += len(data)
+            entries.append((lsn, decode_record(data)))
+        upto = entries[-1][0] if entries else max(after, self.durable_upto)
+        return RecordsFetched(holder, after, upto, tuple(entries))
+
+    def between(self, first_lsn: int, last_lsn: int) -> list[Claim]:
+        """What the records of these lsns hold that goes up; those that are forgotten are absent."""
+        begin, end = max(first_lsn, self.first_lsn) - self.first_lsn, last_lsn - self.first_lsn + 1
+        return [claim for claim in self.claims[begin:end] if claim is not None]
+
+    def oldest(self, share: float) -> tuple[int, tuple[Span, ...]]:
+        """Up to which lsn about `share` of the journal goes, and what it holds: what DropOldest would give up."""
+        count = min(len(self._data), max(1, int(len(self._data) * share)))
+        spans = [
+            decode_record(self._data[index])
+            for index in range(count)
+            if (claim := self.claims[index]) is not None and claim.kind == "record"
+        ]
+        return self.first_lsn + count - 1, tuple(
+            Span(record.stream, record.origin, record.era, record.sequence, record.last)  # type: ignore[union-attr]  # kind says so
+            for record in spans
+        )
+
+    def recover(self) -> list[Entry]:
+        """What a start restores: the newest snapshot, then every record behind it. It begins a new segment."""
+        if self._starts[-1] != self.durable_upto + 1:
+            self._starts.append(self.durable_upto + 1)
+        upto, condensed = self._snapshots[-1] if self._snapshots else (0, ())
+        entries: list[Entry] = [(upto, decode_record(data)) for data in condensed]
+        begin = max(upto + 1, self.first_lsn)
+        entries += [(lsn, decode_record(self._data[lsn - self.first_lsn])) for lsn in range(begin, self.next_lsn)]
+        return entries
+
+    def crash(self, chance: Chance, disk: str) -> list[Claim]:
+        """The machine stops here; returns what became durable without anyone hearing of it.
+
+        `kept`: the unsynced batch may have reached the disk. `torn`: it did not. `lost`: nothing is left.
+        """
+        if disk == "kept" and self._unsynced and chance.random() < 0.5:
+            return self.sync()
+        self._unsynced, self._unsynced_claims = [], []
+        if disk == "lost":
+            self.go_back(Image(1, [], [], [], [1]))
+        return []
+
+    def image(self) -> Image:
+        """The disk as it is now."""
+        return Image(self.first_lsn, self._data.copy(), self.claims.copy(), self._snapshots.copy(), self._starts.copy())
+
+    def go_back(self, image: Image) -> None:
+        """The disk is an old one again."""
+        self.first_lsn = image.first_lsn
+        self._data, self.claims = image.data.copy(), image.claims.copy()
+        self._snapshots, self._starts = image.snapshots.copy(), image.starts.copy()
+        self.bytes_used = sum(map(len, self._data)) + RECORD_HEAD_BYTES * len(self._data)

@@ -1,0 +1,133 @@
+"""All machines of a plan, the cables between them, and the air that beacons travel through."""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from weft.base.records import Record
+from weft.checks import Checker, Suite
+from weft.sim.disk import Claim
+from weft.sim.links import Datagrams, Path, Streams
+from weft.sim.links import Weather as Air
+from weft.sim.machine import Machine
+from weft.sim.plan import BASE_PORT, Plan, pairs
+from weft.sim.scribe import Scribe
+from weft.sim.world import World
+
+LINK_PORT: Final = BASE_PORT + 7
+SLOW_NS: Final = 200_000_000  # a cable slower than this is called slow: beats come late on it
+
+
+class Fabric:
+    """A plan, built. Machines do not run yet; `faults` and `run` bring it to life."""
+
+    link_port = LINK_PORT
+
+    def __init__(self, plan: Plan, checkers: Iterable[Checker] = (), *, keep: bool = False) -> None:
+        self.plan = plan
+        self.world = World()
+        self.names: dict[bytes, str] = {}
+        self._origins: dict[tuple[Any, int | None], str] = {}
+        self.scribe = Scribe(self, Suite(checkers), keep=keep)
+        self.streams = Streams(self.world, plan.seed, self._link_changed)
+        self.datagrams = Datagrams(self.world, plan.seed, Air())
+        self.machines = {node.name: Machine(node, number, self) for number, node in enumerate(plan.nodes, 1)}
+        self.is_stormy = False
+        self._delays = pairs(plan)
+        self._links_up: set[tuple[str, str]] = set()
+        self._cuts: dict[tuple[str, str], int] = {}
+        self._slow: dict[tuple[str, str], tuple[int, int]] = {}
+        for (here, there), (least, spread) in self._delays.items():
+            self.streams.set_path(here, there, Path(least, spread))
+
+    # Names.
+
+    def claim_of(self, record: Record) -> Claim | None:
+        """What a record says of itself, for the history."""
+        return self.scribe.claim_of(record)
+
+    def origin_name(self, node: bytes | str, era: int | None) -> str:
+        """`name/era` of an origin, whoever it was."""
+        known = self._origins.get((node, era))
+        if known is None:
+            name = self.names.get(node, node.hex()) if isinstance(node, bytes) else node
+            known = self._origins[node, era] = f"{name}/{era}"
+        return known
+
+    def address_of(self, name: str) -> str:
+        return self.machines[name].address if name else ""
+
+    def child_of(self, peer: bytes) -> str | None:
+        """Whose socket has that routing id."""
+        return self.streams.owner_of(peer)
+
+    # Cables.
+
+    def cut(self, here: str, there: str) -> None:
+        """Nothing passes from here to there any more; cuts of several faults add up."""
+        self._cuts[here, there] = self._cuts.get((here, there), 0) + 1
+        self._lay(here, there)
+
+    def mend(self, here: str, there: str) -> None:
+        """One cut less."""
+        left = self._cuts.get((here, there), 0) - 1
+        if left > 0:
+            self._cuts[here, there] = left
+        else:
+            self._cuts.pop((here, there), None)
+        self._lay(here, there)
+
+    def slow(self, here: str, there: str, least_ns: int, spread_ns: int) -> None:
+        """From here to there it takes this long; as laid, if both are 0."""
+        if least_ns or spread_ns:
+            self._slow[here, there] = (least_ns, spread_ns)
+        else:
+            self._slow.pop((here, there), None)
+        self._lay(here, there)
+
+    def make_whole(self) -> None:
+        """All cables are as they were laid."""
+        touched = [*self._cuts, *(pair for pair in self._slow if pair not in self._cuts)]
+        self._cuts.clear()
+        self._slow.clear()
+        for pair in touched:
+            self._lay(*pair)
+
+    def _lay(self, here: str, there: str) -> None:
+        least, spread = self._slow.get((here, there), self._delays[here, there])
+        is_open = (here, there) not in self._cuts
+        before = self.streams.path(here, there)
+        self.streams.set_path(here, there, Path(least, spread, is_open))
+        if self._state(before) != (state := self._state(self.streams.path(here, there))):
+            self.scribe.note(here, 0, "info", "path", [here, there, state])
+        for pair in ((here, there), (there, here)):
+            self._link_changed(*pair)
+
+    def _state(self, path: Path) -> str:
+        if not path.is_open:
+            return "cut"
+        return "slow" if path.least_ns + path.spread_ns > SLOW_NS else "open"
+
+    def _link_changed(self, child: str, parent: str) -> None:
+        """Say in the history when a transport begins or ceases to carry messages in time."""
+        plan = self.machines[child].plan
+        if plan.parent != parent:
+            return
+        ways = (self.streams.path(child, parent), self.streams.path(parent, child))
+        is_up = self.streams.works(child, parent) and all(self._state(way) == "open" for way in ways)
+        if is_up != ((child, parent) in self._links_up):
+            (self._links_up.add if is_up else self._links_up.discard)((child, parent))
+            self.scribe.note(child, 0, "info", "link", [child, parent, is_up])
+
+    # The air.
+
+    def broadcast(self, machine: Machine, frames: list[bytes]) -> None:
+        """A datagram to everyone who listens, the sender included (it hears its own voice)."""
+        for other in self.machines.values():
+            if other is machine:
+                continue
+            path = self.streams.path(machine.name, other.name)
+            self.datagrams.send(machine.name, machine.address.encode(), other, path, frames)
+
+    def set_weather(self, air: Air) -> None:
+        """How datagrams fare from now on."""
+        self.datagrams.weather = air

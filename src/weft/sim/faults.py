@@ -1,0 +1,149 @@
+"""What a plan's actions do to a fabric (FLT). An action that finds nothing to do, does nothing."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from weft.base.chance import Chance
+from weft.base.now import SECOND
+from weft.cores.carrier import messages as carrier
+from weft.cores.drain import messages as drain
+from weft.cores.measurement import messages as measurement
+from weft.cores.topology import messages as topology
+from weft.sim.fabric import Fabric
+from weft.sim.garbage import make
+from weft.sim.machine import Machine
+from weft.sim.plan import Action
+
+STOP_NS: Final = SECOND // 5  # between two orders to stop
+STRANGER: Final = b"\x7fstranger"
+
+
+def perform(fabric: Fabric, action: Action) -> None:
+    """Let the action happen now."""
+    fabric.scribe.counts[f"did {action.do}"] += 1
+    fabric.scribe.acted(action)
+    ACTIONS[action.do](fabric, action)
+
+
+def _start(fabric: Fabric, action: Action) -> None:
+    """`node` starts, if it does not run."""
+    machine = fabric.machines[action.node]
+    if machine.node is None:
+        machine.start()
+
+
+def _crash(fabric: Fabric, action: Action) -> None:
+    """`node` ends; `how`: kept, torn, lost, old; `number` 1: its kernel lives on and says so."""
+    fabric.machines[action.node].crash(action.how, is_loud=bool(action.number))
+
+
+def _stop(fabric: Fabric, action: Action) -> None:
+    """`node` is told to stop, and does so in order."""
+    machine = fabric.machines[action.node]
+    if machine.node is None:
+        return
+    orders = (
+        ("measurement", measurement.Stop()),
+        ("drain", drain.Stop()),
+        ("carrier", carrier.Stop()),
+        ("topology", topology.Stop()),
+    )
+    starts = machine.starts
+    for number, (core, order) in enumerate(orders):
+        fabric.world.call_at(fabric.world.at + number * STOP_NS, machine.answerer(core), order)
+    fabric.world.call_at(fabric.world.at + len(orders) * STOP_NS, partial(_stopped, machine), starts)
+
+
+def _stopped(machine: Machine, starts: int) -> None:
+    if machine.starts == starts and not machine.is_paused:
+        machine.crash("kept", is_loud=True)
+
+
+def _pause(fabric: Fabric, action: Action) -> None:
+    """`node` stands still (SIGSTOP, a suspended machine)."""
+    fabric.machines[action.node].pause()
+
+
+def _resume(fabric: Fabric, action: Action) -> None:
+    """`node` goes on."""
+    fabric.machines[action.node].resume()
+
+
+def _step(fabric: Fabric, action: Action) -> None:
+    """The wall clock of `node` is set `number` ns forward or back."""
+    fabric.machines[action.node].clocks.step(action.number)
+
+
+def _drift(fabric: Fabric, action: Action) -> None:
+    """The monotonic clock of `node` runs `number` ppm fast from now on."""
+    fabric.machines[action.node].clocks.drift(fabric.world.at, action.number)
+
+
+def _ways(action: Action) -> list[tuple[str, str]]:
+    """The directions an action on a cable is about; `how` `one`: only from `node` to `other`."""
+    there = [(action.node, action.other)]
+    return there if action.how == "one" else [*there, (action.other, action.node)]
+
+
+def _cut(fabric: Fabric, action: Action) -> None:
+    """Nothing passes between `node` and `other`; `how` `one`: nothing from `node` to `other`."""
+    for here, there in _ways(action):
+        fabric.cut(here, there)
+
+
+def _mend(fabric: Fabric, action: Action) -> None:
+    """One cut of those taken back."""
+    for here, there in _ways(action):
+        fabric.mend(here, there)
+
+
+def _slow(fabric: Fabric, action: Action) -> None:
+    """Between `node` and `other` it takes `number` ns and a spread of `second`; as laid, if both are 0."""
+    for here, there in _ways(action):
+        fabric.slow(here, there, action.number, action.second)
+
+
+def _give_up(fabric: Fabric, action: Action) -> None:
+    """TCP breaks the connection of `node` to its parent, whose side notices after `number` ns."""
+    fabric.streams.give_up(action.node, action.number)
+
+
+def _image(fabric: Fabric, action: Action) -> None:
+    """The disk of `node` is copied, for a crash of kind `old`."""
+    machine = fabric.machines[action.node]
+    machine.image = machine.disk.image()
+
+
+def _fill(fabric: Fabric, action: Action) -> None:
+    """The journal of `node` may only use `number` bytes; as planned, if that is 0."""
+    machine = fabric.machines[action.node]
+    machine.budget = action.number or machine.plan.journal_bytes
+
+
+def _garbage(fabric: Fabric, action: Action) -> None:
+    """`node` is handed bytes of kind `how` on a channel, `number`: 0 up, 1 down, 2 beacon."""
+    machine = fabric.machines[action.node]
+    channel = ("up", "down", "beacon")[action.number]
+    peer = {"up": b"", "down": STRANGER, "beacon": b"10.9.9.9"}[channel]
+    frames = make(action.how, Chance(f"{fabric.plan.seed}/garbage/{action.at}/{action.node}"))
+    machine.inject(channel, peer, frames)
+
+
+ACTIONS: Final[dict[str, Callable[[Fabric, Action], None]]] = {
+    "start": _start,
+    "crash": _crash,
+    "stop": _stop,
+    "pause": _pause,
+    "resume": _resume,
+    "step": _step,
+    "drift": _drift,
+    "cut": _cut,
+    "mend": _mend,
+    "slow": _slow,
+    "give-up": _give_up,
+    "image": _image,
+    "fill": _fill,
+    "garbage": _garbage,
+}
+"""Every action a plan may name."""

@@ -1,0 +1,106 @@
+"""The lake of a simulated root: segments in memory, published step by step, with a crash between any two (LAK-005).
+
+A segment exists exactly when its manifest does. What a model of Parquet would add is another room's affair; here
+it matters which records a segment holds, which number it has, and whether the drain was told.
+"""
+
+from collections.abc import Callable, Sequence
+from hashlib import blake2b
+from typing import Any, Final, NamedTuple
+
+from weft.base.chance import Chance
+from weft.base.now import MILLISECOND, SECOND
+from weft.cores.drain.messages import (
+    InspectLake,
+    LakeFound,
+    LakeRefused,
+    SegmentFailed,
+    SegmentWritten,
+    StreamTip,
+    WriteSegment,
+)
+from weft.sim.disk import Claim, JournalDisk
+from weft.sim.world import World
+
+WRITE_NS: Final = (2 * MILLISECOND, 200 * MILLISECOND)  # from the order to the manifest's rename
+ANSWER_NS: Final = (50_000, 20 * MILLISECOND)  # from the rename to the core's order
+INSPECT_NS: Final = (MILLISECOND, SECOND // 2)
+ROW_BYTES: Final = 30
+NO_PRIOR: Final = "0" * 32
+
+
+class Segment(NamedTuple):
+    """A published segment."""
+
+    number: int
+    first_lsn: int
+    last_lsn: int
+    claims: tuple[Claim, ...]
+    rows: int
+    digest: str
+
+
+class Lake:
+    """What one root has drained.
+
+    `publish` hears of each segment that comes to exist, `answer` gives orders to the drain of the process that asked.
+    """
+
+    def __init__(self, world: World, chance: Chance, publish: Callable[[int, Segment], None]) -> None:
+        self.world = world
+        self._chance = chance
+        self._publish = publish
+        self.segments: dict[int, dict[int, Segment]] = {}
+        self.failures = 0
+        """Share of segments that are refused, in 65,536ths."""
+
+    def _soon(self, bounds: tuple[int, int]) -> int:
+        return self.world.at + self._chance.randint(*bounds)
+
+    def inspect(self, _work: InspectLake, answer: Callable[[Any], None]) -> None:
+        """Answer with the last segment of each stream."""
+        if self._is_refused():
+            self.world.call_at(self._soon(ANSWER_NS), answer, LakeRefused("failed", "the lake is not mounted"))
+        else:
+            self.world.call_at(self._soon(INSPECT_NS), self._found, answer)
+
+    def _found(self, answer: Callable[[Any], None]) -> None:
+        tips = []
+        for stream, numbered in self.segments.items():
+            last = numbered[max(numbered)]
+            tips.append(StreamTip(stream, last.number, last.last_lsn, last.digest))
+        answer(LakeFound(tuple(tips)))
+
+    def _is_refused(self) -> bool:
+        return bool(self.failures) and self._chance.getrandbits(16) < self.failures
+
+    def write(
+        self, work: WriteSegment, disk: JournalDisk, answer: Callable[[Any], None], is_alive: Callable[[], bool]
+    ) -> None:
+        """Publish a segment, in time; nothing happens any more once the process that asked is not alive."""
+        if self._is_refused():
+            why = "full" if self._chance.getrandbits(1) else "failed"
+            failed = SegmentFailed(work.stream, work.number, why, "the simulated lake says no")
+            self.world.call_at(self._soon(WRITE_NS), answer, failed)
+        else:
+            self.world.call_at(self._soon(WRITE_NS), self._rename, (work, disk, answer, is_alive))
+
+    def _rename(self, what: tuple[WriteSegment, JournalDisk, Callable[[Any], None], Callable[[], bool]]) -> None:
+        """The manifest gets its name: from here on the segment exists, whoever knows of it."""
+        work, disk, answer, is_alive = what
+        if not is_alive():
+            return
+        numbered = self.segments.setdefault(work.stream, {})
+        made = numbered.get(work.number)
+        if made is None or (made.first_lsn, made.last_lsn) != (work.first_lsn, work.last_lsn):
+            made = numbered[work.number] = _segment_of(work, disk.between(work.first_lsn, work.last_lsn))
+            self._publish(work.stream, made)
+        told = SegmentWritten(work.stream, work.number, work.last_lsn, made.rows, made.rows * ROW_BYTES, made.digest)
+        self.world.call_at(self._soon(ANSWER_NS), answer, told)
+
+
+def _segment_of(work: WriteSegment, claims: Sequence[Claim]) -> Segment:
+    mine = tuple(claim for claim in claims if claim.stream == work.stream)
+    rows = sum(claim.last - claim.first + 1 for claim in mine if claim.kind == "record")
+    digest = blake2b(f"{work!r}{mine!r}".encode(), digest_size=16).hexdigest()
+    return Segment(work.number, work.first_lsn, work.last_lsn, mine, rows, digest)

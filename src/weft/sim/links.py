@@ -1,0 +1,463 @@
+"""The stream channel as libzmq really behaves, between the DEALER of a child and the ROUTER of a parent (SIM-020).
+
+While connected, messages come in order, once, whole. At a limit the sender's message is dropped (Z3, Z4). At a
+cut TCP may wait for the cable and deliver everything late, or give up: then one contiguous block is lost, what the
+socket still held goes to whoever listens there next (Z5, Z6), and a DEALER that comes back with the same id before
+the ROUTER has noticed is never heard again, while its sends succeed (Z7). The cure is a fresh socket (SIM-021).
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final, NamedTuple, Protocol
+
+from weft.base.chance import Chance
+from weft.base.now import MILLISECOND, SECOND
+from weft.sim.noise import NoiseSource
+from weft.sim.world import World
+
+QUEUE_MESSAGES: Final = 64  # each side's high-water mark, as the shell sets it
+KERNEL_BYTES: Final = 800_000  # what both kernels' buffers hold on loopback (Z3: 420 of 20,000 x 2 kB at HWM 10)
+RECONNECT_NS: Final = 100 * MILLISECOND  # RECONNECT_IVL of libzmq
+HANDSHAKE_TRIPS: Final = 4  # TCP and ZMTP, one way each
+NOTICE_NS: Final = 20 * MILLISECOND  # how soon a reset is seen where the cable is whole
+RETRANSMIT_NS: Final = 60 * SECOND  # the longest that TCP waits between two tries
+
+UP, DOWN = 0, 1
+"""Directions of a connection: from the child, to the child."""
+
+
+class Host(Protocol):
+    """What a link needs of a machine."""
+
+    name: str
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether its process runs and has bound its sockets."""
+
+    def hear(self, channel: str, peer: bytes, frames: list[bytes], heard: "Flow | None") -> None:
+        """Take one message in; `heard` is told when the node has read it."""
+
+
+class Path(NamedTuple):
+    """The cable in one direction."""
+
+    least_ns: int
+    spread_ns: int
+    is_open: bool = True
+
+
+class Flow:
+    """One direction of a connection: what is on its way, in order."""
+
+    __slots__ = ("bytes", "epoch", "flight", "last_at", "messages", "noise")
+
+    def __init__(self, noise: NoiseSource) -> None:
+        self.noise = noise
+        self.flight: deque[tuple[list[bytes], int]] = deque()
+        self.epoch = 0
+        """Counts up when what was on its way is lost or delayed: what was scheduled before does not happen."""
+        self.last_at = 0
+        self.messages = self.bytes = 0
+        """Sent and not yet read by the node at the other end."""
+
+    def read(self, size: int) -> None:
+        """The other end has taken a message out of its socket."""
+        self.messages -= 1
+        self.bytes -= size
+
+    def has_room(self) -> bool:
+        return self.messages < 2 * QUEUE_MESSAGES or self.bytes < KERNEL_BYTES
+
+    def lose(self) -> int:
+        """What is on its way never arrives; how many messages that were."""
+        lost = len(self.flight)
+        for _, size in self.flight:
+            self.read(size)
+        self.flight.clear()
+        self.epoch += 1
+        return lost
+
+
+class Connection:
+    """A TCP connection between one DEALER and one ROUTER."""
+
+    __slots__ = (
+        "dealer",
+        "flows",
+        "is_deaf",
+        "is_known_to_dealer",
+        "is_known_to_router",
+        "is_stalled",
+        "router",
+        "stalled_at",
+    )
+
+    def __init__(self, dealer: "Dealer", router: "Router", flows: tuple[Flow, Flow]) -> None:
+        self.dealer, self.router, self.flows = dealer, router, flows
+        self.is_stalled = False
+        self.stalled_at = 0
+        self.is_deaf = False
+        self.is_known_to_dealer = self.is_known_to_router = True
+
+    @property
+    def works(self) -> bool:
+        """Whether messages pass both ways, now."""
+        return not self.is_stalled and not self.is_deaf and self.is_known_to_dealer and self.is_known_to_router
+
+
+class Dealer:
+    """The socket upward of one start of a node, from one Connect to the next."""
+
+    __slots__ = ("connection", "endpoint", "host", "is_closed", "routing_id", "waiting")
+
+    def __init__(self, host: Host, routing_id: bytes, endpoint: str) -> None:
+        self.host, self.routing_id, self.endpoint = host, routing_id, endpoint
+        self.connection: Connection | None = None
+        self.waiting: deque[list[bytes]] = deque()
+        """Accepted while there was nobody to send to (Z4)."""
+        self.is_closed = False
+
+
+class Router:
+    """The bound socket of one start of a node."""
+
+    __slots__ = ("host", "is_closed", "peers")
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self.peers: dict[bytes, Connection] = {}
+        self.is_closed = False
+
+
+class Streams:
+    """All stream links of a run. `on_change(child, parent)` hears when a transport begins or ceases to work."""
+
+    def __init__(self, world: World, seed: str, on_change: Callable[[str, str], None]) -> None:
+        self.world, self.seed = world, seed
+        self._on_change = on_change
+        self._paths: dict[tuple[str, str], Path] = {}
+        self._routers: dict[str, Router] = {}
+        self._dealers: dict[str, Dealer] = {}
+        self._stalled: list[Connection] = []
+        self._noise: dict[str, NoiseSource] = {}
+        self._owners: dict[bytes, str] = {}
+        self.dropped = 0
+        self.lost = 0
+        self.deaf = 0
+
+    # Cables.
+
+    def path(self, here: str, there: str) -> Path:
+        return self._paths[here, there]
+
+    def set_path(self, here: str, there: str, path: Path) -> None:
+        """Lay or change the cable in one direction; connections over it stall and go on with it."""
+        self._paths[here, there] = path
+        for connection in self._between(here, there):
+            if not self._is_whole(connection) and not connection.is_stalled:
+                self._stall(connection)
+        if path.is_open:
+            self._thaw(here, there)
+            for dealer in self._dealers.values():
+                if dealer.connection is None and self._reaches(dealer) in {here, there}:
+                    self._try_later(dealer)
+
+    def _reaches(self, dealer: Dealer) -> str:
+        """Who listens at the endpoint, as far as anyone does."""
+        router = self._routers.get(dealer.endpoint)
+        return router.host.name if router else ""
+
+    def _between(self, here: str, there: str) -> list[Connection]:
+        pair = {here, there}
+        return [
+            dealer.connection
+            for dealer in self._dealers.values()
+            if dealer.connection and {dealer.host.name, dealer.connection.router.host.name} == pair
+        ]
+
+    def _is_whole(self, connection: Connection) -> bool:
+        child, parent = connection.dealer.host.name, connection.router.host.name
+        return self._paths[child, parent].is_open and self._paths[parent, child].is_open
+
+    def _stall(self, connection: Connection) -> None:
+        """TCP waits for its acknowledgements: nothing more arrives until the cable is whole in both directions."""
+        connection.is_stalled, connection.stalled_at = True, self.world.at
+        for flow in connection.flows:
+            flow.epoch += 1
+        self._stalled.append(connection)
+        self._changed(connection)
+
+    def _thaw(self, here: str, there: str) -> None:
+        """The cable is back: TCP's next try, which it puts off the longer the longer it had to wait, comes through."""
+        pair = {here, there}
+        for connection in self._stalled:
+            if {connection.dealer.host.name, connection.router.host.name} == pair and self._is_whole(connection):
+                patience = min(RETRANSMIT_NS, self.world.at - connection.stalled_at)
+                late = connection.flows[UP].noise.delay(NOTICE_NS, patience)
+                self.world.call_at(self.world.at + late, self._resume, connection)
+
+    def _resume(self, connection: Connection) -> None:
+        """All that waited arrives in one go."""
+        if connection not in self._stalled or not self._is_whole(connection):
+            return
+        self._stalled.remove(connection)
+        connection.is_stalled = False
+        self._changed(connection)
+        for direction, flow in enumerate(connection.flows):
+            flow.last_at = max(flow.last_at, self.world.at + self._delay(connection, direction))
+            for _ in flow.flight:
+                self.world.call_at(flow.last_at, self._arrive, (connection, direction, flow.epoch))
+
+    # Sockets.
+
+    def bind(self, host: Host, address: str) -> Router:
+        """A process serves children at `address`, `host:port`."""
+        router = self._routers[address] = Router(host)
+        for dealer in self._dealers.values():
+            if dealer.endpoint == address:
+                self._meet_anew(dealer)
+        return router
+
+    def _meet_anew(self, dealer: Dealer) -> None:
+        """A new process listens there: what still believes in the one before it is told so by its kernel."""
+        connection = dealer.connection
+        if connection is None:
+            self._try_later(dealer)
+        elif connection.router.is_closed:
+            self.world.call_at(self.world.at + NOTICE_NS, self._dealer_forgets, connection)
+
+    def unbind(self, router: Router, *, is_loud: bool) -> None:
+        """The process has ended. Its children see that soon if it is loud (the kernel says so), else when they send."""
+        router.is_closed = True
+        for address in [address for address, bound in self._routers.items() if bound is router]:
+            del self._routers[address]
+        for connection in list(router.peers.values()):
+            self._break(connection, UP if is_loud else None)
+            connection.is_known_to_router = False
+            self._changed(connection)
+
+    def connect(self, host: Host, endpoint: str, routing_id: bytes) -> None:
+        """A fresh socket with a new id; what the one before it still held is dropped (LINGER 0)."""
+        self.disconnect(host.name)
+        dealer = self._dealers[host.name] = Dealer(host, routing_id, endpoint)
+        self._owners[routing_id] = host.name
+        self._attempt(dealer)
+
+    def disconnect(self, name: str, *, is_loud: bool = True) -> None:
+        """Close the socket upward. What the kernel already has still arrives; the ROUTER sees the end behind it."""
+        dealer = self._dealers.pop(name, None)
+        if dealer is None:
+            return
+        dealer.is_closed = True
+        dealer.waiting.clear()
+        connection = dealer.connection
+        if connection is None:
+            return
+        connection.is_known_to_dealer = False
+        connection.flows[DOWN].lose()
+        self._changed(connection)
+        if is_loud and self._is_whole(connection):
+            behind = max(connection.flows[UP].last_at, self.world.at) + NOTICE_NS
+            self.world.call_at(behind, self._router_forgets, connection)
+
+    def give_up(self, child: str, notice_ns: int) -> None:
+        """TCP breaks the child's connection; the ROUTER notices `notice_ns` later (Z7 lies in between)."""
+        dealer = self._dealers.get(child)
+        if dealer is None or dealer.connection is None:
+            return
+        connection = dealer.connection
+        self._break(connection, None)
+        self.world.call_at(self.world.at + notice_ns, self._router_forgets, connection)
+        self._dealer_forgets(connection)
+
+    def _break(self, connection: Connection, notices: int | None) -> None:
+        """The connection carries nothing any more: one block of each direction is lost."""
+        self.lost += sum(flow.lose() for flow in connection.flows)
+        if notices == UP:
+            self.world.call_at(self.world.at + NOTICE_NS, self._dealer_forgets, connection)
+
+    def _router_forgets(self, connection: Connection) -> None:
+        connection.is_known_to_router = False
+        peers = connection.router.peers
+        if peers.get(connection.dealer.routing_id) is connection:
+            del peers[connection.dealer.routing_id]
+        self._changed(connection)
+
+    def _dealer_forgets(self, connection: Connection) -> None:
+        connection.is_known_to_dealer = False
+        dealer = connection.dealer
+        if connection in self._stalled:
+            self._stalled.remove(connection)
+        if dealer.connection is connection:
+            dealer.connection = None
+            self._changed(connection)
+            self._try_later(dealer)
+
+    def _try_later(self, dealer: Dealer) -> None:
+        self.world.call_at(self.world.at + RECONNECT_NS, self._attempt, dealer)
+
+    def _attempt(self, dealer: Dealer) -> None:
+        """Reach for whoever listens at the endpoint; if nobody can be reached, the cable or a `bind` will say."""
+        router = self._routers.get(dealer.endpoint)
+        if dealer.is_closed or dealer.connection or router is None:
+            return
+        here, there = dealer.host.name, router.host.name
+        trip = self._paths[here, there]
+        if not (trip.is_open and self._paths[there, here].is_open):
+            return  # `set_path` tries again
+        shaken_at = self.world.at + HANDSHAKE_TRIPS * (trip.least_ns + trip.spread_ns // 2)
+        self.world.call_at(shaken_at, self._join, (dealer, router))
+
+    def _join(self, pair: tuple[Dealer, Router]) -> None:
+        dealer, router = pair
+        if dealer.is_closed or dealer.connection:
+            return
+        here, there = dealer.host.name, router.host.name
+        if router.is_closed or not (self._paths[here, there].is_open and self._paths[there, here].is_open):
+            return  # `bind` or `set_path` tries again
+        flows = Flow(self._noise_of(here, there)), Flow(self._noise_of(there, here))
+        connection = dealer.connection = Connection(dealer, router, flows)
+        if dealer.routing_id in router.peers:
+            connection.is_deaf = True  # Z7: the id is taken, HANDOVER is off
+            self.deaf += 1
+        else:
+            router.peers[dealer.routing_id] = connection
+        self._changed(connection)
+        while dealer.waiting:
+            self._put(connection, UP, dealer.waiting.popleft())
+
+    def _noise_of(self, here: str, there: str) -> NoiseSource:
+        link = f"{here}>{there}/stream"
+        found = self._noise.get(link)
+        if found is None:
+            found = self._noise[link] = NoiseSource(self.seed, link)
+        return found
+
+    # Messages.
+
+    def send_up(self, name: str, frames: list[bytes]) -> bool:
+        """Hand a message to the socket upward; False: refused at the limit, or there is no socket."""
+        dealer = self._dealers.get(name)
+        if dealer is None:
+            return False
+        if dealer.connection is not None:
+            return self._put(dealer.connection, UP, frames)
+        if len(dealer.waiting) >= QUEUE_MESSAGES:
+            self.dropped += 1
+            return False
+        dealer.waiting.append(frames)
+        return True
+
+    def send_down(self, router: Router, peer: bytes, frames: list[bytes]) -> bool:
+        """Hand a message to the ROUTER; False: no such peer, or its queue is full (MANDATORY)."""
+        connection = router.peers.get(peer)
+        return connection is not None and self._put(connection, DOWN, frames)
+
+    def _put(self, connection: Connection, direction: int, frames: list[bytes]) -> bool:
+        flow = connection.flows[direction]
+        if not flow.has_room():
+            self.dropped += 1
+            return False
+        size = sum(map(len, frames))
+        flow.messages += 1
+        flow.bytes += size
+        flow.flight.append((frames, size))
+        if not connection.is_stalled:
+            due = max(flow.last_at, self.world.at + self._delay(connection, direction))
+            flow.last_at = due
+            self.world.call_at(due, self._arrive, (connection, direction, flow.epoch))
+        return True
+
+    def _delay(self, connection: Connection, direction: int) -> int:
+        child, parent = connection.dealer.host.name, connection.router.host.name
+        path = self._paths[(child, parent) if direction == UP else (parent, child)]
+        return connection.flows[direction].noise.delay(path.least_ns, path.spread_ns)
+
+    def _arrive(self, what: tuple[Connection, int, int]) -> None:
+        connection, direction, epoch = what
+        flow = connection.flows[direction]
+        if flow.epoch != epoch:
+            return
+        frames, size = flow.flight.popleft()
+        if direction == UP:
+            if connection.router.is_closed or connection.is_deaf or not connection.router.host.is_listening:
+                flow.read(size)
+                return
+            connection.router.host.hear("down", connection.dealer.routing_id, frames, flow)
+        elif connection.dealer.is_closed or connection.is_deaf:
+            flow.read(size)
+        else:
+            connection.dealer.host.hear("up", b"", frames, flow)
+
+    # What is true.
+
+    def owner_of(self, routing_id: bytes) -> str | None:
+        """Whose socket has, or had, that id."""
+        return self._owners.get(routing_id)
+
+    def works(self, child: str, parent: str) -> bool:
+        """Whether the child's present socket carries messages both ways to the parent's present process."""
+        dealer = self._dealers.get(child)
+        connection = dealer.connection if dealer else None
+        return connection is not None and connection.works and connection.router.host.name == parent
+
+    def _changed(self, connection: Connection) -> None:
+        self._on_change(connection.dealer.host.name, connection.router.host.name)
+
+
+def size_of(frames: list[bytes]) -> int:
+    """The bytes of a message, as its flow counts them."""
+    return sum(map(len, frames))
+
+
+class Datagrams:
+    """The broadcast channel: loss, duplication, any order, bytes changed (FLT-010, FLT-011)."""
+
+    def __init__(self, world: World, seed: str, weather: "Weather") -> None:
+        self.world, self.seed, self.weather = world, seed, weather
+        self._noise: dict[tuple[str, str], NoiseSource] = {}
+
+    def send(self, here: str, source: bytes, there: Host, path: Path, frames: list[bytes]) -> None:
+        """One datagram to one of those who listen."""
+        key = (here, there.name)
+        source_of = self._noise.get(key)
+        if source_of is None:
+            source_of = self._noise[key] = NoiseSource(self.seed, f"{here}>{there.name}/beacon")
+        noise, weather = source_of.draw(), self.weather
+        if not path.is_open or noise.loss < weather.loss:
+            return
+        due = self.world.at + path.least_ns + (path.spread_ns * noise.delay >> 32)
+        if noise.reordering < weather.reordering:
+            due += weather.late_ns * noise.second >> 32
+        said = _damaged(frames, noise.second) if noise.damage < weather.damage else frames
+        self.world.call_at(due, self._arrive, (there, source, said))
+        if noise.duplication < weather.duplication:
+            self.world.call_at(due + (weather.late_ns * noise.second >> 32), self._arrive, (there, source, said))
+
+    def _arrive(self, what: tuple[Host, bytes, list[bytes]]) -> None:
+        there, source, frames = what
+        if there.is_listening:
+            there.hear("beacon", source, frames, None)
+
+
+class Weather(NamedTuple):
+    """How datagrams fare; shares in 65,536ths."""
+
+    loss: int = 0
+    duplication: int = 0
+    reordering: int = 0
+    damage: int = 0
+    late_ns: int = 0
+
+
+def _damaged(frames: list[bytes], where: int) -> list[bytes]:
+    """One byte of the first frame is another."""
+    data = bytearray(frames[0])
+    data[where % len(data)] ^= 1 + (where >> 16) % 255
+    return [bytes(data), *frames[1:]]
+
+
+def routing_id(chance: Chance) -> bytes:
+    """A new id for a DEALER: 16 bytes, the first not zero (CLI-002)."""
+    return b"\x01" + chance.randbytes(15)

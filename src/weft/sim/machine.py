@@ -1,0 +1,456 @@
+"""A simulated machine: two clocks, a disk, sockets, and on it one process that runs a node as the shell does.
+
+A turn is the shell's turn: hear what has come in, wake what is due, take the effects, part them at the wall, write
+and sync, and only then say what stands behind it (JRN-001). While the disk syncs the process does nothing else, so
+what comes in meanwhile is one turn afterwards. A crash takes the process in the middle of anything.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from weft.base.chance import Chance
+from weft.base.effects import Connect, Disconnect, Perform, Persist, Reply, Send, Source, Tell
+from weft.base.errors import PeerError
+from weft.base.identity import NODE_ID_BYTES, next_era
+from weft.base.now import MILLISECOND, SECOND, Now
+from weft.base.records import Record
+from weft.base.spool import DropOldest, FetchRecords
+from weft.cores.drain.messages import InspectLake, WriteSegment
+from weft.cores.measurement.details import Place
+from weft.cores.measurement.messages import Measure, Measured
+from weft.node.assembly import build_node
+from weft.node.channels import CHANNELS
+from weft.node.events import NodeStarted
+from weft.node.node import REFUSAL_KINDS_MAX, Ended, Node, NodeEffect, Transmit, Turn, part_at_wall
+from weft.sim.clocks import Clocks
+from weft.sim.digest import state_digest
+from weft.sim.disk import Image, JournalDisk
+from weft.sim.lake import Lake, Segment
+from weft.sim.links import Flow, Router, routing_id, size_of
+from weft.sim.meters import Meters
+from weft.sim.plan import EPOCH_NS, NodePlan
+from weft.sim.settings import settings_for
+
+if TYPE_CHECKING:
+    from weft.sim.fabric import Fabric
+
+WAKES_AT_ONCE_MAX: Final = 1_000  # SIM-004
+LATE_NS: Final = 5 * MILLISECOND  # how late a wake-up comes, at most, on a machine that is not suspended
+ANSWER_NS: Final = 300_000  # a reading of kernel counters, a read of the journal: on the loop, at once
+SLOW_SYNC_BITS: Final = 12  # one sync in 4,096 takes seconds while there are faults (SIM-022)
+SLOW_SYNC_NS: Final = (SECOND, 10 * SECOND)
+DROP_SHARE: Final = 0.25  # how much of a full journal the oldest records are
+HANG_NS: Final = 10 * SECOND
+INBOX_MAX: Final = 20_000
+RESTART_NS: Final = 5 * SECOND  # what a supervisor waits before it starts a process again
+
+
+class Spun(Exception):
+    """A core asks to be woken again and again without time passing (SIM-004)."""
+
+
+class Machine:
+    """One machine and, while it runs, the node on it."""
+
+    def __init__(self, plan: NodePlan, number: int, fabric: "Fabric") -> None:
+        self.plan, self.name, self.number, self.fabric = plan, plan.name, number, fabric
+        self.world = fabric.world
+        self.address = f"10.0.{number >> 8}.{number & 255}"
+        self.chance = Chance(f"{fabric.plan.seed}/machine/{plan.name}")
+        self.clocks = Clocks(EPOCH_NS, plan.offset_ns, plan.drift_ppm)
+        self.meters = Meters(plan.name, plan.metrics)
+        self.disk = JournalDisk(fabric.claim_of, plan.segment_records)
+        self.lake = Lake(self.world, Chance(f"{fabric.plan.seed}/lake/{plan.name}"), self._published)
+        self.node_id = self.chance.randbytes(NODE_ID_BYTES)
+        self.image: Image | None = None
+        self.budget = plan.journal_bytes
+        self.era = 0
+        self.starts = 0
+        self.node: Node | None = None
+        self.router: Router | None = None
+        self.is_busy = False
+        self.is_paused = False
+        self._is_slow = self._is_synced = self._stood_still = False
+        self._inbox: list[tuple[str, bytes, list[bytes], Flow | None]] = []
+        self._orders: list[tuple[str, Any]] = []
+        self._waiting: Turn | None = None
+        self._buffered: list[Record] = []
+        self._timer_at: int | None = None
+        self._armed: int | None = None
+        self._wakes = (0, 0)
+
+    # The process.
+
+    @property
+    def is_listening(self) -> bool:
+        return self.node is not None
+
+    def start(self) -> None:
+        """A process begins on what the disk holds, with a new era (specs/00, section 1)."""
+        fabric, at = self.fabric, self.world.at
+        self.clocks.boot(at, self.chance.randint(0, 1 << 50))
+        now = self.clocks.now(at)
+        self.era = next_era(now.wall, self.era)
+        self.starts += 1
+        fabric.names[self.node_id] = self.name
+        settings = settings_for(fabric.plan, self.plan, fabric.address_of(self.plan.parent))
+        node = self.node = build_node(settings, self.node_id, self.era, f"{fabric.plan.seed}/{self.name}/{self.starts}")
+        entries = self.disk.recover()
+        self.fabric.scribe.started(self)
+        node.restore(entries, self.disk.next_lsn, now)
+        self.router = fabric.streams.bind(self, f"{self.address}:{self.fabric.link_port}")
+        node.tell(NodeStarted(self.name, self.plan.level, "simulated", "clean"), now)
+        self._act(now)
+
+    def crash(self, disk: str, *, is_loud: bool) -> None:
+        """The process ends here and now; what of its last batch is on the disk, the kind of crash decides."""
+        if self.node is None:
+            return
+        self._end(is_loud=is_loud)
+        survived = self.disk.crash(self.chance, disk)
+        self.fabric.scribe.crashed(self, disk, survived)
+        if disk == "lost":
+            self.node_id = self.chance.randbytes(NODE_ID_BYTES)
+            self.era = 0
+        elif disk == "old" and self.image is not None:
+            self.disk.go_back(self.image)
+        if disk in ("lost", "old"):
+            self.fabric.scribe.went_back(self, disk)
+
+    def _end(self, *, is_loud: bool) -> None:
+        assert self.router is not None, "a process has bound its socket"
+        self.fabric.streams.unbind(self.router, is_loud=is_loud)
+        self.fabric.streams.disconnect(self.name, is_loud=is_loud)
+        self.node = self.router = self._waiting = self._timer_at = self._armed = None
+        self.is_busy = self.is_paused = self._is_slow = self._is_synced = self._stood_still = False
+        self._inbox, self._orders, self._buffered = [], [], []
+
+    def pause(self) -> None:
+        """The process stands still; the world does not."""
+        if self.node is not None:
+            self.is_paused = True
+            self._tell_standing()
+
+    def resume(self) -> None:
+        """The process goes on: it may look at its clock before it looks at its sockets, or the other way round."""
+        if self.node is None or not self.is_paused:
+            return
+        self.is_paused = False
+        self._tell_standing()
+        if self.is_busy:
+            if self._is_synced:
+                self._go_on()
+        elif self.chance.getrandbits(1):
+            heard, self._inbox = self._inbox, []
+            self._turn()
+            self._inbox = heard + self._inbox
+            self._later(MILLISECOND, self._turn)
+        else:
+            self._turn()
+
+    def _tell_standing(self) -> None:
+        """Say in the history when the process begins to stand still, or goes on."""
+        stands_still = self.is_paused or self._is_slow
+        if stands_still != self._stood_still:
+            self._stood_still = stands_still
+            self.fabric.scribe.paused(self, is_paused=stands_still)
+
+    def _later(self, delay_ns: int, do: Callable[[], None]) -> None:
+        """Do it if this process still runs by then."""
+        self.world.call_at(self.world.at + delay_ns, self._if_alive, (self.starts, do))
+
+    def _if_alive(self, what: tuple[int, Callable[[], None]]) -> None:
+        starts, do = what
+        if self.node is not None and starts == self.starts:
+            do()
+
+    # What comes in.
+
+    def hear(self, channel: str, peer: bytes, frames: list[bytes], heard: Flow | None) -> None:
+        """A message has reached a socket of this process."""
+        self._inbox.append((channel, peer, frames, heard))
+        if not self.is_busy and not self.is_paused:
+            self._turn()
+
+    def obey(self, core: str, order: Any) -> None:
+        """An order of the outside world, at the next turn."""
+        self._orders.append((core, order))
+        if not self.is_busy and not self.is_paused:
+            self._turn()
+
+    def inject(self, channel: str, peer: bytes, frames: list[bytes]) -> None:
+        """Hand in bytes that nobody may accept, and write down what that did (CHK-019)."""
+        node = self.node
+        if node is None or self.is_busy or self.is_paused:
+            return
+        now, scribe = self.clocks.now(self.world.at), self.fabric.scribe
+        digest = state_digest(node)
+        scribe.injected(self, channel, digest)
+        said, kept = self._probe(node, Source(channel, peer), frames, now)
+        digest, refused = state_digest(node), node.refused.total()
+        scribe.heard(self, channel, peer, frames)
+        node.receive(channel, peer, None, frames, now)
+        scribe.absorbed(self, [channel, digest, node.refused.total() - refused, said, kept])
+        self._act(now)
+
+    def _probe(self, node: Node, source: Source, frames: list[bytes], now: Now) -> tuple[int, int]:
+        """What the core by itself does with these bytes: messages it would say, records it would keep."""
+        row = CHANNELS[source.channel]
+        core = node.cores[row.core]
+        with suppress(PeerError):
+            core.receive(row.decode(frames), source, now)
+        effects = core.effects()
+        records = sum(len(effect.records) for effect in effects if isinstance(effect, Persist))
+        return sum(isinstance(effect, Send) for effect in effects), records
+
+    def answerer(self, core: str) -> Callable[[Any], None]:
+        """Gives orders to a core of this process, and to no later one."""
+        return partial(self._answer, self.starts, core)
+
+    def _answer(self, starts: int, core: str, order: Any) -> None:
+        if self.node is not None and starts == self.starts:
+            self.obey(core, order)
+
+    def _is_alive(self, starts: int) -> bool:
+        return self.node is not None and starts == self.starts
+
+    # A turn.
+
+    def _turn(self) -> None:
+        node = self.node
+        if node is None or self.is_busy or self.is_paused:
+            return
+        now = self.clocks.now(self.world.at)
+        while self._orders:
+            core, order = self._orders.pop(0)
+            node.command(core, order, now)
+        if self._inbox:
+            inbox, self._inbox = self._inbox, []
+            for channel, peer, frames, flow in inbox:
+                if flow is not None:
+                    flow.read(size_of(frames))
+                self.fabric.scribe.heard(self, channel, peer, frames)
+                node.receive(channel, peer, None, frames, now)
+        due = node.deadline()
+        if due is not None and due <= now.mono:
+            self._count_wake(now)
+            node.wake(now)
+        self._act(now)
+
+    def _count_wake(self, now: Now) -> None:
+        at, count = self._wakes
+        self._wakes = (now.mono, count + 1 if at == now.mono else 1)
+        if count >= WAKES_AT_ONCE_MAX:
+            raise Spun(f"{self.name} was woken {count} times without time passing")
+
+    def _act(self, now: Now) -> None:
+        """Do what the node asks for, as far as the wall lets it."""
+        node = self.node
+        assert node is not None, "a turn has a node"
+        effects = node.effects()
+        if not effects:
+            self._arm(now)
+            return
+        turn = part_at_wall(effects)
+        self._speak(turn.free)
+        if self.node is None:
+            return
+        if turn.records and turn.within_ns:
+            self._buffer(turn)
+            self._speak(turn.walled)
+        elif turn.records:
+            self._waiting = turn
+            self._write(self._buffered + turn.records)
+            return
+        self._after(now)
+
+    def _after(self, now: Now) -> None:
+        if self.node is None:
+            return
+        self._keep_house()
+        self._arm(now)
+
+    def _buffer(self, turn: Turn) -> None:
+        if not self._buffered:
+            self._later(turn.within_ns, self._flush)
+        self._buffered += turn.records
+
+    def _flush(self) -> None:
+        """The span of a late Persist is over: its records are written, if no wall has taken them along."""
+        if self._buffered and self.is_busy:
+            self._later(MILLISECOND, self._flush)
+        elif self._buffered:
+            self._write(self._buffered)
+
+    def _write(self, records: list[Record]) -> None:
+        self._buffered = []
+        self.disk.write(records)
+        self.fabric.scribe.written(self)
+        self.is_busy = True
+        plan = self.plan
+        delay = plan.sync_least_ns + (plan.sync_spread_ns * self.chance.getrandbits(16) >> 16)
+        if self.fabric.is_stormy and not self.chance.getrandbits(SLOW_SYNC_BITS):
+            delay = self.chance.randint(*SLOW_SYNC_NS)
+            self._is_slow = True
+            self._tell_standing()
+        self._later(delay, self._synced)
+
+    def _synced(self) -> None:
+        """The batch is durable; a process that stands still learns of it later."""
+        self.fabric.scribe.synced(self, self.disk.sync())
+        self._is_slow, self._is_synced = False, True
+        self._tell_standing()
+        if not self.is_paused:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        """Say what stands behind the wall, then hear what has come in meanwhile."""
+        self.is_busy = self._is_synced = False
+        turn, self._waiting = self._waiting, None
+        if turn is not None:
+            self._speak(turn.walled)
+        self._after(self.clocks.now(self.world.at))
+        if self._inbox or self._orders:
+            self._turn()
+
+    def _keep_house(self) -> None:
+        """Forget what nobody needs; condense when enough has come; give up the oldest when the disk is full."""
+        node, disk = self.node, self.disk
+        assert node is not None, "asked by its turn"
+        if disk.first_lsn <= node.releasable:
+            gone = disk.forget(node.releasable)
+            if gone:
+                self.fabric.scribe.forgot(self, gone)
+        if disk.durable_upto - disk.snapshot_upto >= self.plan.snapshot_records and not self._buffered:
+            disk.snapshot(node.condense())
+        if disk.bytes_used > self.budget and not self._orders:
+            upto, spans = disk.oldest(DROP_SHARE)
+            if spans:
+                self._later(0, partial(self.obey, "carrier", DropOldest(upto, spans)))
+
+    def waits(self) -> str:
+        """For what this machine still waits; empty: it is at rest."""
+        if self.node is None:
+            return "its start"
+        if self.is_busy or self._buffered:
+            return "its disk"
+        done = self.node.releasable
+        behind = sum(claim is not None for claim in self.disk.claims[max(0, done - self.disk.first_lsn + 1) :])
+        return f"{behind} records behind lsn {done} that are not delivered" if behind else ""
+
+    def gauges(self) -> Iterator[tuple[str, int, int]]:
+        """What is bounded, how much of it there is, and its limit (CHK-020)."""
+        yield "inbox messages", len(self._inbox), INBOX_MAX
+        if self.node is not None:
+            yield "refusal kinds", len(self.node.refused), REFUSAL_KINDS_MAX + 2
+
+    # Waking.
+
+    def _arm(self, now: Now) -> None:
+        assert self.node is not None, "asked by its turn"
+        due = self.node.deadline()
+        if due is None or due == self._armed:
+            return
+        self._armed = due
+        at = self.clocks.true_at(due) if due > now.mono else self.world.at
+        at += self.chance.getrandbits(20) * LATE_NS >> 20
+        if self._timer_at is None or at < self._timer_at:
+            self._timer_at = at
+            self.world.call_at(at, self._rung, (self.starts, at))
+
+    def _rung(self, what: tuple[int, int]) -> None:
+        starts, at = what
+        if starts != self.starts or at != self._timer_at:
+            return
+        self._timer_at = self._armed = None
+        if self.is_busy:
+            return  # the end of the sync looks at the clock
+        self._turn()
+
+    # What goes out.
+
+    def _speak(self, effects: list[NodeEffect]) -> None:
+        for effect in effects:
+            if self.node is None:
+                return
+            self.fabric.scribe.spoke(self, effect)
+            self._SAY[type(effect)](self, effect)
+
+    def _transmit(self, effect: Transmit) -> None:
+        fabric, channel = self.fabric, effect.channel
+        if channel == "up":
+            fabric.streams.send_up(self.name, effect.frames)
+        elif channel == "down":
+            assert self.router is not None, "a running process has bound its socket"
+            fabric.streams.send_down(self.router, effect.peer, effect.frames)
+        else:
+            fabric.broadcast(self, effect.frames)
+
+    def _connect(self, effect: Connect) -> None:
+        self.fabric.streams.connect(self, effect.endpoint, routing_id(self.chance))
+
+    def _disconnect(self, _: Disconnect) -> None:
+        self.fabric.streams.disconnect(self.name)
+
+    def _perform(self, effect: Perform) -> None:
+        self._WORK[type(effect.work)](self, effect.work)
+
+    def _heard_elsewhere(self, _: Tell | Reply) -> None:
+        """Events are for the history; nobody waits for replies yet."""
+
+    def _ended(self, effect: Ended) -> None:
+        """The node ends by itself; the machine's supervisor starts it again."""
+        self.fabric.scribe.ended(self, effect.event)
+        self._later(0, partial(self.crash, "kept", is_loud=True))
+        self.world.call_at(self.world.at + RESTART_NS, self._supervise)
+
+    def _supervise(self, _: None) -> None:
+        if self.node is None:
+            self.start()
+
+    # Work.
+
+    def _fetch(self, work: FetchRecords) -> None:
+        self._later(ANSWER_NS, partial(self._fetched, work))
+
+    def _fetched(self, work: FetchRecords) -> None:
+        self.obey(work.holder, self.disk.read(work.holder, work.after, work.bytes_max))
+
+    def _measure(self, work: Measure) -> None:
+        hangs = self.fabric.is_stormy and self.chance.getrandbits(16) < self.plan.hangs
+        delay = ANSWER_NS
+        if work.place is not Place.INLINE:
+            delay = self.chance.randint(MILLISECOND, 50 * MILLISECOND)
+        self._later(self.chance.randint(0, HANG_NS) if hangs else delay, partial(self._measured, work, is_failing=hangs))
+
+    def _measured(self, work: Measure, *, is_failing: bool) -> None:
+        wall = self.clocks.now(self.world.at).wall
+        read = self.meters.fail if is_failing else self.meters.read
+        self.obey("measurement", Measured(tuple(read(spec.name, wall) for spec in work.specs), work.number))
+
+    def _inspect(self, work: InspectLake) -> None:
+        self.lake.inspect(work, self.answerer("drain"))
+
+    def _write_segment(self, work: WriteSegment) -> None:
+        self.lake.write(work, self.disk, self.answerer("drain"), partial(self._is_alive, self.starts))
+
+    def _published(self, stream: int, segment: Segment) -> None:
+        self.fabric.scribe.published(self, stream, segment)
+
+    _SAY: Final[dict[type, Callable[..., None]]] = {
+        Transmit: _transmit,
+        Connect: _connect,
+        Disconnect: _disconnect,
+        Perform: _perform,
+        Tell: _heard_elsewhere,
+        Reply: _heard_elsewhere,
+        Ended: _ended,
+    }
+    _WORK: Final[dict[type, Callable[..., None]]] = {
+        FetchRecords: _fetch,
+        Measure: _measure,
+        InspectLake: _inspect,
+        WriteSegment: _write_segment,
+    }

@@ -1,0 +1,167 @@
+"""The plan of a run: everything that is drawn, drawn before it begins, as JSON of timed actions (SIM-006).
+
+A run is a pure function of its plan and of the code. All numbers are integers: nanoseconds, bytes, and shares in
+65,536ths, so that a plan reads back as it was written on any machine.
+"""
+
+from hashlib import blake2b
+from typing import Final
+
+import msgspec
+
+from weft.base.errors import UserError
+from weft.base.now import MILLISECOND, SECOND
+
+FORMAT: Final = 1
+PLAN_BYTES_MAX: Final = 1 << 20
+EPOCH_NS: Final = 1_795_227_290 * SECOND  # what a right wall clock shows when a run begins: late in 2026
+BASE_PORT: Final = 27_500
+
+
+class Metric(msgspec.Struct, frozen=True):
+    """A metric of a node."""
+
+    name: str
+    detail: str
+    rate_ns: int
+    series: int = 1
+    """How many series the meters answer with."""
+
+
+class NodePlan(msgspec.Struct, frozen=True, kw_only=True):
+    """One machine and the node on it."""
+
+    name: str
+    level: str
+    parent: str = ""
+    by_beacon: bool = False
+    """Whether the parent is found by its name, not by its address."""
+    start_at: int = 0
+    drift_ppm: int = 0
+    offset_ns: int = 0
+    metrics: tuple[Metric, ...] = ()
+    flush_ns: int = SECOND
+    journal_bytes: int = 64 << 20
+    segment_records: int = 256
+    snapshot_records: int = 1_024
+    sync_least_ns: int = 50_000
+    sync_spread_ns: int = 2 * MILLISECOND
+    hangs: int = 0
+    """Share of readings that come late or fail."""
+
+
+class Link(msgspec.Struct, frozen=True):
+    """The cable between two nodes, the same in both directions."""
+
+    here: str
+    there: str
+    least_ns: int
+    spread_ns: int
+
+
+class Weather(msgspec.Struct, frozen=True):
+    """How datagrams fare while there are faults; shares in 65,536ths."""
+
+    loss: int = 0
+    duplication: int = 0
+    reordering: int = 0
+    damage: int = 0
+    late_ns: int = 0
+
+
+class Action(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What happens at `at`; the meaning of the fields stands with each action in `sim.faults`."""
+
+    at: int
+    do: str
+    node: str = ""
+    other: str = ""
+    how: str = ""
+    number: int = 0
+    second: int = 0
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """A whole run."""
+
+    format: int = FORMAT
+    seed: str
+    scenario: str
+    menu: tuple[str, ...] = ()
+    """Which faults can occur in this run."""
+    beat_ms: int = 1_000
+    dead_ms: int = 5_000
+    beacons: bool = False
+    lake_rows: int = 100_000
+    lake_age_ms: int = 1_000
+    lake_idle_ms: int = 300
+    lake_failures: int = 0
+    """Share of segments that the lake refuses while there are faults."""
+    weather: Weather = Weather()
+    nodes: tuple[NodePlan, ...]
+    links: tuple[Link, ...] = ()
+    """Cables that differ from `least_ns` and `spread_ns`."""
+    least_ns: int = MILLISECOND
+    spread_ns: int = MILLISECOND
+    actions: tuple[Action, ...] = ()
+    safety_ns: int
+    """How long there are faults."""
+    settle_ns: int
+    """How long the fabric may take, after all faults, to deliver everything and come to rest."""
+
+
+def write(plan: Plan) -> bytes:
+    """The plan as JSON, one line per action, so that it can be read and edited."""
+    data = msgspec.to_builtins(plan)
+    actions = data.pop("actions")
+    head = msgspec.json.format(msgspec.json.encode(data), indent=1).rstrip(b"\n}")
+    lines = b",\n".join(b"  " + msgspec.json.encode(action) for action in actions)
+    return head + b',\n "actions": [\n' + lines + b"\n ]\n}\n"
+
+
+def read(data: bytes) -> Plan:
+    """The plan of these bytes; UserError `bad-plan`."""
+    if len(data) > PLAN_BYTES_MAX:
+        raise _refusal(f"longer than {PLAN_BYTES_MAX} bytes")
+    try:
+        plan = msgspec.json.decode(data, type=Plan)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise _refusal(str(error)) from None
+    wrong = _mistakes(plan)
+    if wrong:
+        raise _refusal(wrong)
+    return plan
+
+
+def _mistakes(plan: Plan) -> str:
+    names = {node.name for node in plan.nodes}
+    if plan.format != FORMAT:
+        return f"format {plan.format}, this program reads {FORMAT}"
+    if len(names) != len(plan.nodes) or not any(node.level == "root" for node in plan.nodes):
+        return "every node needs a name of its own, and one has to be the root"
+    known = {*names, ""}
+    strangers: list[str] = [node.parent for node in plan.nodes if node.parent not in known]
+    strangers += [name for action in plan.actions for name in (action.node, action.other) if name not in known]
+    return f"no node is called {strangers[0]!r}" if strangers else ""
+
+
+def _refusal(why: str) -> UserError:
+    return UserError(
+        "bad-plan", f"this is not a plan: {why}", "weft sim --seed 1 --print-plan > plan.json, and edit that"
+    )
+
+
+def plan_hash(plan: Plan) -> str:
+    """BLAKE2b-128 of the plan, hex: the name of a run."""
+    return blake2b(msgspec.json.encode(plan), digest_size=16).hexdigest()
+
+
+def pairs(plan: Plan) -> dict[tuple[str, str], tuple[int, int]]:
+    """Least delay and spread of each direction between any two nodes."""
+    names = [node.name for node in plan.nodes]
+    table: dict[tuple[str, str], tuple[int, int]] = {
+        (here, there): (plan.least_ns, plan.spread_ns) for here in names for there in names if here != there
+    }
+    for link in plan.links:
+        table[link.here, link.there] = table[link.there, link.here] = (link.least_ns, link.spread_ns)
+    return table

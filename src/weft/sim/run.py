@@ -1,0 +1,164 @@
+"""One run of a plan: faults, then heal, then rest; and the verdict on all of it (SIM-008, SIM-011)."""
+
+from collections import Counter
+from collections.abc import Iterable
+from traceback import format_exception_only, format_tb
+from typing import Any, Final, NamedTuple
+
+from weft.base.now import SECOND
+from weft.checks import CHECKERS, Broken, Checker, Fact, Verdict, Violation
+from weft.cores.measurement.messages import PlanMetrics
+from weft.sim.fabric import Fabric
+from weft.sim.faults import perform
+from weft.sim.links import Weather as Air
+from weft.sim.machine import Machine
+from weft.sim.plan import Plan, plan_hash
+from weft.sim.scribe import Listener
+
+LOOK_NS: Final = SECOND  # how often it is asked whether the fabric is at rest
+GAUGE_NS: Final = 10 * SECOND
+CALM_NS: Final = 20 * SECOND  # the workload goes on for this long after the heal
+TAKEN_MIN: Final = 5  # below this many samples a run has shown nothing (SIM-011)
+CORE_FAILED: Final = "sound"
+
+
+class Outcome(NamedTuple):
+    """What came of a run."""
+
+    plan: Plan
+    plan_hash: str
+    trace_hash: str
+    verdicts: tuple[Verdict, ...]
+    counts: Counter[str]
+    history: list[Fact]
+    events: int
+    virtual_ns: int
+
+    @property
+    def is_green(self) -> bool:
+        return not self.verdicts and not self.is_void
+
+    @property
+    def is_void(self) -> bool:
+        """Whether too little happened to judge anything (SIM-011)."""
+        acts = sum(count for what, count in self.counts.items() if what.startswith("did "))
+        return not self.verdicts and (self.counts["taken"] < TAKEN_MIN or (bool(self.plan.menu) and not acts))
+
+    @property
+    def node_minutes(self) -> float:
+        return len(self.plan.nodes) * self.virtual_ns / (60 * SECOND)
+
+
+class Run:
+    """A fabric on its way through a plan."""
+
+    def __init__(self, plan: Plan, checkers: Iterable[Checker] | None = None, *, keep: bool = False) -> None:
+        self.plan = plan
+        chosen = [kind() for kind in CHECKERS] if checkers is None else checkers
+        self.fabric = Fabric(plan, chosen, keep=keep)
+        self.world = self.fabric.world
+
+    def listen(self, listener: Listener) -> None:
+        """Tell the story to someone while it happens."""
+        self.fabric.scribe.listener = listener
+
+    def go(self) -> Outcome:
+        """The whole run; every broken promise and every exception of a core is a verdict."""
+        verdicts: list[Verdict] = []
+        try:
+            self._storm()
+            self._heal()
+            self._settle()
+            verdicts += self.fabric.scribe.suite.end()
+        except Broken as found:
+            verdicts.append(found.violation)
+        except Exception as error:  # noqa: BLE001  # whatever a core raises is a finding, with the seed that repeats it
+            where = "".join(format_tb(error.__traceback__)[-3:])
+            said = "".join(format_exception_only(error)).strip()
+            verdicts.append(Violation(CORE_FAILED, f"{said}\n{where}"))
+        return self._outcome(verdicts)
+
+    def _outcome(self, verdicts: list[Verdict]) -> Outcome:
+        scribe = self.fabric.scribe
+        return Outcome(
+            self.plan,
+            plan_hash(self.plan),
+            self.world.trace_hash(),
+            tuple(verdicts),
+            scribe.counts,
+            scribe.history,
+            self.world.events,
+            self.world.at,
+        )
+
+    # Phases.
+
+    def _storm(self) -> None:
+        """Everything of the plan, up to the end of the faults."""
+        fabric, plan, world = self.fabric, self.plan, self.world
+        fabric.is_stormy = True
+        fabric.set_weather(Air(*(getattr(plan.weather, name) for name in Air._fields)))
+        for machine in fabric.machines.values():
+            machine.lake.failures = plan.lake_failures
+            world.call_at(machine.plan.start_at, self._begin, machine)
+        for action in plan.actions:
+            world.call_at(action.at, self._perform, action)
+        for at in range(GAUGE_NS, plan.safety_ns, GAUGE_NS):
+            world.call_at(at, self._gauge)
+        world.run(plan.safety_ns)
+
+    def _begin(self, machine: Machine) -> None:
+        if machine.node is None and not machine.starts:
+            machine.start()
+
+    def _perform(self, action: Any) -> None:
+        perform(self.fabric, action)
+
+    def _gauge(self, _: None = None) -> None:
+        for machine in self.fabric.machines.values():
+            for name, value, limit in machine.gauges():
+                self.fabric.scribe.note(machine.name, machine.era, "info", "gauge", [name, value, limit])
+
+    def _heal(self) -> None:
+        """All faults end: cables whole, disks with room, processes up."""
+        fabric = self.fabric
+        fabric.is_stormy = False
+        fabric.set_weather(Air())
+        fabric.make_whole()
+        for machine in fabric.machines.values():
+            machine.lake.failures = 0
+            machine.budget = machine.plan.journal_bytes
+            machine.resume()
+            if machine.node is None:
+                machine.start()
+        fabric.scribe.note("", 0, "info", "healed", None)
+        if fabric.scribe.listener is not None:
+            fabric.scribe.listener(self.world.at, "", "healed", None)
+
+    def _settle(self) -> None:
+        """Measuring goes on for a while, ends, and then everything has to arrive."""
+        world = self.world
+        world.run(world.at + CALM_NS)
+        for machine in self.fabric.machines.values():
+            machine.obey("measurement", PlanMetrics(()))
+        ends_at = world.at + self.plan.settle_ns
+        while world.at < ends_at and not self._is_quiet():
+            world.run(world.at + LOOK_NS)
+            self._gauge()
+        self._report_rest()
+
+    def _is_quiet(self) -> bool:
+        return not any(machine.waits() for machine in self.fabric.machines.values())
+
+    def _report_rest(self) -> None:
+        scribe = self.fabric.scribe
+        for machine in self.fabric.machines.values():
+            waiting = machine.waits()
+            if waiting:
+                scribe.note(machine.name, machine.era, "info", "waits", [waiting, self.world.at])
+        scribe.note("", 0, "info", "quiet", None)
+
+
+def run(plan: Plan, checkers: Iterable[Checker] | None = None, *, keep: bool = False) -> Outcome:
+    """Run a plan from its beginning to its verdict."""
+    return Run(plan, checkers, keep=keep).go()

@@ -1,0 +1,235 @@
+"""Writes down what happens: facts for the checkers, pieces for the trace, lines for whoever wants the story.
+
+What it writes is read off the bytes that travel and the batches that become durable, not asked of the cores; and it
+changes nothing, so a run is the same with and without it (SIM-012).
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from struct import Struct
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from weft.base.effects import Connect, Disconnect, Perform, Tell
+from weft.base.errors import PeerError
+from weft.base.records import EraRecord, LostRecord, Record, StreamRecord
+from weft.checks import Fact, Suite
+from weft.cores.carrier import messages as carrier
+from weft.node.node import Ended, NodeEffect, Transmit
+from weft.sim.disk import Claim
+from weft.sim.lake import Segment
+from weft.sim.plan import Action
+from weft.wire import hop
+from weft.wire.carried import to_record
+
+if TYPE_CHECKING:
+    from weft.sim.fabric import Fabric
+    from weft.sim.machine import Machine
+
+RECORD: Final = "record"
+LOSS: Final = "loss"
+LINK: Final = "link"
+_mark = Struct(">QHB").pack
+HEARD, SAID, WROTE, SYNCED, CRASHED, STARTED, PUBLISHED = range(7)
+Listener = Callable[[int, str, str, Any], None]
+"""What wants the story: instant, node, what, with what."""
+
+
+class Scribe:
+    """Notes what the machines of one fabric do."""
+
+    def __init__(self, fabric: "Fabric", suite: Suite, *, keep: bool) -> None:
+        self.fabric, self.world, self.suite = fabric, fabric.world, suite
+        self.history: list[Fact] = []
+        self.listener: Listener | None = None
+        self.counts: Counter[str] = Counter()
+        self._keep = keep
+
+    def note(self, node: str, process: int, kind: str, what: str, value: Any) -> None:
+        """One fact: to the checkers at once, to the history if it is kept."""
+        fact = Fact(self.world.at, node, process, kind, what, value)
+        if self._keep:
+            self.history.append(fact)
+        self.suite.feed(fact)
+
+    def _tell(self, machine: "Machine", what: str, value: Any) -> None:
+        if self.listener is not None:
+            self.listener(self.world.at, machine.name, what, value)
+
+    # The process.
+
+    def started(self, machine: "Machine") -> None:
+        plan = machine.plan
+        self.counts["starts"] += 1
+        self.world.trace(_mark(self.world.at, machine.number, STARTED))
+        dead_ns = self.fabric.plan.dead_ms * 1_000_000
+        self.note(machine.name, machine.era, "info", "start", [plan.level, plan.parent, dead_ns])
+        if machine.starts > 1:
+            self.note(machine.name, machine.era, "info", "restored", self._holds(machine))
+        self._tell(machine, "started", machine)
+
+    def _holds(self, machine: "Machine") -> list[Any]:
+        claims = [claim for claim in machine.disk.claims if claim is not None]
+        return [[list(claim[1:]) for claim in claims if claim.kind == kind] for kind in (RECORD, LOSS)]
+
+    def crashed(self, machine: "Machine", disk: str, survived: Iterable[Claim]) -> None:
+        self.counts["crashes"] += 1
+        self.world.trace(_mark(self.world.at, machine.number, CRASHED) + disk.encode())
+        self.note(machine.name, machine.era, "info", "crash", [disk])
+        self._tell(machine, "crashed", disk)
+        self._durable(machine, survived)
+
+    def went_back(self, machine: "Machine", how: str) -> None:
+        self.note(machine.name, machine.era, "info", "disk", [how, *self._holds(machine)])
+
+    def paused(self, machine: "Machine", *, is_paused: bool) -> None:
+        self.note(machine.name, machine.era, "info", "paused" if is_paused else "resumed", None)
+        self._tell(machine, "paused" if is_paused else "resumed", None)
+
+    def ended(self, machine: "Machine", event: Any) -> None:
+        self._tell(machine, "ended", event)
+
+    def acted(self, action: Action) -> None:
+        """Something is done to the fabric."""
+        if self.listener is not None:
+            self.listener(self.world.at, action.node, "acted", action)
+
+    def injected(self, machine: "Machine", channel: str, digest: str) -> None:
+        self.counts["injected"] += 1
+        self.note(machine.name, machine.era, "info", "injected", [channel, digest])
+
+    def absorbed(self, machine: "Machine", value: list[Any]) -> None:
+        self.note(machine.name, machine.era, "info", "absorbed", value)
+
+    # The disk.
+
+    def written(self, machine: "Machine") -> None:
+        data = b"".join(machine.disk.unsynced_bytes())
+        self.world.trace(_mark(self.world.at, machine.number, WROTE) + data)
+
+    def synced(self, machine: "Machine", claims: Iterable[Claim]) -> None:
+        self.world.trace(_mark(self.world.at, machine.number, SYNCED))
+        self._durable(machine, claims)
+
+    def _durable(self, machine: "Machine", claims: Iterable[Claim]) -> None:
+        own = f"{machine.name}/{machine.era}"
+        for kind, stream, origin, first, last in claims:
+            if kind == RECORD:
+                what = "taken" if origin == own else "held"
+                self.counts[what] += last - first + 1
+                self.note(machine.name, machine.era, "durable", what, [stream, origin, first, last])
+            elif kind == LOSS:
+                self.note(machine.name, machine.era, "durable", "lost", [stream, origin, first, last, ""])
+                self._tell(machine, "lost", (stream, origin, first, last))
+            else:
+                before = f"{origin.rpartition('/')[0]}/{first}"
+                self.note(machine.name, machine.era, "durable", "link", [stream, origin, before, last])
+
+    def forgot(self, machine: "Machine", claims: Iterable[Claim]) -> None:
+        for kind, stream, origin, first, last in claims:
+            if kind == RECORD:
+                self.note(machine.name, machine.era, "info", "forgot", [stream, origin, first, last])
+
+    def published(self, machine: "Machine", stream: int, segment: Segment) -> None:
+        self.counts["segments"] += 1
+        self.world.trace(_mark(self.world.at, machine.number, PUBLISHED) + segment.digest.encode())
+        claims = [[c.origin, c.first, c.last] for c in segment.claims if c.kind == RECORD]
+        losses = [[c.origin, c.first, c.last] for c in segment.claims if c.kind == LOSS]
+        self.counts["drained"] += segment.rows
+        self.note(machine.name, machine.era, "durable", "segment", [stream, segment.number, claims, losses, []])
+        self._tell(machine, "published", (stream, segment))
+
+    # What passes the sockets.
+
+    def heard(self, machine: "Machine", channel: str, peer: bytes, frames: list[bytes]) -> None:
+        self.counts["heard"] += 1
+        self.world.trace(_mark(self.world.at, machine.number, HEARD) + peer + b"".join(frames))
+        self._tell(machine, "heard", (channel, peer, frames))
+
+    def spoke(self, machine: "Machine", effect: NodeEffect) -> None:
+        """An effect is about to be done."""
+        if type(effect) is Transmit:
+            self._transmits(machine, effect)
+        else:
+            self.world.trace(_mark(self.world.at, machine.number, SAID) + _bytes_of(effect))
+            if type(effect) is Tell:
+                self._tells(machine, effect.event)
+        self._tell(machine, "spoke", effect)
+
+    def _transmits(self, machine: "Machine", effect: Transmit) -> None:
+        frames = effect.frames
+        self.world.trace(_mark(self.world.at, machine.number, SAID) + effect.peer + b"".join(frames))
+        head = frames[0][:12]
+        if b"\xa3hop" in head and effect.channel == "up":
+            self._sent_hop(machine, frames)
+        elif (b"\xa4hack" in head or b"\xa7welcome" in head) and effect.channel == "down":
+            self._sent_hack(machine, effect)
+
+    def _sent_hop(self, machine: "Machine", frames: list[bytes]) -> None:
+        message = hop.decode(frames)
+        if not isinstance(message, hop.Hop) or message.mem:
+            return
+        claims = [self._claim_of_item(item, own) for _, item, own in message.numbered()]
+        self.counts["hops"] += len(claims)
+        self.note(machine.name, machine.era, "sent", "hop", [machine.plan.parent, message.era, message.s, claims])
+
+    def _claim_of_item(self, item: hop.HopItem, frames: list[bytes]) -> list[Any]:
+        claim = None
+        if item.n:
+            try:
+                claim = self.claim_of(to_record(item, frames, 0))
+            except PeerError:
+                claim = None  # the receiver will say what it thinks of it
+        return [0, "", 0, 0, LINK] if claim is None else [*claim[1:], claim.kind]
+
+    def _sent_hack(self, machine: "Machine", effect: Transmit) -> None:
+        message = hop.decode(effect.frames)
+        child = self.fabric.child_of(effect.peer)
+        if child is None or not isinstance(message, hop.Hack | hop.Welcome):
+            return
+        value = [child, message.era, message.upto, message.safe or 0]
+        self.note(machine.name, machine.era, "sent", "hack", value)
+
+    def _tells(self, machine: "Machine", event: Any) -> None:
+        row = EVENTS.get(type(event))
+        if row is not None:
+            what, value = row
+            self.note(machine.name, machine.era, "event", what, value(event))
+
+    # Names.
+
+    def claim_of(self, record: Record) -> Claim | None:
+        """What a record that goes up says of itself; None for a core's own."""
+        if type(record) is StreamRecord:
+            origin = self.fabric.origin_name(record.origin, record.era)
+            return Claim(RECORD, record.stream, origin, record.sequence, record.last)
+        if type(record) is LostRecord:
+            origin = self.fabric.origin_name(record.origin, record.era)
+            return Claim(LOSS, record.stream, origin, record.first, record.last)
+        if type(record) is EraRecord:
+            origin = self.fabric.origin_name(record.origin, record.era)
+            return Claim(LINK, record.stream, origin, record.era_before, record.last_before)
+        return None
+
+
+EVENTS: Final[dict[type, tuple[str, Callable[[Any], list[Any]]]]] = {
+    carrier.ParentJoined: ("parent-joined", lambda event: [event.name]),
+    carrier.ParentLost: ("parent-lost", lambda event: [event.why]),
+    carrier.ChildJoined: ("child-joined", lambda event: [event.name]),
+    carrier.ChildLost: ("child-lost", lambda event: [event.name, event.why]),
+}
+"""What events of the cores become in the history."""
+
+_encode: Final = msgspec.msgpack.Encoder(enc_hook=repr, order="deterministic").encode
+
+
+def _bytes_of(effect: NodeEffect) -> bytes:
+    if isinstance(effect, Connect):
+        return effect.endpoint.encode()
+    if isinstance(effect, Disconnect):
+        return effect.channel.encode()
+    content = (
+        effect.work if isinstance(effect, Perform) else effect.event if isinstance(effect, Tell | Ended) else effect
+    )
+    return type(content).__name__.encode() + _encode(content)

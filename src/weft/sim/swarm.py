@@ -1,0 +1,364 @@
+"""Draws a plan from a seed: a tree, a workload, and faults of a few kinds or of all (SIM-007).
+
+Half of the runs leave most kinds of faults off, so that one kind can show what it does alone; one in ten has them
+all. Each purpose draws from a generator of its own, so that a new fault moves nothing else (SIM-005).
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple
+
+from weft.base.chance import Chance
+from weft.base.now import MILLISECOND, SECOND
+from weft.sim.garbage import KINDS
+from weft.sim.noise import SHARE
+from weft.sim.plan import Action, Link, Metric, NodePlan, Plan, Weather
+
+MINUTE: Final = 60 * SECOND
+DETAILS: Final = ("CPU", "MEMORY", "LOAD", "NETWORK", "TEMP", "PROC_CPU")
+YEAR_NS: Final = 365 * 24 * 3600 * SECOND
+TCP_PATIENCE_NS: Final = 900 * SECOND  # a longer cut breaks every connection
+
+
+class Draw(NamedTuple):
+    """What a fault draws from."""
+
+    chance: Chance
+    nodes: tuple[NodePlan, ...]
+    safety_ns: int
+    dead_ns: int
+
+    def moment(self) -> int:
+        """Some instant of the stormy phase, with room behind it."""
+        return self.chance.randrange(SECOND, self.safety_ns)
+
+    def one(self) -> NodePlan:
+        return self.chance.choice(self.nodes)
+
+    def child(self) -> NodePlan:
+        return self.chance.choice([node for node in self.nodes if node.parent])
+
+    def span(self, least_ns: int, most_ns: int) -> int:
+        """A span between the two, short ones as likely as long ones."""
+        ratio = most_ns / least_ns
+        return int(least_ns * ratio ** self.chance.random())
+
+    def while_(self, begin: Action, end: Action) -> list[Action]:
+        """Both ends of something that lasts; what outlasts the stormy phase is ended by the heal."""
+        return [begin, end] if end.at < self.safety_ns else [begin]
+
+
+def _cut(draw: Draw, here: str, there: str, how: str = "both") -> list[Action]:
+    """One cable is cut for a while; TCP may wait for it, or give up in between or at the end."""
+    chance, at, span = draw.chance, draw.moment(), draw.span(SECOND // 5, 4 * draw.dead_ns)
+    made = draw.while_(Action(at, "cut", here, there, how), Action(at + span, "mend", here, there, how))
+    if chance.random() < 0.5 or span > TCP_PATIENCE_NS:
+        notice = draw.span(MILLISECOND, 60 * SECOND)
+        child = next((node.name for node in draw.nodes if {node.name, node.parent} == {here, there}), "")
+        made += [Action(at + chance.randint(0, span), "give-up", child, number=notice)] if child else []
+    return made
+
+
+def cut_one(draw: Draw) -> list[Action]:
+    """A node loses its parent, in both directions."""
+    child = draw.child()
+    return _cut(draw, child.name, child.parent)
+
+
+def cut_one_way(draw: Draw) -> list[Action]:
+    """Only one direction of a cable is dead."""
+    child = draw.child()
+    here, there = (child.name, child.parent) if draw.chance.random() < 0.5 else (child.parent, child.name)
+    return _cut(draw, here, there, "one")
+
+
+def cut_halves(draw: Draw) -> list[Action]:
+    """The fabric falls into two parts, drawn at random; what is between them is mended cable by cable."""
+    here = [node.name for node in draw.nodes if draw.chance.random() < 0.5]
+    there = [node.name for node in draw.nodes if node.name not in here]
+    at, span = draw.moment(), draw.span(SECOND, 4 * draw.dead_ns)
+    made: list[Action] = []
+    for one in here:
+        for other in there:
+            mended = at + span + draw.chance.randint(0, 2 * SECOND)
+            made += draw.while_(Action(at, "cut", one, other), Action(mended, "mend", one, other))
+    return made
+
+
+def flap(draw: Draw) -> list[Action]:
+    """A cable that is loose: cut and whole again, several times."""
+    child, made = draw.child(), []
+    at = draw.moment()
+    for _ in range(draw.chance.randint(3, 12)):
+        span = draw.span(20 * MILLISECOND, 2 * SECOND)
+        made += draw.while_(
+            Action(at, "cut", child.name, child.parent), Action(at + span, "mend", child.name, child.parent)
+        )
+        at += span + draw.span(20 * MILLISECOND, 5 * SECOND)
+        if at >= draw.safety_ns:
+            break
+    return made
+
+
+def slow(draw: Draw) -> list[Action]:
+    """A cable is slow for a while: a bad radio, a satellite."""
+    child = draw.child()
+    at, span = draw.moment(), draw.span(SECOND, MINUTE)
+    least, spread = draw.span(20 * MILLISECOND, 3 * SECOND), draw.span(MILLISECOND, 2 * SECOND)
+    begin = Action(at, "slow", child.name, child.parent, "both", least, spread)
+    return draw.while_(begin, Action(at + span, "slow", child.name, child.parent, "both"))
+
+
+def pause(draw: Draw) -> list[Action]:
+    """A process stands still and goes on later."""
+    name, at = draw.one().name, draw.moment()
+    return draw.while_(Action(at, "pause", name), Action(at + draw.span(SECOND // 10, MINUTE), "resume", name))
+
+
+def step(draw: Draw) -> list[Action]:
+    """A wall clock is set: by seconds, an hour, a year, forward or back."""
+    by = draw.chance.choice((SECOND, 3600 * SECOND, YEAR_NS)) * draw.chance.choice((-1, 1))
+    return [Action(draw.moment(), "step", draw.one().name, number=by)]
+
+
+def drift(draw: Draw) -> list[Action]:
+    """A quartz runs up to 5 % fast or slow."""
+    return [Action(draw.moment(), "drift", draw.one().name, number=draw.chance.randint(-50_000, 50_000))]
+
+
+def _crash(draw: Draw, name: str, how: str, at: int) -> list[Action]:
+    down = draw.span(SECOND // 2, MINUTE)
+    is_loud = draw.chance.randint(0, 1)
+    return draw.while_(Action(at, "crash", name, how=how, number=is_loud), Action(at + down, "start", name))
+
+
+def crash_kept(draw: Draw) -> list[Action]:
+    """A process is killed; its disk is as it was, the last batch perhaps."""
+    return _crash(draw, draw.one().name, "kept", draw.moment())
+
+
+def crash_torn(draw: Draw) -> list[Action]:
+    """The power fails inside a write."""
+    return _crash(draw, draw.one().name, "torn", draw.moment())
+
+
+def crash_lost(draw: Draw) -> list[Action]:
+    """A machine is replaced, with an empty disk; not the root's, whose disk holds what it called safe."""
+    name = draw.child().name
+    return _crash(draw, name, "lost", draw.moment())
+
+
+def crash_old(draw: Draw) -> list[Action]:
+    """A machine comes back with a disk from the past."""
+    name, at = draw.child().name, draw.moment()
+    return [Action(max(1, at - draw.span(SECOND, MINUTE)), "image", name), *_crash(draw, name, "old", at)]
+
+
+def kill_root(draw: Draw) -> list[Action]:
+    """The root is killed."""
+    root = next(node.name for node in draw.nodes if node.level == "root")
+    return _crash(draw, root, draw.chance.choice(("kept", "torn")), draw.moment())
+
+
+def kill_collector(draw: Draw) -> list[Action]:
+    """A collector is killed, or replaced."""
+    collectors = [node.name for node in draw.nodes if node.level == "collector"]
+    if not collectors:
+        return []
+    return _crash(draw, draw.chance.choice(collectors), draw.chance.choice(("kept", "torn", "lost")), draw.moment())
+
+
+def kill_all(draw: Draw) -> list[Action]:
+    """The power of the whole house fails at once."""
+    at, made = draw.moment(), []
+    for node in draw.nodes:
+        made += _crash(draw, node.name, "torn", at)
+    return made
+
+
+def stop(draw: Draw) -> list[Action]:
+    """A node is stopped in order, and started again."""
+    name, at = draw.one().name, draw.moment()
+    return draw.while_(Action(at, "stop", name), Action(at + draw.span(2 * SECOND, MINUTE), "start", name))
+
+
+def fill(draw: Draw) -> list[Action]:
+    """The journal of a sensor has little room for a while, so it drops its oldest."""
+    name, at = draw.child().name, draw.moment()
+    begin = Action(at, "fill", name, number=draw.chance.randint(2_000, 20_000))
+    return draw.while_(begin, Action(at + draw.span(SECOND, MINUTE), "fill", name))
+
+
+def garbage(draw: Draw) -> list[Action]:
+    """Bytes that nobody may accept."""
+    name = draw.one().name
+    made = []
+    for _ in range(draw.chance.randint(1, 5)):
+        kind = draw.chance.choice(sorted(KINDS))
+        made.append(Action(draw.moment(), "garbage", name, how=kind, number=draw.chance.randint(0, 2)))
+    return made
+
+
+FAULTS: Final[dict[str, Callable[[Draw], list[Action]]]] = {
+    "cut-one": cut_one,
+    "cut-one-way": cut_one_way,
+    "cut-halves": cut_halves,
+    "flap": flap,
+    "slow": slow,
+    "pause": pause,
+    "step": step,
+    "drift": drift,
+    "crash-kept": crash_kept,
+    "crash-torn": crash_torn,
+    "crash-lost": crash_lost,
+    "crash-old": crash_old,
+    "kill-root": kill_root,
+    "kill-collector": kill_collector,
+    "kill-all": kill_all,
+    "stop": stop,
+    "fill": fill,
+    "garbage": garbage,
+}
+"""The menu, by name."""
+
+FORGETFUL: Final = ("lost", "old")
+RARE: Final = frozenset({"kill-all", "crash-lost", "crash-old", "cut-halves"})
+
+
+def menu_of(chance: Chance) -> tuple[str, ...]:
+    """Which faults can occur: one run in ten has all, half of the others few."""
+    kind = chance.random()
+    if kind < 0.1:
+        return tuple(FAULTS)
+    share = 0.15 if kind < 0.55 else 0.5
+    chosen = tuple(name for name in FAULTS if chance.random() < share)
+    return chosen or (chance.choice(list(FAULTS)),)
+
+
+def draw_actions(seed: str, menu: tuple[str, ...], nodes: tuple[NodePlan, ...], spans: tuple[int, int]) -> list[Action]:
+    """The faults of a run, in order of time; `spans`: how long there are faults, and the silence that means death."""
+    made: list[Action] = []
+    for name in menu:
+        chance = Chance(f"{seed}/fault/{name}")
+        draw = Draw(chance, nodes, *spans)
+        minutes = max(1.0, spans[0] / MINUTE)
+        times = 1 if name in RARE else 1 + chance.randrange(max(1, int(minutes * 2 / len(menu) ** 0.5)))
+        for _ in range(times):
+            made += FAULTS[name](draw)
+    return sorted(_possible(made), key=lambda action: action.at)
+
+
+def _possible(actions: list[Action]) -> Iterator[Action]:
+    """A clock that goes back and a disk that forgets its eras do not meet on one machine (specs/00, section 1)."""
+    forgetful = {action.node for action in actions if action.how in FORGETFUL}
+    for action in actions:
+        if not (action.do == "step" and action.number < 0 and action.node in forgetful):
+            yield action
+
+
+class Size(NamedTuple):
+    """How large and how long runs of a scenario are."""
+
+    nodes: tuple[int, int]
+    tiers: tuple[int, int]
+    safety_ns: tuple[int, int]
+    rate_ns: tuple[int, int]
+
+
+SIZES: Final[dict[str, Size]] = {
+    "fabric": Size((2, 9), (1, 3), (MINUTE, 5 * MINUTE), (SECOND, 20 * SECOND)),
+    "link": Size((1, 1), (1, 1), (MINUTE, 3 * MINUTE), (SECOND // 2, 5 * SECOND)),
+    "house": Size((20, 40), (2, 3), (2 * MINUTE, 4 * MINUTE), (5 * SECOND, 30 * SECOND)),
+    "night": Size((2, 6), (1, 3), (60 * MINUTE, 240 * MINUTE), (20 * SECOND, 120 * SECOND)),
+}
+"""Scenarios: everyday fabrics; one link; forty nodes; hours of it."""
+
+
+def draw_plan(seed: str, scenario: str = "fabric") -> Plan:
+    """The plan of a seed; the same for ever, for one version of this module."""
+    size, chance = SIZES[scenario], Chance(f"{seed}/plan/{scenario}")
+    beat_ms = chance.choice((1_000, 2_000, 5_000))
+    dead_ms = beat_ms * chance.choice((3, 5))
+    safety_ns = chance.randint(*size.safety_ns)
+    has_beacons = chance.random() < 0.25
+    nodes = _tree(Chance(f"{seed}/tree"), size, by_beacon=has_beacons)
+    menu = menu_of(Chance(f"{seed}/menu"))
+    actions = draw_actions(seed, menu, nodes, (safety_ns, dead_ms * MILLISECOND))
+    return Plan(
+        seed=seed,
+        scenario=scenario,
+        menu=menu,
+        beat_ms=beat_ms,
+        dead_ms=dead_ms,
+        beacons=has_beacons,
+        lake_rows=chance.choice((50, 500, 100_000)),
+        lake_age_ms=chance.choice((500, 1_000, 5_000)),
+        lake_idle_ms=chance.choice((300, 1_000)),
+        lake_failures=chance.choice((0, 0, SHARE // 10, SHARE // 2)),
+        weather=_weather(Chance(f"{seed}/weather")),
+        nodes=nodes,
+        links=tuple(_links(Chance(f"{seed}/links"), nodes)),
+        actions=tuple(actions),
+        safety_ns=safety_ns,
+        settle_ns=5 * MINUTE,
+    )
+
+
+def _weather(chance: Chance) -> Weather:
+    return Weather(
+        loss=chance.randint(0, SHARE * 3 // 10),
+        duplication=chance.randint(0, SHARE // 10),
+        reordering=chance.randint(0, SHARE // 5),
+        damage=chance.choice((0, SHARE // 100)),
+        late_ns=chance.randint(MILLISECOND, 5 * SECOND),
+    )
+
+
+def _links(chance: Chance, nodes: tuple[NodePlan, ...]) -> Iterator[Link]:
+    for node in nodes:
+        if node.parent and chance.random() < 0.5:
+            least = int(100_000 * 500 ** chance.random())
+            yield Link(node.name, node.parent, least, least // 2)
+
+
+def _tree(chance: Chance, size: Size, *, by_beacon: bool) -> tuple[NodePlan, ...]:
+    """A root, and below it collectors and sensors, at most so many tiers deep."""
+    count, tiers = chance.randint(*size.nodes), chance.randint(*size.tiers)
+    made: list[tuple[str, str, str]] = [("root", "root", "")]
+    above = ["root"]
+    for tier in range(1, tiers):
+        here = [f"c{tier}{index}" for index in range(1, 1 + chance.randint(1, max(1, count // 4)))]
+        made += [(name, "collector", chance.choice(above)) for name in here]
+        above = here + (["root"] if chance.random() < 0.3 else [])
+    made += [(f"s{index}", "sensor", chance.choice(above)) for index in range(1, count + 1)]
+    rates = (size.rate_ns[0], chance.randint(*size.rate_ns))
+    return tuple(_node(Chance(f"{chance.random()}/{place[0]}"), place, rates, by_beacon=by_beacon) for place in made)
+
+
+def _node(chance: Chance, place: tuple[str, str, str], rates: tuple[int, int], *, by_beacon: bool) -> NodePlan:
+    name, level, parent = place
+    is_measuring = level == "sensor" or chance.random() < 0.2
+    small = chance.random() < 0.5
+    settings: dict[str, Any] = {}
+    if small:
+        settings = {"segment_records": chance.choice((4, 16, 64)), "snapshot_records": chance.choice((8, 32, 128))}
+    return NodePlan(
+        name=name,
+        level=level,
+        parent=parent,
+        by_beacon=by_beacon and chance.random() < 0.5,
+        start_at=chance.randint(0, 5 * SECOND),
+        drift_ppm=chance.randint(-200, 200),
+        offset_ns=chance.randint(-3600, 3600) * SECOND // chance.choice((1, 100, 10_000)),
+        metrics=tuple(_metrics(chance, rates)) if is_measuring else (),
+        flush_ns=chance.choice((SECOND // 2, SECOND, 5 * SECOND)),
+        sync_least_ns=50_000,
+        sync_spread_ns=chance.choice((MILLISECOND, 5 * MILLISECOND)),
+        hangs=chance.choice((0, 0, SHARE // 20)),
+        **settings,
+    )
+
+
+def _metrics(chance: Chance, rates: tuple[int, int]) -> Iterator[Metric]:
+    for detail in chance.sample(DETAILS, k=chance.randint(1, 2)):
+        rate = int(rates[0] * (rates[1] / rates[0]) ** chance.random())
+        yield Metric(detail.lower(), detail, rate // MILLISECOND * MILLISECOND, chance.choice((1, 1, 3)))
