@@ -8,7 +8,7 @@ SOURCES := pyproject.toml src/weft/__init__.py
 .DEFAULT_GOAL := help
 .PHONY: run demo test check sim soak fuzz bench docs bless lock interop help clean
 
-run: .venv/run.done ## show the product: a fleet on this machine is cut, heals, and is queried (FOR=60s)
+run: .venv/run.done ## show the product: a fleet measures this machine, its tables answer (FOR=60s)
 	$(BIN)/weft demo --for $(FOR) $(ARGS)
 
 demo: .venv/run.done ## the same without an end: stop it with Ctrl-C
