@@ -1,0 +1,323 @@
+"""The side towards the parent: knocks, sends what the outbox holds, hears what has arrived."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from weft.base.chance import Chance
+from weft.base.effects import Connect, Disconnect, Perform, Persist, Send, Source
+from weft.base.errors import PeerError
+from weft.base.now import MILLISECOND, Now
+from weft.base.records import LostRecord, StreamRecord
+from weft.cores.carrier import limits
+from weft.cores.carrier.messages import (
+    AssignParent,
+    Beat,
+    Bye,
+    Hack,
+    Hello,
+    LoopFound,
+    ParentJoined,
+    ParentLost,
+    ParentRefused,
+    Refuse,
+    Welcome,
+)
+from weft.cores.carrier.outbox import Outbox
+from weft.cores.carrier.states import TABLE, On, State
+from weft.cores.carrier.station import Station
+from weft.wire.hop import VERSION
+
+UP: Final = "up"
+
+
+class Child:
+    """The link to the parent. Times are monotonic nanoseconds."""
+
+    def __init__(self, station: Station, chance: Chance, outbox: Outbox, is_below: Callable[[bytes], bool]) -> None:
+        self.station, self.outbox, self._is_below = station, outbox, is_below
+        self.state = State.NONE
+        self.endpoint = self.parent_name = ""
+        self.parent: bytes | None = None
+        """The node id of the parent that has welcomed us last."""
+        self._chance = chance
+        self._had: tuple[bytes, int] | None = None
+        self._pause = limits.BACK_OFF_NS
+        self._win = self._winb = 0
+        self._beat_ns, self._dead_ns = station.beat_ns, station.dead_ns
+        self._greet_at: int | None = None
+        self._answer_by: int | None = None
+        self._fetch_at = 0
+        self._said_at = self._heard_at = self._moved_at = 0
+        self._refused_with: tuple[str, str] | None = None
+        self._loop_told = False
+        self._garbled = 0
+        self._garbled_at = 0
+
+    # Orders
+
+    def assign(self, order: AssignParent, now: Now) -> None:
+        """Knock at another endpoint; the same one again changes nothing."""
+        if order.endpoint == self.endpoint and self.state is not State.NONE:
+            return
+        self.endpoint, self.parent_name = order.endpoint, order.name
+        self._turn(On.ASSIGNED, "moved", now)
+
+    def dismiss(self, why: str, now: Now) -> None:
+        """Say goodbye, if there is somebody to say it to."""
+        self._turn(On.DISMISSED, why, now)
+
+    def garbled(self, now: Now) -> None:
+        """The parent sent what cannot be read; ten times in a minute ends the link."""
+        if now.mono > self._garbled_at + limits.GARBLED_NS:
+            self._garbled, self._garbled_at = 0, now.mono
+        self._garbled += 1
+        if self._garbled >= limits.GARBLED_MAX and self.state is not State.NONE:
+            self._garbled = 0
+            self._turn(On.BROKEN, "garbled", now)
+
+    # Messages
+
+    def receive(self, message: Any, source: Source, now: Now) -> None:
+        """Hear the parent; PeerError for what it may not say now, and then nothing has changed."""
+        hear = _HEAR.get(type(message))
+        if hear is None or self.state is State.NONE:
+            raise PeerError("not-now", f"{type(message).__name__} from a parent")
+        if source.proved is not None and self.parent not in (None, source.proved) and type(message) is not Welcome:
+            raise PeerError("not-yours", "the key of another node")
+        hear(self, message, source, now)
+        self._heard_at = now.mono
+
+    def _welcome(self, welcome: Welcome, source: Source, now: Now) -> None:
+        if welcome.v != VERSION:
+            raise PeerError("version", str(welcome.v))
+        if source.proved not in (None, welcome.node):
+            raise PeerError("not-yours", welcome.name)
+        if welcome.node == self.station.node:
+            raise PeerError("loop", "welcomed by ourselves")
+        safe = welcome.upto if welcome.safe is None else welcome.safe
+        if not safe <= welcome.upto:
+            raise PeerError("bad-safe", f"{safe} is above {welcome.upto}")
+        if self._is_below(welcome.node):
+            self._turn(On.REFUSED, Refuse("denied", f"{welcome.name} stands below us"), now)
+            return
+        self.outbox.begin(welcome.upto)
+        self._turn(On.WELCOMED, welcome, now)
+        self.outbox.release(safe)
+
+    def _refuse(self, refuse: Refuse, source: Source, now: Now) -> None:
+        self.station.counters.refuse("by-parent")
+        self._turn(On.REFUSED, refuse, now)
+
+    def _hack(self, hack: Hack, source: Source, now: Now) -> None:
+        if hack.era != self.station.era:
+            raise PeerError("bad-era", str(hack.era))
+        if self.state is not State.GREETING:
+            self.outbox.check(hack.upto, self._safe_of(hack))
+        self._turn(On.ROOM if hack.win else On.NO_ROOM, hack, now)
+
+    def _beat(self, beat: Beat, source: Source, now: Now) -> None:
+        """Being heard is all there is to it."""
+
+    def _bye(self, bye: Bye, source: Source, now: Now) -> None:
+        self._turn(On.BROKEN, f"bye: {bye.why}", now)
+
+    def _safe_of(self, hack: Hack) -> int:
+        """A parent that does not say what is safe promises what it holds."""
+        return max(hack.upto, self.outbox.held) if hack.safe is None else hack.safe
+
+    # Time
+
+    def wake(self, now: Now, *, is_late: bool) -> None:
+        """Time has passed; after a long sleep of this machine all silences begin anew (REC-001)."""
+        if is_late:
+            self._heard_at = self._moved_at = now.mono
+            if self._answer_by is not None:
+                self._answer_by = now.mono + self._dead_ns
+        if self._greet_at is not None and now.mono >= self._greet_at:
+            self._turn(On.DUE, None, now)
+        elif self._answer_by is not None and now.mono >= self._answer_by:
+            self._turn(On.BROKEN, "silent", now)
+        elif self._is_open():
+            self._watch(now)
+
+    def _watch(self, now: Now) -> None:
+        if now.mono >= self._heard_at + self._dead_ns:
+            self._turn(On.BROKEN, "silent", now)
+        elif now.mono >= self._stalled_at():
+            self._turn(On.BROKEN, "stalled", now)
+        elif now.mono >= self._said_at + self._beat_ns:
+            self._say(Beat(), now)
+
+    def deadline(self) -> int | None:
+        """When `wake` is wanted."""
+        if self._is_open():
+            due = min(self._said_at + self._beat_ns, self._heard_at + self._dead_ns, self._stalled_at())
+            return min(due, self._fetch_at) if self._fetch_at else due
+        return self._greet_at if self._greet_at is not None else self._answer_by
+
+    def _stalled_at(self) -> int:
+        """When a window that does not move counts as broken: its frames or their answers were lost."""
+        waits = self.state is State.OPEN and self.outbox.in_flight() > 0
+        return self._moved_at + self._dead_ns if waits else self._heard_at + self._dead_ns
+
+    def _is_open(self) -> bool:
+        return self.state is State.OPEN or self.state is State.STOPPED
+
+    # What follows (methods named in states.TABLE)
+
+    def _turn(self, on: On, what: Any, now: Now) -> None:
+        cell = TABLE.get((self.state, on))
+        if cell is None:
+            raise PeerError("not-now", f"{on.name} while {self.state.name}")
+        before, self.state = self.state, cell.then
+        getattr(self, cell.do)(what, before, now)
+
+    def stay(self, what: Any, before: State, now: Now) -> None:
+        """Nothing follows."""
+
+    def greet(self, what: Any, before: State, now: Now) -> None:
+        """Knock through a fresh socket: an old one may be dead without knowing it (SIM-021)."""
+        outbox = self.outbox
+        self._greet_at, self._answer_by = None, now.mono + self._dead_ns
+        self.station.effects.append(Connect(UP, self.endpoint))
+        hello = Hello(
+            v=VERSION,
+            role="node",
+            name=self.station.settings.name,
+            id=self.station.node,
+            era=self.station.era,
+            first=outbox.safe + 1,
+            next=outbox.given + 1,
+            had=self._had,
+        )
+        self._say(hello, now)
+
+    def back_off(self, what: Any, before: State, now: Now) -> None:
+        """Knock again after a pause that doubles."""
+        if isinstance(what, Refuse) and (what.why, what.text) != self._refused_with:
+            self._refused_with = (what.why, what.text)
+            self.station.tell(ParentRefused(what.why, what.text))
+        self._answer_by = None
+        self._greet_at = now.mono + self._chance.about(self._pause, limits.BACK_OFF_SHARE)
+        self._pause = min(2 * self._pause, limits.BACK_OFF_MAX_NS)
+
+    def lose(self, what: Any, before: State, now: Now) -> None:
+        """The link is broken."""
+        why = f"refused: {what.why}" if isinstance(what, Refuse) else str(what)
+        self.station.tell(ParentLost(why))
+        self.back_off(what, before, now)
+
+    def join(self, welcome: Welcome, before: State, now: Now) -> None:
+        """The parent has taken us."""
+        self._answer_by = self._greet_at = None
+        self._pause = limits.BACK_OFF_NS
+        self._refused_with, self._loop_told = None, False
+        self.parent = welcome.node
+        beat_ms = max(welcome.beat, limits.BEAT_MS_MIN)
+        self._beat_ns = beat_ms * MILLISECOND
+        self._dead_ns = max(min(welcome.dead, limits.DEAD_MS_MAX), 3 * beat_ms) * MILLISECOND
+        self.station.tell(ParentJoined(welcome.name, welcome.node))
+        self.take_up(welcome, before, now)
+
+    def take_up(self, welcome: Welcome, before: State, now: Now) -> None:
+        """Go on behind what the parent has."""
+        self._had = (welcome.node, welcome.upto)
+        self._win, self._winb = welcome.win, welcome.winb
+        self._moved_at = now.mono
+
+    def advance(self, hack: Hack, before: State, now: Now) -> None:
+        """The window moves; `safe` is what may be forgotten, `upto` is not (MEA-024)."""
+        outbox = self.outbox
+        self._answer_refusals(hack)
+        moved = outbox.acknowledge(hack.upto)
+        if moved or before is State.STOPPED:
+            self._moved_at = now.mono
+        if moved and self.parent is not None:
+            self._had = (self.parent, outbox.held)
+        if hack.back:
+            outbox.go_back()
+        self._win, self._winb = hack.win, hack.winb
+        outbox.release(self._safe_of(hack))
+
+    def _answer_refusals(self, hack: Hack) -> None:
+        """A loop means that the parent had it before; whatever else it refuses for good is lost, and announced."""
+        lost: list[LostRecord] = []
+        for number, why in hack.no:
+            record = self.outbox.record_of(number)
+            self.station.counters.refused_above += 1
+            if why == "loop":
+                self._tell_loop()
+            elif why != "overlap" and type(record) is StreamRecord:
+                lost.append(announce(record, why))
+        if lost:
+            self.station.effects.append(Persist(tuple(lost)))
+
+    def _tell_loop(self) -> None:
+        if not self._loop_told:
+            self._loop_told = True
+            self.station.tell(LoopFound(self.parent_name))
+
+    def move(self, what: Any, before: State, now: Now) -> None:
+        """Another parent: goodbye to the old one, hello to the new (RTE-007)."""
+        self._say(Bye("moved"), now)
+        self.station.tell(ParentLost("moved"))
+        self.parent = None
+        self._pause = limits.BACK_OFF_NS
+        self.greet(what, before, now)
+
+    def let_go(self, what: Any, before: State, now: Now) -> None:
+        """No parent any more."""
+        if before is not State.GREETING:
+            self._say(Bye(str(what)), now)
+            self.station.tell(ParentLost(str(what)))
+        self._greet_at = self._answer_by = None
+        self._pause = limits.BACK_OFF_NS
+        self.parent = None
+        self.endpoint = ""
+        self.station.effects.append(Disconnect(UP))
+
+    # What goes up
+
+    def pump(self, now: Now) -> None:
+        """Send what the window has room for, and ask for what memory lacks."""
+        if self.state is not State.OPEN:
+            return
+        station, outbox = self.station, self.outbox
+        while (batch := outbox.take(self._win, self._winb)) is not None:
+            if outbox.in_flight() == len(batch.hop.m):
+                self._moved_at = now.mono
+            if batch.left_out:
+                self._announce_left_out(batch.left_out)
+            station.counters.batches += 1
+            self._say(batch.hop, now)
+        if now.mono >= self._fetch_at:
+            self._fetch_at = 0
+            if (work := outbox.fetch("carrier")) is not None:
+                station.effects.append(Perform(work))
+
+    def pause_fetching(self, span: int, now: Now) -> None:
+        """The journal had nothing new yet."""
+        self._fetch_at = now.mono + span if span else 0
+
+    def _announce_left_out(self, left_out: list[tuple[Any, str]]) -> None:
+        lost = tuple(announce(record, why) for record, why in left_out if type(record) is StreamRecord)
+        self.station.counters.uncarriable += len(lost)
+        self.station.effects.append(Persist(lost))
+
+    def _say(self, message: Any, now: Now) -> None:
+        self._said_at = now.mono
+        self.station.effects.append(Send(UP, b"", message))
+
+
+def announce(record: StreamRecord, why: str) -> LostRecord:
+    """The announcement that a record's numbers will never come."""
+    return LostRecord(record.stream, record.origin, record.era, record.sequence, record.last, why[:64])
+
+
+_HEAR: Final[dict[type, Callable[[Child, Any, Source, Now], None]]] = {
+    Welcome: Child._welcome,
+    Refuse: Child._refuse,
+    Hack: Child._hack,
+    Beat: Child._beat,
+    Bye: Child._bye,
+}

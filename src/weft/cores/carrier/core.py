@@ -1,0 +1,303 @@
+"""The one reliable link between a child and its parent, both sides of it (specs/05, section 2; specs/00, section 2).
+
+The journal is the outbox: what stands in it behind the safe cursor goes up in lsn order, in batches, through a window.
+The parent writes it into its own journal and only then says so; from there it goes on in the same way, and when it
+is durable at the root, that news comes back down as `safe`. Nothing is forgotten before (CHN-030..043, MEA-023..028).
+
+Samples never expire on the way (CHN-041 is understood, never used for them), and replay does not overtake: live records
+wait behind the backlog, since all travel in lsn order.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from weft.base.chance import Chance
+from weft.base.effects import Effect, Perform, Persist, Source
+from weft.base.errors import OurFault, PeerError
+from weft.base.now import Now
+from weft.base.records import CoreRecord, Entry, Record, StreamRecord
+from weft.cores.carrier import limits
+from weft.cores.carrier.child import UP, Child
+from weft.cores.carrier.memory import CORE, ChildKept, Held, Safe, SeenKept, SpoolKept, from_record, to_record
+from weft.cores.carrier.messages import (
+    AssignParent,
+    CarrierSettings,
+    DismissParent,
+    DropOldest,
+    Garbled,
+    HoldBack,
+    Journaled,
+    RecordsFetched,
+    Released,
+    SpoolDropped,
+    Stop,
+)
+from weft.cores.carrier.outbox import Outbox, is_carried, weight
+from weft.cores.carrier.parent import Parent
+from weft.cores.carrier.spool import Dropping
+from weft.cores.carrier.states import State
+from weft.cores.carrier.station import Counters, Station
+
+
+class Carrier:
+    """The carrier core of node `node` in its start `era`; what is durable at a root is safe."""
+
+    name = CORE
+
+    def __init__(self, settings: CarrierSettings, node: bytes, era: int, chance: Chance) -> None:
+        self.station = Station(settings, node, era)
+        self.outbox = Outbox(node, era, settings.memory_bytes, self.station.counters)
+        self.parent = Parent(self.station, lambda: self.outbox.seen_lsn)
+        self.child = Child(self.station, chance, self.outbox, self.parent.links.has_node)
+        self._is_root = settings.is_root
+        self._dropping: Dropping | None = None
+        self._now = Now(0, 0)
+        self._settle_at: int | None = None
+        self._asked_for: int | None = None
+        self._released = self._written_lsn = self._counted_lsn = 0
+
+    @property
+    def state(self) -> State:
+        """Where the link to the parent stands."""
+        return self.child.state
+
+    @property
+    def counters(self) -> Counters:
+        """What has been sent, held, made safe, refused; a few present values (CHN-082)."""
+        counters = self.station.counters
+        counters.children = len(self.parent.links)
+        counters.oldest_at = 0 if self._is_root else self.outbox.oldest_at()
+        return counters
+
+    # Memory
+
+    def restore(self, entries: Iterable[Entry], now: Now) -> None:
+        """Take back cursors and progress; what was not safe is read from the journal when it is sent."""
+        for lsn, record in entries:
+            if type(record) is CoreRecord:
+                if record.core == CORE:
+                    self._recall(lsn, record)
+            elif is_carried(record):
+                self._recount(lsn, record)
+        self.outbox.resume(self._written_lsn, 0)
+        self._settle_at = now.mono
+
+    def _recall(self, lsn: int, record: CoreRecord) -> None:
+        memory = from_record(record)
+        match memory:
+            case Held():
+                self.parent.note(memory, lsn, self.outbox.seen_lsn)
+            case Safe():
+                if lsn > self._counted_lsn:
+                    self._recall_spool(memory)
+            case SpoolKept():
+                self._counted_lsn = memory.seen_lsn
+                self.outbox.resume(0, memory.seen_lsn)
+                self._recall_spool(memory)
+            case ChildKept():
+                self.parent.kept.adopt(memory)
+            case SeenKept():
+                self.parent.seen.adopt(memory)
+
+    def _recall_spool(self, memory: Safe | SpoolKept) -> None:
+        self._written_lsn = max(self._written_lsn, memory.lsn)
+        self.station.counters.spool_records, self.station.counters.spool_bytes = memory.records, memory.bytes
+        if not self._is_root:
+            self.parent.kept.pass_on(memory.lsn)
+
+    def _recount(self, lsn: int, record: Any) -> None:
+        self.outbox.resume(0, lsn)
+        if self._is_root:
+            if type(record) is StreamRecord:
+                self.parent.seen.take(record)
+        elif lsn > self._counted_lsn:
+            self.station.counters.spool_records += 1
+            self.station.counters.spool_bytes += weight(record)
+
+    def condense(self) -> Iterable[CoreRecord]:
+        """Everything that `restore` needs, as of the last record journaled."""
+        outbox, counters = self.outbox, self.station.counters
+        frontier = outbox.seen_lsn if self._is_root else outbox.frontier()
+        yield to_record(SpoolKept(frontier, counters.spool_records, counters.spool_bytes, outbox.seen_lsn))
+        for child in self.parent.kept.condense(outbox.seen_lsn):
+            yield to_record(child)
+        for seen in self.parent.seen.condense():
+            yield to_record(seen)
+
+    # Verbs
+
+    def receive(self, message: Any, source: Source, now: Now) -> None:
+        """Hear the parent (`up`) or a child (`down`); PeerError, counted, for what may not be said now."""
+        self._now = now
+        try:
+            if source.channel == UP:
+                self._hear_parent(message, source, now)
+            else:
+                self.parent.receive(message, source, now)
+        except PeerError as error:
+            self.station.counters.refuse(error.code)
+            raise
+
+    def _hear_parent(self, message: Any, source: Source, now: Now) -> None:
+        safe_lsn = self.outbox.safe_lsn
+        self.child.receive(message, source, now)
+        self._know_parent()
+        if self.outbox.safe_lsn != safe_lsn:
+            self._settle_soon(now)
+
+    def _know_parent(self) -> None:
+        self.parent.parent, self.parent.parent_name = self.child.parent, self.child.parent_name
+
+    def command(self, order: Any, now: Now) -> None:
+        """Obey an order of `messages`; OurFault for any other."""
+        self._now = now
+        obey = _OBEY.get(type(order))
+        if obey is None:
+            raise OurFault(f"the carrier knows no order {type(order).__name__}")
+        obey(self, order, now)
+
+    def wake(self, now: Now) -> None:
+        """Time has passed; a wake-up much later than asked for lets all silences begin anew (REC-001)."""
+        self._now = now
+        is_late = self._asked_for is not None and now.mono > self._asked_for + self.station.dead_ns // 2
+        self.child.wake(now, is_late=is_late)
+        self._know_parent()
+        self.parent.wake(now, is_late=is_late)
+        if self._settle_at is not None and now.mono >= self._settle_at:
+            self._settle()
+
+    def deadline(self) -> int | None:
+        """Monotonic nanoseconds at which to be woken; None: never."""
+        due = [at for at in (self.child.deadline(), self.parent.deadline(), self._settle_at) if at is not None]
+        self._asked_for = min(due) if due else None
+        return self._asked_for
+
+    def effects(self) -> list[Effect]:
+        """What to do, in order. What one turn brought becomes one `Persist`, one `hack` per child, and full hops."""
+        self.parent.flush(self._now)
+        self.child.pump(self._now)
+        done, self.station.effects = self.station.effects, []
+        return done
+
+    # Orders
+
+    def _assign(self, order: AssignParent, now: Now) -> None:
+        if self._is_root:
+            raise OurFault("a root has no parent")
+        self.child.assign(order, now)
+        self._know_parent()
+
+    def _dismiss(self, order: DismissParent, now: Now) -> None:
+        self.child.dismiss("dismissed", now)
+        self._know_parent()
+
+    def _stop(self, order: Stop, now: Now) -> None:
+        self.child.dismiss("stopping", now)
+        self.parent.stop(now)
+        self._settle()
+
+    def _journaled(self, order: Journaled, now: Now) -> None:
+        last = self.outbox.seen_lsn
+        if self._is_root:
+            self._journaled_at_root(order)
+        else:
+            self.outbox.add(order.first_lsn, order.records)
+        for lsn, record in enumerate(order.records, order.first_lsn):
+            if is_carried(record):
+                last = lsn
+            elif type(record) is CoreRecord and record.core == CORE:
+                memory = from_record(record)
+                if type(memory) is Held:
+                    self.parent.note(memory, lsn, last)
+                    self._settle_soon(now)
+        if self.outbox.seen_lsn >= self._released + limits.RELEASE_STEP:
+            self._settle_soon(now)
+
+    def _journaled_at_root(self, order: Journaled) -> None:
+        for lsn, record in enumerate(order.records, order.first_lsn):
+            if is_carried(record):
+                self.outbox.seen_lsn = lsn
+            if type(record) is StreamRecord:
+                self.parent.seen.take(record)
+
+    def _fetched(self, order: RecordsFetched, now: Now) -> None:
+        self.child.pause_fetching(self.outbox.fetched(order), now)
+        self._settle_soon(now)
+        dropping = self._dropping
+        if dropping is None or order.after != dropping.after:
+            return
+        if dropping.take(order, self.outbox.safe_lsn):
+            self._finish_drop(dropping)
+        else:
+            self.station.effects.append(Perform(dropping.work(CORE)))
+
+    def _drop(self, order: DropOldest, now: Now) -> None:
+        """Give up the oldest records. What is lost is read from the journal, since `spans` also name what is safe."""
+        if self._is_root:
+            raise OurFault("a root has no spool")
+        frontier = self.outbox.frontier()
+        if self._dropping is not None:
+            self._dropping.upto = max(self._dropping.upto, order.upto)
+        elif order.upto > frontier:
+            self._dropping = Dropping(order, frontier)
+            self.station.effects.append(Perform(self._dropping.work(CORE)))
+        else:
+            self._settle()
+
+    def _finish_drop(self, dropping: Dropping) -> None:
+        self._dropping = None
+        self.outbox.drop(dropping.upto, dropping.records, dropping.bytes)
+        counters = self.station.counters
+        counters.dropped += dropping.records
+        records: list[Record] = dropping.announcements()
+        records.append(to_record(self._safe(dropping.upto)))
+        self._written_lsn = max(self._written_lsn, dropping.upto)
+        self.station.effects.append(Persist(tuple(records)))
+        self.station.tell(SpoolDropped(dropping.records, dropping.spans()))
+        self._settle()
+
+    def _hold_back(self, order: HoldBack, now: Now) -> None:
+        self.parent.hold_back(is_full=order.is_full)
+
+    def _garbled(self, order: Garbled, now: Now) -> None:
+        self.station.counters.refuse(order.code)
+        if order.channel == UP:
+            self.child.garbled(now)
+        else:
+            self.parent.garbled(order.peer, now)
+
+    # What is safe
+
+    def _settle_soon(self, now: Now) -> None:
+        if self._settle_at is None:
+            self._settle_at = now.mono + limits.SETTLE_NS
+
+    def _settle(self) -> None:
+        """Pass on what has become safe: to the journal, to our memory, to our children."""
+        self._settle_at = None
+        outbox = self.outbox
+        frontier = outbox.seen_lsn if self._is_root else outbox.frontier()
+        if frontier > self._released:
+            self._released = frontier
+            self.station.tell(Released(CORE, frontier))
+        if self._is_root:
+            return
+        if outbox.safe_lsn > self._written_lsn:
+            self._written_lsn = frontier
+            self.station.effects.append(Persist((to_record(self._safe(frontier)),), limits.ACK_WITHIN_NS))
+        self.parent.pass_on(frontier)
+
+    def _safe(self, lsn: int) -> Safe:
+        return Safe(lsn, self.station.counters.spool_records, self.station.counters.spool_bytes)
+
+
+_OBEY: Final[dict[type, Callable[[Carrier, Any, Now], None]]] = {
+    AssignParent: Carrier._assign,
+    DismissParent: Carrier._dismiss,
+    Stop: Carrier._stop,
+    Journaled: Carrier._journaled,
+    RecordsFetched: Carrier._fetched,
+    DropOldest: Carrier._drop,
+    HoldBack: Carrier._hold_back,
+    Garbled: Carrier._garbled,
+}

@@ -1,0 +1,105 @@
+"""What is kept of each child: how far its streams are held here, and how far that is safe (CHN-032, MEA-024).
+
+It changes only by what stands in the journal, so that a restart finds exactly what was there. A child's numbers are
+safe when our own safe cursor has passed the place in our journal where they ended: its `mark`.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+
+from weft.cores.carrier import limits
+from weft.cores.carrier.memory import ChildKept, EraKept, Held
+
+
+class Progress:
+    """One start of a child. All are hop numbers but the lsn in `marks`."""
+
+    __slots__ = ("marks", "safe", "upto")
+
+    def __init__(self, upto: int = 0, safe: int = 0) -> None:
+        self.upto, self.safe = upto, safe
+        self.marks: deque[tuple[int, int]] = deque()
+        """`(upto, lsn)`: the numbers up to `upto` are safe when everything up to `lsn` is."""
+
+    def mark(self, upto: int, lsn: int) -> None:
+        """Numbers up to `upto` end at `lsn`. When there are too many marks, every second one goes: safe, only later."""
+        self.upto = upto
+        self.marks.append((upto, lsn))
+        if len(self.marks) > limits.MARKS_MAX:
+            self.marks = deque(mark for index, mark in enumerate(self.marks) if index % 2)
+
+    def pass_on(self, frontier: int) -> bool:
+        """Everything up to `frontier` is safe; returns whether that is news for the child."""
+        before = self.safe
+        marks = self.marks
+        while marks and marks[0][1] <= frontier:
+            self.safe = marks.popleft()[0]
+        return self.safe != before
+
+    def state(self) -> EraKept:
+        return EraKept(0, self.upto, self.safe, list(self.marks))
+
+
+class Kept:
+    """The children by node id, the one heard longest ago first; of each the last eras."""
+
+    def __init__(self, *, is_root: bool) -> None:
+        self._is_root = is_root
+        self._children: dict[bytes, dict[int, Progress]] = {}
+        self._as_of: dict[bytes, int] = {}
+
+    def find(self, node: bytes, era: int) -> Progress | None:
+        """The progress of one start of a child, if anything is known of it."""
+        return self._children.get(node, {}).get(era)
+
+    def note(self, held: Held, lsn: int, last: int) -> None:
+        """What we hold, from a record in our journal at `lsn`; the last carried record before it stands at `last`."""
+        known = self.find(held.node, held.era)
+        if lsn <= self._as_of.get(held.node, 0) or (known is not None and held.upto <= known.upto):
+            return  # a snapshot has it, or it was noted when it was said
+        eras = self._children.pop(held.node, None)
+        if eras is None:
+            eras = {}
+            if len(self._children) >= limits.CHILDREN_KNOWN_MAX:
+                self._forget(next(iter(self._children)))
+        self._children[held.node] = eras
+        progress = eras.pop(held.era, None) or Progress()
+        eras[held.era] = progress
+        if len(eras) > limits.ERAS_MAX:
+            del eras[next(iter(eras))]
+        if self._is_root:
+            progress.upto = progress.safe = held.upto
+        else:
+            progress.mark(held.upto, last)
+
+    def _forget(self, node: bytes) -> None:
+        del self._children[node]
+        self._as_of.pop(node, None)
+
+    def pass_on(self, frontier: int) -> list[tuple[bytes, int]]:
+        """Everything in our journal up to `frontier` is safe: the starts of children for which that is news."""
+        return [
+            (node, era)
+            for node, eras in self._children.items()
+            for era, progress in eras.items()
+            if progress.marks and progress.pass_on(frontier)
+        ]
+
+    def condense(self, seen_lsn: int) -> Iterator[ChildKept]:
+        """One record for each child, as of `seen_lsn`, in the order in which `adopt` wants them."""
+        for node, eras in self._children.items():
+            kept = [EraKept(era, p.upto, p.safe, list(p.marks)) for era, p in eras.items()]
+            yield ChildKept(node, seen_lsn, kept)
+
+    def adopt(self, kept: ChildKept) -> None:
+        """Take back a child from a snapshot."""
+        self._children.pop(kept.node, None)
+        eras = self._children[kept.node] = {}
+        self._as_of[kept.node] = kept.lsn
+        for each in kept.eras:
+            progress = eras[each.era] = Progress(each.upto, each.safe)
+            progress.marks.extend(each.marks)
+
+    def state(self) -> list[tuple[bytes, list[tuple[int, EraKept]]]]:
+        """Everything, comparable, in order."""
+        return [(node, [(era, p.state()) for era, p in eras.items()]) for node, eras in self._children.items()]

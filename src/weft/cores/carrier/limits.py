@@ -1,0 +1,52 @@
+"""The numbers of the carrier, each with unit and reason."""
+
+from typing import Final
+
+from weft.base.now import MILLISECOND, SECOND
+
+HOP_WINDOW: Final = 1_000  # messages unacknowledged: 20 s of a sensor, 2 round trips of a busy collector
+HOP_WINDOW_BYTES: Final = 8 << 20  # bytes unacknowledged: what a link of 10 MB/s holds in 0.8 s
+BATCH_MESSAGES_MAX: Final = 64  # per multipart (CLI-008)
+BATCH_BYTES_MAX: Final = 256 << 10  # payload per multipart; one larger message goes alone
+BATCH_HEADER_BYTES: Final = 48 << 10  # estimate of the header at which a batch closes; its limit is 64 KiB
+ITEM_HEADER_BYTES: Final = 180  # estimate of one item's header without its `via`
+VIA_BYTES: Final = 18  # one more node in `via`
+RECORD_BYTES: Final = 100  # what a record costs beyond its payload, on disk and on the link (CHN-039)
+
+MEMORY_BYTES: Final = 16 << 20  # recent records kept in memory; the rest is read back from the journal
+FETCH_BYTES: Final = 2 << 20  # read back at once: 10 ms of a slow disk, a quarter of the window
+LATE_BYTES_MAX: Final = 4 << 20  # records that come while a fetch is under way, kept so that it ends
+FETCH_RETRY_NS: Final = 50 * MILLISECOND  # the journal had nothing new yet: its buffer is written within 200 ms
+FETCH_RETRY_MAX_NS: Final = 5 * SECOND
+
+BACK_OFF_NS: Final = SECOND // 10  # first pause before knocking again
+BACK_OFF_MAX_NS: Final = 5 * SECOND
+BACK_OFF_SHARE: Final = 0.2  # spread, so that a fleet does not knock in unison
+BEAT_MS: Final = 1_000  # silence after which we say that we are here
+DEAD_MS: Final = 5_000  # silence after which the other side is given up (CLI-005)
+BEAT_MS_MIN: Final = 100  # below, a busy Raspberry Pi misses its own beat
+DEAD_MS_MAX: Final = 600_000
+SWEEP_NS: Final = SECOND // 2  # one look at all children: 10,000 of them cost 2 ms
+SETTLE_NS: Final = SECOND // 2  # how long news of safe records may wait to be passed on
+ACK_WITHIN_NS: Final = 2 * SECOND  # the safe cursor rides with the next wall instead of asking for one of its own
+RELEASE_STEP: Final = 1_000  # records of other cores after which an idle carrier lets the journal forget them
+
+CHILDREN_MAX: Final = 10_000  # live links; one more is refused `busy`
+CHILDREN_KNOWN_MAX: Final = 20_000  # nodes whose progress is kept; the longest unheard is forgotten first
+ERAS_MAX: Final = 4  # starts of one child whose `upto` is kept (CHN-032)
+MARKS_MAX: Final = 256  # per child and era: places in our journal that wait to become safe; thinned out when full
+SEEN_ERAS_MAX: Final = 16  # starts of one origin per stream whose numbers the root keeps
+SEEN_RANGES_MAX: Final = 4_096  # holes in one origin's numbers; beyond, the lowest range is forgotten
+NOTES_MAX: Final = 4_096  # losses and era links remembered, so that they are not kept twice
+
+GARBLED_MAX: Final = 10  # unreadable multiparts in GARBLED_NS after which a peer is cut off (CLI-006)
+GARBLED_NS: Final = 60 * SECOND
+STRANGERS_MAX: Final = 1_024  # peers without a link that are remembered, to answer each once a second
+STRANGER_NS: Final = SECOND
+QUIET_NS: Final = 60 * SECOND  # the same news about the same node is told once in this span
+QUIET_MAX: Final = 1_024
+
+assert MEMORY_BYTES >= HOP_WINDOW_BYTES + FETCH_BYTES, "a full window and the next piece must fit"
+assert BATCH_BYTES_MAX <= HOP_WINDOW_BYTES, "a batch must fit the window"
+assert DEAD_MS >= 3 * BEAT_MS, "a single lost beat must not end a link"
+assert ERAS_MAX >= 2, "a restarted child is the common case"

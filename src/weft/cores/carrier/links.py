@@ -1,0 +1,97 @@
+"""The live links to children, by routing id, by node and by name; and the strangers that knock without one."""
+
+from collections.abc import Iterator
+
+from weft.base.records import Record
+from weft.cores.carrier import limits
+
+
+class Link:
+    """One welcomed child. Times are monotonic nanoseconds, numbers are hop numbers."""
+
+    __slots__ = (
+        "back",
+        "era",
+        "floor",
+        "gap_told",
+        "garbled",
+        "garbled_at",
+        "heard_at",
+        "name",
+        "no",
+        "node",
+        "peer",
+        "pending",
+        "proved",
+        "said_at",
+        "upto",
+        "written",
+    )  # fmt: skip
+
+    def __init__(self, peer: bytes, node: bytes, name: str, era: int) -> None:
+        self.peer, self.node, self.name, self.era = peer, node, name, era
+        self.proved: bytes | None = None
+        self.floor = self.upto = self.written = 0
+        self.heard_at = self.said_at = 0
+        self.pending: list[Record] = []
+        self.no: list[tuple[int, str]] = []
+        self.back = self.gap_told = False
+        self.garbled = self.garbled_at = 0
+
+
+class Links:
+    """All live links."""
+
+    def __init__(self) -> None:
+        self._by_peer: dict[bytes, Link] = {}
+        self._by_node: dict[bytes, Link] = {}
+        self._by_name: dict[str, Link] = {}
+
+    def of_peer(self, peer: bytes) -> Link | None:
+        return self._by_peer.get(peer)
+
+    def of_node(self, node: bytes) -> Link | None:
+        return self._by_node.get(node)
+
+    def has_node(self, node: bytes) -> bool:
+        return node in self._by_node
+
+    def of_name(self, name: str) -> Link | None:
+        return self._by_name.get(name)
+
+    def add(self, link: Link) -> None:
+        self._by_peer[link.peer] = self._by_node[link.node] = self._by_name[link.name] = link
+
+    def remove(self, link: Link) -> None:
+        del self._by_peer[link.peer], self._by_node[link.node], self._by_name[link.name]
+
+    def __len__(self) -> int:
+        return len(self._by_peer)
+
+    def __iter__(self) -> Iterator[Link]:
+        """The links as they are now; they may be removed on the way."""
+        return iter(list(self._by_peer.values()))
+
+
+class Strangers:
+    """Peers without a link: when each may be answered again, and who is not heard for a while."""
+
+    def __init__(self) -> None:
+        self._deaf_until: dict[bytes, int] = {}
+
+    def may_answer(self, peer: bytes, mono: int) -> bool:
+        """Whether to answer this peer; then not again for a second."""
+        if mono < self._deaf_until.get(peer, 0):
+            return False
+        self.mute(peer, mono + limits.STRANGER_NS)
+        return True
+
+    def is_muted(self, peer: bytes, mono: int) -> bool:
+        """Whether this peer was cut off lately."""
+        return self._deaf_until.get(peer, 0) > mono + limits.STRANGER_NS
+
+    def mute(self, peer: bytes, until: int) -> None:
+        """Do not hear this peer until then."""
+        if peer not in self._deaf_until and len(self._deaf_until) >= limits.STRANGERS_MAX:
+            del self._deaf_until[next(iter(self._deaf_until))]
+        self._deaf_until[peer] = until

@@ -1,0 +1,93 @@
+"""The carrier's own records in the journal, and back.
+
+    SAFE   everything up to an lsn is durable at the root
+    HELD   hop numbers of a child's era are durable here; stands behind their records, in one Persist
+    CHILD  all that is known of one child, for snapshots
+    SEEN   numbers of origins that the root has, for snapshots
+    SPOOL  as SAFE, for snapshots
+
+Replaying a record that a snapshot contains already has no effect.
+"""
+
+from typing import Final
+
+import msgspec
+
+from weft.base.errors import OurFault
+from weft.base.records import CoreRecord
+
+CORE: Final = "carrier"
+
+
+class Safe(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """`lsn`: all carried records up to it are safe; then `records` of `bytes` are not."""
+
+    lsn: int
+    records: int
+    bytes: int
+
+
+class Held(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """Hop numbers of `node` in `era` are held up to `upto`."""
+
+    node: bytes
+    era: int
+    upto: int
+
+
+class EraKept(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """One start of a child: what we hold, what of it is safe, and `(upto, lsn)` of what will be."""
+
+    era: int
+    upto: int
+    safe: int
+    marks: list[tuple[int, int]]
+
+
+class ChildKept(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """One child as of `lsn`."""
+
+    node: bytes
+    lsn: int
+    eras: list[EraKept]
+
+
+class SeenKept(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """Numbers of a stream that the root has, as a WV1 version vector."""
+
+    stream: int
+    vector: bytes
+
+
+class SpoolKept(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """`Safe` as of `seen_lsn`, the last record that the journal had."""
+
+    lsn: int
+    records: int
+    bytes: int
+    seen_lsn: int
+
+
+Memory = Safe | Held | ChildKept | SeenKept | SpoolKept
+
+KINDS: Final[dict[int, type[Memory]]] = {1: Safe, 2: Held, 3: ChildKept, 4: SeenKept, 5: SpoolKept}
+_NUMBERS: Final = {kind: number for number, kind in KINDS.items()}
+_DECODERS: Final = {number: msgspec.msgpack.Decoder(kind) for number, kind in KINDS.items()}
+_encode: Final = msgspec.msgpack.Encoder().encode
+
+
+def to_record(memory: Memory) -> CoreRecord:
+    """The journal record of a piece of memory."""
+    return CoreRecord(CORE, _NUMBERS[type(memory)], _encode(memory))
+
+
+def from_record(record: CoreRecord) -> Memory:
+    """The piece of memory of a journal record; OurFault for what this version did not write (JRN-014)."""
+    decoder = _DECODERS.get(record.kind)
+    if decoder is None:
+        raise OurFault(f"newer-data: the carrier knows no record of kind {record.kind}")
+    try:
+        memory: Memory = decoder.decode(record.data)
+    except msgspec.DecodeError as error:
+        raise OurFault(f"newer-data: a carrier record of kind {record.kind} that cannot be read: {error}") from None
+    return memory

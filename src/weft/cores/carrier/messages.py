@@ -1,0 +1,174 @@
+"""What the carrier hears and says: wire messages, orders, works, events."""
+
+import msgspec
+
+from weft.base.spool import DropOldest, FetchRecords, Journaled, RecordsFetched, Released, Span
+from weft.cores.carrier import limits
+from weft.wire.hop import Beat, Bye, Hack, Hello, Hop, HopItem, Refuse, Welcome
+
+__all__ = [
+    "AssignParent",
+    "Beat",
+    "Bye",
+    "CarrierSettings",
+    "ChildJoined",
+    "ChildLost",
+    "ChildRefused",
+    "DismissParent",
+    "DropOldest",
+    "FetchRecords",
+    "Garbled",
+    "Hack",
+    "Hello",
+    "HoldBack",
+    "Hop",
+    "HopItem",
+    "Journaled",
+    "LoopFound",
+    "MessageRefused",
+    "ParentJoined",
+    "ParentLost",
+    "ParentRefused",
+    "RecordsFetched",
+    "Refuse",
+    "Released",
+    "RolledBack",
+    "Span",
+    "SpoolDropped",
+    "Stop",
+    "Welcome",
+]
+
+
+class CarrierSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How this node stands on its links."""
+
+    name: str
+    level: str
+    """`root`, `collector` or `sensor`."""
+    addr: str = ""
+    """What a child may show as the address of its parent."""
+    boot: int = 0
+    """How many starts this node has had."""
+    beat_ms: int = limits.BEAT_MS
+    dead_ms: int = limits.DEAD_MS
+    memory_bytes: int = limits.MEMORY_BYTES
+    """Most bytes of recent records kept in memory."""
+
+    @property
+    def is_root(self) -> bool:
+        """At the root, what is durable is safe, and nothing is kept twice."""
+        return self.level == "root"
+
+
+# Orders
+
+
+class AssignParent(msgspec.Struct, frozen=True, gc=False):
+    """Order: the parent is at this endpoint (`host:port` of its node link)."""
+
+    endpoint: str
+    name: str
+
+
+class DismissParent(msgspec.Struct, frozen=True, gc=False):
+    """Order: there is no parent any more; what is unsafe waits for the next."""
+
+
+class HoldBack(msgspec.Struct, frozen=True, gc=False):
+    """Order: take nothing from children while `is_full` (`hack` with `win` 0, CHN-040), then go on."""
+
+    is_full: bool
+
+
+class Garbled(msgspec.Struct, frozen=True, gc=False):
+    """Order: a multipart of that peer could not be read; ten of them in 60 s cut it off (CLI-006)."""
+
+    channel: str
+    peer: bytes
+    code: str
+
+
+class Stop(msgspec.Struct, frozen=True, gc=False):
+    """Order: say goodbye on all links."""
+
+
+# Events
+
+
+class ParentJoined(msgspec.Struct, frozen=True, gc=False):
+    """Event: the parent has taken us."""
+
+    name: str
+    node: bytes
+
+
+class ParentLost(msgspec.Struct, frozen=True, gc=False):
+    """Event: the link to the parent is broken; the carrier knocks again by itself."""
+
+    why: str
+
+
+class ParentRefused(msgspec.Struct, frozen=True, gc=False):
+    """Event: the parent does not take us; told once until it does, or says something else."""
+
+    why: str
+    text: str
+
+
+class LoopFound(msgspec.Struct, frozen=True, gc=False):
+    """Event: the parent sends back what it has had already: it stands below us (RTE-004, RTE-008)."""
+
+    name: str
+
+
+class ChildJoined(msgspec.Struct, frozen=True, gc=False):
+    """Event: a child has been welcomed."""
+
+    node: bytes
+    name: str
+
+
+class ChildLost(msgspec.Struct, frozen=True, gc=False):
+    """Event: a child's link has ended: `silent`, `replaced`, `garbled` or what its `bye` said."""
+
+    node: bytes
+    name: str
+    why: str
+
+
+class ChildRefused(msgspec.Struct, frozen=True, gc=False):
+    """Event: a node was not taken as a child; told once a minute.
+
+    `version`, `bad-hello`, `not-yours`, `myself`, `two-nodes-one-id`, `name-taken`, `full`, `garbled`, `loop`.
+    """
+
+    name: str
+    why: str
+
+
+class RolledBack(msgspec.Struct, frozen=True, gc=False):
+    """Event: a child was told more than we know: our own disk went back (CHN-038)."""
+
+    node: bytes
+    name: str
+    era: int
+    behind: int
+    """Hop messages that we had acknowledged and do not have."""
+    lost: int
+    """Those of them that the child has let go, because they were safe at the root; not lost if we are not the root."""
+
+
+class MessageRefused(msgspec.Struct, frozen=True, gc=False):
+    """Event: a message was refused for good; told once a minute for each child and reason."""
+
+    name: str
+    number: int
+    why: str
+
+
+class SpoolDropped(msgspec.Struct, frozen=True, gc=False):
+    """Event: the spool was full, its oldest records are given up and announced as lost."""
+
+    records: int
+    spans: tuple[Span, ...]

@@ -1,0 +1,341 @@
+"""The journal as an outbox: which of its records go up next, and which have arrived (CHN-032, CHN-039, MEA-025).
+
+Every carried record behind the safe cursor waits here, in lsn order; nothing overtakes, so what was spooled is replayed
+before what is measured now. A record gets its hop number when it is sent for the first time.
+
+    safe <= given,  held <= sent <= given      (hop numbers of this era; a drop may move safe beyond held)
+
+      durable at the root      held by the parent      in flight          not sent on this link
+    ─────────────────────────┬───────────────────────┬──────────────────┬────────────────────────►
+                            safe                    held               sent          lsn order
+
+In memory are the records behind `held` up to `_upto` (an lsn), as far as the limit allows; all others are read back
+with `fetch`. Of the numbers between safe and given it is remembered which lsn they have.
+"""
+
+from array import array
+from bisect import bisect_right
+
+import msgspec
+
+from weft.base.errors import PeerError
+from weft.base.records import Carried, Entry, EraRecord, LostRecord, Record, StreamRecord
+from weft.base.spool import FetchRecords, RecordsFetched
+from weft.cores.carrier import limits
+from weft.cores.carrier.station import Counters
+from weft.wire.carried import Uncarriable, gone_item, to_item
+from weft.wire.hop import Hop, HopItem
+
+_CARRIED = (StreamRecord, LostRecord, EraRecord)
+Slot = tuple[int, Carried | None, int]
+"""lsn, record (None: nothing to send any more, only a hop number to keep), bytes."""
+
+
+def is_carried(record: Record) -> bool:
+    """Whether a record goes up the tree."""
+    return isinstance(record, _CARRIED)
+
+
+def weight(record: Carried) -> int:
+    """Bytes that a record takes on disk and on the link, estimated."""
+    return limits.RECORD_BYTES + (len(record.payload) if type(record) is StreamRecord else 0)
+
+
+class Ledger:
+    """lsn, weight and time of the hop numbers `base + 1`, `base + 2` …; memory 20 bytes each."""
+
+    def __init__(self) -> None:
+        self.base = 0
+        self._skip = 0
+        self._lsns, self._weights, self._ats = array("Q"), array("I"), array("q")
+
+    def append(self, lsn: int, size: int, at: int) -> None:
+        """Note the next number."""
+        self._lsns.append(lsn)
+        self._weights.append(size)
+        self._ats.append(at)
+
+    def lsn(self, number: int) -> int:
+        return self._lsns[self._skip + number - self.base - 1]
+
+    def at(self, number: int) -> int:
+        return self._ats[self._skip + number - self.base - 1]
+
+    def number_at(self, lsn: int) -> int:
+        """The highest number whose record stands at or before `lsn`."""
+        return self.base + bisect_right(self._lsns, lsn, self._skip) - self._skip
+
+    def forget(self, upto: int) -> int:
+        """Let go all numbers up to `upto`; returns their weight."""
+        end = self._skip + upto - self.base
+        freed = sum(self._weights[self._skip : end])
+        self.base, self._skip = upto, end
+        if self._skip > len(self._lsns) // 2:
+            del self._lsns[: self._skip], self._weights[: self._skip], self._ats[: self._skip]
+            self._skip = 0
+        return freed
+
+
+class Batch(msgspec.Struct):
+    """What one `take` gives: a hop, and what had to be left out of it."""
+
+    hop: Hop
+    left_out: list[tuple[Carried, str]]
+
+
+class Outbox:
+    """The records that go up, by hop number and by lsn."""
+
+    def __init__(self, node: bytes, era: int, memory_bytes: int, counters: Counters) -> None:
+        self._node, self._era, self._memory_bytes, self._counters = node, era, memory_bytes, counters
+        self.safe = self.held = self.sent = self.given = 0
+        self.safe_lsn = 0
+        """All carried records up to here are safe or given up."""
+        self.seen_lsn = 0
+        """The last carried record that the journal has."""
+        self._ledger = Ledger()
+        self._slots: list[Slot] = []
+        self._bytes = self._flight_bytes = 0
+        self._upto = 0
+        self._fetching: int | None = None
+        self._late: list[Slot] = []
+        self._late_from = self._late_bytes = 0
+        self._fruitless = 0
+
+    # What the journal has
+
+    def resume(self, safe_lsn: int, seen_lsn: int) -> None:
+        """After a restart: everything behind `safe_lsn` is unsent again (CHN-032)."""
+        self.safe_lsn = self._upto = max(self.safe_lsn, safe_lsn)
+        self.seen_lsn = max(self.seen_lsn, seen_lsn)
+
+    def add(self, first_lsn: int, records: tuple[Record, ...]) -> None:
+        """Records that the journal has now; kept in memory unless there is a backlog on disk."""
+        is_at_end = self._upto >= self.seen_lsn
+        counters = self._counters
+        for lsn, record in enumerate(records, first_lsn):
+            if not isinstance(record, _CARRIED):
+                continue
+            size = weight(record)
+            self.seen_lsn = lsn
+            counters.spool_records += 1
+            counters.spool_bytes += size
+            if is_at_end and self._bytes < self._memory_bytes:
+                self._slots.append((lsn, record, size))
+                self._bytes += size
+                continue
+            if is_at_end:
+                is_at_end = False
+                self._upto = lsn - 1
+            if self._fetching is not None:
+                self._keep_late((lsn, record, size))
+        if is_at_end:
+            self._upto = max(self._upto, self.seen_lsn)
+
+    def _keep_late(self, slot: Slot) -> None:
+        if self._late_bytes <= limits.LATE_BYTES_MAX:
+            self._late.append(slot)
+            self._late_bytes += slot[2]
+
+    def fetch(self, holder: str) -> FetchRecords | None:
+        """What to read back now, if memory runs dry; one at a time."""
+        if self._fetching is not None or self._upto >= self.seen_lsn:
+            return None
+        if self._bytes - self._flight_bytes >= limits.FETCH_BYTES or self._bytes >= self._memory_bytes:
+            return None
+        self._fetching = self._upto
+        self._late, self._late_bytes, self._late_from = [], 0, self.seen_lsn + 1
+        self._counters.fetches += 1
+        return FetchRecords(holder, self._upto, limits.FETCH_BYTES)
+
+    def fetched(self, order: RecordsFetched) -> int:
+        """Take in what was read back; returns nanoseconds to wait before the next fetch if there was nothing new."""
+        if order.after != self._fetching:
+            return 0
+        self._fetching = None
+        late, self._late = self._late, []
+        if order.after != self._upto:
+            return 0  # the link has begun elsewhere meanwhile
+        if order.upto <= order.after:
+            self._fruitless += 1
+            return min(limits.FETCH_RETRY_NS << min(self._fruitless - 1, 10), limits.FETCH_RETRY_MAX_NS)
+        self._fruitless = 0
+        self._extend(order.entries, order.upto)
+        if self._late_bytes <= limits.LATE_BYTES_MAX and self._upto >= self._late_from - 1:
+            late = [slot for slot in late if slot[0] > self._upto]
+            self._slots += late
+            self._bytes += sum(slot[2] for slot in late)
+            self._upto = max(self._upto, self.seen_lsn)
+        return 0
+
+    def _extend(self, entries: tuple[Entry, ...], upto: int) -> None:
+        slots: list[Slot] = [(lsn, rec, weight(rec)) for lsn, rec in entries if isinstance(rec, _CARRIED)]
+        number = self.held + len(self._slots)
+        last = min(self.given, self._ledger.number_at(upto))
+        if number < last:
+            slots = self._fill(slots, number, last)
+        self._slots += slots
+        self._bytes += sum(slot[2] for slot in slots)
+        self._upto = upto
+        if slots:
+            self.seen_lsn = max(self.seen_lsn, slots[-1][0])
+
+    def _fill(self, slots: list[Slot], number: int, last: int) -> list[Slot]:
+        """Numbers that were given to records which cannot be read any more keep their place (CHN-041)."""
+        found = {slot[0]: slot for slot in slots}
+        given = [self._ledger.lsn(each) for each in range(number + 1, last + 1)]
+        end = given[-1]
+        return [found.get(lsn, (lsn, None, 0)) for lsn in given] + [slot for slot in slots if slot[0] > end]
+
+    # What goes up
+
+    def take(self, room: int, room_bytes: int) -> Batch | None:
+        """The next batch to send, at most `room` messages and `room_bytes` unacknowledged in all."""
+        start = self.sent - self.held
+        room = min(room - start, limits.BATCH_MESSAGES_MAX)
+        if room <= 0 or start >= len(self._slots):
+            return None
+        items: list[HopItem] = []
+        frames: list[bytes] = []
+        left_out: list[tuple[Carried, str]] = []
+        first = self.sent + 1
+        size = header = 0
+        for index in range(start, min(start + room, len(self._slots))):
+            slot = self._slots[index]
+            if items and size + slot[2] > limits.BATCH_BYTES_MAX:
+                break
+            if self._flight_bytes and self._flight_bytes + slot[2] > room_bytes:
+                break
+            item, parts = self._item(index, left_out)
+            items.append(item)
+            frames += parts
+            size += slot[2]
+            self._flight_bytes += slot[2]
+            header += limits.ITEM_HEADER_BYTES + limits.VIA_BYTES * len(item.via)
+            if header > limits.BATCH_HEADER_BYTES:
+                break
+        if not items:
+            return None
+        return Batch(Hop(self._era, first, items, frames), left_out)
+
+    def _item(self, index: int, left_out: list[tuple[Carried, str]]) -> tuple[HopItem, list[bytes]]:
+        lsn, record, size = self._slots[index]
+        self.sent += 1
+        if self.sent > self.given:
+            self.given = self.sent
+            at = record.at if type(record) is StreamRecord else 0
+            self._ledger.append(lsn, size, at)
+            self._counters.sent += 1
+        else:
+            self._counters.resent += 1
+        if record is not None:
+            try:
+                return to_item(record, self._node)
+            except Uncarriable as error:
+                left_out.append((record, error.why))
+                self._slots[index] = (lsn, None, size)
+        return gone_item(self._node, self._era, self.sent), []
+
+    def in_flight(self) -> int:
+        """How many messages are sent on this link and not acknowledged."""
+        return self.sent - self.held
+
+    def record_of(self, number: int) -> Carried | None:
+        """The record of a number that is in flight."""
+        index = number - self.held - 1
+        return self._slots[index][1] if 0 <= index < self.sent - self.held else None
+
+    # What has arrived
+
+    def begin(self, upto: int) -> None:
+        """A link begins: the parent has all up to `upto`; PeerError `bad-upto` if that cannot be."""
+        if not self.safe <= upto <= self.given:
+            raise PeerError("bad-upto", f"{upto} is not in {self.safe}..{self.given}")
+        ahead = upto - self.held
+        if 0 <= ahead <= len(self._slots):
+            self._bytes -= sum(slot[2] for slot in self._slots[:ahead])
+            del self._slots[:ahead]
+        else:
+            self._slots.clear()
+            self._bytes = 0
+            self._upto = self.safe_lsn if upto == self.safe else self._ledger.lsn(upto)
+        self.held = self.sent = upto
+        self._flight_bytes = 0
+
+    def check(self, upto: int, safe: int) -> None:
+        """PeerError `bad-upto` or `bad-safe` for an acknowledgement that cannot be."""
+        if upto > self.sent:
+            raise PeerError("bad-upto", f"{upto} was not sent")
+        if safe > max(upto, self.held):
+            raise PeerError("bad-safe", f"{safe} is above {upto}")
+
+    def acknowledge(self, upto: int) -> int:
+        """The parent holds all up to `upto`; returns how many of them are news."""
+        count = upto - self.held
+        if count <= 0:
+            return 0
+        freed = sum(slot[2] for slot in self._slots[:count])
+        del self._slots[:count]
+        self._bytes -= freed
+        self._flight_bytes -= freed
+        self.held = upto
+        self._counters.held += count
+        return count
+
+    def go_back(self) -> None:
+        """Send everything behind `held` again."""
+        self.sent = self.held
+        self._flight_bytes = 0
+
+    def release(self, safe: int) -> bool:
+        """All up to number `safe` is durable at the root; returns whether that is news."""
+        count = safe - self.safe
+        if count <= 0:
+            return False
+        self.safe_lsn = max(self.safe_lsn, self._ledger.lsn(safe))
+        self._forget(safe)
+        self._counters.safe += count
+        return True
+
+    def _forget(self, number: int) -> None:
+        counters = self._counters
+        counters.spool_records = max(0, counters.spool_records - (number - self.safe))
+        counters.spool_bytes = max(0, counters.spool_bytes - self._ledger.forget(number))
+        self.safe = number
+
+    def drop(self, upto_lsn: int, records: int, size: int) -> None:
+        """Give up everything up to `upto_lsn`: so many records of so many bytes. Numbers in flight keep their place."""
+        number = max(self.safe, min(self.given, self._ledger.number_at(upto_lsn)))
+        loaded = self.held + len(self._slots)
+        self._slots += [(self._ledger.lsn(n), None, 0) for n in range(max(loaded, self.safe) + 1, number + 1)]
+        flight = self.sent - self.held
+        self._slots = [
+            slot if slot[0] > upto_lsn else (slot[0], None, 0)
+            for n, slot in enumerate(self._slots, self.held + 1)
+            if slot[0] > upto_lsn or n <= self.given
+        ]
+        self._bytes = sum(slot[2] for slot in self._slots)
+        self._flight_bytes = sum(slot[2] for slot in self._slots[:flight])
+        if number > self.safe:
+            self._ledger.forget(number)
+            self.safe = number
+        self._counters.spool_records = max(0, self._counters.spool_records - records)
+        self._counters.spool_bytes = max(0, self._counters.spool_bytes - size)
+        self.safe_lsn = max(self.safe_lsn, upto_lsn)
+        self._upto = max(self._upto, upto_lsn)
+
+    # Where we stand
+
+    def frontier(self) -> int:
+        """The lsn up to which no carried record is needed here any more."""
+        if self.safe < self.given:
+            return max(self.safe_lsn, self._ledger.lsn(self.safe + 1) - 1)
+        unsent = self.given - self.held
+        return max(self.safe_lsn, self._slots[unsent][0] - 1 if unsent < len(self._slots) else self._upto)
+
+    def oldest_at(self) -> int:
+        """The origin's time of the oldest record that is not safe, as far as it is in memory; 0: none known."""
+        if self.safe < self.given:
+            return self._ledger.at(self.safe + 1)
+        unsent = self.given - self.held
+        return getattr(self._slots[unsent][1], "at", 0) if unsent < len(self._slots) else 0

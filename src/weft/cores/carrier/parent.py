@@ -1,0 +1,393 @@
+"""The side towards the children: welcomes them, keeps what they send, says what is durable and what is safe.
+
+What one turn brings is kept until `flush`: then all records of all children go into one `Persist`, each child's
+followed by how far it is held, and only below that wall each child gets its `hack` (CHN-033b).
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from weft.base.effects import Persist, Send, Source
+from weft.base.errors import PeerError
+from weft.base.now import Now
+from weft.base.records import LostRecord, Record, StreamRecord
+from weft.cores.carrier import limits
+from weft.cores.carrier.kept import Kept
+from weft.cores.carrier.links import Link, Links, Strangers
+from weft.cores.carrier.memory import Held, to_record
+from weft.cores.carrier.messages import (
+    Beat,
+    Bye,
+    ChildJoined,
+    ChildLost,
+    ChildRefused,
+    Hack,
+    Hello,
+    Hop,
+    MessageRefused,
+    Refuse,
+    RolledBack,
+    Welcome,
+)
+from weft.cores.carrier.seen import Notes, Seen, Verdict
+from weft.cores.carrier.station import Station
+from weft.wire import carried
+from weft.wire.beacon import is_name
+from weft.wire.hop import VERSION, HopItem
+
+DOWN: Final = "down"
+
+
+class Parent:
+    """All links to children. `last_lsn` says where the last carried record stands in our journal."""
+
+    def __init__(self, station: Station, last_lsn: Callable[[], int]) -> None:
+        self.station, self.last_lsn = station, last_lsn
+        self.is_root = station.settings.is_root
+        self.kept, self.seen = Kept(is_root=self.is_root), Seen()
+        self.links = Links()
+        self.parent: bytes | None = None
+        """The node id of our own parent, who cannot be our child."""
+        self.parent_name = ""
+        self.is_full = self.is_stopped = False
+        self._strangers = Strangers()
+        self._notes = Notes()
+        self._dirty: dict[bytes, Link] = {}
+        self._underway: dict[tuple[bytes, int], int] = {}
+        self._sweep_at: int | None = None
+
+    # Messages
+
+    def receive(self, message: Any, source: Source, now: Now) -> None:
+        """Hear a child; PeerError for what it may not say, and then nothing has changed."""
+        if self.is_stopped:
+            raise PeerError("not-now", "stopped")
+        link = self.links.of_peer(source.peer)
+        if type(message) is Hello:
+            if not self._strangers.is_muted(source.peer, now.mono):
+                self._hello(message, source, now)
+            return
+        if link is None:
+            self._stranger(message, source, now)
+            return
+        if source.proved != link.proved:
+            raise PeerError("not-yours", link.name)
+        hear = _HEAR.get(type(message))
+        if hear is None:
+            raise PeerError("not-now", f"{type(message).__name__} from a child")
+        hear(self, link, message, now)
+        link.heard_at = now.mono
+
+    def _stranger(self, message: Any, source: Source, now: Now) -> None:
+        """Anything but hello first is refused (CLI-005); a goodbye needs no answer."""
+        if type(message) is Bye:
+            return
+        self.station.counters.refuse("bad-hello")
+        if self._strangers.may_answer(source.peer, now.mono):
+            self.station.effects.append(Send(DOWN, source.peer, Refuse("bad-hello", "say hello first")))
+
+    def _beat(self, link: Link, beat: Beat, now: Now) -> None:
+        """Being heard is all there is to it."""
+
+    def _bye(self, link: Link, bye: Bye, now: Now) -> None:
+        self.flush(now)
+        self._lose(link, bye.why or "bye")
+
+    # Hello
+
+    def _hello(self, hello: Hello, source: Source, now: Now) -> None:
+        fault = self._fault_of(hello, source) or self._conflict_of(hello, now)
+        if fault is not None:
+            why, text, event = fault
+            self.station.counters.refuse(event)
+            self.station.effects.append(Send(DOWN, source.peer, Refuse(why, text)))
+            self.station.tell_seldom((hello.name, event), ChildRefused(hello.name, event), now.mono)
+            return
+        self.flush(now)
+        for old in (self.links.of_node(hello.id), self.links.of_peer(source.peer), self.links.of_name(hello.name)):
+            if old is not None and self.links.of_peer(old.peer) is old:
+                self._lose(old, "replaced")
+        self._join(hello, source, now)
+
+    def _fault_of(self, hello: Hello, source: Source) -> tuple[str, str, str] | None:
+        """What is wrong with the greeting itself: what to answer (why, text), and what to tell."""
+        if hello.v != VERSION:
+            return "version", f"this node speaks {VERSION}", "version"
+        if hello.role != "node" or not is_name(hello.name) or hello.first > hello.next:
+            return "bad-hello", "this is a node link", "bad-hello"
+        if source.proved not in (None, hello.id):
+            return "denied", "the key is that of another node", "not-yours"
+        if hello.id == self.station.node:
+            return "denied", "this is your own node id", "myself"
+        if hello.id == self.parent:
+            return "denied", "you are my parent", "loop"
+        return None
+
+    def _conflict_of(self, hello: Hello, now: Now) -> tuple[str, str, str] | None:
+        """Who else is in the way: only live links count (CHN-037; specs/00, section 1)."""
+        twin = self.links.of_node(hello.id)
+        if twin is not None and hello.era < twin.era and self._is_live(twin, now):
+            return "busy", "a later start of this node is here", "two-nodes-one-id"
+        namesake = self.links.of_name(hello.name)
+        is_taken = namesake is not None and namesake.node != hello.id and self._is_live(namesake, now)
+        if is_taken or hello.name == self.station.settings.name:
+            return "busy", f"the name {hello.name} is taken by another node", "name-taken"
+        if twin is None and len(self.links) >= limits.CHILDREN_MAX:
+            return "busy", f"{limits.CHILDREN_MAX} children are enough", "full"
+        return None
+
+    def _is_live(self, link: Link, now: Now) -> bool:
+        return now.mono < link.heard_at + self.station.dead_ns
+
+    def _join(self, hello: Hello, source: Source, now: Now) -> None:
+        link = Link(source.peer, hello.id, hello.name, hello.era)
+        progress = self.kept.find(hello.id, hello.era)
+        held = max(progress.upto if progress is not None else 0, self._underway.get((hello.id, hello.era), 0))
+        link.proved, link.floor = source.proved, hello.first - 1
+        link.upto = link.written = max(held, link.floor)
+        link.heard_at = now.mono
+        self._compare(hello, held, now)
+        self.links.add(link)
+        if self._sweep_at is None:
+            self._sweep_at = now.mono + limits.SWEEP_NS
+        self._say(link, self._welcome_of(link), now)
+        self.station.tell(ChildJoined(hello.id, hello.name))
+
+    def _compare(self, hello: Hello, held: int, now: Now) -> None:
+        """The child was told more than we know: our own disk went back (CHN-038)."""
+        if hello.had is not None:
+            told = hello.had[1] if hello.had[0] == self.station.node else 0
+        else:
+            told = hello.first - 1 if held else 0  # one who does not say whose word it was
+        if told > held:
+            lost = max(0, min(hello.first - 1, told) - held)
+            event = RolledBack(hello.id, hello.name, hello.era, told - held, lost if self.is_root else 0)
+            self.station.tell_seldom((hello.name, "rolled-back"), event, now.mono)
+
+    def _welcome_of(self, link: Link) -> Welcome:
+        mine = self.station.settings
+        return Welcome(
+            v=VERSION,
+            node=self.station.node,
+            name=mine.name,
+            addr=mine.addr,
+            boot=mine.boot,
+            level=mine.level,
+            parent=self.parent_name or None,
+            children=[],
+            credit=0,
+            credit_bytes=0,
+            beat=mine.beat_ms,
+            dead=mine.dead_ms,
+            era=self.station.era,
+            first=1,
+            next=1,
+            upto=link.upto,
+            win=self._win,
+            winb=limits.HOP_WINDOW_BYTES,
+            safe=self._safe(link),
+        )
+
+    # Hop
+
+    def _hop(self, link: Link, hop: Hop, now: Now) -> None:
+        count, counters = len(hop.m), self.station.counters
+        if hop.mem:
+            raise PeerError("unimplemented", "a stream without a promise")
+        if hop.era != link.era:
+            raise PeerError("bad-era", str(hop.era))
+        counters.received += count
+        if self.is_full:
+            counters.held_back += count
+        elif hop.s > link.upto + 1:
+            counters.ahead += count
+            if not link.gap_told:
+                link.gap_told = link.back = True
+                self._owe(link)
+        else:
+            repeated = min(link.upto + 1 - hop.s, count)
+            counters.repeated += repeated
+            link.gap_told = False
+            self._take(link, hop, repeated, now)
+            self._owe(link)
+
+    def _take(self, link: Link, hop: Hop, skip: int, now: Now) -> None:
+        counters, me, frames = self.station.counters, self.station.node, hop.frames
+        at = number = 0
+        for number, item in enumerate(hop.m):
+            begin, at = at, at + item.n
+            if number < skip:
+                continue
+            if item.n == 0:
+                counters.expired += 1
+            elif me in item.via:
+                self._turn_away(link, hop.s + number, "loop", now)
+            else:
+                try:
+                    self._keep(link, hop.s + number, item, frames[begin:at], now)
+                except PeerError as error:
+                    self._turn_away(link, hop.s + number, error.code, now)
+        link.upto = max(link.upto, hop.s + number)
+
+    def _keep(self, link: Link, number: int, item: HopItem, frames: list[bytes], now: Now) -> None:
+        record = carried.to_record(item, frames, now.wall)
+        if type(record) is not StreamRecord:
+            is_new = self._notes.is_new(frames[0])
+        elif self.is_root:
+            verdict = self.seen.take(record)
+            if verdict is Verdict.OVERLAPS:
+                self._split(link, record)
+                raise PeerError("overlap", str(record.source))
+            self.station.counters.unsure += verdict is Verdict.UNSURE
+            is_new = verdict is not Verdict.KNOWN
+        else:
+            is_new = True
+        if is_new:
+            link.pending.append(record)
+            self.station.counters.accepted += 1
+        else:
+            self.station.counters.known += 1
+
+    def _split(self, link: Link, record: StreamRecord) -> None:
+        """A batch is immutable, so one that repeats a part is wrong: the numbers that are not here are lost."""
+        for first, last in self.seen.missing(record):
+            link.pending.append(LostRecord(record.stream, record.origin, record.era, first, last, "overlap"))
+
+    def _turn_away(self, link: Link, number: int, why: str, now: Now) -> None:
+        counters = self.station.counters
+        counters.turned_away += 1
+        counters.refuse(why)
+        link.no.append((number, why))
+        self.station.tell_seldom((link.name, f"no {why}"), MessageRefused(link.name, number, why), now.mono)
+
+    # What follows
+
+    def _owe(self, link: Link) -> None:
+        self._dirty[link.peer] = link
+
+    def flush(self, now: Now) -> None:
+        """Make durable what this turn brought, and below that wall answer it."""
+        if not self._dirty:
+            return
+        records: list[Record] = []
+        noted: list[Held] = []
+        for link in self._dirty.values():
+            if link.upto > link.written:
+                noted.append(Held(link.node, link.era, link.upto))
+                records += link.pending
+                records.append(to_record(noted[-1]))
+                link.pending, link.written = [], link.upto
+                self._underway[link.node, link.era] = link.upto
+        if records:
+            self.station.effects.append(Persist(tuple(records)))
+        if len(records) == len(noted):  # nothing that goes up: nobody will tell us its place in the journal
+            for held in noted:
+                self.note(held, self.last_lsn() + 1, self.last_lsn())
+        for link in self._dirty.values():
+            self._say(link, self._hack_of(link), now)
+        self._dirty.clear()
+
+    def _hack_of(self, link: Link) -> Hack:
+        hack = Hack(
+            era=link.era,
+            upto=link.upto,
+            win=self._win,
+            winb=limits.HOP_WINDOW_BYTES,
+            no=link.no,
+            safe=self._safe(link),
+            back=link.back,
+        )
+        link.no, link.back = [], False
+        return hack
+
+    @property
+    def _win(self) -> int:
+        return 0 if self.is_full else limits.HOP_WINDOW
+
+    def _safe(self, link: Link) -> int:
+        """At the root, what is durable is safe; elsewhere what our own parent says is."""
+        if self.is_root:
+            return link.upto
+        progress = self.kept.find(link.node, link.era)
+        return max(link.floor, progress.safe if progress is not None else 0)
+
+    def note(self, held: Held, lsn: int, last: int) -> None:
+        """Our journal has it at `lsn`; the last carried record before it stands at `last`."""
+        self.kept.note(held, lsn, last)
+        if self._underway.get((held.node, held.era), 0) <= held.upto:
+            self._underway.pop((held.node, held.era), None)
+
+    def pass_on(self, frontier: int) -> None:
+        """Everything in our journal up to `frontier` is safe: say so to those for whom it is news."""
+        for node, era in self.kept.pass_on(frontier):
+            link = self.links.of_node(node)
+            if link is not None and link.era == era:
+                self._owe(link)
+
+    def hold_back(self, *, is_full: bool) -> None:
+        """Stop all children, or let them go on where they were (CHN-040)."""
+        if is_full is self.is_full:
+            return
+        self.is_full = is_full
+        for link in self.links:
+            link.back = not is_full
+            link.gap_told = False
+            self._owe(link)
+
+    def garbled(self, peer: bytes, now: Now) -> None:
+        """A child sent what cannot be read; ten times in a minute cut it off (CLI-006)."""
+        link = self.links.of_peer(peer)
+        if link is None:
+            return
+        if now.mono > link.garbled_at + limits.GARBLED_NS:
+            link.garbled, link.garbled_at = 0, now.mono
+        link.garbled += 1
+        if link.garbled >= limits.GARBLED_MAX:
+            self.flush(now)
+            self._say(link, Bye("garbled"), now)
+            self._strangers.mute(peer, now.mono + limits.GARBLED_NS)
+            self._lose(link, "garbled")
+
+    def stop(self, now: Now) -> None:
+        """Goodbye to all children."""
+        self.flush(now)
+        self.is_stopped = True
+        for link in self.links:
+            self._say(link, Bye("stopping"), now)
+            self._lose(link, "stopping")
+
+    def wake(self, now: Now, *, is_late: bool) -> None:
+        """One look at all children: who is silent, who has to hear that we are here."""
+        if self._sweep_at is None or now.mono < self._sweep_at:
+            return
+        self.flush(now)
+        dead_before, beat_before = now.mono - self.station.dead_ns, now.mono - self.station.beat_ns
+        for link in self.links:
+            if is_late:
+                link.heard_at = now.mono
+            if link.heard_at <= dead_before:
+                self._lose(link, "silent")
+            elif link.said_at <= beat_before:
+                self._say(link, Beat(), now)
+        self._sweep_at = now.mono + limits.SWEEP_NS if len(self.links) else None
+
+    def deadline(self) -> int | None:
+        """When `wake` is wanted."""
+        return self._sweep_at
+
+    def _lose(self, link: Link, why: str) -> None:
+        assert not link.pending, "flushed before"
+        self._dirty.pop(link.peer, None)
+        self.links.remove(link)
+        self.station.tell(ChildLost(link.node, link.name, why))
+
+    def _say(self, link: Link, message: Any, now: Now) -> None:
+        link.said_at = now.mono
+        self.station.effects.append(Send(DOWN, link.peer, message))
+
+
+_HEAR: Final[dict[type, Callable[[Parent, Link, Any, Now], None]]] = {
+    Hop: Parent._hop,
+    Beat: Parent._beat,
+    Bye: Parent._bye,
+}

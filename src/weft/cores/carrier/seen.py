@@ -1,0 +1,116 @@
+"""What the root has seen, so that nothing is kept twice (CHN-035, CHN-036, MEA-027).
+
+Per stream and origin a set of ranges. Remembering never expires by time; it is bounded by the number of starts of
+one origin and of holes in its numbers. What is too old to be compared is kept and counted `unsure`: a second copy is
+better than none.
+"""
+
+from collections.abc import Iterator
+from enum import Enum
+from typing import Any, Final
+
+from weft.base.identity import Origin
+from weft.base.ranges import RangeSet
+from weft.base.records import StreamRecord
+from weft.base.vectors import VersionVector
+from weft.cores.carrier import limits
+from weft.cores.carrier.memory import SeenKept
+
+ORIGINS_PER_RECORD: Final = 500  # of a snapshot: a record of about 16 KiB
+
+
+class Verdict(Enum):
+    NEW = "none of its numbers was here"
+    KNOWN = "all of its numbers were here"
+    OVERLAPS = "some of its numbers were here"
+    UNSURE = "too old to be compared"
+
+
+class Seen:
+    """The numbers of all origins in all streams. Equal contents are equal values."""
+
+    def __init__(self) -> None:
+        self._ranges: dict[tuple[int, Any, int | None], RangeSet] = {}
+        self._eras: dict[tuple[int, Any], list[int]] = {}
+
+    def take(self, record: StreamRecord) -> Verdict:
+        """Judge a record, and remember it if it is NEW. O(1) for the next numbers in line."""
+        ranges = self._ranges.get((record.stream, record.origin, record.era))
+        if ranges is None:
+            ranges = self._open(record.stream, record.origin, record.era)
+            if ranges is None:
+                return Verdict.UNSURE
+        first, last = record.sequence, record.last
+        if first <= ranges.highest:
+            if ranges.covers(first, last):
+                return Verdict.KNOWN
+            if ranges.overlap(first, last):
+                return Verdict.OVERLAPS
+        ranges.add(first, last)
+        if len(ranges) > limits.SEEN_RANGES_MAX:
+            ranges.remove(*next(iter(ranges)))
+        return Verdict.NEW
+
+    def missing(self, record: StreamRecord) -> list[tuple[int, int]]:
+        """The numbers of a record that are not here."""
+        ranges = self._ranges.get((record.stream, record.origin, record.era))
+        first, last = record.sequence, record.last
+        return [(first, last)] if ranges is None else ranges.gaps(last, since=first)
+
+    def _open(self, stream: int, origin: Any, era: int | None) -> RangeSet | None:
+        """Room for one more start of an origin; None if it is older than all that are remembered."""
+        if era is not None:
+            eras = self._eras.setdefault((stream, origin), [])
+            if len(eras) >= limits.SEEN_ERAS_MAX:
+                if era < eras[0]:
+                    return None
+                del self._ranges[stream, origin, eras.pop(0)]
+            eras.append(era)
+            eras.sort()
+        ranges = self._ranges[stream, origin, era] = RangeSet()
+        return ranges
+
+    def condense(self) -> Iterator[SeenKept]:
+        """Pieces that `adopt` puts together again."""
+        streams: dict[int, list[tuple[Origin, RangeSet]]] = {}
+        for (stream, origin, era), ranges in self._ranges.items():
+            streams.setdefault(stream, []).append((Origin(origin, era), ranges))
+        for stream, entries in streams.items():
+            for at in range(0, len(entries), ORIGINS_PER_RECORD):
+                yield SeenKept(stream, VersionVector(entries[at : at + ORIGINS_PER_RECORD]).encode())
+
+    def adopt(self, kept: SeenKept) -> None:
+        """Take back a piece of a snapshot."""
+        for origin, numbers in VersionVector.decode(kept.vector):
+            key = (kept.stream, origin.node, origin.era)
+            ranges = self._ranges.get(key)
+            if ranges is None:
+                ranges = self._open(*key)
+            if ranges is not None:
+                ranges.update(numbers)
+
+    def __len__(self) -> int:
+        return len(self._ranges)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Seen):
+            return NotImplemented
+        return self._ranges == other._ranges
+
+    __hash__ = None  # type: ignore[assignment]  # mutable: must not be a key
+
+
+class Notes:
+    """Losses and era links that were kept lately: saying them again changes nothing, so they are kept once."""
+
+    def __init__(self) -> None:
+        self._lately: dict[bytes, None] = {}
+
+    def is_new(self, note: bytes) -> bool:
+        """Whether these bytes were not seen among the last ones; they are from now on."""
+        if note in self._lately:
+            return False
+        if len(self._lately) >= limits.NOTES_MAX:
+            del self._lately[next(iter(self._lately))]
+        self._lately[note] = None
+        return True

@@ -1,0 +1,78 @@
+"""Giving up the oldest records of a full spool: read them once more, and announce exactly what is lost (MEA-025)."""
+
+from typing import Any
+
+from weft.base.ranges import RangeSet
+from weft.base.records import EraRecord, LostRecord, Record, StreamRecord
+from weft.base.spool import DropOldest, FetchRecords, RecordsFetched, Span
+from weft.cores.carrier import limits
+from weft.cores.carrier.outbox import weight
+
+WHY = "spool-full"
+
+
+class Dropping:
+    """One drop under way: everything behind `after` up to `upto` is read and its identities are noted.
+
+    Announcements of earlier losses and era links among it are kept: they are said again.
+    """
+
+    def __init__(self, order: DropOldest, after: int) -> None:
+        self.upto, self.after = order.upto, after
+        self.records = self.bytes = 0
+        self._lost: dict[tuple[int, Any, int | None, str], RangeSet] = {}
+        self._links: list[EraRecord] = []
+
+    def work(self, holder: str) -> FetchRecords:
+        """What to read next."""
+        return FetchRecords(holder, self.after, limits.FETCH_BYTES)
+
+    def take(self, order: RecordsFetched, safe_lsn: int) -> bool:
+        """Note what was read, but for what is safe by now; returns whether that was all.
+
+        If the journal has nothing more to read, no more is given up.
+        """
+        for lsn, record in order.entries:
+            if safe_lsn < lsn <= self.upto:
+                self._note(record)
+        if order.upto <= self.after:
+            self.upto = self.after
+        self.after = order.upto
+        return self.after >= self.upto
+
+    def _note(self, record: Record) -> None:
+        if isinstance(record, StreamRecord):
+            self._add(record, record.sequence, record.last, WHY)
+        elif isinstance(record, LostRecord):
+            self._add(record, record.first, record.last, record.why)
+        elif isinstance(record, EraRecord):
+            self._links.append(record)
+        else:
+            return
+        self.records += 1
+        self.bytes += weight(record)
+
+    def _add(self, record: StreamRecord | LostRecord, first: int, last: int, why: str) -> None:
+        key = (record.stream, record.origin, record.era, why)
+        ranges = self._lost.get(key)
+        if ranges is None:
+            ranges = self._lost[key] = RangeSet()
+        ranges.add(first, last)
+
+    def announcements(self) -> list[Record]:
+        """What has to be said upward in place of what is given up."""
+        lost = [
+            LostRecord(stream, origin, era, first, last, why)
+            for (stream, origin, era, why), ranges in self._lost.items()
+            for first, last in ranges
+        ]
+        return [*self._links, *lost]
+
+    def spans(self) -> tuple[Span, ...]:
+        """What is lost now."""
+        return tuple(
+            Span(stream, origin, era, first, last)
+            for (stream, origin, era, why), ranges in self._lost.items()
+            if why == WHY
+            for first, last in ranges
+        )

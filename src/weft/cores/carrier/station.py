@@ -1,0 +1,92 @@
+"""What both sides of a carrier share: who we are, what we count, and what we want done."""
+
+from typing import Any
+
+import msgspec
+
+from weft.base.effects import Effect, Tell
+from weft.base.now import MILLISECOND
+from weft.cores.carrier import limits
+from weft.cores.carrier.messages import CarrierSettings
+
+
+class Counters(msgspec.Struct):
+    """Plain counts since the start, and a few present values; rates are for others to derive.
+
+    Of what came from children: `received` = `accepted` + `repeated` + `ahead` + `known` + `expired` + `turned_away`
+    + `held_back`.
+    """
+
+    sent: int = 0
+    """Hop messages sent for the first time."""
+    resent: int = 0
+    held: int = 0
+    """Hop messages that a parent has acknowledged."""
+    safe: int = 0
+    """Hop messages that are durable at the root."""
+    batches: int = 0
+    fetches: int = 0
+    dropped: int = 0
+    """Records given up because the spool was full."""
+    uncarriable: int = 0
+    """Own records that no hop can carry, announced as lost."""
+    refused_above: int = 0
+    """Hop messages that a parent refused for good."""
+    spool_records: int = 0
+    """Records not yet safe (an estimate after damage of the journal)."""
+    spool_bytes: int = 0
+    """Bytes of them on disk, estimated."""
+    oldest_at: int = 0
+    """When the oldest record that is not safe was made, wall ns by its origin; 0: none, or none in memory."""
+    children: int = 0
+    """Live links to children."""
+    received: int = 0
+    accepted: int = 0
+    repeated: int = 0
+    """Hop numbers that were here already (CHN-032)."""
+    ahead: int = 0
+    """Hop numbers behind a gap, discarded."""
+    known: int = 0
+    """Identities that were here already (MEA-027, CHN-036)."""
+    expired: int = 0
+    turned_away: int = 0
+    """Hop messages that we refused for good."""
+    held_back: int = 0
+    """Hop messages discarded because we are full; they come again."""
+    unsure: int = 0
+    """Identities too old to be compared, kept (CHN-035)."""
+    refused: dict[str, int] = {}
+    """Everything refused, by code."""
+
+    def refuse(self, code: str, count: int = 1) -> None:
+        """Count a refusal."""
+        self.refused[code] = self.refused.get(code, 0) + count
+
+
+class Station:
+    """What both sides of a carrier share. Effects are collected here in order."""
+
+    __slots__ = ("_told", "beat_ns", "counters", "dead_ns", "effects", "era", "node", "settings")
+
+    def __init__(self, settings: CarrierSettings, node: bytes, era: int) -> None:
+        self.settings, self.node, self.era = settings, node, era
+        self.counters = Counters()
+        self.effects: list[Effect] = []
+        self.beat_ns = settings.beat_ms * MILLISECOND
+        self.dead_ns = settings.dead_ms * MILLISECOND
+        self._told: dict[tuple[str, str], int] = {}
+
+    def tell(self, event: Any) -> None:
+        """An event, once."""
+        self.effects.append(Tell(event))
+
+    def tell_seldom(self, about: tuple[str, str], event: Any, mono: int) -> None:
+        """An event that a peer can provoke as often as it likes: once a minute for each `about`."""
+        told_at = self._told.get(about)
+        if told_at is not None and mono < told_at + limits.QUIET_NS:
+            return
+        if len(self._told) >= limits.QUIET_MAX:
+            del self._told[next(iter(self._told))]
+        self._told.pop(about, None)
+        self._told[about] = mono
+        self.tell(event)

@@ -1,0 +1,158 @@
+"""Journal records as items of a hop, and back (specs/00, section 2; specs/05, section 2.5).
+
+A record of a stream is two payload frames: its payload, unchanged, and a map of its attributes. The body of a
+sample batch is never decoded on the way. The map has three reserved keys: `rx` is the first receiver's clock
+(nanoseconds; absent until somebody received it), `key` the record's key where the type does not say it, and on
+disk `via` lists the nodes that have sent it on. Announced losses and era links travel as their journal record.
+
+`to_item` and `to_record` are inverse up to what a hop adds: a name in `via`, the time of first receipt.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from weft.base.errors import PeerError
+from weft.base.identity import NODE_ID_BYTES
+from weft.base.records import Carried, EraRecord, LostRecord, Stream, StreamRecord
+from weft.wire.hop import VIA_MAX, HopItem, is_text_origin, is_type
+from weft.wire.multipart import PAYLOAD_BYTES_MAX, UNREADABLE
+
+LOST: Final = "weft.lost"
+ERA: Final = "weft.era"
+_NOTES: Final = (LOST, ERA)
+GONE: Final = "weft.gone"
+MESSAGE: Final = "weft.message"
+TYPES: Final[dict[int, str]] = {
+    Stream.SAMPLES: "weft.metric",
+    Stream.LOGS: "weft.log",
+    Stream.EVENTS: "weft.event",
+    Stream.CATALOG: "weft.catalog",
+    Stream.CONFIGURATION: "weft.configuration",
+    Stream.STORE: "weft.store",
+    Stream.DOCUMENTS: "weft.documents",
+}
+_STREAMS: Final[dict[str, int]] = {name: int(stream) for stream, name in TYPES.items()}
+ATTRIBUTES_BYTES_MAX: Final = 64 << 10
+ROWS_MAX: Final = 1 << 24  # rows that one record may claim
+NUMBER_MAX: Final = (1 << 64) - 1
+INSTANT_MAX: Final = (1 << 63) - 1
+STREAM_MAX: Final = 255
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_map = msgspec.msgpack.Decoder(dict[str, Any]).decode
+_decode_note: Final[Callable[[bytes], LostRecord | EraRecord]] = msgspec.msgpack.Decoder(LostRecord | EraRecord).decode
+
+
+class Uncarriable(Exception):
+    """A record of our own that no hop can carry; `why` goes into the announcement of its loss."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
+
+
+def to_item(record: Carried, me: bytes) -> tuple[HopItem, list[bytes]]:
+    """The item and payload frames by which node `me` sends a record on; Uncarriable `too-big` or `ttl`."""
+    if type(record) is StreamRecord:
+        return _stream_item(record, me)
+    if type(record) is LostRecord:
+        mid = (record.origin, record.era, record.first)
+        return HopItem(mid=mid, type=LOST, via=(me,), depth=0, ts=0), [_encode(record)]
+    assert type(record) is EraRecord, record
+    mid = (record.origin, record.era, 1)
+    return HopItem(mid=mid, type=ERA, via=(me,), depth=0, ts=0), [_encode(record)]
+
+
+def _stream_item(record: StreamRecord, me: bytes) -> tuple[HopItem, list[bytes]]:
+    attributes = record.attributes.copy()
+    via = (*attributes.pop("via", ()), me)
+    name = TYPES.get(record.stream)
+    if name is None:
+        name = record.key if is_type(record.key) and not record.key.startswith("weft.") else MESSAGE
+    if record.key and record.key != name:
+        attributes["key"] = record.key
+    if len(via) > 1:
+        attributes["rx"] = record.received
+    more = _encode(attributes)
+    if len(record.payload) > PAYLOAD_BYTES_MAX or len(more) > ATTRIBUTES_BYTES_MAX:
+        raise Uncarriable("too-big")
+    if len(via) > VIA_MAX:
+        raise Uncarriable("ttl")
+    mid = (record.origin, record.era, record.sequence)
+    return HopItem(mid=mid, type=name, via=via, depth=0, ts=record.at, n=2), [record.payload, more]
+
+
+def gone_item(me: bytes, era: int, number: int) -> HopItem:
+    """An item that keeps a hop number whose record is not here any more (CHN-041)."""
+    return HopItem(mid=(me, era, number), type=GONE, via=(me,), depth=0, ts=0, n=0)
+
+
+def to_record(item: HopItem, frames: list[bytes], wall: int) -> Carried:
+    """The record of an item received at `wall` (nanoseconds); PeerError `bad-record` or `unimplemented`.
+
+    The payload is taken as it is; only the map of attributes is decoded.
+    """
+    if item.type in _NOTES:
+        return _note(item, frames)
+    if item.n > 2:
+        raise PeerError("unimplemented", f"{item.n} payload frames")
+    origin, era, sequence = item.mid
+    if sequence < 1 or not is_origin(origin) or (era is not None and not 0 <= era <= NUMBER_MAX):
+        raise PeerError("bad-record", "not an identity")
+    if abs(item.ts) > INSTANT_MAX:
+        raise PeerError("bad-record", "time")
+    attributes = _attributes(frames[1]) if item.n == 2 else {}
+    received = attributes.pop("rx", wall)
+    rows = attributes.get("n", 1)
+    if type(received) is not int or not 0 <= received <= INSTANT_MAX:
+        raise PeerError("bad-record", "rx")
+    if type(rows) is not int or not 1 <= rows <= ROWS_MAX:
+        raise PeerError("bad-record", "attributes")
+    if sequence + rows > NUMBER_MAX:
+        raise PeerError("bad-record", "sequence over 64 bits")
+    stream = _STREAMS.get(item.type)
+    key = attributes.pop("key", "" if stream is not None or item.type == MESSAGE else item.type)
+    if type(key) is not str:
+        raise PeerError("bad-record", "key")
+    attributes["via"] = list(item.via)
+    kind = Stream.MESSAGES if stream is None else stream
+    return StreamRecord(int(kind), origin, era, sequence, item.ts, received, key, frames[0], attributes)
+
+
+def _attributes(frame: bytes) -> dict[str, Any]:
+    if len(frame) > ATTRIBUTES_BYTES_MAX:
+        raise PeerError("bad-record", "attributes over 64 KiB")
+    try:
+        return _decode_map(frame)
+    except UNREADABLE:
+        raise PeerError("bad-record", "attributes", frame) from None
+
+
+def _note(item: HopItem, frames: list[bytes]) -> LostRecord | EraRecord:
+    if item.n != 1 or len(frames[0]) > ATTRIBUTES_BYTES_MAX:
+        raise PeerError("bad-record", item.type)
+    try:
+        note = _decode_note(frames[0])
+    except UNREADABLE:
+        raise PeerError("bad-record", item.type, frames[0]) from None
+    if type(note) is LostRecord:
+        if not 1 <= note.first <= note.last:
+            raise PeerError("bad-record", "an empty range")
+        numbers = (note.first, note.last, note.era or 0)
+    else:
+        assert type(note) is EraRecord, note
+        numbers = (note.era, note.era_before, note.last_before)
+    if not is_origin(note.origin) or not 1 <= note.stream <= STREAM_MAX:
+        raise PeerError("bad-record", item.type)
+    if not all(0 <= number <= NUMBER_MAX for number in numbers):
+        raise PeerError("bad-record", item.type)
+    return note
+
+
+def is_origin(origin: object) -> bool:
+    """Whether `origin` is a node's 16 bytes or a text of 1 to 128 bytes."""
+    if isinstance(origin, bytes):
+        return len(origin) == NODE_ID_BYTES
+    return is_text_origin(origin)

@@ -1,0 +1,75 @@
+"""One multipart of a chain or node link: a header of MessagePack, then payload frames (CLI-003, CLI-004).
+
+    multipart = header *payload
+    header    = one msgpack map with text keys, at most 64 KiB, nothing after it; key "op" names the message
+
+A `Dialect` is the set of messages that one kind of link speaks. It reads a header into a typed message or raises
+PeerError `bad-header`, `unknown-op` or `bad-frames`; unknown keys are ignored. Nothing is allocated by a claimed
+length, and depth is bounded. Writers emit keys in the order of the fields, shortest integers, and nothing for a
+field that has its default.
+"""
+
+from functools import reduce
+from operator import or_
+from typing import Any, Final
+
+import msgspec
+
+from weft.base.errors import PeerError
+
+HEADER_BYTES_MAX: Final = 64 << 10
+PAYLOAD_BYTES_MAX: Final = 1 << 20  # one frame
+MULTIPART_BYTES_MAX: Final = 4 << 20
+MULTIPART_FRAMES_MAX: Final = 257  # the header and 256 payload frames
+MESSAGES_MAX: Final = 256  # items of one batch
+ITEM_FRAMES_MAX: Final = 16
+UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""All that msgspec raises for bytes that are not what was asked for."""
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class _Op(msgspec.Struct):
+    op: str
+
+
+class Dialect:
+    """The messages that one kind of link speaks: tagged Structs with `tag_field="op"`."""
+
+    def __init__(self, *types: type[msgspec.Struct]) -> None:
+        self._decode = msgspec.msgpack.Decoder(reduce(or_, types)).decode
+        self._decode_op = msgspec.msgpack.Decoder(_Op).decode
+        self.ops: Final = {str(kind.__struct_config__.tag) for kind in types}
+
+    def read(self, frames: list[bytes]) -> Any:
+        """The typed header of a multipart within its limits; PeerError otherwise."""
+        check_size(frames)
+        header = frames[0]
+        try:
+            return self._decode(header)
+        except UNREADABLE as error:
+            raise PeerError(self._code(header), str(error)[:200], header) from None
+
+    def _code(self, header: bytes) -> str:
+        try:
+            return "bad-header" if self._decode_op(header).op in self.ops else "unknown-op"
+        except UNREADABLE:
+            return "bad-header"
+
+
+def write(header: msgspec.Struct) -> bytes:
+    """The header frame of a message."""
+    return _encode(header)
+
+
+def check_size(frames: list[bytes]) -> None:
+    """PeerError `bad-header` or `bad-frames` for a multipart beyond its limits."""
+    if not frames or len(frames[0]) > HEADER_BYTES_MAX:
+        raise PeerError("bad-header", "no header, or one over 64 KiB")
+    if len(frames) == 1:
+        return
+    if len(frames) > MULTIPART_FRAMES_MAX:
+        raise PeerError("bad-frames", f"{len(frames)} frames")
+    sizes = [len(frame) for frame in frames]
+    if sum(sizes) > MULTIPART_BYTES_MAX or max(sizes) > PAYLOAD_BYTES_MAX:
+        raise PeerError("bad-frames", f"{sum(sizes)} bytes")
