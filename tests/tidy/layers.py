@@ -26,17 +26,20 @@ def forbidden_imports(source: Source) -> Iterator[Finding]:
     if not source.below_the_shell:
         return
     for node in source.nodes:
-        names: list[str] = []
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and not node.level:
-            names = [node.module or ""]
-        for name in names:
+        if not isinstance(node, ast.Import | ast.ImportFrom):
+            continue
+        for name in _imported(node):
             top = name.partition(".")[0]
             if top in FORBIDDEN and (source.path, top) not in DOORS:
                 yield source.finding(
                     node.lineno, f"imports {top}", "hand in `now` or a `Chance`; the shell does the rest"
                 )
+
+
+def _imported(node: ast.Import | ast.ImportFrom) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    return [] if node.level else [node.module or ""]
 
 
 def waiting(source: Source) -> Iterator[Finding]:
@@ -107,8 +110,8 @@ def _set_names(nodes: list[ast.AST]) -> frozenset[str]:
             target = node.target if isinstance(node, ast.AnnAssign) else node
             (yes if _is_set_annotation(node.annotation) else no).add(_name(target))
         elif isinstance(node, ast.Assign):
-            for target in node.targets:
-                (yes if _is_set(node.value, frozenset()) else no).add(_name(target))
+            is_set = _is_set(node.value, frozenset())
+            (yes if is_set else no).update(map(_name, node.targets))
     return frozenset(yes - no - {""})
 
 
