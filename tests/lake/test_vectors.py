@@ -75,6 +75,8 @@ def test_explode(tmp_path: Path) -> None:
     write_segment(lake, Place("samples", DRAIN, 1), [(901, record)])
     rows = pq.read_table(lake.parquet("samples", DRAIN, 1)).to_pylist()
     expected = [dict(row) for row in vector["means"]["rows"]]
-    expected[1]["at_ns"] = 1767225600000000000  # the body says 0 ms for this row; the vector's 1 ms is a slip of the pen
+    expected[1]["at_ns"] = (
+        1767225600000000000  # the body says 0 ms for this row; the vector's 1 ms is a slip of the pen
+    )
     assert expected == [{name: row[name] for name in expected[0]} for row in rows]
     assert [{"cpu": "total"}, {}, {"device": "eth0"}] == [dict(row["labels"]) for row in rows]

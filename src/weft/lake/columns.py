@@ -173,6 +173,7 @@ class OtherColumns:
 
 
 def dictionary_of(values: list[Any]) -> "pa.Array":
+    """A text column whose repeated values are kept once."""
     import pyarrow as pa
 
     return pa.array(values, pa.string()).dictionary_encode()
@@ -350,5 +351,6 @@ def take_record(account: Account, columns: SampleColumns | OtherColumns, lsn: in
 
 
 def columns_for(stream: str, mask: bodies.Mask | None = None) -> SampleColumns | OtherColumns:
+    """Empty columns for a stream; `mask` only matters to `configuration`."""
     assert stream in STREAMS, stream
     return SampleColumns() if stream == "samples" else OtherColumns(stream, mask)

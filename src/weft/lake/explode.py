@@ -158,12 +158,10 @@ def _checked(columns: "SampleColumns", values: list[Any], arrow: "pa.DataType") 
         for row in wide:
             _refuse(columns, row, "out-of-range")
         return pa.array([None if row in columns.refused else value for row, value in enumerate(values)], arrow)
-    if pa.types.is_floating(arrow):
-        finite = pc.is_finite(array)
-        if not pc.all(finite, min_count=0).as_py():
-            for row, good in enumerate(finite.to_pylist()):
-                if good is False:
-                    _refuse(columns, row, "bad-number")
+    finite = pc.is_finite(array) if pa.types.is_floating(arrow) else None
+    if finite is not None and not pc.all(finite, min_count=0).as_py():
+        for row in (row for row, good in enumerate(finite.to_pylist()) if good is False):
+            _refuse(columns, row, "bad-number")
     return array
 
 

@@ -79,15 +79,13 @@ class Layout:
     def lake_json(self) -> Path:
         return self.root / "lake.json"
 
-    def streams(self) -> Path:
-        return self.root / "drain"
-
     def drains(self, stream: str) -> Path:
         """The directory that holds one directory per drain of a stream."""
         assert stream in STREAMS, stream
         return self.root / "drain" / stream
 
     def drain(self, stream: str, drain: str) -> Path:
+        """The directory of one drain of a stream."""
         assert is_drain(drain), drain
         return self.drains(stream) / drain
 
@@ -117,6 +115,7 @@ class Layout:
         return self.root / "tables" / layer / name
 
     def tables(self) -> Path:
+        """The directory that holds one directory per layer."""
         return self.root / "tables"
 
     def checkpoint(self, job: str) -> Path:
@@ -132,6 +131,7 @@ class Layout:
         return self.checkpoint(job) / "weft" / "id"
 
     def lease(self, job: str) -> Path:
+        """Who drives a job (PIP-023)."""
         assert is_name(job), job
         return self.root / "_weft" / "lease" / f"{job}.json"
 

@@ -48,12 +48,12 @@ class Recorder:
         node_id: bytes,
         read: Read,
         deliver: Callable[[Any], None],
-        *,
         files: Files | None = None,
-        mask: "Mask | None" = None,
     ) -> None:
         self.lake, self.drain = Layout(lake), node_id.hex()
-        self._read, self._deliver, self._mask = read, deliver, mask
+        self._read, self._deliver = read, deliver
+        self.mask: Mask | None = None
+        """Which configuration values are secret (LAK-014)."""
         self._files: Files = files or LocalFiles()
         self._work: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._thread: Thread | None = None
@@ -113,7 +113,7 @@ class Recorder:
         place = segments.Place(stream_name(work.stream), self.drain, work.number, work.prior)
         link = segments.find_written(self.lake, place, (work.first_lsn, work.last_lsn), self._files)
         if link is None:
-            link = self._publish(segments.Segment(place, self._mask), work)
+            link = self._publish(segments.Segment(place, self.mask), work)
         vectors.publish(self.lake, place, self._files)
         found = link.manifest
         return SegmentWritten(work.stream, work.number, work.last_lsn, found.rows, found.bytes, link.digest)
