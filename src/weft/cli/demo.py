@@ -17,11 +17,12 @@ from rich.console import Console
 from rich.live import Live
 
 from weft.base.errors import UserError
+from weft.base.now import SECOND
+from weft.base.settings import span_ns
 from weft.cli.answers import QUESTIONS
 from weft.cli.asking import try_status
 from weft.cli.demo_view import View
 from weft.cli.fleet import Fleet, Member, free_blocks
-from weft.cores.measurement.settings import parse_span
 
 PARENTS: Final = {
     "root": "",
@@ -112,10 +113,10 @@ def demo(*, run_for: str = "60s", directory: Path | None = None, json_out: bool 
 
 
 def _seconds(text: str) -> float:
-    span = parse_span(text)
-    if span is None or span <= 0:
+    span = span_ns(text)
+    if not span:
         raise UserError("usage", f"--for {text!r} is not a time", "weft demo --for 60s")
-    return span / 1e9
+    return span / SECOND
 
 
 class Demonstration:

@@ -88,7 +88,7 @@ class Fleet:
             (self.directory / f"{member.name}.out").open("ab") as out,
             (self.directory / f"{member.name}.log").open("ab") as errors,
         ):
-            member.process = subprocess.Popen(  # noqa: S603  # our own interpreter and our own words
+            member.process = subprocess.Popen(  # our own interpreter and our own words
                 [sys.executable, *member.arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=out,

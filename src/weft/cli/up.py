@@ -3,7 +3,7 @@
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import msgspec
 from cyclopts import Parameter
@@ -24,7 +24,7 @@ def up(
     lake: str | None = None,
     fleet: str | None = None,
     check: Annotated[bool, Parameter(negative="")] = False,
-) -> int:
+) -> None:
     """Run one node until it is told to stop (Ctrl-C or SIGTERM).
 
     `weft up node.toml`, or without a file: `weft up --name root --level root --lake ./lake`, then on the same machine
@@ -50,11 +50,14 @@ def up(
     settings = settings_of(document, str(file) if file else "the command line")
     if check:
         print(f"{settings.node.name}: {len(settings.metrics)} metrics, {len(settings.filters)} filters, usable")
-        return 0
+    else:
+        _become(document)
+
+
+def _become(document: dict[str, Any]) -> NoReturn:
     # A fresh, lean process: the command line's libraries would double a sensor's memory.
     sys.stdout.flush()
     os.execv(sys.executable, [sys.executable, "-m", "weft.shell.serve", msgspec.json.encode(document).decode()])  # noqa: S606  # our own interpreter
-    return None
 
 
 def _text(file: Path) -> str:

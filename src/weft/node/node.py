@@ -83,7 +83,7 @@ class Node:
         self.is_full = False
         """The journal has no room: samples are not numbered, children are told to wait (JRN-030)."""
         self.unrecorded = 0
-        """Samples that were measured while the journal was full, and never numbered."""
+        """Samples and events of the time when the journal was full; they were never numbered."""
         self._wiring = wiring
         self._queue: deque[Effect] = deque()
         self._out: list[NodeEffect] = []
@@ -177,7 +177,10 @@ class Node:
             self._queue.extend(self.cores[core].effects())
 
     def append_event(self, event: Any) -> None:
-        self._queue.append(Persist(self.ledger.records(event, self._now)))
+        if self.is_full:
+            self.unrecorded += 1  # an event is no promise, and there is no room
+        else:
+            self._queue.append(Persist(self.ledger.records(event, self._now)))
 
     def end(self, event: Any) -> None:
         self._out.append(Ended(event))

@@ -158,7 +158,7 @@ class Links:
 
     def _drain_socket(self, source: zmq.Socket[bytes], channel: str) -> Iterator[Heard]:
         for _ in range(BUDGET):
-            if not source.get(zmq.EVENTS) & zmq.POLLIN:  # type: ignore[operator]  # EVENTS is an int
+            if not int(source.get(zmq.EVENTS)) & zmq.POLLIN:
                 return
             frames = self._receive(source)
             if frames is None:

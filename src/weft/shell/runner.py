@@ -12,9 +12,10 @@ from typing import Any, Final
 from weft.base.effects import Connect, Disconnect, Perform, Reply, Tell
 from weft.base.errors import StorageFailed
 from weft.base.now import SECOND, Now
+from weft.node.events import JournalChanged
 from weft.node.node import Ended, Node, NodeEffect, Transmit, Turn, part_at_wall
 from weft.shell.clock import Clock
-from weft.shell.journal import Journal
+from weft.shell.journal import Journal, State
 from weft.shell.links import Links
 
 TURNS_MAX: Final = 8  # in one callback; then other callbacks of the loop (http, timers) get their chance
@@ -73,6 +74,12 @@ class Runner:
     def fail(self, failure: StorageFailed) -> None:
         """End because nothing can be made durable any more (JRN-032)."""
         self._end(failure)
+
+    def note_room(self) -> None:
+        """Tell the node when the journal has become full, or has room again (JRN-030)."""
+        is_full = self.journal.state is not State.OPEN
+        if is_full != self.node.is_full and self.journal.state in (State.OPEN, State.FULL):
+            self.tell(JournalChanged(self.journal.state.name, "see the device of the state directory"))
 
     def _turn(self, now: Now) -> bool:
         effects = self.node.effects()

@@ -4,9 +4,11 @@
 """
 
 import asyncio
+import contextlib
 import os
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,7 +17,8 @@ import msgspec
 from weft import __version__
 from weft.base.errors import StorageFailed, UserError, exit_code
 from weft.base.now import SECOND, Now
-from weft.base.spool import FetchRecords, RecordsFetched
+from weft.base.spool import DropOldest, FetchRecords, RecordsFetched
+from weft.cores.carrier import Carrier
 from weft.cores.carrier import messages as carrier
 from weft.cores.drain import messages as drain
 from weft.cores.measurement import messages as measurement
@@ -36,7 +39,10 @@ from weft.shell.telemetry import Telemetry, set_up_log
 
 HTTP_PORT: Final = 6
 LINK_PORT: Final = 7
-STOP_S: Final = 3.0  # how long a stopping node tries to hand over what it has
+HAND_OVER_S: Final = 3.0  # how long a stopping node tries to hand over what it has; the rest waits on disk
+DRAIN_S: Final = 10.0  # how long the last segment may take
+LAST_WORDS_S: Final = 0.05  # the last frames leave through libzmq's own thread
+POLL_S: Final = 0.02
 OPEN_WARNING: Final = (
     "this fabric is OPEN: there are no keys, and whoever reaches a port can pose as any node.",
     "It is bound to loopback only. Promises hold against faults, not against enemies.",
@@ -71,6 +77,7 @@ class Process:
         self.telemetry = Telemetry(settings, self.node, self.journal, self.links, self.clock, now.mono)
         self.http = Http(self.telemetry.pages())
         self._recorder: Any = None
+        self._winding_down: asyncio.Task[None] | None = None
 
     def _on_readable(self) -> None:
         self.runner.work()
@@ -104,15 +111,20 @@ class Process:
         if "drain" in self.node.cores:
             from weft.shell.recorder import Recorder  # only a root needs what it imports
 
-            loop = asyncio.get_running_loop()
+            self._loop = asyncio.get_running_loop()
             self._recorder = Recorder(
                 Path(self.settings.lake.path or self.state / "lake"),
                 self.identity.node_id,
                 self.journal.read,
-                lambda order: loop.call_soon_threadsafe(self.runner.order, "drain", order),
+                self._deliver,
             )
             performers[drain.InspectLake] = self._recorder.perform
             performers[drain.WriteSegment] = self._recorder.perform
+
+    def _deliver(self, order: Any) -> None:
+        """What the recorder's thread has to say."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits for it any more
+            self._loop.call_soon_threadsafe(self.runner.order, "drain", order)
 
     def _fetch(self, work: FetchRecords) -> None:
         entries, upto = self.journal.read(work.after, work.bytes_max)
@@ -129,32 +141,43 @@ class Process:
                 self.runner.fail(failure)
 
     def _tidy(self, now: Now) -> None:
-        self.journal.rest(now.wall)
-        if self.journal.is_snapshot_due(now.wall):
-            self.journal.snapshot(self.node.condense(), now.wall)
-            self.journal.forget(self.node.releasable)
+        journal = self.journal
+        journal.rest(now.wall)
+        self.runner.note_room()
+        if "drain" not in self.node.cores and (journal.is_tight or self.node.is_full):
+            self.runner.order("carrier", DropOldest(*journal.oldest_spans()))
+        if journal.is_snapshot_due(now.wall) and not self.node.is_full:
+            journal.snapshot(self.node.condense(), now.wall)
+            journal.forget(self.node.releasable)
 
     def _stop(self) -> None:
-        asyncio.get_running_loop().create_task(self._wind_down())
+        if self._winding_down is None:
+            self._winding_down = asyncio.get_running_loop().create_task(self._wind_down())
 
     async def _wind_down(self) -> None:
         """Stop in the order of the road: measuring first, then what carries it, then who is out there."""
         order = self.runner.order
         order("measurement", measurement.Stop())
-        await self._until(self._is_handed_over, STOP_S)
+        await self._until(self._is_handed_over, HAND_OVER_S)
         order("drain", drain.Stop())
+        await self._until(self._is_drained, DRAIN_S)
         order("carrier", carrier.Stop())
         order("topology", topology.Stop())
-        await asyncio.sleep(0.05)  # the last frames leave through libzmq's own thread
+        await asyncio.sleep(LAST_WORDS_S)
         self.runner.finish()
 
     def _is_handed_over(self) -> bool:
-        return True
+        """Whether everything that this node has is safe at the root."""
+        carrying = self.node.cores.get("carrier")
+        return not isinstance(carrying, Carrier) or carrying.counters.spool_records == 0
 
-    async def _until(self, holds: Any, patience_s: float) -> None:
+    def _is_drained(self) -> bool:
+        return "drain" not in self.node.cores or self.telemetry.is_drained
+
+    async def _until(self, holds: Callable[[], bool], patience_s: float) -> None:
         ends_at = self.clock.now().mono + int(patience_s * SECOND)
-        while not holds() and self.clock.now().mono < ends_at and not self.runner.ended.done():
-            await asyncio.sleep(0.02)
+        while not holds() and self.clock.now().mono < ends_at and not self.runner.ended.done():  # noqa: ASYNC110  # the condition lies in cores, which know no event loop
+            await asyncio.sleep(POLL_S)
 
 
 def main() -> int:

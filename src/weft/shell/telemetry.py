@@ -13,6 +13,7 @@ import structlog
 
 from weft import __version__
 from weft.base.now import SECOND
+from weft.cores.drain.messages import DrainClosed
 from weft.cores.topology import Topology
 from weft.node.events import EVENTS, describe
 from weft.node.node import Node
@@ -52,9 +53,12 @@ class Telemetry:
     links: Links
     clock: Clock
     started_at: int
+    is_drained: bool = False
+    """The drain has written everything and closed."""
 
     def on_tell(self, event: Any) -> None:
         """Log an event that has a row in the table of events; others are told between cores only."""
+        self.is_drained = self.is_drained or isinstance(event, DrainClosed)
         row = EVENTS.get(type(event))
         if row is not None:
             structlog.get_logger().log(LEVELS[row.level], row.name, **describe(event)[2])

@@ -1,0 +1,173 @@
+"""Real sockets on loopback: drained in batches, bounded, and indifferent to garbage."""
+
+import asyncio
+import socket
+import struct
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+import zmq
+
+from tests.shell.ports import free_port
+from weft.base.errors import UserError
+from weft.shell import links
+from weft.shell.links import Heard, Links
+
+
+def run(dialogue: Callable[[Links, Links, int], Awaitable[None]]) -> None:
+    async def main() -> None:
+        port = free_port()
+        woken = asyncio.Event()
+        parent, child = Links(woken.set), Links(woken.set)
+        parent.serve("127.0.0.1", port)
+        try:
+            await dialogue(parent, child, port)
+        finally:
+            child.close()
+            parent.close()
+
+    asyncio.run(main())
+
+
+async def hear(side: Links, count: int) -> list[Heard]:
+    heard: list[Heard] = []
+    async with asyncio.timeout(10):
+        while len(heard) < count:
+            heard += side.drain()[0]
+            await asyncio.sleep(0)
+    return heard
+
+
+def test_a_child_is_heard_and_answered_by_its_routing_id() -> None:
+    async def dialogue(parent: Links, child: Links, port: int) -> None:
+        child.connect(f"127.0.0.1:{port}")
+        child.send("up", b"", [b"hello", b"body"])
+        (heard,) = await hear(parent, 1)
+        assert ("down", None, [b"hello", b"body"]) == (heard.channel, heard.proved, heard.frames)
+        parent.send("down", heard.peer, [b"welcome"])
+        (answer,) = await hear(child, 1)
+        assert Heard("up", b"", None, [b"welcome"]) == answer
+
+    run(dialogue)
+
+
+@pytest.mark.proves("SIM-021")
+def test_each_connect_is_a_fresh_socket_with_a_new_id() -> None:
+    async def dialogue(parent: Links, child: Links, port: int) -> None:
+        peers = []
+        for _ in range(2):
+            child.connect(f"127.0.0.1:{port}")
+            child.send("up", b"", [b"hello"])
+            peers.append((await hear(parent, 1))[0].peer)
+        assert peers[0] != peers[1]
+        assert [16, 16] == [len(peer) for peer in peers]
+
+    run(dialogue)
+
+
+def test_one_drain_takes_a_budget_and_says_that_there_may_be_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(links, "BUDGET", 3)
+
+    async def dialogue(parent: Links, child: Links, port: int) -> None:
+        child.connect(f"127.0.0.1:{port}")
+        for number in range(10):
+            child.send("up", b"", [bytes([number])])
+        sizes: list[tuple[int, bool]] = []
+        async with asyncio.timeout(10):
+            while sum(size for size, _ in sizes) < 10:
+                heard, more = parent.drain()
+                sizes += [(len(heard), more)]
+                await asyncio.sleep(0)
+        assert {True} == {more for size, more in sizes if size == 3}
+        assert max(size for size, _ in sizes) <= 3
+
+    run(dialogue)
+
+
+def test_a_peer_that_is_gone_loses_the_message_and_is_counted() -> None:
+    async def dialogue(parent: Links, child: Links, port: int) -> None:
+        parent.send("down", b"\x01nobody", [b"x"])
+        child.send("up", b"", [b"x"])
+        assert 1 == sum(parent.dropped.values())
+        assert {"up:closed": 1} == dict(child.dropped)
+
+    run(dialogue)
+
+
+def test_bytes_that_are_no_zeromq_and_oversized_frames_reach_nobody_and_harm_nobody() -> None:
+    async def dialogue(parent: Links, child: Links, port: int) -> None:
+        with socket.create_connection(("127.0.0.1", port)) as raw:
+            raw.sendall(b"GET / HTTP/1.1\r\n\r\n" * 100)
+        intruder = zmq.Context()
+        fat = intruder.socket(zmq.DEALER)
+        fat.setsockopt(zmq.LINGER, 0)
+        fat.connect(f"tcp://127.0.0.1:{port}")
+        fat.send(b"x" * (links.FRAME_BYTES_MAX + 1))
+        child.connect(f"127.0.0.1:{port}")
+        child.send("up", b"", [b"good"])
+        heard = await hear(parent, 1)
+        fat.close()
+        intruder.term()
+        assert [[b"good"]] == [item.frames for item in heard]
+
+    run(dialogue)
+
+
+def test_a_message_of_too_many_frames_is_dropped_whole() -> None:
+    async def dialogue(parent: Links, child: Links, port: int) -> None:
+        child.connect(f"127.0.0.1:{port}")
+        child.send("up", b"", [b"f"] * (links.FRAMES_MAX + 10))
+        child.send("up", b"", [b"good"])
+        heard = await hear(parent, 1)
+        assert [[b"good"]] == [item.frames for item in heard]
+        assert 1 == parent.dropped["down:frames"]
+
+    run(dialogue)
+
+
+def test_a_port_in_use_is_refused_with_the_mend() -> None:
+    async def dialogue(parent: Links, child: Links, port: int) -> None:
+        with pytest.raises(UserError) as refused:
+            Links(lambda: None).serve("127.0.0.1", port)
+        assert "port-taken" == refused.value.code
+
+    run(dialogue)
+
+
+@pytest.mark.proves("SEC-010")
+def test_every_socket_is_made_with_the_limits_of_the_table() -> None:
+    context: zmq.Context[Any] = zmq.Context()
+    for kind in (zmq.ROUTER, zmq.DEALER):
+        with links.make_socket(context, kind) as made:
+            assert links.OPTIONS == {option: made.getsockopt(option) for option in links.OPTIONS}
+    context.term()
+
+
+def test_a_beacon_is_heard_by_every_listener_of_the_machine() -> None:
+    async def main() -> None:
+        port = free_port(socket.SOCK_DGRAM)
+        sides = [Links(lambda: None) for _ in range(3)]
+        for side in sides:
+            side.listen(port)
+        sides[0].send("beacon", b"", [b"WEFTN1"])
+        for side in sides:
+            (heard,) = await hear(side, 1)
+            assert ("beacon", [b"WEFTN1"]) == (heard.channel, heard.frames)
+            assert heard.peer.startswith(b"127.")
+            side.close()
+
+    asyncio.run(main())
+
+
+def test_a_reset_connection_is_no_error() -> None:
+    async def dialogue(parent: Links, child: Links, port: int) -> None:
+        raw = socket.create_connection(("127.0.0.1", port))
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        raw.sendall(b"\xff\x00\x00\x00\x00\x00\x00\x00\x01\x7f")
+        raw.close()
+        child.connect(f"127.0.0.1:{port}")
+        child.send("up", b"", [b"good"])
+        assert [[b"good"]] == [item.frames for item in await hear(parent, 1)]
+
+    run(dialogue)
