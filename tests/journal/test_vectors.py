@@ -12,7 +12,9 @@ from weft.wire import segments
 from weft.wire.journal import decode_record, encode_body, encode_record
 from weft.wire.segments import SEGMENT, SNAPSHOT, Batch, Footer, Header, Judgement, Verdict
 
-VECTORS = [json.loads(line) for line in (Path(__file__).parents[1] / "vectors" / "journal.jsonl").read_text().splitlines()]
+VECTORS = [
+    json.loads(line) for line in (Path(__file__).parents[1] / "vectors" / "journal.jsonl").read_text().splitlines()
+]
 BY_ID = {vector["id"]: vector for vector in VECTORS}
 SALT = 0xF04AAD93  # checksum of the header `j-top`, which salts all heads of its file
 
@@ -78,8 +80,13 @@ def _batch(name: str) -> Batch:
 @pytest.mark.parametrize("name", ["j-batch-1", "j-batch-2"])
 def test_batch(name: str) -> None:
     data, means, batch = _payload(name), BY_ID[name]["means"], _batch(name)
-    assert (means["lsn"], means["count"], means["prev"], means["crc"]) == (batch.lsn, batch.count, batch.prev, batch.crc)
-    places = segments.split(data, batch.body.start, batch.end, batch.count)
+    assert (means["lsn"], means["count"], means["prev"], means["crc"]) == (
+        batch.lsn,
+        batch.records,
+        batch.prev,
+        batch.crc,
+    )
+    places = segments.split(data, batch.body.start, batch.end, batch.records)
     assert places is not None
     body, count = encode_body([decode_record(data[place]) for place in places])
     crc = segments.close_batch(body, batch.lsn, count, batch.prev, SALT)
@@ -114,7 +121,7 @@ def test_footer_collected_from_the_records_is_the_one_of_the_vector() -> None:
 def _records(data: bytes, batches: Sequence[Batch]) -> list[tuple[int, bytes]]:
     found = []
     for batch in batches:
-        places = segments.split(data, batch.body.start, batch.end, batch.count) or []
+        places = segments.split(data, batch.body.start, batch.end, batch.records) or []
         found += [(batch.lsn + index, data[place]) for index, place in enumerate(places)]
     return found
 

@@ -8,6 +8,7 @@ every call, and fail on demand; the journal cannot tell them apart.
 Every call may raise OSError.
 """
 
+import errno
 import fcntl
 import os
 from pathlib import Path
@@ -137,10 +138,10 @@ def read_whole(files: Files, path: Path) -> bytes:
         files.close(file)
 
 
-def append_whole(files: Files, file: File, data: bytes) -> None:
+def append_whole(files: Files, file: File, data: bytes | bytearray) -> None:
     """Append all of `data`; OSError if it did not get there whole."""
     if files.append(file, data) != len(data):
-        raise OSError(28, "no room for the whole write", str(file.path))
+        raise OSError(errno.ENOSPC, "no room for the whole write", str(file.path))
 
 
 def put_whole(files: Files, path: Path, data: bytes) -> None:

@@ -99,7 +99,7 @@ def decode_record(data: bytes | memoryview) -> Record:
                 return UnknownRecord(tag, bytes(data))
             if tag in _TAGS_WITH_ORIGIN:
                 _measure(tag, data)
-        record = _decode(data)
+        record: Record = _decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise PeerError("malformed", str(error), bytes(data[:256])) from error
     if not _SOUND[type(record)](record):
@@ -142,8 +142,7 @@ def encode_body(records: Iterable[Record]) -> tuple[bytearray, int]:
     """
     encode_into, pack_length, sound = _encoder.encode_into, _pack_length, _SOUND
     buffer = bytearray(HEAD_BYTES)
-    at = HEAD_BYTES
-    count = 0
+    at, count, record = HEAD_BYTES, 0, None
     try:
         for record in records:
             encode_into(record, buffer, at + LENGTH_BYTES)

@@ -61,7 +61,8 @@ class Batch(NamedTuple):
     """Bytes of the body."""
     crc: int
     lsn: int
-    count: int
+    records: int
+    """How many; marks and seals have none."""
     prev: int
     flags: int
 
@@ -78,7 +79,7 @@ class Batch(NamedTuple):
     @property
     def end_lsn(self) -> int:
         """The lsn of the record behind it."""
-        return self.lsn + self.count
+        return self.lsn + self.records
 
 
 class FooterEntry(NamedTuple):
@@ -89,8 +90,8 @@ class FooterEntry(NamedTuple):
     era: int | None
     first: int
     last: int
-    count: int
-    """Records that hold these numbers."""
+    records: int
+    """How many hold these numbers."""
     offset: int
     """Where the batch of the first one begins."""
 
@@ -142,14 +143,14 @@ def encode_header(magic: bytes, node: bytes, first_lsn: int, created_ns: int, pr
     return data + _U32.pack(crc32(data))
 
 
-def close_batch(buffer: bytearray, lsn: int, count: int, prev: int, salt: int, flags: int = 0) -> int:
+def close_batch(buffer: bytearray, lsn: int, records: int, prev: int, salt: int, *, flags: int = 0) -> int:
     """Make a batch of a body behind room for its head (`wire.journal.encode_body`): write the head, pad to a step.
 
     Returns the body's checksum, which the next head names.
     """
     with memoryview(buffer) as view:
         crc = crc32(view[HEAD_BYTES:])
-    _HEAD.pack_into(buffer, 0, len(buffer) - HEAD_BYTES, crc, lsn, count, prev, flags, 0)
+    _HEAD.pack_into(buffer, 0, len(buffer) - HEAD_BYTES, crc, lsn, records, prev, flags, 0)
     _U32.pack_into(buffer, 28, crc32(buffer[:28], salt))
     buffer += bytes(-len(buffer) % STEP)
     return crc
@@ -158,14 +159,14 @@ def close_batch(buffer: bytearray, lsn: int, count: int, prev: int, salt: int, f
 def encode_mark(lsn: int, prev: int, salt: int) -> bytearray:
     """An empty batch: everything before it is known durable (JRN-010)."""
     buffer = bytearray(HEAD_BYTES)
-    close_batch(buffer, lsn, 0, prev, salt, MARK)
+    close_batch(buffer, lsn, 0, prev, salt, flags=MARK)
     return buffer
 
 
 def encode_seal(footer: Sequence[Any], lsn: int, prev: int, salt: int) -> tuple[bytearray, int]:
     """The end of a file, with its footer; and the footer's checksum (JRN-011)."""
     buffer = bytearray(HEAD_BYTES) + msgspec.msgpack.encode(footer)
-    crc = close_batch(buffer, lsn, 0, prev, salt, SEAL)
+    crc = close_batch(buffer, lsn, 0, prev, salt, flags=SEAL)
     return buffer, crc
 
 
@@ -193,7 +194,7 @@ class Footer:
                 run[4] = max(last, run[4])
                 run[5] += 1
             else:
-                run = runs[key] = [*key, first, last, 1, offset]  # type: ignore[misc]  # key was set just above
+                run = runs[key] = [*key, first, last, 1, offset]
                 self.entries.append(run)
 
     def encode(self, lsn: int, prev: int, salt: int) -> tuple[bytearray, int]:
@@ -220,10 +221,10 @@ def read_head(data: Data, at: int, salt: int, offset: int = 0) -> Batch | None:
     """The head at `at` of these bytes, which begin at `offset` of their file; None if there is no valid one."""
     if at + HEAD_BYTES > len(data):
         return None
-    size, crc, lsn, count, prev, flags, check = _HEAD.unpack_from(data, at)
+    size, crc, lsn, records, prev, flags, check = _HEAD.unpack_from(data, at)
     if size > BODY_BYTES_MAX or crc32(data[at : at + 28], salt) != check:
         return None
-    return Batch(offset + at, size, crc, lsn, count, prev, flags)
+    return Batch(offset + at, size, crc, lsn, records, prev, flags)
 
 
 def is_whole(data: Data, batch: Batch, offset: int = 0) -> bool:
@@ -238,11 +239,11 @@ def padded(size: int) -> int:
     return size + -size % STEP
 
 
-def split(data: Data, start: int, end: int, count: int) -> list[slice] | None:
-    """Where the `count` records of a body at `start` to before `end` stand; None if they do not fill it exactly."""
+def split(data: Data, start: int, end: int, records: int) -> list[slice] | None:
+    """Where the `records` records of a body at `start` to before `end` stand; None if they do not fill it exactly."""
     places: list[slice] = []
     place, unpack = places.append, _U32.unpack_from
-    for _ in range(count):
+    for _ in range(records):
         if start + LENGTH_BYTES > end:
             return None
         start += LENGTH_BYTES
@@ -252,6 +253,24 @@ def split(data: Data, start: int, end: int, count: int) -> list[slice] | None:
         place(slice(start, after))
         start = after
     return places if start == end else None
+
+
+def find_end(data: bytes, offset: int, salt: int) -> Batch | None:
+    """The seal or mark with which a file ends, if these last bytes of it, from `offset` on, hold it whole.
+
+    So the end of a file, and by a seal all that it holds, is known without reading it (JRN-011).
+    """
+    place = len(data) - HEAD_BYTES
+    while place >= 0:
+        batch = read_head(data, place, salt, offset)
+        if batch is not None and padded(batch.end) == offset + len(data) and is_whole(data, batch, offset):
+            return batch if batch.flags & (MARK | SEAL) else None
+        flags_at = data.rfind(_SEAL_FLAGS, 0, place + 24)
+        place = flags_at - 24 if flags_at >= 24 else -1
+    return None
+
+
+_SEAL_FLAGS: Final = _U32.pack(SEAL)
 
 
 def decode_footer(body: Data) -> list[FooterEntry]:
@@ -349,8 +368,8 @@ class _Judge:
         elif self.chain is not None and batch.prev != self.chain:
             self.gaps.append(Gap(batch.offset, batch.offset, batch.lsn, batch.lsn, "chain"))
         self.at = padded(batch.end)
-        if batch.count:
-            if split(self.data, batch.body.start, batch.end, batch.count) is None:
+        if batch.records:
+            if split(self.data, batch.body.start, batch.end, batch.records) is None:
                 self.gaps.append(Gap(batch.offset, self.at, batch.lsn, batch.end_lsn, "count"))
             else:
                 self.batches.append(batch)

@@ -1,0 +1,32 @@
+"""What a journal says when it cannot write, and how an answer of the disk is read."""
+
+import errno
+from pathlib import Path
+from typing import Final
+
+from weft.base.errors import StorageFailed
+from weft.shell.files import Files
+
+NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
+
+
+class StorageFull(StorageFailed):
+    """There is no room for these records, none of them was written, and earlier ones are safe (JRN-030).
+
+    Whoever does not handle it treats it as a failed disk, which is the safe side.
+    """
+
+
+def is_no_room(error: OSError) -> bool:
+    """Whether the disk is only full."""
+    return error.errno in NO_ROOM
+
+
+def failure(error: OSError, files: Files, path: Path) -> StorageFailed:
+    """The typed error for what the disk said about `path`, naming the mount (JRN-033)."""
+    try:
+        mount: Path | str = files.mount_point(path)
+    except OSError:
+        mount = "its file system"
+    kind = StorageFull if is_no_room(error) else StorageFailed
+    return kind(f"{path} cannot be written: {error.strerror or error} ({mount})")

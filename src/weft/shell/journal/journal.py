@@ -1,0 +1,500 @@
+"""The journal of a running node: what `write` has returned for is never lost (JRN-001).
+
+A turn is one batch, one append and one `fdatasync`; at most one batch is written and not yet synced, which is what
+lets recovery tell a torn tail from damage (JRN-003). Whatever cannot be written whole is cut back, so that nothing
+half-written stands before the next batch; a sync that fails is never repeated, because the kernel may have dropped
+what it could not write, and ends all writing (JRN-005, JRN-032).
+
+Records stand in segments that are sealed when they are full or an hour old. A segment is forgotten when everybody
+has released its records and the older of two snapshots covers it (JRN-041), so that even rot in the newest snapshot
+costs no more than a longer start.
+
+One thread calls what changes the journal. `read`, `oldest_spans` and `scrub` may be called by any thread meanwhile:
+they see what is durable, through tuples that are replaced and never changed.
+"""
+
+import errno
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final, Self, TypeVar
+
+import msgspec
+
+from weft.base.errors import OurFault, StorageFailed
+from weft.base.now import SECOND
+from weft.base.records import CoreRecord, DamageRecord, Entry, LostRecord, Record, SafeRecord
+from weft.base.spool import Span
+from weft.shell.files import File, Files, remove
+from weft.shell.journal.damage import DamageLog, DamageNote, Identity, identity_of
+from weft.shell.journal.errors import StorageFull, failure, is_no_room
+from weft.shell.journal.limits import (
+    FREE_CHECK_BYTES,
+    RELEASED_PERCENT,
+    REST_NS,
+    SCRUB_BYTES_PER_S,
+    SCRUB_NS,
+    SNAPSHOT_AGE_NS,
+    SNAPSHOT_RETRY_NS,
+    SNAPSHOTS_KEPT,
+    Limits,
+    for_budget,
+)
+from weft.shell.journal.recovery import Recovery, recover
+from weft.shell.journal.room import Room
+from weft.shell.journal.segment import Segment
+from weft.shell.journal.shelf import Shelf
+from weft.shell.journal.snapshots import SnapshotWriter
+from weft.shell.journal.start import lock_directory, prepare_directory
+from weft.shell.journal.states import TABLE, On, State
+from weft.shell.journal.writer import Broken, Writer
+from weft.wire.segments import SNAPSHOT, Header
+
+T = TypeVar("T")
+
+KEEPERS: Final = (CoreRecord, LostRecord, SafeRecord, DamageRecord)
+"""What is written even without room, in place of the ballast: it makes room, or keeps a promise (JRN-030)."""
+
+
+class JournalStats(msgspec.Struct, kw_only=True):
+    """What the journal has done since this start; plain counters (OBS-004)."""
+
+    turns: int = 0
+    records: int = 0
+    bytes_written: int = 0
+    snapshots: int = 0
+    forgotten: int = 0
+    """Segments."""
+    cut_back: int = 0
+    """Short or refused writes."""
+    torn_bytes: int = 0
+    """Cut off at this start."""
+    damaged: int = 0
+    """Losses that no person has accepted yet."""
+    refused: int = 0
+    """Turns refused for want of room."""
+
+
+class Journal:
+    """The one journal of a node. Made by `open`; see the module for what it promises."""
+
+    def __init__(self, directory: Path, node: bytes, files: Files, limits: Limits) -> None:
+        self.directory, self.limits = directory, limits
+        self.state = State.OPEN
+        self.stats = JournalStats()
+        self.damage: DamageLog
+        self.released = 0
+        """The last lsn that nobody needs any more, as far as `forget` was told."""
+        self._files, self._node = files, node
+        self._lock: File | None = None
+        self.shelf = Shelf(files)
+        self._writer = Writer(files, directory, node, limits, self.shelf.add)
+        self._room = Room(files, directory, limits)
+        self._snapshots: tuple[Segment, ...] = ()
+        self._stale: list[Path] = []
+        """Snapshots that were found not to be whole; they go when there is a new one."""
+        self._other_bytes = 0
+        """Of all files but those that this start has written; less what it has removed."""
+        self._buffer: list[Record] = []
+        self._wall = 0
+        self._written_at = 0
+        self._snapshot_at = 0
+        self._unchecked_bytes = 0
+        self._untold: dict[Identity, DamageNote] = {}
+        """Damage that was handed out by `take_damage` and is not yet recorded."""
+        self._scrubbed = 0
+        self._scrub_at = 0
+
+    # Starting and stopping.
+
+    @classmethod
+    def open(
+        cls, directory: Path, node_id: bytes, files: Files, wall_ns: int, budget_bytes: int | Limits
+    ) -> tuple[Self, Recovery]:
+        """The journal in `directory`, recovered and ready to be written to, and what was found there.
+
+        `budget_bytes` is what it may use of the disk; a `Limits` instead says every limit.
+
+        UserError `lease-held` if another process has it, `storage-failed` if files are missing, foreign or have a
+        damaged header (JRN-024); StorageFailed names the mount that cannot be written (JRN-033).
+        """
+        limits = budget_bytes if isinstance(budget_bytes, Limits) else for_budget(budget_bytes)
+        journal = cls(directory, node_id, files, limits)
+        try:
+            prepare_directory(files, directory)
+            journal._lock = lock_directory(files, directory)
+            recovery = recover(files, directory, node_id)
+            journal._begin(recovery, wall_ns)
+        except OSError as error:
+            journal._let_go()
+            raise failure(error, files, directory) from error
+        except BaseException:
+            journal._let_go()
+            raise
+        return journal, recovery
+
+    def _begin(self, recovery: Recovery, wall_ns: int) -> None:
+        survey, writer = recovery.survey, self._writer
+        self.shelf.segments, self._snapshots = tuple(survey.segments), tuple(survey.snapshots)
+        self._stale, self.damage = survey.ignored, recovery.damage
+        self._other_bytes = sum(file.size for file in (*survey.segments, *survey.snapshots))
+        self._wall = self._written_at = self._snapshot_at = self._scrub_at = wall_ns
+        self._unchecked_bytes = FREE_CHECK_BYTES
+        newest = self._snapshots[-1] if self._snapshots else None
+        before = survey.segments[-1].chain if survey.segments else newest.header.prev if newest else 0
+        writer.next_lsn, writer.chain = recovery.next_lsn, before or 0
+        self.stats.torn_bytes = sum(note.cut_bytes for note in recovery.notes)
+        self._begin_writing(wall_ns)
+        if recovery.damages:
+            self._record_damage(recovery.damages, wall_ns)
+        self.stats.damaged = len(self.damage.open)
+
+    def _begin_writing(self, wall_ns: int) -> None:
+        """A new segment and the ballast; without room for them the journal is FULL, and begins when there is."""
+        try:
+            try:
+                self._attempt(lambda: self._writer.begin(wall_ns))
+            except StorageFull:
+                self._attempt(lambda: self._writer.begin(wall_ns))
+            if self.state is State.OPEN and (not self._has_ballast() or self._is_scarce()):
+                self._on(On.NO_ROOM)
+        except StorageFull:
+            return
+
+    def _has_ballast(self) -> bool:
+        return self._attempt(lambda: self._room.has_ballast() or self._room.take_ballast())
+
+    def _record_damage(self, notes: Sequence[DamageNote], wall_ns: int) -> None:
+        """Copy the evidence, write the records of the damage, then the notes: in this order (see `damage`)."""
+        damaged = {note.file for note in notes}
+        for segment in self.shelf.segments:
+            if segment.path.name in damaged:
+                self.damage.keep_copy(segment)
+        self.write([note.record for note in notes], wall_ns)
+        self.damage.add(notes)
+
+    def close(self, wall_ns: int) -> None:
+        """Make durable what is buffered, mark that all of it is, and let go. May raise StorageFailed, and is closed."""
+        if self.state is State.CLOSED:
+            return
+        try:
+            if self._buffer and self.state is not State.FAILED:
+                self.flush(wall_ns)
+            if self.state is State.OPEN:
+                self._try(self._writer.mark)
+        finally:
+            self._on(On.STOPPED)
+            self._let_go()
+
+    def _let_go(self) -> None:
+        self._writer.close()
+        lock, self._lock = self._lock, None
+        if lock is not None:
+            self._files.close(lock)
+
+    # Writing.
+
+    @property
+    def next_lsn(self) -> int:
+        """The lsn of the record that would be written or buffered next."""
+        return self._writer.next_lsn + len(self._buffer)
+
+    @property
+    def durable_lsn(self) -> int:
+        """The last lsn that no crash takes back."""
+        return self._writer.next_lsn - 1
+
+    @property
+    def bytes_used(self) -> int:
+        """Of segments and snapshots; the ballast and the copies of damaged files are not counted."""
+        return self._other_bytes + self._writer.total_bytes
+
+    @property
+    def is_tight(self) -> bool:
+        """Whether it is time to give up the oldest: 90 % of the budget are used (JRN-031)."""
+        return self.bytes_used >= self.limits.tight_bytes
+
+    def write(self, records: Sequence[Record], wall_ns: int) -> int:
+        """Make the records of one turn, and all that are buffered, durable together; returns their first lsn.
+
+        All of them or, after a crash, none (JRN-002). StorageFull: nothing was written, and what is buffered stays
+        so; StorageFailed: nothing may leave the node any more, and it is not known what the disk holds (JRN-032).
+        """
+        first_lsn = self.next_lsn
+        turn = [*self._buffer, *records] if self._buffer else records
+        if not turn:
+            return first_lsn
+        self._refuse(turn)
+        self._wall = wall_ns
+        was_open = self.state is State.OPEN
+        try:
+            written = self._attempt(lambda: self._writer.write(turn, wall_ns))
+        except StorageFull:
+            self.stats.refused += 1
+            if not was_open or not _are_keepers(turn):
+                raise
+            written = self._attempt(lambda: self._writer.write(turn, wall_ns))  # in place of the ballast
+        self._buffer = []
+        self._written(turn, written, wall_ns)
+        return first_lsn
+
+    def buffer(self, records: Sequence[Record]) -> int:
+        """Take records that may become durable a little later, with the next `write` or `flush`; their first lsn."""
+        first_lsn = self.next_lsn
+        self._refuse(records)
+        self._buffer += records
+        return first_lsn
+
+    def flush(self, wall_ns: int) -> None:
+        """Make durable what is buffered."""
+        self.write((), wall_ns)
+
+    def _refuse(self, records: Sequence[Record]) -> None:
+        """Say no before anything is written, if this state does not write such records."""
+        if self.state is State.FAILED:
+            raise StorageFailed(f"{self.directory} has failed; nothing is written any more until a restart")
+        if self.state is State.CLOSED:
+            raise OurFault("a closed journal is written to")
+        if self.state is State.FULL and not _are_keepers(records):
+            self.stats.refused += 1
+            raise StorageFull(f"{self.directory} has no room")
+
+    def _written(self, records: Sequence[Record], written: int, wall_ns: int) -> None:
+        stats = self.stats
+        stats.turns += 1
+        stats.records += len(records)
+        stats.bytes_written += written
+        self._written_at = wall_ns
+        self._unchecked_bytes += written
+        if self._untold:
+            self._note_recorded(records)
+        self._on(On.WRITTEN)
+        if self.state is State.FULL:
+            self._try(self._seek_room)
+        elif self.bytes_used > self.limits.budget_bytes or self._is_scarce():
+            self._on(On.NO_ROOM)
+
+    def _is_scarce(self) -> bool:
+        if self._unchecked_bytes < FREE_CHECK_BYTES:
+            return False
+        self._unchecked_bytes = 0
+        return self._attempt(self._room.is_scarce)
+
+    def rest(self, wall_ns: int) -> None:
+        """What is due without a write: call it about once a second.
+
+        Flushes what is buffered, marks after 5 s of rest (JRN-010), seals after an hour (JRN-011), looks whether
+        there is room again. May raise StorageFailed.
+        """
+        if self.state in (State.FAILED, State.CLOSED):
+            return
+        self._wall = wall_ns
+        self._unchecked_bytes = FREE_CHECK_BYTES
+        if self.damage.open:
+            self._try(self.damage.reload)
+            self.stats.damaged = len(self.damage.open)
+        if self._buffer:
+            self.flush(wall_ns)
+        if self.state is State.FULL:
+            self._try(self._seek_room)
+        elif self._is_scarce():
+            self._on(On.NO_ROOM)
+        if abs(wall_ns - self._written_at) >= REST_NS:
+            self._try(self._writer.mark)
+        if self._writer.is_full(0, wall_ns):
+            self._try(self._writer.seal)
+        if self._writer.segment is None:
+            self._try(lambda: self._writer.begin(wall_ns))
+
+    # What the disk answers (states.TABLE).
+
+    def _attempt(self, action: Callable[[], T]) -> T:
+        """Do something to the disk; its refusal changes the state and leaves as a typed error."""
+        try:
+            return action()
+        except OSError as error:
+            is_full = is_no_room(error) and not isinstance(error, Broken)
+            refusal = failure(error, self._files, self.directory)
+            self._on(On.NO_ROOM if is_full else On.BROKEN)
+            raise (refusal if is_full else StorageFailed(str(refusal))) from error
+        finally:
+            self.stats.cut_back = self._writer.cut_back
+
+    def _try(self, action: Callable[[], T]) -> T | None:
+        """The same for what is only good to have: without room it is left, and the state says so."""
+        try:
+            return self._attempt(action)
+        except StorageFull:
+            return None
+
+    def _on(self, answer: On) -> None:
+        cell = TABLE[self.state, answer]
+        self.state = cell.then
+        if cell.do:
+            getattr(self, cell.do)()
+
+    def drop_ballast(self) -> None:
+        """The disk is full: give up the ballast."""
+        self._try(self._room.drop_ballast)
+
+    def _seek_room(self) -> None:
+        """In FULL: if there is room again, rewrite the ballast, and be OPEN."""
+        if self.bytes_used <= self.limits.budget_bytes and self._room.take_ballast():
+            self._on(On.ROOM)
+
+    # Reading, from any thread.
+
+    def read(self, after: int, bytes_max: int) -> tuple[list[Entry], int]:
+        """What stands behind `after`, about `bytes_max` of it; and the lsn up to which this is all.
+
+        Durable records only, in order, each verified (JRN-013); what cannot be read is absent, and `take_damage`
+        tells of it. Costs as much as what is returned. StorageFailed if the disk refuses.
+        """
+        try:
+            return self.shelf.read(after, bytes_max)
+        except OSError as error:
+            raise failure(error, self._files, self.directory) from error
+
+    def oldest_spans(self) -> tuple[int, tuple[Span, ...]]:
+        """What a full spool would give up first: up to which lsn, and the numbers that stand there.
+
+        The lowest closed segment that not everybody has released; (0, ()) if there is none.
+        """
+        try:
+            return self.shelf.oldest_spans(self.released)
+        except OSError as error:
+            raise failure(error, self._files, self.directory) from error
+
+    def scrub(self, wall_ns: int) -> bool:
+        """Read one closed segment again and verify it, if it is due: all once a day, at most 1 MB/s (JRN-013).
+
+        Call it about once a second. What it finds `take_damage` tells.
+        """
+        if not self._scrub_at - SCRUB_NS <= wall_ns < self._scrub_at:
+            closed = self.shelf.segments[:-1]
+            due = next((segment for segment in closed if segment.first_lsn > self._scrubbed), None)
+            self._scrubbed = due.first_lsn if due else 0
+            if due is None:
+                self._scrub_at = wall_ns + SECOND
+                return False
+            pause = max(due.size * SECOND // SCRUB_BYTES_PER_S, SCRUB_NS // (len(closed) + 1))
+            self._scrub_at = wall_ns + pause
+            due.verify(self._files)
+            return True
+        return False
+
+    def take_damage(self) -> tuple[DamageNote, ...]:
+        """Damage found by reading since the last call: to be written as `DamageRecord`s, and told (JRN-022).
+
+        The evidence has been copied; the note that keeps the node degraded follows when the record is durable.
+        """
+        found = []
+        for segment in self.shelf.segments:
+            notes = [note for note in self.damage.new(segment) if note.identity not in self._untold]
+            if notes:
+                self._try(partial(self.damage.keep_copy, segment))
+                self._untold |= {note.identity: note for note in notes}
+                found += notes
+        return tuple(found)
+
+    def _note_recorded(self, records: Sequence[Record]) -> None:
+        for record in records:
+            note = self._untold.pop(identity_of(record), None) if isinstance(record, DamageRecord) else None
+            if note is not None:
+                self._try(partial(self.damage.add, [note]))
+        self.stats.damaged = len(self.damage.open)
+
+    # Condensing and forgetting.
+
+    def is_snapshot_due(self, wall_ns: int) -> bool:
+        """Whether four segments have begun since the last snapshot, or ten minutes have passed with changes (JRN-040)."""
+        covered = self._snapshots[-1].first_lsn if self._snapshots else 1
+        waited_ns = abs(wall_ns - self._snapshot_at)
+        if self.state in (State.FAILED, State.CLOSED) or self.next_lsn == covered:
+            return False
+        if self.state is State.FULL and waited_ns < SNAPSHOT_RETRY_NS:
+            return False
+        begun = len(self.shelf.segments) - bisect_right(
+            self.shelf.segments, covered, key=lambda segment: segment.first_lsn
+        )
+        return begun >= self.limits.snapshot_segments or waited_ns >= SNAPSHOT_AGE_NS
+
+    def snapshot(self, records: Iterable[CoreRecord], wall_ns: int) -> None:
+        """Write what the cores have condensed; a start then replays only what comes after (JRN-040).
+
+        It counts once it has been read back; older ones than the two newest are then removed. StorageFull: there is
+        none, and the one before still counts.
+        """
+        if self._buffer:
+            self.flush(wall_ns)
+        self._refuse(())
+        self._snapshot_at = wall_ns
+        if self._snapshots and self._snapshots[-1].first_lsn == self.next_lsn:
+            return
+        header = Header(SNAPSHOT, self._node, self.next_lsn, max(0, wall_ns), self._writer.chain, 0)
+        snapshot = self._attempt(lambda: self._write_snapshot(records, header))
+        self.stats.snapshots += 1
+        self._snapshots = (*self._snapshots, snapshot)
+        self._other_bytes += snapshot.size
+        self._attempt(self._drop_snapshots)
+
+    def _write_snapshot(self, records: Iterable[CoreRecord], header: Header) -> Segment:
+        writer = SnapshotWriter(self._files, self.directory, header)
+        try:
+            writer.add(records)
+            snapshot = writer.finish()
+        except BaseException:
+            writer.abandon()
+            raise
+        if snapshot is None:
+            raise Broken(errno.EIO, "a snapshot was read back otherwise than it was written", str(self.directory))
+        return snapshot
+
+    def _drop_snapshots(self) -> None:
+        gone, self._snapshots = self._snapshots[:-SNAPSHOTS_KEPT], self._snapshots[-SNAPSHOTS_KEPT:]
+        stale, self._stale = self._stale, []
+        for path in (*stale, *(snapshot.path for snapshot in gone)):
+            remove(self._files, path)
+        self._other_bytes -= sum(snapshot.size for snapshot in gone)
+        if gone or stale:
+            self._files.sync_directory(self.directory)
+
+    def forget(self, upto: int) -> None:
+        """Nobody needs a record up to `upto` any more: remove whole segments, lowest first, as far as is safe.
+
+        Safe is what the older of two snapshots covers (JRN-041). As long as half of the budget is free, released
+        segments are kept for seven days. Cheap when there is nothing to do. May raise StorageFailed.
+        """
+        self.released = max(self.released, upto)
+        if self.state in (State.FAILED, State.CLOSED):
+            return
+        segments = self.shelf.segments
+        count = 0
+        while count < len(segments) - 1 and self._may_forget(segments[count], segments[count + 1]):
+            self._other_bytes -= segments[count].size
+            count += 1
+        if count:
+            self.shelf.segments = segments[count:]
+            self.stats.forgotten += count
+            self._attempt(lambda: self._remove(segments[:count]))
+            if self.state is State.FULL:
+                self._try(self._seek_room)
+
+    def _may_forget(self, segment: Segment, following: Segment) -> bool:
+        if segment.last_lsn > self.released or len(self._snapshots) < SNAPSHOTS_KEPT:
+            return False
+        if segment.end.lsn > self._snapshots[0].first_lsn:
+            return False
+        age_ns = self._wall - following.header.created_ns
+        has_room = self.bytes_used * 100 <= self.limits.budget_bytes * RELEASED_PERCENT
+        return not has_room or age_ns >= self.limits.released_age_ns
+
+    def _remove(self, segments: Sequence[Segment]) -> None:
+        for segment in segments:
+            remove(self._files, segment.path)
+        self._files.sync_directory(self.directory)
+
+
+def _are_keepers(records: Iterable[Record]) -> bool:
+    return all(isinstance(record, KEEPERS) for record in records)

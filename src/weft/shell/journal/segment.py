@@ -1,0 +1,347 @@
+"""One file of a journal on disk: how far it reaches, and reading from the middle of it.
+
+A reader that wants what stands behind an lsn must not pay for what stands before it. So a segment keeps a sparse
+index, one (lsn, offset) per 256 KiB: the writer fills it as it writes, and of a file found at a start it grows as
+it is read. Between two entries a walk steps over bodies by their heads alone; the bodies that are handed out are
+verified, at every read (JRN-013). Where a walk finds what does not fit, the whole file is judged (JRN-020), the
+gaps are kept, and from then on the walk knows to step over them.
+
+One thread writes; any number read. What a reader may see is published by one assignment, `end`, after the sync.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Lock
+from typing import Final, NamedTuple
+
+from weft.base.errors import OurFault, PeerError
+from weft.base.records import DamageRecord, Entry, Record
+from weft.shell.files import File, Files, read_whole
+from weft.shell.journal.limits import HEADS_BYTES, INDEX_BYTES, READ_BYTES, TAIL_BYTES
+from weft.wire.journal import HEAD_BYTES, decode_record
+from weft.wire.segments import (
+    HEADER_BYTES,
+    SEAL,
+    Batch,
+    FooterEntry,
+    Gap,
+    Header,
+    Judgement,
+    Verdict,
+    decode_footer,
+    decode_header,
+    find_end,
+    is_whole,
+    judge,
+    padded,
+    read_head,
+    split,
+)
+
+LSN_MAX: Final = 1 << 64
+SEGMENT_SUFFIX: Final = ".seg"
+SNAPSHOT_SUFFIX: Final = ".snap"
+
+
+class Misfit(Exception):  # never leaves this module; says that the file has to be judged
+    """A batch is not what its place in the file asks for."""
+
+
+class End(NamedTuple):
+    """How far a file can be read."""
+
+    lsn: int
+    """Of the record that would follow."""
+    offset: int
+
+
+def name_of(first_lsn: int, suffix: str = SEGMENT_SUFFIX) -> str:
+    """The name of the file that begins with this lsn."""
+    return f"{first_lsn:016x}{suffix}"
+
+
+class Segment:
+    """A `.seg` or `.snap` file whose header is right."""
+
+    def __init__(self, path: Path, header: Header, size: int) -> None:
+        self.path, self.header = path, header
+        self.end = End(header.first_lsn, HEADER_BYTES)
+        self.size = size
+        """Bytes of the file."""
+        self.chain: int | None = header.prev
+        """Checksum of the last body; None if that cannot be read."""
+        self.seal: Batch | None = None
+        self.last_batch_at = HEADER_BYTES
+        """Where the last readable batch with records begins, once the file has been judged."""
+        self.gaps: tuple[Gap, ...] = ()
+        self._joint: tuple[Gap, ...] = ()
+        self._index: list[tuple[int, int]] = [(header.first_lsn, HEADER_BYTES)]
+        self._noting = Lock()
+
+    @classmethod
+    def load(cls, files: Files, path: Path, node: bytes | None) -> "Segment":
+        """A file found on disk, its header read; PeerError `bad-header` or `foreign`."""
+        file = files.open(path)
+        try:
+            return cls(path, decode_header(files.read(file, 0, HEADER_BYTES), node), files.size(file))
+        finally:
+            files.close(file)
+
+    @property
+    def first_lsn(self) -> int:
+        return self.header.first_lsn
+
+    @property
+    def last_lsn(self) -> int:
+        """Of its last record; one less than the first if it has none."""
+        return self.end.lsn - 1
+
+    def note(self, lsn: int, offset: int) -> None:
+        """Remember where a batch begins, if the index has nothing near."""
+        if offset - self._index[-1][1] >= INDEX_BYTES:
+            with self._noting:
+                if offset - self._index[-1][1] >= INDEX_BYTES:
+                    self._index.append((lsn, offset))
+
+    def near(self, lsn: int) -> tuple[int, int]:
+        """Where to begin to look for `lsn`: a batch that begins at or before it."""
+        with self._noting:
+            return self._index[max(0, bisect_right(self._index, (lsn, LSN_MAX)) - 1)]
+
+    # Finding out what the file is.
+
+    def settle(self, files: Files, next_lsn: int) -> None:
+        """Find the end of a file that another one, beginning with `next_lsn`, follows; by its last bytes if it can be."""
+        file = files.open(self.path)
+        try:
+            start = max(HEADER_BYTES, self.size - TAIL_BYTES)
+            last = find_end(files.read(file, start, self.size - start), start, self.header.salt)
+            if last is None:
+                self._walk_to_end(files, file, LSN_MAX)
+            else:
+                self._end_with(last)
+        except Misfit:
+            self.inspect(files, is_last=False, next_lsn=next_lsn)
+        finally:
+            files.close(file)
+
+    def extend(self, files: Files) -> None:
+        """Take in what a running writer has added since; a batch that is being written is not there yet."""
+        file = files.open(self.path)
+        try:
+            self.size = files.size(file)
+            self._walk_to_end(files, file, 0)
+        except Misfit:
+            self.inspect(files, is_last=True)
+        finally:
+            files.close(file)
+
+    def _walk_to_end(self, files: Files, file: File, wanted: int) -> None:
+        walk = Walk(self, files, file, self.near(LSN_MAX), End(LSN_MAX, self.size))
+        while walk.next(wanted) is not None:
+            pass
+        if walk.batch is not None:
+            self._end_with(walk.batch)
+
+    def _end_with(self, last: Batch) -> None:
+        self.chain, self.seal = last.crc, last if last.flags & SEAL else None
+        self.end = End(last.end_lsn, padded(last.end))
+
+    def inspect(self, files: Files, *, is_last: bool, next_lsn: int | None = None) -> Judgement:
+        """Read and judge the whole file, and know its gaps from now on."""
+        return self.adopt(judge(read_whole(files, self.path), self.header.node, is_last=is_last), next_lsn)
+
+    def adopt(self, judgement: Judgement, next_lsn: int | None) -> Judgement:
+        """Take over what a judgement says; a gap up to the next file ends where that begins."""
+        if judgement.header is None:
+            raise OurFault(f"{self.path} lost its header while it was open")
+        end_lsn = judgement.next_lsn
+        if judgement.gaps and judgement.gaps[-1].end_lsn is None:
+            end_lsn = max(end_lsn, next_lsn or end_lsn)
+            judgement = judgement._replace(gaps=(*judgement.gaps[:-1], judgement.gaps[-1]._replace(end_lsn=end_lsn)))
+        if self._is_leftover(judgement, next_lsn):
+            judgement = judgement._replace(verdict=Verdict.CLEAN, gaps=())
+        for batch in judgement.batches:
+            self.note(batch.lsn, batch.offset)
+            self.last_batch_at = batch.offset
+        self.gaps, self.seal, self.chain = (*self._joint, *judgement.gaps), judgement.seal, judgement.chain
+        self.end = End(end_lsn, judgement.gaps[-1].to if end_lsn != judgement.next_lsn else judgement.cut_at)
+        return judgement
+
+    def torn_off(self) -> None:
+        """Note as damage that it does not continue the file before it, though its numbers do."""
+        if not self._joint:
+            self._joint = (Gap(HEADER_BYTES, HEADER_BYTES, self.first_lsn, self.first_lsn, "chain"),)
+            self.gaps = (*self._joint, *self.gaps)
+
+    def _is_leftover(self, judgement: Judgement, next_lsn: int | None) -> bool:
+        """Whether all that cannot be read is behind the last record, as the file that follows proves."""
+        tail = judgement.gaps[0] if len(judgement.gaps) == 1 else None
+        return tail is not None and tail.why == "checksum" and tail.first_lsn == tail.end_lsn == next_lsn
+
+    def footer(self, files: Files) -> list[FooterEntry] | None:
+        """What its seal lists; None if it has no seal."""
+        if self.seal is None:
+            return None
+        file = files.open(self.path)
+        try:
+            return decode_footer(files.read(file, self.seal.body.start, self.seal.size))
+        finally:
+            files.close(file)
+
+    # Reading.
+
+    def read(self, files: Files, after: int, bytes_max: int) -> tuple[list[Entry], int, int]:
+        """The records behind `after`, about `bytes_max` of them; the lsn up to which these are all; their bytes.
+
+        A record that cannot be read is absent; of one that cannot be understood a `DamageRecord` takes the place.
+        """
+        end = self.end
+        for _ in range(2):
+            try:
+                return self._read(files, after, bytes_max, end)
+            except Misfit:
+                self.judge_again(files, end)
+        raise OurFault(f"{self.path} does not read as it was judged")
+
+    def verify(self, files: Files) -> bool:
+        """Read and verify all of it (JRN-013); False if gaps were found that had not been known."""
+        known, end = self.gaps, self.end
+        file = files.open(self.path)
+        try:
+            walk = Walk(self, files, file, (self.first_lsn, HEADER_BYTES), end)
+            while (batch := walk.next(0)) is not None:
+                walk.count(batch)
+        except Misfit:
+            self.judge_again(files, end)
+        finally:
+            files.close(file)
+        return self.gaps == known
+
+    def is_complete(self, files: Files) -> bool:
+        """Whether a file that nobody writes any more is good from its header to its seal; if so, its end is known."""
+        file = files.open(self.path)
+        try:
+            walk = Walk(self, files, file, (self.first_lsn, HEADER_BYTES), End(LSN_MAX, self.size))
+            while (batch := walk.next(0)) is not None:
+                walk.count(batch)
+        except Misfit:
+            return False
+        finally:
+            files.close(file)
+        if walk.batch is None or not walk.batch.flags & SEAL:
+            return False
+        self._end_with(walk.batch)
+        return True
+
+    def judge_again(self, files: Files, end: End) -> Judgement:
+        """Judge a file that had been found good up to `end`."""
+        data = read_whole(files, self.path)[: end.offset]
+        return self.adopt(judge(data, self.header.node, is_last=False), end.lsn)
+
+    def _read(self, files: Files, after: int, bytes_max: int, end: End) -> tuple[list[Entry], int, int]:
+        entries: list[Entry] = []
+        taken = 0
+        file = files.open(self.path)
+        try:
+            walk = Walk(self, files, file, self.near(after + 1), end)
+            while (batch := walk.next(after + 1)) is not None:
+                for lsn, data in walk.records(batch, after + 1):
+                    if taken >= bytes_max:
+                        return entries, lsn - 1, taken
+                    entries.append((lsn, understood(data, lsn, self.path.name)))
+                    taken += len(data)
+        finally:
+            files.close(file)
+        return entries, end.lsn - 1, taken
+
+    def entries(self, files: Files, since: int = 1) -> Iterator[Entry]:
+        """All records from `since` on, piece by piece; a `DamageRecord` in the place of what cannot be read (JRN-022)."""
+        after = max(since, self.first_lsn) - 1
+        last = self.last_lsn
+        yield from ((since, record) for lsn, record in self.damages(upto=after) if since < record.end_lsn)
+        while after < last:
+            found, upto, _ = self.read(files, after, READ_BYTES)
+            damages = self.damages(after, upto)
+            yield from sorted((*damages, *found), key=lambda entry: entry[0]) if damages else found
+            after = upto
+
+    def damages(self, after: int = 0, upto: int = LSN_MAX) -> list[tuple[int, DamageRecord]]:
+        """What is known to be missing, by the first lsn of each gap within `after < lsn <= upto`."""
+        return [
+            (gap.first_lsn, DamageRecord(gap.first_lsn, gap.end_lsn or gap.first_lsn, self.path.name, gap.why))
+            for gap in self.gaps
+            if after < gap.first_lsn <= upto
+        ]
+
+
+def understood(data: bytes, lsn: int, name: str) -> Record:
+    """The record of these bytes, whose checksum is right; if it makes no sense all the same, a `DamageRecord`."""
+    try:
+        return decode_record(data)
+    except PeerError:
+        return DamageRecord(lsn, lsn + 1, name, "malformed")
+
+
+class Walk:
+    """Steps through a segment from batch to batch, reading no more than it is asked for."""
+
+    def __init__(self, segment: Segment, files: Files, file: File, start: tuple[int, int], end: End) -> None:
+        self._segment, self._files, self._file, self._end = segment, files, file, end
+        self.lsn, self.offset = start
+        self.chain = segment.header.prev if self.offset == HEADER_BYTES else None
+        self.batch: Batch | None = None
+        self._gaps = [gap for gap in segment.gaps if gap.to >= self.offset]
+        self._data = b""
+        self._base = 0
+
+    def next(self, wanted: int) -> Batch | None:
+        """The next batch that holds a record from `wanted` on, its body verified; None at the end.
+
+        Steps over the others by their heads, and over gaps that are known. Misfit for anything else.
+        """
+        while self.offset < self._end.offset:
+            if self._gaps and self._gaps[0].offset <= self.offset:
+                self._leap(self._gaps.pop(0))
+                continue
+            batch = self._head(wanted)
+            is_wanted = batch.records > 0 and batch.end_lsn > wanted
+            if is_wanted:
+                self._need(batch.offset, HEAD_BYTES + batch.size, READ_BYTES)
+                if not is_whole(self._data, batch, self._base):
+                    raise Misfit
+            self._segment.note(batch.lsn, batch.offset)
+            self.lsn, self.offset, self.chain, self.batch = batch.end_lsn, padded(batch.end), batch.crc, batch
+            if is_wanted:
+                return batch
+        return None
+
+    def count(self, batch: Batch) -> list[slice]:
+        """Where the records of the batch that `next` has just returned stand. Misfit if they do not fill it."""
+        start = batch.body.start - self._base
+        places = split(self._data, start, start + batch.size, batch.records)
+        if places is None:
+            raise Misfit
+        return places
+
+    def records(self, batch: Batch, wanted: int) -> Iterator[tuple[int, bytes]]:
+        """The records, from `wanted` on, of the batch that `next` has just returned."""
+        data, skipped = self._data, max(0, wanted - batch.lsn)
+        for lsn, place in enumerate(self.count(batch)[skipped:], batch.lsn + skipped):
+            yield lsn, data[place]
+
+    def _head(self, wanted: int) -> Batch:
+        self._need(self.offset, HEAD_BYTES, READ_BYTES if self.lsn >= wanted else HEADS_BYTES)
+        batch = read_head(self._data, self.offset - self._base, self._segment.header.salt, self._base)
+        if batch is None or batch.lsn != self.lsn or (self.chain is not None and batch.prev != self.chain):
+            raise Misfit
+        return batch
+
+    def _leap(self, gap: Gap) -> None:
+        self.lsn, self.offset, self.chain = gap.end_lsn or self.lsn, max(self.offset, gap.to), None
+
+    def _need(self, offset: int, count: int, ahead: int) -> None:
+        if not self._base <= offset <= offset + count <= self._base + len(self._data):
+            count = min(max(count, ahead), self._end.offset - offset)
+            self._data, self._base = self._files.read(self._file, offset, count), offset

@@ -1,0 +1,45 @@
+"""Which numbers of which origins a segment holds: what would be given up with it, and what damage took from it."""
+
+from collections.abc import Iterable, Iterator
+
+from weft.base.identity import Origin
+from weft.base.ranges import RangeSet
+from weft.base.records import Entry, LostRecord, StreamRecord
+from weft.base.spool import Span
+from weft.shell.files import Files
+from weft.shell.journal.segment import Segment
+
+Numbers = dict[tuple[int, Origin], RangeSet]
+
+
+def held(files: Files, segment: Segment) -> tuple[Span, ...]:
+    """All numbers that the readable records of a segment hold or announce as lost, in order of first appearance.
+
+    Announced losses count: who gives the segment up has to announce them in its place.
+    """
+    return tuple(_spans(_numbers(segment.entries(files))))
+
+
+def lacking(files: Files, segment: Segment) -> tuple[Span, ...]:
+    """The numbers that the footer of a segment lists and that cannot be read; nothing without a footer."""
+    listed: Numbers = {}
+    for entry in segment.footer(files) or ():
+        listed.setdefault((entry.stream, Origin(entry.origin, entry.era)), RangeSet()).add(entry.first, entry.last)
+    readable = _numbers(segment.entries(files))
+    return tuple(_spans({key: numbers - readable.get(key, RangeSet()) for key, numbers in listed.items()}))
+
+
+def _numbers(entries: Iterable[Entry]) -> Numbers:
+    found: Numbers = {}
+    for _, record in entries:
+        if isinstance(record, StreamRecord):
+            found.setdefault((record.stream, record.source), RangeSet()).add(record.sequence, record.last)
+        elif isinstance(record, LostRecord):
+            found.setdefault((record.stream, record.source), RangeSet()).add(record.first, record.last)
+    return found
+
+
+def _spans(numbers: Numbers) -> Iterator[Span]:
+    for (stream, origin), ranges in numbers.items():
+        for first, last in ranges:
+            yield Span(stream, origin.node, origin.era, first, last)

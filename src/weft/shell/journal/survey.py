@@ -1,0 +1,142 @@
+"""What stands in a journal's directory, before anything is changed in it.
+
+The files of a journal follow one another: each begins with the record behind the last one of the file before, and
+names its checksum. So from headers and last bytes alone it is known whether a file is missing, foreign or out of
+its place, without reading what lies between (JRN-011, JRN-024). A reader of a running node, `weft journal verify`
+and a start all begin with this survey; only a start goes on to change something.
+"""
+
+import re
+from itertools import pairwise
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from weft.base.errors import PeerError
+from weft.shell.files import Files
+from weft.shell.journal.segment import SEGMENT_SUFFIX, SNAPSHOT_SUFFIX, Segment, name_of
+from weft.wire.segments import HEADER_BYTES, SEGMENT, SNAPSHOT
+
+TMP_SUFFIX: Final = ".tmp"
+_SEGMENT_NAME: Final = re.compile(rf"[0-9a-f]{{16}}\{SEGMENT_SUFFIX}")
+_SNAPSHOT_NAME: Final = re.compile(rf"[0-9a-f]{{16}}\{SNAPSHOT_SUFFIX}")
+
+
+class Fault(NamedTuple):
+    """Why a journal must not be started on (JRN-024)."""
+
+    kind: str
+    """`bad-header`, `foreign`, `misplaced` or `missing`."""
+    name: str
+    """The file; of missing ones the file that would come next, if there is one."""
+    first_lsn: int = 0
+    end_lsn: int = 0
+    """Of missing records: `first_lsn` to before this."""
+
+    def __str__(self) -> str:
+        return _FAULTS[self.kind].format(fault=self)
+
+
+_FAULTS: Final = {
+    "bad-header": "{fault.name}: its header is damaged",
+    "foreign": "{fault.name}: belongs to another node",
+    "misplaced": "{fault.name}: its header does not fit its name or its place",
+    "missing": "records {fault.first_lsn} to {fault.end_lsn} (exclusive) are missing before {fault.name}",
+}
+
+
+class Survey:
+    """The files of one journal, in order. `settle` finds out how they follow one another."""
+
+    def __init__(self, files: Files, directory: Path, node: bytes | None) -> None:
+        self.files, self.directory, self.node = files, directory, node
+        self.segments: list[Segment] = []
+        self.snapshots: list[Segment] = []
+        """Those with a right header; `snapshot` finds the newest that is good throughout."""
+        self.unfinished: list[Path] = []
+        """What a crash left in the making: no record stands in it."""
+        self.unfinished_lsn: int | None = None
+        """What the segment in the making would have begun with: the one before it was complete by then."""
+        self.ignored: list[Path] = []
+        """Snapshots that are not whole."""
+        self.faults: list[Fault] = []
+        names = files.list(directory)
+        self.unfinished += [directory / name for name in names if name.endswith(TMP_SUFFIX)]
+        segment_names = [name for name in names if _SEGMENT_NAME.fullmatch(name)]
+        for name in segment_names:
+            self._load_segment(directory / name, is_last=name == segment_names[-1])
+        for name in names:
+            if _SNAPSHOT_NAME.fullmatch(name):
+                self._load_snapshot(directory / name)
+
+    def _load_segment(self, path: Path, *, is_last: bool) -> None:
+        try:
+            segment = Segment.load(self.files, path, self.node)
+        except PeerError as error:
+            if is_last and error.code == "bad-header" and self._size(path) <= HEADER_BYTES:
+                self.unfinished.append(path)  # its header was not yet synced, so it has no batch (JRN-012)
+                self.unfinished_lsn = int(path.stem, 16)
+            else:
+                self.faults.append(Fault(error.code, path.name))
+            return
+        self.node = self.node or segment.header.node
+        if self._is_in_place(segment, SEGMENT, SEGMENT_SUFFIX):
+            self.segments.append(segment)
+
+    def _load_snapshot(self, path: Path) -> None:
+        try:
+            snapshot = Segment.load(self.files, path, self.node)
+        except PeerError as error:
+            if error.code == "foreign":
+                self.faults.append(Fault("foreign", path.name))
+            self.ignored.append(path)
+            return
+        if self._is_in_place(snapshot, SNAPSHOT, SNAPSHOT_SUFFIX):
+            self.snapshots.append(snapshot)
+
+    def _is_in_place(self, segment: Segment, magic: bytes, suffix: str) -> bool:
+        is_good = segment.header.magic == magic and segment.path.name == name_of(segment.first_lsn, suffix)
+        if not is_good:
+            self.faults.append(Fault("misplaced", segment.path.name))
+        return is_good
+
+    def _size(self, path: Path) -> int:
+        file = self.files.open(path)
+        try:
+            return self.files.size(file)
+        finally:
+            self.files.close(file)
+
+    def settle(self) -> None:
+        """Find out where each file but the last ends, and whether the next one begins there."""
+        for segment, following in pairwise(self.segments):
+            segment.settle(self.files, following.first_lsn)
+            if segment.end.lsn < following.first_lsn:
+                self.faults.append(Fault("missing", following.path.name, segment.end.lsn, following.first_lsn))
+            elif segment.end.lsn > following.first_lsn:
+                self.faults.append(Fault("misplaced", following.path.name))
+
+    def join(self) -> None:
+        """Note it as damage where a file names another checksum than that of the last body of the file before."""
+        for segment, following in pairwise(self.segments):
+            if segment.chain is not None and segment.chain != following.header.prev:
+                following.torn_off()
+
+    def snapshot(self) -> Segment | None:
+        """The newest snapshot that is whole and verified (JRN-040); others are ignored from now on."""
+        while self.snapshots:
+            newest = self.snapshots[-1]
+            if newest.is_complete(self.files):
+                return newest
+            self.ignored.append(self.snapshots.pop().path)
+        return None
+
+    def follow(self, snapshot: Segment | None) -> None:
+        """Check that the segments hold all that came since the snapshot, once the end of the last one is known."""
+        since = snapshot.first_lsn if snapshot else 1
+        if not self.segments:
+            return
+        first, end = self.segments[0].first_lsn, self.segments[-1].end.lsn
+        if first > since:
+            self.faults.append(Fault("missing", self.segments[0].path.name, since, first))
+        if end < since:
+            self.faults.append(Fault("missing", "the end", end, since))

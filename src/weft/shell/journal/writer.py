@@ -1,0 +1,163 @@
+"""The segment that is being written: batches, marks, its seal, and the next one.
+
+Every call leaves the disk in one of two conditions: what was asked for is durable, or nothing of it stands there
+(OSError, the file cut back). Where neither can be promised any more, it raises `Broken`, and the writer is never used
+again.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from weft.base.records import Record
+from weft.shell.files import File, Files, append_whole, remove
+from weft.shell.journal.errors import is_no_room
+from weft.shell.journal.limits import FOOTER_ENTRIES_MAX, Limits
+from weft.shell.journal.segment import End, Segment, name_of
+from weft.wire.journal import encode_body
+from weft.wire.segments import (
+    SEGMENT,
+    Footer,
+    close_batch,
+    decode_header,
+    encode_header,
+    encode_mark,
+    read_head,
+)
+
+
+class Broken(OSError):
+    """The disk failed in a way that leaves open what it holds; whatever its number, nothing is tried again."""
+
+
+class Writer:
+    """Appends to one segment after another. `next_lsn` and `chain` say where the journal goes on."""
+
+    def __init__(
+        self, files: Files, directory: Path, node: bytes, limits: Limits, on_begin: Callable[[Segment], None]
+    ) -> None:
+        self._files, self._directory, self._node, self._limits = files, directory, node, limits
+        self.next_lsn = 1
+        self.chain = 0
+        self.segment: Segment | None = None
+        """The open one; None after a seal that no new segment could follow yet."""
+        self.is_marked = True
+        """Whether nothing stands behind the last mark, or nothing at all."""
+        self.total_bytes = 0
+        """Of all segments that it has written."""
+        self.cut_back = 0
+        self._on_begin = on_begin
+        self._file: File | None = None
+        self._footer = Footer()
+
+    def begin(self, wall_ns: int) -> Segment:
+        """A new segment: its header is durable, then its name, before any batch (JRN-012)."""
+        path = self._directory / name_of(self.next_lsn)
+        header = encode_header(SEGMENT, self._node, self.next_lsn, max(0, wall_ns), self.chain)
+        try:
+            file = self._files.create(path)
+            try:
+                append_whole(self._files, file, header)
+                self._sync(file)
+                self._files.sync_directory(self._directory)
+            except OSError:
+                self._files.close(file)
+                raise
+        except OSError as error:
+            self._undo_begin(path, error)
+            raise
+        self._file, self._footer, self.is_marked = file, Footer(), True
+        self.segment = Segment(path, decode_header(header, self._node), len(header))
+        self.total_bytes += len(header)
+        self._on_begin(self.segment)
+        return self.segment
+
+    def _undo_begin(self, path: Path, error: OSError) -> None:
+        if isinstance(error, Broken) or not is_no_room(error):
+            return  # nothing is written any more, and the next start sweeps it up
+        try:
+            remove(self._files, path)
+        except OSError as failed:
+            raise Broken(failed.errno, failed.strerror, str(path)) from error
+
+    def write(self, records: Sequence[Record], wall_ns: int) -> int:
+        """Make the records of one turn durable, in one append and one sync (JRN-001); returns the bytes written."""
+        body, count = encode_body(records)
+        if self.segment is not None and self.is_full(len(body), wall_ns):
+            self.seal()
+        segment = self.segment or self.begin(wall_ns)
+        crc = close_batch(body, self.next_lsn, count, self.chain, segment.header.salt)
+        offset = segment.size
+        self._put(segment, body)
+        self._footer.note(records, offset)
+        segment.note(self.next_lsn, offset)
+        self._advance(segment, count, crc, is_marked=False)
+        return len(body)
+
+    def is_full(self, more_bytes: int, wall_ns: int) -> bool:
+        """Whether the open segment should be sealed before so much more is written (JRN-011)."""
+        segment = self.segment
+        if segment is None or segment.end.lsn == segment.first_lsn:
+            return False
+        return (
+            segment.size + more_bytes > self._limits.segment_bytes
+            or abs(wall_ns - segment.header.created_ns) >= self._limits.segment_age_ns
+            or len(self._footer.entries) >= FOOTER_ENTRIES_MAX
+        )
+
+    def mark(self) -> None:
+        """Say that everything before is durable (JRN-010)."""
+        if self.segment is not None and not self.is_marked:
+            self._put(self.segment, encode_mark(self.next_lsn, self.chain, self.segment.header.salt))
+            self._advance(self.segment, 0, 0, is_marked=True)
+
+    def seal(self) -> None:
+        """End the open segment with its footer; the next write begins another (JRN-011)."""
+        segment = self.segment
+        assert segment is not None, "only an open segment is sealed"
+        seal, crc = self._footer.encode(self.next_lsn, self.chain, segment.header.salt)
+        offset = segment.size
+        self._put(segment, seal)
+        segment.seal = read_head(seal, 0, segment.header.salt, offset)
+        self._advance(segment, 0, crc, is_marked=True)
+        self.close()
+        self.segment = None
+
+    def close(self) -> None:
+        """Let go of the open file; writes nothing."""
+        file, self._file = self._file, None
+        if file is not None:
+            self._files.close(file)
+
+    def _advance(self, segment: Segment, count: int, crc: int, *, is_marked: bool) -> None:
+        self.next_lsn += count
+        self.chain = segment.chain = crc
+        self.is_marked = is_marked
+        segment.end = End(self.next_lsn, segment.size)
+
+    def _put(self, segment: Segment, data: bytearray) -> None:
+        file = self._file
+        assert file is not None, "an open segment has an open file"
+        try:
+            append_whole(self._files, file, data)
+        except OSError as error:
+            if is_no_room(error):
+                self._cut_back(file, segment.size)
+            raise
+        self._sync(file)
+        segment.size += len(data)
+        self.total_bytes += len(data)
+
+    def _cut_back(self, file: File, size: int) -> None:
+        """Remove what a short or refused append left, durably, before anything else is written (JRN-005)."""
+        self.cut_back += 1
+        try:
+            self._files.truncate(file, size)
+        except OSError as error:
+            raise Broken(error.errno, error.strerror, str(file.path)) from error
+        self._sync(file)
+
+    def _sync(self, file: File) -> None:
+        try:
+            self._files.sync(file)
+        except OSError as error:
+            raise Broken(error.errno, error.strerror, str(file.path)) from error
