@@ -11,7 +11,7 @@ AGE_S: Final = 1.0  # after the first row: freshness of the lake under steady in
 AGE_S_LEAST: Final = 0.2  # below, files grow faster than readers like
 AGE_S_MOST: Final = 60.0  # above, a restart drains too much again
 IDLE_S: Final = 0.3  # without input: nothing more will come soon, so do not wait
-SPAN_BYTES_MAX: Final = 64 << 20  # of journal between a segment's first and last record: what writing it reads again
+SPAN_BYTES_MAX: Final = 32 << 20  # of journal between a segment's first and last record: what writing it reads again
 
 WAITING_ROWS_MAX: Final = 500_000  # noted and not yet in a segment; beyond, the cursor waits in the journal (LAK-015)
 WAITING_BYTES_MAX: Final = 64 << 20
