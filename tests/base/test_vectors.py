@@ -102,6 +102,7 @@ def test_any_bytes_are_a_vector_or_refused(data: bytes) -> None:
         pytest.param("01 026e31 00 01 ffffffffffffffffff01 01", id="last over 64 bits"),
         pytest.param("01 026e31 00 01 ffffffffffffffffff02 00", id="number over 64 bits"),
         pytest.param("01 026e31 00 01 ffffffffffffffffffff01 00", id="number of eleven bytes"),
+        pytest.param("ffffffffffffffffff02", id="number of entries over 64 bits"),
     ],
 )
 def test_what_is_not_canonical_is_refused(payload: str) -> None:
@@ -135,6 +136,10 @@ def test_union_and_difference_are_those_of_sets(left: VersionVector, right: Vers
     assert {origin: numbers for origin, numbers in rest.items() if numbers} == model_of(left - right)
     assert (a, b) == (model_of(left), model_of(right)), "operands stay as they were"
     assert left | right == right | (left - right), "anti-entropy sends the difference, and no more"
+    for result in (left | right, left - right):
+        for origin, _ in result:
+            result.add(origin, 1_000)
+    assert (a, b) == (model_of(left), model_of(right)), "results share nothing with operands"
 
 
 @given(FEW, FEW_ORIGINS, SPANS)

@@ -68,7 +68,7 @@ class RangeSet:
             (a, b)
             for i in range(low, high)
             for a, b in ((self._firsts[i], first - 1), (last + 1, self._lasts[i]))
-            if a <= b and a >= self._firsts[i] and b <= self._lasts[i]
+            if a <= b
         ]
         self._firsts[low:high] = [a for a, _ in kept]
         self._lasts[low:high] = [b for _, b in kept]
