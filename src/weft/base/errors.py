@@ -41,6 +41,7 @@ EXIT_CODES: Final[dict[str, int]] = {
     "usage": 2,
     "void": 5,
     "unavailable": 69,
+    "our-fault": 70,
     "storage-failed": 74,
     "lease-held": 75,
     "lost-lease": 76,

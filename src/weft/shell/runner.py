@@ -71,8 +71,8 @@ class Runner:
         """End in order: everything has been said."""
         self._end(None)
 
-    def fail(self, failure: StorageFailed) -> None:
-        """End because nothing can be made durable any more (JRN-032)."""
+    def break_off(self, failure: Exception) -> None:
+        """End at once: nothing can be made durable any more (JRN-032), or a promise of ours is broken."""
         self._end(failure)
 
     def note_room(self) -> None:

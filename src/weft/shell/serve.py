@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from weft import __version__
-from weft.base.errors import StorageFailed, UserError, exit_code
+from weft.base.errors import OurFault, StorageFailed, UserError, exit_code
 from weft.base.now import SECOND, Now
 from weft.base.spool import DropOldest, FetchRecords, RecordsFetched
 from weft.cores.carrier import Carrier
@@ -85,12 +85,13 @@ class Process:
     async def run(self) -> Any:
         """Serve until told to stop; returns why it ended: None, an event, or a StorageFailed."""
         table = self.settings.node
+        asyncio.get_running_loop().set_exception_handler(self._broken)
+        self.runner.on_tell = self.telemetry.on_tell
+        self._employ()
         self.links.serve(table.host, table.port + LINK_PORT)
         await self.http.serve(table.host, table.port + HTTP_PORT)
         if table.beacons:
             self.links.listen(self.settings.fleet.beacon_port)
-        self.runner.on_tell = self.telemetry.on_tell
-        self._employ()
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._stop)
         self.runner.tell(NodeStarted(table.name, table.level, __version__, self.recovery.verdicts))
@@ -121,6 +122,11 @@ class Process:
             performers[drain.InspectLake] = self._recorder.perform
             performers[drain.WriteSegment] = self._recorder.perform
 
+    def _broken(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """A promise inside Weft is broken: stop at once, and let the next start restore (errors.OurFault)."""
+        loop.default_exception_handler(context)
+        self.runner.break_off(context.get("exception") or OurFault(context["message"]))
+
     def _deliver(self, order: Any) -> None:
         """What the recorder's thread has to say."""
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits for it any more
@@ -138,7 +144,7 @@ class Process:
             try:
                 self._tidy(self.clock.now())
             except StorageFailed as failure:
-                self.runner.fail(failure)
+                self.runner.break_off(failure)
 
     def _tidy(self, now: Now) -> None:
         journal = self.journal
@@ -201,6 +207,9 @@ async def _serve(settings: NodeSettings) -> Any:
 def _outcome(reason: Any) -> int:
     if isinstance(reason, StorageFailed):
         return exit_code("storage-failed")
+    if isinstance(reason, Exception):
+        print(f"weft: stopped by a fault of its own: {reason!r}\n  try: start it again; it restores itself", file=sys.stderr)
+        return exit_code("our-fault")
     if isinstance(reason, topology.NameTaken):
         f"an older node {reason.node.hex()} of this fabric is called {reason.name!r} and is alive"
         return exit_code("name-taken")

@@ -61,7 +61,7 @@ class Telemetry:
         self.is_drained = self.is_drained or isinstance(event, DrainClosed)
         row = EVENTS.get(type(event))
         if row is not None:
-            structlog.get_logger().log(LEVELS[row.level], row.name, **describe(event)[2])
+            structlog.get_logger().log(LEVELS[row.level], row.name, fields=describe(event)[2])
 
     def pages(self) -> Pages:
         """The http pages of this node."""
