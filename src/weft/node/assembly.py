@@ -41,8 +41,9 @@ def _topology(start: Start) -> Core:
 
 
 def _measurement(start: Start) -> Core:
-    settings = MeasurementSettings(metrics=start.settings.metrics, flush_ns=seconds(start.settings.node.flush_s))
-    return Measurement(settings, start.node, start.era)
+    table = start.settings.node
+    plan = MeasurementSettings(metrics=start.settings.metrics, node_name=table.name, flush_ns=seconds(table.flush_s))
+    return Measurement(plan, start.node, start.era)
 
 
 def _chains(start: Start) -> Core:

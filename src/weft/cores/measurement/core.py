@@ -361,7 +361,7 @@ class Measurement:
         if not order.batch.rows:
             return
         first, rows = self.numbering.last + 1, len(order.batch.rows)
-        extra: dict[str, Any] = {}
+        extra: dict[str, Any] = {"node": self.settings.node_name} if self.settings.node_name else {}
         if self._step_told_ns:
             extra["step"] = self._step_told_ns // MILLISECOND
             self._step_told_ns = 0

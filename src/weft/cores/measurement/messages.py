@@ -42,6 +42,8 @@ class MeasurementSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What the core does from its first wake on, and how large its batches grow."""
 
     metrics: tuple[MetricSpec, ...] = ()
+    node_name: str = ""
+    """Travels with every batch, so that rows can be read by people; the UUID is the identity."""
     flush_ns: int = limits.FLUSH_NS
     rows_max: int = ROWS_MAX
     bytes_max: int = BODY_BYTES_MAX
