@@ -15,6 +15,8 @@ PARAMETERS_MAX: Final = 5
 NESTING: Final = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.TryStar, ast.Match)
 VERBS: Final = frozenset({"restore", "condense", "receive", "command", "wake", "deadline", "effects"})
 """What every core can do: the promise stands once, in base/effects.py."""
+PLAIN_BASES: Final = frozenset({"Struct", "NamedTuple", "Enum", "IntEnum", "Protocol", "Exception"})
+"""Bases that promise nothing about a method of one's own."""
 WORD: Final = re.compile(r"\w+")
 
 
@@ -91,18 +93,20 @@ def missing_docstrings(source: Source) -> Iterator[Finding]:
     """A public function says what it promises, unless it is one line or one of the verbs of a core."""
     if source.tree is None or not source.path.startswith("src/"):
         return
-    for node in _public(source.tree.body):
+    for node in _public(source, source.tree.body):
         rows = source.room == "checks" and node.name.startswith("note_")  # told in checks/checker.py
         if ast.get_docstring(node) or source.is_answered(*head(node)) or _is_told_elsewhere(node) or rows:
             continue
         yield source.finding(node.lineno, f"`{node.name}` has no docstring", "promise, units, errors, requirement")
 
 
-def _public(body: list[ast.stmt]) -> Iterator[Function]:
-    """Public functions and methods of public classes, not those inside functions."""
+def _public(source: Source, body: list[ast.stmt]) -> Iterator[Function]:
+    """Public functions and methods of public classes, not those inside functions, nor overrides of a base's promise."""
     for node in body:
-        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-            yield from _public(node.body)
+        if isinstance(node, ast.ClassDef):
+            overrides = any(ast.unparse(base).rpartition(".")[2] not in PLAIN_BASES for base in node.bases)
+            if not (node.name.startswith("_") or overrides or source.is_answered(node.lineno)):
+                yield from _public(source, node.body)
         elif isinstance(node, FUNCTIONS) and not node.name.startswith("_"):
             yield node
 

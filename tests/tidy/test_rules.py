@@ -62,6 +62,12 @@ PLANTED = [
     (SHELL, f"def f(a, b, c, d, e, *, g):\n{DOC}{USED}", 1, "`f` takes 6 parameters"),
     (SHELL, "def f(a):\n    a += 1\n    return a\n" + USED, 1, "`f` has no docstring"),
     (SHELL, "class C:\n    def f(self):\n        a = 1\n        return a\n" + USED, 2, "`f` has no docstring"),
+    (
+        SHELL,
+        "class C(NamedTuple):\n    def f(self):\n        a = 1\n        return a\n" + USED,
+        2,
+        "`f` has no docstring",
+    ),
     (SHELL, "def _lonely():\n    return 1\n", 1, "`_lonely` is never called"),
     # words
     ("Makefile", "i = https://py~pi.org/simple\n", 1, "a registry's host"),
@@ -96,6 +102,8 @@ HARMLESS = [
     ("src/weft/cli/one.py", f"def f(a, *, b=1, c=1, d=1, e=1, g=1):\n{DOC}{USED}"),
     (SHELL, "import a  # no~qa: F401  # registers itself\nx = '# no~qa'\n"),
     (SHELL, "x = y  # type: ig~nore[attr-defined]  # no stubs\n"),
+    (SHELL, "class C(Base):\n    def f(self):\n        a = 1\n        return a\n" + USED),
+    (SHELL, "class C:  # tidy: as Base of the shell\n    def f(self):\n        a = 1\n        return a\n" + USED),
     (TEST, "asyncio.sleep(0)\n"),
     ("docs/a.md", "the framework/ and network/main are no machines; the next session begins\n"),
 ]
