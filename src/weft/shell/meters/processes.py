@@ -7,7 +7,7 @@ Processes vanish while one looks, and some may not be looked at: they are skippe
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import Final, NamedTuple
 
 from weft.cores.measurement.settings import MetricSpec
@@ -20,6 +20,8 @@ KERNEL_THREAD: Final = 0x0020_0000  # among a process's flags
 FORGET_SCANS: Final = 300  # a name without processes is shown that much longer
 Identity = tuple[int, int]
 """Process number and start: a number alone comes back."""
+Found = tuple[Identity, str, int | None]
+"""A process that is meant, its group, and its value if it could be read."""
 
 
 class Stat(NamedTuple):
@@ -99,6 +101,11 @@ def scan(tick: Tick) -> list[Process]:
             continue
         found.append(Process(kernel, _parse(int(name), data)))
     return found
+
+
+def identities(tick: Tick) -> dict[Identity, None]:
+    """Who is alive at this instant."""
+    return dict.fromkeys([process.stat.identity for process in tick.once(scan)])
 
 
 def _parse(pid: int, data: bytes) -> Stat:
@@ -204,26 +211,34 @@ class Sums:
 
     def __init__(self) -> None:
         self._parts: dict[Identity, Part] = {}
+        self._left: dict[Identity, int] = {}
+        """Living processes that were meant once and are not now: what they had counted stands in the sums already."""
         self._ended: Counter[str] = Counter()
         self._seen: dict[str, int] = {}
         self._scans = 0
 
-    def add(self, alive: Iterable[tuple[Identity, str, int | None]]) -> dict[str, int]:
+    def add(self, meant: Iterable[Found], alive: Container[Identity]) -> dict[str, int]:
         """The sums after a scan; a value of None could not be read this time, and stays as it was."""
         self._scans += 1
         parts: dict[Identity, Part] = {}
-        for identity, group, value in alive:
-            part = self._part(self._parts.pop(identity, None), group, value)
+        for identity, group, value in meant:
+            part = self._part(identity, group, value)
             if part is not None:
                 parts[identity] = part
-        for part in self._parts.values():
+        for identity, part in self._parts.items():
             self._end(part)
+            self._left[identity] = part.value
+        self._left = {identity: value for identity, value in self._left.items() if identity in alive}
         self._parts = parts
         return self._sums()
 
-    def _part(self, old: Part | None, group: str, value: int | None) -> Part | None:
+    def _part(self, identity: Identity, group: str, value: int | None) -> Part | None:
+        old = self._parts.pop(identity, None)
         if old is None:
-            return None if value is None else Part(group, 0, value)
+            if value is None:
+                return None
+            base = self._left.pop(identity, 0)
+            return Part(group, base, max(value, base))
         value = old.value if value is None else max(value, old.value)
         if old.group == group:
             return Part(group, old.base, value)
@@ -261,7 +276,7 @@ class ProcessMeter:
         if self._sums is None:
             values = self._gauges(found)
         else:
-            values = self._sums.add(found)
+            values = self._sums.add(found, tick.once(identities))
             if not self.spec.per:
                 values.setdefault("", 0)
         base = total_hundredths(tick) if self.spec.detail == "PROC_CPU" else None
@@ -270,9 +285,9 @@ class ProcessMeter:
     def _labels(self, group: str) -> Labels:
         return (("process", group),) if self.spec.per else ()
 
-    def _look(self, tick: Tick) -> list[tuple[Identity, str, int | None]]:
+    def _look(self, tick: Tick) -> list[Found]:
         """Identity, group and value of every process that is meant."""
-        found: list[tuple[Identity, str, int | None]] = []
+        found: list[Found] = []
         is_by_name = self.spec.per == "name"
         for process in tick.once(scan):
             if is_by_name and not self.spec.param and process.stat.is_kernel:
@@ -297,7 +312,7 @@ class ProcessMeter:
     def _skip(self, tick: Tick, error: Exception) -> None:
         tick.kernel.skipped[_reason(error) if isinstance(error, OSError) else "vanished"] += 1
 
-    def _gauges(self, found: Iterable[tuple[Identity, str, int | None]]) -> dict[str, int]:
+    def _gauges(self, found: Iterable[Found]) -> dict[str, int]:
         """Present values by group; a name whose last process has ended is shown once more, as 0."""
         values = {group: 0 for group, value in self._shown.items() if value} if self.spec.per else {"": 0}
         for _, group, value in found:
