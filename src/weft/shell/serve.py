@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from weft import __version__
-from weft.base.errors import OurFault, StorageFailed, UserError, exit_code
+from weft.base.errors import OurFault, StorageFailed, UserError, WeftError, exit_code
 from weft.base.now import SECOND, Now
 from weft.base.spool import DropOldest, FetchRecords, RecordsFetched
 from weft.cores.carrier import Carrier
@@ -187,33 +187,47 @@ class Process:
 
 
 def main() -> int:
-    """Run the node of the settings in the first argument; the exit code says why it ended (OBS, JRN-032)."""
+    """Run the node of the settings in the first argument; the exit code says why it ended (OBS-005, JRN-032)."""
     try:
         settings = settings_of(msgspec.json.decode(sys.argv[1]))
         set_up_log(settings.node.name)
-        for _line in OPEN_WARNING:
-            pass
-        return _outcome(asyncio.run(_serve(settings)))
-    except UserError as error:
-        return exit_code(error.code)
-    except StorageFailed as error:
-        return _outcome(error)
+        for line in OPEN_WARNING:
+            say(line)
+        return outcome(asyncio.run(_serve(settings)))
+    except WeftError as error:
+        return outcome(error)
 
 
 async def _serve(settings: NodeSettings) -> Any:
     return await Process(settings).run()
 
 
-def _outcome(reason: Any) -> int:
-    if isinstance(reason, StorageFailed):
-        return exit_code("storage-failed")
-    if isinstance(reason, Exception):
-        print(f"weft: stopped by a fault of its own: {reason!r}\n  try: start it again; it restores itself", file=sys.stderr)
-        return exit_code("our-fault")
-    if isinstance(reason, topology.NameTaken):
-        f"an older node {reason.node.hex()} of this fabric is called {reason.name!r} and is alive"
-        return exit_code("name-taken")
-    return 0
+def say(text: str) -> None:
+    """A word to the person at the terminal; everything else is a log line."""
+    sys.stderr.write(f"weft: {text}\n")
+
+
+def outcome(reason: Any) -> int:
+    """Say why the node ended, and the exit code for it; None: it was told to."""
+    code, text, mend = _reason(reason)
+    if text:
+        say(f"{text}\n  try: {mend}" if mend else text)
+    return exit_code(code)
+
+
+def _reason(reason: Any) -> tuple[str, str, str]:
+    match reason:
+        case None:
+            return "ok", "", ""
+        case UserError():
+            return reason.code, str(reason), ""
+        case StorageFailed():
+            return "storage-failed", str(reason), "weft journal verify, and look at the disk"
+        case topology.NameTaken():
+            text = f"an older node {reason.node.hex()} of this fabric is called {reason.name!r} and is alive"
+            return "name-taken", text, "another --name"
+        case _:
+            return "our-fault", f"stopped by a fault of its own: {reason!r}", "start it again; it restores itself"
 
 
 if __name__ == "__main__":
