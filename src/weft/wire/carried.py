@@ -2,7 +2,7 @@
 
 A record of a stream is two payload frames: its payload, unchanged, and a map of its attributes. The body of a
 sample batch is never decoded on the way. The map has three reserved keys: `rx` is the first receiver's clock
-(nanoseconds; absent until somebody received it), `key` the record's key where the type does not say it, and on
+(nanoseconds; absent until somebody received it), `key` the record's key if it is not the type, and on
 disk `via` lists the nodes that have sent it on. Announced losses and era links travel as their journal record.
 
 `to_item` and `to_record` are inverse up to what a hop adds: a name in `via`, the time of first receipt.
@@ -71,7 +71,7 @@ def _stream_item(record: StreamRecord, me: bytes) -> tuple[HopItem, list[bytes]]
     name = TYPES.get(record.stream)
     if name is None:
         name = record.key if is_type(record.key) and not record.key.startswith("weft.") else MESSAGE
-    if record.key and record.key != name:
+    if record.key != name:
         attributes["key"] = record.key
     if len(via) > 1:
         attributes["rx"] = record.received
@@ -113,7 +113,7 @@ def to_record(item: HopItem, frames: list[bytes], wall: int) -> Carried:
     if sequence + rows > NUMBER_MAX:
         raise PeerError("bad-record", "sequence over 64 bits")
     stream = _STREAMS.get(item.type)
-    key = attributes.pop("key", "" if stream is not None or item.type == MESSAGE else item.type)
+    key = attributes.pop("key", item.type)
     if type(key) is not str:
         raise PeerError("bad-record", "key")
     attributes["via"] = list(item.via)

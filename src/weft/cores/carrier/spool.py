@@ -21,6 +21,7 @@ class Dropping:
         self.upto, self.after = order.upto, after
         self.records = self.bytes = 0
         self._lost: dict[tuple[int, Any, int | None, str], RangeSet] = {}
+        self._new: dict[tuple[int, Any, int | None], RangeSet] = {}
         self._links: list[EraRecord] = []
 
     def work(self, holder: str) -> FetchRecords:
@@ -42,22 +43,17 @@ class Dropping:
 
     def _note(self, record: Record) -> None:
         if isinstance(record, StreamRecord):
-            self._add(record, record.sequence, record.last, WHY)
+            source = (record.stream, record.origin, record.era)
+            _add(self._new, source, record.sequence, record.last)
+            _add(self._lost, (*source, WHY), record.sequence, record.last)
         elif isinstance(record, LostRecord):
-            self._add(record, record.first, record.last, record.why)
+            _add(self._lost, (record.stream, record.origin, record.era, record.why), record.first, record.last)
         elif isinstance(record, EraRecord):
             self._links.append(record)
         else:
             return
         self.records += 1
         self.bytes += weight(record)
-
-    def _add(self, record: StreamRecord | LostRecord, first: int, last: int, why: str) -> None:
-        key = (record.stream, record.origin, record.era, why)
-        ranges = self._lost.get(key)
-        if ranges is None:
-            ranges = self._lost[key] = RangeSet()
-        ranges.add(first, last)
 
     def announcements(self) -> list[Record]:
         """What has to be said upward in place of what is given up."""
@@ -72,7 +68,13 @@ class Dropping:
         """What is lost now."""
         return tuple(
             Span(stream, origin, era, first, last)
-            for (stream, origin, era, why), ranges in self._lost.items()
-            if why == WHY
+            for (stream, origin, era), ranges in self._new.items()
             for first, last in ranges
         )
+
+
+def _add(sets: dict[Any, RangeSet], key: tuple[Any, ...], first: int, last: int) -> None:
+    ranges = sets.get(key)
+    if ranges is None:
+        ranges = sets[key] = RangeSet()
+    ranges.add(first, last)

@@ -1,0 +1,457 @@
+"""The side towards the children: who is taken, who is not, and what is made of what they say."""
+
+from typing import Any
+
+import pytest
+
+from tests.carrier.rig import Machine, World, joined, spans
+from weft.base.effects import Persist, Source
+from weft.base.errors import PeerError
+from weft.base.records import EraRecord, LostRecord, Stream, StreamRecord
+from weft.cores.carrier.messages import (
+    Beat,
+    Bye,
+    ChildJoined,
+    ChildLost,
+    ChildRefused,
+    Garbled,
+    Hack,
+    Hello,
+    HoldBack,
+    Hop,
+    LoopFound,
+    MessageRefused,
+    ParentLost,
+    ParentRefused,
+    Refuse,
+    Welcome,
+)
+from weft.cores.carrier.states import State
+from weft.wire.carried import to_item
+from weft.wire.hop import HopItem
+
+A, B = b"a" * 16, b"b" * 16
+
+
+class Play:
+    """A parent whose children are played by the test."""
+
+    def __init__(self, level: str = "root") -> None:
+        self.world = World()
+        self.machine: Machine = self.world.root("p") if level == "root" else self.world.collector("p", "")
+
+    def say(self, peer: bytes, message: Any, proved: bytes | None = None) -> list[Any]:
+        """Say a message to it; returns what it answers."""
+        self.machine.said.clear()
+        try:
+            self.machine.core.receive(message, Source("down", peer, proved), self.world.now)
+        finally:
+            self.machine.do()
+        return list(self.machine.said)
+
+    def greet(self, peer: bytes, proved: bytes | None = None, **fields: Any) -> Any:
+        standard: dict[str, Any] = {"v": 1, "role": "node", "name": "a", "id": A, "era": 7, "first": 1, "next": 1}
+        answers = self.say(peer, Hello(**standard | fields), proved)
+        assert 1 == len(answers)
+        return answers[0]
+
+    def hop(self, peer: bytes, first: int, *records: Any, era: int = 7, me: bytes = A) -> list[Any]:
+        parts = [to_item(record, me) for record in records]
+        frames = [frame for _, frames in parts for frame in frames]
+        return self.say(peer, Hop(era, first, [item for item, _ in parts], frames))
+
+    def told(self, kind: type) -> list[Any]:
+        return self.machine.events(kind)
+
+
+def sample(sequence: int, rows: int = 1, **fields: Any) -> StreamRecord:
+    standard: dict[str, Any] = {"origin": A, "era": 7, "at": 0, "received": 0, "key": "", "payload": b"x"}
+    standard |= {"stream": Stream.SAMPLES, "sequence": sequence, "attributes": {"n": rows}}
+    return StreamRecord(**standard | fields)
+
+
+@pytest.mark.proves("CLI-005")
+@pytest.mark.parametrize(
+    "message", [Beat(), Hop(7, 1, [HopItem(mid=(A, 7, 1), type="x", via=(A,), depth=0, ts=0)], [b""])]
+)
+def test_anything_but_hello_first_is_refused(message: Any) -> None:
+    play = Play()
+    assert [Refuse("bad-hello", "say hello first")] == play.say(b"1", message)
+    assert [] == play.say(b"1", message), "one answer a second is enough"
+    assert [] == play.say(b"2", Bye("done"))
+    assert {"bad-hello": 2} == play.machine.core.counters.refused
+    assert isinstance(play.greet(b"1"), Welcome)
+
+
+@pytest.mark.proves("CLI-005")
+@pytest.mark.parametrize(
+    ("fields", "why", "event"),
+    [
+        ({"v": 2}, "version", "version"),
+        ({"role": "client"}, "bad-hello", "bad-hello"),
+        ({"name": "two words"}, "bad-hello", "bad-hello"),
+        ({"first": 3, "next": 2}, "bad-hello", "bad-hello"),
+        ({"id": b"p".ljust(16, b".")}, "denied", "myself"),
+        ({"name": "p"}, "busy", "name-taken"),
+    ],
+)
+def test_greetings_that_are_refused(fields: dict[str, Any], why: str, event: str) -> None:
+    play = Play()
+    for _ in range(3):
+        assert why == play.greet(b"1", **fields).why
+    assert [ChildRefused(fields.get("name", "a"), event)] == play.told(ChildRefused)
+    assert 3 == play.machine.core.counters.refused[event]
+    assert 0 == play.machine.core.counters.children
+
+
+@pytest.mark.proves("SEC-012")
+def test_a_name_that_the_key_does_not_prove_is_refused() -> None:
+    play = Play()
+    assert "denied" == play.greet(b"1", proved=B).why
+    assert isinstance(play.greet(b"1", proved=A), Welcome)
+    with pytest.raises(PeerError) as caught:
+        play.say(b"1", Beat(), proved=B)
+    assert "not-yours" == caught.value.code
+
+
+@pytest.mark.proves("CHN-037")
+def test_of_two_live_nodes_with_one_id_the_earlier_start_is_refused() -> None:
+    play = Play()
+    play.greet(b"1", era=8)
+    assert "busy" == play.greet(b"2", era=7).why
+    assert [ChildRefused("a", "two-nodes-one-id")] == play.told(ChildRefused)
+    play.world.advance(6)
+    assert isinstance(play.greet(b"2", era=7), Welcome), "the other one is silent"
+
+
+@pytest.mark.proves("CHN-037")
+def test_a_restarted_node_is_not_locked_out_by_its_own_ghost() -> None:
+    play = Play()
+    play.greet(b"1", era=7)
+    assert isinstance(play.greet(b"2", era=8), Welcome)
+    assert [ChildLost(A, "a", "replaced")] == play.told(ChildLost)
+    assert [Refuse("bad-hello", "say hello first")] == play.say(b"1", Beat())
+    assert "busy" == play.greet(b"3", era=7).why, "the older one was alive: a clone, and that is told"
+
+
+def test_a_fresh_socket_of_the_same_start_takes_the_place_of_the_old_one() -> None:
+    play = Play()
+    play.greet(b"1")
+    play.hop(b"1", 1, sample(1))
+    assert 1 == play.greet(b"2", next=2).upto
+    assert 1 == play.machine.core.counters.children
+
+
+@pytest.mark.proves("CFG-020")
+def test_of_two_live_nodes_with_one_name_the_newer_is_refused() -> None:
+    play = Play()
+    play.greet(b"1", id=A)
+    assert "busy" == play.greet(b"2", id=B).why
+    assert [ChildRefused("a", "name-taken")] == play.told(ChildRefused)
+    play.world.advance(6)
+    assert isinstance(play.greet(b"2", id=B), Welcome)
+    assert [ChildLost(A, "a", "silent")] == play.told(ChildLost)
+
+
+def test_the_last_eras_of_a_child_are_kept() -> None:
+    play = Play()
+    for era in range(10, 16):
+        play.greet(b"%d" % era, era=era)
+        play.hop(b"%d" % era, 1, sample(1, era=era), era=era)
+    kept = {era: play.machine.core.parent.kept.find(A, era) is not None for era in range(10, 16)}
+    assert {10: False, 11: False, 12: True, 13: True, 14: True, 15: True} == kept
+
+
+@pytest.mark.proves("CHN-032")
+def test_numbers_that_were_here_are_counted_and_acknowledged_again() -> None:
+    play = Play()
+    play.greet(b"1")
+    play.hop(b"1", 1, sample(1), sample(2))
+    (hack,) = play.hop(b"1", 1, sample(1), sample(2), sample(3))
+    assert (3, 3, False) == (hack.upto, hack.safe, hack.back)
+    assert [1, 2, 3] == [record.sequence for record in play.machine.samples()]
+    assert (2, 3) == (play.machine.core.counters.repeated, play.machine.core.counters.accepted)
+
+
+def test_one_gap_is_answered_once() -> None:
+    play = Play()
+    play.greet(b"1")
+    (hack,) = play.hop(b"1", 2, sample(2))
+    assert (0, True) == (hack.upto, hack.back)
+    assert [] == play.hop(b"1", 3, sample(3))
+    (hack,) = play.hop(b"1", 1, sample(1))
+    assert (1, False) == (hack.upto, hack.back)
+    (hack,) = play.hop(b"1", 3, sample(3))
+    assert (1, True) == (hack.upto, hack.back)
+
+
+@pytest.mark.proves("CHN-032")
+def test_a_stream_of_another_era_is_refused() -> None:
+    play = Play()
+    play.greet(b"1", era=7)
+    with pytest.raises(PeerError) as caught:
+        play.hop(b"1", 1, sample(1), era=6)
+    assert "bad-era" == caught.value.code
+    assert [] == play.machine.samples()
+
+
+@pytest.mark.proves("CHN-033", "JRN-001")
+def test_what_a_turn_brings_is_one_wall_with_the_answers_below_it() -> None:
+    play = Play()
+    play.greet(b"1", id=A, name="a")
+    play.greet(b"2", id=B, name="b")
+    core, now = play.machine.core, play.world.now
+    for peer, me, number in ((b"1", A, 1), (b"2", B, 1), (b"1", A, 2)):
+        item, frames = to_item(sample(number, origin=me), me)
+        core.receive(Hop(7, number, [item], frames), Source("down", peer), now)
+    effects = core.effects()
+    assert ["Persist", "Send", "Send"] == [type(effect).__name__ for effect in effects]
+    assert isinstance(effects[0], Persist)
+    kinds = [type(record).__name__ for record in effects[0].records]
+    assert ["StreamRecord", "StreamRecord", "CoreRecord", "StreamRecord", "CoreRecord"] == kinds
+
+
+@pytest.mark.proves("CHN-036", "MEA-027")
+def test_the_root_keeps_each_identity_once() -> None:
+    play = Play()
+    play.greet(b"1", id=A, name="a")
+    play.greet(b"2", id=B, name="b")
+    play.hop(b"1", 1, sample(1, 3), sample(4, 3), sample(1, stream=Stream.EVENTS))
+    (hack,) = play.hop(b"2", 1, sample(4, 3), sample(7, 3), sample(1, 3), sample(1, stream=Stream.LOGS), me=B)
+    assert 4 == hack.upto
+    kept = [(record.stream, record.sequence, record.last) for record in play.machine.samples()]
+    assert [(1, 1, 3), (1, 4, 6), (4, 1, 1), (1, 7, 9), (3, 1, 1)] == kept
+    assert 2 == play.machine.core.counters.known
+
+
+def test_a_collector_forwards_what_comes_twice() -> None:
+    play = Play("collector")
+    play.greet(b"1", id=A, name="a")
+    play.greet(b"2", id=B, name="b")
+    play.hop(b"1", 1, sample(1))
+    play.hop(b"2", 1, sample(1), me=B)
+    assert 2 == len(play.machine.samples())
+
+
+@pytest.mark.proves("CHN-036")
+def test_a_batch_that_repeats_a_part_is_refused_and_its_other_numbers_are_announced_as_lost() -> None:
+    play = Play()
+    play.greet(b"1")
+    play.hop(b"1", 1, sample(3, 4))
+    (hack,) = play.hop(b"1", 2, sample(1, 10), sample(20))
+    assert (3, [(2, "overlap")]) == (hack.upto, hack.no)
+    assert [LostRecord(1, A, 7, 1, 2, "overlap"), LostRecord(1, A, 7, 7, 10, "overlap")] == play.machine.lost()
+    assert [3, 20] == [record.sequence for record in play.machine.samples()]
+    assert {"overlap": 1} == play.machine.core.counters.refused
+    assert [MessageRefused("a", 2, "overlap")] == play.told(MessageRefused)
+
+
+def test_losses_and_era_links_are_kept_once() -> None:
+    play = Play("collector")
+    play.greet(b"1")
+    notes = [LostRecord(1, A, 7, 3, 4, "spool-full"), EraRecord(1, A, 7, 6, 9)]
+    play.hop(b"1", 1, *notes)
+    (hack,) = play.hop(b"1", 3, *notes)
+    assert 4 == hack.upto
+    assert notes == [record for record in play.machine.archive() if type(record).__name__ != "CoreRecord"]
+    assert 2 == play.machine.core.counters.known
+
+
+@pytest.mark.proves("RTE-004")
+def test_a_message_that_was_here_before_is_refused_for_good() -> None:
+    play = Play("collector")
+    play.greet(b"1")
+    (hack,) = play.hop(b"1", 1, sample(1, origin=B, attributes={"via": [B, play.machine.node]}), sample(2))
+    assert (2, [(1, "loop")]) == (hack.upto, hack.no)
+    assert [2] == [record.sequence for record in play.machine.samples()]
+    assert {"loop": 1} == play.machine.core.counters.refused
+
+
+@pytest.mark.proves("CHN-041")
+def test_an_expired_message_is_counted_and_acknowledged() -> None:
+    play = Play()
+    play.greet(b"1")
+    gone = HopItem(mid=(A, 7, 1), type="demo.report", via=(A,), depth=0, ts=0, exp=5, n=0)
+    (hack,) = play.say(b"1", Hop(7, 1, [gone], []))
+    assert (1, 1) == (hack.upto, play.machine.core.counters.expired)
+
+
+@pytest.mark.proves("FUZ-001")
+def test_an_item_that_is_no_record_does_not_block_the_others() -> None:
+    play = Play()
+    play.greet(b"1")
+    bad = HopItem(mid=(A, 7, 0), type="weft.metric", via=(A,), depth=0, ts=0)
+    good, frames = to_item(sample(1), A)
+    (hack,) = play.say(b"1", Hop(7, 1, [bad, good], [b"", *frames]))
+    assert (2, [(1, "bad-record")]) == (hack.upto, hack.no)
+    assert [1] == [record.sequence for record in play.machine.samples()]
+
+
+def test_streams_without_a_promise_are_not_taken() -> None:
+    play = Play()
+    play.greet(b"1")
+    item, frames = to_item(sample(1), A)
+    with pytest.raises(PeerError) as caught:
+        play.say(b"1", Hop(7, 1, [item], frames, mem=True))
+    assert "unimplemented" == caught.value.code
+
+
+@pytest.mark.proves("CLI-006")
+def test_ten_unreadable_multiparts_in_a_minute_cut_a_peer_off() -> None:
+    play = Play()
+    play.greet(b"1", id=A, name="a")
+    play.greet(b"2", id=B, name="b")
+    for _ in range(9):
+        play.machine.order(Garbled("down", b"1", "bad-header"))
+    play.world.advance(4)
+    play.say(b"1", Beat())
+    play.say(b"2", Beat())
+    assert 2 == play.machine.core.counters.children
+    play.machine.order(Garbled("down", b"1", "bad-frames"))
+    assert [ChildLost(A, "a", "garbled")] == play.told(ChildLost)
+    assert {"bad-header": 9, "bad-frames": 1} == play.machine.core.counters.refused
+    assert [] == play.say(b"1", Beat())
+    with pytest.raises(AssertionError):
+        play.greet(b"1")
+    assert isinstance(play.greet(b"3"), Welcome), "a fresh socket may try again"
+    (hack,) = play.hop(b"2", 1, sample(1, origin=B), me=B)
+    assert 1 == hack.upto, "the other one never noticed"
+
+
+@pytest.mark.proves("CLI-006")
+def test_ten_unreadable_multiparts_in_more_than_a_minute_are_weather() -> None:
+    play = Play()
+    play.greet(b"1")
+    for _ in range(30):
+        play.machine.order(Garbled("down", b"1", "bad-header"))
+        for _ in range(3):
+            play.world.advance(3)
+            play.say(b"1", Beat())
+    assert [] == play.told(ChildLost)
+
+
+@pytest.mark.proves("CHN-040")
+def test_a_full_parent_stops_its_children_and_lets_them_go_on() -> None:
+    world = World()
+    root = world.root()
+    a = world.sensor("a")
+    a.names_era = False
+    world.settle()
+    a.make()
+    world.settle()
+    a.make()
+    root.order(HoldBack(is_full=True))
+    world.settle()
+    assert State.STOPPED is a.core.state
+    for _ in range(100):
+        a.make()
+        world.advance(1)
+    assert (State.STOPPED, 1) == (a.core.state, len(root.samples()))
+    assert 1 == root.core.counters.held_back
+    root.order(HoldBack(is_full=False))
+    world.settle()
+    assert (State.OPEN, 102) == (a.core.state, len(root.samples()))
+    assert [] == a.events(ParentLost)
+
+
+@pytest.mark.proves("RTE-004", "RTE-008")
+def test_two_nodes_that_are_each_other_s_parents_lose_nothing() -> None:
+    world = World()
+    root = world.root()
+    c = world.collector("c", "d")
+    d = world.collector("d", "c")
+    a = world.sensor("a", "c")
+    for _ in range(30):
+        a.make()
+        c.make()
+        world.advance(1)
+    assert c.events(ParentRefused) + d.events(ParentRefused) + c.events(LoopFound) + d.events(LoopFound)
+    assert 0 == a.core.counters.safe
+    c.crash()
+    c.parent = "root"
+    c.start()
+    world.advance(60)
+    arrived = {origin: joined(pieces) for origin, pieces in spans(root.samples()).items()}
+    assert [(1, 30)] == arrived[a.node, a.era]
+    assert 60 == len(root.samples())
+
+
+def test_three_nodes_in_a_ring_lose_nothing_and_do_not_write_for_ever() -> None:
+    world = World()
+    root = world.root()
+    c, d, e = world.collector("c", "d"), world.collector("d", "e"), world.collector("e", "c")
+    a = world.sensor("a", "c")
+    for _ in range(20):
+        a.make()
+        world.advance(1)
+    world.advance(120)
+    assert [LoopFound("c")] == e.events(LoopFound)
+    assert 0 == a.core.counters.safe
+    assert all(m.next_lsn < 500 for m in (c, d, e)), "nothing goes round"
+    c.crash()
+    c.parent = "root"
+    c.start()
+    world.advance(60)
+    assert {(a.node, a.era): [(1, 20)]} == {origin: joined(p) for origin, p in spans(root.samples()).items()}
+    assert [0, 0, 0] == [m.core.counters.spool_records for m in (c, d, e)]
+
+
+@pytest.mark.proves("CHN-043")
+def test_goodbyes_are_said_and_understood() -> None:
+    world = World()
+    root = world.root()
+    c = world.collector("c")
+    a = world.sensor("a", "c")
+    world.settle()
+    world.stop("a")
+    world.settle()
+    assert [ChildLost(a.node, "a", "stopping")] == c.events(ChildLost)
+    b = world.sensor("b", "c")
+    world.settle()
+    world.stop("c")
+    world.settle()
+    assert [ParentLost("bye: stopping")] == b.events(ParentLost)
+    assert [ChildLost(c.node, "c", "stopping")] == root.events(ChildLost)
+    assert [] == [hello for hello in c.told if isinstance(hello, ChildJoined) and hello.name == "b"][1:]
+
+
+@pytest.mark.proves("CLI-005")
+def test_children_hear_beats_and_the_silent_ones_are_given_up() -> None:
+    play = Play()
+    play.greet(b"1", id=A, name="a")
+    play.machine.said.clear()
+    play.world.advance(4)
+    assert 2 <= len(play.machine.heard_to_say(Beat)) <= 4
+    play.world.advance(2)
+    assert [ChildLost(A, "a", "silent")] == play.told(ChildLost)
+    assert play.machine.core.parent.deadline() is None, "nobody is there to be looked after"
+
+
+@pytest.mark.proves("REC-001")
+def test_a_suspended_parent_gives_its_children_time_to_speak() -> None:
+    play = Play()
+    play.greet(b"1")
+    play.world.advance(1)
+    play.world.sleep(3_600)
+    play.machine.core.wake(play.world.now)
+    play.machine.do()
+    assert [] == play.told(ChildLost)
+
+
+@pytest.mark.proves("MEA-024")
+def test_safe_is_said_only_of_what_is_safe_above() -> None:
+    world = World()
+    root, c = world.root(), world.collector("c")
+    a = world.sensor("a", "c")
+    world.settle()
+    world.cut("c")
+    for _ in range(5):
+        a.make()
+        world.advance(0.1)
+    hacks = c.heard_to_say(Hack)
+    assert ([6], {0}) == ([max(h.upto for h in hacks)], {h.safe for h in hacks})
+    world.heal("c")
+    world.advance(20)
+    assert 6 == max(hack.safe or 0 for hack in c.heard_to_say(Hack))
+    assert 6 == a.core.counters.safe
+    assert 5 == len(root.samples())

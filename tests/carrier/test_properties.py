@@ -1,0 +1,199 @@
+"""Random dialogues of four machines: frames lost, doubled, in any order; machines that die; disks that condense.
+
+Whatever happens, once all is healed every identity has reached the root's journal exactly once, in the order of its
+origin; nothing was counted twice or not at all; and at every step a restart would find what is there.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.carrier.rig import Machine, World, joined, spans
+from weft.base.chance import Chance
+from weft.base.effects import Persist
+from weft.base.records import Entry
+from weft.cores.carrier import Carrier
+
+NAMES = ("root", "c", "a", "b")
+step = st.one_of(
+    st.tuples(st.just("make"), st.sampled_from("abc"), st.integers(1, 3)),
+    st.tuples(st.just("deliver"), st.integers(0, 30), st.integers(1, 12)),
+    st.tuples(st.just("lose"), st.integers(0, 30), st.integers(1, 3)),
+    st.tuples(st.just("double"), st.integers(0, 30), st.integers(0, 30)),
+    st.tuples(st.just("crash"), st.sampled_from(NAMES), st.booleans()),
+    st.tuples(st.just("start"), st.sampled_from(NAMES), st.just(0)),
+    st.tuples(st.just("cut"), st.sampled_from("abc"), st.just(0)),
+    st.tuples(st.just("heal"), st.sampled_from("abc"), st.just(0)),
+    st.tuples(st.just("condense"), st.sampled_from(NAMES), st.just(0)),
+    st.tuples(st.just("advance"), st.sampled_from([0.01, 0.5, 2, 7, 70]), st.just(0)),
+)
+scripts = st.lists(step, max_size=40)
+
+
+class Play:
+    """The tree a, b under c under root (b directly under root), and what was taken of whom."""
+
+    def __init__(self) -> None:
+        self.world = World()
+        self.world.root()
+        self.world.collector("c", memory_bytes=2_000)
+        self.world.sensor("a", "c", memory_bytes=1_000)
+        self.world.sensor("b", "root")
+        self.taken: dict[tuple[bytes, int], int] = {}
+        self.images: dict[str, tuple[list[Entry], int]] = {}
+
+    @property
+    def machines(self) -> list[Machine]:
+        return list(self.world.machines.values())
+
+    def do(self, action: tuple[str, Any, Any]) -> None:
+        getattr(self, action[0])(*action[1:])
+
+    def make(self, name: str, rows: int) -> None:
+        machine = self.world.machines[name]
+        if machine.is_up:
+            machine.make(rows)
+            self.taken[machine.node, machine.era] = machine.sequence
+
+    def deliver(self, index: int, count: int) -> None:
+        for _ in range(count):
+            if self.world.wire:
+                self.world.deliver(index % len(self.world.wire))
+
+    def lose(self, index: int, count: int) -> None:
+        for _ in range(count):
+            if self.world.wire:
+                self.world.lose(index % len(self.world.wire))
+
+    def double(self, index: int, to: int) -> None:
+        wire = self.world.wire
+        if wire:
+            wire.insert(to % (len(wire) + 1), wire[index % len(wire)])
+
+    def crash(self, name: str, at_wall: bool) -> None:
+        machine = self.world.machines[name]
+        if machine.is_up and at_wall:
+            machine.dies_before = lambda effect: isinstance(effect, Persist)
+        elif machine.is_up:
+            machine.crash()
+
+    def start(self, name: str, _: int) -> None:
+        machine = self.world.machines[name]
+        if not machine.is_up:
+            machine.dies_before = lambda effect: False
+            machine.start()
+
+    def cut(self, name: str, _: int) -> None:
+        self.world.cut(name)
+
+    def heal(self, name: str, _: int) -> None:
+        self.world.heal(name)
+
+    def condense(self, name: str, _: int) -> None:
+        machine = self.world.machines[name]
+        if machine.is_up:
+            self.images[name] = ([(0, record) for record in machine.core.condense()], machine.next_lsn)
+            machine.condense()
+
+    def advance(self, seconds: float, _: int) -> None:
+        self.world.advance(seconds)
+
+    def come_to_rest(self) -> None:
+        """Everything is healed, everybody is up, and there is time."""
+        self.world.heal("a", "b", "c")
+        for machine in self.machines:
+            machine.dies_before = lambda effect: False
+            self.start(machine.name, 0)
+        self.world.advance(120)
+
+
+def taken_of(play: Play) -> dict[tuple[bytes, int], list[tuple[int, int]]]:
+    """What is durable anywhere counts as taken; a batch whose machine died before it was durable never was."""
+    return {origin: [(1, last)] for origin, last in play.taken.items() if last}
+
+
+@pytest.mark.proves("CHN-032", "CHN-033", "CHN-035", "CHN-036", "MEA-024", "MEA-027")
+@given(scripts)
+def test_every_identity_reaches_the_root_exactly_once_and_in_order(script: list[tuple[str, Any, Any]]) -> None:
+    exactly_once(script)
+
+
+def exactly_once(script: list[tuple[str, Any, Any]], spoil: Callable[[Play], None] = lambda play: None) -> None:
+    play = Play()
+    for action in script:
+        spoil(play)
+        undo = dict(play.taken)
+        play.do(action)
+        if action[0] == "make" and not play.world.machines[action[1]].is_up:
+            play.taken = undo  # it died before the batch was durable
+    spoil(play)
+    play.come_to_rest()
+    root = play.world.machines["root"]
+    actual = {origin: joined(pieces) for origin, pieces in spans(root.samples()).items()}
+    assert taken_of(play) == actual
+    for machine in play.machines[1:]:
+        counters = machine.core.counters
+        assert (counters.sent, 0) == (counters.safe, counters.spool_records), machine.name
+        assert [] == machine.samples(), machine.name
+
+
+@pytest.mark.proves("CHN-082")
+@given(scripts)
+def test_what_came_is_what_became_of_it_at_every_step(script: list[tuple[str, Any, Any]]) -> None:
+    play = Play()
+    for action in script:
+        play.do(action)
+        for machine in play.machines:
+            if machine.is_up:
+                c = machine.core.counters
+                became = c.accepted + c.repeated + c.ahead + c.known + c.expired + c.turned_away + c.held_back
+                assert c.received == became
+                assert c.safe <= c.sent
+                outbox = machine.core.outbox
+                assert outbox.safe <= outbox.given
+                assert outbox.held <= outbox.sent <= outbox.given
+
+
+def restored(machine: Machine, entries: list[Entry]) -> Carrier:
+    core = Carrier(machine.settings, machine.node, machine.era, Chance("x"))
+    core.restore(entries, machine.world.now)
+    return core
+
+
+def durable(core: Carrier, frontier: int) -> Any:
+    """All that has to come back. What is safe is passed on in bundles, so both are brought to the same point."""
+    core.parent.kept.pass_on(frontier)
+    return core.parent.kept.state(), core.parent.seen
+
+
+@pytest.mark.proves("JRN-042", "CHN-032")
+@given(scripts)
+def test_at_every_step_a_restart_would_find_what_is_there(script: list[tuple[str, Any, Any]]) -> None:
+    play = Play()
+    for action in script:
+        play.do(action)
+        for machine in play.machines:
+            if machine.is_up:
+                check_memory(play, machine)
+
+
+def check_memory(play: Play, machine: Machine) -> None:
+    live = machine.core
+    frontier = live.outbox.frontier() if machine.name != "root" else 0
+    condensed = restored(machine, [(0, record) for record in live.condense()])
+    replayed = restored(machine, machine.disk)
+    again = [replayed, condensed]
+    if machine.name in play.images:
+        image, lsn = play.images[machine.name]
+        again.append(restored(machine, image + [entry for entry in machine.disk if entry[0] >= lsn]))
+    expected = durable(live, frontier)
+    for core in again:
+        assert expected == durable(core, frontier)
+        assert live.outbox.seen_lsn == core.outbox.seen_lsn or core is not condensed
+    if machine.name != "root":
+        assert frontier == condensed.outbox.safe_lsn
+        assert live._written_lsn <= replayed.outbox.safe_lsn <= frontier
+        assert condensed.counters.spool_records == live.counters.spool_records
