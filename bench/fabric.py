@@ -1,0 +1,114 @@
+"""Samples per second from a sensor's batch to durable at the root, over real sockets, journals and syncs.
+
+Two processes, each on one core: a sensor that numbers batches as fast as its link takes them, and a root without a
+drain. Prints samples/s, CPU seconds of each per million samples, and bytes on disk and on the wire per sample.
+
+    .venv/bin/python bench/fabric.py [samples]
+"""
+
+import asyncio
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from weft.cli.asking import status_of
+from weft.cli.fleet import Fleet, Member, free_blocks
+from weft.cores.carrier import Carrier
+from weft.cores.measurement.messages import NumberBatch, SampleBatch, Series
+from weft.node.settings import settings_of
+from weft.shell.serve import Process
+from weft.wire.samples import Row, encode
+
+SERIES = tuple(Series(f"metric_{n}", "CPU", "percent", {"cpu": f"cpu{n}"}) for n in range(20))
+SPOOL_MAX = 400  # batches in flight: the sensor waits for the link, not the link for the sensor
+
+
+def main(samples: int) -> None:
+    print(f"{'rows per batch':>14} {'samples/s':>12} {'sensor CPU':>11} {'root CPU':>9} {'journal B':>10} {'wire B':>7}")
+    for rows in (1_000, 100):
+        with tempfile.TemporaryDirectory() as place:
+            measure(Path(place), samples if rows == 1_000 else samples // 4, rows)
+
+
+def measure(place: Path, samples: int, rows: int) -> None:
+    root, sensor = free_blocks(2, 33_000)
+    runs = ("measurement", "chains", "carrier", "topology")
+    fleet = Fleet(place)
+    text = f"[node]\nname='root'\nlevel='root'\nport={root}\nstate='{place}/root'\nruns={list(runs)}\nbeacons=false\n[metric]\n"
+    (place / "root.toml").write_text(text)
+    driver = (str(Path(__file__)), "sensor", str(root), str(sensor), str(place / "sensor"), str(samples), str(rows))
+    try:
+        fleet.add(Member("root", ("-m", "weft.cli.main", "up", str(place / "root.toml")), root))
+        wait_for(root, lambda told: True)
+        fleet.add(Member("sensor", driver, sensor))
+        told = wait_for(sensor, lambda told: told["cores"]["carrier"]["sent"] > 0)
+        started = time.monotonic()
+        before = {name: cpu_of(fleet, name) for name in ("root", "sensor")}
+        wait_for(root, lambda told: told["cores"]["carrier"]["accepted"] * rows >= samples)
+        seconds = time.monotonic() - started
+        spent = {name: cpu_of(fleet, name) - before[name] for name in before}
+        told = status_of(root)
+        million = samples / 1e6
+        journal = told["journal"]["bytes_written"] / samples
+        batch = SampleBatch(1_795_000_000_000, SERIES, tuple(row(n) for n in range(rows)))
+        print(
+            f"{rows:>14} {samples / seconds:>12,.0f} {spent['sensor'] / million:>9.2f} s {spent['root'] / million:>7.2f} s"
+            f" {journal:>10.1f} {len(encode(batch)) / rows:>7.1f}"
+        )
+    finally:
+        fleet.stop_all()
+
+
+def wait_for(port: int, holds: Any) -> dict[str, Any]:
+    ends_at = time.monotonic() + 120
+    while time.monotonic() < ends_at:
+        try:
+            told = status_of(port)
+        except Exception:
+            time.sleep(0.02)
+            continue
+        if holds(told):
+            return told
+        time.sleep(0.02)
+    raise TimeoutError(port)
+
+
+def cpu_of(fleet: Fleet, name: str) -> float:
+    process = next(member.process for member in fleet.members if member.name == name)
+    assert process is not None
+    fields = Path(f"/proc/{process.pid}/stat").read_text().rsplit(") ", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / 100
+
+
+def row(number: int) -> Row:
+    return Row(number % len(SERIES), number, 1_000_000 + number * 17, 2_000_000 + number * 100)
+
+
+async def drive(root: int, port: int, state: str, samples: int, rows: int) -> None:
+    settings = settings_of(
+        {"node": {"name": "sensor", "parent": f"127.0.0.1:{root}", "port": port, "state": state, "beacons": False}, "metric": {}}
+    )
+    process = Process(settings)
+    serving = asyncio.create_task(process.run())
+    batch = SampleBatch(1_795_000_000_000, SERIES, tuple(row(n) for n in range(rows)))
+    carrier = process.node.cores["carrier"]
+    assert isinstance(carrier, Carrier)
+    made = 0
+    while made < samples:
+        await asyncio.sleep(0)
+        if carrier.counters.spool_records < SPOOL_MAX:
+            process.runner.order("measurement", NumberBatch(batch))
+            made += rows
+        else:
+            await asyncio.sleep(0.001)
+    await serving
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["sensor"]:
+        root_port, own_port, directory, count, size = sys.argv[2:]
+        asyncio.run(drive(int(root_port), int(own_port), directory, int(count), int(size)))
+    else:
+        main(int(sys.argv[1]) if sys.argv[1:] else 1_000_000)
