@@ -112,7 +112,7 @@ class Fabric:
             self.fleet.watch()
             logs = "\n".join(f"-- {name}\n{self.log_of(name)[-1500:]}" for name in self.parents)
             assert time.monotonic() < ends_at, f"not within {PATIENCE_S} s: {what}\n{logs}"
-            time.sleep(0.05)
+            time.sleep(0.05)  # tidy: other processes tell nobody; bounded above
 
     def measure_on(self, samples: int = 60) -> None:
         """Until every node has numbered so many more samples in its present era."""

@@ -10,10 +10,11 @@ from typing import Any, Final
 import msgspec
 
 from weft.base.errors import UserError
+from weft.base.settings import is_plain_name
 from weft.cores.chains.settings import FilterSpec, parse_filters
 from weft.cores.drain.messages import DrainSettings
 from weft.cores.measurement.settings import MetricSpec, parse_metrics
-from weft.wire.beacon import LEVELS, is_name
+from weft.wire.beacon import LEVELS
 
 FILE_BYTES_MAX: Final = 1 << 20
 LINE_BYTES_MAX: Final = 4 << 10
@@ -87,15 +88,18 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def runs(self) -> tuple[str, ...]:
+        """The cores of this node: what its file says, else what its level needs."""
         return self.node.runs if self.node.runs is not None else RUNS[self.node.level]
 
     @property
     def journal_bytes(self) -> int:
+        """How large the journal may become (JRN-031)."""
         megabytes = self.journal.megabytes
         return megabytes * MIB if megabytes else JOURNAL_BYTES[self.node.level]
 
     @property
     def drain(self) -> DrainSettings:
+        """When the drain cuts a segment."""
         return DrainSettings(rows_max=self.lake.rows, age_s=self.lake.age_s, idle_s=self.lake.idle_s)
 
 
@@ -167,8 +171,8 @@ def _table(document: dict[str, Any], name: str, kind: type, errors: list[str]) -
 
 def _contradictions(node: NodeTable, fleet: FleetTable, security: SecurityTable | None) -> list[str]:
     rules = (
-        (is_name(node.name), f"E15 node.name {node.name!r}: letters, digits, `_`, `.`, `-` only, 63 at most"),
-        (is_name(fleet.name), f"E15 fleet.name {fleet.name!r}: letters, digits, `_`, `.`, `-` only, 63 at most"),
+        (is_plain_name(node.name), f"E15 node.name {node.name!r}: letters, digits, `_`, `.`, `-` only, 63 at most"),
+        (is_plain_name(fleet.name), f"E15 fleet.name {fleet.name!r}: letters, digits, `_`, `.`, `-` only, 63 at most"),
         (node.level in LEVELS, f"E04 node.level {node.level!r}: one of {', '.join(LEVELS)}"),
         (1024 <= node.port <= 65_529, f"E05 node.port {node.port}: from 1024 to 65529"),
         (

@@ -52,12 +52,3 @@ def decode(frames: list[bytes]) -> Beacon:
     if int(port) > 65_529 or int(era) >= 1 << 64:
         raise PeerError("bad-beacon", "port or era out of range", frames[0])
     return Beacon(fleet, name, bytes.fromhex(node), level, int(port), int(era))
-
-
-def is_name(text: str) -> bool:
-    """Whether `text` can name a node or a fleet: 1 to 63 letters, digits, `_`, `.`, `-` (CFG-020).
-
-    >>> is_name("sensor-1"), is_name("two words"), is_name("")
-    (True, False, False)
-    """
-    return re.fullmatch(NAME, text) is not None
