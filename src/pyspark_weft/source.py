@@ -131,7 +131,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._source
 
     def initialOffset(self) -> dict[str, Any]:
-        return self._offset(position(self.source, self.options.start))
+        offset = self.source.offset(position(self.source, self.options.start))
+        self._remember(offset)
+        self._hold(offset)
+        return offset.plain()
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadMaxRows(self.options.max_rows)
@@ -170,14 +173,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if offset.text() not in self._known:
             self.source.prove(offset)
             self._remember(offset)
-            if self.options.consumer:
-                register(self.options.layout, self.options.consumer, self.options.stream, offset, time.time_ns())
+            self._hold(offset)
         return offset.at
 
     def _offset(self, at: At) -> dict[str, Any]:
         offset = self.source.offset(at)
         self._remember(offset)
         return offset.plain()
+
+    def _hold(self, offset: Offset) -> None:
+        """From the first plan on, retention waits for this consumer."""
+        if self.options.consumer:
+            register(self.options.layout, self.options.consumer, self.options.stream, offset, time.time_ns())
 
     def _remember(self, offset: Offset) -> None:
         self._known[offset.text()] = None
