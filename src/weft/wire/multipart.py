@@ -11,9 +11,10 @@ field that has its default.
 
 from functools import reduce
 from operator import or_
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
+from msgspec import Meta
 
 from weft.base.errors import PeerError
 
@@ -30,7 +31,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class _Op(msgspec.Struct):
-    op: str
+    op: Annotated[str, Meta(max_length=32)]
 
 
 class Dialect:

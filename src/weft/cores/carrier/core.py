@@ -18,7 +18,7 @@ from weft.base.now import Now
 from weft.base.records import CoreRecord, Entry, Record, StreamRecord
 from weft.cores.carrier import limits
 from weft.cores.carrier.child import UP, Child
-from weft.cores.carrier.memory import CORE, ChildKept, Held, Safe, SeenKept, SpoolKept, from_record, to_record
+from weft.cores.carrier.memory import CORE, ChildKept, GivenUp, Held, Safe, SeenKept, SpoolKept, from_record, to_record
 from weft.cores.carrier.messages import (
     AssignParent,
     CarrierSettings,
@@ -87,7 +87,7 @@ class Carrier:
         match memory:
             case Held():
                 self.parent.note(memory, lsn, self.outbox.seen_lsn)
-            case Safe():
+            case Safe() | GivenUp():
                 if lsn > self._counted_lsn:
                     self._recall_spool(memory)
             case SpoolKept():
@@ -99,10 +99,12 @@ class Carrier:
             case SeenKept():
                 self.parent.seen.adopt(memory)
 
-    def _recall_spool(self, memory: Safe | SpoolKept) -> None:
+    def _recall_spool(self, memory: Safe | SpoolKept | GivenUp) -> None:
         self._written_lsn = max(self._written_lsn, memory.lsn)
         self.station.counters.spool_records, self.station.counters.spool_bytes = memory.records, memory.bytes
-        if not self._is_root:
+        if isinstance(memory, GivenUp):
+            self.parent.kept.postpone(memory.lsn, self.outbox.seen_lsn)
+        elif not self._is_root:
             self.parent.kept.pass_on(memory.lsn)
 
     def _recount(self, lsn: int, record: Any) -> None:
@@ -210,6 +212,9 @@ class Carrier:
                 if type(memory) is Held:
                     self.parent.note(memory, lsn, last)
                     self._settle_soon(now)
+                elif type(memory) is GivenUp:
+                    self.parent.kept.postpone(memory.lsn, last)
+                    self._settle_soon(now)
         if self.outbox.seen_lsn >= self._released + limits.RELEASE_STEP:
             self._settle_soon(now)
 
@@ -245,16 +250,19 @@ class Carrier:
             self._settle()
 
     def _finish_drop(self, dropping: Dropping) -> None:
+        """Announce what is lost; our children keep it until the announcement is at the root: our disk may die first."""
         self._dropping = None
         self.outbox.drop(dropping.upto, dropping.records, dropping.bytes)
         counters = self.station.counters
         counters.dropped += dropping.records
         records: list[Record] = dropping.announcements()
-        records.append(to_record(self._safe(dropping.upto)))
+        kind = GivenUp if records else Safe
+        records.append(to_record(kind(dropping.upto, counters.spool_records, counters.spool_bytes)))
         self._written_lsn = max(self._written_lsn, dropping.upto)
         self.station.effects.append(Persist(tuple(records)))
         self.station.tell(SpoolDropped(dropping.records, dropping.spans()))
-        self._settle()
+        if kind is Safe:
+            self._settle()  # else when the journal has said where the announcements stand
 
     def _hold_back(self, order: HoldBack, now: Now) -> None:
         self.parent.hold_back(is_full=order.is_full)

@@ -36,6 +36,10 @@ class Progress:
             self.safe = marks.popleft()[0]
         return self.safe != before
 
+    def postpone(self, upto: int, until: int) -> None:
+        """What ends up to `upto` was given up: it counts as safe when its announcement is, which ends at `until`."""
+        self.marks = deque((number, until if lsn <= upto else lsn) for number, lsn in self.marks)
+
     def state(self) -> EraKept:
         return EraKept(0, self.upto, self.safe, list(self.marks))
 
@@ -84,6 +88,12 @@ class Kept:
             for era, progress in eras.items()
             if progress.marks and progress.pass_on(frontier)
         ]
+
+    def postpone(self, upto: int, until: int) -> None:
+        """Children may forget what was given up only when everybody above knows of the loss."""
+        for eras in self._children.values():
+            for progress in eras.values():
+                progress.postpone(upto, until)
 
     def condense(self, seen_lsn: int) -> Iterator[ChildKept]:
         """One record for each child, as of `seen_lsn`, in the order in which `adopt` wants them."""

@@ -5,6 +5,7 @@
     CHILD  all that is known of one child, for snapshots
     SEEN   numbers of origins that the root has, for snapshots
     SPOOL  as SAFE, for snapshots
+    GIVEN  as SAFE, but given up: the announcements of what is lost stand before it, in one Persist
 
 Replaying a record that a snapshot contains already has no effect.
 """
@@ -68,9 +69,17 @@ class SpoolKept(msgspec.Struct, array_like=True, frozen=True, gc=False):
     seen_lsn: int
 
 
-Memory = Safe | Held | ChildKept | SeenKept | SpoolKept
+class GivenUp(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """Everything up to `lsn` is safe or given up; then `records` of `bytes` are not."""
 
-KINDS: Final[dict[int, type[Memory]]] = {1: Safe, 2: Held, 3: ChildKept, 4: SeenKept, 5: SpoolKept}
+    lsn: int
+    records: int
+    bytes: int
+
+
+Memory = Safe | Held | ChildKept | SeenKept | SpoolKept | GivenUp
+
+KINDS: Final[dict[int, type[Memory]]] = {1: Safe, 2: Held, 3: ChildKept, 4: SeenKept, 5: SpoolKept, 6: GivenUp}
 _NUMBERS: Final = {kind: number for number, kind in KINDS.items()}
 _DECODERS: Final = {number: msgspec.msgpack.Decoder(kind) for number, kind in KINDS.items()}
 _encode: Final = msgspec.msgpack.Encoder().encode

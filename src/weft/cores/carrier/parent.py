@@ -11,6 +11,7 @@ from weft.base.effects import Persist, Send, Source
 from weft.base.errors import PeerError
 from weft.base.now import Now
 from weft.base.records import LostRecord, Record, StreamRecord
+from weft.base.settings import is_plain_name
 from weft.cores.carrier import limits
 from weft.cores.carrier.kept import Kept
 from weft.cores.carrier.links import Link, Links, Strangers
@@ -32,7 +33,6 @@ from weft.cores.carrier.messages import (
 from weft.cores.carrier.seen import Notes, Seen, Verdict
 from weft.cores.carrier.station import Station
 from weft.wire import carried
-from weft.wire.beacon import is_name
 from weft.wire.hop import VERSION, HopItem
 
 DOWN: Final = "down"
@@ -113,7 +113,7 @@ class Parent:
         """What is wrong with the greeting itself: what to answer (why, text), and what to tell."""
         if hello.v != VERSION:
             return "version", f"this node speaks {VERSION}", "version"
-        if hello.role != "node" or not is_name(hello.name) or hello.first > hello.next:
+        if hello.role != "node" or not is_plain_name(hello.name) or hello.first > hello.next:
             return "bad-hello", "this is a node link", "bad-hello"
         if source.proved not in (None, hello.id):
             return "denied", "the key is that of another node", "not-yours"
