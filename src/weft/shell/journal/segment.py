@@ -117,7 +117,7 @@ class Segment:
         try:
             start = max(HEADER_BYTES, self.size - TAIL_BYTES)
             last = find_end(files.read(file, start, self.size - start), start, self.header.salt)
-            if last is None:
+            if last is None or last.offset == HEADER_BYTES:  # the latter may be a stub, which is one gap
                 self._walk_to_end(files, file, LSN_MAX)
             else:
                 self._end_with(last)
@@ -307,7 +307,7 @@ class Walk:
                 continue
             batch = self._head(wanted)
             is_wanted = batch.records > 0 and batch.end_lsn > wanted
-            if is_wanted:
+            if is_wanted or batch.flags & SEAL:
                 self._need(batch.offset, HEAD_BYTES + batch.size, READ_BYTES)
                 if not is_whole(self._data, batch, self._base):
                     raise Misfit

@@ -118,7 +118,8 @@ class Survey:
     def join(self) -> None:
         """Note it as damage where a file names another checksum than that of the last body of the file before."""
         for segment, following in pairwise(self.segments):
-            if segment.chain is not None and segment.chain != following.header.prev:
+            is_broken_off = segment.gaps and segment.gaps[-1].end_lsn == segment.end.lsn
+            if not is_broken_off and segment.chain not in (None, following.header.prev):
                 following.torn_off()
 
     def snapshot(self) -> Segment | None:

@@ -1,0 +1,219 @@
+"""`weft journal`: look at a journal, mend it, copy it. None of these needs a node, and only those that say so write."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import msgspec
+from cyclopts import App, Parameter
+
+from weft.base.errors import EXIT_CODES, StorageFailed, UserError
+from weft.base.records import (
+    CoreRecord,
+    DamageRecord,
+    EraRecord,
+    LostRecord,
+    Record,
+    SafeRecord,
+    Stream,
+    StreamRecord,
+    UnknownRecord,
+)
+
+app = App(name="journal", help="Look at a journal, mend it, copy it; none of these needs a running node.")
+
+Flag = Annotated[bool, Parameter(negative="")]
+STREAMS: Final = {int(stream): stream.name.lower() for stream in Stream}
+NAMES: Final[dict[type, str]] = {
+    CoreRecord: "core",
+    StreamRecord: "stream",
+    LostRecord: "lost",
+    SafeRecord: "safe",
+    DamageRecord: "damage",
+    EraRecord: "era",
+}
+"""What a record is called."""
+
+
+@app.command
+def verify(directory: Path, /, *, json: Flag = False) -> int:
+    """Read every byte of a journal and say what each file is. Changes nothing; a running node may go on.
+
+    `weft journal verify ~/.local/state/weft/lab/root/journal`. Exit status 0 if all is clean or has a torn tail, which
+    the next start cuts; 1 if something is damaged or missing.
+    """
+    from weft.shell.files import Files
+    from weft.shell.journal.verify import faults, verify
+
+    files, where = Files(), _journal(directory)
+    reports = list(_with_progress(verify(files, where), len(files.list(where))))
+    reasons = faults(files, where)
+    if json:
+        print(_json({"files": reports, "faults": reasons}))
+    else:
+        for report in reports:
+            print(f"{report.file:22} {report.verdict:10} {report.bytes:>11,} bytes {report.records:>9,} records")
+            for gap in report.gaps:
+                missing = f"records {gap['first_lsn']} to before {gap['end_lsn'] or 'the next file'}"
+                print(f"{'':22} {gap['why']}: bytes {gap['offset']} to {gap['to']}, {missing}")
+        for reason in reasons:
+            print(f"no start: {reason}")
+    is_good = not reasons and all(report.is_good for report in reports)
+    return EXIT_CODES["ok" if is_good else "violated"]
+
+
+@app.command
+def show(
+    directory: Path, /, *, since: int = 1, stream: str | None = None, limit: int | None = None, json: Flag = False
+) -> int:
+    """Print the records of a journal, running or not. Changes nothing.
+
+    `weft journal show DIR --since 1000 --stream samples --json`
+
+    Parameters
+    ----------
+    since
+        the first lsn to print.
+    stream
+        one of samples messages logs events catalog configuration store documents; without it all records, the cores' own too.
+    limit
+        stop after so many.
+    """
+    from weft.shell.journal.reader import JournalReader
+
+    wanted = _stream(stream)
+    shown = 0
+    for lsn, record in JournalReader(directory).entries(since):
+        if wanted is not None and getattr(record, "stream", None) != wanted:
+            continue
+        if limit is not None and shown >= limit:
+            break
+        shown += 1
+        fields = {"lsn": lsn, **_fields(record)}
+        print(_json(fields) if json else _line(fields))
+    return EXIT_CODES["ok"]
+
+
+@app.command
+def repair(directory: Path, /, *, write: Flag = False, json: Flag = False) -> int:
+    """Say what it takes until a node starts on this journal again; with --write, do it.
+
+    Nothing is thrown away: what cannot be used is set aside in `damaged/`. What is missing stays missing: the node
+    then starts, says so, and goes on so until `weft journal accept-loss`.
+    """
+    from weft.shell.files import Files
+    from weft.shell.journal.repair import carry_out, next_mend
+    from weft.shell.journal.start import lock_directory
+
+    files, where = Files(), _journal(directory)
+    done: list[str] = []
+    lock = lock_directory(files, where) if write else None
+    try:
+        while (mend := next_mend(files, where)) is not None:
+            done.append(mend.text)
+            if not write:
+                break
+            carry_out(files, mend)
+    except OSError as error:
+        raise StorageFailed(f"{where} cannot be mended: {error}") from error
+    finally:
+        if lock is not None:
+            files.close(lock)
+    _tell_repair(done, write=write, json=json)
+    return EXIT_CODES["ok" if write or not done else "violated"]
+
+
+@app.command(name="accept-loss")
+def accept_loss(directory: Path, /, *, json: Flag = False) -> int:
+    """Accept what `weft journal verify` names as lost: the node is no longer degraded by it. A running node notices."""
+    from weft.shell.files import Files
+    from weft.shell.journal.damage import DamageLog
+
+    log = DamageLog(Files(), _journal(directory))
+    notes = log.notes()
+    log.accept_all()
+    if json:
+        print(_json({"accepted": notes}))
+        return EXIT_CODES["ok"]
+    for note in notes:
+        print(f"accepted: records {note.first_lsn} to before {note.end_lsn} of {note.file} ({note.why})")
+    print(f"{len(notes)} losses accepted")
+    return EXIT_CODES["ok"]
+
+
+@app.command
+def backup(directory: Path, target: Path, /, *, json: Flag = False) -> int:
+    """Copy a journal, of a running node too, into a new directory. A node started on the copy begins a new era."""
+    from weft.shell.files import Files
+    from weft.shell.journal.backup import backup
+
+    copied = backup(Files(), _journal(directory), target)
+    print(_json({"bytes": copied}) if json else f"{copied:,} bytes copied to {target}")
+    return EXIT_CODES["ok"]
+
+
+def _json(answer: Any) -> str:
+    return msgspec.json.encode(answer).decode()
+
+
+def _journal(directory: Path) -> Path:
+    if not directory.is_dir():
+        raise UserError(
+            "no-journal", f"there is no directory {directory}", "the `journal` directory in a node's state directory"
+        )
+    return directory
+
+
+def _stream(name: str | None) -> int | None:
+    if name is None:
+        return None
+    try:
+        return Stream[name.upper()]
+    except KeyError:
+        known = " ".join(STREAMS.values())
+        raise UserError("no-stream", f"there is no stream {name!r}", f"one of {known}") from None
+
+
+def _with_progress(reports: Iterator[Any], total: int) -> Iterator[Any]:
+    if not sys.stderr.isatty():
+        yield from reports
+        return
+    from rich.console import Console
+    from rich.progress import track
+
+    yield from track(reports, "verifying", total=total, console=Console(stderr=True), transient=True)
+
+
+def _fields(record: Record) -> dict[str, Any]:
+    """A record as names and values that are fit to print: bytes as hex, streams by name."""
+    if isinstance(record, UnknownRecord):
+        return {"record": f"tag {record.tag}", "raw": record.raw.hex()}
+    fields: dict[str, Any] = msgspec.structs.asdict(record)
+    named = {key: value.hex() if isinstance(value, bytes) else value for key, value in fields.items()}
+    if "stream" in named:
+        named["stream"] = STREAMS.get(fields["stream"], fields["stream"])
+    return {"record": NAMES[type(record)], **named}
+
+
+def _line(fields: dict[str, Any]) -> str:
+    """One line for a terminal; control characters of what was recorded never reach it (SEC-045)."""
+    shown = " ".join(f"{key}={_printable(value)}" for key, value in fields.items() if key not in ("lsn", "record"))
+    return f"{fields['lsn']:>10} {fields['record']:7} {shown}"
+
+
+def _printable(value: Any) -> str:
+    text = str(value)
+    return text if text.isprintable() else repr(text)
+
+
+def _tell_repair(done: list[str], *, write: bool, json: bool) -> None:
+    if json:
+        print(_json({"done" if write else "next": done}))
+        return
+    for text in done:
+        print(f"{'done' if write else 'would'}: {text}")
+    if not done:
+        print("nothing to mend: a node can start on this journal")
+    elif not write:
+        print("and whatever shows after that; add --write to do it")

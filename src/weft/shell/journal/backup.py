@@ -1,0 +1,57 @@
+"""A copy of a journal, taken from a running node without a word to it (JRN-043).
+
+Snapshots are copied before segments, so whatever the node forgets or condenses meanwhile, the copy holds all that comes
+after its own snapshot; and it is surveyed before it is called a copy. A node that starts on it begins a new era.
+"""
+
+from pathlib import Path
+from typing import Final
+
+from weft.base.errors import UserError
+from weft.shell.files import Files, put_whole, read_whole
+from weft.shell.journal.reader import survey_of
+from weft.shell.journal.segment import Segment
+
+TRIES_MAX: Final = 3  # a node that condenses and forgets faster than that is not worth racing
+
+
+def backup(files: Files, source: Path, target: Path) -> int:
+    """Copy the journal in `source` into the new directory `target`; how many bytes. Whole turns only.
+
+    UserError `no-journal`, `storage-failed` (the source is damaged so that no start would use it) or `target-exists`.
+    """
+    try:
+        files.list(target)
+    except FileNotFoundError:
+        files.make_directory(target)
+    else:
+        raise UserError("target-exists", f"{target} is there already", "name a directory that is not there yet")
+    for tries_left in reversed(range(TRIES_MAX)):
+        try:
+            return _copy(files, source, target)
+        except FileNotFoundError:
+            if not tries_left:
+                raise
+    raise AssertionError("unreachable")
+
+
+def _copy(files: Files, source: Path, target: Path) -> int:
+    survey = survey_of(files, source)
+    copied = sum(_copy_file(files, snapshot, target, snapshot.size) for snapshot in survey.snapshots)
+    survey = survey_of(files, source)
+    copied += sum(_copy_file(files, segment, target, segment.end.offset) for segment in survey.segments)
+    check = survey_of(files, target)
+    check.follow(check.snapshot())
+    if check.faults:
+        raise UserError(
+            "storage-failed",
+            f"the copy in {target} is not whole: {check.faults[0]}",
+            f"weft journal verify {source}",
+        )
+    files.sync_directory(target.parent)
+    return copied
+
+
+def _copy_file(files: Files, segment: Segment, target: Path, size: int) -> int:
+    put_whole(files, target / segment.path.name, read_whole(files, segment.path)[:size])
+    return size

@@ -1,0 +1,89 @@
+"""Mending a journal that no start will touch (JRN-024): first a plan for a person to read, then, if told so, the work.
+
+Nothing is thrown away: what cannot be used is set aside in `damaged/`. Where records are missing for good, a stub
+takes their place: a file whose header says which record should come and whose seal says which one does come. A start
+judges it like any other file, finds the gap, and reports it as damage, so a repair cannot make a loss look like none.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from weft.base.errors import PeerError
+from weft.shell.files import Files, put_whole, read_whole
+from weft.shell.journal.damage import DIRECTORY as DAMAGED
+from weft.shell.journal.segment import name_of
+from weft.shell.journal.survey import Fault, Survey
+from weft.wire.segments import HEADER_BYTES, SEGMENT, SNAPSHOT, decode_header, encode_header, encode_seal
+
+
+class Mend(NamedTuple):
+    """One step of a repair."""
+
+    text: str
+    """What it does, for a person."""
+    path: Path
+    data: bytes | None
+    """What the file will hold; None: it is set aside."""
+
+
+def next_mend(files: Files, directory: Path) -> Mend | None:
+    """The first thing to do; do it and ask again. None: a start would find nothing to complain of."""
+    survey = Survey(files, directory, None)
+    survey.settle()
+    if survey.segments:
+        survey.segments[-1].inspect(files, is_last=True)
+    survey.follow(survey.snapshot())
+    files_first = sorted(survey.faults, key=lambda fault: fault.kind == "missing")
+    return next(iter(_mends(survey, files_first)), None)
+
+
+def _mends(survey: Survey, faults: list[Fault]) -> Iterator[Mend]:
+    for fault in faults:
+        path = survey.directory / fault.name
+        if fault.kind == "missing":
+            yield _stub(survey, fault)
+        elif fault.kind == "bad-header" and (restored := _restored(survey, path)) is not None:
+            yield Mend(f"restore the header of {fault.name}, of which a bit was flipped", path, restored)
+        else:
+            yield Mend(f"set {fault.name} aside in {DAMAGED}/ ({fault})", path, None)
+
+
+def _stub(survey: Survey, fault: Fault) -> Mend:
+    before = [segment for segment in survey.segments if segment.end.lsn == fault.first_lsn]
+    chain = before[-1].chain if before else 0
+    assert survey.node is not None, "something that is missing was told by a file that is there"
+    header = encode_header(SEGMENT, survey.node, fault.first_lsn, 0, chain or 0)
+    salt = decode_header(header).salt
+    seal, _ = encode_seal((), fault.end_lsn, chain or 0, salt)
+    text = f"put a stub in the place of the missing records {fault.first_lsn} to {fault.end_lsn - 1}"
+    return Mend(text, survey.directory / name_of(fault.first_lsn), header + bytes(seal))
+
+
+def _restored(survey: Survey, path: Path) -> bytes | None:
+    """The file with the header that its own checksum proves, if one bit is all that differs."""
+    data = read_whole(survey.files, path)
+    head = data[:HEADER_BYTES]
+    for bit in range(len(head) * 8):
+        candidate = bytearray(head)
+        candidate[bit // 8] ^= 1 << bit % 8
+        try:
+            header = decode_header(candidate, survey.node)
+        except PeerError:
+            continue
+        if header.magic in (SEGMENT, SNAPSHOT) and path.name == name_of(header.first_lsn, path.suffix):
+            return bytes(candidate) + data[HEADER_BYTES:]
+    return None
+
+
+def carry_out(files: Files, mend: Mend) -> None:
+    """Do one step, durably. OSError as the disk says."""
+    if mend.data is not None:
+        put_whole(files, mend.path, mend.data)
+        return
+    aside = mend.path.parent / DAMAGED
+    files.make_directory(aside)
+    files.sync_directory(mend.path.parent)
+    files.rename(mend.path, aside / mend.path.name)
+    files.sync_directory(aside)
+    files.sync_directory(mend.path.parent)

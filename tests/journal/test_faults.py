@@ -1,0 +1,46 @@
+"""A disk that says no: at every call of a life, in every way; and what the state table says about it (JRN, section 5.4)."""
+
+import pytest
+
+from tests.journal.model import STATE, Driver, Said, kill, reopen, stop
+from tests.journal.test_crash import check_image
+from weft.base.errors import StorageFailed
+from weft.testing.disk import Fault, FaultyFiles, MemoryFiles, RecordingFiles, crash_images
+
+STEPS = 80
+
+
+def _life(seed: str, at: int | None, fault: Fault) -> tuple[Driver, FaultyFiles]:
+    inner = MemoryFiles()
+    inner.directories.add(STATE)
+    faulty = FaultyFiles(inner, at, fault)
+    driver = Driver(RecordingFiles(faulty), seed)
+    try:
+        driver.start()
+    except StorageFailed:
+        driver.failures += 1
+        driver.start_again()
+    driver.run(STEPS)
+    return driver, faulty
+
+
+CALLS = len(_life("faults", None, Fault.BROKEN)[1].log)
+
+
+@pytest.mark.proves("JRN-005", "JRN-025", "JRN-032", "FLT-032")
+@pytest.mark.parametrize("fault", Fault, ids=lambda fault: fault.name)
+def test_a_call_that_fails_at_any_point_of_a_life_costs_no_promise(fault: Fault, soak: bool) -> None:
+    assert CALLS > 200
+    hits = 0
+    for at in range(CALLS):
+        driver, faulty = _life("faults", at, fault)
+        hits += faulty.hit is not None
+        faulty.mend()
+        promised = max(step.said.turn for step in driver.files.log if isinstance(step.said, Said))
+        kill(driver.files)
+        journal, _, found = reopen(driver.files)
+        assert promised <= found.last_turn, f"{fault} at {at}"
+        stop(journal)
+        for image in crash_images(driver.files, f"{fault.name}-{at}", 50 if soak else 2):
+            check_image(image)
+    assert hits > (CALLS // 4 if fault is Fault.SHORT else CALLS - 5)

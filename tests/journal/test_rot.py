@@ -1,0 +1,69 @@
+"""Bits that turn on a resting disk: never silent, and nothing behind them is lost (JRN-022)."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.journal.model import DIRECTORY, NODE, SMALL, STATE, WALL, all_entries, check_entries, reopen, stop, turn_records
+from weft.base.chance import Chance
+from weft.base.errors import UserError
+from weft.base.records import CoreRecord, DamageRecord, Entry, StreamRecord
+from weft.shell.journal import Journal, State
+from weft.testing.disk import MemoryFiles
+
+TURNS = 60
+
+
+def _written(turns: int = TURNS) -> dict[Path, bytes]:
+    """What a node that was stopped in order leaves."""
+    files = MemoryFiles()
+    files.directories.add(STATE)
+    journal, _, _ = reopen(files)
+    chance = Chance("rot")
+    for turn in range(1, turns + 1):
+        journal.write(turn_records(turn, chance), WALL)
+    journal.close(WALL)
+    return files.content()
+
+
+CLEAN = _written()
+SEGMENTS = sorted(path for path in CLEAN if path.suffix == ".seg")
+PLACES = [(path, byte) for path in SEGMENTS for byte in range(len(CLEAN[path]))]
+
+
+def _turns(entries: list[Entry]) -> list[int]:
+    return [int.from_bytes(record.data[:8], "big") for _, record in entries if isinstance(record, CoreRecord)]
+
+
+def _recovered(content: dict[Path, bytes]) -> tuple[MemoryFiles, list[Entry], list[DamageRecord]]:
+    files = MemoryFiles(content)
+    journal, _, found = reopen(files)
+    read = list(all_entries(journal))
+    absent = [entry for entry in found.entries if not isinstance(entry[1], DamageRecord)]
+    assert absent == [entry for entry in read if not isinstance(entry[1], DamageRecord)]
+    stop(journal)
+    return files, list(found.entries), list(found.damages)
+
+
+@pytest.mark.proves("JRN-013", "JRN-020", "JRN-022", "JRN-024")
+@given(st.sampled_from(PLACES), st.integers(0, 7))
+def test_one_flipped_bit_is_found_and_nothing_behind_it_is_lost(place: tuple[Path, int], bit: int) -> None:
+    path, byte = place
+    flipped = bytearray(CLEAN[path])
+    flipped[byte] ^= 1 << bit
+    content = {**CLEAN, path: bytes(flipped)}
+    if byte < 64:
+        with pytest.raises(UserError) as refused:
+            _recovered(content)
+        assert refused.value.code == "storage-failed"
+        assert path.name in refused.value.text
+        return
+    files, entries, damages = _recovered(content)
+    missing = set(range(1, TURNS + 1)) - set(_turns(entries))
+    assert len(missing) <= 1
+    assert len(files.list(DIRECTORY / "damaged")) == 2, "a copy of the file, and a note"
+    assert len(damages) == 1 or (not damages and not missing), (damages, missing)
+    again, entries_again, _ = _recovered(files.content())
+    assert [e for e in entries if not isinstance(e[1], DamageRecord)] == [e for e in entries_again if not isinstance(e[1], DamageRecord)]
