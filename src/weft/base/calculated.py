@@ -60,8 +60,10 @@ def _average(before: Point, after: Point) -> Calculated:
 
 
 def _percent(before: Point, after: Point) -> Calculated:
-    average = _average(before, after)
-    return average if average.result is None else Calculated(100.0 * average.result)
+    if before[2] is None or after[2] is None or after[2] < before[2]:
+        return BASE_RESET
+    span = after[2] - before[2]
+    return Calculated(100.0 * ((after[1] - before[1]) / span) if span else 0.0)
 
 
 FORMULAS: Final[dict[str, Callable[[Point, Point], Calculated]]] = {

@@ -75,7 +75,7 @@ class Bucket:
 
     >>> bucket = Bucket(count=1, per_ns=60, burst=2)
     >>> [bucket.take(at) for at in (0, 1, 2, 60)]
-    [True, True, False, True]
+    [1, 1, 0, 1]
     """
 
     __slots__ = ("_at", "_capacity", "_cost", "_count", "units")
@@ -90,15 +90,14 @@ class Bucket:
         self._count, self._capacity = count, burst * self._cost
         self.units = min(self.units, self._capacity)
 
-    def take(self, at: int) -> bool:
-        """Whether one more may pass at `at`, in ns that never run backwards."""
+    def take(self, at: int, wanted: int = 1) -> int:
+        """How many of `wanted` may pass at `at`, in ns that never run backwards."""
         elapsed = 0 if self._at is None else max(0, at - self._at)
         self._at = at
         self.units = min(self._capacity, self.units + elapsed * self._count)
-        if self.units < self._cost:
-            return False
-        self.units -= self._cost
-        return True
+        given = min(wanted, self.units // self._cost)
+        self.units -= given * self._cost
+        return given
 
 
 class RateLimit:
@@ -109,14 +108,19 @@ class RateLimit:
         self._buckets: dict[tuple[object, ...], Bucket] = {}
 
     def judge(self, view: View, seen: list[int], now: Now) -> Judgement:
-        """Take a token for every row, or the row out; by the monotonic clock."""
-        key, rows, buckets = _keys(view, self._options.key), view.rows, self._buckets
-        dropped = []
+        """Take a token for every row, or the row out; by the monotonic clock, which stands still within a batch."""
+        key, rows = _keys(view, self._options.key), view.rows
+        by_key: dict[tuple[object, ...], list[int]] = {}
+        by_series: dict[int, list[int]] = {}  # the list of its key
         for index in seen:
-            name = key(rows[index].series)
-            bucket = buckets.get(name) or self._new_bucket(name)
-            if not bucket.take(now.mono):
-                dropped.append(index)
+            series = rows[index].series
+            if series not in by_series:
+                by_series[series] = by_key.setdefault(key(series), [])
+            by_series[series].append(index)
+        dropped: list[int] = []
+        for name, indexes in by_key.items():
+            bucket = self._buckets.get(name) or self._new_bucket(name)
+            dropped += indexes[bucket.take(now.mono, len(indexes)) :]
         return Judgement(dropped, [])
 
     def _new_bucket(self, name: tuple[object, ...]) -> Bucket:

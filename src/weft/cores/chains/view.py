@@ -91,10 +91,11 @@ class View:
         if True not in fits:
             return []
         found = [index for index in self.kept if fits[rows[index].series]]
-        if not where.asks_values or not found:
-            return found
-        values = self.values()
-        return [index for index in found if where.matches_value(values[index])]
+        if where.of_values and found:
+            values = self.values()
+            for test in where.of_values:
+                found = [index for index in found if test(values[index])]
+        return found
 
     def take_out(self, dropped: list[int]) -> None:
         """These rows are out."""

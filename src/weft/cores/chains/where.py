@@ -101,26 +101,18 @@ class Where:
 
     def __init__(self, conditions: tuple[Condition, ...]) -> None:
         self._series = [_of_series(condition) for condition in conditions if condition.field != VALUE]
-        self._values = [
+        self.of_values: list[OfValue] = [
             TESTS[condition.test](condition.operand) for condition in conditions if condition.field == VALUE
         ]
+        """Tests of a row's value; where there are none, its series decides."""
 
     @property
     def is_empty(self) -> bool:
-        return not self._series and not self._values
-
-    @property
-    def asks_values(self) -> bool:
-        """Whether a row's value matters, or its series decides."""
-        return bool(self._values)
+        return not self._series and not self.of_values
 
     def matches_series(self, series: Series) -> bool:
         """Whether the conditions on the series hold."""
         return all(test(series) for test in self._series)
-
-    def matches_value(self, value: float | None) -> bool:
-        """Whether the conditions on the value hold."""
-        return all(test(value) for test in self._values)
 
 
 def _of_series(condition: Condition) -> OfSeries:
