@@ -1,0 +1,183 @@
+"""`weft lake`: what lies in a lake, and the jobs that make tables of it."""
+
+import os
+import sys
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import msgspec
+from cyclopts import App, Parameter
+
+from weft.base.errors import UserError
+from weft.lake.layout import STREAMS, Layout
+from weft.lake.manifest import Manifest, SegmentFault
+
+if TYPE_CHECKING:
+    from weft.lake.schemas import Schema
+
+app = App(name="lake", help="What lies in a lake, and the jobs that make tables of it.")
+
+Flag = Annotated[bool, Parameter(negative="")]
+Where = Annotated[Path | None, Parameter(name="--lake")]
+"""The lake's directory; default: $WEFT_LAKE, else ./lake."""
+
+_JOBS: Final = "weft.cli.lake_run"
+if find_spec(_JOBS) is not None:
+    for job in ("run", "check"):
+        app.command(f"{_JOBS}:{job}", name=job)
+
+
+@app.command
+def ls(*, lake: Where = None, json: Flag = False) -> None:
+    """Streams and tables: how many rows and bytes, and when the last row came.
+
+    `weft lake ls --lake ./lake`
+    """
+    from weft.lake.summary import streams_of, summarize
+
+    home = open_layout(lake)
+    drained = [summary for stream in streams_of(home) for summary in _proved(summarize, home, stream)]
+    tables = [_table(home, path) for path in sorted(home.tables().glob("*/*")) if (path / "_delta_log").is_dir()]
+    if json:
+        _print({"lake": str(home.root), "drained": drained, "tables": tables})
+        return
+    print(f"{'drained':24} {'rows':>14} {'bytes':>14} {'segments':>9}  last received")
+    for entry in drained:
+        name = f"{entry.stream} {entry.drain[:8]}"
+        print(f"{name:24} {entry.rows:14,} {entry.bytes:14,} {entry.segments:9,}  {_instant(entry.last_received)}")
+    print(f"\n{'table':24} {'rows':>14} {'bytes':>14} {'version':>9}  last commit")
+    for table in tables:
+        name = table["table"]
+        print(
+            f"{name:24} {table['rows']:14,} {table['bytes']:14,} {table['version']:9,}  {_instant(table['committed'])}"
+        )
+
+
+@app.command
+def schema(table: str, /, *, json: Flag = False) -> None:
+    """Columns, types and meanings: of a stream's segments (`samples`), or of a table (`silver.samples`).
+
+    `weft lake schema silver.samples`
+    """
+    found = _schemas()
+    if table not in found:
+        raise UserError("no-table", f"there is no table {table!r}", ", ".join(found))
+    if json:
+        columns = [{"name": c.name, "type": c.type, "optional": c.optional, "doc": c.doc} for c in found[table].columns]
+        _print({"table": table, "columns": columns})
+    else:
+        print(found[table].markdown())
+
+
+@app.command
+def segments(
+    stream: str = "samples", /, *, lake: Where = None, since: int = 1, limit: int | None = None, json: Flag = False
+) -> None:
+    """The segments of a stream, each proved to follow the one before it.
+
+    `weft lake segments logs --since 100 --limit 20`
+
+    Parameters
+    ----------
+    stream: one of samples messages logs events catalog configuration store documents.
+    since: the first segment number.
+    limit: at most so many.
+    """
+    from weft.lake.summary import manifests_of
+
+    if stream not in STREAMS:
+        raise UserError("no-stream", f"there is no stream {stream!r}", ", ".join(STREAMS))
+    found = _proved(lambda: list(manifests_of(open_layout(lake), stream, since)))[:limit]
+    if json:
+        _print(found)
+        return
+    for manifest in found:
+        print(_line(manifest))
+
+
+@app.command
+def consumers(*, lake: Where = None, remove: str | None = None, json: Flag = False) -> None:
+    """Who is registered to read segments: retention keeps what they have not committed.
+
+    `weft lake consumers`, or `weft lake consumers --remove notebook`
+
+    Parameters
+    ----------
+    remove: forget this consumer; what only it still needed may then be deleted.
+    """
+    from weft.lake import consumers as registered
+
+    home = open_layout(lake)
+    if remove is not None and not registered.remove(home, remove):
+        names = sorted({consumer.name for consumer in registered.consumers(home)})
+        raise UserError("no-consumer", f"{remove!r} is not registered", ", ".join(names) or "nobody is")
+    found = registered.consumers(home)
+    if json:
+        _print(found)
+        return
+    for consumer in found:
+        at = ", ".join(f"{drain[:8]} {number}+{row}" for drain, (number, row) in consumer.offset.at.items())
+        print(f"{consumer.name:20} {consumer.stream:14} {_instant(consumer.committed)}  next: {at}")
+
+
+def open_layout(lake: Path | None) -> Layout:
+    """The lake that is meant; UserError `no-lake` if there is none."""
+    home = lake or Path(os.environ.get("WEFT_LAKE", "lake"))
+    layout = Layout(home)
+    if not layout.lake_json.exists() and not (layout.root / "drain").is_dir():
+        raise UserError("no-lake", f"{home} is not a lake", "--lake DIR, the directory that the root drains into")
+    return layout
+
+
+def _schemas() -> "dict[str, Schema]":
+    from weft.lake.schemas import SEGMENTS
+    from weft.pipeline.tables import ALL
+
+    return dict(SEGMENTS) | {name: table.schema for name, table in ALL.items()}
+
+
+def _table(lake: Layout, path: Path) -> dict[str, Any]:
+    """Rows and bytes of a table from its log; no data file is opened."""
+    import pyarrow as pa
+    from deltalake import DeltaTable
+
+    delta = DeltaTable(path)
+    actions = pa.table(delta.get_add_actions(flatten=True)).to_pydict()
+    commit = next(iter(delta.history(1)), {})
+    return {
+        "table": ".".join(path.relative_to(lake.tables()).parts),
+        "rows": sum(actions.get("num_records", [])),
+        "bytes": sum(actions["size_bytes"]),
+        "files": len(actions["path"]),
+        "version": delta.version(),
+        "committed": commit.get("timestamp", 0) * 1_000_000,
+    }
+
+
+def _proved(read: Any, *arguments: Any) -> Any:
+    """What `read` gives; a broken chain is said in one sentence."""
+    try:
+        return read(*arguments)
+    except SegmentFault as fault:
+        raise UserError(fault.code, str(fault), "weft lake check") from None
+
+
+def _line(manifest: Manifest) -> str:
+    origins = f"{len(manifest.ranges)} origins" if len(manifest.ranges) != 1 else "1 origin"
+    state = "deleted" if manifest.gone else f"{manifest.bytes:,} bytes"
+    return (
+        f"{manifest.drain[:8]} {manifest.number:8}  {manifest.rows:9,} rows  {state:>16}  {origins:>13}"
+        f"  lsn {manifest.lsn[0]}-{manifest.lsn[1]}  {_instant(manifest.last_received)}"
+    )
+
+
+def _instant(wall_ns: int | None) -> str:
+    if not wall_ns:
+        return "-"
+    return datetime.fromtimestamp(wall_ns // 1_000_000_000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _print(value: Any) -> None:
+    sys.stdout.write(msgspec.json.encode(value).decode() + "\n")

@@ -1,0 +1,101 @@
+"""`weft lake`: what people see of a lake."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from tests.lake.records import DRAIN, NODE_A, RECEIVED, batch, lost, other
+from weft.base.errors import UserError
+from weft.base.records import Stream
+from weft.cli.lake import app
+from weft.lake.consumers import commit
+from weft.lake.layout import Layout
+from weft.lake.offsets import Offset
+from weft.lake.segments import append_segment, open_lake
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Layout:
+    lake = Layout(tmp_path / "lake")
+    open_lake(lake, "00" * 16, 1)
+    append_segment(lake, "samples", DRAIN, [(1, batch(NODE_A, 1, 10)), (2, lost(11, 12))])
+    append_segment(lake, "samples", DRAIN, [(3, batch(NODE_A, 13, 5))])
+    append_segment(lake, "logs", DRAIN, [(4, other(Stream.LOGS, 1))])
+    write_deltalake(str(lake.table("silver", "samples")), pa.table({"sequence": [1, 2, 3]}))
+    return lake
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    capsys.readouterr()
+    app(list(words), exit_on_error=False, result_action="return_value")
+    return capsys.readouterr().out
+
+
+def told(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
+    return json.loads(said(capsys, *words, "--json"))
+
+
+def test_ls(lake: Layout, capsys: pytest.CaptureFixture[str]) -> None:
+    found = told(capsys, "ls", "--lake", str(lake.root))
+    assert [("samples", 2, 15, 2), ("logs", 1, 1, 0)] == [
+        (entry["stream"], entry["segments"], entry["rows"], entry["lost"]) for entry in found["drained"]
+    ]
+    assert RECEIVED + 13 == found["drained"][0]["last_received"]
+    (table,) = found["tables"]
+    assert ("silver.samples", 3, 1, 0) == (table["table"], table["rows"], table["files"], table["version"])
+    assert table["bytes"] > 0
+    text = said(capsys, "ls", "--lake", str(lake.root))
+    assert "silver.samples" in text
+    assert "2027-01-15" in text
+
+
+def test_segments(lake: Layout, capsys: pytest.CaptureFixture[str]) -> None:
+    found = told(capsys, "segments", "--lake", str(lake.root), "--since", "2")
+    assert [(2, 5)] == [(entry["number"], entry["rows"]) for entry in found]
+    assert 2 == len(said(capsys, "segments", "samples", "--lake", str(lake.root)).splitlines())
+    assert 1 == len(told(capsys, "segments", "--lake", str(lake.root), "--limit", "1"))
+
+
+def test_a_broken_chain_is_one_sentence(lake: Layout, capsys: pytest.CaptureFixture[str]) -> None:
+    lake.manifest("samples", DRAIN, 1).unlink()
+    with pytest.raises(UserError) as refused:
+        said(capsys, "segments", "--lake", str(lake.root))
+    assert "segment-gone" == refused.value.code
+
+
+@pytest.mark.parametrize("table, column", [("samples", "value_long"), ("silver.samples", "value")])
+def test_schema(table: str, column: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert column in {entry["name"] for entry in told(capsys, "schema", table)["columns"]}
+    assert f"| `{column}` |" in said(capsys, "schema", table)
+
+
+def test_consumers(lake: Layout, capsys: pytest.CaptureFixture[str]) -> None:
+    commit(lake, "me", "samples", Offset(v=1, o=0, vec="", at={DRAIN: (2, 0)}), 5)
+    where = ("--lake", str(lake.root))
+    assert ["me"] == [entry["name"] for entry in told(capsys, "consumers", *where)]
+    assert "next: 6f1c2a34 2+0" in said(capsys, "consumers", *where)
+    assert "" == said(capsys, "consumers", *where, "--remove", "me")
+    with pytest.raises(UserError) as refused:
+        said(capsys, "consumers", *where, "--remove", "me")
+    assert "no-consumer" == refused.value.code
+
+
+@pytest.mark.parametrize(
+    "words, code",
+    [(("ls",), "no-lake"), (("schema", "gold.nothing"), "no-table"), (("segments", "smaples"), "no-stream")],
+)
+def test_what_is_not_there(
+    words: tuple[str, ...],
+    code: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError) as refused:
+        said(capsys, *words)
+    assert code == refused.value.code
