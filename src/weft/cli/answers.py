@@ -15,7 +15,7 @@ QUESTIONS: Final = (
         "Which processes were the busiest in the last minute?",
         """
         SELECT labels['process'] AS process, round(avg(result), 2) AS percent_of_one_cpu, count(*) AS measured
-        FROM silver.values
+        FROM silver.values JOIN silver.series USING (series)
         WHERE config_name = 'process_cpu' AND result IS NOT NULL
           AND at > (SELECT max(at) FROM silver.values) - INTERVAL 1 MINUTE
         GROUP BY process ORDER BY percent_of_one_cpu DESC LIMIT 5
@@ -24,22 +24,24 @@ QUESTIONS: Final = (
     Question(
         "How busy was each machine, minute by minute?",
         """
-        SELECT node, window_start AS minute, n, round(sum / n, 1) AS mean_percent, round(max, 1) AS max_percent
-        FROM gold.rollup_1m WHERE config_name = 'cpu' ORDER BY minute, node
+        SELECT window_start AS minute, node, n AS measured, round(sum / n, 1) AS mean_percent, round(max, 1) AS max_percent
+        FROM gold.rollup_1m JOIN silver.series USING (series)
+        WHERE config_name = 'cpu' AND n > 0 ORDER BY minute, node
         """,
     ),
     Question(
         "What is the last known memory use of each machine?",
         """
         SELECT node, round(value / 1e9, 2) AS gigabytes, at
-        FROM gold.latest WHERE config_name = 'memory' ORDER BY node
+        FROM gold.latest JOIN silver.series USING (series) WHERE config_name = 'memory' ORDER BY node
         """,
     ),
     Question(
-        "How late did samples become rows, and what was refused?",
+        "What became of the rows, and how soon?",
         """
-        SELECT count(*) AS batches, sum(rows_in) AS rows_in, sum(rows_silver) AS silver,
-               sum(rows_duplicate) AS duplicates, sum(rows_quarantine) AS quarantined
+        SELECT count(*) AS batches, sum(rows_in)::BIGINT AS rows_in, sum(rows_silver)::BIGINT AS silver,
+               sum(rows_duplicate)::BIGINT AS duplicates, sum(rows_quarantine)::BIGINT AS quarantined,
+               round(median(freshness_ms) / 1000, 1) AS seconds_to_table
         FROM meta.progress
         """,
     ),
