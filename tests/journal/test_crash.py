@@ -1,13 +1,10 @@
 """Power cuts (FLT-030): what a start finds is whole turns, in order, with all that was ever promised."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.journal.model import DIRECTORY, NODE, SMALL, STATE, Driver, Said, all_entries, kill, reopen, stop
-from weft.base.records import StreamRecord
-from weft.shell.journal import Journal, State
+from tests.journal.model import STATE, Driver, Said, kill, reopen, stop
 from weft.testing.disk import Image, MemoryFiles, RecordingFiles, crash_images
 from weft.wire.segments import Verdict
 
@@ -31,7 +28,9 @@ def check_image(image: Image) -> None:
     files.directories.add(STATE)
     journal, recovery, found = reopen(files)
     assert promised <= found.last_turn, f"{image.name}: turn {promised} was promised"
-    assert {Verdict.CLEAN, Verdict.TORN} >= {note.verdict for note in recovery.notes}, f"{image.name}: {recovery.verdicts}"
+    assert {Verdict.CLEAN, Verdict.TORN} >= {note.verdict for note in recovery.notes}, (
+        f"{image.name}: {recovery.verdicts}"
+    )
     assert found.damages == (), image.name
     assert max((message.next_lsn for message in said), default=1) <= journal.next_lsn, image.name
     kill(files)

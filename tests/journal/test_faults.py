@@ -41,6 +41,6 @@ def test_a_call_that_fails_at_any_point_of_a_life_costs_no_promise(fault: Fault,
         journal, _, found = reopen(driver.files)
         assert promised <= found.last_turn, f"{fault} at {at}"
         stop(journal)
-        for image in crash_images(driver.files, f"{fault.name}-{at}", 50 if soak else 2):
+        for image in crash_images(driver.files, f"{fault.name}-{at}", 50 if soak else 1):
             check_image(image)
     assert hits > (CALLS // 4 if fault is Fault.SHORT else CALLS - 5)

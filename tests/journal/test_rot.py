@@ -6,12 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.journal.model import DIRECTORY, NODE, SMALL, STATE, WALL, all_entries, check_entries, reopen, stop, turn_records
+from tests.journal.model import (
+    DIRECTORY,
+    STATE,
+    WALL,
+    all_entries,
+    reopen,
+    stop,
+    turn_records,
+)
 from weft.base.chance import Chance
 from weft.base.errors import UserError
-from weft.base.records import CoreRecord, DamageRecord, Entry, StreamRecord
-from weft.shell.journal import Journal, State
+from weft.base.records import CoreRecord, DamageRecord, Entry
 from weft.testing.disk import MemoryFiles
+from weft.wire.journal import HEAD_BYTES
+from weft.wire.segments import HEADER_BYTES
 
 TURNS = 60
 
@@ -41,8 +50,7 @@ def _recovered(content: dict[Path, bytes]) -> tuple[MemoryFiles, list[Entry], li
     files = MemoryFiles(content)
     journal, _, found = reopen(files)
     read = list(all_entries(journal))
-    absent = [entry for entry in found.entries if not isinstance(entry[1], DamageRecord)]
-    assert absent == [entry for entry in read if not isinstance(entry[1], DamageRecord)]
+    assert _readable(list(found.entries)) == _readable(read)
     stop(journal)
     return files, list(found.entries), list(found.damages)
 
@@ -54,7 +62,7 @@ def test_one_flipped_bit_is_found_and_nothing_behind_it_is_lost(place: tuple[Pat
     flipped = bytearray(CLEAN[path])
     flipped[byte] ^= 1 << bit
     content = {**CLEAN, path: bytes(flipped)}
-    if byte < 64:
+    if byte < HEADER_BYTES:
         with pytest.raises(UserError) as refused:
             _recovered(content)
         assert refused.value.code == "storage-failed"
@@ -62,8 +70,15 @@ def test_one_flipped_bit_is_found_and_nothing_behind_it_is_lost(place: tuple[Pat
         return
     files, entries, damages = _recovered(content)
     missing = set(range(1, TURNS + 1)) - set(_turns(entries))
-    assert len(missing) <= 1
+    if path == SEGMENTS[-1] and byte >= len(flipped) - HEAD_BYTES:
+        assert (damages, missing) == ([], set()), "the mark at the very end holds nothing, and may pass for a torn tail"
+        return
+    assert len(missing) <= 1, "one bit costs one turn"
+    assert len(damages) == 1 or (damages == [] and missing == set())
     assert len(files.list(DIRECTORY / "damaged")) == 2, "a copy of the file, and a note"
-    assert len(damages) == 1 or (not damages and not missing), (damages, missing)
-    again, entries_again, _ = _recovered(files.content())
-    assert [e for e in entries if not isinstance(e[1], DamageRecord)] == [e for e in entries_again if not isinstance(e[1], DamageRecord)]
+    _, again, _ = _recovered(files.content())
+    assert _readable(entries) == _readable(again), "recovered twice is recovered once"
+
+
+def _readable(entries: list[Entry]) -> list[Entry]:
+    return [entry for entry in entries if not isinstance(entry[1], DamageRecord)]

@@ -242,16 +242,18 @@ class Segment:
 
     def _read(self, files: Files, after: int, bytes_max: int, end: End) -> tuple[list[Entry], int, int]:
         entries: list[Entry] = []
-        taken = 0
+        taken, name = 0, self.path.name
         file = files.open(self.path)
         try:
             walk = Walk(self, files, file, self.near(after + 1), end)
             while (batch := walk.next(after + 1)) is not None:
-                for lsn, data in walk.records(batch, after + 1):
+                lsn = max(after + 1, batch.lsn)
+                for data in walk.records(batch, lsn):
                     if taken >= bytes_max:
                         return entries, lsn - 1, taken
-                    entries.append((lsn, understood(data, lsn, self.path.name)))
+                    entries.append((lsn, understood(data, lsn, name)))
                     taken += len(data)
+                    lsn += 1
         finally:
             files.close(file)
         return entries, end.lsn - 1, taken
@@ -325,11 +327,9 @@ class Walk:
             raise Misfit
         return places
 
-    def records(self, batch: Batch, wanted: int) -> Iterator[tuple[int, bytes]]:
-        """The records, from `wanted` on, of the batch that `next` has just returned."""
-        data, skipped = self._data, max(0, wanted - batch.lsn)
-        for lsn, place in enumerate(self.count(batch)[skipped:], batch.lsn + skipped):
-            yield lsn, data[place]
+    def records(self, batch: Batch, wanted: int) -> Iterator[bytes]:
+        """The records, from `wanted` on, of the batch that `next` has just returned. Misfit if they do not fill it."""
+        return map(self._data.__getitem__, self.count(batch)[wanted - batch.lsn :])
 
     def _head(self, wanted: int) -> Batch:
         self._need(self.offset, HEAD_BYTES, READ_BYTES if self.lsn >= wanted else HEADS_BYTES)

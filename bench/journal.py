@@ -1,0 +1,167 @@
+"""What durability costs: synced batches of the journal beside the disk itself, SQLite and LMDB; verifying; starting.
+
+    python -m bench.journal [--rounds 60] [--directory DIR] [--spool-mib 64]
+
+Each round writes one batch with every contender in turn, so all see the same disk; the figures are medians. `raw` is
+one `write` and one `fdatasync` of the very bytes that the journal wrote. A ratio of 0.8 says: the journal, with
+encoding, checksums, footers and everything, writes 0.8 times as many batches as the disk can take.
+"""
+
+import argparse
+import os
+import sqlite3
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
+
+import lmdb
+
+from weft.base.records import CoreRecord, Record, StreamRecord
+from weft.shell.files import Files
+from weft.shell.journal import Journal, JournalReader
+from weft.shell.journal.verify import verify
+from weft.wire.journal import encode_body, encode_record
+
+NODE = bytes(range(16))
+WALL = 1_795_227_299_250_000_000
+SIZES = (1, 16, 64, 1_000)
+BUDGET = 8 << 30
+MIB = 1 << 20
+
+
+def records(count: int, first: int = 1) -> list[Record]:
+    """Samples whose records are 190 bytes each."""
+    payload = bytes(range(132))
+    made: list[Record] = [
+        StreamRecord(1, NODE, 1795227290000000, first + n, WALL + n, WALL + n, "cpu", payload, {}) for n in range(count)
+    ]
+    return made
+
+
+class Contenders:
+    """One of each in a directory; a batch is handed over as records, as bytes, or as rows."""
+
+    def __init__(self, directory: Path) -> None:
+        self.journal, _ = Journal.open(directory / "journal", NODE, Files(), WALL, BUDGET)
+        self.raw = os.open(directory / "raw", os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
+        self.sqlite = sqlite3.connect(directory / "sqlite.db", isolation_level=None)
+        self.sqlite.execute("PRAGMA journal_mode=WAL")
+        self.sqlite.execute("PRAGMA synchronous=FULL")
+        self.sqlite.execute("CREATE TABLE journal (lsn INTEGER PRIMARY KEY, record BLOB)")
+        self.lmdb = lmdb.open(str(directory / "lmdb"), map_size=1 << 30)
+        self.lsn = 0
+
+    def write_journal(self, batch: Sequence[Record]) -> None:
+        self.journal.write(batch, WALL)
+
+    def write_raw(self, data: bytes) -> None:
+        os.write(self.raw, data)
+        os.fdatasync(self.raw)
+
+    def write_sqlite(self, batch: Sequence[Record]) -> None:
+        self.sqlite.execute("BEGIN")
+        self.sqlite.executemany("INSERT INTO journal (record) VALUES (?)", ((encode_record(r),) for r in batch))
+        self.sqlite.execute("COMMIT")
+
+    def write_lmdb(self, batch: Sequence[Record]) -> None:
+        with self.lmdb.begin(write=True) as transaction:
+            for record in batch:
+                self.lsn += 1
+                transaction.put(self.lsn.to_bytes(8, "big"), encode_record(record), append=True)
+
+    def close(self) -> None:
+        self.journal.close(WALL)
+        os.close(self.raw)
+        self.sqlite.close()
+        self.lmdb.close()
+
+
+def seconds(action: Callable[[], None]) -> float:
+    began = time.perf_counter()
+    action()
+    return time.perf_counter() - began
+
+
+def appends(directory: Path, rounds: int) -> None:
+    print(
+        f"{'records':>7} {'bytes':>8} {'journal us':>10} {'records/s':>10} {'of raw':>7} {'x sqlite':>8} {'x lmdb':>7}"
+    )
+    contenders = Contenders(directory)
+    for size in SIZES:
+        batch = records(size)
+        body, _ = encode_body(batch)
+        data = bytes(body)
+        actions: tuple[Callable[[], None], ...] = (
+            lambda data=data: contenders.write_raw(data),  # type: ignore[misc]
+            lambda batch=batch: contenders.write_journal(batch),  # type: ignore[misc]
+            lambda batch=batch: contenders.write_sqlite(batch),  # type: ignore[misc]
+            lambda batch=batch: contenders.write_lmdb(batch),  # type: ignore[misc]
+        )
+        took = [[seconds(action) for action in actions] for _ in range(rounds)]
+        raw, journal, sqlite, lightning = (median(column) for column in zip(*took, strict=True))
+        print(
+            f"{size:7} {len(data):8} {journal * 1e6:10.0f} {size / journal:10,.0f} {raw / journal:7.2f} "
+            f"{sqlite / journal:8.2f} {lightning / journal:7.2f}"
+        )
+    contenders.close()
+
+
+def reading(directory: Path, spool_mib: int) -> None:
+    """Fill a spool with batches of 64, then verify it, read it in windows, and start on it."""
+    journal, _ = Journal.open(directory / "spool", NODE, Files(), WALL, BUDGET)
+    batch = records(64)
+    while journal.bytes_used < spool_mib * MIB:
+        journal.write(batch, WALL)
+    journal.snapshot([CoreRecord("bench", 1, b"")], WALL)
+    journal.write(batch, WALL)
+    count = journal.durable_lsn
+    journal.close(WALL)
+
+    began = time.perf_counter()
+    reports = list(verify(Files(), directory / "spool"))
+    took = time.perf_counter() - began
+    megabytes = sum(report.bytes for report in reports) / 1e6
+    print(f"\nverify and split: {megabytes / took:.0f} MB/s, {count / took / 1e6:.2f} M records/s")
+
+    began = time.perf_counter()
+    journal, recovery = Journal.open(directory / "spool", NODE, Files(), WALL, BUDGET)
+    replayed = sum(1 for _ in recovery.entries())
+    print(
+        f"start on {megabytes:.0f} MB with a snapshot: {time.perf_counter() - began:.3f} s, {replayed} records replayed"
+    )
+
+    began = time.perf_counter()
+    after = 0
+    while after < count:
+        _, after = journal.read(after, MIB)
+    took = time.perf_counter() - began
+    print(f"read back, decoded, in windows of 1 MiB: {count / took / 1e6:.2f} M records/s")
+    middle = median(seconds(lambda: _read(journal, count * 2 // 3)) for _ in range(50))
+    print(f"one window of 4 KiB from the middle: {middle * 1e6:.0f} us")
+    journal.close(WALL)
+    began = time.perf_counter()
+    reader = JournalReader(directory / "spool")
+    print(
+        f"opened by a reader from outside: {(time.perf_counter() - began) * 1e3:.1f} ms, up to lsn {reader.next_lsn - 1}"
+    )
+
+
+def _read(journal: Journal, after: int) -> None:
+    journal.read(after, 4_096)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=60)
+    parser.add_argument("--directory", type=Path)
+    parser.add_argument("--spool-mib", type=int, default=64)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=arguments.directory) as directory:
+        appends(Path(directory), arguments.rounds)
+        reading(Path(directory), arguments.spool_mib)
+
+
+if __name__ == "__main__":
+    main()
