@@ -212,7 +212,7 @@ def clean(lake: Layout, stream: str, drain: str, files: Files) -> int:
     for block in _blocks(lake, stream, drain)[:2]:
         found = _files(block)
         exist = {number for number, suffix in found if suffix == "json"}
-        litter = [f for f in found if f[1].endswith(".tmp") or (f[1] != "json" and f[0] not in exist)]
+        litter = [f for f in found if f[1].endswith(TMP) or (f[1] == "parquet" and f[0] not in exist)]
         for number, suffix in litter:
             files.remove(block / f"{number:016x}.{suffix}")
         if litter:

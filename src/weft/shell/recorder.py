@@ -26,6 +26,7 @@ from weft.cores.drain.messages import (
 from weft.lake.files import Files, LocalFiles
 from weft.lake.layout import STREAMS, Layout, stream_name
 from weft.lake.manifest import Link
+from weft.lake.retention import Keep
 
 if TYPE_CHECKING:
     from weft.lake.body import Mask
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 READ_BYTES: Final = 4 << 20  # of journal at a time: what the thread holds beside the columns
 PATIENCE_S: Final = 2.0  # for records that were told of and become readable with the next sync
 PATIENCE_STEP_S: Final = 0.02
+SWEEP_S: Final = 60.0  # between looks for segments that may go
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 Read = Callable[[int, int], tuple[list[Entry], int]]
@@ -54,7 +56,11 @@ class Recorder:
         self._read, self._deliver = read, deliver
         self.mask: Mask | None = None
         """Which configuration values are secret (LAK-014)."""
+        self.keep = Keep()
+        """How long segments stay that everybody has read, and how many bytes that nobody reads (LAK-016)."""
         self._files: Files = files or LocalFiles()
+        self._bytes = 0
+        self._swept_at: float | None = None
         self._work: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._thread: Thread | None = None
 
@@ -110,13 +116,29 @@ class Recorder:
     def _write(self, work: WriteSegment) -> SegmentWritten:
         from weft.lake import segments, vectors
 
+        self._make_room()
         place = segments.Place(stream_name(work.stream), self.drain, work.number, work.prior)
         link = segments.find_written(self.lake, place, (work.first_lsn, work.last_lsn), self._files)
         if link is None:
             link = self._publish(segments.Segment(place, self.mask), work)
         vectors.publish(self.lake, place, self._files)
         found = link.manifest
+        self._bytes += found.bytes
         return SegmentWritten(work.stream, work.number, work.last_lsn, found.rows, found.bytes, link.digest)
+
+    def _make_room(self) -> None:
+        """Once a minute, delete what everybody has read; a lake full of what nobody reads is full (LAK-016)."""
+        from weft.lake import retention
+
+        now = time.monotonic()
+        if self._swept_at is None:
+            self._bytes = retention.bytes_kept(self.lake, self.drain)
+        if self._swept_at is None or now - self._swept_at >= SWEEP_S or self._bytes > self.keep.bytes_max:
+            self._swept_at = now
+            self._bytes -= retention.sweep(self.lake, self.drain, self.keep, time.time_ns(), self._files).bytes
+            if self._bytes > self.keep.bytes_max and not retention.has_consumers(self.lake):
+                why = f"{self._bytes} bytes wait in {self.lake.root} and no consumer is registered to read them"
+                raise OSError(errno.ENOSPC, why)
 
     def _publish(self, segment: Any, work: WriteSegment) -> Link:
         segment.span(work.first_lsn, work.last_lsn)

@@ -1,0 +1,102 @@
+"""When segments may go, and what stays of them (LAK-016, LAK-017).
+
+A segment goes when every registered consumer of its stream has committed it *and* it is old enough. Its Parquet file
+is deleted first, then a *stub* takes its manifest's place: ranges, losses and chain stay provable for ever. Stubs of
+a full directory are packed into one file. With no consumer registered nothing goes: the unread is never deleted, and
+a lake that grows over its limit is full.
+"""
+
+import os
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from weft.lake.consumers import consumers
+from weft.lake.files import Files, put
+from weft.lake.layout import STREAMS, Layout
+from weft.lake.manifest import Manifest, decode
+from weft.lake.reader import Follower
+from weft.lake.stubs import first_of_block, last_of_block, packed_path, read_manifest, stub_of
+
+HOUR_NS: Final = 3_600_000_000_000
+KEEP_NS: Final = 48 * HOUR_NS  # for whoever wants to look again at what a job has read
+KEEP_BYTES: Final = 20 << 30  # of segments that nobody has registered for
+AT_ONCE: Final = 1_000  # segments per sweep and stream, so that writing goes on in between
+
+
+class Keep(NamedTuple):
+    """How long, and how much."""
+
+    age_ns: int = KEEP_NS
+    bytes_max: int = KEEP_BYTES
+
+
+class Swept(NamedTuple):
+    """What a sweep did."""
+
+    segments: int
+    bytes: int
+
+
+def sweep(lake: Layout, drain: str, keep: Keep, wall_ns: int, files: Files) -> Swept:
+    """Delete what all consumers of a stream have committed and what is old enough. OSError, SegmentFault."""
+    segments = size = 0
+    for stream in STREAMS:
+        for number in _committed(lake, stream, drain)[:AT_ONCE]:
+            manifest = _manifest(lake, stream, drain, number)
+            if wall_ns - lake.manifest(stream, drain, number).stat().st_mtime_ns < keep.age_ns:
+                break
+            delete(lake, manifest, files)
+            segments, size = segments + 1, size + manifest.bytes
+    return Swept(segments, size)
+
+
+def delete(lake: Layout, manifest: Manifest, files: Files) -> None:
+    """Delete the rows of one segment and leave a stub; the last one of a full directory packs it."""
+    place = manifest.stream, manifest.drain, manifest.number
+    files.remove(lake.parquet(*place))
+    digest = decode(read_manifest(lake, *place), manifest.drain, manifest.number).digest
+    put(files, lake.manifest(*place), stub_of(manifest, digest).line())
+    if manifest.number == last_of_block(manifest.number):
+        pack(lake, manifest.stream, manifest.drain, manifest.number, files)
+
+
+def pack(lake: Layout, stream: str, drain: str, last: int, files: Files) -> None:
+    """Put the stubs of a directory, all of them stubs, into one file, and remove them one by one."""
+    numbers = range(first_of_block(last), last + 1)
+    lines = [read_manifest(lake, stream, drain, number) for number in numbers]
+    assert all(decode(line, drain, number).manifest.gone for line, number in zip(lines, numbers, strict=True))
+    put(files, packed_path(lake, stream, drain, last), b"".join(lines))
+    for number in numbers:
+        files.remove(lake.manifest(stream, drain, number))
+
+
+def bytes_kept(lake: Layout, drain: str) -> int:
+    """Bytes of all Parquet files of a drain, from the directories alone."""
+    return sum(_bytes_in(block) for stream in STREAMS for block in _directories(lake.drain(stream, drain)))
+
+
+def has_consumers(lake: Layout) -> bool:
+    """Whether anybody is registered."""
+    return bool(consumers(lake))
+
+
+def _committed(lake: Layout, stream: str, drain: str) -> range:
+    """The numbers that every consumer of the stream has behind it and that still have rows; empty if nobody reads."""
+    positions = [consumer.offset.at.get(drain, (1, 0))[0] for consumer in consumers(lake, stream)]
+    if not positions or not lake.drain(stream, drain).is_dir():
+        return range(0)
+    follower = Follower(lake, stream, drain)
+    return range(follower.first_kept(), min([*positions, follower.tip]))  # the newest stays: numbers go on from it
+
+
+def _manifest(lake: Layout, stream: str, drain: str, number: int) -> Manifest:
+    return decode(read_manifest(lake, stream, drain, number), drain, number).manifest
+
+
+def _directories(home: Path) -> list[Path]:
+    return [path for path in home.iterdir() if path.is_dir()] if home.is_dir() else []
+
+
+def _bytes_in(block: Path) -> int:
+    with os.scandir(block) as entries:
+        return sum(entry.stat().st_size for entry in entries if entry.name.endswith(".parquet"))

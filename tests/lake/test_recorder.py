@@ -1,0 +1,131 @@
+"""The recorder in its thread, between a real journal, the drain core and a lake."""
+
+import subprocess
+import sys
+from pathlib import Path
+from queue import Queue
+from typing import Any
+
+import pytest
+
+from tests.lake.records import NODE_A, NODE_B, batch, chain_of, lost, other, rows_of
+from weft.base.effects import Perform, Tell
+from weft.base.now import SECOND, Now
+from weft.base.records import Entry, Record, Stream
+from weft.base.spool import FetchRecords, Journaled, RecordsFetched, Released
+from weft.cores.drain import Drain
+from weft.cores.drain.messages import DrainClosed, InspectLake, SegmentFailed, Stop, WriteSegment
+from weft.lake.layout import Layout
+from weft.lake.manifest import NO_PRIOR
+from weft.shell.files import Files
+from weft.shell.journal import Journal
+from weft.shell.recorder import Recorder
+
+WALL = 1_800_000_000_000_000_000
+PATIENCE_S = 60.0
+
+
+class Root:
+    """The part of a node that drains: journal, core, recorder; time stands still unless it is moved."""
+
+    def __init__(self, home: Path) -> None:
+        self.journal, recovery = Journal.open(home / "journal", NODE_B, Files(), WALL, 64 << 20)
+        self.core, self.mono = Drain(), 0
+        self.answers: Queue[Any] = Queue()
+        self.told: list[Any] = []
+        self.waiting = 0
+        self.recorder = Recorder(home / "lake", NODE_B, self.journal.read, self.answers.put)
+        self.core.restore(recovery.entries(), self.now)
+        self.step(0)
+
+    @property
+    def now(self) -> Now:
+        return Now(self.mono, WALL + self.mono)
+
+    def append(self, *records: Record) -> None:
+        first = self.journal.write(records, WALL)
+        self.core.command(Journaled(first, records), self.now)
+        self.act()
+
+    def step(self, ns: int) -> None:
+        """Time passes, and everything that was asked for comes back."""
+        self.mono += ns
+        while True:
+            due = self.core.deadline()
+            if due is not None and due <= self.mono:
+                self.core.wake(self.now)
+            self.act()
+            if not self.waiting:
+                break
+            self.waiting -= 1
+            self.core.command(self.answers.get(timeout=PATIENCE_S), self.now)
+
+    def act(self) -> None:
+        for effect in self.core.effects():
+            if isinstance(effect, Tell):
+                self.told.append(effect.event)
+            elif isinstance(effect, Perform):
+                self.waiting += 1
+                if isinstance(effect.work, FetchRecords):
+                    entries, upto = self.journal.read(effect.work.after, effect.work.bytes_max)
+                    self.answers.put(RecordsFetched("drain", effect.work.after, upto, tuple(entries)))
+                else:
+                    self.recorder.perform(effect.work)
+
+    def close(self) -> None:
+        self.recorder.close()
+        self.journal.close(WALL)
+
+
+@pytest.mark.proves("LAK-001", "LAK-002", "LAK-007")
+def test_from_the_journal_to_the_lake_and_again_after_a_restart(tmp_path: Path) -> None:
+    lake, drain = Layout(tmp_path / "lake"), NODE_B.hex()
+    root = Root(tmp_path)
+    root.append(batch(NODE_A, 1, 100), other(Stream.EVENTS, 1), lost(101, 105))
+    root.append(batch(NODE_A, 106, 10))
+    root.step(SECOND)
+    assert [*range(1, 101), *range(106, 116)] == [row["sequence"] for row in rows_of(lake, "samples", drain)]
+    assert [1] == [row["sequence"] for row in rows_of(lake, "events", drain)]
+    assert Released("drain", 4) in root.told
+    root.append(batch(NODE_A, 116, 5))  # not drained before the end
+    root.close()
+    again = Root(tmp_path)
+    again.step(SECOND)
+    again.append(batch(NODE_A, 121, 5))
+    again.core.command(Stop(), again.now)
+    again.step(0)
+    assert DrainClosed(is_whole=True) in again.told
+    again.close()
+    assert [*range(1, 101), *range(106, 126)] == [row["sequence"] for row in rows_of(lake, "samples", drain)]
+    assert [(101, 105)] == [pair for m in chain_of(lake, "samples", drain) for _, r in m.lost_vector() for pair in r]
+
+
+@pytest.mark.proves("LAK-001")
+def test_nothing_heavy_is_imported_before_the_first_segment(tmp_path: Path) -> None:
+    program = f"""
+import sys
+from weft.shell.recorder import Recorder
+from weft.cores.drain.messages import InspectLake
+recorder = Recorder({str(tmp_path)!r}, bytes(16), lambda after, most: ([], after), print)
+print(type(recorder.outcome(InspectLake())).__name__, sorted({{"pyarrow", "pyspark", "duckdb"}} & sys.modules.keys()))
+"""
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "LakeFound []\n" == said.stdout
+
+
+def test_records_that_never_become_readable_are_a_failure_and_not_a_wait_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("weft.shell.recorder.PATIENCE_S", 0.0)
+    reads: list[int] = []
+
+    def read(after: int, bytes_max: int) -> tuple[list[Entry], int]:
+        reads.append(after)
+        return ([(1, batch(NODE_A, 1, 1))], 1) if after == 0 else ([], after)
+
+    recorder = Recorder(tmp_path, NODE_B, read, print)
+    recorder.outcome(InspectLake())
+    failed = recorder.outcome(WriteSegment(1, 1, 1, 2, NO_PRIOR))
+    assert isinstance(failed, SegmentFailed)
+    assert "the journal ends at 1, before 2" in failed.detail
+    assert [0, 1] == reads[:2]
