@@ -33,9 +33,10 @@ from weft.shell.http import Http
 from weft.shell.identity import begin_start
 from weft.shell.journal import Journal
 from weft.shell.links import Links
+from weft.shell.log import Log, to_stderr
 from weft.shell.measuring import Measuring
 from weft.shell.runner import Runner
-from weft.shell.telemetry import Telemetry, set_up_log
+from weft.shell.telemetry import Telemetry
 
 HTTP_PORT: Final = 6
 LINK_PORT: Final = 7
@@ -74,7 +75,8 @@ class Process:
         self.node.restore(self.recovery.entries(), self.journal.next_lsn, now)
         self.links = Links(self._on_readable)
         self.runner = Runner(self.node, self.clock, self.journal, self.links)
-        self.telemetry = Telemetry(settings, self.node, self.journal, self.links, self.clock, now.mono)
+        self.log = Log(settings.node.name)
+        self.telemetry = Telemetry(settings, self.node, self.journal, self.links, self.clock, self.log, now.mono)
         self.http = Http(self.telemetry.pages())
         self._recorder: Any = None
         self._winding_down: asyncio.Task[None] | None = None
@@ -190,7 +192,6 @@ def main() -> int:
     """Run the node of the settings in the first argument; the exit code says why it ended (OBS-005, JRN-032)."""
     try:
         settings = settings_of(msgspec.json.decode(sys.argv[1]))
-        set_up_log(settings.node.name)
         for line in OPEN_WARNING:
             say(line)
         return outcome(asyncio.run(_serve(settings)))
@@ -204,7 +205,8 @@ async def _serve(settings: NodeSettings) -> Any:
 
 def say(text: str) -> None:
     """A word to the person at the terminal; everything else is a log line."""
-    sys.stderr.write(f"weft: {text}\n")
+    with contextlib.suppress(OSError):
+        to_stderr(f"weft: {text}\n".encode())
 
 
 def outcome(reason: Any) -> int:

@@ -1,15 +1,12 @@
 """What an operator sees of a node: log lines, the status, health and metrics of its http pages (OBS-001..005)."""
 
 import json
-import logging
 import resource
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
-import structlog
 
 from weft import __version__
 from weft.base.now import SECOND
@@ -22,25 +19,10 @@ from weft.shell.clock import Clock
 from weft.shell.http import Page, Pages
 from weft.shell.journal import Journal
 from weft.shell.links import Links
+from weft.shell.log import Log
 
-LEVELS: Final = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 JSON_TYPE: Final = "application/json"
 METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-
-
-def set_up_log(name: str) -> None:
-    """JSON lines on stderr, one per event; nothing below INFO (OBS-002)."""
-    structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", key="ts"),
-            structlog.processors.JSONRenderer(),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
-    )
-    structlog.contextvars.bind_contextvars(node=name)
 
 
 @dataclass
@@ -52,6 +34,7 @@ class Telemetry:
     journal: Journal
     links: Links
     clock: Clock
+    log: Log
     started_at: int
     is_drained: bool = False
     """The drain has written everything and closed."""
@@ -61,7 +44,7 @@ class Telemetry:
         self.is_drained = self.is_drained or isinstance(event, DrainClosed)
         row = EVENTS.get(type(event))
         if row is not None:
-            structlog.get_logger().log(LEVELS[row.level], row.name, fields=describe(event)[2])
+            self.log.write(row.level, row.name, describe(event)[2])
 
     def pages(self) -> Pages:
         """The http pages of this node."""
