@@ -5,6 +5,7 @@ into a lake, and the Spark pipeline runs over it while it grows. Whatever dies (
 the end all stop in the order of the road, the lake is completed, and five questions are answered from its tables.
 """
 
+import contextlib
 import json
 import signal
 import sys
@@ -36,6 +37,7 @@ PARENTS: Final = {
 SENSORS: Final = tuple(name for name in PARENTS if name.startswith("sensor"))
 COLLECTORS: Final = tuple(name for name in PARENTS if name.startswith("collector"))
 PIPELINE: Final = "pipeline"
+SUMMED: Final = ("rows", "silver", "values", "duplicates", "quarantined")
 STEP_S: Final = 0.5
 LINE_EVERY_S: Final = 5.0
 DRAIN_S: Final = 30.0  # how long the lake may take to swallow the last samples
@@ -162,7 +164,7 @@ class Demonstration:
             file = self.place / f"{name}.toml"
             file.write_text(text, "utf-8")
             self.fleet.add(Member(name, ("-m", "weft.cli.main", "up", str(file)), ports[name]))
-        self.fleet.add(Member(PIPELINE, ("-m", "weft.cli.main", "lake", "run", str(self.lake), "--json")))
+        self.fleet.add(Member(PIPELINE, ("-m", "weft.cli.main", "lake", "run", "--lake", str(self.lake), "--json")))
         self.console.print(f"states, logs and lake are in [bold]{self.place}[/bold]")
         self.console.print(
             f"the root's port is {ports['root']}: weft status --port {ports['root']}; kill -9 whom you like\n"
@@ -194,9 +196,12 @@ class Demonstration:
         self.fleet.stop(SENSORS)
         self.fleet.stop(COLLECTORS)
         self.fleet.stop(["root"])
-        self._say("letting the lake take up what is left")
+        from weft.lake.layout import Layout
+        from weft.pipeline.progress import waiting
+
+        self._say("letting the tables take up what is left")
         ends_at = time.monotonic() + DRAIN_S
-        while not self.progress.is_behind_none(self.lake) and time.monotonic() < ends_at and not self._is_interrupted:
+        while waiting(Layout(self.lake)) and time.monotonic() < ends_at and not self._is_interrupted:
             self.fleet.watch()
             time.sleep(STEP_S)
         self.fleet.stop([PIPELINE], DRAIN_S)
@@ -211,7 +216,7 @@ class Demonstration:
                 answers.append({"question": question.words, "rows": table.to_pylist()})
                 if not as_json:
                     self.console.print(f"\n[bold]{question.words}[/bold]")
-                    lake.show(table, self.console)
+                    show(table, self.console)
         missing = sum(row["missing"] for row in answers[-1]["rows"])
         if as_json:
             print(json.dumps({"directory": str(self.place), "answers": answers}, default=str))
@@ -224,20 +229,36 @@ class Demonstration:
 
 
 class Progress:
-    """What the pipeline prints, a JSON line a batch, read as it grows."""
+    """What the pipeline prints, a JSON line a batch, read as it grows, and added up."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._at = 0
+        self._sums = dict.fromkeys(SUMMED, 0)
         self._latest: dict[str, Any] = {}
 
     def read(self) -> dict[str, Any]:
-        """The numbers of the last batch, empty before the first."""
+        """Rows so far, and the last batch; empty before the first."""
+        with contextlib.suppress(FileNotFoundError), self.path.open("rb") as file:
+            file.seek(self._at)
+            for line in file:
+                if line.endswith(b"\n"):
+                    self._at += len(line)
+                    self._take(line)
         return self._latest
 
-    def is_behind_none(self, lake: Path) -> bool:
-        """Whether every segment that exists has become rows."""
-        return True
+    def _take(self, line: bytes) -> None:
+        batch = json.loads(line)
+        for name in SUMMED:
+            self._sums[name] += batch[name]
+        age = batch["freshness_ms"]
+        freshness = f"{age / 1000:.1f} s" if age is not None else "-"
+        self._latest = {
+            **self._sums,
+            "missing": batch["missing"],
+            "batches": batch["batch"] + 1,
+            "freshness": freshness,
+        }
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -1,0 +1,39 @@
+"""`weft sql`: ask the lake, at once."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from weft.base.errors import UserError
+
+Flag = Annotated[bool, Parameter(negative="")]
+LIMIT = 1_000
+
+
+def sql(query: str, /, *, lake: Path | None = None, json: Flag = False, csv: Flag = False, limit: int = LIMIT) -> None:
+    """Ask the tables of a lake in SQL, without Java: `weft sql "SELECT node, missing FROM completeness"`.
+
+    Parameters
+    ----------
+    query: one SELECT over `gold.…`, `silver.…`, `bronze.…`, `meta.…`; a bare name is looked up in that order.
+    lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
+    json: one JSON array of objects.
+    csv: CSV with a header.
+    limit: most rows that are shown; --json and --csv give all.
+    """
+    from weft.cli.tables import print_csv, print_json, show
+    from weft.pipeline.sql import Lake
+
+    if json and csv:
+        raise UserError("usage", "--json and --csv at once", "one of them")
+    with Lake(lake or os.environ.get("WEFT_LAKE") or "lake") as asked:
+        if json:
+            print_json(asked.query(query))
+        elif csv:
+            print_csv(asked.query(query))
+        else:
+            from rich.console import Console
+
+            show(asked.query(query, limit), Console())
