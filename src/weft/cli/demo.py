@@ -12,8 +12,9 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
+from cyclopts import Parameter
 from rich.console import Console
 from rich.live import Live
 
@@ -99,14 +100,19 @@ path = "{lake}"
 """
 
 
-def demo(*, run_for: str = "60s", directory: Path | None = None, json_out: bool = False) -> int:
+def demo(
+    *,
+    run_for: Annotated[str, Parameter(name="--for")] = "60s",
+    directory: Path | None = None,
+    json_out: Annotated[bool, Parameter(name="--json", negative="")] = False,
+) -> int:
     """Run a whole fabric on this machine for a while, then answer five questions from its tables.
 
     Parameters
     ----------
-    run_for: how long, e.g. 60s or 5m (--for).
+    run_for: how long, e.g. 60s or 5m.
     directory: where states, logs and lake go; default ./var/demo-TIME. An existing one is continued.
-    json_out: print the answers as JSON (--json).
+    json_out: print the answers as JSON.
     """
     place = directory or Path("var") / time.strftime("demo-%Y%m%d-%H%M%S")
     place.mkdir(parents=True, exist_ok=True)
@@ -207,6 +213,7 @@ class Demonstration:
         self.fleet.stop([PIPELINE], DRAIN_S)
 
     def _answer(self, *, as_json: bool) -> int:
+        from weft.cli.tables import show
         from weft.pipeline.sql import Lake  # DuckDB and Arrow load while the fleet already runs
 
         answers = []

@@ -11,10 +11,10 @@ from weft.pipeline.session import Options, session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
 TRIGGER: Final = "1 second"
-POLL_S: Final = 0.5
+POLL_S: Final = 1
 
 
 class Runner:

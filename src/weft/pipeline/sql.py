@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 JOB: Final = "samples"
 LAYERS: Final = ("gold", "silver", "bronze", "quarantine", "meta")
 """In which order a table's bare name is looked up; a layer can always be written in front."""
-SETTINGS: Final = {
+SETTINGS: Final[dict[str, str | bool | int | float | list[str]]] = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
     "threads": "2",
@@ -134,7 +134,7 @@ class Lake:
             return
         self._registered.add(table.full_name)
         raw = self._dataset(table)
-        view = f"SELECT * FROM {raw}" if table not in (*WIDTHS, LATEST) else self._completed(table, raw)
+        view = f"FROM {raw}" if table not in (*WIDTHS, LATEST) else self._completed(table, raw)
         self._open.execute(f"CREATE VIEW {table.full_name} AS {view}")
 
     def _dataset(self, table: Table) -> str:
