@@ -4,8 +4,8 @@ Per stream and origin, what was taken is delivered at the root, announced as los
 on the way. That holds at every instant: so whenever a journal gives something up, by intent or because its disk
 is gone, it must be somewhere else. At rest nothing is spooled: what was taken is in the lake, or named there.
 
-Only the origin's own disk can take with it what no other node has: that is *unknown*, and nothing may be said
-about it but that it ended.
+Only the origin's own disk can take with it what no other node has, and only the disk of who gave something up the
+announcement of it: these are *unknown*, and the completeness table rightly calls them missing.
 """
 
 from collections.abc import Iterable
@@ -107,18 +107,21 @@ class Complete(Checker):
         """All that this node held is gone, but for what the fact names."""
         _, claims, losses = fact.value
         self.rewound.add(fact.node)
-        gone = [*self.held.pop(fact.node, {}).items(), *self.losses.pop(fact.node, {}).items()]
+        gone, unsaid = self.held.pop(fact.node, {}), self.losses.pop(fact.node, {})
         for shelves, kept in ((self.held, claims), (self.losses, losses)):
             for stream, origin, first, last in kept:
                 numbers_of(shelves.setdefault(fact.node, {}), stream, origin).add(first, last)
-        for key, numbers in gone:
-            self._doubt(key, numbers, fact)
+        for key, numbers in gone.items():
+            missing = self._missing(key, numbers)
+            if missing and key[1].rpartition("/")[0] != fact.node:
+                self.broken(f"with the disk of {fact.node} went {shown(missing)} of {key[1]}, which only it had", fact)
+            self._doubt(key, missing)
+        for key, numbers in unsaid.items():
+            self._doubt(key, self._missing(key, numbers))
 
-    def _doubt(self, key: Key, numbers: RangeSet, fact: Fact) -> None:
-        missing = self._missing(key, numbers)
-        if missing and key[1].rpartition("/")[0] != fact.node:
-            self.broken(f"with the disk of {fact.node} went {shown(missing)} of {key[1]}: acknowledged, not safe", fact)
-        for first, last in missing:
+    def _doubt(self, key: Key, pieces: Iterable[Range]) -> None:
+        """Nobody can say any more why these are missing: the completeness table calls them so, and that is right."""
+        for first, last in pieces:
             numbers_of(self.unknown, *key).add(first, last)
 
     def _missing(self, key: Key, pieces: Iterable[Range]) -> list[Range]:

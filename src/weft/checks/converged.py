@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+from weft.base.now import SECOND
 from weft.checks.checker import Checker
 from weft.checks.history import Fact, Unknown, Violation
 
@@ -38,7 +39,7 @@ class Converged(Checker):
         self.quiet = fact
         for waiting in self.waiting.values():
             what, since = waiting.value
-            self.broken(f"{waiting.node} still waits for {what}, since {since / 1e9:.3f} s", waiting)
+            self.broken(f"{waiting.node} still waits for {what}, {since // SECOND} s after the beginning", waiting)
         for subject, states in self.states.items():
             first, *others = states.values()
             for other in others:

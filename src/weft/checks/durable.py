@@ -19,6 +19,8 @@ class Durable(Checker):
         ("info", "restored"): "note_restored",
         ("durable", "taken"): "note_record",
         ("durable", "held"): "note_record",
+        ("durable", "lost"): "note_loss",
+        ("sent", "hello"): "note_hello",
         ("sent", "hop"): "note_hop",
         ("sent", "hack"): "note_hack",
     }
@@ -29,6 +31,8 @@ class Durable(Checker):
         self.sent: dict[tuple[str, int], Sent] = {}
         self.answered: dict[tuple[str, str, int], int] = {}
         self.given_up: dict[str, Shelf] = {}
+        self.announced: Shelf = {}
+        """Losses that some node has durably announced: they may answer for a record as well."""
         self.roots: set[str] = set()
 
     def note_start(self, fact: Fact) -> None:
@@ -44,6 +48,14 @@ class Durable(Checker):
     def note_record(self, fact: Fact) -> None:
         stream, origin, first, last = fact.value
         numbers_of(self.owed.setdefault(fact.node, {}), stream, origin).add(first, last)
+
+    def note_loss(self, fact: Fact) -> None:
+        stream, origin, first, last, _ = fact.value
+        numbers_of(self.announced, stream, origin).add(first, last)
+
+    def note_hello(self, fact: Fact) -> None:
+        _, era, first = fact.value
+        self.sent.setdefault((fact.node, era), Sent()).trim(first - 1)
 
     def note_hop(self, fact: Fact) -> None:
         _, era, first, claims = fact.value
@@ -77,7 +89,7 @@ class Durable(Checker):
             numbers_of(found, claim[0], claim[1]).add(claim[2], claim[3])
         given_up = self.given_up.get(fact.node, {})
         for key, owed in self.owed.get(fact.node, {}).items():
-            there: list[Any] = [shelf[key] for shelf in (found, given_up) if key in shelf]
+            there: list[Any] = [shelf[key] for shelf in (found, given_up, self.announced) if key in shelf]
             missing = without(list(owed), there)
             if missing:
                 self.broken(f"{fact.node} answered for {shown(missing)} of {key[1]} and did not find them again", fact)

@@ -22,6 +22,7 @@ VOCABULARY: Final[dict[tuple[str, str], str]] = {
     ("durable", "lost"): "stream, origin, first, last, why: the announcement of a loss is durable here",
     ("durable", "link"): "stream, origin, era before, last before: an era link is durable here",
     ("durable", "segment"): "stream, number, claims, losses, links: a segment of the lake exists",
+    ("sent", "hello"): "parent, era, first: this node does not need its messages before `first` any more",
     ("sent", "hop"): "parent, era, number of the first, list of claims, each with `record`, `loss` or `link` behind it",
     ("sent", "hack"): "child, era, upto, safe: an acknowledgement leaves this node",
     ("info", "path"): "from, to, open or slow or cut: the cable in that direction",
@@ -71,7 +72,7 @@ class Violation(NamedTuple):
     witnesses: tuple[Fact, ...] = ()
 
     def __str__(self) -> str:
-        lines = [f"{self.rule}: {self.why}", *(f"  {fact}" for fact in self.witnesses)]
+        lines = [f"{self.rule}: {self.why}", *(f"  {str(fact)[:WITNESS_CHARS_MAX]}" for fact in self.witnesses)]
         return "\n".join(lines)
 
 
@@ -86,6 +87,7 @@ class Unknown(NamedTuple):
 
 
 WITNESSES_MAX: Final = 20
+WITNESS_CHARS_MAX: Final = 400
 
 
 def write_lines(history: Iterable[Fact]) -> bytes:

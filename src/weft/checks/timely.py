@@ -7,7 +7,7 @@ it was given; and when both stand and the cable is whole, they are joined within
 
 from typing import ClassVar, Final
 
-from weft.base.now import SECOND
+from weft.base.now import MILLISECOND, SECOND
 from weft.checks.checker import Checker
 from weft.checks.history import Fact
 
@@ -16,6 +16,11 @@ CLOCK_SHARE: Final = 20  # a node's clock may run one part in twenty fast or slo
 HEAL_NS: Final = 30 * SECOND  # two back-offs of 5 s, hello, a beacon period of 5 s of which three may be lost
 SILENCE: Final = "silent"
 NEVER: Final = 1 << 62
+
+
+def shown_s(span_ns: int) -> str:
+    """Nanoseconds as people read them."""
+    return f"{span_ns // SECOND}.{span_ns % SECOND // MILLISECOND:03} s"
 
 
 class Process:
@@ -131,18 +136,19 @@ class Timely(Checker):
         self._changed(fact)
 
     def _judge(self, child: str, parent: str, fact: Fact) -> None:
-        """Someone was called dead; that is wrong if it was within reach for as long as the silence had to last."""
-        pair = [self.processes.get(name) for name in (child, parent)]
-        if None in pair or not all(process.stands for process in pair if process):
+        """Someone was called dead; that is wrong if it was within reach for as long as the silence had to last.
+
+        That the caller itself stood still is no excuse: who wakes up late gives everybody time to be heard (REC-001).
+        """
+        caller = fact.node
+        called = parent if caller == child else child
+        process = self.processes.get(called)
+        if process is None or not process.stands or self._is_cut(child, parent):
             return
-        silence = self.processes[fact.node].dead_ns
-        within_reach = max(self.links.get((child, parent), NEVER), *(process.since for process in pair if process))
-        if fact.at - within_reach > silence - silence // CLOCK_SHARE and not self._is_cut(child, parent):
-            called = parent if fact.node == child else child
-            self.broken(
-                f"{fact.node} calls {called} dead, which was within reach for {(fact.at - within_reach) / SECOND:.3f} s",
-                fact,
-            )
+        silence = self.processes[caller].dead_ns
+        within_reach = fact.at - max(self.links.get((child, parent), NEVER), process.since)
+        if within_reach > silence - silence // CLOCK_SHARE:
+            self.broken(f"{caller} calls {called} dead, which was within reach for {shown_s(within_reach)}", fact)
 
     def _is_cut(self, child: str, parent: str) -> bool:
         return (child, parent) in self.cut or (parent, child) in self.cut
@@ -174,8 +180,8 @@ class Timely(Checker):
         for child, due in self.mourn_by.items():
             if due < fact.at:
                 parent = self.processes[child].parent
-                self.broken(f"{child} has not said by {due / SECOND:.3f} s that {parent} is out of reach", fact)
+                self.broken(f"{child} has not said by {shown_s(due)} that {parent} is out of reach", fact)
         for child, due in self.join_by.items():
             if due < fact.at:
                 parent = self.processes[child].parent
-                self.broken(f"{child} and {parent} are within reach and not joined by {due / SECOND:.3f} s", fact)
+                self.broken(f"{child} and {parent} are within reach and not joined by {shown_s(due)}", fact)

@@ -1,7 +1,8 @@
 """Nothing leaves a node before what it depends on is durable (CHK-005; JRN-001, JRN-006).
 
 A node says numbers of its own, or passes on those of others, only when they are in its journal; it acknowledges
-messages only when what they carried is, and calls them safe only when it is at the root.
+messages only when what they carried is, and calls them safe only when it is at the root. What a full spool gave up
+counts as there when the announcement of its loss is.
 """
 
 from typing import Any, ClassVar, Final
@@ -35,12 +36,17 @@ class Memory:
             self.note(node, claim, is_loss=True)
 
     def missing(self, claim: Claim, nodes: tuple[str, ...]) -> list[Range]:
-        """What of the claim is durable at none of `nodes`; an era link has no numbers."""
+        """What of the claim is durable at none of `nodes`, nor announced as lost there; an era link has no numbers."""
         stream, origin, first, last, kind = claim
         if kind == LINK:
             return []
-        shelves = self.records if kind == RECORD else self.losses
-        covers = [numbers for node in nodes if (numbers := shelves.get(node, {}).get((stream, origin))) is not None]
+        shelves = (self.records, self.losses) if kind == RECORD else (self.losses,)
+        covers = [
+            numbers
+            for shelf in shelves
+            for node in nodes
+            if (numbers := shelf.get(node, {}).get((stream, origin))) is not None
+        ]
         return without([(first, last)], covers)
 
 
@@ -52,14 +58,16 @@ class Sent:
         self.claims: list[Claim] = []
 
     def note(self, first: int, claims: list[Any]) -> bool:
-        """Take messages from `first` on, again or anew; False if numbers were left out before them."""
+        """Take messages from `first` on, again or anew; False if numbers were left out before them.
+
+        Said again, a number may hold less: what a full spool gave up keeps its number and is empty.
+        """
         at = first - 1 - self.base
         if at > len(self.claims):
             return False
         if at < 0:
             claims, at = claims[-at:], 0
-        fresh = claims[len(self.claims) - at :]
-        self.claims.extend((c[0], c[1], c[2], c[3], c[4]) for c in fresh)
+        self.claims[at : at + len(claims)] = [(c[0], c[1], c[2], c[3], c[4]) for c in claims]
         return True
 
     def upto(self, since: int, number: int) -> list[Claim] | None:
@@ -85,6 +93,7 @@ class Wall(Checker):
         ("durable", "taken"): "note_record",
         ("durable", "held"): "note_record",
         ("durable", "lost"): "note_loss",
+        ("sent", "hello"): "note_hello",
         ("sent", "hop"): "note_hop",
         ("sent", "hack"): "note_hack",
     }
@@ -109,6 +118,10 @@ class Wall(Checker):
 
     def note_loss(self, fact: Fact) -> None:
         self.memory.note(fact.node, fact.value, is_loss=True)
+
+    def note_hello(self, fact: Fact) -> None:
+        _, era, first = fact.value
+        self.sent.setdefault((fact.node, era), Sent()).trim(first - 1)
 
     def note_hop(self, fact: Fact) -> None:
         _, era, first, claims = fact.value

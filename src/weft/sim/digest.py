@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
+from weft.base.now import Now
 from weft.node.node import Node
 
 ATOMS: Final = (int, float, str, bytes, bytearray, bool, type(None))
@@ -17,7 +18,7 @@ DEPTH_MAX: Final = 24
 
 
 def state_digest(node: Node) -> str:
-    """BLAKE2b-128 over the state of all cores. Counters (`Counter`, names with `count`) are left out."""
+    """BLAKE2b-128 over the state of all cores, without counters (names with `count`) and the instant of the last call."""
     digest = blake2b(digest_size=16)
     for name, core in node.cores.items():
         digest.update(name.encode())
@@ -57,6 +58,6 @@ def _fields(value: Any, depth: int) -> Iterator[bytes]:
     if isinstance(value, msgspec.Struct):
         names = list(value.__struct_fields__)
     for name in names:
-        if "count" not in name:
+        if "count" not in name and not isinstance(getattr(value, name), Now):
             yield name.encode()
             yield from _pieces(getattr(value, name), depth + 1)

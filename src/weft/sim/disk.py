@@ -7,15 +7,17 @@ Segments and snapshots are there because they decide what a journal may forget (
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from weft.base.chance import Chance
-from weft.base.records import CoreRecord, Entry, Record
+from weft.base.records import CoreRecord, Entry, Record, StreamRecord
 from weft.base.spool import RecordsFetched, Span
 from weft.wire.journal import decode_record, encode_record
 
 RECORD_HEAD_BYTES: Final = 4
 BATCH_HEAD_BYTES: Final = 32
+SEGMENTS_MIN: Final = 8  # into which a full budget is divided, at least
 CRASHES: Final = ("kept", "torn", "lost", "old")
 
 
@@ -43,9 +45,11 @@ class Image(NamedTuple):
 class JournalDisk:
     """One journal. Lsns count from 1; `claim_of` names what a record holds, None for a core's own."""
 
-    def __init__(self, claim_of: Callable[[Record], Claim | None], segment_records: int) -> None:
+    def __init__(self, claim_of: Callable[[Record], Claim | None], segment_records: int, budget: int) -> None:
         self._claim_of = claim_of
         self._segment_records = segment_records
+        self.budget = budget
+        """Bytes that it may use; a segment takes at most an eighth of it."""
         self.first_lsn = 1
         self._data: list[bytes] = []
         self.claims: list[Claim | None] = []
@@ -55,6 +59,7 @@ class JournalDisk:
         self._starts: list[int] = [1]
         """First lsns of the segments that are still there."""
         self.bytes_used = 0
+        self._segment_bytes = 0
 
     @property
     def durable_upto(self) -> int:
@@ -85,16 +90,30 @@ class JournalDisk:
         claims = self._unsynced_claims
         self._data += self._unsynced
         self.claims += claims
-        self.bytes_used += sum(map(len, self._unsynced)) + RECORD_HEAD_BYTES * len(claims) + BATCH_HEAD_BYTES
+        size = sum(map(len, self._unsynced)) + RECORD_HEAD_BYTES * len(claims) + BATCH_HEAD_BYTES
+        self.bytes_used += size
+        self._segment_bytes += size
         self._unsynced, self._unsynced_claims = [], []
-        if self.durable_upto - self._starts[-1] + 1 >= self._segment_records:
-            self._starts.append(self.durable_upto + 1)
+        is_long = self.durable_upto - self._starts[-1] + 1 >= self._segment_records
+        if is_long or self._segment_bytes * SEGMENTS_MIN >= self.budget:
+            self._begin_segment()
         return [claim for claim in claims if claim is not None]
+
+    def _begin_segment(self) -> None:
+        self._starts.append(self.durable_upto + 1)
+        self._segment_bytes = 0
 
     def snapshot(self, condensed: Iterable[CoreRecord]) -> None:
         """Keep the cores' condensed state as of all that is durable; the last two are kept."""
         self._snapshots.append((self.durable_upto, tuple(map(encode_record, condensed))))
         del self._snapshots[:-2]
+
+    def may_forget(self, upto: int) -> bool:
+        """Whether `forget` would remove anything."""
+        starts = self._starts
+        if len(starts) < 2 or len(self._snapshots) < 2:
+            return False
+        return starts[1] - 1 <= upto and starts[1] - 1 <= self._snapshots[0][0]
 
     def forget(self, upto: int) -> list[Claim]:
         """Remove whole segments up to `upto` that the older snapshot covers; returns what went."""
@@ -130,23 +149,22 @@ class JournalDisk:
         begin, end = max(first_lsn, self.first_lsn) - self.first_lsn, last_lsn - self.first_lsn + 1
         return [claim for claim in self.claims[begin:end] if claim is not None]
 
-    def oldest(self, share: float) -> tuple[int, tuple[Span, ...]]:
-        """Up to which lsn about `share` of the journal goes, and what it holds: what DropOldest would give up."""
-        count = min(len(self._data), max(1, int(len(self._data) * share)))
-        spans = [
-            decode_record(self._data[index])
-            for index in range(count)
-            if (claim := self.claims[index]) is not None and claim.kind == "record"
-        ]
-        return self.first_lsn + count - 1, tuple(
-            Span(record.stream, record.origin, record.era, record.sequence, record.last)  # type: ignore[union-attr]  # kind says so
-            for record in spans
-        )
+    def oldest(self, released: int) -> tuple[int, tuple[Span, ...]]:
+        """The last lsn of the lowest closed segment that not everybody has released, and what stands there."""
+        for begin, after in pairwise(self._starts):
+            if after - 1 > released:
+                records = [decode_record(data) for data in self._data[begin - self.first_lsn : after - self.first_lsn]]
+                return after - 1, tuple(
+                    Span(record.stream, record.origin, record.era, record.sequence, record.last)
+                    for record in records
+                    if isinstance(record, StreamRecord)
+                )
+        return 0, ()
 
     def recover(self) -> list[Entry]:
         """What a start restores: the newest snapshot, then every record behind it. It begins a new segment."""
         if self._starts[-1] != self.durable_upto + 1:
-            self._starts.append(self.durable_upto + 1)
+            self._begin_segment()
         upto, condensed = self._snapshots[-1] if self._snapshots else (0, ())
         entries: list[Entry] = [(upto, decode_record(data)) for data in condensed]
         begin = max(upto + 1, self.first_lsn)

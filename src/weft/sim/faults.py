@@ -118,7 +118,7 @@ def _image(fabric: Fabric, action: Action) -> None:
 def _fill(fabric: Fabric, action: Action) -> None:
     """The journal of `node` may only use `number` bytes; as planned, if that is 0."""
     machine = fabric.machines[action.node]
-    machine.budget = action.number or machine.plan.journal_bytes
+    machine.disk.budget = action.number or machine.plan.journal_bytes
 
 
 def _garbage(fabric: Fabric, action: Action) -> None:

@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from weft.base.chance import Chance
+from weft.wire import beacon, hop
 
 Make = Callable[[Chance], list[bytes]]
 _encode = msgspec.msgpack.encode
@@ -53,7 +54,51 @@ def _beacon_text(chance: Chance) -> list[bytes]:
     return [b"WEFTN1 simulated " + bytes(chance.choices(b"abc \x00\xff\n;", k=chance.randint(1, 600)))]
 
 
-KINDS: Final[dict[str, Make]] = {
+def _ahead(chance: Chance) -> list[bytes]:
+    return hop.encode(hop.Hack(era=0, upto=1 << 40, win=1, winb=1, safe=chance.getrandbits(40)))
+
+
+def _hop_down(chance: Chance) -> list[bytes]:
+    item = hop.HopItem(mid=(b"x" * 16, 1, 1), type="weft.metric", via=(b"x" * 16,), depth=0, ts=0)
+    return hop.encode(hop.Hop(chance.getrandbits(50), 1, [item], [b"payload"]))
+
+
+def _hello_down(chance: Chance) -> list[bytes]:
+    era = chance.getrandbits(50)
+    return hop.encode(hop.Hello(v=1, role="node", name="stranger", id=b"y" * 16, era=era, first=1, next=1))
+
+
+def _welcome_ahead(chance: Chance) -> list[bytes]:
+    upto = (1 << 40) + chance.getrandbits(30)
+    return hop.encode(
+        hop.Welcome(
+            v=1,
+            node=b"z" * 16,
+            name="stranger",
+            addr="",
+            boot=1,
+            level="root",
+            parent=None,
+            children=[],
+            credit=0,
+            credit_bytes=0,
+            beat=1_000,
+            dead=5_000,
+            era=1,
+            first=1,
+            next=1,
+            upto=upto,
+            win=1,
+            winb=1,
+        )
+    )
+
+
+def _other_fleet(chance: Chance) -> list[bytes]:
+    return beacon.encode(beacon.Beacon("elsewhere", f"n{chance.getrandbits(20)}", b"w" * 16, "sensor", 27_500, 1))
+
+
+BYTES: Final[dict[str, Make]] = {
     "noise": _noise,
     "empty": _empty,
     "truncated": _truncated,
@@ -65,9 +110,26 @@ KINDS: Final[dict[str, Make]] = {
     "list-bomb": _list_bomb,
     "beacon-text": _beacon_text,
 }
+"""What no channel can read."""
+
+FORBIDDEN: Final[dict[str, tuple[Make, int]]] = {
+    "hack-ahead": (_ahead, 0),
+    "hop-down": (_hop_down, 0),
+    "hello-down": (_hello_down, 0),
+    "welcome-ahead": (_welcome_ahead, 0),
+    "other-fleet": (_other_fleet, 2),
+}
+"""What can be read and may not be said, and on which channel: 0 up, 1 down, 2 beacon."""
+
+KINDS: Final = (*BYTES, *FORBIDDEN)
 """By name, so that a plan can say what is handed in."""
 
 
 def make(kind: str, chance: Chance) -> list[bytes]:
     """The frames of one message of that kind."""
-    return KINDS[kind](chance)
+    return (BYTES[kind] if kind in BYTES else FORBIDDEN[kind][0])(chance)
+
+
+def channel_of(kind: str, chance: Chance) -> int:
+    """On which channel it is handed in."""
+    return FORBIDDEN[kind][1] if kind in FORBIDDEN else chance.randint(0, 2)

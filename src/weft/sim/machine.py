@@ -22,7 +22,7 @@ from weft.cores.measurement.details import Place
 from weft.cores.measurement.messages import Measure, Measured
 from weft.node.assembly import build_node
 from weft.node.channels import CHANNELS
-from weft.node.events import NodeStarted
+from weft.node.events import JournalChanged, NodeStarted
 from weft.node.node import REFUSAL_KINDS_MAX, Ended, Node, NodeEffect, Transmit, Turn, part_at_wall
 from weft.sim.clocks import Clocks
 from weft.sim.digest import state_digest
@@ -41,7 +41,7 @@ LATE_NS: Final = 5 * MILLISECOND  # how late a wake-up comes, at most, on a mach
 ANSWER_NS: Final = 300_000  # a reading of kernel counters, a read of the journal: on the loop, at once
 SLOW_SYNC_BITS: Final = 12  # one sync in 4,096 takes seconds while there are faults (SIM-022)
 SLOW_SYNC_NS: Final = (SECOND, 10 * SECOND)
-DROP_SHARE: Final = 0.25  # how much of a full journal the oldest records are
+TIDY_NS: Final = SECOND  # how often the process looks after its journal
 HANG_NS: Final = 10 * SECOND
 INBOX_MAX: Final = 20_000
 RESTART_NS: Final = 5 * SECOND  # what a supervisor waits before it starts a process again
@@ -61,11 +61,10 @@ class Machine:
         self.chance = Chance(f"{fabric.plan.seed}/machine/{plan.name}")
         self.clocks = Clocks(EPOCH_NS, plan.offset_ns, plan.drift_ppm)
         self.meters = Meters(plan.name, plan.metrics)
-        self.disk = JournalDisk(fabric.claim_of, plan.segment_records)
+        self.disk = JournalDisk(fabric.claim_of, plan.segment_records, plan.journal_bytes)
         self.lake = Lake(self.world, Chance(f"{fabric.plan.seed}/lake/{plan.name}"), self._published)
         self.node_id = self.chance.randbytes(NODE_ID_BYTES)
         self.image: Image | None = None
-        self.budget = plan.journal_bytes
         self.era = 0
         self.starts = 0
         self.node: Node | None = None
@@ -80,6 +79,7 @@ class Machine:
         self._timer_at: int | None = None
         self._armed: int | None = None
         self._wakes = (0, 0)
+        self._tidy_at = 0
 
     # The process.
 
@@ -97,6 +97,7 @@ class Machine:
         fabric.names[self.node_id] = self.name
         settings = settings_for(fabric.plan, self.plan, fabric.address_of(self.plan.parent))
         node = self.node = build_node(settings, self.node_id, self.era, f"{fabric.plan.seed}/{self.name}/{self.starts}")
+        self.era = node.era
         entries = self.disk.recover()
         self.fabric.scribe.started(self)
         node.restore(entries, self.disk.next_lsn, now)
@@ -233,8 +234,9 @@ class Machine:
                     flow.read(size_of(frames))
                 self.fabric.scribe.heard(self, channel, peer, frames)
                 node.receive(channel, peer, None, frames, now)
-        due = node.deadline()
+        due = self._armed  # what this turn brought forward is due at the next one
         if due is not None and due <= now.mono:
+            self._armed = None
             self._count_wake(now)
             node.wake(now)
         self._act(now)
@@ -267,10 +269,8 @@ class Machine:
         self._after(now)
 
     def _after(self, now: Now) -> None:
-        if self.node is None:
-            return
-        self._keep_house()
-        self._arm(now)
+        if self.node is not None:
+            self._arm(now)
 
     def _buffer(self, turn: Turn) -> None:
         if not self._buffered:
@@ -311,24 +311,43 @@ class Machine:
         turn, self._waiting = self._waiting, None
         if turn is not None:
             self._speak(turn.walled)
+        self._keep_house()
         self._after(self.clocks.now(self.world.at))
         if self._inbox or self._orders:
             self._turn()
 
     def _keep_house(self) -> None:
-        """Forget what nobody needs; condense when enough has come; give up the oldest when the disk is full."""
+        """Forget what nobody needs; condense when enough has come; see about room once a second."""
         node, disk = self.node, self.disk
-        assert node is not None, "asked by its turn"
-        if disk.first_lsn <= node.releasable:
-            gone = disk.forget(node.releasable)
-            if gone:
-                self.fabric.scribe.forgot(self, gone)
+        if node is None:
+            return
+        if disk.may_forget(node.releasable):
+            self.fabric.scribe.forgot(self, disk.forget(node.releasable))
         if disk.durable_upto - disk.snapshot_upto >= self.plan.snapshot_records and not self._buffered:
             disk.snapshot(node.condense())
-        if disk.bytes_used > self.budget and not self._orders:
-            upto, spans = disk.oldest(DROP_SHARE)
-            if spans:
-                self._later(0, partial(self.obey, "carrier", DropOldest(upto, spans)))
+        if disk.bytes_used * 10 >= disk.budget * 9 or node.is_full:
+            self._see_about_room(node)
+
+    def _see_about_room(self, node: Node) -> None:
+        """A tight journal gives up its oldest segment, a full one holds everybody back (JRN-031, MEA-025)."""
+        if self.world.at < self._tidy_at:
+            return
+        self._tidy_at = self.world.at + TIDY_NS
+        self._later(TIDY_NS, self._keep_house)
+        self._later(0, partial(self._drop_oldest, node.releasable))
+        is_full = self.disk.bytes_used > self.disk.budget
+        if is_full != node.is_full:
+            self._later(0, partial(self._tell, JournalChanged("FULL" if is_full else "OPEN", "simulated")))
+
+    def _drop_oldest(self, released: int) -> None:
+        upto, spans = self.disk.oldest(released)
+        if upto:
+            self.obey("carrier", DropOldest(upto, spans))
+
+    def _tell(self, event: Any) -> None:
+        if self.node is not None and not self.is_busy and not self.is_paused:
+            self.node.tell(event, self.clocks.now(self.world.at))
+            self._turn()
 
     def waits(self) -> str:
         """For what this machine still waits; empty: it is at rest."""
@@ -336,7 +355,8 @@ class Machine:
             return "its start"
         if self.is_busy or self._buffered:
             return "its disk"
-        done = self.node.releasable
+        # A root's carrier lets go in large steps: nobody waits for it, only the lake counts there.
+        done = self.node.released.get("drain" if "drain" in self.node.cores else "carrier", 0)
         behind = sum(claim is not None for claim in self.disk.claims[max(0, done - self.disk.first_lsn + 1) :])
         return f"{behind} records behind lsn {done} that are not delivered" if behind else ""
 
@@ -349,13 +369,17 @@ class Machine:
     # Waking.
 
     def _arm(self, now: Now) -> None:
+        """Ask the core's deadline anew, and see to it that the bell rings by then, or a little late."""
         assert self.node is not None, "asked by its turn"
         due = self.node.deadline()
-        if due is None or due == self._armed:
+        if due == self._armed and self._timer_at is not None:
             return
         self._armed = due
-        at = self.clocks.true_at(due) if due > now.mono else self.world.at
-        at += self.chance.getrandbits(20) * LATE_NS >> 20
+        if due is not None:
+            self._ring(max(due, now.mono))
+
+    def _ring(self, due: int) -> None:
+        at = max(self.clocks.true_at(due), self.world.at) + (self.chance.getrandbits(20) * LATE_NS >> 20)
         if self._timer_at is None or at < self._timer_at:
             self._timer_at = at
             self.world.call_at(at, self._rung, (self.starts, at))
@@ -364,10 +388,8 @@ class Machine:
         starts, at = what
         if starts != self.starts or at != self._timer_at:
             return
-        self._timer_at = self._armed = None
-        if self.is_busy:
-            return  # the end of the sync looks at the clock
-        self._turn()
+        self._timer_at = None
+        self._turn()  # or, if the process is busy or paused, whoever ends that arms anew
 
     # What goes out.
 
@@ -423,7 +445,9 @@ class Machine:
         delay = ANSWER_NS
         if work.place is not Place.INLINE:
             delay = self.chance.randint(MILLISECOND, 50 * MILLISECOND)
-        self._later(self.chance.randint(0, HANG_NS) if hangs else delay, partial(self._measured, work, is_failing=hangs))
+        self._later(
+            self.chance.randint(0, HANG_NS) if hangs else delay, partial(self._measured, work, is_failing=hangs)
+        )
 
     def _measured(self, work: Measure, *, is_failing: bool) -> None:
         wall = self.clocks.now(self.world.at).wall

@@ -127,7 +127,7 @@ class Run:
         fabric.make_whole()
         for machine in fabric.machines.values():
             machine.lake.failures = 0
-            machine.budget = machine.plan.journal_bytes
+            machine.disk.budget = machine.plan.journal_bytes
             machine.resume()
             if machine.node is None:
                 machine.start()

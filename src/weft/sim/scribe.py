@@ -161,10 +161,18 @@ class Scribe:
         frames = effect.frames
         self.world.trace(_mark(self.world.at, machine.number, SAID) + effect.peer + b"".join(frames))
         head = frames[0][:12]
-        if b"\xa3hop" in head and effect.channel == "up":
-            self._sent_hop(machine, frames)
-        elif (b"\xa4hack" in head or b"\xa7welcome" in head) and effect.channel == "down":
+        if effect.channel == "up":
+            if b"\xa3hop" in head:
+                self._sent_hop(machine, frames)
+            elif b"\xa5hello" in head:
+                self._sent_hello(machine, frames)
+        elif b"\xa4hack" in head or b"\xa7welcome" in head:
             self._sent_hack(machine, effect)
+
+    def _sent_hello(self, machine: "Machine", frames: list[bytes]) -> None:
+        message = hop.decode(frames)
+        if isinstance(message, hop.Hello):
+            self.note(machine.name, machine.era, "sent", "hello", [machine.plan.parent, message.era, message.first])
 
     def _sent_hop(self, machine: "Machine", frames: list[bytes]) -> None:
         message = hop.decode(frames)

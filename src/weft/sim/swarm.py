@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from weft.base.chance import Chance
 from weft.base.now import MILLISECOND, SECOND
-from weft.sim.garbage import KINDS
+from weft.sim.garbage import KINDS, channel_of
 from weft.sim.noise import SHARE
 from weft.sim.plan import Action, Link, Metric, NodePlan, Plan, Weather
 
@@ -182,10 +182,15 @@ def stop(draw: Draw) -> list[Action]:
 
 
 def fill(draw: Draw) -> list[Action]:
-    """The journal of a sensor has little room for a while, so it drops its oldest."""
-    name, at = draw.child().name, draw.moment()
-    begin = Action(at, "fill", name, number=draw.chance.randint(2_000, 20_000))
-    return draw.while_(begin, Action(at + draw.span(SECOND, MINUTE), "fill", name))
+    """A journal has little room just while its node is cut off: it drops its oldest, and announces that."""
+    child, at = draw.child(), draw.moment()
+    span = draw.span(10 * SECOND, 2 * MINUTE)
+    begin = Action(at, "fill", child.name, number=draw.chance.randint(1_500, 12_000))
+    made = draw.while_(begin, Action(at + span + draw.span(SECOND, MINUTE), "fill", child.name))
+    return [
+        *made,
+        *draw.while_(Action(at, "cut", child.name, child.parent), Action(at + span, "mend", child.name, child.parent)),
+    ]
 
 
 def garbage(draw: Draw) -> list[Action]:
@@ -193,8 +198,8 @@ def garbage(draw: Draw) -> list[Action]:
     name = draw.one().name
     made = []
     for _ in range(draw.chance.randint(1, 5)):
-        kind = draw.chance.choice(sorted(KINDS))
-        made.append(Action(draw.moment(), "garbage", name, how=kind, number=draw.chance.randint(0, 2)))
+        kind = draw.chance.choice(KINDS)
+        made.append(Action(draw.moment(), "garbage", name, how=kind, number=channel_of(kind, draw.chance)))
     return made
 
 

@@ -1,0 +1,358 @@
+"""The planted bugs. Nothing imports this but `canaries.load`."""
+# ruff: noqa: ARG001, ARG005  # a bug takes what the right method takes, and ignores it
+
+from typing import Any, Final
+
+import msgspec
+
+import weft.cores.carrier.parent as parent_module
+import weft.sim.machine as machine_module
+from weft.base.effects import Perform, Persist
+from weft.base.now import SECOND, Now
+from weft.cores.carrier.child import Child
+from weft.cores.carrier.core import Carrier
+from weft.cores.carrier.messages import Hop
+from weft.cores.carrier.outbox import Outbox
+from weft.cores.carrier.parent import Parent
+from weft.cores.carrier.seen import Seen, Verdict
+from weft.cores.carrier.spool import Dropping
+from weft.cores.carrier.states import State
+from weft.cores.drain.core import Drain
+from weft.cores.drain.lane import Lane
+from weft.cores.measurement.numbering import Numbering
+from weft.node.ledger import Ledger
+from weft.node.node import Node, Turn
+from weft.sim.canaries import canary
+from weft.sim.disk import JournalDisk
+
+MEMORY_NS: Final = 60 * SECOND
+
+# Nothing leaves before it is durable.
+
+
+@canary(Parent, "flush", caught_by="wall", within=3)
+def hack_before_persist(right: Any) -> Any:
+    """The parent says that it holds messages, and then writes them."""
+
+    def flush(self: Parent, now: Now) -> None:
+        effects = self.station.effects
+        begin = len(effects)
+        right(self, now)
+        fresh = effects[begin:]
+        effects[begin:] = sorted(fresh, key=lambda effect: isinstance(effect, Persist))
+
+    return flush
+
+
+@canary(machine_module, "part_at_wall", caught_by="wall", within=3)
+def wall_ignored(right: Any) -> Any:
+    """Everything of a turn is said at once, and what it depends on is written behind it."""
+
+    def part_at_wall(effects: Any) -> Turn:
+        turn: Turn = right(effects)
+        return turn._replace(free=turn.free + turn.walled, walled=[])
+
+    return part_at_wall
+
+
+@canary(Parent, "_safe", caught_by="wall", within=3)
+def held_called_safe(right: Any) -> Any:
+    """A collector calls safe what it only holds itself."""
+    return lambda self, link: link.upto
+
+
+# Once.
+
+
+@canary(Seen, "take", caught_by="exactly_once", within=60)
+def root_keeps_everything_twice(right: Any) -> Any:
+    """The root does not remove duplicates."""
+    return lambda self, record: Verdict.NEW
+
+
+@canary(Parent, "wake", caught_by="exactly_once", within=100)
+def duplicates_forgotten_after_a_minute(right: Any) -> Any:
+    """What the root has seen is remembered for 60 s."""
+
+    def wake(self: Parent, now: Now, *, is_late: bool) -> None:
+        if now.mono // MEMORY_NS != getattr(self, "minute", None):
+            self.minute = now.mono // MEMORY_NS  # type: ignore[attr-defined]  # a field of the bug's own
+            self.seen = Seen()
+        right(self, now, is_late=is_late)
+
+    return wake
+
+
+@canary(machine_module, "build_node", caught_by="exactly_once", within=20)
+def era_kept_over_a_restart(right: Any) -> Any:
+    """A node that starts again goes on in the era that it had, and numbers from 1."""
+    eras: dict[bytes, int] = {}
+
+    def build_node(settings: Any, node: bytes, era: int, seed: str) -> Node:
+        made: Node = right(settings, node, eras.setdefault(node, era), seed)
+        made.ledger = Forgetful(node, made.era)
+        made.cores["measurement"].numbering.restore = lambda entries: None  # type: ignore[attr-defined]  # it would refuse
+        return made
+
+    return build_node
+
+
+@canary(Ledger, "restore", caught_by="complete", within=20)
+def end_of_the_last_era_forgotten(right: Any) -> Any:
+    """The link between two eras says that the one before ended one earlier than it did."""
+
+    def restore(self: Ledger, entries: Any) -> None:
+        right(self, entries)
+        era, last = self._before
+        self._before = (era, max(0, last - 1))
+
+    return restore
+
+
+@canary(Lane, "order_segment", caught_by="exactly_once", within=60)
+def segment_number_reused(right: Any) -> Any:
+    """Every tenth segment is written over the one before."""
+
+    def order_segment(self: Lane, moment: Any) -> None:
+        right(self, moment)
+        work = self._effects[-1].work  # type: ignore[union-attr]  # it has just been ordered
+        if work.number % 10 == 0:
+            self.tip = msgspec.structs.replace(self.tip, number=self.tip.number - 1)
+            self._effects[-1] = Perform(msgspec.structs.replace(work, number=work.number - 1))
+
+    return order_segment
+
+
+class Forgetful(Ledger):
+    """Does not look where the start before ended."""
+
+    def restore(self, entries: Any) -> None:
+        """Look at nothing."""
+
+
+# Nothing is missing.
+
+
+@canary(parent_module._HEAR, Hop, caught_by="wall", within=20)
+def receiver_ignores_the_era(right: Any) -> Any:
+    """Messages of a new start count as known up to where the start before had come."""
+
+    def hop(self: Parent, link: Any, message: Hop, now: Now) -> None:
+        eras = self.kept._children.get(link.node, {})
+        known = max((progress.upto for era, progress in eras.items() if era != link.era), default=0)
+        if link.upto + 1 == message.s and message.s + len(message.m) <= known:
+            link.upto += len(message.m)
+            self._owe(link)
+        else:
+            right(self, link, message, now)
+
+    return hop
+
+
+@canary(Outbox, "frontier", caught_by="wall", within=20)
+def spool_trimmed_at_held(right: Any) -> Any:
+    """What the parent holds is forgotten, before it is safe at the root."""
+
+    def frontier(self: Outbox) -> int:
+        if self.safe < self.held <= self.given:
+            return max(self.safe_lsn, self._ledger.lsn(self.held))
+        return int(right(self))
+
+    return frontier
+
+
+@canary(Dropping, "announcements", caught_by="complete", within=60)
+def drop_not_announced(right: Any) -> Any:
+    """A sensor's full spool drops its oldest and says nothing."""
+
+    def announcements(self: Dropping) -> Any:
+        said = right(self)
+        return [] if len({record.origin for record in said}) == 1 else said
+
+    return announcements
+
+
+@canary(Node, "releasable", caught_by="complete", within=60)
+def journal_forgets_what_one_reader_released(right: Any) -> Any:
+    """The journal forgets as soon as one of its two readers needs a record no more."""
+    return property(lambda self: max((self.released.get(reader, 0) for reader in self._readers), default=0))
+
+
+@canary(Drain, "_releasable", caught_by="complete", within=60)
+def cursor_before_publication(right: Any) -> Any:
+    """The drain's cursor stands behind what is noted, not behind what is published."""
+    return lambda self: self.seen
+
+
+@canary(Outbox, "begin", caught_by="complete", within=20)
+def resend_starts_one_too_late(right: Any) -> Any:
+    """After a new hello the first message that the parent lacks is left out, the next one gets its number."""
+
+    def begin(self: Outbox, upto: int) -> None:
+        right(self, upto)
+        if self._slots and self.held < self.given:
+            self._bytes -= self._slots.pop(0)[2]
+
+    return begin
+
+
+@canary(parent_module._HEAR, Hop, caught_by="wall", within=60)
+def gap_accepted(right: Any) -> Any:
+    """What lies between two messages that came is taken for granted."""
+
+    def hop(self: Parent, link: Any, message: Any, now: Now) -> None:
+        if message.s > link.upto + 1 and message.era == link.era:
+            link.upto = message.s - 1
+        right(self, link, message, now)
+
+    return hop
+
+
+@canary(Numbering, "restore", caught_by="complete", within=20)
+def era_link_left_out(right: Any) -> Any:
+    """A start does not look where the era before ended, and says that it ended a hundred later."""
+
+    def restore(self: Numbering, entries: Any) -> None:
+        right(self, entries)
+        if self.before != (0, 0):
+            self.before = (self.before[0], self.before[1] + 100)
+
+    return restore
+
+
+# In order, and found again.
+
+
+@canary(Parent, "flush", caught_by="order", within=20)
+def newest_first(right: Any) -> Any:
+    """What one turn brought of a child is written last one first."""
+
+    def flush(self: Parent, now: Now) -> None:
+        for link in self._dirty.values():
+            link.pending.reverse()
+        right(self, now)
+
+    return flush
+
+
+@canary(JournalDisk, "crash", caught_by="durable", within=20)
+def page_cache_trusted(right: Any) -> Any:
+    """The last batches were only in the page cache when the node said that they were durable."""
+
+    def crash(self: JournalDisk, chance: Any, disk: str) -> Any:
+        survived = right(self, chance, disk)
+        if self._data:
+            self._data.pop()
+            self.claims.pop()
+        return survived
+
+    return crash
+
+
+# Refused without effect.
+
+
+@canary(Child, "receive", caught_by="inert", within=60)
+def silence_ends_with_what_is_refused(right: Any) -> Any:
+    """Even a message that may not be said counts as a sign of life."""
+
+    def receive(self: Child, message: Any, source: Any, now: Now) -> None:
+        self._heard_at = now.mono
+        right(self, message, source, now)
+
+    return receive
+
+
+@canary(Node, "_refuse", caught_by="inert", within=20)
+def refusal_counted_twice(right: Any) -> Any:
+    """What is refused is counted by who reads it and by who hears it."""
+
+    def refuse(self: Node, *said: Any) -> None:
+        right(self, *said)
+        right(self, *said)
+
+    return refuse
+
+
+# The dead in time, the living not.
+
+
+@canary(Child, "greet", caught_by="timely", within=60)
+def socket_kept_after_silence(right: Any) -> Any:
+    """A child knocks again through the socket that it has (Z7)."""
+
+    def greet(self: Child, what: Any, before: State, now: Now) -> None:
+        effects = self.station.effects
+        begin = len(effects)
+        right(self, what, before, now)
+        if getattr(self, "has_socket", False) and before is not State.NONE:
+            del effects[begin]
+        self.has_socket = True  # type: ignore[attr-defined]  # a field of the bug's own
+
+    return greet
+
+
+@canary(Carrier, "wake", caught_by="timely", within=20)
+def silence_by_wall_clock(right: Any) -> Any:
+    """A clock that is set by an hour makes everybody dead."""
+
+    def wake(self: Carrier, now: Now) -> None:
+        stepped = now.wall - now.mono
+        ahead = stepped - getattr(self, "offset", stepped)
+        self.offset = stepped  # type: ignore[attr-defined]  # a field of the bug's own
+        for link in self.parent.links:
+            link.heard_at -= ahead
+        self.child._heard_at -= ahead
+        right(self, now)
+
+    return wake
+
+
+@canary(Carrier, "deadline", caught_by="timely", within=60)
+def woken_late_declares_the_parent_dead(right: Any) -> Any:
+    """After a long sleep of the machine nobody is given time to be heard."""
+
+    def deadline(self: Carrier) -> Any:
+        due = right(self)
+        self._asked_for = None
+        return due
+
+    return deadline
+
+
+@canary(Child, "back_off", caught_by="timely", within=20)
+def retries_end(right: Any) -> Any:
+    """After the fifth pause the child gives up."""
+
+    def back_off(self: Child, what: Any, before: State, now: Now) -> None:
+        self.tries = getattr(self, "tries", 0) + 1  # type: ignore[attr-defined]  # a field of the bug's own
+        right(self, what, before, now)
+        if self.tries > 5:  # type: ignore[attr-defined]  # same
+            self._greet_at = None
+
+    return back_off
+
+
+@canary(Child, "_watch", caught_by="timely", within=20)
+def silence_not_watched(right: Any) -> Any:
+    """Nobody looks whether the parent is heard."""
+
+    def watch(self: Child, now: Now) -> None:
+        self._heard_at = now.mono
+        right(self, now)
+
+    return watch
+
+
+# At rest.
+
+
+@canary(Parent, "hold_back", caught_by="converged", within=60)
+def never_let_go_again(right: Any) -> Any:
+    """Children that were held back stay so."""
+
+    def hold_back(self: Parent, *, is_full: bool) -> None:
+        if is_full:
+            right(self, is_full=is_full)
+
+    return hold_back
