@@ -92,6 +92,7 @@ class Measurement:
         self._step_told_ns = 0  # in a batch that is on its way through the chain
         self._effects: list[Effect] = []
         self._deadline: int | None = None
+        self._is_settled = False  # whether `_deadline` is up to date
         self._now_mono = 0
 
     # The verbs of every core.
@@ -110,7 +111,7 @@ class Measurement:
         """Obey `PlanMetrics`, `MeasureNow`, `Measured`, `NumberBatch` or `Stop`."""
         self._begin(now)
         self._ORDERS[type(order)](self, order, now)
-        self._deadline = self._earliest()
+        self._is_settled = False
 
     def wake(self, now: Now) -> None:
         self._begin(now)
@@ -123,10 +124,14 @@ class Measurement:
                 gate.open(now.mono)
         if self._flush_at is not None and self._flush_at <= now.mono:
             self._flush()
-        self._deadline = self._earliest()
+        self._is_settled = False
 
     def deadline(self) -> int | None:
-        return 0 if self.state is State.PLANNED else self._deadline
+        if self.state is State.PLANNED:
+            return 0
+        if not self._is_settled:
+            self._deadline, self._is_settled = self._earliest(), True
+        return self._deadline
 
     def effects(self) -> list[Effect]:
         done, self._effects = self._effects, []
