@@ -201,7 +201,8 @@ class SampleColumns:
         self.base: list[Any] = []
         self.errors: dict[int, tuple[str, bytes]] = {}
         self.refused: set[int] = set()
-        self._known: dict[Any, int] = {}
+        self._arrays: dict[bytes, tuple[samples.Series, ...]] = {}
+        self._known: dict[int, list[int]] = {}
 
     @property
     def rows(self) -> int:
@@ -213,15 +214,14 @@ class SampleColumns:
             self._add_single(lsn, identity, record)
             return
         try:
-            batch = samples.decode(record.payload)
+            batch = samples.decode(record.payload, self._arrays)
         except PeerError as error:
             self._add_error(lsn, identity, record, _REASONS.get(error.code, "undecodable"))
             return
         if error_found := self._misfit(identity, record, len(batch.rows)):
             self._add_error(lsn, identity, record, error_found)
             return
-        series = [self._index_of(entry) for entry in batch.series]
-        rows = batch.rows
+        rows, series = batch.rows, self._indices_of(batch.series)
         self._start(lsn, identity, record, len(rows))
         self.runs.at_ms.append(batch.t0_ms)
         self.series += [series[row.series] for row in rows]
@@ -286,14 +286,12 @@ class SampleColumns:
         self.errors[row] = (error, raw)
         self.bytes += len(raw)
 
-    def _index_of(self, series: samples.Series) -> int:
-        known = (series.config_name, series.detail, series.type, tuple(series.labels.items()))
-        index = self._known.get(known)
-        if index is None:
-            labels = {name: text for name, text in series.labels.items() if name != samples.PARAM}
-            definition = define(series.config_name, series.detail, series.type, series.param, labels)
-            index = self._known[known] = self._index(definition)
-        return index
+    def _indices_of(self, array: tuple[samples.Series, ...]) -> list[int]:
+        """Index of each definition of a batch. Arrays that were seen before are the same object: `_arrays` keeps it."""
+        found = self._known.get(id(array))
+        if found is None:
+            found = self._known[id(array)] = [self._index(_definition(series)) for series in array]
+        return found
 
     def _index(self, definition: SeriesDefinition) -> int:
         index = self._indices.get(definition)
@@ -316,6 +314,12 @@ class SampleColumns:
 
 _SILENT: Final = frozenset({"n", "labels", "detail", "type", "param", "cfg"})
 _ABOUT: Final = (("detail", ""), ("type", "basic"), ("param", ""))
+
+
+def _definition(series: samples.Series) -> SeriesDefinition:
+    """What the series is called in the lake: its parameter has a column of its own, and is no label there."""
+    labels = {name: text for name, text in series.labels.items() if name != samples.PARAM}
+    return define(series.config_name, series.detail, series.type, series.param, labels)
 
 
 def _too_long(definition: SeriesDefinition) -> bool:

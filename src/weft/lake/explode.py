@@ -67,10 +67,18 @@ def _shared(columns: "SampleColumns", run_of_row: "pa.Array") -> "dict[str, pa.A
         "config_number": pa.array(columns.config_numbers, pa.int64()),
     }
     arrays = {name: values.take(run_of_row) for name, values in spread.items()}
-    arrays["sequence"] = pc.add(pa.array(start, pa.int64()).take(run_of_row), pa.array(range(total), pa.int64()))
+    arrays["sequence"] = pc.add(pa.array(start, pa.int64()).take(run_of_row), _counting(total))
     arrays["origin"] = _dictionary(runs.origin, run_of_row)
     arrays["attributes"] = _maps([sorted(entries.items()) for entries in runs.attributes], run_of_row)
     return arrays
+
+
+def _counting(total: int) -> "pa.Array":
+    """0, 1, 2 … as a column, without a Python number for each."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return pc.subtract(pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), total)), 1)
 
 
 def _series(columns: "SampleColumns") -> "dict[str, pa.Array]":
@@ -85,8 +93,7 @@ def _series(columns: "SampleColumns") -> "dict[str, pa.Array]":
         index = pc.if_else(pc.less(index, 0), pa.scalar(None, pa.int32()), index)
     arrays: dict[str, pa.Array] = {"series": pa.array([d.key() for d in definitions], pa.int64()).take(index)}
     for place, name in enumerate(_SERIES_TEXTS):
-        words = pa.array([str(d[place]) for d in definitions], pa.string())
-        arrays[name] = pa.DictionaryArray.from_arrays(index, words)
+        arrays[name] = _dictionary([str(d[place]) for d in definitions], index)
     arrays["labels"] = _maps([list(d.labels) for d in definitions], index)
     return arrays
 

@@ -74,6 +74,7 @@ class Layout:
 
     def __init__(self, lake: str | Path) -> None:
         self.root = local_path(lake)
+        self._drained = str(self.root / "drain")
 
     @property
     def lake_json(self) -> Path:
@@ -95,14 +96,21 @@ class Layout:
         return self.drain(stream, drain) / f"{number // SEGMENTS_PER_DIRECTORY:08x}"
 
     def parquet(self, stream: str, drain: str, number: int) -> Path:
-        return self.block(stream, drain, number) / f"{number:016x}.parquet"
+        """The rows of a segment."""
+        return self._of_segment(stream, drain, number, "parquet")
 
     def manifest(self, stream: str, drain: str, number: int) -> Path:
-        return self.block(stream, drain, number) / f"{number:016x}.json"
+        """What a segment holds; it exists exactly when this file does."""
+        return self._of_segment(stream, drain, number, "json")
 
     def vector(self, stream: str, drain: str, number: int) -> Path:
         """The version vector of segments 1..number (LAK-022)."""
-        return self.block(stream, drain, number) / f"{number:016x}.wv"
+        return self._of_segment(stream, drain, number, "wv")
+
+    def _of_segment(self, stream: str, drain: str, number: int, suffix: str) -> Path:
+        # One text instead of five joins: a reader makes such a path for each probe (PIP-005).
+        assert number >= 1, number
+        return Path(f"{self._drained}/{stream}/{drain}/{number // SEGMENTS_PER_DIRECTORY:08x}/{number:016x}.{suffix}")
 
     def packed(self, stream: str, drain: str, last: int) -> Path:
         """Stubs of deleted segments up to `last`, one manifest per line (LAK-017)."""

@@ -11,7 +11,8 @@ from weft.lake.manifest import Manifest, SegmentFault
 def read_manifest(lake: Layout, stream: str, drain: str, number: int) -> bytes:
     """The bytes of a manifest, or of the stub that replaced it. SegmentFault `segment-gone` if there is neither."""
     try:
-        return lake.manifest(stream, drain, number).read_bytes()
+        with lake.manifest(stream, drain, number).open("rb", buffering=0) as file:
+            return file.read()
     except FileNotFoundError:
         line = _packed(lake, stream, drain, number)
     if line is None:
