@@ -228,7 +228,6 @@ def test_chains_without_number_are_found_without_being_remembered(monkeypatch: p
 ROWS = st.lists(st.lists(st.integers(-9, 9), min_size=1, max_size=8), max_size=8)
 
 
-@pytest.mark.proves("CHN-082")
 @given(ROWS, st.sampled_from(["keep", "drop", "fail"]))
 def test_what_comes_in_goes_out_or_is_counted(batches: list[list[int]], on_error: str) -> None:
     core = Chains(
@@ -252,7 +251,6 @@ def test_what_comes_in_goes_out_or_is_counted(batches: list[list[int]], on_error
         assert link.offered == link.passed + link.dropped
 
 
-@pytest.mark.proves("CHN-070")
 def test_another_plan_counts_from_the_next_batch_and_keeps_what_still_means_the_same() -> None:
     table: dict[str, Any] = {"name": "r", "kind": "rate-limit", "count": 2, "per": "1h"}
     core = Chains(filters(table))

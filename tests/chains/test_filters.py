@@ -141,7 +141,6 @@ def test_a_label_that_holds_a_number_can_be_looked_at() -> None:
         assert 1 == core.counters.links["t"].failed
 
 
-@pytest.mark.proves("CHN-065")
 @pytest.mark.parametrize("invert, expected", [(False, [0, 2]), (True, [1, 3])])
 def test_match_keeps_or_drops_what_matches(invert: bool, expected: list[int]) -> None:
     core = Chains(filters({"name": "m", "kind": "match", "where": {"name": "cpu.user"}, "invert": invert}))
@@ -152,7 +151,6 @@ def test_match_keeps_or_drops_what_matches(invert: bool, expected: list[int]) ->
     assert (MEM if invert else CPU,) == event.batch.series, "a definition that no row needs does not travel"
 
 
-@pytest.mark.proves("CHN-060")
 @pytest.mark.parametrize(
     "where, expected",
     [
@@ -183,7 +181,6 @@ def test_where(where: dict[str, Any], expected: list[int]) -> None:
     assert expected == passed(core, batch_of(0, 1, series=[CPU, MEM]))
 
 
-@pytest.mark.proves("CHN-060")
 def test_what_does_not_match_passes_untouched() -> None:
     table = {"name": "t", "kind": "threshold", "above": 100, "where": {"name": "cpu.user"}}
     assert [1, 3] == passed(Chains(filters(table)), batch_of(0, 1, 2, 3, series=[CPU, MEM]))
