@@ -43,7 +43,7 @@ class Machine:
         self.said: list[Any] = []
         """Every message that was said, whether or not it arrived."""
         self.fetches = 0
-        self.orders: deque[Any] = deque()
+        self.orders: deque[FetchRecords] = deque()
         self.dies_before: Callable[[Effect], bool] = lambda effect: False
         self.may_fetch = True
         self.reads_nothing = False
@@ -120,7 +120,7 @@ class Machine:
             case Disconnect():
                 self.world.disconnect(self)
             case Perform():
-                self._fetch(effect.work)
+                self.orders.append(effect.work)
             case Tell():
                 self.told.append(effect.event)
                 if isinstance(effect.event, Released):
@@ -136,7 +136,8 @@ class Machine:
         self.core.command(Journaled(first, persist.records), self.world.now)
         return self.core.effects()
 
-    def _fetch(self, work: FetchRecords) -> None:
+    def read(self, work: FetchRecords) -> RecordsFetched:
+        """What the journal answers now."""
         assert work.holder == "carrier"
         self.fetches += 1
         found: list[Entry] = []
@@ -153,7 +154,7 @@ class Machine:
             found, upto = [], work.after
         elif size < work.bytes_max:
             upto = self.next_lsn - 1
-        self.orders.append(RecordsFetched("carrier", work.after, upto, tuple(found)))
+        return RecordsFetched("carrier", work.after, upto, tuple(found))
 
     def _forget(self, upto: int) -> None:
         self.disk = [(lsn, r) for lsn, r in self.disk if lsn > upto or isinstance(r, CoreRecord)]
@@ -183,7 +184,7 @@ class Machine:
     def drop_oldest(self, share: int = 4) -> None:
         """What a full journal asks for: give up the oldest part."""
         kept = [(lsn, record) for lsn, record in self.disk if isinstance(record, Carried)]
-        oldest = kept[: len(kept) // share]
+        oldest = kept[: max(1, len(kept) // share)]
         spans = [Span(r.stream, r.origin, r.era, r.sequence, r.last) for _, r in oldest if isinstance(r, StreamRecord)]
         self.order(DropOldest(oldest[-1][0], tuple(spans)))
 
@@ -316,7 +317,7 @@ class World:
         """One message, one answer of a disk, or one wake-up; False if there is nothing to do now."""
         for machine in self.machines.values():
             if machine.is_up and machine.orders and machine.may_fetch:
-                machine.order(machine.orders.popleft())
+                machine.order(machine.read(machine.orders.popleft()))
                 return True
         if self.wire:
             self.deliver()

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weft.base.errors import PeerError
+from weft.base.identity import is_canonical
 from weft.base.records import Carried, EraRecord, LostRecord, Stream, StreamRecord
 from weft.wire import carried, hop
 from weft.wire.carried import Uncarriable, gone_item, to_item, to_record
@@ -133,6 +134,8 @@ BAD: list[tuple[str, tuple[HopItem, list[bytes]]]] = [
     ("sequence 0", item_with(EMPTY, mid=(A, 7, 0))),
     ("sequence over 64 bits", item_with(msgpack.packb({"n": 9}), mid=(A, 7, (1 << 64) - 5))),
     ("short origin", item_with(EMPTY, mid=(b"short", 7, 1))),
+    ("a node without era", item_with(EMPTY, mid=(A, None, 1))),
+    ("a text that looks like a node", item_with(EMPTY, mid=("0123456789abcdef", 7, 1))),
     ("negative era", item_with(EMPTY, mid=(A, -7, 1))),
     ("time over 63 bits", item_with(EMPTY, ts=1 << 63)),
     ("a loss that is none", item_with(EMPTY, type="weft.lost")),
@@ -155,6 +158,7 @@ def test_what_is_no_record_is_refused(bad: tuple[HopItem, list[bytes]]) -> None:
         LostRecord(1, A, 7, 0, 3, "x"),
         LostRecord(0, A, 7, 1, 3, "x"),
         LostRecord(1, b"short", 7, 1, 3, "x"),
+        LostRecord(1, A, None, 1, 3, "x"),
         LostRecord(1, A, -7, 1, 3, "x"),
         EraRecord(1, A, -8, 7, 44),
         EraRecord(1, 9, 8, 7, 44),
@@ -185,7 +189,7 @@ records = st.builds(
     key=st.text(max_size=12),
     payload=st.binary(max_size=40),
     attributes=attributes,
-)
+).filter(lambda record: is_canonical(record.source))
 
 
 @given(records, st.integers(1, 4))

@@ -8,6 +8,10 @@ from tests.carrier.rig import Machine, World, joined, spans
 from weft.base.effects import Persist, Source
 from weft.base.errors import PeerError
 from weft.base.records import EraRecord, LostRecord, Stream, StreamRecord
+from weft.base.spool import Journaled
+from weft.cores.carrier import limits
+from weft.cores.carrier.kept import Kept, Progress
+from weft.cores.carrier.memory import Held
 from weft.cores.carrier.messages import (
     Beat,
     Bye,
@@ -171,6 +175,54 @@ def test_numbers_that_were_here_are_counted_and_acknowledged_again() -> None:
     assert (3, 3, False) == (hack.upto, hack.safe, hack.back)
     assert [1, 2, 3] == [record.sequence for record in play.machine.samples()]
     assert (2, 3) == (play.machine.core.counters.repeated, play.machine.core.counters.accepted)
+
+
+@pytest.mark.proves("CHN-032")
+def test_an_old_hop_takes_nothing_back() -> None:
+    play = Play()
+    play.greet(b"1")
+    play.hop(b"1", 1, sample(1), sample(2), sample(3))
+    (hack,) = play.hop(b"1", 1, sample(1), sample(2))
+    assert 3 == hack.upto
+    (hack,) = play.hop(b"1", 4, sample(4))
+    assert (4, False) == (hack.upto, hack.back)
+
+
+@pytest.mark.proves("CHN-032", "CHN-038")
+def test_a_greeting_in_the_turn_of_a_hop_finds_it_there() -> None:
+    play = Play("collector")
+    play.greet(b"1")
+    core, now = play.machine.core, play.world.now
+    item, frames = to_item(sample(1), A)
+    core.receive(Hop(7, 1, [item], frames), Source("down", b"1"), now)
+    hello = Hello(v=1, role="node", name="a", id=A, era=7, first=1, next=2)
+    core.receive(hello, Source("down", b"2"), now)
+    play.machine.said.clear()
+    play.machine.do()
+    (welcome,) = play.machine.heard_to_say(Welcome)
+    assert 1 == welcome.upto
+    play.hop(b"2", 1, sample(1), sample(2))
+    assert [1, 2] == [record.sequence for record in play.machine.samples()]
+
+
+@pytest.mark.proves("CHN-038")
+def test_what_a_child_says_is_safe_is_safe_at_a_new_parent_too() -> None:
+    play = Play("collector")
+    welcome = play.greet(b"1", first=5, next=8)
+    assert (4, 4) == (welcome.upto, welcome.safe)
+    (hack,) = play.hop(b"1", 5, sample(5))
+    assert (5, 4) == (hack.upto, hack.safe)
+
+
+@pytest.mark.proves("RTE-004")
+def test_what_is_only_refused_becomes_safe_with_what_is_there() -> None:
+    play = Play("collector")
+    play.greet(b"1")
+    (hack,) = play.hop(b"1", 1, sample(1, origin=B, attributes={"via": [B, play.machine.node]}))
+    assert (1, 0) == (hack.upto, hack.safe)
+    play.machine.order(Journaled(play.machine.next_lsn, ()))
+    play.world.advance(2)
+    assert 1 == play.machine.heard_to_say(Hack)[-1].safe
 
 
 def test_one_gap_is_answered_once() -> None:
@@ -354,6 +406,21 @@ def test_a_full_parent_stops_its_children_and_lets_them_go_on() -> None:
     assert [] == a.events(ParentLost)
 
 
+@pytest.mark.proves("CHN-040")
+def test_what_a_full_parent_did_not_take_comes_again_by_itself() -> None:
+    world = World()
+    root = world.root()
+    a = world.sensor("a")
+    world.settle()
+    root.core.command(HoldBack(is_full=True), world.now)
+    a.make()
+    world.settle()
+    assert (2, 0) == (root.core.counters.held_back, len(root.samples()))
+    root.order(HoldBack(is_full=False))
+    world.settle()
+    assert 1 == len(root.samples())
+
+
 @pytest.mark.proves("RTE-004", "RTE-008")
 def test_two_nodes_that_are_each_other_s_parents_lose_nothing() -> None:
     world = World()
@@ -455,3 +522,48 @@ def test_safe_is_said_only_of_what_is_safe_above() -> None:
     assert 6 == max(hack.safe or 0 for hack in c.heard_to_say(Hack))
     assert 6 == a.core.counters.safe
     assert 5 == len(root.samples())
+
+
+@pytest.mark.proves("MEA-024")
+@pytest.mark.parametrize("hops", [1, 2, 255, 256, 257, 258, 1_000, 1_001])
+def test_many_marks_are_thinned_out_and_the_last_one_stays(hops: int) -> None:
+    progress = Progress()
+    told = 0
+    for upto in range(1, hops + 1):
+        progress.mark(upto, 10 * upto)
+        assert len(progress.marks) <= limits.MARKS_MAX
+    for frontier in range(0, 10 * hops, 7):
+        progress.pass_on(frontier)
+        assert progress.safe <= frontier // 10
+        assert told <= progress.safe
+        told = progress.safe
+    assert progress.pass_on(10 * hops)
+    assert hops == progress.safe
+
+
+@pytest.mark.proves("MEA-024")
+def test_marks_of_earlier_hops_stay_beside_later_ones() -> None:
+    kept = Kept(is_root=False)
+    for upto in (1, 2, 3):
+        kept.note(Held(A, 7, upto), lsn=10 * upto + 1, last=10 * upto)
+    assert [(A, 7)] == kept.pass_on(20)
+    progress = kept.find(A, 7)
+    assert progress is not None
+    assert (2, 3) == (progress.safe, progress.upto)
+    kept.note(Held(A, 7, 4), lsn=41, last=40)
+    assert (2, 4) == (progress.safe, progress.upto)
+
+
+def test_what_was_safe_is_safe_after_a_restart() -> None:
+    world = World()
+    world.root()
+    c = world.collector("c")
+    a = world.sensor("a", "c")
+    for _ in range(3):
+        a.make()
+        world.advance(2)
+    c.crash()
+    c.start()
+    progress = c.core.parent.kept.find(a.node, a.era)
+    assert progress is not None
+    assert (4, 4) == (progress.upto, progress.safe)

@@ -10,7 +10,7 @@ from weft.base.errors import OurFault
 from weft.base.records import CoreRecord, LostRecord, Record, StreamRecord
 from weft.base.spool import DropOldest, Journaled, RecordsFetched, Released
 from weft.cores.carrier import limits
-from weft.cores.carrier.messages import AssignParent, Hack, Hello, Hop, Refuse, SpoolDropped
+from weft.cores.carrier.messages import AssignParent, Hack, Hello, Hop, ParentLost, Refuse, SpoolDropped
 from weft.cores.carrier.states import State
 from weft.wire import hop
 
@@ -116,24 +116,27 @@ def test_more_than_memory_holds_is_read_back_in_pieces() -> None:
 
 
 def test_a_backlog_is_caught_up_with_while_more_is_made() -> None:
-    world, a, b = pair()
+    world, a, b = pair(memory_bytes=50_000)
     world.cut("a")
-    for _ in range(20):
-        a.make(size=1_000_000)
+    for _ in range(100):
+        a.make(size=1_000)
     a.may_fetch = False
     world.heal("a")
     world.advance(10)
-    for _ in range(50):
+    assert 40 < len(b.samples()) < 60
+    for _ in range(20):
         a.make(size=1_000)
-    a.may_fetch = True
-    world.settle()
-    fetches = a.fetches
-    all_there(a, b, 70)
-    for _ in range(50):
+    before = a.read(a.orders[0])
+    for _ in range(20):
         a.make(size=1_000)
-    assert fetches == a.fetches, "what came while the disk was read is in memory"
+    a.orders.clear()
+    a.order(before)
     world.settle()
-    all_there(a, b, 120)
+    all_there(a, b, 140)
+    assert (1, 0) == (a.core.counters.fetches, b.core.counters.known), "what came meanwhile was in memory, once"
+    a.make()
+    world.settle()
+    all_there(a, b, 141)
 
 
 def test_a_journal_that_has_nothing_new_is_asked_ever_more_slowly() -> None:
@@ -369,3 +372,90 @@ def test_everything_said_can_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     all_there(a, b, 15_000)
     assert all(hop.decode(hop.encode(message)) == message for message in a.said + b.said)
     assert isinstance(b.said[-1], (Hack, hop.Beat))
+
+
+def held_above_not_safe() -> tuple[World, Machine, Machine, Machine, Machine]:
+    """Sensor `a` below `p1`, who holds six messages of it and is cut off from the root; `p2` is another way up."""
+    world = World()
+    root, p1, p2 = world.root(), world.collector("p1"), world.collector("p2")
+    a = world.sensor("a", "p1")
+    a.names_era = False
+    world.settle()
+    world.cut("p1")
+    for _ in range(6):
+        a.make()
+    world.settle()
+    assert (6, 0) == (a.core.counters.held, a.core.counters.safe)
+    return world, root, p1, p2, a
+
+
+@pytest.mark.proves("RTE-007")
+def test_a_parent_that_is_found_again_goes_on_where_it_was() -> None:
+    world, root, p1, p2, a = held_above_not_safe()
+    a.may_fetch = False
+    for name in ("p2", "p1"):
+        a.order(AssignParent(name, name))
+        world.settle()
+    a.make()
+    a.may_fetch = True
+    world.heal("p1")
+    world.advance(20)
+    all_there(a, root, 7)
+    assert (0, 7, 0) == (p2.core.counters.received, p1.core.counters.accepted, p1.core.counters.repeated)
+    assert (0, 7) == (root.core.counters.known, a.core.outbox.given)
+
+
+@pytest.mark.proves("RTE-007")
+def test_what_was_read_for_another_parent_is_not_taken_for_what_this_one_needs() -> None:
+    world, root, _, p2, a = held_above_not_safe()
+    a.may_fetch = False
+    a.order(AssignParent("p2", "p2"))
+    world.settle()
+    assert 1 == len(a.orders)
+    root.crash()
+    a.order(AssignParent("p1", "p1"))
+    world.settle()
+    for _ in range(3):
+        a.make()
+    a.order(a.read(a.orders.popleft()))
+    a.may_fetch = True
+    root.start()
+    world.heal("p1")
+    world.advance(20)
+    all_there(a, root, 9)
+    assert (0, 9, 0) == (p2.core.counters.received, a.core.outbox.given, root.core.counters.known)
+
+
+@pytest.mark.proves("CHN-039", "CHN-041")
+def test_numbers_that_were_given_up_before_they_were_read_again_keep_their_place() -> None:
+    world, root, _, p2, a = held_above_not_safe()
+    a.reads_nothing = True
+    a.order(AssignParent("p2", "p2"))
+    world.settle()
+    a.reads_nothing = False
+    fourth = [lsn for lsn, record in a.disk if isinstance(record, StreamRecord)][3]
+    a.order(DropOldest(fourth, ()))
+    world.settle()
+    a.told.clear()
+    world.advance(20)
+    assert [5, 6] == [record.sequence for record in root.samples()]
+    assert (4, State.OPEN) == (p2.core.counters.expired, a.core.state)
+    assert [] == a.events(ParentLost)
+
+
+@pytest.mark.proves("MEA-025")
+def test_what_became_safe_meanwhile_is_not_announced_as_lost() -> None:
+    world, a, b = pair()
+    for _ in range(6):
+        a.make()
+    while [1, 2, 3, 4, 5, 6] != [record.sequence for record in b.samples()]:
+        world.deliver()
+    a.may_fetch = False
+    a.order(DropOldest(a.disk[-1][0], ()))
+    for _ in range(4):
+        world.deliver()
+    assert 4 == a.core.counters.safe
+    a.may_fetch = True
+    a.order(a.read(a.orders.popleft()))
+    (event,) = a.events(SpoolDropped)
+    assert [(5, 6)] == [(span.first, span.last) for span in event.spans]

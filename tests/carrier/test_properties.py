@@ -4,7 +4,6 @@ Whatever happens, once all is healed every identity has reached the root's journ
 origin; nothing was counted twice or not at all; and at every step a restart would find what is there.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,8 +13,11 @@ from hypothesis import strategies as st
 from tests.carrier.rig import Machine, World, joined, spans
 from weft.base.chance import Chance
 from weft.base.effects import Persist
-from weft.base.records import Entry
+from weft.base.identity import Origin
+from weft.base.records import Carried, Entry
+from weft.base.vectors import VersionVector
 from weft.cores.carrier import Carrier
+from weft.cores.carrier.messages import AssignParent
 
 NAMES = ("root", "c", "a", "b")
 step = st.one_of(
@@ -30,7 +32,8 @@ step = st.one_of(
     st.tuples(st.just("condense"), st.sampled_from(NAMES), st.just(0)),
     st.tuples(st.just("advance"), st.sampled_from([0.01, 0.5, 2, 7, 70]), st.just(0)),
 )
-scripts = st.lists(step, max_size=40)
+scripts = st.lists(step | st.tuples(st.just("move"), st.just("a"), st.sampled_from(["c", "root"])), max_size=40)
+dropping = st.lists(step | st.tuples(st.just("drop"), st.sampled_from("abc"), st.integers(1, 4)), max_size=40)
 
 
 class Play:
@@ -86,6 +89,17 @@ class Play:
             machine.dies_before = lambda effect: False
             machine.start()
 
+    def move(self, name: str, parent: str) -> None:
+        machine = self.world.machines[name]
+        machine.parent = parent
+        if machine.is_up:
+            machine.order(AssignParent(parent, parent))
+
+    def drop(self, name: str, share: int) -> None:
+        machine = self.world.machines[name]
+        if machine.is_up and any(isinstance(record, Carried) for record in machine.archive()):
+            machine.drop_oldest(share)
+
     def cut(self, name: str, _: int) -> None:
         self.world.cut(name)
 
@@ -121,16 +135,20 @@ def test_every_identity_reaches_the_root_exactly_once_and_in_order(script: list[
     exactly_once(script)
 
 
-def exactly_once(script: list[tuple[str, Any, Any]], spoil: Callable[[Play], None] = lambda play: None) -> None:
+def play_out(script: list[tuple[str, Any, Any]]) -> Play:
+    """Follow the script, and come to rest."""
     play = Play()
     for action in script:
-        spoil(play)
         undo = dict(play.taken)
         play.do(action)
         if action[0] == "make" and not play.world.machines[action[1]].is_up:
             play.taken = undo  # it died before the batch was durable
-    spoil(play)
     play.come_to_rest()
+    return play
+
+
+def exactly_once(script: list[tuple[str, Any, Any]]) -> None:
+    play = play_out(script)
     root = play.world.machines["root"]
     actual = {origin: joined(pieces) for origin, pieces in spans(root.samples()).items()}
     assert taken_of(play) == actual
@@ -138,6 +156,21 @@ def exactly_once(script: list[tuple[str, Any, Any]], spoil: Callable[[Play], Non
         counters = machine.core.counters
         assert (counters.sent, 0) == (counters.safe, counters.spool_records), machine.name
         assert [] == machine.samples(), machine.name
+
+
+@pytest.mark.proves("CHN-039", "MEA-025")
+@given(dropping)
+def test_what_is_given_up_is_announced_and_the_rest_arrives_once(script: list[tuple[str, Any, Any]]) -> None:
+    play = play_out(script)
+    root = play.world.machines["root"]
+    arrived, lost = VersionVector(), VersionVector()
+    for record in root.samples():
+        assert record.last - record.sequence + 1 == arrived.add(record.source, record.sequence, record.last)
+    for note in root.lost():
+        lost.add(note.source, note.first, note.last)
+    taken = VersionVector((Origin(*origin), pieces) for origin, pieces in taken_of(play).items())
+    assert taken == arrived | lost
+    assert [0, 0, 0] == [machine.core.counters.spool_records for machine in play.machines[1:]]
 
 
 @pytest.mark.proves("CHN-082")

@@ -195,3 +195,27 @@ def test_a_window_that_does_not_move_is_broken_although_the_parent_beats() -> No
         assert State.OPEN is link.core.state
     link.world.advance(1.2)
     assert State.GREETING is link.core.state
+
+
+def test_a_window_that_was_empty_begins_to_wait_when_something_is_sent() -> None:
+    link = Link()
+    link.bring_to(State.OPEN)
+    for _ in range(20):
+        link.world.advance(1)
+        link.hear(Beat())
+    link.machine.make()
+    link.world.advance(2)
+    assert State.OPEN is link.core.state
+
+
+def test_a_message_larger_than_the_window_goes_alone() -> None:
+    link = Link()
+    link.bring_to(State.OPEN)
+    link.hear(link.hack(winb=10))
+    link.machine.names_era = False
+    for _ in range(5):
+        link.machine.make()
+    for upto in range(1, 6):
+        assert 1 == link.core.outbox.in_flight()
+        link.hear(link.hack(upto=upto, winb=10))
+    assert 5 == link.core.counters.held

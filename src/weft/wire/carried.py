@@ -14,9 +14,9 @@ from typing import Any, Final
 import msgspec
 
 from weft.base.errors import PeerError
-from weft.base.identity import NODE_ID_BYTES
+from weft.base.identity import Origin, is_canonical
 from weft.base.records import Carried, EraRecord, LostRecord, Stream, StreamRecord
-from weft.wire.hop import VIA_MAX, HopItem, is_text_origin, is_type
+from weft.wire.hop import VIA_MAX, HopItem, is_type
 from weft.wire.multipart import PAYLOAD_BYTES_MAX, UNREADABLE
 
 LOST: Final = "weft.lost"
@@ -99,7 +99,7 @@ def to_record(item: HopItem, frames: list[bytes], wall: int) -> Carried:
     if item.n > 2:
         raise PeerError("unimplemented", f"{item.n} payload frames")
     origin, era, sequence = item.mid
-    if sequence < 1 or not is_origin(origin) or (era is not None and not 0 <= era <= NUMBER_MAX):
+    if sequence < 1 or not is_identity(origin, era):
         raise PeerError("bad-record", "not an identity")
     if abs(item.ts) > INSTANT_MAX:
         raise PeerError("bad-record", "time")
@@ -140,19 +140,19 @@ def _note(item: HopItem, frames: list[bytes]) -> LostRecord | EraRecord:
     if type(note) is LostRecord:
         if not 1 <= note.first <= note.last:
             raise PeerError("bad-record", "an empty range")
-        numbers = (note.first, note.last, note.era or 0)
+        numbers = (note.first, note.last)
     else:
         assert type(note) is EraRecord, note
-        numbers = (note.era, note.era_before, note.last_before)
-    if not is_origin(note.origin) or not 1 <= note.stream <= STREAM_MAX:
+        numbers = (note.era_before, note.last_before)
+    if not is_identity(note.origin, note.era) or not 1 <= note.stream <= STREAM_MAX:
         raise PeerError("bad-record", item.type)
     if not all(0 <= number <= NUMBER_MAX for number in numbers):
         raise PeerError("bad-record", item.type)
     return note
 
 
-def is_origin(origin: object) -> bool:
-    """Whether `origin` is a node's 16 bytes or a text of 1 to 128 bytes."""
-    if isinstance(origin, bytes):
-        return len(origin) == NODE_ID_BYTES
-    return is_text_origin(origin)
+def is_identity(origin: Any, era: int | None) -> bool:
+    """Whether this can be the origin of records: one that version vectors and the lake give back as it is."""
+    if not isinstance(origin, bytes | str) or (era is not None and not 0 <= era <= NUMBER_MAX):
+        return False
+    return is_canonical(Origin(origin, era))

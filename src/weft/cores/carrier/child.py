@@ -152,7 +152,7 @@ class Child:
         """When `wake` is wanted."""
         if self._is_open():
             due = min(self._said_at + self._beat_ns, self._heard_at + self._dead_ns, self._stalled_at())
-            return min(due, self._fetch_at) if self._fetch_at else due
+            return min(due, self._fetch_at) if self._fetch_at and self.state is State.OPEN else due
         return self._greet_at if self._greet_at is not None else self._answer_by
 
     def _stalled_at(self) -> int:

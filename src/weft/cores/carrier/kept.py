@@ -26,7 +26,8 @@ class Progress:
         self.upto = upto
         self.marks.append((upto, lsn))
         if len(self.marks) > limits.MARKS_MAX:
-            self.marks = deque(mark for index, mark in enumerate(self.marks) if index % 2)
+            self.marks = deque(mark for index, mark in enumerate(reversed(self.marks)) if not index % 2)
+            self.marks.reverse()
 
     def pass_on(self, frontier: int) -> bool:
         """Everything up to `frontier` is safe; returns whether that is news for the child."""
