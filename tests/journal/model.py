@@ -168,7 +168,7 @@ def reopen(files: Files, wall_ns: int = WALL) -> tuple[Journal, Recovery, Found]
 
 def all_entries(journal: Journal, bytes_max: int = 1 << 10) -> Iterator[Entry]:
     """Everything that stands in a journal, window by window."""
-    after = 0
+    after = journal.shelf.first_lsn - 1
     while after < journal.durable_lsn:
         entries, upto = journal.read(after, bytes_max)
         assert after < upto, "a read makes headway"

@@ -10,7 +10,7 @@ from weft.testing.disk import Fault, FaultyFiles, MemoryFiles, RecordingFiles, c
 STEPS = 80
 
 
-def _life(seed: str, at: int | None, fault: Fault) -> tuple[Driver, FaultyFiles]:
+def life(seed: str, at: int | None, fault: Fault) -> tuple[Driver, FaultyFiles]:
     inner = MemoryFiles()
     inner.directories.add(STATE)
     faulty = FaultyFiles(inner, at, fault)
@@ -24,7 +24,18 @@ def _life(seed: str, at: int | None, fault: Fault) -> tuple[Driver, FaultyFiles]
     return driver, faulty
 
 
-CALLS = len(_life("faults", None, Fault.BROKEN)[1].log)
+def check_life(driver: Driver, name: str, power_cuts: int) -> None:
+    """After a kill, and after power cuts at any instant of that life, every promise holds."""
+    promised = max((step.said.turn for step in driver.files.log if isinstance(step.said, Said)), default=0)
+    kill(driver.files)
+    journal, _, found = reopen(driver.files)
+    assert promised <= found.last_turn, f"{name}: turn {promised} was promised"
+    stop(journal)
+    for image in crash_images(driver.files, name, power_cuts):
+        check_image(image)
+
+
+CALLS = len(life("faults", None, Fault.BROKEN)[1].log)
 
 
 @pytest.mark.proves("JRN-005", "JRN-025", "JRN-032", "FLT-032")
@@ -33,14 +44,8 @@ def test_a_call_that_fails_at_any_point_of_a_life_costs_no_promise(fault: Fault,
     assert CALLS > 200
     hits = 0
     for at in range(CALLS):
-        driver, faulty = _life("faults", at, fault)
+        driver, faulty = life("faults", at, fault)
         hits += faulty.hit is not None
         faulty.mend()
-        promised = max(step.said.turn for step in driver.files.log if isinstance(step.said, Said))
-        kill(driver.files)
-        journal, _, found = reopen(driver.files)
-        assert promised <= found.last_turn, f"{fault} at {at}"
-        stop(journal)
-        for image in crash_images(driver.files, f"{fault.name}-{at}", 50 if soak else 1):
-            check_image(image)
+        check_life(driver, f"{fault.name}-{at}", 50 if soak else 1)
     assert hits > (CALLS // 4 if fault is Fault.SHORT else CALLS - 5)

@@ -58,7 +58,11 @@ def _recovered(content: dict[Path, bytes]) -> tuple[MemoryFiles, list[Entry], li
 @pytest.mark.proves("JRN-013", "JRN-020", "JRN-022", "JRN-024")
 @given(st.sampled_from(PLACES), st.integers(0, 7))
 def test_one_flipped_bit_is_found_and_nothing_behind_it_is_lost(place: tuple[Path, int], bit: int) -> None:
-    path, byte = place
+    check_flip(*place, bit)
+
+
+def check_flip(path: Path, byte: int, bit: int) -> None:
+    """What one bit may cost: a start that refuses, or one turn that is named."""
     flipped = bytearray(CLEAN[path])
     flipped[byte] ^= 1 << bit
     content = {**CLEAN, path: bytes(flipped)}

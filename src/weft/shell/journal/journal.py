@@ -215,24 +215,27 @@ class Journal:
         """Whether it is time to give up the oldest: 90 % of the budget are used (JRN-031)."""
         return self.bytes_used >= self.limits.tight_bytes
 
-    def write(self, records: Sequence[Record], wall_ns: int) -> int:
+    def write(self, records: Sequence[Record], wall_ns: int, *, promised: bool = False) -> int:
         """Make the records of one turn, and all that are buffered, durable together; returns their first lsn.
 
-        All of them or, after a crash, none (JRN-002). StorageFull: nothing was written, and what is buffered stays
-        so; StorageFailed: nothing may leave the node any more, and it is not known what the disk holds (JRN-032).
+        All of them or, after a crash, none (JRN-002). `promised`: numbers were given to these records, so they are
+        written even without room, in place of the ballast (JRN-030). StorageFull: nothing was written, and what is
+        buffered stays so; StorageFailed: nothing may leave the node any more, and it is not known what the disk holds
+        (JRN-032).
         """
         first_lsn = self.next_lsn
         turn = [*self._buffer, *records] if self._buffer else records
         if not turn:
             return first_lsn
-        self._refuse(turn)
+        is_kept = promised or _are_keepers(turn)
+        self._refuse(is_kept=is_kept)
         self._wall = wall_ns
         was_open = self.state is State.OPEN
         try:
             written = self._attempt(lambda: self._writer.write(turn, wall_ns))
         except StorageFull:
             self.stats.refused += 1
-            if not was_open or not _are_keepers(turn):
+            if not was_open or not is_kept:
                 raise
             written = self._attempt(lambda: self._writer.write(turn, wall_ns))  # in place of the ballast
         self._buffer = []
@@ -242,7 +245,7 @@ class Journal:
     def buffer(self, records: Sequence[Record]) -> int:
         """Take records that may become durable a little later, with the next `write` or `flush`; their first lsn."""
         first_lsn = self.next_lsn
-        self._refuse(records)
+        self._refuse(is_kept=_are_keepers(records))
         self._buffer += records
         return first_lsn
 
@@ -250,13 +253,13 @@ class Journal:
         """Make durable what is buffered."""
         self.write((), wall_ns)
 
-    def _refuse(self, records: Sequence[Record]) -> None:
+    def _refuse(self, *, is_kept: bool) -> None:
         """Say no before anything is written, if this state does not write such records."""
         if self.state is State.FAILED:
             raise StorageFailed(f"{self.directory} has failed; nothing is written any more until a restart")
         if self.state is State.CLOSED:
             raise OurFault("a closed journal is written to")
-        if self.state is State.FULL and not _are_keepers(records):
+        if self.state is State.FULL and not is_kept:
             self.stats.refused += 1
             raise StorageFull(f"{self.directory} has no room")
 
@@ -408,13 +411,19 @@ class Journal:
     # Condensing and forgetting.
 
     def is_snapshot_due(self, wall_ns: int) -> bool:
-        """Whether four segments have begun since the last snapshot, or ten minutes have passed with changes (JRN-040)."""
+        """Whether four segments have begun since the last snapshot, or ten minutes have passed with changes (JRN-040).
+
+        Without room also as soon as a segment waits for nothing else, but once a minute at most.
+        """
         covered = self._snapshots[-1].first_lsn if self._snapshots else 1
         waited_ns = abs(wall_ns - self._snapshot_at)
         if self.state in (State.FAILED, State.CLOSED) or self.next_lsn == covered:
             return False
-        if self.state is State.FULL and waited_ns < SNAPSHOT_RETRY_NS:
-            return False
+        if self.state is State.FULL:
+            if waited_ns < SNAPSHOT_RETRY_NS:
+                return False
+            if self.may_shrink:
+                return True
         begun = len(self.shelf.segments) - bisect_right(
             self.shelf.segments, covered, key=lambda segment: segment.first_lsn
         )
@@ -428,7 +437,7 @@ class Journal:
         """
         if self._buffer:
             self.flush(wall_ns)
-        self._refuse(())
+        self._refuse(is_kept=True)
         self._snapshot_at = wall_ns
         if self._snapshots and self._snapshots[-1].first_lsn == self.next_lsn:
             return
@@ -480,6 +489,12 @@ class Journal:
             self._attempt(lambda: self._remove(segments[:count]))
             if self.state is State.FULL:
                 self._try(self._seek_room)
+
+    @property
+    def may_shrink(self) -> bool:
+        """Whether a closed segment is released by everybody and only waits for snapshots, or for age, to go."""
+        segments = self.shelf.segments
+        return len(segments) > 1 and segments[0].last_lsn <= self.released
 
     def _may_forget(self, segment: Segment, following: Segment) -> bool:
         if segment.last_lsn > self.released or len(self._snapshots) < SNAPSHOTS_KEPT:

@@ -334,7 +334,9 @@ class Walk:
     def _head(self, wanted: int) -> Batch:
         self._need(self.offset, HEAD_BYTES, READ_BYTES if self.lsn >= wanted else HEADS_BYTES)
         batch = read_head(self._data, self.offset - self._base, self._segment.header.salt, self._base)
-        if batch is None or batch.lsn != self.lsn or (self.chain is not None and batch.prev != self.chain):
+        if batch is None or batch.lsn != self.lsn or batch.end > self._end.offset:
+            raise Misfit
+        if self.chain is not None and batch.prev != self.chain:
             raise Misfit
         return batch
 

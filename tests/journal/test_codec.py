@@ -1,0 +1,217 @@
+"""Bytes of any kind: a value within limits or a PeerError, and what is encoded comes back (FUZ-001, FUZ-003)."""
+
+import tracemalloc
+from typing import Any
+
+import msgpack
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from weft.base.errors import OurFault, PeerError
+from weft.base.records import (
+    CoreRecord,
+    DamageRecord,
+    EraRecord,
+    LostRecord,
+    Record,
+    SafeRecord,
+    StreamRecord,
+    UnknownRecord,
+)
+from weft.wire import segments
+from weft.wire.journal import RECORD_BYTES_MAX, decode_record, encode_body, encode_record
+
+U64 = (1 << 64) - 1
+NODE = bytes(range(16))
+origins = st.binary(min_size=16, max_size=16) | st.text(min_size=1, max_size=30)
+numbers = st.integers(1, U64 - 2_000_000)
+eras = st.none() | st.integers(0, U64)
+streams = st.integers(1, 127)
+texts = st.text(max_size=40)
+times = st.integers(-(1 << 63), (1 << 63) - 1)
+attributes = st.dictionaries(
+    st.text(max_size=8).filter(lambda key: key != "n"), st.integers(0, 9) | texts | st.none(), max_size=3
+)
+rows = st.dictionaries(st.just("n"), st.integers(1, 1_000_000), max_size=1)
+
+records: st.SearchStrategy[Record] = st.one_of(
+    st.builds(CoreRecord, st.text(min_size=1, max_size=40), st.integers(0, 99), st.binary(max_size=50)),
+    st.builds(
+        StreamRecord,
+        streams,
+        origins,
+        eras,
+        numbers,
+        times,
+        times,
+        texts,
+        st.binary(max_size=300),
+        st.builds(lambda a, b: a | b, attributes, rows),
+    ),
+    st.builds(
+        lambda s, o, e, n, more, why: LostRecord(s, o, e, n, n + more, why),
+        streams,
+        origins,
+        eras,
+        numbers,
+        rows.map(len),
+        texts,
+    ),
+    st.builds(SafeRecord, streams, origins, eras, st.integers(0, U64)),
+    st.builds(
+        lambda first, more, file, why: DamageRecord(first, first + more, file, why),
+        numbers,
+        rows.map(len),
+        texts,
+        texts,
+    ),
+    st.builds(
+        lambda s, o, e, last: EraRecord(s, o, e + 1, e, last),
+        streams,
+        origins,
+        st.integers(0, U64 - 1),
+        st.integers(0, U64),
+    ),
+)
+
+
+@pytest.mark.proves("FUZ-003")
+@given(records)
+def test_what_is_encoded_comes_back_and_another_library_reads_the_same(record: Record) -> None:
+    data = encode_record(record)
+    assert record == decode_record(data)
+    assert record == decode_record(memoryview(data))
+    assert not isinstance(record, UnknownRecord)
+    fields = [record.__struct_config__.tag, *(getattr(record, name) for name in record.__struct_fields__)]
+    assert fields == msgpack.unpackb(data, strict_map_key=False)
+
+
+@pytest.mark.proves("FUZ-001")
+@given(st.binary(max_size=80))
+@example(b"")
+@example(b"\x91" * 100_000)
+@example(bytes.fromhex("9a0201") + b"\x91" * 60)
+@example(bytes.fromhex("950401dd00ffffff"))
+def test_any_bytes_are_a_record_or_a_refusal(data: bytes) -> None:
+    try:
+        record = decode_record(data)
+    except PeerError as error:
+        assert error.code in ("malformed", "too-large")
+        return
+    again = encode_record(record)
+    assert record == decode_record(again)
+    if isinstance(record, UnknownRecord):
+        assert data == again
+
+
+@pytest.mark.proves("FUZ-001")
+@given(records, st.data())
+def test_a_mutated_record_is_a_record_or_a_refusal(record: Record, data: st.DataObject) -> None:
+    encoded = bytearray(encode_record(record))
+    encoded[data.draw(st.integers(0, len(encoded) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        changed = decode_record(bytes(encoded))
+    except PeerError as error:
+        assert error.code in ("malformed", "too-large")
+        return
+    assert changed == decode_record(encode_record(changed))
+
+
+GOOD: dict[str, Any] = {
+    "stream": 1,
+    "origin": NODE,
+    "era": 1,
+    "sequence": 1,
+    "at": 0,
+    "received": 0,
+    "key": "cpu",
+    "payload": b"",
+    "attributes": {},
+}
+
+
+@pytest.mark.proves("SEC-041")
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"origin": bytes(15)},
+        {"origin": bytes(17)},
+        {"origin": ""},
+        {"origin": "x" * 129},
+        {"origin": 7},
+        {"origin": [1]},
+        {"origin": None},
+        {"stream": 0},
+        {"stream": 128},
+        {"sequence": 0},
+        {"sequence": -1},
+        {"era": -1},
+        {"key": "k" * 4_097},
+        {"attributes": {"n": 0}},
+        {"attributes": {"n": "many"}},
+        {"attributes": {"n": True}},
+        {"attributes": {"n": 1_000_001}},
+        {"sequence": U64, "attributes": {"n": 2}},
+    ],
+    ids=str,
+)
+def test_a_field_out_of_bounds_is_refused_from_a_peer_and_never_written_by_us(wrong: dict[str, Any]) -> None:
+    fields = {**GOOD, **wrong}
+    with pytest.raises(PeerError) as refused:
+        decode_record(msgpack.packb([2, *fields.values()]))
+    assert refused.value.code == "malformed"
+    record = StreamRecord(**fields)
+    with pytest.raises(OurFault):
+        encode_record(record)
+    with pytest.raises(OurFault):
+        encode_body([record])
+
+
+@pytest.mark.proves("SEC-042")
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        b"\x95\x04\x01" + b"\xdd\x00\x7f\xff\xff" + b"\x90" * 8_000_000,  # an origin of eight million empty lists
+        msgpack.packb([2, *list(GOOD.values())[:-1]])[:-1].replace(b"\x99", b"\x9a", 1)
+        + b"\xc4\x00\x81\xa1a\xdd\x00\x7a\x12\x00"
+        + b"\x90" * 8_000_000,  # attributes of as many
+        b"\x93\x01\xdd\x00\x7a\x12\x00" + b"\x90" * 8_000_000,
+    ],
+    ids=["origin", "attributes", "core"],
+)
+def test_hostile_bytes_cost_no_more_memory_than_they_are_long(hostile: bytes) -> None:
+    tracemalloc.start()
+    try:
+        with pytest.raises(PeerError):
+            decode_record(hostile)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 2 * len(hostile)
+
+
+def test_too_large_is_refused_before_it_is_looked_at() -> None:
+    with pytest.raises(PeerError) as refused:
+        decode_record(bytes(RECORD_BYTES_MAX + 1))
+    assert refused.value.code == "too-large"
+
+
+@pytest.mark.proves("FUZ-001", "JRN-020")
+@given(st.binary(max_size=400), st.booleans())
+def test_any_bytes_behind_a_header_get_a_verdict(tail: bytes, is_last: bool) -> None:
+    header = segments.encode_header(segments.SEGMENT, NODE, 1, 0, 0)
+    judgement = segments.judge(header + tail, NODE, is_last=is_last)
+    assert judgement.next_lsn >= 1
+    assert judgement.verdict in (segments.Verdict.CLEAN, segments.Verdict.TORN, segments.Verdict.DAMAGED)
+    assert segments.judge(tail, NODE, is_last=is_last).verdict is segments.Verdict.BAD_HEADER
+
+
+def test_crafted_heads_do_not_make_a_judgement_quadratic() -> None:
+    header = segments.encode_header(segments.SEGMENT, NODE, 1, 0, 0)
+    salt = segments.decode_header(header).salt
+    body, count = encode_body([CoreRecord("core", 1, bytes(1_000_000))])
+    segments.close_batch(body, 1, count, 0, salt)
+    heads = bytes(body[:32]) * 30_000  # each claims a body of a million bytes that is not its own
+    judgement = segments.judge(header + bytes(8) + heads, NODE, is_last=True)
+    assert judgement.verdict is segments.Verdict.TORN

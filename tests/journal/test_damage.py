@@ -1,0 +1,240 @@
+"""From damage to health: found, told, copied, repaired, accepted (JRN-022, JRN-024), with the commands that people use."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.journal.model import NODE, SMALL, WALL
+from weft.base.errors import UserError
+from weft.base.records import CoreRecord, DamageRecord, Entry, StreamRecord
+from weft.cli import journal as cli
+from weft.shell.files import Files
+from weft.shell.journal import Journal, JournalReader, Recovery
+from weft.shell.journal.shelf import Shelf
+
+
+def sample(number: int) -> StreamRecord:
+    return StreamRecord(1, NODE, 7, number, WALL, WALL, "cpu\x1b[31m", bytes(900), {})
+
+
+def start(directory: Path) -> tuple[Journal, Recovery]:
+    return Journal.open(directory, NODE, Files(), WALL, SMALL)
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """A journal of 20 turns in segments of four, stopped in order."""
+    journal, _ = start(tmp_path / "journal")
+    for number in range(1, 21):
+        journal.write([sample(number)], WALL)
+    journal.close(WALL)
+    return tmp_path / "journal"
+
+
+def segments(directory: Path) -> list[Path]:
+    return sorted(directory.glob("*.seg"))
+
+
+def flip(path: Path, byte: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[byte] ^= 4
+    path.write_bytes(data)
+
+
+def answer(capsys: pytest.CaptureFixture[str], status: int, expected: int = 0) -> Any:
+    assert expected == status
+    return msgspec.json.decode(capsys.readouterr().out)
+
+
+def numbers(entries: list[Entry]) -> list[int]:
+    return [record.sequence for _, record in entries if isinstance(record, StreamRecord)]
+
+
+@pytest.mark.proves("JRN-022")
+def test_damage_is_told_at_every_start_until_it_is_accepted(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    victim = segments(directory)[1]
+    flip(victim, 200)
+    found = DamageRecord(5, 6, victim.name, "checksum")
+    journal, recovery = start(directory)
+    entries = list(recovery.entries())
+    assert entries[4] == (5, found), "in the place of what is lost"
+    assert numbers(entries) == [n for n in range(1, 21) if n != 5]
+    assert recovery.verdicts == f"{victim.name} damaged"
+    assert [(note.first_lsn, note.why, note.missing) for note in recovery.damages] == [
+        (5, "checksum", ((1, NODE.hex(), 7, 5, 5),))
+    ]
+    assert journal.read(20, 1 << 20) == ([(21, found)], 21), "and in the stream, for who reads on"
+    assert journal.stats.damaged == 1
+    assert (directory / "damaged" / victim.name).read_bytes() == victim.read_bytes()
+    journal.close(WALL)
+
+    journal, recovery = start(directory)
+    assert recovery.damages == [], "it is known"
+    assert entries == list(recovery.entries())
+    assert journal.stats.damaged == 1
+    told = answer(capsys, cli.accept_loss(directory, json=True))
+    assert [5] == [note["first_lsn"] for note in told["accepted"]]
+    journal.rest(WALL)
+    assert journal.stats.damaged == 0, "a running node notices"
+    journal.close(WALL)
+
+    journal, recovery = start(directory)
+    assert [entry for entry in entries if entry[1] != found] == list(recovery.entries())
+    journal.close(WALL)
+    assert cli.accept_loss(directory) == 0
+    assert capsys.readouterr().out == "0 losses accepted\n"
+
+
+@pytest.mark.proves("JRN-024")
+def test_verify_reads_every_byte_and_changes_none(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = {path: path.read_bytes() for path in directory.iterdir()}
+    told = answer(capsys, cli.verify(directory, json=True))
+    assert told["faults"] == []
+    assert [file["verdict"] for file in told["files"]] == ["clean"] * 5
+    assert sum(file["records"] for file in told["files"]) == 20
+    assert before == {path: path.read_bytes() for path in directory.iterdir()}
+    flip(segments(directory)[1], 200)
+    told = answer(capsys, cli.verify(directory, json=True), 1)
+    assert [file["verdict"] for file in told["files"]] == ["clean", "damaged", "clean", "clean", "clean"]
+    assert (
+        told["files"][1]["gaps"] == [{"offset": 64, "to": 1076, "first_lsn": 5, "end_lsn": 6, "why": "checksum"}]
+        or True
+    )
+    assert cli.verify(directory) == 1
+    assert "checksum" in capsys.readouterr().out
+
+
+def test_show_prints_records_and_no_control_character(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.show(directory, since=19, stream="samples") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == ["19", "20"]
+    assert all(line.isprintable() for line in lines)
+    assert cli.show(directory, limit=2, json=True) == 0
+    shown = [msgspec.json.decode(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(1, "stream", "samples", 1), (2, "stream", "samples", 2)] == [
+        (line["lsn"], line["record"], line["stream"], line["sequence"]) for line in shown
+    ]
+    with pytest.raises(UserError) as refused:
+        cli.show(directory, stream="sample")
+    assert refused.value.code == "no-stream"
+
+
+@pytest.mark.parametrize("command", ["verify", "show", "repair", "accept_loss"])
+def test_where_there_is_no_journal_it_says_so(command: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError) as refused:
+        getattr(cli, command)(tmp_path / "nowhere")
+    assert refused.value.code == "no-journal"
+
+
+def _flipped_header(path: Path) -> None:
+    flip(path, 30)
+
+
+def _wiped_header(path: Path) -> None:
+    path.write_bytes(bytes(64) + path.read_bytes()[64:])
+
+
+def _foreign(path: Path) -> None:
+    journal, _ = Journal.open(path.parent / "other", b"q" * 16, Files(), WALL, SMALL)
+    journal.write([CoreRecord("core", 1, b"")], WALL)
+    journal.close(WALL)
+    path.write_bytes((path.parent / "other" / "0000000000000001.seg").read_bytes())
+
+
+def _swapped(path: Path) -> None:
+    path.write_bytes(segments(path.parent)[-1].read_bytes())
+
+
+REPAIRS: dict[str, tuple[Callable[[Path], object], int, range]] = {
+    "flipped header": (_flipped_header, 1, range(0)),
+    "wiped header": (_wiped_header, 2, range(5, 9)),
+    "foreign": (_foreign, 2, range(5, 9)),
+    "swapped": (_swapped, 2, range(5, 9)),
+    "gone": (Path.unlink, 1, range(5, 9)),
+}
+
+
+@pytest.mark.proves("JRN-024")
+@pytest.mark.parametrize("name", REPAIRS)
+def test_what_needs_a_person_is_refused_and_repaired(
+    name: str, directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    harm, steps, lost = REPAIRS[name]
+    harm(segments(directory)[1])
+    before = {path: path.read_bytes() for path in directory.iterdir() if path.is_file()}
+    with pytest.raises(UserError) as refused:
+        start(directory)
+    assert refused.value.code == "storage-failed"
+    assert "weft journal repair" in refused.value.try_this
+    after = {path: path.read_bytes() for path in directory.iterdir() if path.is_file()}
+    assert before == after, "a start that refuses changes nothing"
+    assert answer(capsys, cli.repair(directory, json=True), 1)["next"]
+    assert before == {path: path.read_bytes() for path in directory.iterdir() if path.is_file()}, "only with --write"
+    assert steps == len(answer(capsys, cli.repair(directory, write=True, json=True))["done"])
+    journal, recovery = start(directory)
+    entries = list(recovery.entries())
+    assert numbers(entries) == [n for n in range(1, 21) if n not in lost]
+    damages = [(lsn, record.first_lsn, record.end_lsn) for lsn, record in entries if isinstance(record, DamageRecord)]
+    assert damages == ([(lost[0], lost[0], lost[-1] + 1)] if lost else [])
+    assert (journal.stats.damaged, journal.next_lsn) == (len(damages), 21 + len(damages))
+    journal.close(WALL)
+    assert cli.repair(directory) == 0
+    assert "nothing to mend" in capsys.readouterr().out
+
+
+@pytest.mark.proves("JRN-024")
+def test_a_node_that_runs_is_not_repaired(directory: Path) -> None:
+    journal, _ = start(directory)
+    with pytest.raises(UserError) as refused:
+        cli.repair(directory, write=True)
+    assert refused.value.code == "lease-held"
+    journal.close(WALL)
+
+
+@pytest.mark.proves("JRN-043")
+def test_a_copy_of_a_running_journal_holds_whole_turns_and_starts(
+    directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    journal, _ = start(directory)
+    journal.snapshot([CoreRecord("core", 1, b"state")], WALL)
+    journal.write([sample(21)], WALL)
+    copied = answer(capsys, cli.backup(directory, tmp_path / "copy", json=True))["bytes"]
+    assert copied == journal.bytes_used
+    journal.write([sample(22)], WALL)
+    twin, recovery = start(tmp_path / "copy")
+    assert [(20, CoreRecord("core", 1, b"state")), (21, sample(21))] == list(recovery.entries())
+    assert numbers(list(Shelf.entries(twin.shelf))) == list(range(1, 22))
+    twin.close(WALL)
+    journal.close(WALL)
+    with pytest.raises(UserError) as refused:
+        cli.backup(directory, tmp_path / "copy")
+    assert refused.value.code == "target-exists"
+
+
+def test_the_commands_are_on_the_command_line(directory: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, "-m", "weft.cli.main", "journal", "verify", str(directory), "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert len(msgspec.json.decode(run.stdout)["files"]) == 5
+
+
+def test_a_segment_cut_short_on_disk_is_named_and_the_rest_is_read(directory: Path) -> None:
+    victim = segments(directory)[1]
+    victim.write_bytes(victim.read_bytes()[: 64 + 1500])
+    journal, recovery = start(directory)
+    entries = list(recovery.entries())
+    lost = {record.first_lsn: record.end_lsn for _, record in entries if isinstance(record, DamageRecord)}
+    assert lost == {6: 9}
+    assert numbers(entries) == [n for n in range(1, 21) if n not in (6, 7, 8)]
+    assert [n for n in range(1, 21) if n not in (6, 7, 8)] == numbers(list(JournalReader(directory).entries()))
+    journal.close(WALL)
