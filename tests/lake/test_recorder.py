@@ -10,9 +10,11 @@ import pytest
 
 from tests.lake.records import NODE_A, NODE_B, batch, chain_of, lost, other, rows_of
 from weft.base.effects import Perform, Tell
+from weft.base.errors import StorageFailed, UserError
 from weft.base.now import SECOND, Now
 from weft.base.records import Entry, Record, Stream
 from weft.base.spool import FetchRecords, Journaled, RecordsFetched, Released
+from weft.cli.drain import drain, node_of
 from weft.cores.drain import Drain
 from weft.cores.drain.messages import DrainClosed, InspectLake, SegmentFailed, Stop, WriteSegment
 from weft.lake.layout import Layout
@@ -129,3 +131,26 @@ def test_records_that_never_become_readable_are_a_failure_and_not_a_wait_for_eve
     assert isinstance(failed, SegmentFailed)
     assert "the journal ends at 1, before 2" in failed.detail
     assert [0, 1] == reads[:2]
+
+
+@pytest.mark.proves("LAK-001", "LAK-018")
+def test_the_journal_of_a_stopped_node_is_drained_by_hand(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    journal, _ = Journal.open(tmp_path / "journal", NODE_A, Files(), WALL, 64 << 20)
+    for number in range(50):
+        journal.write([batch(NODE_A, 1 + 10 * number, 10), other(Stream.LOGS, number + 1)], WALL)
+    with pytest.raises(UserError) as refused:
+        drain(tmp_path / "journal", lake=tmp_path / "lake")
+    assert "lease-held" == refused.value.code
+    journal.close(WALL)
+    drain(tmp_path / "journal", lake=tmp_path / "lake")
+    lake = Layout(tmp_path / "lake")
+    assert list(range(1, 501)) == [row["sequence"] for row in rows_of(lake, "samples", NODE_A.hex())]
+    assert list(range(1, 51)) == [row["sequence"] for row in rows_of(lake, "logs", NODE_A.hex())]
+    assert "550 rows" in capsys.readouterr().out
+    drain(tmp_path / "journal", lake=tmp_path / "lake", json=True)
+    assert "[]\n" == capsys.readouterr().out
+    with pytest.raises(UserError):
+        node_of(tmp_path)
+    (tmp_path / "file").touch()
+    with pytest.raises(StorageFailed):
+        drain(tmp_path / "journal", lake=tmp_path / "file")

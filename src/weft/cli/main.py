@@ -21,6 +21,7 @@ ROOMS: Final[dict[str, str]] = {
     "status": "weft.cli.status:status",
     "sql": "weft.cli.sql:sql",
     "lake": "weft.cli.lake:app",
+    "drain": "weft.cli.drain:drain",
     "journal": "weft.cli.journal:app",
     "sim": "weft.cli.sim:app",
 }
