@@ -17,7 +17,7 @@ QUESTIONS: Final = (
         SELECT labels['process'] AS process, round(avg(result), 2) AS percent_of_one_cpu, count(*) AS measured
         FROM silver.values JOIN silver.series USING (series)
         WHERE config_name = 'process_cpu' AND result IS NOT NULL
-          AND at > (SELECT max(at) FROM silver.values) - INTERVAL 1 MINUTE
+          AND "at" > (SELECT max("at") FROM silver.values) - INTERVAL 1 MINUTE
         GROUP BY process ORDER BY percent_of_one_cpu DESC LIMIT 5
         """,
     ),
@@ -32,7 +32,7 @@ QUESTIONS: Final = (
     Question(
         "What is the last known memory use of each machine?",
         """
-        SELECT node, round(value / 1e9, 2) AS gigabytes, at
+        SELECT node, round(value / 1e9, 2) AS gigabytes, "at"
         FROM gold.latest JOIN silver.series USING (series) WHERE config_name = 'memory' ORDER BY node
         """,
     ),

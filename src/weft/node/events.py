@@ -5,6 +5,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from weft.cores.carrier import messages as carrier
+from weft.cores.chains import messages as chains
 from weft.cores.drain import messages as drain
 from weft.cores.measurement import messages as measurement
 from weft.cores.topology import messages as topology
@@ -80,6 +81,9 @@ EVENTS: Final[dict[type, Event]] = {
         "warning",
         "The wall clock jumped; the next batch is marked.",
         "Look at the time service.",
+    ),
+    chains.BatchFailed: Event(
+        "chains.batch-failed", "warning", "A filter could not judge a batch; its `on_error` decided.", "Mend the filter."
     ),
     carrier.ParentJoined: Event("carrier.parent-joined", "info", "The parent takes what this node has.", "Nothing."),
     carrier.ParentLost: Event(

@@ -66,6 +66,7 @@ WIRES: Final[list[Wire]] = [
     when(measurement.MetricUnsupported).then(append_event),
     when(measurement.MetricFailed).then(append_event),
     when(measurement.ClockStepped).then(append_event),
+    when(chains.BatchFailed).then(append_event),
     when(carrier.ParentJoined).then(append_event),
     when(carrier.ParentLost).then(append_event),
     when(carrier.ParentRefused).then(append_event),
