@@ -6,7 +6,7 @@
 A `hop` carries up to 256 items, numbered `s`, `s + 1` … in the stream of an era; the payload frames of all items
 follow the header in order, `n` of them per item. `hack` answers with what is durable at the receiver.
 
-Beyond the table of the specification there are four keys, which other readers ignore as unknown: `safe` (in `hack`
+Beyond the table of the specification there are three keys, which other readers ignore as unknown: `safe` (in `hack`
 and `welcome`) is the hop number up to which all is durable at the root; `back` (in `hack`) asks the sender to go on
 behind `upto`; `had` (in `hello`) names the parent that welcomed this start last, and what it had acknowledged.
 """
