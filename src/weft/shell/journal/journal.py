@@ -472,8 +472,8 @@ class Journal:
     def forget(self, upto: int) -> None:
         """Nobody needs a record up to `upto` any more: remove whole segments, lowest first, as far as is safe.
 
-        Safe is what the older of two snapshots covers (JRN-041). As long as half of the budget is free, released
-        segments are kept for seven days. Cheap when there is nothing to do. May raise StorageFailed.
+        Safe is what the older of two snapshots covers (JRN-041). As long as half of the budget is free, and the disk
+        is not full, released segments are kept for seven days. Cheap when there is nothing to do. May raise StorageFailed.
         """
         self.released = max(self.released, upto)
         if self.state in (State.FAILED, State.CLOSED):
@@ -502,7 +502,8 @@ class Journal:
         if segment.end.lsn > self._snapshots[0].first_lsn:
             return False
         age_ns = self._wall - following.header.created_ns
-        has_room = self.bytes_used * 100 <= self.limits.budget_bytes * RELEASED_PERCENT
+        is_half_empty = self.bytes_used * 100 <= self.limits.budget_bytes * RELEASED_PERCENT
+        has_room = is_half_empty and self.state is not State.FULL
         return not has_room or age_ns >= self.limits.released_age_ns
 
     def _remove(self, segments: Sequence[Segment]) -> None:
