@@ -153,7 +153,6 @@ def test_a_journal_that_has_nothing_new_is_asked_ever_more_slowly() -> None:
     all_there(a, b, 100)
 
 
-@pytest.mark.proves("CHN-041")
 def test_numbers_of_records_that_cannot_be_read_any_more_keep_their_place() -> None:
     world = World()
     root, _, p2 = world.root(), world.collector("p1"), world.collector("p2")
@@ -207,7 +206,7 @@ def test_what_a_parent_refuses_for_good_is_announced_as_lost() -> None:
     assert (1, 4) == (a.core.counters.refused_above, a.core.counters.held)
 
 
-@pytest.mark.proves("MEA-024", "JRN-041")
+@pytest.mark.proves("MEA-024")
 def test_the_journal_may_forget_what_is_safe_and_nothing_else() -> None:
     world = World()
     root, _ = world.root(), world.collector("c")
@@ -426,7 +425,7 @@ def test_what_was_read_for_another_parent_is_not_taken_for_what_this_one_needs()
     assert (0, 9, 0) == (p2.core.counters.received, a.core.outbox.given, root.core.counters.known)
 
 
-@pytest.mark.proves("CHN-039", "CHN-041")
+@pytest.mark.proves("CHN-039")
 def test_numbers_that_were_given_up_before_they_were_read_again_keep_their_place() -> None:
     world, root, _, p2, a = held_above_not_safe()
     a.reads_nothing = True

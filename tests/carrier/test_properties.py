@@ -173,7 +173,6 @@ def test_what_is_given_up_is_announced_and_the_rest_arrives_once(script: list[tu
     assert [0, 0, 0] == [machine.core.counters.spool_records for machine in play.machines[1:]]
 
 
-@pytest.mark.proves("CHN-082")
 @given(scripts)
 def test_what_came_is_what_became_of_it_at_every_step(script: list[tuple[str, Any, Any]]) -> None:
     play = Play()

@@ -112,7 +112,7 @@ def crash_before_sync() -> None:
     assert [1, 2, 3] == held_by(b)
 
 
-@pytest.mark.proves("CHN-003", "CHN-032", "CHN-036")
+@pytest.mark.proves("CHN-032", "CHN-036")
 def test_5_a_rolled_back_disk() -> None:
     rolled_back_disk()
 
@@ -148,7 +148,7 @@ def rolled_back_disk() -> None:
     }
 
 
-@pytest.mark.proves("CHN-003", "CHN-032")
+@pytest.mark.proves("CHN-032")
 def test_6_a_lost_disk() -> None:
     lost_disk()
 
