@@ -1,0 +1,86 @@
+"""The Spark source `weft` beside Spark's own file stream source, over the same segments, into a sink that does nothing.
+
+    python -m bench.source [--rows 2000000] [--rounds 3]
+
+Both are streams with `availableNow` and a new checkpoint each time, taking turns in one session (local[2], 512 MB).
+Two lakes: one of full segments (100,000 rows), one of many small ones (6,000 rows), where listing and opening files
+is what costs.
+"""
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+
+from pyspark.sql import DataFrame, SparkSession
+
+from bench.lake import BATCHES, DRAIN, ROWS, Entries, entries
+from weft.lake.layout import Layout
+from weft.lake.schemas import SEGMENTS
+from weft.lake.segments import append_segment
+from weft.pipeline.session import Options, session
+
+FULL, SMALL = 100_000, 6_000
+
+
+def fill(lake: Layout, rows: int, segment_rows: int) -> int:
+    """A lake of about `rows` rows in segments of so many; returns how many segments."""
+    given: Entries = entries()
+    batches = segment_rows // ROWS
+    count = max(1, rows // segment_rows)
+    for number in range(count):
+        first = number * batches % (BATCHES - batches + 1)
+        append_segment(lake, "samples", DRAIN, given[first : first + batches])
+    return count
+
+
+def seconds(frame: Callable[[], DataFrame], checkpoint: Path) -> float:
+    """How long one stream takes from start to end."""
+    began = time.perf_counter()
+    query = frame().writeStream.format("noop").option("checkpointLocation", str(checkpoint))
+    query.trigger(availableNow=True).start().awaitTermination()
+    return time.perf_counter() - began
+
+
+def compare(spark: SparkSession, home: Path, rows: int, segment_rows: int, rounds: int) -> str:
+    lake = Layout(home / f"lake-{segment_rows}")
+    count = fill(lake, rows, segment_rows)
+    block = lake.block("samples", DRAIN, 1)
+
+    def ours() -> DataFrame:
+        limits = {"max_rows": str(1 << 30), "max_segments": str(1 << 20), "tasks": "2"}
+        return spark.readStream.format("weft").options(lake=str(lake.root), stream="samples", **limits).load()
+
+    def peer() -> DataFrame:
+        files = spark.readStream.schema(SEGMENTS["samples"].ddl()).option("pathGlobFilter", "*.parquet")
+        return files.parquet(str(block))
+
+    took: dict[str, list[float]] = {"weft": [], "files": []}
+    for turn in range(rounds + 1):
+        for name, frame in (("weft", ours), ("files", peer)):
+            span = seconds(frame, home / f"checkpoint-{name}-{segment_rows}-{turn}")
+            if turn:  # the first one warms up the JVM
+                took[name].append(span)
+    mine, theirs = median(took["weft"]), median(took["files"])
+    total = count * segment_rows
+    return f"| {count} x {segment_rows:,} rows | {total / mine:,.0f} | {total / theirs:,.0f} | {theirs / mine:.2f} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=2_000_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as directory:
+        home = Path(directory)
+        spark = session(Options(master="local[2]", heap_mb=512, state=home, log=home / "jvm.log"))
+        print("| segments | weft rows/s | file source rows/s | times faster |\n|---|--:|--:|--:|")
+        for segment_rows in (FULL, SMALL):
+            print(compare(spark, home, arguments.rows, segment_rows, arguments.rounds), flush=True)
+        spark.stop()
+
+
+if __name__ == "__main__":
+    main()
