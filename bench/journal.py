@@ -13,6 +13,7 @@ import sqlite3
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -93,12 +94,8 @@ def appends(directory: Path, rounds: int) -> None:
         batch = records(size)
         body, _ = encode_body(batch)
         data = bytes(body)
-        actions: tuple[Callable[[], None], ...] = (
-            lambda data=data: contenders.write_raw(data),  # type: ignore[misc]
-            lambda batch=batch: contenders.write_journal(batch),  # type: ignore[misc]
-            lambda batch=batch: contenders.write_sqlite(batch),  # type: ignore[misc]
-            lambda batch=batch: contenders.write_lmdb(batch),  # type: ignore[misc]
-        )
+        writes = (contenders.write_journal, contenders.write_sqlite, contenders.write_lmdb)
+        actions = [partial(contenders.write_raw, data), *(partial(write, batch) for write in writes)]
         took = [[seconds(action) for action in actions] for _ in range(rounds)]
         raw, journal, sqlite, lightning = (median(column) for column in zip(*took, strict=True))
         print(

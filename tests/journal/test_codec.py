@@ -211,7 +211,7 @@ def test_crafted_heads_do_not_make_a_judgement_quadratic() -> None:
     header = segments.encode_header(segments.SEGMENT, NODE, 1, 0, 0)
     salt = segments.decode_header(header).salt
     body, count = encode_body([CoreRecord("core", 1, bytes(1_000_000))])
-    segments.close_batch(body, 1, count, 0, salt)
+    segments.close_batch(body, segments.Place(1, count, 0), salt)
     heads = bytes(body[:32]) * 30_000  # each claims a body of a million bytes that is not its own
     judgement = segments.judge(header + bytes(8) + heads, NODE, is_last=True)
     assert judgement.verdict is segments.Verdict.TORN

@@ -89,7 +89,7 @@ def test_batch(name: str) -> None:
     places = segments.split(data, batch.body.start, batch.end, batch.records)
     assert places is not None
     body, count = encode_body([decode_record(data[place]) for place in places])
-    crc = segments.close_batch(body, batch.lsn, count, batch.prev, SALT)
+    crc = segments.close_batch(body, segments.Place(batch.lsn, count, batch.prev), SALT)
     assert (data, batch.crc) == (bytes(body), crc)
 
 

@@ -11,7 +11,7 @@ memory than it is long. A tag of a later version is kept as it came (JRN-014).
 
 from collections.abc import Callable, Iterable
 from struct import Struct
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -53,7 +53,7 @@ class _StreamOutline(msgspec.Struct, tag=2, array_like=True, gc=False):
     sequence: int
     at: int
     received: int
-    key: str
+    key: Annotated[str, msgspec.Meta(max_length=TEXT_BYTES_MAX)]
     payload: msgspec.Raw
     attributes: msgspec.Raw
 

@@ -143,14 +143,23 @@ def encode_header(magic: bytes, node: bytes, first_lsn: int, created_ns: int, pr
     return data + _U32.pack(crc32(data))
 
 
-def close_batch(buffer: bytearray, lsn: int, records: int, prev: int, salt: int, *, flags: int = 0) -> int:
+class Place(NamedTuple):
+    """Where a batch stands in its file: what its head says besides lengths and checksums."""
+
+    lsn: int
+    records: int
+    prev: int
+    flags: int = 0
+
+
+def close_batch(buffer: bytearray, place: Place, salt: int) -> int:
     """Make a batch of a body behind room for its head (`wire.journal.encode_body`): write the head, pad to a step.
 
     Returns the body's checksum, which the next head names.
     """
     with memoryview(buffer) as view:
         crc = crc32(view[HEAD_BYTES:])
-    _HEAD.pack_into(buffer, 0, len(buffer) - HEAD_BYTES, crc, lsn, records, prev, flags, 0)
+    _HEAD.pack_into(buffer, 0, len(buffer) - HEAD_BYTES, crc, *place, 0)
     _U32.pack_into(buffer, 28, crc32(buffer[:28], salt))
     buffer += bytes(-len(buffer) % STEP)
     return crc
@@ -159,14 +168,14 @@ def close_batch(buffer: bytearray, lsn: int, records: int, prev: int, salt: int,
 def encode_mark(lsn: int, prev: int, salt: int) -> bytearray:
     """An empty batch: everything before it is known durable (JRN-010)."""
     buffer = bytearray(HEAD_BYTES)
-    close_batch(buffer, lsn, 0, prev, salt, flags=MARK)
+    close_batch(buffer, Place(lsn, 0, prev, MARK), salt)
     return buffer
 
 
 def encode_seal(footer: Sequence[Any], lsn: int, prev: int, salt: int) -> tuple[bytearray, int]:
     """The end of a file, with its footer; and the footer's checksum (JRN-011)."""
     buffer = bytearray(HEAD_BYTES) + msgspec.msgpack.encode(footer)
-    crc = close_batch(buffer, lsn, 0, prev, salt, flags=SEAL)
+    crc = close_batch(buffer, Place(lsn, 0, prev, SEAL), salt)
     return buffer, crc
 
 

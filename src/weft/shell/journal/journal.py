@@ -298,7 +298,7 @@ class Journal:
             self._try(self.damage.reload)
             self.stats.damaged = len(self.damage.open)
         if self._buffer:
-            self.flush(wall_ns)
+            self._try(partial(self.flush, wall_ns))
         if self.state is State.FULL:
             self._try(self._seek_room)
         elif self._is_scarce():

@@ -241,21 +241,23 @@ class Segment:
         return self.adopt(judge(data, self.header.node, is_last=False), end.lsn)
 
     def _read(self, files: Files, after: int, bytes_max: int, end: End) -> tuple[list[Entry], int, int]:
-        entries: list[Entry] = []
-        taken, name = 0, self.path.name
         file = files.open(self.path)
         try:
-            walk = Walk(self, files, file, self.near(after + 1), end)
-            while (batch := walk.next(after + 1)) is not None:
-                lsn = max(after + 1, batch.lsn)
-                for data in walk.records(batch, lsn):
-                    if taken >= bytes_max:
-                        return entries, lsn - 1, taken
-                    entries.append((lsn, understood(data, lsn, name)))
-                    taken += len(data)
-                    lsn += 1
+            return self._gather(Walk(self, files, file, self.near(after + 1), end), after, bytes_max, end)
         finally:
             files.close(file)
+
+    def _gather(self, walk: "Walk", after: int, bytes_max: int, end: End) -> tuple[list[Entry], int, int]:
+        entries: list[Entry] = []
+        taken, name = 0, self.path.name
+        while (batch := walk.next(after + 1)) is not None:
+            lsn = max(after + 1, batch.lsn)
+            for data in walk.records(batch, lsn):
+                if taken >= bytes_max:
+                    return entries, lsn - 1, taken
+                entries.append((lsn, understood(data, lsn, name)))
+                taken += len(data)
+                lsn += 1
         return entries, end.lsn - 1, taken
 
     def entries(self, files: Files, since: int = 1) -> Iterator[Entry]:

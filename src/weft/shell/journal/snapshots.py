@@ -14,7 +14,7 @@ from weft.shell.journal.limits import SNAPSHOT_BATCH_BYTES, SNAPSHOT_BATCH_RECOR
 from weft.shell.journal.segment import SNAPSHOT_SUFFIX, Segment, name_of
 from weft.shell.journal.survey import TMP_SUFFIX
 from weft.wire.journal import encode_body
-from weft.wire.segments import SNAPSHOT, Header, close_batch, decode_header, encode_header, encode_seal
+from weft.wire.segments import SNAPSHOT, Header, Place, close_batch, decode_header, encode_header, encode_seal
 
 
 class SnapshotWriter:
@@ -49,7 +49,7 @@ class SnapshotWriter:
         if not self._waiting:
             return
         body, count = encode_body(self._waiting)
-        crc = close_batch(body, self._lsn, count, self._chain, self._header.salt)
+        crc = close_batch(body, Place(self._lsn, count, self._chain), self._header.salt)
         self._append(body)
         self._lsn, self._chain = self._lsn + count, crc
         core, before = self._contents[-1]

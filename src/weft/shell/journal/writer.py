@@ -17,6 +17,7 @@ from weft.wire.journal import encode_body
 from weft.wire.segments import (
     SEGMENT,
     Footer,
+    Place,
     close_batch,
     decode_header,
     encode_header,
@@ -85,7 +86,7 @@ class Writer:
         if self.segment is not None and self.is_full(len(body), wall_ns):
             self.seal()
         segment = self.segment or self.begin(wall_ns)
-        crc = close_batch(body, self.next_lsn, count, self.chain, segment.header.salt)
+        crc = close_batch(body, Place(self.next_lsn, count, self.chain), segment.header.salt)
         offset = segment.size
         self._put(segment, body)
         self._footer.note(records, offset)
