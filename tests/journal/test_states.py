@@ -50,6 +50,10 @@ class Bench:
         self.files.at, self.files._calls, self.files.log = None, CHANGES, []
         return self.files.log
 
+    def promise_without_end(self) -> None:
+        while True:
+            self.journal.write([SAMPLE] * 10, WALL, promised=True)
+
     def write(self, *records: Record) -> None:
         self.journal.write(records or [SAMPLE], WALL)
 
@@ -264,6 +268,34 @@ def test_a_promise_that_finds_no_room_takes_that_of_the_ballast() -> None:
     bench.write(*KEEPERS)
     assert bench.journal.state is State.FULL
     assert [SAMPLE, *KEEPERS] == [record for _, record in all_entries(bench.journal)]
+
+
+@pytest.mark.proves("JRN-030")
+def test_what_has_been_promised_is_written_in_place_of_the_ballast_until_that_is_used_up() -> None:
+    bench = Bench()
+    _full(bench)
+    lsn = bench.journal.write([SAMPLE] * 10, WALL, promised=True)
+    assert [SAMPLE] * 10 == [record for _, record in bench.journal.read(lsn - 1, 1 << 20)[0]]
+    with pytest.raises(StorageFull):
+        bench.promise_without_end()
+    assert bench.journal.state is State.FULL
+    assert bench.journal.durable_lsn > lsn + 20
+    assert bench.memory.capacity - bench.used < 2_000, "the room of the ballast is used"
+
+
+@pytest.mark.proves("JRN-030")
+def test_what_may_wait_waits_for_room() -> None:
+    bench = Bench()
+    bench.write()
+    bench.journal.buffer([SAMPLE] * 60)
+    bench.fill(left=1_000)
+    bench.journal.rest(WALL + SECOND)
+    assert (bench.journal.state, bench.journal.durable_lsn) == (State.FULL, 1)
+    bench.journal.rest(WALL + 2 * SECOND)
+    assert (bench.journal.next_lsn, bench.journal.durable_lsn) == (62, 1)
+    bench.memory.capacity += 1 << 20
+    bench.journal.rest(WALL + 3 * SECOND)
+    assert (bench.journal.state, bench.journal.durable_lsn) == (State.OPEN, 61)
 
 
 @pytest.mark.proves("JRN-031")

@@ -288,7 +288,7 @@ class Journal:
         """What is due without a write: call it about once a second.
 
         Flushes what is buffered, marks after 5 s of rest (JRN-010), seals after an hour (JRN-011), looks whether
-        there is room again. May raise StorageFailed.
+        there is room again. What finds none waits for the next time. May raise StorageFailed.
         """
         if self.state in (State.FAILED, State.CLOSED):
             return
@@ -297,12 +297,12 @@ class Journal:
         if self.damage.open:
             self._try(self.damage.reload)
             self.stats.damaged = len(self.damage.open)
-        if self._buffer:
-            self._try(partial(self.flush, wall_ns))
         if self.state is State.FULL:
             self._try(self._seek_room)
         elif self._is_scarce():
             self._on(On.NO_ROOM)
+        if self._buffer:
+            self._try(partial(self.flush, wall_ns))
         if abs(wall_ns - self._written_at) >= REST_NS:
             self._try(self._writer.mark)
         if self._writer.is_full(0, wall_ns):
