@@ -48,12 +48,12 @@ def parse_options(given: Mapping[str, str]) -> Options:
     if "path" in named:
         named.setdefault("lake", named.pop("path"))
     for name in named:
-        if name not in _PARSERS:
-            raise _bad(name, "is not an option", ", ".join(_PARSERS))
+        if name not in USUAL:
+            raise _bad(name, "is not an option", ", ".join(USUAL))
     for name in ("lake", "stream"):
         if not named.get(name):
             raise _bad(name, "is missing", f'.option("{name}", …)')
-    values = {name: parse(named.get(name, usual)) for name, (parse, usual) in _PARSERS.items()}
+    values = {name: parse(named.get(name, usual)) for name, (parse, usual) in USUAL.items()}
     stream, columns = values["stream"], values.pop("columns")
     try:
         values["columns"] = spark_names(stream, columns)
@@ -96,7 +96,7 @@ def _consumer(text: str) -> str:
     return text
 
 
-_PARSERS: Final[dict[str, tuple[Callable[[str], Any], str]]] = {
+USUAL: Final[dict[str, tuple[Callable[[str], Any], str]]] = {
     "lake": (str, ""),
     "stream": (_stream, ""),
     "start": (str, "earliest"),
@@ -108,3 +108,4 @@ _PARSERS: Final[dict[str, tuple[Callable[[str], Any], str]]] = {
     "consumer": (_consumer, ""),
     "verify": (_switch("verify"), "false"),
 }
+"""How each option is read, and what it is if nothing is said."""
