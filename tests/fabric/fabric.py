@@ -105,13 +105,13 @@ class Fabric:
     def log_of(self, name: str) -> str:
         return (self.place / f"{name}.log").read_text("utf-8")
 
-    def until(self, holds: Callable[[], bool], what: str) -> None:
+    def until(self, holds: Callable[[], bool], what: str, patience_s: float = PATIENCE_S) -> None:
         """Wait, bounded, until something holds; dead processes are started again meanwhile."""
-        ends_at = time.monotonic() + PATIENCE_S
+        ends_at = time.monotonic() + patience_s
         while not holds():
             self.fleet.watch()
             logs = "\n".join(f"-- {name}\n{self.log_of(name)[-1500:]}" for name in self.parents)
-            assert time.monotonic() < ends_at, f"not within {PATIENCE_S} s: {what}\n{logs}"
+            assert time.monotonic() < ends_at, f"not within {patience_s} s: {what}\n{logs}"
             time.sleep(0.05)  # tidy: other processes tell nobody; bounded above
 
     def measure_on(self, samples: int = 60) -> None:

@@ -1,0 +1,323 @@
+"""One micro-batch of samples, from segments to tables (PIP-022, PIP-032).
+
+```
+bronze       everything, as received
+series       what new keys stand for
+quarantine   what silver refuses, with the reason
+silver       samples, each number once
+values       pairs that have become possible, and values that need no pair
+edges        what later neighbours will need: the state, so it comes after all that was computed with it
+```
+
+Each step is one Delta transaction that names the batch; a step whose table has the batch already is skipped. So what is
+repeated after a crash ends in the same tables: its inputs are segments (immutable), the coverage before the batch
+(kept), and edges, which are those before the batch as long as any step is undone.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from pyspark.sql import Observation
+from pyspark.sql import functions as F
+
+from weft.base.errors import OurFault
+from weft.base.identity import Origin
+from weft.base.ranges import Range
+from weft.lake.manifest import name_of
+from weft.pipeline.coverage import Coverage, Plan
+from weft.pipeline.delta import DataFile, Tables
+from weft.pipeline.intake import SPREAD, Intake
+from weft.pipeline.quarantined import refused_by
+from weft.pipeline.source import rows_of
+from weft.pipeline.steps import Steps
+from weft.pipeline.tables import BRONZE_SAMPLES, EDGES, QUARANTINE, SAMPLES, SERIES, VALUES, Table
+from weft.pipeline.transforms import dedup, values
+from weft.pipeline.transforms.bronze import to_bronze
+from weft.pipeline.transforms.columns import batch_mark
+from weft.pipeline.transforms.quality import Rules, explained, flags_of, judged
+from weft.pipeline.transforms.samples import to_samples
+from weft.pipeline.transforms.series import definitions, recognised
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+ROWS_PER_TASK: Final = 250_000  # below this a batch is one task and a table gets one file
+SMALL_ROWS_MAX: Final = 50_000  # up to here what a job costs exceeds what its rows cost
+SHIFTS: Final = (62, 20, 12, 8)  # how wide buckets of numbers may be, widest first
+RANGES_PER_BUCKET_MAX: Final = 16
+BUCKETS_MAX: Final = 200_000
+STREAM: Final = "samples"
+
+
+class Counts(NamedTuple):
+    """What one pass over the rows counts."""
+
+    rows: int
+    refused: int
+    spread: int
+    """Error rows that stand for several numbers."""
+    new: int
+    """Rows of series that no definition is known for."""
+
+
+class Outcome(NamedTuple):
+    """Where the rows of a batch went."""
+
+    rows: int
+    silver: int
+    duplicates: int
+    quarantined: int
+    values: int
+
+
+class Known:
+    """The definitions that series keys stand for, as a small frame that every batch is joined with."""
+
+    def __init__(self, tables: Tables) -> None:
+        self.tables = tables
+        self.frame: DataFrame | None = None
+        self.load()
+
+    def load(self) -> None:
+        """What `silver.series` says now."""
+        if self.frame is not None:
+            self.frame.unpersist()
+        files = self.tables.files(SERIES)
+        rows = self.tables.read(SERIES, files).select("series", "definition") if files else None
+        self.frame = None if rows is None else rows.dropDuplicates(["series"]).coalesce(1).persist()
+
+
+class Batch:
+    """The steps of one batch; `run` does all that are not done."""
+
+    def __init__(self, tables: Tables, number: int, about: Mapping[str, str], rules: Rules) -> None:
+        self.tables, self.number, self.about, self.rules = tables, number, about, rules
+        self.spark = tables.spark
+        self.mark = batch_mark(number)
+        self._persisted: list[DataFrame] = []
+
+    def run(self, intake: Intake, plan: Plan, coverage: Coverage, known: Known, steps: Steps) -> Outcome:
+        """Everything between the coverage and the progress of the batch; `coverage` learns what was refused.
+
+        Raises OurFault `conservation` if rows were lost or made on the way, before silver is committed.
+        """
+        self.tasks = min(self.spark.sparkContext.defaultParallelism, max(1, intake.rows // ROWS_PER_TASK))
+        self.is_small = intake.rows <= SMALL_ROWS_MAX
+        try:
+            if not intake.rows:
+                with steps("values"):
+                    made = self._values(None, plan, coverage)
+                return Outcome(0, 0, 0, 0, made)
+            return self._run_rows(intake, plan, coverage, known, steps)
+        finally:
+            for frame in self._persisted:
+                frame.unpersist()
+
+    def _run_rows(self, intake: Intake, plan: Plan, coverage: Coverage, known: Known, steps: Steps) -> Outcome:
+        with steps("bronze"):
+            segments = rows_of(self.spark, STREAM, intake.slices).coalesce(self.tasks)
+            bronze = to_bronze(segments, STREAM, self.mark)
+            rows = self._keep(recognised(judged(bronze, self.rules), known.frame))
+            counts = self._bronze(rows)
+        with steps("series"):
+            if counts.new:
+                self._learn(rows, known)
+                rows = self._keep(recognised(judged(bronze, self.rules), known.frame))
+                counts = _count(rows)
+        self._check(counts.rows == intake.rows, f"{intake.rows} rows in segments, {counts.rows} in bronze")
+        fresh, duplicates = self._split(rows, intake, plan, counts)
+        with steps("quarantine"):
+            repeated = 0 if duplicates is None else duplicates.count()
+            refused = fresh.where(F.col("reason").isNotNull()) if counts.refused else None
+            accepted = fresh.where(F.col("reason").isNull()) if counts.refused else fresh
+            odd = None if duplicates is None else self._changed(duplicates, accepted, plan)
+            quarantined, changed = self._quarantine(refused, odd, coverage)
+        with steps("silver"):
+            samples = self._samples(accepted, plan)
+            silver = self._silver(samples, counts.rows - quarantined - (repeated - changed))
+        with steps("values"):
+            made = self._values(samples, plan, coverage)
+        return Outcome(counts.rows, silver, repeated - changed, quarantined, made)
+
+    # Bronze and what its one pass tells.
+
+    def _bronze(self, rows: "DataFrame") -> Counts:
+        if self._is_done(BRONZE_SAMPLES):
+            return _count(rows)
+        seen = Observation()
+        self._append(BRONZE_SAMPLES, rows.observe(seen, *_counters()))
+        return Counts(**seen.get)
+
+    def _learn(self, rows: "DataFrame", known: Known) -> None:
+        """Keep what new series keys stand for."""
+        self._append(SERIES, definitions(rows.where("is_new")))
+        known.load()
+
+    # Each number once.
+
+    def _split(
+        self, rows: "DataFrame", intake: Intake, plan: Plan, counts: Counts
+    ) -> "tuple[DataFrame, DataFrame | None]":
+        """Fresh rows and duplicates; None: the ranges prove that there are none."""
+        if intake.is_disjoint and not plan.repeated and not counts.spread:
+            return rows, None
+        numbered = self._keep(dedup.numbered(rows))
+        first, copies = numbered.where("copy = 1"), numbered.where("copy > 1")
+        if not plan.repeated:
+            return first.drop("copy"), copies.drop("copy")
+        ranges, shift = self._ranges([(origin, pair) for origin, pairs in plan.repeated for pair in pairs])
+        again = copies.unionByName(dedup.within(first, ranges, shift))
+        return dedup.outside(first, ranges, shift).drop("copy"), again.drop("copy")
+
+    def _changed(self, duplicates: "DataFrame", accepted: "DataFrame", plan: Plan) -> "DataFrame":
+        """Duplicates with other content than what silver holds, or what the batch said first."""
+        held = to_samples(accepted, F.lit(False))
+        if plan.repeated:
+            pairs = [(origin, pair) for origin, ranges in plan.repeated for pair in ranges]
+            low, high = min(pair[0] for _, pair in pairs), max(pair[1] for _, pair in pairs)
+            ranges, shift = self._ranges(pairs)
+            files = self.tables.files(SAMPLES, f"sequence >= {low} AND sequence <= {high} AND batch < {self.number}")
+            before = self.tables.read(SAMPLES, files).where(F.col("batch") < self.number)
+            held = held.unionByName(dedup.within(before, ranges, shift))
+        return dedup.changed(duplicates, held).withColumn("reason", F.lit("changed"))
+
+    def _quarantine(
+        self, refused: "DataFrame | None", odd: "DataFrame | None", coverage: Coverage
+    ) -> tuple[int, int]:
+        """How many rows went to quarantine, and how many of them only as changed."""
+        both = [frame for frame in (refused, odd) if frame is not None]
+        if not both:
+            return 0, 0
+        rows = both[0] if len(both) == 1 else both[0].unionByName(both[1])
+        count = self._append(QUARANTINE, explained(rows))
+        seen = refused_by(self.tables, self.number)
+        coverage.refuse(seen.numbers)
+        return count, seen.changed
+
+    # Silver.
+
+    def _samples(self, accepted: "DataFrame", plan: Plan) -> "DataFrame":
+        """Samples, those among them that had been announced lost with a flag."""
+        flags = flags_of(self.rules)
+        if not plan.late:
+            return to_samples(accepted, F.lit(False), flags)
+        ranges, shift = self._ranges([(origin, pair) for origin, pairs in plan.late for pair in pairs])
+        on_time = to_samples(dedup.outside(accepted, ranges, shift), F.lit(False), flags)
+        return on_time.unionByName(to_samples(dedup.within(accepted, ranges, shift), F.lit(True), flags))
+
+    def _silver(self, samples: "DataFrame", expected: int) -> int:
+        if self._is_done(SAMPLES):
+            return self.tables.rows_of_batch(SAMPLES, self.number)
+        files = self._write(SAMPLES, samples)
+        made = sum(file.rows for file in files)
+        self._check(made == expected, f"{expected} rows left for silver, {made} written")
+        self.tables.commit(SAMPLES, self.number, files, self.about)
+        return made
+
+    def _values(self, samples: "DataFrame | None", plan: Plan, coverage: Coverage) -> int:
+        """Values of the batch, then the edges behind it; returns how many values."""
+        if self._is_done(EDGES):
+            return self.tables.rows_of_batch(VALUES, self.number)
+        points = self._points(samples, plan, coverage)
+        made = [] if points is None else [values.paired(points, self.mark)]
+        made += [] if samples is None else [values.alone(samples)]
+        if not made:
+            return 0
+        count = self._append(VALUES, made[0] if len(made) == 1 else made[0].unionByName(made[1]))
+        if points is not None:
+            old = self.tables.relative(EDGES, self.tables.files(EDGES))
+            files = self._write(EDGES, self._unfinished(values.edges_of(points), plan))
+            self.tables.commit(EDGES, self.number, files, self.about, remove=old)
+        return count
+
+    def _unfinished(self, edges: "DataFrame", plan: Plan) -> "DataFrame":
+        """Without those of eras that are over: they have made their last pair in this very batch."""
+        if not plan.finished:
+            return edges
+        return edges.join(F.broadcast(self._origins(plan.finished)), ["origin", "era"], "left_anti").select(
+            *EDGES.schema.names
+        )
+
+    def _points(self, samples: "DataFrame | None", plan: Plan, coverage: Coverage) -> "DataFrame | None":
+        """Fresh samples and edges, each beside its neighbour; None if no pair can arise and no edge can change."""
+        pieces, moves = list(coverage.pieces(plan)), list(coverage.moves(plan))
+        if not (pieces or moves or plan.finished):
+            return None
+        edges = self.tables.read(EDGES)
+        points = values.moved(edges, self._frame(moves, ("was", "island", "shift")) if moves else None)
+        if pieces and samples is not None:
+            shift = shift_for([(piece.origin, (piece.first, piece.last)) for piece in pieces])
+            frame = self._frame(pieces, ("first", "last", "island", "lost"))
+            points = values.placed(samples, frame, shift).unionByName(points)
+        return self._keep(values.neighbours(points.coalesce(1) if self.tasks == 1 else points))
+
+    # Small frames.
+
+    def _frame(self, rows: Sequence[Any], names: tuple[str, ...]) -> "DataFrame":
+        """Pieces or moves as a frame."""
+        ddl = ", ".join(["origin string", "era bigint", *(f"{name} bigint" for name in names)])
+        return self.spark.createDataFrame([(name_of(row[0].node), row[0].era, *row[1:]) for row in rows], ddl)
+
+    def _ranges(self, pairs: Sequence[tuple[Origin, Range]]) -> "tuple[DataFrame, int]":
+        return self._frame([(origin, *pair) for origin, pair in pairs], ("first", "last")), shift_for(pairs)
+
+    def _origins(self, origins: Sequence[Origin]) -> "DataFrame":
+        rows = [(name_of(origin.node), origin.era) for origin in origins]
+        return self.spark.createDataFrame(rows, "origin string, era bigint")
+
+    # Writing.
+
+    def _is_done(self, table: Table) -> bool:
+        return self.tables.committed(table) >= self.number
+
+    def _append(self, table: Table, rows: "DataFrame") -> int:
+        """Write and commit the rows of this batch, unless the table has them; returns how many they are."""
+        if self._is_done(table):
+            return self.tables.rows_of_batch(table, self.number)
+        files = self._write(table, rows)
+        self.tables.commit(table, self.number, files, self.about)
+        return sum(file.rows for file in files)
+
+    def _write(self, table: Table, rows: "DataFrame") -> list[DataFile]:
+        return self.tables.write(table, rows.coalesce(self.tasks), self.number, is_small=self.is_small)
+
+    def _keep(self, frame: "DataFrame") -> "DataFrame":
+        """Computed once, for the length of the batch."""
+        self._persisted.append(frame.persist())
+        return frame
+
+    def _check(self, holds: bool, what: str) -> None:  # noqa: FBT001  # an assertion with words
+        if not holds:
+            raise OurFault(f"conservation: batch {self.number}: {what}")
+
+
+def shift_for(pairs: Sequence[tuple[Origin, Range]]) -> int:
+    """How wide buckets of numbers are to be: the widest in which few ranges of one origin meet."""
+    for shift in SHIFTS:
+        per_bucket: dict[tuple[Origin, int], int] = {}
+        buckets = 0
+        for origin, (first, last) in pairs:
+            buckets += (last >> shift) - (first >> shift) + 1
+            key = (origin, first >> shift)
+            per_bucket[key] = per_bucket.get(key, 0) + 1
+        if buckets <= BUCKETS_MAX + len(pairs) and max(per_bucket.values(), default=0) <= RANGES_PER_BUCKET_MAX:
+            return shift
+    return next(shift for shift in (8, 12, 20, 40, 62) if _buckets(pairs, shift) <= BUCKETS_MAX + len(pairs))
+
+
+def _buckets(pairs: Sequence[tuple[Origin, Range]], shift: int) -> int:
+    return sum((last >> shift) - (first >> shift) + 1 for _, (first, last) in pairs)
+
+
+def _counters() -> list[Any]:
+    refused = F.col("reason").isNotNull()
+    return [
+        F.count(F.lit(1)).alias("rows"),
+        F.count_if(refused).alias("refused"),
+        F.count_if(F.col("error").isNotNull() & F.col("attributes")[SPREAD].isNotNull()).alias("spread"),
+        F.count_if("is_new").alias("new"),
+    ]
+
+
+def _count(rows: "DataFrame") -> Counts:
+    return Counts(**rows.agg(*_counters()).collect()[0].asDict())

@@ -1,0 +1,239 @@
+"""What the driver knows of every origin, before and behind each micro-batch (PIP-021, PIP-030, PIP-043).
+
+Four sets of numbers per origin and era, all as ranges: what silver and quarantine *cover*; what was announced *lost*
+before it came; what is *hollow*, covered or lost and yet without a sample (pairs reach across it); what is *known*,
+covered or lost. Contiguous ranges of known numbers are *islands*: two samples are neighbours once they stand in one.
+
+From these the plan of a batch follows without looking at a row: which of its numbers are fresh, in which island they
+come to lie, which islands have grown together. In the usual case (each origin goes on where it stopped) that is one
+range per origin and no further step in Spark.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+
+from weft.base.identity import Origin
+from weft.base.ranges import Range, RangeSet
+from weft.base.vectors import VersionVector
+from weft.lake.manifest import name_of, origin_of
+from weft.pipeline.intake import Intake, Loss
+
+BATCHES_KEPT: Final = 3  # Spark repeats at most the last one; one more, for people
+
+
+class Piece(NamedTuple):
+    """Fresh numbers of one origin that lie together."""
+
+    origin: Origin
+    first: int
+    last: int
+    island: int
+    """First number of the contiguous range they now belong to."""
+    lost: int
+    """Hollow numbers of that island before `first`."""
+
+
+class Move(NamedTuple):
+    """An island that has become part of another one."""
+
+    origin: Origin
+    was: int
+    """Its first number before."""
+    island: int
+    """First number of the one it belongs to now."""
+    shift: int
+    """Hollow numbers that now stand before its first."""
+
+
+class Hole(NamedTuple):
+    """Numbers that have not come although later ones have."""
+
+    first: int
+    last: int
+    since: int
+    """When this was first seen, wall-clock nanoseconds."""
+
+
+class Plan(NamedTuple):
+    """What the ranges say of a batch."""
+
+    fresh: VersionVector
+    """Its numbers that nothing covered before."""
+    repeated: VersionVector
+    """Its numbers that were covered before: all rows with them are duplicates."""
+    late: VersionVector
+    """Fresh numbers that had been announced lost: samples without a pair."""
+    touched: tuple[Origin, ...]
+    finished: tuple[Origin, ...]
+    """Eras that are over and complete as of this batch: no neighbour can come any more."""
+    before: dict[Origin, RangeSet]
+    """Islands of the touched origins before the batch."""
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """The part of the state that WV1 does not hold, as JSON."""
+
+    now: int
+    offset: str
+    lost: list[tuple[str, int | None, int, int, str]]
+    ends: list[tuple[str, int | None, int]]
+    holes: list[tuple[str, int | None, int, int, int]]
+
+
+class Coverage:
+    """The state behind a batch; `advance` makes it that behind the next one."""
+
+    def __init__(self) -> None:
+        self.covered = VersionVector()
+        self.known = VersionVector()
+        self.hollow = VersionVector()
+        self.losses: list[Loss] = []
+        self.ends: dict[Origin, int] = {}
+        self.holes: dict[Origin, list[Hole]] = {}
+        self.now = 0
+        self.offset = ""
+
+    def advance(self, intake: Intake, now: int) -> Plan:
+        """Take in what a batch brings; `now` is when, wall-clock nanoseconds, recorded for the batch."""
+        self.now = now
+        touched = _touched(intake)
+        before = {origin: self.known[origin].copy() for origin in touched}
+        fresh, repeated, late = VersionVector(), VersionVector(), VersionVector()
+        for origin, ranges in intake.received:
+            covered, hollow = self.covered[origin], self.hollow[origin]
+            _put(repeated, origin, covered & ranges)
+            _put(fresh, origin, ranges - covered)
+            _put(late, origin, hollow & fresh[origin])
+        self.covered.update(intake.received)
+        self.known.update(intake.received)
+        self._lose(intake.lost)
+        self.ends.update(intake.ends)
+        for origin in touched:
+            self._look_for_holes(origin)
+        finished = tuple(origin for origin in touched if self._is_finished(origin))
+        return Plan(fresh, repeated, late, touched, finished, before)
+
+    def _lose(self, losses: Iterable[Loss]) -> None:
+        """Announced losses of numbers that have not come."""
+        for loss in losses:
+            for first, last in RangeSet([(loss.first, loss.last)]) - self.known[loss.origin]:
+                self.losses.append(Loss(loss.origin, first, last, loss.why))
+                self.hollow.add(loss.origin, first, last)
+                self.known.add(loss.origin, first, last)
+
+    def refuse(self, quarantined: VersionVector) -> None:
+        """Numbers that went to quarantine count as lost to their neighbours (PIP-043)."""
+        self.hollow.update(quarantined)
+
+    def highest_known(self, origin: Origin) -> int:
+        """The highest number of an origin that is known to exist."""
+        return max(self.known[origin].highest, self.ends.get(origin, 0))
+
+    def _is_finished(self, origin: Origin) -> bool:
+        return origin in self.ends and self.known[origin].prefix() >= self.highest_known(origin)
+
+    def _look_for_holes(self, origin: Origin) -> None:
+        """Note what is missing, and since when: a hole keeps its age while it shrinks."""
+        old = self.holes.get(origin, [])
+        gaps = self.known[origin].gaps(self.highest_known(origin))
+        if not gaps:
+            self.holes.pop(origin, None)
+            return
+        starts = [hole.first for hole in old]
+        self.holes[origin] = [Hole(first, last, _age(old, starts, first, self.now)) for first, last in gaps]
+
+    # For Spark.
+
+    def pieces(self, plan: Plan) -> Iterator[Piece]:
+        """The fresh numbers that hold samples with neighbours: without late and without refused ones."""
+        for origin, ranges in plan.fresh:
+            islands = list(self.known[origin])
+            starts = [first for first, _ in islands]
+            hollow = self.hollow[origin]
+            for first, last in ranges - hollow if hollow else ranges:
+                island = starts[bisect_right(starts, first) - 1]
+                yield Piece(origin, first, last, island, _count(hollow, island, first - 1))
+
+    def moves(self, plan: Plan) -> Iterator[Move]:
+        """Islands that are part of another one since this batch."""
+        for origin in plan.touched:
+            islands = list(self.known[origin])
+            starts = [first for first, _ in islands]
+            hollow = self.hollow[origin]
+            for was, _ in plan.before[origin]:
+                island = starts[bisect_right(starts, was) - 1]
+                if island != was:
+                    yield Move(origin, was, island, _count(hollow, island, was - 1))
+
+    # On disk.
+
+    def save(self, path: Path) -> None:
+        """Write the state behind a batch: the vector as WV1 at `path`, the rest beside it; the vector last."""
+        kept = Kept(
+            now=self.now,
+            offset=self.offset,
+            lost=[(name_of(loss.origin.node), loss.origin.era, *loss[1:]) for loss in self.losses],
+            ends=[(name_of(origin.node), origin.era, last) for origin, last in self.ends.items()],
+            holes=[(name_of(o.node), o.era, *hole) for o, holes in self.holes.items() for hole in holes],
+        )
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _replace(path.with_suffix(".json"), msgspec.json.encode(kept))
+        _replace(path, self.covered.encode())
+
+    @classmethod
+    def load(cls, path: Path) -> "Coverage":
+        """The state behind a batch, as saved; what quarantine holds is told afterwards with `refuse`."""
+        kept = msgspec.json.decode(path.with_suffix(".json").read_bytes(), type=Kept)
+        state = cls()
+        state.now, state.offset = kept.now, kept.offset
+        state.covered = VersionVector.decode(path.read_bytes())
+        state.known = state.covered.copy()
+        for name, era, first, last, why in kept.lost:
+            origin = origin_of(name, era)
+            state.losses.append(Loss(origin, first, last, why))
+            state.hollow.add(origin, first, last)
+            state.known.add(origin, first, last)
+        state.ends = {origin_of(name, era): last for name, era, last in kept.ends}
+        for name, era, first, last, since in kept.holes:
+            state.holes.setdefault(origin_of(name, era), []).append(Hole(first, last, since))
+        return state
+
+
+def forget_before(directory: Path, batch: int) -> None:
+    """Delete the states that no repetition can ask for any more."""
+    for old in directory.glob("*.*"):
+        if old.stem.lstrip("-").isdigit() and int(old.stem) <= batch - BATCHES_KEPT:
+            old.unlink(missing_ok=True)
+
+
+def _replace(path: Path, data: bytes) -> None:
+    fresh = path.with_name(path.name + ".tmp")
+    fresh.write_bytes(data)
+    fresh.rename(path)
+
+
+def _touched(intake: Intake) -> tuple[Origin, ...]:
+    named = [origin for origin, _ in intake.received]
+    named += [loss.origin for loss in intake.lost]
+    named += [origin for origin, _ in intake.ends]
+    return tuple(dict.fromkeys(named))
+
+
+def _put(vector: VersionVector, origin: Origin, ranges: Iterable[Range]) -> None:
+    for first, last in ranges:
+        vector.add(origin, first, last)
+
+
+def _count(ranges: RangeSet, first: int, last: int) -> int:
+    """How many numbers of `first..last` are in."""
+    return sum(b - a + 1 for a, b in ranges.overlap(first, last)) if first <= last else 0
+
+
+def _age(old: list[Hole], starts: list[int], first: int, now: int) -> int:
+    """Since when a gap that begins at `first` has been seen."""
+    index = bisect_right(starts, first) - 1
+    return old[index].since if index >= 0 and first <= old[index].last else now

@@ -1,0 +1,383 @@
+"""Delta tables without jars: Spark writes Parquet, the driver commits it with `deltalake` (LAK-031).
+
+```
+<table>/_staging/b0000000007-<attempt>/day=2026-11-21/part-….parquet   what a Spark job writes; nobody reads it
+<table>/day=2026-11-21/b0000000007-<attempt>-0000.parquet              moved there; still nobody reads it
+<table>/_delta_log/….json                                              one transaction names it: now it is in the table
+```
+
+The transaction also says which batch of which job it was (`weft/<job>/<checkpoint>/<table>` = batch) and under which
+lease (`weft.lease/<job>` = epoch). So a batch that is repeated after a crash finds its tables done and skips them,
+and a driver that was paused while another took over cannot commit. What a lost attempt wrote is never referenced.
+Tables stay at reader version 1, writer version 2, which every Delta reader opens (LAK-032).
+"""
+
+import json
+import shutil
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from weft.base.errors import OurFault, UserError, WeftError
+from weft.lake.layout import Layout
+from weft.pipeline.tables import Table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from deltalake import CommitProperties, DeltaTable
+    from pyspark.sql import DataFrame, SparkSession
+
+RETRIES: Final = 10  # of a commit that met another one (section 9)
+CHECKPOINT_COMMITS: Final = 100
+LOG_KEPT: Final = "interval 7 days"
+TEXT_STATISTICS_MAX: Final = 256  # characters; longer texts have no range in the log
+NO_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
+STAGING: Final = "_staging"
+CONFIGURATION: Final = {
+    "delta.checkpointInterval": str(CHECKPOINT_COMMITS),
+    "delta.logRetentionDuration": LOG_KEPT,
+    "delta.dataSkippingNumIndexedCols": "12",
+}
+CONFLICT: Final = "Concurrent transaction failed"
+"""How deltalake says that another process committed under an app id of ours."""
+
+
+class LeaseLost(WeftError):
+    """Another driver has taken over; nothing was committed (PIP-023). Ends the process with 76."""
+
+    code = "lost-lease"
+
+
+class DataFile(NamedTuple):
+    """A file that a transaction can name."""
+
+    path: str
+    """Relative to the table."""
+    size: int
+    partition: dict[str, str | None]
+    rows: int
+    statistics: str
+    """As in the Delta log, JSON."""
+
+
+class Writer(NamedTuple):
+    """Who commits: a job, its checkpoint, its lease."""
+
+    job: str
+    checkpoint: str
+    """Id of the checkpoint; a new one starts counting batches anew."""
+    epoch: int
+    """Of the lease."""
+
+    def app(self, table: Table) -> str:
+        """The app id under which a table keeps the last batch of this job."""
+        return f"weft/{self.job}/{self.checkpoint}/{table.full_name}"
+
+    @property
+    def lease_app(self) -> str:
+        return f"weft.lease/{self.job}"
+
+
+class Tables:
+    """The tables of one lake, opened once and followed; all writes go through here.
+
+    Without a `writer` it only reads. Not safe for threads.
+    """
+
+    def __init__(self, lake: Layout, spark: "SparkSession", writer: Writer | None = None) -> None:
+        self.lake, self.spark, self.writer = lake, spark, writer
+        self._open: dict[str, DeltaTable] = {}
+
+    def path(self, table: Table) -> Path:
+        return self.lake.table(table.layer, table.name)
+
+    def handle(self, table: Table) -> "DeltaTable":
+        """The table at its newest version; made first if it is not there."""
+        known = self._open.get(table.full_name)
+        if known is not None:
+            known.update_incremental()
+            return known
+        opened = self._open[table.full_name] = self._open_or_create(table)
+        return opened
+
+    def committed(self, table: Table) -> int:
+        """The last batch of this writer that the table holds, -1 before the first."""
+        assert self.writer is not None
+        version = self.handle(table).transaction_version(self.writer.app(table))
+        return -1 if version is None else version
+
+    def write(
+        self, table: Table, frame: "DataFrame", batch: int, *, split: str | None = None, is_small: bool = False
+    ) -> list[DataFile]:
+        """Let the rows become files in their place; they belong to no version yet.
+
+        `split` names a column that separates files (an hour of a day) and does not stand in them. `is_small`: some
+        ten thousand rows at most; they are collected and written here, since a write job of Spark's costs more than
+        they do.
+        """
+        attempt = f"b{batch:010d}-{uuid.uuid4().hex}"
+        partitions = [name for name in (table.partition, split) if name]
+        columns = [*table.schema.names, split] if split else list(table.schema.names)
+        chosen = frame.select(*columns)
+        if is_small:
+            return self._write_here(table, chosen.toArrow(), partitions, attempt)
+        staging = self.path(table) / STAGING / attempt
+        chosen.write.partitionBy(*partitions).parquet(str(staging))
+        try:
+            return [
+                moved
+                for number, file in enumerate(sorted(staging.rglob("*.parquet")))
+                if (moved := self._move(table, file, f"{attempt}-{number:04d}.parquet")) is not None
+            ]
+        finally:
+            shutil.rmtree(staging)
+
+    def _write_here(self, table: Table, rows: "pa.Table", partitions: list[str], attempt: str) -> list[DataFile]:
+        """Write collected rows, a file per partition."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        written = []
+        for number, (value, part) in enumerate(_partitioned(rows, partitions)):
+            place = self.path(table)
+            if table.partition:
+                place /= f"{table.partition}={NO_PARTITION if value is None else value}"
+                place.mkdir(exist_ok=True)
+            target = place / f"{attempt}-{number:04d}.parquet"
+            sink = pa.BufferOutputStream()
+            pq.write_table(part, sink, compression="zstd", compression_level=1, store_schema=False)
+            target.write_bytes(sink.getvalue())
+            footer = pq.read_metadata(pa.BufferReader(sink.getvalue()))
+            written.append(self._named(table, target, footer))
+        return written
+
+    def commit(
+        self, table: Table, batch: int, add: Sequence[DataFile], about: Mapping[str, str], remove: Iterable[str] = ()
+    ) -> None:
+        """One transaction: these files in, those out, this batch done (LAK-031, LAK-035). Nothing at all: no commit.
+
+        Raises LeaseLost if another driver holds the lease, or has committed since.
+        """
+        from deltalake.exceptions import CommitFailedError
+        from deltalake.transaction import AddAction, RemoveAction
+
+        handle = self.handle(table)
+        self._check_lease(handle)
+        now_ms = round(datetime.now(UTC).timestamp() * 1000)
+        gone = list(remove)
+        if not add and not gone:
+            return
+        actions: list[Any] = [
+            AddAction(file.path, file.size, file.partition, now_ms, data_change=True, stats=file.statistics) for file in add
+        ]
+        actions += [RemoveAction(path, True, now_ms, None, partition_of(path)) for path in gone]  # noqa: FBT003  # takes no keywords
+        try:
+            handle.create_write_transaction(
+                actions,
+                "append",
+                handle.schema(),
+                [table.partition] if table.partition else [],
+                commit_properties=self._properties(table, batch, about),
+            )
+        except CommitFailedError as error:
+            if CONFLICT in str(error):
+                raise LeaseLost(f"another driver has committed to {table.full_name}") from error
+            raise
+
+    def append_rows(self, table: Table, batch: int, rows: Sequence[Mapping[str, Any]], about: Mapping[str, str]) -> None:
+        """A few rows that the driver itself made, in one transaction like any other."""
+        import pyarrow as pa
+        from deltalake import write_deltalake
+
+        handle = self.handle(table)
+        self._check_lease(handle)
+        data = pa.Table.from_pylist([dict(row) for row in rows], table.schema.arrow())
+        write_deltalake(handle, data, mode="append", commit_properties=self._properties(table, batch, about))
+
+    def files(self, table: Table, predicate: str | None = None) -> list[str]:
+        """Absolute paths of the files that may hold rows for which the predicate is true."""
+        handle = self.handle(table)
+        if predicate is None:
+            return list(handle.file_uris())
+        return list(handle.file_uris(file_pruning_predicate=predicate))
+
+    def rows_of_batch(self, table: Table, batch: int) -> int:
+        """How many rows a batch wrote, from the log; files keep the batch in their name until they are compacted."""
+        import pyarrow as pa
+
+        actions = pa.table(self.handle(table).get_add_actions(flatten=True))
+        named = zip(actions.column("path").to_pylist(), actions.column("num_records").to_pylist(), strict=True)
+        return sum(rows for path, rows in named if path.rpartition("/")[2].startswith(f"b{batch:010d}-"))
+
+    def read(self, table: Table, files: Sequence[str] | None = None) -> "DataFrame":
+        """The rows of a table, or of some of its files, through Spark's own Parquet reader (PIP-092)."""
+        chosen = self.files(table) if files is None else list(files)
+        if not chosen:
+            return self.spark.createDataFrame([], table.spark())
+        reader = self.spark.read.schema(table.spark()).option("basePath", str(self.path(table)))
+        return reader.parquet(*chosen)
+
+    def relative(self, table: Table, files: Iterable[str]) -> list[str]:
+        """Paths as the log names them."""
+        root = str(self.path(table))
+        return [file.removeprefix(root).lstrip("/") for file in files]
+
+    def is_empty(self, table: Table) -> bool:
+        """Whether the table has no rows, or is not there at all."""
+        from deltalake import DeltaTable
+
+        path = self.path(table)
+        return not (DeltaTable.is_deltatable(str(path)) and DeltaTable(path).file_uris())
+
+    def sweep(self, table: Table) -> None:
+        """Delete what lost attempts left in the staging directory; only the holder of the lease may."""
+        shutil.rmtree(self.path(table) / STAGING, ignore_errors=True)
+
+    def _open_or_create(self, table: Table) -> "DeltaTable":
+        from deltalake import DeltaTable, Schema
+
+        path = self.path(table)
+        wanted = Schema.from_json(table.spark().json())
+        if not DeltaTable.is_deltatable(str(path)):
+            assert self.writer is not None, table.full_name
+            path.mkdir(parents=True, exist_ok=True)
+            return DeltaTable.create(
+                path,
+                wanted,
+                mode="ignore",
+                partition_by=[table.partition] if table.partition else [],
+                name=table.full_name,
+                description=table.grain,
+                configuration=CONFIGURATION,
+            )
+        handle = DeltaTable(path)
+        if self.writer is not None:
+            _evolve(handle, table, wanted)
+        return handle
+
+    def _check_lease(self, handle: "DeltaTable") -> None:
+        assert self.writer is not None
+        seen = handle.transaction_version(self.writer.lease_app)
+        if seen is not None and seen > self.writer.epoch:
+            raise LeaseLost(f"the lease of {self.writer.job} has passed on: epoch {seen}, ours is {self.writer.epoch}")
+
+    def _properties(self, table: Table, batch: int, about: Mapping[str, str]) -> "CommitProperties":
+        from deltalake import CommitProperties, Transaction
+
+        assert self.writer is not None
+        now_ms = round(datetime.now(UTC).timestamp() * 1000)
+        metadata = {"weft.batch": str(batch), "weft.lease": str(self.writer.epoch), **about}
+        return CommitProperties(
+            custom_metadata=metadata,
+            max_commit_retries=RETRIES,
+            app_transactions=[
+                Transaction(self.writer.app(table), batch, now_ms),
+                Transaction(self.writer.lease_app, self.writer.epoch, now_ms),
+            ],
+        )
+
+    def _move(self, table: Table, file: Path, name: str) -> DataFile | None:
+        """A file of Spark's to where the table wants it; None for one without rows."""
+        import pyarrow.parquet as pq
+
+        footer = pq.read_metadata(file)
+        if footer.num_rows == 0:
+            return None
+        root = self.path(table)
+        place = root
+        if table.partition:
+            place = root / file.relative_to(root / STAGING).parts[1]
+            place.mkdir(exist_ok=True)
+        target = place / name
+        file.rename(target)
+        return self._named(table, target, footer)
+
+    def _named(self, table: Table, file: Path, footer: Any) -> DataFile:
+        path = file.relative_to(self.path(table)).as_posix()
+        statistics = json.dumps(statistics_of(footer, table.statistics()))
+        return DataFile(path, file.stat().st_size, partition_of(path), footer.num_rows, statistics)
+
+
+def _partitioned(rows: "pa.Table", partitions: list[str]) -> "Iterator[tuple[Any, pa.Table]]":
+    """The rows of each combination of partition values, without these columns; with the value of the first."""
+    import pyarrow.compute as pc
+
+    if not partitions:
+        if rows.num_rows:
+            yield None, rows
+        return
+    keys = rows.select(partitions).group_by(partitions).aggregate([]).to_pylist()
+    data = rows.drop_columns(partitions)
+    for key in keys:
+        mask = None
+        for name in partitions:
+            same = pc.is_null(rows.column(name)) if key[name] is None else pc.equal(rows.column(name), key[name])
+            mask = same if mask is None else pc.and_(mask, same)
+        yield key[partitions[0]], data if len(keys) == 1 else data.filter(pc.fill_null(mask, False))  # noqa: FBT003  # positional there
+
+
+def partition_of(path: str) -> dict[str, str | None]:
+    """Partition values as a relative path says them.
+
+    >>> partition_of("day=2026-11-21/b0000000007-0a-0000.parquet")
+    {'day': '2026-11-21'}
+    >>> partition_of("b0000000007-0a-0000.parquet")
+    {}
+    """
+    parts = [part.partition("=") for part in path.split("/")[:-1]]
+    return {name: None if value == NO_PARTITION else value for name, _, value in parts}
+
+
+def statistics_of(footer: "Any", columns: frozenset[str]) -> dict[str, Any]:
+    """The statistics of a Parquet file in the words of the Delta log: numRecords, minValues, maxValues, nullCount."""
+    low: dict[str, Any] = {}
+    high: dict[str, Any] = {}
+    nulls: dict[str, int] = {}
+    for group in range(footer.num_row_groups):
+        row_group = footer.row_group(group)
+        for index in range(row_group.num_columns):
+            column = row_group.column(index)
+            name = column.path_in_schema
+            if name not in columns or column.statistics is None:
+                continue
+            found = column.statistics
+            nulls[name] = nulls.get(name, 0) + (found.null_count or 0)
+            if found.has_min_max:
+                low[name] = min(low.get(name, found.min), found.min)
+                high[name] = max(high.get(name, found.max), found.max)
+    spoken_low = {name: text for name, value in low.items() if (text := _spoken(value, is_max=False)) is not None}
+    spoken_high = {name: text for name, value in high.items() if (text := _spoken(value, is_max=True)) is not None}
+    return {"numRecords": footer.num_rows, "minValues": spoken_low, "maxValues": spoken_high, "nullCount": nulls}
+
+
+def _spoken(value: object, *, is_max: bool) -> object:
+    """A bound as JSON holds it; instants are widened to whole milliseconds, as the protocol asks."""
+    if isinstance(value, datetime):
+        cut = value.replace(microsecond=value.microsecond // 1000 * 1000)
+        if is_max and cut < value:
+            cut += timedelta(milliseconds=1)
+        return cut.strftime("%Y-%m-%dT%H:%M:%S.") + f"{cut.microsecond // 1000:03d}Z"
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, str) and len(value) > TEXT_STATISTICS_MAX:
+        return None
+    return value if isinstance(value, int | float | str) else None
+
+
+def _evolve(handle: "DeltaTable", table: Table, wanted: Any) -> None:
+    """Add the columns that this program knows and the table does not; refuse a table of a newer program (LAK-036)."""
+    have = {field.name: field for field in handle.schema().fields}
+    want = {field.name: field for field in wanted.fields}
+    if unknown := have.keys() - want.keys():
+        raise UserError(
+            "newer-lake",
+            f"{table.full_name} has columns that this version does not know: {', '.join(sorted(unknown))}",
+            "upgrade weft on this machine",
+        )
+    if changed := [name for name, field in have.items() if field.type != want[name].type]:
+        raise OurFault(f"{table.full_name}: {', '.join(changed)} changed its type")
+    if fresh := [field for name, field in want.items() if name not in have]:
+        handle.alter.add_columns(fresh)
+        handle.update_incremental()

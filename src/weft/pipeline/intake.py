@@ -1,0 +1,131 @@
+"""What a micro-batch is told before any row is read: slices of segments, and what their manifests say (PIP-021).
+
+Segments and manifests never change, so the intake between two offsets is the same whenever it is asked for.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from weft.base.identity import Origin
+from weft.base.ranges import Range
+from weft.base.vectors import VersionVector
+from weft.lake.manifest import ERA_END, Manifest, origin_of
+from weft.lake.offsets import At, Offset, parse
+from weft.lake.reader import Slice, Source
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+LONG_MAX: Final = (1 << 63) - 1
+SPREAD: Final = "n"
+"""Attribute of an error row that stands for several numbers: how many."""
+
+
+class Loss(NamedTuple):
+    """Numbers announced lost."""
+
+    origin: Origin
+    first: int
+    last: int
+    why: str
+
+
+class Intake(NamedTuple):
+    """One micro-batch's input."""
+
+    slices: tuple[Slice, ...]
+    received: VersionVector
+    """Numbers of its rows; those over 63 bits are left out, since no column holds them."""
+    lost: tuple[Loss, ...]
+    """Announced losses, in order."""
+    ends: tuple[tuple[Origin, int], ...]
+    """Eras that are over, with their last number."""
+    is_disjoint: bool
+    """As many numbers as rows: unless a row stands for several, no row of the batch repeats another."""
+    newest: int | None
+    """When the latest of its rows was received, wall-clock nanoseconds."""
+
+    @property
+    def rows(self) -> int:
+        return sum(piece.last - piece.first for piece in self.slices)
+
+
+def intake_between(source: Source, start: At, end: At) -> Intake:
+    """What becomes consumed from `start` to `end`. SegmentFault if a segment is gone or altered."""
+    slices = tuple(source.slices(start, end))
+    ended = {(manifest.drain, manifest.number): manifest for manifest in source.manifests(start, end)}
+    received = VersionVector()
+    fresh = 0
+    for piece in slices:
+        manifest = ended.get((piece.drain, piece.number))
+        for origin, first, last in _ranges_of(piece, manifest):
+            fresh += received.add(origin, first, last)
+    return Intake(
+        slices=slices,
+        received=received,
+        lost=tuple(loss for manifest in ended.values() for loss in _losses(manifest)),
+        ends=tuple(end for manifest in ended.values() for end in manifest.era_ends() if end[1] <= LONG_MAX),
+        is_disjoint=fresh == sum(piece.last - piece.first for piece in slices),
+        newest=max((m.last_received for m in ended.values() if m.last_received is not None), default=None),
+    )
+
+
+def offset_of_log(path: Path) -> Offset:
+    """The offset in a file of Spark's offset log: a version, metadata of the batch, then a line per source.
+
+    ValueError if it holds none.
+    """
+    for line in reversed(path.read_text("utf-8").splitlines()):
+        if '"at"' in line:
+            return parse(line)
+    raise ValueError(f"no offset of this stream in {path.name}")
+
+
+def _losses(manifest: Manifest) -> Iterator[Loss]:
+    for name, era, first, last, why in manifest.lost:
+        if why != ERA_END and 1 <= first <= LONG_MAX:
+            yield Loss(origin_of(name, era), first, min(last, LONG_MAX), why)
+
+
+def _ranges_of(piece: Slice, manifest: Manifest | None) -> Iterator[tuple[Origin, int, int]]:
+    """The numbers of a slice: from the manifest if it is a whole segment, else from its columns."""
+    if piece.is_whole and manifest is not None:
+        ranges: Iterator[tuple[Origin, Range]] = (
+            (origin_of(name, era), pair) for name, era, pairs in manifest.ranges for pair in pairs
+        )
+    else:
+        ranges = _read_ranges(piece)
+    for origin, (first, last) in ranges:
+        if first <= LONG_MAX:
+            yield origin, first, min(last, LONG_MAX)
+
+
+def _read_ranges(piece: Slice) -> Iterator[tuple[Origin, Range]]:
+    """Runs of consecutive numbers in the rows of a slice that is part of a segment."""
+    import pyarrow.parquet as pq
+
+    columns = ["origin", "era", "sequence", "attributes"]
+    table = pq.read_table(piece.path, columns=columns, partitioning=None).slice(piece.first, piece.last - piece.first)
+    names, eras, numbers = (table.column(name).to_pylist() for name in columns[:3])
+    run: tuple[str, int | None] | None = None
+    first = last = 0
+    for name, era, number, width in zip(names, eras, numbers, _widths(table), strict=True):
+        if name is None or number is None or number < 1:
+            continue
+        if run == (name, era) and number == last + 1:
+            last += width
+            continue
+        if run is not None:
+            yield origin_of(*run), (first, last)
+        run, first, last = (name, era), number, number + width - 1
+    if run is not None:
+        yield origin_of(*run), (first, last)
+
+
+def _widths(table: "pa.Table") -> list[int]:
+    """How many numbers each row stands for."""
+    return [
+        int(dict(pairs).get(SPREAD) or 1) if pairs else 1  # text, written by the segment writer alone
+        for pairs in table.column("attributes").to_pylist()
+    ]

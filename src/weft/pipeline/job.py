@@ -1,0 +1,179 @@
+"""The samples job: micro-batch after micro-batch, restartable at any instant (PIP-020..025).
+
+The stream `weft` says which segments a batch takes (its offsets stand in Spark's log); `Batch` makes tables of them.
+Around it this module keeps the coverage, notes the progress, and folds the gold tables when it is time.
+"""
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from weft import __version__
+from weft.lake.layout import Layout
+from weft.lake.offsets import At, Offset, parse
+from weft.lake.reader import Source, position
+from weft.pipeline.batch import STREAM, Batch, Known, Outcome
+from weft.pipeline.checkpoint import Checkpoint
+from weft.pipeline.coverage import Coverage
+from weft.pipeline.delta import Tables, Writer
+from weft.pipeline.fold import Fold
+from weft.pipeline.intake import Intake, intake_between, offset_of_log
+from weft.pipeline.quarantined import refused_before
+from weft.pipeline.steps import NOBODY, Steps, Watcher
+from weft.pipeline.tables import ALL, BRONZE_SAMPLES, PROGRESS
+from weft.pipeline.transforms.quality import Rules
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+JOB: Final = "samples"
+GOLD_EVERY_S: Final = 60.0
+
+
+class JobOptions(NamedTuple):
+    """What a job may be told."""
+
+    rules: Rules = Rules()
+    gold_every_s: float = GOLD_EVERY_S
+    """How often gold tables are folded; infinite: never."""
+    watcher: Watcher = NOBODY
+    clock: Callable[[], int] = time.time_ns
+    """Wall-clock nanoseconds: what is recorded as the instant of a batch."""
+
+
+class Done(NamedTuple):
+    """A batch that is in its tables."""
+
+    number: int
+    outcome: Outcome
+    segments: int
+    freshness_ms: int | None
+    """From its newest arrival to its commit."""
+    seconds: float
+    steps: dict[str, float]
+    missing: int
+    """Numbers that are missing now, of all origins."""
+
+
+class SamplesJob:
+    """Tables of the stream `samples`. One at a time per lake: whoever makes it holds the lease of `epoch`."""
+
+    def __init__(self, lake: Layout, spark: "SparkSession", epoch: int, options: JobOptions | None = None) -> None:
+        self.lake, self.spark = lake, spark
+        self.options = options or JobOptions()
+        self.checkpoint = Checkpoint(lake, JOB)
+        is_empty = Tables(lake, spark).is_empty(BRONZE_SAMPLES)
+        self.record = self.checkpoint.open(has_rows=not is_empty)
+        self.tables = Tables(lake, spark, Writer(JOB, self.record.id, epoch))
+        for table in ALL.values():
+            self.tables.handle(table)
+            self.tables.sweep(table)
+        self.source = Source(lake, STREAM)
+        self.known = Known(self.tables)
+        self._coverage: tuple[int, Coverage] | None = None
+        self._folded_at = time.monotonic()
+        self.last_number = self.tables.committed(PROGRESS)
+        """The last batch that is in all tables, -1 before the first."""
+        self.fold_upto = -1
+
+    def batch(self, batch_id: int) -> Done:
+        """Do Spark's batch `batch_id`: from the offset behind the one before it to its own."""
+        start = self._start(batch_id)
+        end = offset_of_log(self.checkpoint.offsets(batch_id))
+        return self.process(self.record.base + batch_id, start, end)
+
+    def process(self, number: int, start: At, end: Offset) -> Done:
+        """Do batch `number`; doing it again changes nothing.
+
+        Raises SegmentFault if a segment is gone, OurFault `conservation`, LeaseLost; then the tables are as a crash
+        would leave them, and the batch is to be repeated.
+        """
+        began = time.perf_counter()
+        steps = Steps(self.options.watcher)
+        coverage = self._behind(number - 1)
+        intake = intake_between(self.source, start, end.at)
+        with steps("coverage"):
+            recorded = self.checkpoint.recorded_now(number)
+            plan = coverage.advance(intake, self.options.clock() if recorded is None else recorded)
+            coverage.offset = end.text()
+            self.checkpoint.save(number, coverage)
+        about = self._about(intake, coverage)
+        outcome = Batch(self.tables, number, about, self.options.rules).run(intake, plan, coverage, self.known, steps)
+        done = _done(number, outcome, intake, coverage, steps, time.perf_counter() - began)
+        with steps("progress"):
+            self._note(done, coverage, about)
+        self._coverage, self.last_number = (number, coverage), number
+        self.source.forget(end.at)
+        if time.monotonic() - self._folded_at >= self.options.gold_every_s:
+            with steps("fold"):
+                self.fold()
+        return done
+
+    def fold(self) -> None:
+        """Bring the gold tables up to the last batch (PIP-045)."""
+        if self.last_number >= 0:
+            coverage = self._behind(self.last_number)
+            self._coverage = (self.last_number, coverage)
+            Fold(self.tables, {"weft.version": __version__, "weft.offset": coverage.offset}).all(
+                coverage, self.last_number, max(self.options.clock(), coverage.now)
+            )
+        self._folded_at = time.monotonic()
+        self.fold_upto = self.last_number
+
+    def _start(self, batch_id: int) -> At:
+        if batch_id > 0:
+            return offset_of_log(self.checkpoint.offsets(batch_id - 1)).at
+        return position(self.source, self.record.start)
+
+    def _behind(self, number: int) -> Coverage:
+        """The state behind a batch: as it is in memory, or as it was kept. In memory it is handed out once only."""
+        kept, self._coverage = self._coverage, None
+        if kept is not None and kept[0] == number:
+            return kept[1]
+        coverage = self.checkpoint.coverage(number)
+        coverage.refuse(refused_before(self.tables, number + 1))
+        return coverage
+
+    def _about(self, intake: Intake, coverage: Coverage) -> dict[str, str]:
+        """What every commit of the batch says (LAK-035)."""
+        return {
+            "weft.offset": coverage.offset,
+            "weft.rows": str(intake.rows),
+            "weft.vec": coverage.covered.digest(),
+            "weft.version": __version__,
+        }
+
+    def _note(self, done: Done, coverage: Coverage, about: Mapping[str, str]) -> None:
+        if self.tables.committed(PROGRESS) < done.number:
+            row = _progress(done, coverage.offset, about["weft.vec"])
+            self.tables.append_rows(PROGRESS, done.number, [row], about)
+
+
+def _done(
+    number: int, outcome: Outcome, intake: Intake, coverage: Coverage, steps: Steps, seconds: float
+) -> Done:  # tidy: what a batch was, put together in one place
+    age = None if intake.newest is None else (time.time_ns() - intake.newest) // 1_000_000
+    missing = sum(hole.last - hole.first + 1 for holes in coverage.holes.values() for hole in holes)
+    return Done(number, outcome, len(intake.slices), age, round(seconds, 3), dict(steps.seconds), missing)
+
+
+def _progress(done: Done, offset: str, vec: str) -> dict[str, Any]:
+    outcome = done.outcome
+    return {
+        "job": JOB,
+        "batch": done.number,
+        "at": datetime.now(UTC),
+        "rows_in": outcome.rows,
+        "rows_silver": outcome.silver,
+        "rows_duplicate": outcome.duplicates,
+        "rows_quarantine": outcome.quarantined,
+        "rows_values": outcome.values,
+        "segments": done.segments,
+        "freshness_ms": done.freshness_ms,
+        "seconds": done.seconds,
+        "steps": json.dumps(done.steps),
+        "offset": offset,
+        "vec": vec,
+    }

@@ -1,0 +1,124 @@
+"""One driver per job (PIP-023): a lease file that says who, and a lock that the kernel lets go of.
+
+The lock is inherited by the JVM. So it is free only when both are dead, and a driver that was killed cannot be
+followed by another while its JVM still finishes a step. The epoch in the file grows with every holder and stands in
+every commit; `weft.pipeline.delta` refuses to commit below one that it has seen.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import socket
+import threading
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from weft.base.errors import UserError
+from weft.lake.layout import Layout
+
+VALID_S: Final = 30.0
+RENEW_S: Final = 5.0
+DYING_S: Final = 10.0  # how long the JVM of a dead driver may take to follow it
+PROBE_S: Final = 0.1
+
+
+class Lease:
+    """The right to run one job of a lake; a context that gives it back."""
+
+    def __init__(self, lake: Layout, job: str) -> None:
+        self.path = lake.lease(job)
+        self.job = job
+        self.epoch = 0
+        self._lock = -1
+        self._stop = threading.Event()
+        self._since = 0.0
+        self._renewer: threading.Thread | None = None
+
+    @property
+    def descriptor(self) -> int:
+        """Of the lock, for the JVM to keep open."""
+        assert self._lock >= 0
+        return self._lock
+
+    def __enter__(self) -> Self:
+        """Take it. UserError `lease-held` (exit 75) names who has it and for how long."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._lock = os.open(self.path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        if not self._take():
+            held = self._read()
+            os.close(self._lock)
+            self._lock = -1
+            raise UserError("lease-held", self._refusal(held), "stop that driver, or ask its tables with `weft sql`")
+        self.epoch = int(self._read().get("epoch", 0)) + 1
+        self._since = time.time()
+        self._write(time.time() + VALID_S)
+        self._renewer = threading.Thread(target=self._renew, name=f"lease of {self.job}", daemon=True)
+        self._renewer.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._stop.set()
+        if self._renewer is not None:
+            self._renewer.join()
+        with contextlib.suppress(OSError):  # the lock is what counts
+            self._write(time.time())
+        os.close(self._lock)  # not unlocked: a JVM that still lives keeps it
+        self._lock = -1
+
+    def _take(self) -> bool:
+        """The lock, at once; or after the JVM of a holder that is dead has ended too."""
+        ends_at = time.monotonic() + DYING_S
+        while True:
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if self._is_holder_alive() or time.monotonic() > ends_at:
+                    return False
+                self._stop.wait(PROBE_S)
+            else:
+                return True
+
+    def _is_holder_alive(self) -> bool:
+        held = self._read()
+        if held.get("host") != socket.gethostname():
+            return True
+        try:
+            os.kill(int(held.get("pid", 0)) or os.getpid(), 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            return True
+        return True
+
+    def _refusal(self, held: dict[str, Any]) -> str:
+        who = f"process {held.get('pid', '?')} on {held.get('host', '?')}"
+        since = max(0.0, time.time() - float(held.get("since", time.time())))
+        return f"the job {self.job!r} of this lake is run by {who}, for {since:.0f} s"
+
+    def _renew(self) -> None:
+        while not self._stop.wait(RENEW_S):
+            with contextlib.suppress(OSError):  # a full disk does not end a lease that the lock guards
+                self._write(time.time() + VALID_S)
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            told = json.loads(self.path.read_bytes())
+        except (OSError, ValueError):
+            return {}
+        return told if isinstance(told, dict) else {}
+
+    def _write(self, until: float) -> None:
+        told = {
+            "epoch": self.epoch,
+            "holder": f"{socket.gethostname()}:{os.getpid()}",
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "since": self._since,
+            "until": until,
+        }
+        fresh = Path(f"{self.path}.tmp")
+        fresh.write_text(json.dumps(told, sort_keys=True) + "\n", "utf-8")
+        fresh.rename(self.path)

@@ -1,0 +1,51 @@
+"""Which numbers went to quarantine: their neighbours reach across them (PIP-043)."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from weft.base.vectors import VersionVector
+from weft.lake.manifest import origin_of
+from weft.pipeline.delta import Tables
+from weft.pipeline.intake import LONG_MAX, SPREAD
+from weft.pipeline.tables import QUARANTINE
+
+COLUMNS = ["origin", "era", "sequence", "attributes", "reason"]
+CHANGED = "changed"
+
+
+class Refused(NamedTuple):
+    """What some rows of quarantine say."""
+
+    numbers: VersionVector
+    """Numbers without a sample in silver."""
+    changed: int
+    """Rows that repeat a number of silver with other content; their number has its sample."""
+
+
+def refused_in(files: Iterable[str], first: int = 0, last: int = LONG_MAX) -> Refused:
+    """What the rows of batches `first` to `last` in these files of `quarantine.samples` say."""
+    import pyarrow.parquet as pq
+
+    numbers, changed = VersionVector(), 0
+    for file in files:
+        table = pq.read_table(file, columns=[*COLUMNS, "batch"], partitioning=None)
+        columns = [table.column(name).to_pylist() for name in (*COLUMNS, "batch")]
+        for origin, era, sequence, attributes, reason, batch in zip(*columns, strict=True):
+            if not first <= batch <= last:
+                continue
+            if reason == CHANGED:
+                changed += 1
+            elif origin is not None and sequence is not None and sequence >= 1:
+                width = int(dict(attributes or ()).get(SPREAD) or 1)
+                numbers.add(origin_of(origin, era), sequence, sequence + width - 1)
+    return Refused(numbers, changed)
+
+
+def refused_before(tables: Tables, number: int) -> VersionVector:
+    """All numbers that batches before `number` refused."""
+    return refused_in(tables.files(QUARANTINE), last=number - 1).numbers
+
+
+def refused_by(tables: Tables, number: int) -> Refused:
+    """What one batch refused."""
+    return refused_in(tables.files(QUARANTINE, f"batch = {number}"), number, number)

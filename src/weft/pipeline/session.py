@@ -1,0 +1,165 @@
+"""The Spark session that Weft's jobs and notebooks run in (PIP-083).
+
+It starts in the machine's own Java (or the wheel's), binds loopback only, keeps time in UTC, says nothing unless
+something is wrong, and holds the settings on which the promises of the tables rest. Settings that would break one
+(speculation, ANSI off, other timestamp types) are refused with the reason.
+"""
+
+import os
+import shlex
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from weft.base.errors import UserError
+from weft.pipeline.java import Java, choose
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+HEAP_MB: Final = 512  # enough for the demonstration and for 100,000 rows/s (PIP-083)
+LAUNCHER_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
+"""For the short-lived JVM that only computes a command line: halves its time."""
+LOG_SETTINGS: Final = Path(__file__).with_name("log4j2.properties")
+JVM_OPTIONS: Final = (
+    "-XX:+UseSerialGC",  # two cores and half a gigabyte: a parallel collector has nothing to gain
+    # Ten times later than usual: most of what Spark runs for a small batch is planning, and compiling it well costs
+    # more than it ever saves; loops over many rows are compiled well all the same.
+    "-XX:Tier4InvocationThreshold=50000",
+    "-XX:Tier4MinInvocationThreshold=6000",
+    "-XX:Tier4CompileThreshold=150000",
+    "-XX:Tier4BackEdgeThreshold=400000",
+)
+LOOPBACK: Final = "127.0.0.1"
+
+SETTINGS: Final[dict[str, str]] = {
+    "spark.app.name": "weft",
+    "spark.driver.bindAddress": LOOPBACK,
+    "spark.driver.host": LOOPBACK,
+    "spark.eventLog.enabled": "false",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    # what tables promise
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.compression.codec": "zstd",
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.speculation": "false",
+    # Python and Arrow
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
+    "spark.sql.python.filterPushdown.enabled": "true",
+    # a micro-batch of a few thousand rows: what costs per job, not per row
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
+    "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "2",
+    "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+    "spark.sql.maxConcurrentOutputFileWriters": "16",  # days of a batch; else its rows are sorted by day
+    "spark.hadoop.parquet.summary.metadata.level": "none",
+    # a job that runs for months keeps no history in its heap
+    "spark.sql.streaming.numRecentProgressUpdates": "2",
+    "spark.sql.ui.retainedExecutions": "2",
+    "spark.ui.retainedJobs": "2",
+    "spark.ui.retainedStages": "2",
+    "spark.ui.retainedTasks": "20",
+}
+REFUSED: Final[dict[str, tuple[str, str]]] = {
+    "spark.speculation": ("false", "a speculative task writes its rows twice"),
+    "spark.sql.ansi.enabled": ("true", "without it an overflow becomes a wrong number"),
+    "spark.sql.timestampType": ("TIMESTAMP_LTZ", "the tables keep instants"),
+    "spark.sql.parquet.outputTimestampType": ("TIMESTAMP_MICROS", "the tables keep microseconds"),
+    "spark.sql.session.timeZone": ("UTC", "days of the tables are days in UTC"),
+}
+"""Settings on which a promise rests: the only value they may have, and why."""
+
+
+class Options(NamedTuple):
+    """How to start a session."""
+
+    master: str = "local[*]"
+    heap_mb: int = HEAP_MB
+    state: Path | None = None
+    """Where launcher and class archive are kept; default: the user's state directory."""
+    settings: Mapping[str, str] = {}
+    """More Spark settings, as in `[lake.spark]`."""
+    ui: bool = False
+    """Spark's own pages, on loopback."""
+    log: Path | None = None
+    """Where the JVM's standard error goes; default: this process's."""
+    inherited: tuple[int, ...] = ()
+    """File descriptors that the JVM keeps open as long as it lives (the lock of a lease)."""
+
+
+def session(options: Options | None = None) -> "SparkSession":
+    """The session of this process, started on first use; later calls return the same.
+
+    Raises UserError `no-java` (exit 78), or `refused-setting` naming the promise that a setting would break.
+    """
+    options = options or Options()
+    settings = settings_of(options)
+    from pyspark.sql import SparkSession
+
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        return running
+    java = choose(options.state or default_state())
+    _prepare_environment(java)
+    _start(settings, options)
+    return SparkSession.builder.getOrCreate()
+
+
+def settings_of(options: Options) -> dict[str, str]:
+    """Every Spark setting of a session; UserError `refused-setting` for one that breaks a promise."""
+    for key, (only, why) in REFUSED.items():
+        wanted = str(options.settings.get(key, only))
+        if wanted.lower() != only.lower():
+            raise UserError("refused-setting", f"{key} = {wanted}: {why}", f"leave it at {only}")
+    state = options.state or default_state()
+    jvm = [*JVM_OPTIONS, f"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}"]
+    return {
+        **SETTINGS,
+        "spark.master": options.master,
+        "spark.driver.memory": f"{options.heap_mb}m",
+        "spark.driver.extraJavaOptions": shlex.join(jvm),
+        "spark.sql.warehouse.dir": (state / "warehouse").absolute().as_uri(),
+        "spark.ui.enabled": str(options.ui).lower(),
+        **{key: str(value) for key, value in options.settings.items()},
+    }
+
+
+def default_state() -> Path:
+    """The user's state directory."""
+    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(base) / "weft"
+
+
+def _prepare_environment(java: Java) -> None:
+    os.environ["JAVA_HOME"] = str(java.home)
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = LOOPBACK
+    os.environ.setdefault("SPARK_LAUNCHER_OPTS", LAUNCHER_OPTIONS)
+
+
+def _start(settings: Mapping[str, str], options: Options) -> None:
+    """Start the JVM and the context in it."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+    process: dict[str, Any] = {"pass_fds": options.inherited}
+    if options.log is None:
+        gateway = launch_gateway(conf, process)
+    else:
+        options.log.parent.mkdir(parents=True, exist_ok=True)
+        with options.log.open("ab") as log:
+            gateway = launch_gateway(conf, {**process, "stderr": log})
+    SparkContext(conf=conf, gateway=gateway)
+    # A checksum file beside each Parquet file costs two processes to make and is read by nobody.
+    jvm = gateway.jvm
+    jvm.org.apache.hadoop.fs.FileSystem.getLocal(jvm.org.apache.hadoop.conf.Configuration()).setWriteChecksum(False)

@@ -1,0 +1,31 @@
+"""The steps of a batch as they pass: timed, and open to whoever wants to look on, or to pull the plug."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+Watcher = Callable[[str, str], None]
+"""Told `before` and `after`, and the name of the step."""
+
+
+def _look_away(_when: str, _step: str) -> None:
+    """The usual watcher."""
+
+
+NOBODY: Watcher = _look_away
+
+
+class Steps:
+    """Use as `with steps("silver"):`; `seconds` then says how long each took."""
+
+    def __init__(self, watcher: Watcher = NOBODY) -> None:
+        self.watcher = watcher
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        self.watcher("before", name)
+        started = time.perf_counter()
+        yield
+        self.seconds[name] = round(self.seconds.get(name, 0.0) + time.perf_counter() - started, 4)
+        self.watcher("after", name)

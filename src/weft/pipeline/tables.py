@@ -1,0 +1,270 @@
+"""Every table that the pipeline writes: its columns, its partition, and what its rows are (section 4.1).
+
+A table's schema is data: Spark's and Delta's schemas, documentation and the views of `weft sql` are made from it.
+Columns are only ever added, nullable, at the end (LAK-036).
+"""
+
+from functools import cache
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from weft.lake.schemas import BRONZE, Column, Schema
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+STATISTICS_COLUMNS: Final = 12
+"""How many leading columns have min, max and null count in the Delta log (LAK-031)."""
+
+
+class Table(NamedTuple):
+    """A table of the lake."""
+
+    layer: str
+    name: str
+    schema: Schema
+    grain: str
+    """What one row is, in one sentence."""
+    partition: str | None = None
+    """The partition column, the last of the schema; None: the table is small."""
+
+    @property
+    def full_name(self) -> str:
+        """As people write it: `silver.samples`."""
+        return f"{self.layer}.{self.name}"
+
+    def spark(self) -> "StructType":
+        """The schema for Spark, partition column included. Needs a running session."""
+        return _spark(self.schema.ddl())
+
+    def file_columns(self) -> tuple[str, ...]:
+        """What stands in the files: all but the partition column."""
+        return tuple(name for name in self.schema.names if name != self.partition)
+
+    def statistics(self) -> frozenset[str]:
+        """Columns whose range the Delta log knows: the leading ones, and the batch, by which folds find what is new."""
+        return frozenset((*self.file_columns()[:STATISTICS_COLUMNS], "batch"))
+
+
+@cache
+def _spark(ddl: str) -> "StructType":
+    from pyspark.sql.types import StructType
+
+    return StructType.fromDDL(ddl)
+
+
+def _table(full_name: str, grain: str, columns: tuple[Column, ...], partition: str | None = None) -> Table:
+    layer, _, name = full_name.partition(".")
+    return Table(layer, name, Schema(full_name, columns), grain, partition)
+
+
+_ID: Final = (
+    Column("origin", "string", "who numbered it: node UUID as 32 hex, or a name"),
+    Column("era", "bigint", "start of the origin, microseconds since 1970", optional=True),
+    Column("sequence", "bigint", "number within origin and era, from 1, without holes"),
+)
+_WHO: Final = (
+    Column("node", "string", "name of the node; its origin where no name was said"),
+    Column("group", "string", "group of the node", optional=True),
+)
+_DEFINITION: Final = (
+    Column("config_name", "string", "name of the metric in the configuration"),
+    Column("detail", "string", "what is measured"),
+    Column("type", "string", "how two samples calculate: basic, delta, rate, average, percent"),
+    Column("param", "string", "parameter of the metric, often empty"),
+    Column("labels", "map<string,string>", "labels of the series"),
+)
+_BATCH: Final = Column("batch", "bigint", "micro-batch that wrote it")
+_DAY: Final = Column("day", "date", "UTC day of `at`")
+_POINT: Final = "struct<at:timestamp,era:bigint,sequence:bigint,value:double>"
+
+QUARANTINE: Final = _table(
+    "quarantine.samples",
+    "A row that silver refused, with the reason; everything of bronze is kept.",
+    (
+        *BRONZE["samples"].columns[:-1],
+        Column("reason", "string", "why it is here (PIP-031)"),
+        Column("because", "string", "the reason with the numbers of this row"),
+        BRONZE["samples"].columns[-1],
+    ),
+    "day",
+)
+SAMPLES: Final = _table(
+    "silver.samples",
+    "One sample that was taken, exactly once.",
+    (
+        *_ID,
+        *_WHO,
+        Column("series", "bigint", "key of the series"),
+        Column("at", "timestamp", "the origin's stamp"),
+        Column("value", "double", "the raw value", optional=True),
+        Column("value_long", "bigint", "the raw value, exactly, if it is an integer", optional=True),
+        Column("base", "double", "the raw base", optional=True),
+        Column("base_long", "bigint", "the raw base, exactly, if it is an integer", optional=True),
+        Column("received", "timestamp", "stamp of the first node that received it"),
+        *_DEFINITION,
+        Column("text", "string", "the value if it is text", optional=True),
+        Column("at_ns", "bigint", "the origin's stamp, nanoseconds since 1970 UTC"),
+        Column("delay_ms", "bigint", "received minus at"),
+        Column("config_number", "bigint", "number of the configuration that asked for it", optional=True),
+        Column("flags", "array<string>", "`volatile`, `step`, `after-lost`, `rule:<name>`"),
+        _BATCH,
+        _DAY,
+    ),
+    "day",
+)
+VALUES: Final = _table(
+    "silver.values",
+    "One calculated value (MEA-001): of a sample and its neighbour before, or of a basic sample alone.",
+    (
+        *_ID,
+        Column("from_sequence", "bigint", "the neighbour before; null for basic types", optional=True),
+        *_WHO,
+        Column("series", "bigint", "key of the series"),
+        Column("at", "timestamp", "stamp of the later sample"),
+        Column("span_ms", "bigint", "time between the two samples", optional=True),
+        Column("result", "double", "the value; null says `reason`", optional=True),
+        Column("reason", "string", "`reset`, `base-reset`, `clock`; with a result: `across-lost`", optional=True),
+        _BATCH,
+        _DAY,
+    ),
+    "day",
+)
+SERIES: Final = _table(
+    "silver.series",
+    "One series: what its key stands for, as first seen.",
+    (
+        Column("series", "bigint", "key of the series: BLAKE2b-64 of its definition (LAK-019)"),
+        *_DEFINITION,
+        Column("definition", "bigint", "hash of the definition, to see a collision"),
+        _BATCH,
+    ),
+)
+EDGES: Final = _table(
+    "meta.edges",
+    "First or last sample of a series in a contiguous range of its origin: what a late neighbour needs (PIP-043).",
+    (
+        *_ID,
+        *_WHO,
+        Column("series", "bigint", "key of the series"),
+        Column("type", "string", "how two samples calculate"),
+        Column("at_ns", "bigint", "the origin's stamp, nanoseconds"),
+        Column("value", "double", "the raw value"),
+        Column("value_long", "bigint", "the raw value, exactly, if it is an integer", optional=True),
+        Column("base", "double", "the raw base", optional=True),
+        Column("base_long", "bigint", "the raw base, exactly, if it is an integer", optional=True),
+        Column("island", "bigint", "first sequence of the contiguous range"),
+        Column("lost", "bigint", "sequences of the range before this one that hold no sample"),
+    ),
+)
+
+
+def _rollup(width: str, partition: str) -> Table:
+    return _table(
+        f"gold.rollup_{width}",
+        f"Calculated values of one series on one node in one window of {width}.",
+        (
+            *_WHO,
+            Column("series", "bigint", "key of the series"),
+            Column("window_start", "timestamp", "start of the window"),
+            Column("n", "bigint", "values with a result"),
+            Column("sum", "double", "their sum", optional=True),
+            Column("sum_sq", "double", "sum of their squares", optional=True),
+            Column("min", "double", "the least", optional=True),
+            Column("max", "double", "the greatest", optional=True),
+            Column("first", _POINT, "the earliest by (at, era, sequence)", optional=True),
+            Column("last", _POINT, "the latest by (at, era, sequence)", optional=True),
+            Column("resets", "bigint", "pairs without a result because a counter ran backwards"),
+            Column(partition, "date", f"UTC {partition} of the window"),
+        ),
+        partition,
+    )
+
+
+ROLLUP_1M: Final = _rollup("1m", "day")
+ROLLUP_1H: Final = _rollup("1h", "month")
+ROLLUP_1D: Final = _rollup("1d", "month")
+LATEST: Final = _table(
+    "gold.latest",
+    "The newest sample of a series on a node, and the newest calculated value.",
+    (
+        *_WHO,
+        Column("series", "bigint", "key of the series"),
+        Column("origin", "string", "who numbered the sample"),
+        Column("era", "bigint", "start of the origin", optional=True),
+        Column("sequence", "bigint", "number of the sample"),
+        Column("at", "timestamp", "the origin's stamp"),
+        Column("received", "timestamp", "stamp of the first node that received it"),
+        Column("value", "double", "the raw value", optional=True),
+        Column("base", "double", "the raw base", optional=True),
+        Column("text", "string", "the value if it is text", optional=True),
+        Column("result", "double", "the newest calculated value", optional=True),
+        Column("result_at", "timestamp", "its stamp", optional=True),
+        Column("result_era", "bigint", "era of its later sample", optional=True),
+        Column("result_sequence", "bigint", "number of its later sample", optional=True),
+    ),
+)
+COMPLETENESS: Final = _table(
+    "gold.completeness",
+    "How much of one origin's era has arrived, and which numbers have not (PIP-060).",
+    (
+        Column("stream", "string", "which stream"),
+        Column("origin", "string", "who numbered it"),
+        Column("era", "bigint", "start of the origin", optional=True),
+        Column("node", "string", "name of the node; its origin where no name was said"),
+        Column("state", "string", "`complete`, `filling`, `missing`, `lost` or `silent`"),
+        Column("first_sequence", "bigint", "always 1"),
+        Column("highest_known", "bigint", "the highest number known to exist"),
+        Column("known_by", "string", "how: `received`, `era-link`, `lost`"),
+        Column("expected", "bigint", "received + lost + forgotten + missing (PIP-061)"),
+        Column("received", "bigint", "numbers that are in silver or in quarantine"),
+        Column("silver_rows", "bigint", "rows in silver"),
+        Column("quarantined", "bigint", "rows in quarantine"),
+        Column("duplicates", "bigint", "rows that were there already"),
+        Column("lost", "bigint", "numbers announced lost that never came"),
+        Column("forgotten", "bigint", "numbers removed on purpose"),
+        Column("missing", "bigint", "numbers that nobody explains"),
+        Column(
+            "missing_ranges", "array<struct<first:bigint,last:bigint,since:timestamp>>", "at most 1,000 of them"
+        ),
+        Column("lost_ranges", "array<struct<first:bigint,last:bigint,why:string>>", "announced losses, and why"),
+        Column("more", "boolean", "there are more missing ranges than are shown"),
+        Column("first_at", "timestamp", "earliest stamp", optional=True),
+        Column("last_at", "timestamp", "latest stamp", optional=True),
+        Column("last_received", "timestamp", "latest arrival", optional=True),
+        Column("lag_ms", "bigint", "last_received minus last_at", optional=True),
+        Column("complete_upto", "bigint", "all of 1..n have arrived or are announced lost"),
+        Column("closed", "boolean", "the era is over: an era link names its last number"),
+        Column("upto", "bigint", "micro-batch up to which this holds"),
+    ),
+)
+PROGRESS: Final = _table(
+    "meta.progress",
+    "One micro-batch: what came in, where it went, and how long it took.",
+    (
+        Column("job", "string", "which job"),
+        Column("batch", "bigint", "number of the batch"),
+        Column("at", "timestamp", "when it was done"),
+        Column("rows_in", "bigint", "rows of the segments"),
+        Column("rows_silver", "bigint", "rows that became samples"),
+        Column("rows_duplicate", "bigint", "rows that were there already"),
+        Column("rows_quarantine", "bigint", "rows that silver refused"),
+        Column("rows_values", "bigint", "calculated values"),
+        Column("segments", "bigint", "segments, whole or in part"),
+        Column("freshness_ms", "bigint", "from the newest arrival in the batch to its commit", optional=True),
+        Column("seconds", "double", "of the whole batch"),
+        Column("steps", "string", "seconds per step, as JSON"),
+        Column("offset", "string", "Spark's offset behind the batch"),
+        Column("vec", "string", "BLAKE2b-128 of the coverage behind the batch"),
+    ),
+)
+BRONZE_SAMPLES: Final = Table(
+    "bronze", "samples", BRONZE["samples"], "A row as it was received; duplicates and bad rows included.", "day"
+)
+ALL: Final[dict[str, Table]] = {
+    table.full_name: table
+    for table in (
+        BRONZE_SAMPLES, QUARANTINE, SAMPLES, VALUES, SERIES, EDGES,
+        ROLLUP_1M, ROLLUP_1H, ROLLUP_1D, LATEST, COMPLETENESS, PROGRESS,
+    )
+}  # fmt: skip
+"""Every table, by its full name."""

@@ -1,0 +1,62 @@
+"""Column expressions that several transformations share: instants, identities, contents."""
+
+from typing import Final
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+DAY_NS: Final = 86_400_000_000_000
+PAIRED: Final = ("delta", "rate", "average", "percent")
+"""Types whose value needs the neighbour before; all others are what they are (PIP-040)."""
+
+
+def batch_mark(number: int) -> Column:
+    """The number of a batch as a column that is not a constant to the code generator.
+
+    A number would stand in the generated code, and every batch would compile its own classes; text is handed over.
+    """
+    return F.substring(F.concat_ws("", F.lit(f"{number:019d}"), "origin"), 1, 19).cast("bigint")
+
+
+def day_of(nanoseconds: str) -> Column:
+    """UTC day of an instant; floor division that no stamp can overflow."""
+    whole = F.expr(f"{nanoseconds} div {DAY_NS} - if({nanoseconds} % {DAY_NS} < 0, 1, 0)")
+    return F.date_from_unix_date(whole.cast("int"))
+
+
+def instant_of(nanoseconds: str) -> Column:
+    """An instant in microseconds."""
+    return F.timestamp_micros(F.expr(f"{nanoseconds} div 1000"))
+
+
+def milliseconds(nanoseconds: str) -> Column:
+    """An instant in whole milliseconds."""
+    return F.expr(f"{nanoseconds} div 1000000")
+
+
+def is_paired() -> Column:
+    """Whether a sample's value is calculated with the neighbour before."""
+    return F.col("type").isin(*PAIRED)
+
+
+def definition_hash() -> Column:
+    """One number for what a series key stands for, to see a collision."""
+    labels = F.array_sort(F.map_entries("labels"))
+    return F.xxhash64("config_name", "detail", "type", "param", labels)
+
+
+def content_hash() -> Column:
+    """One number for what a sample says: equal for a repeated row, whatever way it came."""
+    return F.xxhash64("series", "at_ns", "value", "value_long", "base", "base_long", "text")
+
+
+def value_of(name: str) -> Column:
+    """Value or base as a double, whichever column of the segment holds it."""
+    return F.coalesce(F.col(f"{name}_double"), F.col(f"{name}_long").cast("double"))
+
+
+def same_origin(left: str, right: str) -> Column:
+    """Join condition on (origin, era); a name without era equals itself."""
+    return (F.col(f"{left}.origin") == F.col(f"{right}.origin")) & F.col(f"{left}.era").eqNullSafe(
+        F.col(f"{right}.era")
+    )

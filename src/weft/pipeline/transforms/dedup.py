@@ -1,0 +1,67 @@
+"""Each number once: against everything before the batch, and within it (PIP-030).
+
+Whether a number was there before is known as ranges, by origin. Ranges are joined to rows by broadcast, hashed on
+origin, era and bucket (`sequence >> shift`), then compared; so a row meets a handful of ranges, however many there
+are, nothing is sorted, and memory is O(ranges). In the usual batch nothing repeats, and none of this runs.
+"""
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from weft.pipeline.transforms.columns import content_hash, same_origin, value_of
+
+
+def bucketed(ranges: DataFrame, shift: int) -> DataFrame:
+    """Ranges, one row per bucket of 2^shift numbers that they reach into.
+
+    Grain: (range, bucket). Columns: those of the input (with origin, era, first, last), then `bucket`.
+    """
+    buckets = F.sequence(F.shiftright("first", shift), F.shiftright("last", shift))
+    return ranges.withColumn("bucket", F.explode(buckets))
+
+
+def in_range(rows: str, ranges: str, shift: int) -> Column:
+    """Join condition: a row's number lies in a range of `bucketed` (ranges of an origin do not overlap)."""
+    number = F.col(f"{rows}.sequence")
+    return (
+        same_origin(rows, ranges)
+        & (F.shiftright(number, shift) == F.col(f"{ranges}.bucket"))
+        & (number >= F.col(f"{ranges}.first"))
+        & (number <= F.col(f"{ranges}.last"))
+    )
+
+
+def within(rows: DataFrame, ranges: DataFrame, shift: int) -> DataFrame:
+    """The rows whose number lies in a range. Grain, key and columns of `rows`."""
+    reached = F.broadcast(bucketed(ranges, shift)).alias("g")
+    return rows.alias("r").join(reached, in_range("r", "g", shift), "left_semi")
+
+
+def outside(rows: DataFrame, ranges: DataFrame, shift: int) -> DataFrame:
+    """The rows whose number lies in no range, those without a number included. Columns of `rows`."""
+    reached = F.broadcast(bucketed(ranges, shift)).alias("g")
+    return rows.alias("r").join(reached, in_range("r", "g", shift), "left_anti")
+
+
+def numbered(rows: DataFrame) -> DataFrame:
+    """Each row with `copy`: 1 for the least (drain, segment, row) of its number in the batch, then 2, 3 …
+
+    Rows without a number are all 1: nothing repeats them. Columns: those of the input, then `copy`.
+    """
+    same = Window.partitionBy("origin", "era", "sequence").orderBy("drain", "segment", "row")
+    has_number = F.coalesce(F.col("sequence") >= 1, F.lit(False)) & F.col("origin").isNotNull()
+    return rows.withColumn("copy", F.when(has_number, F.row_number().over(same)).otherwise(F.lit(1)))
+
+
+def changed(duplicates: DataFrame, held: DataFrame) -> DataFrame:
+    """Those duplicates that say something else than the sample which silver holds under their number.
+
+    Grain, key and columns of `duplicates` (bronze); `held` are samples of silver. A duplicate of a row that is in
+    quarantine has nothing to differ from.
+    """
+    columns = duplicates.columns
+    said = duplicates.withColumns({"value": value_of("value"), "base": value_of("base")})
+    said = said.withColumn("_said", content_hash()).alias("d")
+    kept = held.withColumn("_kept", content_hash()).select("origin", "era", "sequence", "_kept").alias("h")
+    same = same_origin("d", "h") & (F.col("d.sequence") == F.col("h.sequence"))
+    return said.join(kept, same & (F.col("_said") != F.col("_kept"))).select(*[f"d.{name}" for name in columns])

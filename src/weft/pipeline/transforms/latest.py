@@ -1,0 +1,43 @@
+"""`gold.latest` (PIP-050): the newest sample of each series on each node, and the newest calculated value."""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from weft.pipeline.tables import LATEST
+
+_SAMPLE = ("at", "era", "sequence", "origin", "received", "value", "base", "text")
+_RESULT = ("at", "era", "sequence", "result")
+
+
+def newest(samples: DataFrame, values: DataFrame) -> DataFrame:
+    """The newest of each by (at, era, sequence), for the series that they touch.
+
+    Grain and key: (node, series). Columns: node, group, series, sample, outcome (each a struct, or null).
+    """
+    nothing = F.lit(None)
+    sample = F.struct(*_SAMPLE).alias("sample")
+    outcome = F.when(F.col("result").isNotNull(), F.struct(*_RESULT)).alias("outcome")
+    both = samples.select("node", "group", "series", sample, nothing.alias("outcome")).unionByName(
+        values.select("node", "group", "series", nothing.alias("sample"), outcome)
+    )
+    return _greatest(both)
+
+
+def latest(old: DataFrame, fresh: DataFrame) -> DataFrame:
+    """`gold.latest` as it was, and what is newer. Applying the same `fresh` twice changes nothing.
+
+    Grain and key: (node, series). Columns: `gold.latest`.
+    """
+    sample = F.when(F.col("sequence").isNotNull(), F.struct(*_SAMPLE)).alias("sample")
+    named = [F.col(f"result_{name}").alias(name) for name in _RESULT[:3]]
+    outcome = F.when(F.col("result").isNotNull(), F.struct(*named, "result")).alias("outcome")
+    before = old.select("node", "group", "series", sample, outcome)
+    both = _greatest(before.unionByName(fresh))
+    result = [F.col(f"outcome.{name}").alias(f"result_{name}") for name in _RESULT[:3]]
+    return both.select("node", "group", "series", "sample.*", "outcome.result", *result).select(*LATEST.schema.names)
+
+
+def _greatest(rows: DataFrame) -> DataFrame:
+    return rows.groupBy("node", "series").agg(
+        F.max("group").alias("group"), F.max("sample").alias("sample"), F.max("outcome").alias("outcome")
+    )

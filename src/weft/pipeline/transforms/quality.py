@@ -1,0 +1,112 @@
+"""Which rows silver refuses, and why (PIP-031): a table of reasons, looked through from top to bottom.
+
+A reason is a column expression over bronze. The first that is true is the row's; `because` says it with the row's own
+numbers. User rules are data: a name and a Spark SQL expression, parsed when the job starts (PIP-034).
+"""
+
+from typing import Final, NamedTuple
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from weft.pipeline.transforms.columns import PAIRED, milliseconds
+
+FUTURE_MS: Final = 24 * 3_600_000  # a stamp further ahead of its arrival is a wrong clock
+ANCIENT_NS: Final = 946_684_800_000_000_000  # 2000-01-01
+ORIGIN_BYTES_MAX: Final = 128
+TEXT_MAX: Final = 1_024
+LABELS_MAX: Final = 64
+FROM_RECORDER: Final = (
+    "undecodable", "unknown-format", "missing-field", "bad-type", "bad-number", "out-of-range", "too-long", "bad-json",
+)  # fmt: skip
+"""What the recorder already says in `error`."""
+REASONS: Final = (
+    *FROM_RECORDER, "no-sequence", "future", "ancient", "unknown-stream", "unknown-node", "series-collision", "changed",
+)  # fmt: skip
+"""The closed list; with `rule:<name>` for each of the user's."""
+
+
+class Rule(NamedTuple):
+    """A rule of the user's, `[[lake.rule]]`."""
+
+    name: str
+    when: str
+    """A Spark SQL expression over the columns of bronze; true: the rule applies."""
+    then: str = "quarantine"
+    """`quarantine`, or `flag`: the sample stays, with `rule:<name>` among its flags."""
+
+
+class Rules(NamedTuple):
+    """What decides over rows beside their own content."""
+
+    user: tuple[Rule, ...] = ()
+    known_nodes: tuple[str, ...] | None = None
+    """Origins that may send, if only known ones may."""
+
+
+def judged(rows: DataFrame, rules: Rules) -> DataFrame:
+    """Every row with the reason why silver refuses it, null if it does not.
+
+    Grain and key unchanged. Columns: those of the input, then `reason`.
+    """
+    verdicts = [F.when(condition, F.lit(reason)) for reason, condition in _conditions(rules)]
+    return rows.withColumn("reason", F.coalesce(_from_recorder(), *verdicts))
+
+
+def explained(rows: DataFrame) -> DataFrame:
+    """Refused rows with `because`: the reason in words, with the numbers of the row."""
+    words = {
+        "no-sequence": F.concat(F.lit("sequence "), F.coalesce(F.col("sequence").cast("string"), F.lit("null"))),
+        "future": F.concat(
+            (milliseconds("at_ns") - milliseconds("received_ns")).cast("string"), F.lit(" ms ahead of its arrival")
+        ),
+        "ancient": F.concat(F.lit("stamp "), F.col("at_ns").cast("string"), F.lit(" ns is before 2000-01-01")),
+        "bad-number": F.concat_ws(" ", F.lit("value"), F.col("value_double"), F.lit("base"), F.col("base_double")),
+        "changed": F.lit("its number is in silver with other content"),
+        "series-collision": F.concat(F.lit("key "), F.col("series"), F.lit(" stands for another definition")),
+    }
+    said = F.coalesce(*[F.when(F.col("reason") == reason, text) for reason, text in words.items()], F.col("error"))
+    return rows.withColumn("because", F.coalesce(said, F.col("reason")))
+
+
+def flags_of(rules: Rules) -> list[Column]:
+    """One flag, or null, per rule that only marks."""
+    return [F.when(F.expr(rule.when), F.lit(f"rule:{rule.name}")) for rule in rules.user if rule.then == "flag"]
+
+
+def _from_recorder() -> Column:
+    """The reason that the recorder gave; an error it may not give counts as undecodable."""
+    code = F.substring_index("error", ":", 1)
+    known = F.when(code.isin(*FROM_RECORDER), code).otherwise(F.lit("undecodable"))
+    return F.when(F.col("error").isNotNull(), known)
+
+
+def _conditions(rules: Rules) -> list[tuple[str, Column]]:
+    """Reason and condition, first match first."""
+    numbers = F.expr("int(value_long is not null) + int(value_double is not null) + int(text is not null)")
+    needed = ("origin", "at_ns", "received_ns", "series", "config_name", "type")
+    table = [
+        ("no-sequence", F.coalesce(F.col("sequence") < 1, F.lit(True))),
+        ("missing-field", F.greatest(*[F.col(name).isNull() for name in needed], numbers == 0)),
+        ("bad-type", (numbers > 1) | (F.col("text").isNotNull() & F.col("type").isin(*PAIRED))),
+        ("bad-number", _is_no_number("value_double") | _is_no_number("base_double")),
+        ("too-long", _is_too_long()),
+        ("future", milliseconds("at_ns") - milliseconds("received_ns") > FUTURE_MS),
+        ("ancient", F.col("at_ns") < ANCIENT_NS),
+    ]
+    if rules.known_nodes is not None:
+        table.append(("unknown-node", ~F.col("origin").isin(*rules.known_nodes)))
+    return table + [(f"rule:{rule.name}", F.expr(rule.when)) for rule in rules.user if rule.then == "quarantine"]
+
+
+def _is_no_number(name: str) -> Column:
+    """NaN or infinite; false for null."""
+    column = F.col(name)
+    return F.coalesce(F.isnan(column) | (F.abs(column) == float("inf")), F.lit(False))
+
+
+def _is_too_long() -> Column:
+    texts = [F.length(name) > TEXT_MAX for name in ("config_name", "detail", "type", "param")]
+    label = F.exists(F.map_values("labels"), lambda text: F.length(text) > TEXT_MAX)
+    long_ones = [*texts, label, F.size("labels") > LABELS_MAX, F.octet_length("origin") > ORIGIN_BYTES_MAX]
+    return F.coalesce(F.greatest(*long_ones), F.lit(False))

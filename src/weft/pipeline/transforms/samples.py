@@ -1,0 +1,37 @@
+"""From bronze to `silver.samples`: typed, each number once, with flags."""
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from weft.pipeline.tables import SAMPLES
+from weft.pipeline.transforms.columns import day_of, instant_of, milliseconds, value_of
+
+
+def to_samples(rows: DataFrame, is_late: Column, flags: Sequence[Column] = ()) -> DataFrame:
+    """Accepted rows of bronze as samples.
+
+    Grain: one sample. Key: (origin, era, sequence). Columns: `silver.samples`. `is_late` says which numbers had been
+    announced lost; `flags` are further ones, null where they do not apply.
+    """
+    attribute = F.col("attributes")
+    said = [
+        F.when(attribute["volatile"] == "true", F.lit("volatile")),
+        F.when(attribute["step"].isNotNull(), F.lit("step")),
+        F.when(is_late, F.lit("after-lost")),
+        *flags,
+    ]
+    return rows.withColumns(
+        {
+            "node": F.coalesce(attribute["node"], F.col("origin")),
+            "group": attribute["group"],
+            "value": value_of("value"),
+            "base": value_of("base"),
+            "at": instant_of("at_ns"),
+            "received": instant_of("received_ns"),
+            "delay_ms": milliseconds("received_ns") - milliseconds("at_ns"),
+            "flags": F.array_compact(F.array(*said)),
+            "day": day_of("at_ns"),
+        }
+    ).select(*SAMPLES.schema.names)

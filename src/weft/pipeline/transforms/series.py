@@ -1,0 +1,40 @@
+"""What the keys of series stand for, and rows that use a key for something else (LAK-019)."""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from weft.pipeline.tables import SERIES
+from weft.pipeline.transforms.columns import definition_hash
+
+
+def definitions(rows: DataFrame) -> DataFrame:
+    """What new keys stand for: the definition of the least (drain, segment, row).
+
+    Grain and key: series. Columns: `silver.series`.
+    """
+    about = F.struct("config_name", "detail", "type", "param", "labels", definition_hash().alias("definition"))
+    first = F.min_by(about, F.struct("drain", "segment", "row"))
+    return (
+        rows.groupBy("series")
+        .agg(first.alias("first"), F.min("batch").alias("batch"))
+        .select("series", "first.*", "batch")
+        .select(*SERIES.schema.names)
+    )
+
+
+def recognised(rows: DataFrame, known: DataFrame | None) -> DataFrame:
+    """Judged rows whose series key is looked up: `reason` series-collision where it stands for something else.
+
+    Grain and key unchanged. Columns: those of the input, then `is_new`: no definition is known yet. `known` has series
+    and definition; None: nothing is known.
+    """
+    if known is None:
+        return rows.withColumn("is_new", F.col("reason").isNull())
+    named = F.broadcast(known.select("series", F.col("definition").alias("_known")))
+    is_other = F.coalesce(F.col("_known") != definition_hash(), F.lit(False))
+    return (
+        rows.join(named, "series", "left")
+        .withColumn("reason", F.coalesce("reason", F.when(is_other, F.lit("series-collision"))))
+        .withColumn("is_new", F.col("reason").isNull() & F.col("_known").isNull())
+        .select(*rows.columns, "is_new")
+    )
