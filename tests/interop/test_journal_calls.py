@@ -14,7 +14,7 @@ from weft.shell.files import Files
 from weft.shell.journal import Journal
 
 ROOT = Path(__file__).parents[2]
-LIVE: Final = (sys.executable, "-m", "tests.journal.process", "live-shortly")
+LIVE: Final = (sys.executable, "-m", "tests.journal.process", "live-longer")
 ALLOW = "allow tracing on this machine: sysctl kernel.yama.ptrace_scope=0, or add the capability SYS_PTRACE"
 CALLS_MAX: Final = 200
 
@@ -31,10 +31,10 @@ def promised(run: subprocess.CompletedProcess[str]) -> int:
     return max((int(line.removeprefix("found ")) for line in run.stdout.splitlines()), default=0)
 
 
-@pytest.mark.proves("FLT-031", "JRN-001")
+@pytest.mark.proves("JRN-001")
 def test_nothing_is_said_while_a_record_is_written_and_not_synced(tmp_path: Path) -> None:
     run = traced(["-y", "-e", "trace=write,fdatasync"], tmp_path / "journal")
-    assert promised(run) == 15
+    assert promised(run) == 100
     unsynced, said = set(), 0
     for line in (tmp_path / "trace").read_text().splitlines():
         call = re.search(r"(write|fdatasync)\((\d+)<([^>]*)>", line)
@@ -48,15 +48,15 @@ def test_nothing_is_said_while_a_record_is_written_and_not_synced(tmp_path: Path
         elif number == "1":
             said += 1
             assert unsynced == set(), line
-    assert said == 16
+    assert said == 101
 
 
 @pytest.mark.proves("FLT-032", "JRN-025")
 @pytest.mark.parametrize("call", ["fdatasync", "fsync", "rename", "ftruncate"])
 @pytest.mark.parametrize("harm", ["signal=SIGKILL", "error=EIO"])
-def test_harm_at_every_call_of_a_life_costs_no_promise(call: str, harm: str, tmp_path: Path) -> None:
+def test_harm_at_every_call_of_a_life_costs_no_promise(call: str, harm: str, tmp_path: Path, soak: bool) -> None:
     runs = 0
-    for when in range(1, CALLS_MAX):
+    for when in range(1, CALLS_MAX, 1 if soak else 9):
         directory = tmp_path / str(when) / "journal"
         directory.parent.mkdir()
         inject = f"inject={call}:{harm}:when={when}"

@@ -41,6 +41,11 @@ def live_shortly(directory: Path) -> None:
     live(directory, 15)
 
 
+def live_longer(directory: Path) -> None:
+    """A hundred turns and an orderly stop."""
+    live(directory, 100)
+
+
 def hold(directory: Path) -> None:
     """Open the journal and keep it until the input ends."""
     journal, _ = Journal.open(directory, NODE, Files(), WALL, SMALL)
@@ -77,6 +82,7 @@ def starve(directory: Path) -> None:
 THINGS: Final[dict[str, Callable[[Path], None]]] = {
     "live": live,
     "live-shortly": live_shortly,
+    "live-longer": live_longer,
     "hold": hold,
     "starve": starve,
 }

@@ -14,8 +14,8 @@ from weft.base.errors import UserError
 from weft.base.records import CoreRecord, DamageRecord, Entry, StreamRecord
 from weft.cli import journal as cli
 from weft.shell.files import Files
+from weft.shell.identity import begin_start
 from weft.shell.journal import Journal, JournalReader, Recovery
-from weft.shell.journal.shelf import Shelf
 
 
 def sample(number: int) -> StreamRecord:
@@ -55,7 +55,6 @@ def numbers(entries: list[Entry]) -> list[int]:
     return [record.sequence for _, record in entries if isinstance(record, StreamRecord)]
 
 
-@pytest.mark.proves("JRN-022")
 def test_damage_is_told_at_every_start_until_it_is_accepted(
     directory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -202,15 +201,18 @@ def test_a_node_that_runs_is_not_repaired(directory: Path) -> None:
 def test_a_copy_of_a_running_journal_holds_whole_turns_and_starts(
     directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    identity = begin_start(tmp_path, "sensor", WALL)
     journal, _ = start(directory)
     journal.snapshot([CoreRecord("core", 1, b"state")], WALL)
     journal.write([sample(21)], WALL)
     copied = answer(capsys, cli.backup(directory, tmp_path / "copy", json=True))["bytes"]
     assert copied == journal.bytes_used
     journal.write([sample(22)], WALL)
-    twin, recovery = start(tmp_path / "copy")
+    restored = begin_start(tmp_path / "copy", "sensor", WALL)
+    assert (restored.node, restored.era > identity.era) == (identity.node, True), "the same node, in a new era"
+    twin, recovery = start(tmp_path / "copy" / "journal")
     assert [(20, CoreRecord("core", 1, b"state")), (21, sample(21))] == list(recovery.entries())
-    assert numbers(list(Shelf.entries(twin.shelf))) == list(range(1, 22))
+    assert numbers(list(twin.shelf.entries())) == list(range(1, 22))
     twin.close(WALL)
     journal.close(WALL)
     with pytest.raises(UserError) as refused:

@@ -38,7 +38,7 @@ def check_life(driver: Driver, name: str, power_cuts: int) -> None:
 CALLS = len(life("faults", None, Fault.BROKEN)[1].log)
 
 
-@pytest.mark.proves("JRN-005", "JRN-025", "JRN-032", "FLT-032")
+@pytest.mark.proves("JRN-004", "JRN-005", "JRN-025", "FLT-032")
 @pytest.mark.parametrize("fault", Fault, ids=lambda fault: fault.name)
 def test_a_call_that_fails_at_any_point_of_a_life_costs_no_promise(fault: Fault, soak: bool) -> None:
     assert CALLS > 150

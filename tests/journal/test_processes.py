@@ -41,7 +41,7 @@ def begin(processes: list[subprocess.Popen[str]], what: str, directory: Path) ->
     return process
 
 
-@pytest.mark.proves("FLT-033", "JRN-001", "JRN-002")
+@pytest.mark.proves("JRN-001", "JRN-002")
 def test_a_writer_that_is_killed_again_and_again_loses_nothing_it_has_said(
     tmp_path: Path, processes: list[subprocess.Popen[str]], soak: bool
 ) -> None:
@@ -108,7 +108,6 @@ def in_namespace(script: str, arguments: Sequence[str]) -> subprocess.CompletedP
     return run
 
 
-@pytest.mark.proves("JRN-033")
 def test_a_read_only_state_directory_is_refused_by_the_name_of_its_mount(tmp_path: Path) -> None:
     mount = tmp_path / "mounted"
     mount.mkdir()
@@ -122,7 +121,7 @@ def test_a_read_only_state_directory_is_refused_by_the_name_of_its_mount(tmp_pat
     assert run.stdout.splitlines()[-1] == "15", "the start before it was good"
 
 
-@pytest.mark.proves("FLT-018", "JRN-030")
+@pytest.mark.proves("JRN-030")
 def test_a_small_disk_fills_and_is_given_room_and_nothing_is_lost(tmp_path: Path) -> None:
     script = 'mount -t tmpfs -o size=2m tmpfs "$1"; shift; exec "$@"'
     run = in_namespace(script, [str(tmp_path), *command("starve", tmp_path)])

@@ -8,7 +8,8 @@ from tests.journal.model import DIRECTORY, NODE, STATE, WALL, all_entries, stop
 from weft.base.errors import OurFault, StorageFailed
 from weft.base.now import SECOND
 from weft.base.records import CoreRecord, DamageRecord, LostRecord, Record, SafeRecord, StreamRecord
-from weft.shell.journal import Journal, Limits, State, StorageFull
+from weft.node import settings
+from weft.shell.journal import Journal, Limits, State, StorageFull, for_budget
 from weft.shell.journal.states import TABLE, On
 from weft.testing.disk import CHANGES, Fault, FaultyFiles, MemoryFiles
 
@@ -123,7 +124,7 @@ HEAR: dict[On, Callable[[Bench], None]] = {
 }
 
 
-@pytest.mark.proves("JRN-030", "JRN-032")
+@pytest.mark.proves("JRN-030")
 @pytest.mark.parametrize("state,on", TABLE, ids=lambda part: part.name)
 def test_every_row_of_the_table_is_what_happens(state: State, on: On) -> None:
     bench = Bench()
@@ -167,6 +168,26 @@ def test_a_turn_is_one_append_and_one_sync() -> None:
     assert ["append", "sync"] * 2 == done
 
 
+@pytest.mark.proves("JRN-012")
+def test_a_segment_and_its_name_are_durable_before_its_first_batch_and_each_start_begins_one() -> None:
+    bench = Bench()
+    bench.write()
+    names = [name for name in bench.memory.list(DIRECTORY) if name.endswith(".seg")]
+    done = bench.changes()
+    bench.write(StreamRecord(1, NODE, 1, 2, WALL, WALL, "cpu", bytes(17_000), {}))
+    assert done == ["append", "sync", "create", "append", "sync", "sync_directory", "append", "sync"]
+    bench.journal.close(WALL)
+    before = bench.memory.content()
+    for _ in range(3):
+        journal, _ = Journal.open(DIRECTORY, NODE, bench.memory, WALL, ROOMY)
+        journal.close(WALL)
+    after = bench.memory.content()
+    assert [before[DIRECTORY / name] for name in names] == [after[DIRECTORY / name] for name in names], (
+        "never appended to"
+    )
+    assert len([path for path in after if path.suffix == ".seg"]) == 3, "and the empty ones go"
+
+
 @pytest.mark.proves("JRN-001")
 def test_what_may_wait_becomes_durable_with_the_next_wall_in_the_same_batch() -> None:
     bench = Bench()
@@ -200,7 +221,7 @@ def test_rest_and_an_orderly_stop_mark_what_is_durable() -> None:
     assert done == ["append", "sync"]
 
 
-@pytest.mark.proves("JRN-005", "JRN-032")
+@pytest.mark.proves("JRN-005")
 @pytest.mark.parametrize("fault", [Fault.BROKEN, Fault.NO_ROOM, Fault.READ_ONLY], ids=lambda fault: fault.name)
 def test_a_sync_that_failed_is_never_repeated(fault: Fault) -> None:
     bench = Bench()
@@ -318,6 +339,16 @@ def test_a_used_up_budget_counts_as_full_and_a_tenth_before_it_is_tight() -> Non
     bench.journal.forget(upto)
     assert bench.journal.state is State.OPEN
     bench.write()
+
+
+@pytest.mark.proves("JRN-031")
+def test_the_budgets_of_the_levels() -> None:
+    assert settings.JOURNAL_BYTES == {"sensor": 64 << 20, "collector": 1 << 30, "root": 8 << 30}
+    for level, budget in settings.JOURNAL_BYTES.items():
+        limits = for_budget(budget)
+        assert (limits.budget_bytes, limits.tight_bytes) == (budget, budget * 9 // 10), level
+        assert (limits.free_bytes_min, limits.ballast_bytes) == (64 << 20, 4 << 20), level
+        assert limits.segment_bytes == min(16 << 20, budget // 16), level
 
 
 @pytest.mark.proves("JRN-031")

@@ -144,7 +144,11 @@ def accept_loss(directory: Path, /, *, json: Flag = False) -> int:
 
 @app.command
 def backup(directory: Path, target: Path, /, *, json: Flag = False) -> int:
-    """Copy a journal, of a running node too, into a new directory. A node started on the copy begins a new era."""
+    """Copy a journal and the identity beside it, of a running node too, into a new state directory.
+
+    `weft journal backup ~/.local/state/weft/lab/root/journal /backup/root`, and later
+    `weft up root.toml --state /backup/root`: the same node, in a new era.
+    """
     from weft.shell.files import Files
     from weft.shell.journal.backup import backup
 

@@ -433,8 +433,8 @@ class _Disk:
 
     def __init__(self, content: dict[Path, bytes]) -> None:
         self._contents = {number: _Content(data) for number, data in enumerate(content.values(), 1)}
-        self._names = {path: number for number, path in enumerate(content, 1)}
-        self._directories: set[Path] = set()
+        self._names = {parent: 0 for path in content for parent in path.parents}
+        self._names |= {path: number for number, path in enumerate(content, 1)}
         self._pending: dict[Path, list[Step]] = {}
 
     def replay(self, step: Step) -> None:

@@ -1,7 +1,8 @@
-"""A copy of a journal, taken from a running node without a word to it (JRN-043).
+"""A copy of a node's state, taken from a running node without a word to it (JRN-043).
 
 Snapshots are copied before segments, so whatever the node forgets or condenses meanwhile, the copy holds all that comes
-after its own snapshot; and it is surveyed before it is called a copy. A node that starts on it begins a new era.
+after its own snapshot; and it is surveyed before it is called a copy. The node's identity is copied beside it, as it
+was, so a node that starts on the copy is the same node in a new era.
 """
 
 from pathlib import Path
@@ -12,11 +13,15 @@ from weft.shell.files import Files, put_whole, read_whole
 from weft.shell.journal.reader import survey_of
 from weft.shell.journal.segment import Segment
 
+IDENTITY: Final = "node.json"
+JOURNAL: Final = "journal"
 TRIES_MAX: Final = 3  # a node that condenses and forgets faster than that is not worth racing
 
 
 def backup(files: Files, source: Path, target: Path) -> int:
-    """Copy the journal in `source` into the new directory `target`; how many bytes. Whole turns only.
+    """Copy the journal in `source`, and the identity beside it, into the new state directory `target`; how many bytes.
+
+    Whole turns only; the journal stands in `target/journal`.
 
     UserError `no-journal`, `storage-failed` (the source is damaged so that no start would use it) or `target-exists`.
     """
@@ -28,11 +33,19 @@ def backup(files: Files, source: Path, target: Path) -> int:
         raise UserError("target-exists", f"{target} is there already", "name a directory that is not there yet")
     for tries_left in reversed(range(TRIES_MAX)):
         try:
-            return _copy(files, source, target)
+            return _copy(files, source, _prepared(files, source, target))
         except FileNotFoundError:
             if not tries_left:
                 raise
     raise AssertionError("unreachable")
+
+
+def _prepared(files: Files, source: Path, target: Path) -> Path:
+    if IDENTITY in files.list(source.parent):
+        put_whole(files, target / IDENTITY, read_whole(files, source.parent / IDENTITY))
+    files.make_directory(target / JOURNAL)
+    files.sync_directory(target)
+    return target / JOURNAL
 
 
 def _copy(files: Files, source: Path, target: Path) -> int:
@@ -48,7 +61,7 @@ def _copy(files: Files, source: Path, target: Path) -> int:
             f"the copy in {target} is not whole: {check.faults[0]}",
             f"weft journal verify {source}",
         )
-    files.sync_directory(target.parent)
+    files.sync_directory(target.parent.parent)
     return copied
 
 
