@@ -54,6 +54,7 @@ class Carrier:
         self._now = Now(0, 0)
         self._settle_at: int | None = None
         self._asked_for: int | None = None
+        self._is_late = False
         self._released = self._written_lsn = self._counted_lsn = 0
 
     @property
@@ -130,7 +131,7 @@ class Carrier:
 
     def receive(self, message: Any, source: Source, now: Now) -> None:
         """Hear the parent (`up`) or a child (`down`); PeerError, counted, for what may not be said now."""
-        self._now = now
+        self._look_at_clock(now)
         try:
             if source.channel == UP:
                 self._hear_parent(message, source, now)
@@ -152,7 +153,7 @@ class Carrier:
 
     def command(self, order: Any, now: Now) -> None:
         """Obey an order of `messages`; OurFault for any other."""
-        self._now = now
+        self._look_at_clock(now)
         obey = _OBEY.get(type(order))
         if obey is None:
             raise OurFault(f"the carrier knows no order {type(order).__name__}")
@@ -160,13 +161,19 @@ class Carrier:
 
     def wake(self, now: Now) -> None:
         """Time has passed; a wake-up much later than asked for lets all silences begin anew (REC-001)."""
-        self._now = now
-        is_late = self._asked_for is not None and now.mono > self._asked_for + self.station.dead_ns // 2
+        self._look_at_clock(now)
+        is_late, self._is_late = self._is_late, False
         self.child.wake(now, is_late=is_late)
         self._know_parent()
         self.parent.wake(now, is_late=is_late)
         if self._settle_at is not None and now.mono >= self._settle_at:
             self._settle()
+
+    def _look_at_clock(self, now: Now) -> None:
+        """Whoever speaks first after a long sleep of the machine: what was asked for before it says that it was one."""
+        self._now = now
+        if self._asked_for is not None and now.mono > self._asked_for + self.station.dead_ns // 2:
+            self._is_late = True
 
     def deadline(self) -> int | None:
         """Monotonic nanoseconds at which to be woken; None: never."""
