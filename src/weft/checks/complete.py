@@ -4,7 +4,7 @@ Per stream and origin, what was taken is delivered at the root, announced as los
 on the way. That holds at every instant: so whenever a journal gives something up, by intent or because its disk
 is gone, it must be somewhere else. At rest nothing is spooled: what was taken is in the lake, or named there.
 
-Only the origin's own disk can take with it what no other node has, and only the disk of who gave something up the
+Only with the origin's own disk can go what no other node has, and only with the disk of who gave something up the
 announcement of it: these are *unknown*, and the completeness table rightly calls them missing.
 """
 
@@ -113,7 +113,7 @@ class Complete(Checker):
                 numbers_of(shelves.setdefault(fact.node, {}), stream, origin).add(first, last)
         for key, numbers in gone.items():
             missing = self._missing(key, numbers)
-            if missing and key[1].rpartition("/")[0] != fact.node:
+            if missing and key[1].rpartition("/")[0] not in self.rewound:
                 self.broken(f"with the disk of {fact.node} went {shown(missing)} of {key[1]}, which only it had", fact)
             self._doubt(key, missing)
         for key, numbers in unsaid.items():

@@ -1,8 +1,11 @@
-"""What one origin says keeps its order all the way up (CHN-032, JRN-006)."""
+"""What one origin says keeps its order all the way up (CHN-032, JRN-006).
+
+But for what a full spool had announced as lost: if it turns up after all, it is late, and welcome.
+"""
 
 from typing import ClassVar
 
-from weft.checks.checker import Checker
+from weft.checks.checker import Checker, Shelf, numbers_of
 from weft.checks.history import Fact
 
 
@@ -13,6 +16,7 @@ class Order(Checker):
     HEARS: ClassVar = {
         ("info", "start"): "note_start",
         ("info", "disk"): "note_disk",
+        ("durable", "lost"): "note_lost",
         ("durable", "held"): "note_held",
         ("durable", "taken"): "note_held",
     }
@@ -20,6 +24,8 @@ class Order(Checker):
     def __init__(self) -> None:
         self.last: dict[str, dict[tuple[int, str], tuple[int, int]]] = {}
         """Per root, per stream and node: era and number of the last that came."""
+        self.lost: dict[str, Shelf] = {}
+        """Per root: what was announced as lost."""
 
     def note_start(self, fact: Fact) -> None:
         if fact.value[0] == "root":
@@ -29,6 +35,11 @@ class Order(Checker):
         if fact.node in self.last:
             self.last[fact.node] = {}
 
+    def note_lost(self, fact: Fact) -> None:
+        if fact.node in self.last:
+            stream, origin, first, last, _ = fact.value
+            numbers_of(self.lost.setdefault(fact.node, {}), stream, origin).add(first, last)
+
     def note_held(self, fact: Fact) -> None:
         known = self.last.get(fact.node)
         if known is None:
@@ -37,5 +48,7 @@ class Order(Checker):
         name, _, era = origin.rpartition("/")
         before = known.get((stream, name), (0, 0))
         if (int(era), first) <= before:
+            if numbers_of(self.lost.get(fact.node, {}), stream, origin).covers(first, last):
+                return
             self.broken(f"{fact.node} got number {first} of {origin} after number {before[1]} of era {before[0]}", fact)
         known[stream, name] = (int(era), last)

@@ -11,11 +11,11 @@ from weft.base.effects import Perform, Persist
 from weft.base.now import SECOND, Now
 from weft.cores.carrier.child import Child
 from weft.cores.carrier.core import Carrier
+from weft.cores.carrier.links import Links
 from weft.cores.carrier.messages import Hop
 from weft.cores.carrier.outbox import Outbox
 from weft.cores.carrier.parent import Parent
 from weft.cores.carrier.seen import Seen, Verdict
-from weft.cores.carrier.spool import Dropping
 from weft.cores.carrier.states import State
 from weft.cores.drain.core import Drain
 from weft.cores.drain.lane import Lane
@@ -161,15 +161,16 @@ def spool_trimmed_at_held(right: Any) -> Any:
     return frontier
 
 
-@canary(Dropping, "announcements", caught_by="complete", within=60)
+@canary(Carrier, "_finish_drop", caught_by="complete", within=60)
 def drop_not_announced(right: Any) -> Any:
     """A sensor's full spool drops its oldest and says nothing."""
 
-    def announcements(self: Dropping) -> Any:
-        said = right(self)
-        return [] if len({record.origin for record in said}) == 1 else said
+    def finish_drop(self: Carrier, dropping: Any) -> None:
+        if self.station.settings.level == "sensor":
+            dropping.announcements = list
+        right(self, dropping)
 
-    return announcements
+    return finish_drop
 
 
 @canary(Node, "releasable", caught_by="complete", within=60)
@@ -184,7 +185,7 @@ def cursor_before_publication(right: Any) -> Any:
     return lambda self: self.seen
 
 
-@canary(Outbox, "begin", caught_by="complete", within=20)
+@canary(Outbox, "begin", caught_by="wall", within=20)
 def resend_starts_one_too_late(right: Any) -> Any:
     """After a new hello the first message that the parent lacks is left out, the next one gets its number."""
 
@@ -356,3 +357,18 @@ def never_let_go_again(right: Any) -> Any:
             right(self, is_full=is_full)
 
     return hold_back
+
+
+# Bounded.
+
+
+@canary(Links, "remove", caught_by="bounded", within=20)
+def links_pile_up(right: Any) -> Any:
+    """A link that has ended is kept for ever."""
+
+    def remove(self: Links, link: Any) -> None:
+        self._by_node.pop(link.node, None)
+        self._by_name.pop(link.name, None)
+        link.heard_at = 1 << 62
+
+    return remove

@@ -34,7 +34,7 @@ class Fabric:
         self.is_stormy = False
         self._delays = pairs(plan)
         self._links_up: set[tuple[str, str]] = set()
-        self._cuts: dict[tuple[str, str], int] = {}
+        self.cuts: dict[tuple[str, str], int] = {}
         self._slow: dict[tuple[str, str], tuple[int, int]] = {}
         for (here, there), (least, spread) in self._delays.items():
             self.streams.set_path(here, there, Path(least, spread))
@@ -56,6 +56,10 @@ class Fabric:
     def address_of(self, name: str) -> str:
         return self.machines[name].address if name else ""
 
+    def children_of(self, name: str) -> int:
+        """How many nodes have it as their parent."""
+        return sum(node.parent == name for node in self.plan.nodes)
+
     def child_of(self, peer: bytes) -> str | None:
         """Whose socket has that routing id."""
         return self.streams.owner_of(peer)
@@ -64,16 +68,16 @@ class Fabric:
 
     def cut(self, here: str, there: str) -> None:
         """Nothing passes from here to there any more; cuts of several faults add up."""
-        self._cuts[here, there] = self._cuts.get((here, there), 0) + 1
+        self.cuts[here, there] = self.cuts.get((here, there), 0) + 1
         self._lay(here, there)
 
     def mend(self, here: str, there: str) -> None:
         """One cut less."""
-        left = self._cuts.get((here, there), 0) - 1
+        left = self.cuts.get((here, there), 0) - 1
         if left > 0:
-            self._cuts[here, there] = left
+            self.cuts[here, there] = left
         else:
-            self._cuts.pop((here, there), None)
+            self.cuts.pop((here, there), None)
         self._lay(here, there)
 
     def slow(self, here: str, there: str, least_ns: int, spread_ns: int) -> None:
@@ -86,15 +90,15 @@ class Fabric:
 
     def make_whole(self) -> None:
         """All cables are as they were laid."""
-        touched = [*self._cuts, *(pair for pair in self._slow if pair not in self._cuts)]
-        self._cuts.clear()
+        touched = [*self.cuts, *(pair for pair in self._slow if pair not in self.cuts)]
+        self.cuts.clear()
         self._slow.clear()
         for pair in touched:
             self._lay(*pair)
 
     def _lay(self, here: str, there: str) -> None:
         least, spread = self._slow.get((here, there), self._delays[here, there])
-        is_open = (here, there) not in self._cuts
+        is_open = (here, there) not in self.cuts
         before = self.streams.path(here, there)
         self.streams.set_path(here, there, Path(least, spread, is_open))
         if self._state(before) != (state := self._state(self.streams.path(here, there))):

@@ -52,12 +52,18 @@ def _stop(fabric: Fabric, action: Action) -> None:
     starts = machine.starts
     for number, (core, order) in enumerate(orders):
         fabric.world.call_at(fabric.world.at + number * STOP_NS, machine.answerer(core), order)
-    fabric.world.call_at(fabric.world.at + len(orders) * STOP_NS, partial(_stopped, machine), starts)
+    fabric.world.call_at(fabric.world.at + len(orders) * STOP_NS, partial(_stopped, fabric, machine), starts)
 
 
-def _stopped(machine: Machine, starts: int) -> None:
-    if machine.starts == starts and not machine.is_paused:
-        machine.crash("kept", is_loud=True)
+def _stopped(fabric: Fabric, machine: Machine, starts: int) -> None:
+    if machine.starts != starts or machine.node is None:
+        return
+    if machine.is_paused:
+        fabric.world.call_at(fabric.world.at + SECOND, partial(_stopped, fabric, machine), starts)
+        return
+    machine.crash("kept", is_loud=True)
+    if not fabric.is_stormy:
+        machine.start()  # the faults were over before it had stopped
 
 
 def _pause(fabric: Fabric, action: Action) -> None:

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from weft.sim.fabric import Fabric
 
 WAKES_AT_ONCE_MAX: Final = 1_000  # SIM-004
-LATE_NS: Final = 5 * MILLISECOND  # how late a wake-up comes, at most, on a machine that is not suspended
 ANSWER_NS: Final = 300_000  # a reading of kernel counters, a read of the journal: on the loop, at once
 SLOW_SYNC_BITS: Final = 12  # one sync in 4,096 takes seconds while there are faults (SIM-022)
 SLOW_SYNC_NS: Final = (SECOND, 10 * SECOND)
@@ -365,6 +364,8 @@ class Machine:
         yield "inbox messages", len(self._inbox), INBOX_MAX
         if self.node is not None:
             yield "refusal kinds", len(self.node.refused), REFUSAL_KINDS_MAX + 2
+            children = self.node.cores["carrier"].counters.children  # type: ignore[attr-defined]  # of this core
+            yield "links to children", children, self.fabric.children_of(self.name)
 
     # Waking.
 
@@ -379,7 +380,7 @@ class Machine:
             self._ring(max(due, now.mono))
 
     def _ring(self, due: int) -> None:
-        at = max(self.clocks.true_at(due), self.world.at) + (self.chance.getrandbits(20) * LATE_NS >> 20)
+        at = max(self.clocks.true_at(due), self.world.at) + (self.chance.getrandbits(20) * self.plan.late_ns >> 20)
         if self._timer_at is None or at < self._timer_at:
             self._timer_at = at
             self.world.call_at(at, self._rung, (self.starts, at))

@@ -46,6 +46,8 @@ class NodePlan(msgspec.Struct, frozen=True, kw_only=True):
     snapshot_records: int = 1_024
     sync_least_ns: int = 50_000
     sync_spread_ns: int = 2 * MILLISECOND
+    late_ns: int = 5 * MILLISECOND
+    """How late a wake-up comes at most, on a machine that is not suspended (SIM-003)."""
     hangs: int = 0
     """Share of readings that come late or fail."""
 

@@ -5,7 +5,7 @@ changes nothing, so a run is the same with and without it (SIM-012).
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
@@ -73,7 +73,7 @@ class Scribe:
         claims = [claim for claim in machine.disk.claims if claim is not None]
         return [[list(claim[1:]) for claim in claims if claim.kind == kind] for kind in (RECORD, LOSS)]
 
-    def crashed(self, machine: "Machine", disk: str, survived: Iterable[Claim]) -> None:
+    def crashed(self, machine: "Machine", disk: str, survived: Sequence[Claim]) -> None:
         self.counts["crashes"] += 1
         self.world.trace(_mark(self.world.at, machine.number, CRASHED) + disk.encode())
         self.note(machine.name, machine.era, "info", "crash", [disk])
@@ -93,7 +93,7 @@ class Scribe:
     def acted(self, action: Action) -> None:
         """Something is done to the fabric."""
         if self.listener is not None:
-            self.listener(self.world.at, action.node, "acted", action)
+            self.listener(self.world.at, "" if action.other else action.node, "acted", action)
 
     def injected(self, machine: "Machine", channel: str, digest: str) -> None:
         self.counts["injected"] += 1
@@ -108,11 +108,13 @@ class Scribe:
         data = b"".join(machine.disk.unsynced_bytes())
         self.world.trace(_mark(self.world.at, machine.number, WROTE) + data)
 
-    def synced(self, machine: "Machine", claims: Iterable[Claim]) -> None:
+    def synced(self, machine: "Machine", claims: Sequence[Claim]) -> None:
         self.world.trace(_mark(self.world.at, machine.number, SYNCED))
         self._durable(machine, claims)
 
-    def _durable(self, machine: "Machine", claims: Iterable[Claim]) -> None:
+    def _durable(self, machine: "Machine", claims: Sequence[Claim]) -> None:
+        if claims:
+            self._tell(machine, "durable", claims)
         own = f"{machine.name}/{machine.era}"
         for kind, stream, origin, first, last in claims:
             if kind == RECORD:
@@ -121,7 +123,6 @@ class Scribe:
                 self.note(machine.name, machine.era, "durable", what, [stream, origin, first, last])
             elif kind == LOSS:
                 self.note(machine.name, machine.era, "durable", "lost", [stream, origin, first, last, ""])
-                self._tell(machine, "lost", (stream, origin, first, last))
             else:
                 before = f"{origin.rpartition('/')[0]}/{first}"
                 self.note(machine.name, machine.era, "durable", "link", [stream, origin, before, last])

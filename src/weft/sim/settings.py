@@ -2,11 +2,13 @@
 
 from typing import Final
 
+from weft.base.now import SECOND
 from weft.cores.measurement.settings import MetricSpec
 from weft.node.settings import FleetTable, JournalTable, LakeTable, NodeSettings, NodeTable
 from weft.sim.plan import BASE_PORT, Metric, NodePlan, Plan
 
 FLEET: Final = "simulated"
+TIMEOUT_NS: Final = SECOND  # of a metric without a rate
 
 
 def settings_for(plan: Plan, node: NodePlan, parent_address: str) -> NodeSettings:
@@ -29,5 +31,5 @@ def settings_for(plan: Plan, node: NodePlan, parent_address: str) -> NodeSetting
 
 
 def _spec(metric: Metric) -> MetricSpec:
-    rate = metric.rate_ns
-    return MetricSpec(name=metric.name, detail=metric.detail, rate_ns=rate, timeout_ns=rate // 2)
+    timeout = metric.rate_ns // 2 if metric.rate_ns > 0 else TIMEOUT_NS
+    return MetricSpec(name=metric.name, detail=metric.detail, rate_ns=metric.rate_ns, timeout_ns=timeout)

@@ -5,6 +5,7 @@ all. Each purpose draws from a generator of its own, so that a new fault moves n
 """
 
 from collections.abc import Callable, Iterator
+from math import isqrt
 from typing import Any, Final, NamedTuple
 
 from weft.base.chance import Chance
@@ -17,6 +18,12 @@ MINUTE: Final = 60 * SECOND
 DETAILS: Final = ("CPU", "MEMORY", "LOAD", "NETWORK", "TEMP", "PROC_CPU")
 YEAR_NS: Final = 365 * 24 * 3600 * SECOND
 TCP_PATIENCE_NS: Final = 900 * SECOND  # a longer cut breaks every connection
+
+
+def between(chance: Chance, least: int, most: int) -> int:
+    """A number from `least` to `most`, each octave equally likely; whole numbers only, the same on every machine."""
+    octave = chance.randrange(max(1, (most // least).bit_length()))
+    return min(most, chance.randint(least << octave, least << octave + 1))
 
 
 class Draw(NamedTuple):
@@ -39,8 +46,7 @@ class Draw(NamedTuple):
 
     def span(self, least_ns: int, most_ns: int) -> int:
         """A span between the two, short ones as likely as long ones."""
-        ratio = most_ns / least_ns
-        return int(least_ns * ratio ** self.chance.random())
+        return between(self.chance, least_ns, most_ns)
 
     def while_(self, begin: Action, end: Action) -> list[Action]:
         """Both ends of something that lasts; what outlasts the stormy phase is ended by the heal."""
@@ -162,8 +168,6 @@ def kill_root(draw: Draw) -> list[Action]:
 def kill_collector(draw: Draw) -> list[Action]:
     """A collector is killed, or replaced."""
     collectors = [node.name for node in draw.nodes if node.level == "collector"]
-    if not collectors:
-        return []
     return _crash(draw, draw.chance.choice(collectors), draw.chance.choice(("kept", "torn", "lost")), draw.moment())
 
 
@@ -229,14 +233,15 @@ FORGETFUL: Final = ("lost", "old")
 RARE: Final = frozenset({"kill-all", "crash-lost", "crash-old", "cut-halves"})
 
 
-def menu_of(chance: Chance) -> tuple[str, ...]:
+def menu_of(chance: Chance, *, has_collectors: bool) -> tuple[str, ...]:
     """Which faults can occur: one run in ten has all, half of the others few."""
     kind = chance.random()
+    possible = [name for name in FAULTS if has_collectors or name != "kill-collector"]
     if kind < 0.1:
-        return tuple(FAULTS)
+        return tuple(possible)
     share = 0.15 if kind < 0.55 else 0.5
-    chosen = tuple(name for name in FAULTS if chance.random() < share)
-    return chosen or (chance.choice(list(FAULTS)),)
+    chosen = tuple(name for name in possible if chance.random() < share)
+    return chosen or (chance.choice(possible),)
 
 
 def draw_actions(seed: str, menu: tuple[str, ...], nodes: tuple[NodePlan, ...], spans: tuple[int, int]) -> list[Action]:
@@ -245,8 +250,7 @@ def draw_actions(seed: str, menu: tuple[str, ...], nodes: tuple[NodePlan, ...], 
     for name in menu:
         chance = Chance(f"{seed}/fault/{name}")
         draw = Draw(chance, nodes, *spans)
-        minutes = max(1.0, spans[0] / MINUTE)
-        times = 1 if name in RARE else 1 + chance.randrange(max(1, int(minutes * 2 / len(menu) ** 0.5)))
+        times = 1 if name in RARE else 1 + chance.randrange(max(1, 2 * spans[0] // MINUTE // isqrt(len(menu))))
         for _ in range(times):
             made += FAULTS[name](draw)
     return sorted(_possible(made), key=lambda action: action.at)
@@ -286,7 +290,8 @@ def draw_plan(seed: str, scenario: str = "fabric") -> Plan:
     safety_ns = chance.randint(*size.safety_ns)
     has_beacons = chance.random() < 0.25
     nodes = _tree(Chance(f"{seed}/tree"), size, by_beacon=has_beacons)
-    menu = menu_of(Chance(f"{seed}/menu"))
+    has_collectors = any(node.level == "collector" for node in nodes)
+    menu = menu_of(Chance(f"{seed}/menu"), has_collectors=has_collectors)
     actions = draw_actions(seed, menu, nodes, (safety_ns, dead_ms * MILLISECOND))
     return Plan(
         seed=seed,
@@ -321,7 +326,7 @@ def _weather(chance: Chance) -> Weather:
 def _links(chance: Chance, nodes: tuple[NodePlan, ...]) -> Iterator[Link]:
     for node in nodes:
         if node.parent and chance.random() < 0.5:
-            least = int(100_000 * 500 ** chance.random())
+            least = between(chance, MILLISECOND // 10, 50 * MILLISECOND)
             yield Link(node.name, node.parent, least, least // 2)
 
 
@@ -365,5 +370,5 @@ def _node(chance: Chance, place: tuple[str, str, str], rates: tuple[int, int], *
 
 def _metrics(chance: Chance, rates: tuple[int, int]) -> Iterator[Metric]:
     for detail in chance.sample(DETAILS, k=chance.randint(1, 2)):
-        rate = int(rates[0] * (rates[1] / rates[0]) ** chance.random())
+        rate = between(chance, *rates)
         yield Metric(detail.lower(), detail, rate // MILLISECOND * MILLISECOND, chance.choice((1, 1, 3)))
