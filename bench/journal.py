@@ -85,6 +85,15 @@ def seconds(action: Callable[[], None]) -> float:
     return time.perf_counter() - began
 
 
+def in_turns(actions: Sequence[Callable[[], None]], rounds: int) -> list[list[float]]:
+    """The seconds of each action, `rounds` times; each round begins with another one, since who comes after whom counts."""
+    took: list[list[float]] = [[] for _ in actions]
+    for start in range(rounds):
+        for index in range(start, start + len(actions)):
+            took[index % len(actions)].append(seconds(actions[index % len(actions)]))
+    return took
+
+
 def appends(directory: Path, rounds: int) -> None:
     print(
         f"{'records':>7} {'bytes':>8} {'journal us':>10} {'records/s':>10} {'of raw':>7} {'x sqlite':>8} {'x lmdb':>7}"
@@ -96,8 +105,7 @@ def appends(directory: Path, rounds: int) -> None:
         data = bytes(body)
         writes = (contenders.write_journal, contenders.write_sqlite, contenders.write_lmdb)
         actions = [partial(contenders.write_raw, data), *(partial(write, batch) for write in writes)]
-        took = [[seconds(action) for action in actions] for _ in range(rounds)]
-        raw, journal, sqlite, lightning = (median(column) for column in zip(*took, strict=True))
+        raw, journal, sqlite, lightning = (median(times) for times in in_turns(actions, rounds))
         print(
             f"{size:7} {len(data):8} {journal * 1e6:10.0f} {size / journal:10,.0f} {raw / journal:7.2f} "
             f"{sqlite / journal:8.2f} {lightning / journal:7.2f}"

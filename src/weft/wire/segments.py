@@ -186,25 +186,25 @@ class Footer:
 
     def __init__(self) -> None:
         self.entries: list[list[Any]] = []
-        self._runs: dict[tuple[int, Any, int | None], list[Any]] = {}
+        self._runs: dict[tuple[Any, Any, Any], list[Any]] = {}
 
     def note(self, records: Sequence[Any], offset: int) -> None:
         """Take in the records of the batch that begins at `offset`."""
-        runs, run, key = self._runs, None, None
+        stream = origin = era = run = None
         for record in records:
             if type(record) is not StreamRecord:
                 continue
+            if record.origin is not origin or record.stream != stream or record.era != era:
+                stream, origin, era = record.stream, record.origin, record.era
+                run = self._runs.get((stream, origin, era))
             first = record.sequence
             last = record.last if record.attributes else first
-            if (record.stream, record.origin, record.era) != key:
-                key = (record.stream, record.origin, record.era)
-                run = runs.get(key)
-            if run is not None and run[3] <= first <= run[4] + 1:
-                run[4] = max(last, run[4])
-                run[5] += 1
-            else:
-                run = runs[key] = [*key, first, last, 1, offset]
+            if run is None or not run[3] <= first <= run[4] + 1:
+                run = self._runs[stream, origin, era] = [stream, origin, era, first, last, 0, offset]
                 self.entries.append(run)
+            elif last > run[4]:
+                run[4] = last
+            run[5] += 1
 
     def encode(self, lsn: int, prev: int, salt: int) -> tuple[bytearray, int]:
         """The seal of the file, and its checksum."""
