@@ -15,7 +15,9 @@ from weft.base.records import CoreRecord, DamageRecord, Entry, StreamRecord
 from weft.cli import journal as cli
 from weft.shell.files import Files
 from weft.shell.identity import begin_start
-from weft.shell.journal import Journal, JournalReader, Recovery
+from weft.shell.journal import Journal, JournalReader, Recovery, State
+from weft.shell.journal.limits import HOUR_NS
+from weft.testing.disk import MemoryFiles
 
 
 def sample(number: int) -> StreamRecord:
@@ -239,4 +241,33 @@ def test_a_segment_cut_short_on_disk_is_named_and_the_rest_is_read(directory: Pa
     assert lost == {6: 9}
     assert numbers(entries) == [n for n in range(1, 21) if n not in (6, 7, 8)]
     assert [n for n in range(1, 21) if n not in (6, 7, 8)] == numbers(list(JournalReader(directory).entries()))
+    journal.close(WALL)
+
+
+def test_damage_found_on_a_full_disk_is_told_when_there_is_room(directory: Path) -> None:
+    content = {path: path.read_bytes() for path in directory.iterdir() if path.suffix == ".seg"}
+    victim = segments(directory)[1]
+    content[victim] = bytes(byte ^ (4 if at == 200 else 0) for at, byte in enumerate(content[victim]))
+    files = MemoryFiles(content)
+    files.capacity = sum(len(data) for data in content.values()) + 80
+    journal, recovery = Journal.open(directory, NODE, files, WALL, SMALL)
+    assert [5] == [record.first_lsn for _, record in recovery.entries() if isinstance(record, DamageRecord)]
+    assert (journal.state, journal.next_lsn) == (State.FULL, 21)
+    files.capacity += 1 << 20
+    journal.rest(WALL)
+    told = journal.take_damage()
+    assert [5] == [note.first_lsn for note in told]
+    journal.write([note.record for note in told], WALL)
+    assert (journal.state, journal.stats.damaged) == (State.OPEN, 1)
+    assert victim.name in files.list(directory / "damaged")
+
+
+def test_what_is_scrubbed_may_be_forgotten_meanwhile(directory: Path) -> None:
+    journal, _ = start(directory)
+    segments(directory)[0].unlink()
+    assert not journal.scrub(WALL + 1)
+    flip(segments(directory)[0], 200)
+    hours = [journal.scrub(WALL + hour * HOUR_NS) for hour in range(1, 30)]
+    assert True in hours
+    assert [5] == [note.first_lsn for note in journal.take_damage()]
     journal.close(WALL)

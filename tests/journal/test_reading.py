@@ -225,3 +225,28 @@ def test_a_reader_from_outside_follows_a_running_node(tmp_path: Path) -> None:
 def _turns(count: int) -> Iterator[list[Record]]:
     for number in range(count):
         yield [sample(number * 2 + 1), sample(number * 2 + 2)]
+
+
+@pytest.mark.parametrize("what", ["seal", "last batch", "head in the middle"])
+def test_rot_under_a_running_journal_is_read_around(what: str) -> None:
+    files = MemoryFiles()
+    files.directories.add(STATE)
+    journal = filled(files, 80, 2, SMALL)
+    segment = journal.shelf.segments[0]
+    before = list(all_entries(journal))
+    assert segment.seal is not None
+    assert segment.footer(files)
+    byte = {
+        "seal": segment.seal.offset + 40,
+        "last batch": segment.seal.offset - 100,
+        "head in the middle": 64 + 352 + 5,
+    }[what]
+    files.flip(segment.path, byte * 8)
+    after = list(all_entries(journal))
+    (note,) = journal.take_damage()
+    missing = range(note.first_lsn, note.end_lsn)
+    assert len(missing) == (0 if what == "seal" else 2)
+    assert [entry for entry in before if entry[0] not in missing] == after
+    journal.write([sample(81), sample(82)], WALL)
+    assert journal.read(80, 1 << 20) == ([(81, sample(81)), (82, sample(82))], 82)
+    journal.close(WALL)

@@ -16,6 +16,7 @@ they see what is durable, through tuples that are replaced and never changed.
 import errno
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Final, Self, TypeVar
@@ -124,7 +125,7 @@ class Journal:
         try:
             prepare_directory(files, directory)
             journal._lock = lock_directory(files, directory)
-            recovery = recover(files, directory, node_id)
+            recovery = journal._recover()
             journal._begin(recovery, wall_ns)
         except OSError as error:
             journal._let_go()
@@ -133,6 +134,15 @@ class Journal:
             journal._let_go()
             raise
         return journal, recovery
+
+    def _recover(self) -> Recovery:
+        try:
+            return recover(self._files, self.directory, self._node)
+        except OSError as error:
+            if not is_no_room(error):
+                raise
+            self._room.drop_ballast()  # where even writing in place takes room
+            return recover(self._files, self.directory, self._node)
 
     def _begin(self, recovery: Recovery, wall_ns: int) -> None:
         survey, writer = recovery.survey, self._writer
@@ -166,13 +176,17 @@ class Journal:
         return self._attempt(lambda: self._room.has_ballast() or self._room.take_ballast())
 
     def _record_damage(self, notes: Sequence[DamageNote], wall_ns: int) -> None:
-        """Copy the evidence, write the records of the damage, then the notes: in this order (see `damage`)."""
+        """Copy the evidence, write the records of the damage, then the notes: in this order (see `damage`).
+
+        Without room for the records `take_damage` tells of it once more.
+        """
         damaged = {note.file for note in notes}
         for segment in self.shelf.segments:
             if segment.path.name in damaged:
-                self.damage.keep_copy(segment)
-        self.write([note.record for note in notes], wall_ns)
-        self.damage.add(notes)
+                self._try(partial(self.damage.keep_copy, segment))
+        with suppress(StorageFull):
+            self.write([note.record for note in notes], wall_ns)
+            self._try(partial(self.damage.add, notes))
 
     def close(self, wall_ns: int) -> None:
         """Make durable what is buffered, mark that all of it is, and let go. May raise StorageFailed, and is closed."""
@@ -372,20 +386,24 @@ class Journal:
     def scrub(self, wall_ns: int) -> bool:
         """Read one closed segment again and verify it, if it is due: all once a day, at most 1 MB/s (JRN-013).
 
-        Call it about once a second. What it finds `take_damage` tells.
+        Call it about once a second, from any thread. What it finds `take_damage` tells.
         """
-        if not self._scrub_at - SCRUB_NS <= wall_ns < self._scrub_at:
-            closed = self.shelf.segments[:-1]
-            due = next((segment for segment in closed if segment.first_lsn > self._scrubbed), None)
-            self._scrubbed = due.first_lsn if due else 0
-            if due is None:
-                self._scrub_at = wall_ns + SECOND
-                return False
-            pause = max(due.size * SECOND // SCRUB_BYTES_PER_S, SCRUB_NS // (len(closed) + 1))
-            self._scrub_at = wall_ns + pause
+        if self._scrub_at - SCRUB_NS <= wall_ns < self._scrub_at:
+            return False
+        closed = self.shelf.segments[:-1]
+        due = next((segment for segment in closed if segment.first_lsn > self._scrubbed), None)
+        self._scrubbed = due.first_lsn if due else 0
+        if due is None:
+            self._scrub_at = wall_ns + SECOND
+            return False
+        self._scrub_at = wall_ns + max(due.size * SECOND // SCRUB_BYTES_PER_S, SCRUB_NS // (len(closed) + 1))
+        try:
             due.verify(self._files)
-            return True
-        return False
+        except FileNotFoundError:
+            return False  # forgotten meanwhile
+        except OSError as error:
+            raise failure(error, self._files, self.directory) from error
+        return True
 
     def take_damage(self) -> tuple[DamageNote, ...]:
         """Damage found by reading since the last call: to be written as `DamageRecord`s, and told (JRN-022).

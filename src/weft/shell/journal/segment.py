@@ -154,31 +154,34 @@ class Segment:
 
     def adopt(self, judgement: Judgement, next_lsn: int | None) -> Judgement:
         """Take over what a judgement says; a gap up to the next file ends where that begins."""
+        judgement = _closed(judgement, next_lsn)
+        if _is_leftover(judgement, next_lsn):
+            judgement = judgement._replace(verdict=Verdict.CLEAN, gaps=())
+        self._know(judgement)
+        if judgement.batches:
+            self.last_batch_at = judgement.batches[-1].offset
+        self.seal, self.chain = judgement.seal, judgement.chain
+        gaps = (End(gap.end_lsn or 0, gap.to) for gap in judgement.gaps)
+        self.end = max((End(judgement.next_lsn, judgement.cut_at), *gaps))
+        return judgement
+
+    def judge_again(self, files: Files, end: End) -> None:
+        """Find the gaps of a file that had been found good up to `end`; it may be written to meanwhile."""
+        data = read_whole(files, self.path)[: end.offset]
+        self._know(_closed(judge(data, self.header.node, is_last=False), end.lsn))
+
+    def _know(self, judgement: Judgement) -> None:
         if judgement.header is None:
             raise OurFault(f"{self.path} lost its header while it was open")
-        end_lsn = judgement.next_lsn
-        if judgement.gaps and judgement.gaps[-1].end_lsn is None:
-            end_lsn = max(end_lsn, next_lsn or end_lsn)
-            judgement = judgement._replace(gaps=(*judgement.gaps[:-1], judgement.gaps[-1]._replace(end_lsn=end_lsn)))
-        if self._is_leftover(judgement, next_lsn):
-            judgement = judgement._replace(verdict=Verdict.CLEAN, gaps=())
         for batch in judgement.batches:
             self.note(batch.lsn, batch.offset)
-            self.last_batch_at = batch.offset
-        self.gaps, self.seal, self.chain = (*self._joint, *judgement.gaps), judgement.seal, judgement.chain
-        self.end = End(end_lsn, judgement.gaps[-1].to if end_lsn != judgement.next_lsn else judgement.cut_at)
-        return judgement
+        self.gaps = (*self._joint, *judgement.gaps)
 
     def torn_off(self) -> None:
         """Note as damage that it does not continue the file before it, though its numbers do."""
         if not self._joint:
             self._joint = (Gap(HEADER_BYTES, HEADER_BYTES, self.first_lsn, self.first_lsn, "chain"),)
             self.gaps = (*self._joint, *self.gaps)
-
-    def _is_leftover(self, judgement: Judgement, next_lsn: int | None) -> bool:
-        """Whether all that cannot be read is behind the last record, as the file that follows proves."""
-        tail = judgement.gaps[0] if len(judgement.gaps) == 1 else None
-        return tail is not None and tail.why == "checksum" and tail.first_lsn == tail.end_lsn == next_lsn
 
     def footer(self, files: Files) -> list[FooterEntry] | None:
         """What its seal lists; None if it has no seal."""
@@ -235,11 +238,6 @@ class Segment:
         self._end_with(walk.batch)
         return True
 
-    def judge_again(self, files: Files, end: End) -> Judgement:
-        """Judge a file that had been found good up to `end`."""
-        data = read_whole(files, self.path)[: end.offset]
-        return self.adopt(judge(data, self.header.node, is_last=False), end.lsn)
-
     def _read(self, files: Files, after: int, bytes_max: int, end: End) -> tuple[list[Entry], int, int]:
         file = files.open(self.path)
         try:
@@ -278,6 +276,21 @@ class Segment:
             for gap in self.gaps
             if after < gap.first_lsn <= upto
         ]
+
+
+def _closed(judgement: Judgement, next_lsn: int | None) -> Judgement:
+    """The same, with an end to a gap that reaches to the next file."""
+    *gaps, tail = judgement.gaps or (None,)
+    if tail is None or tail.end_lsn is not None:
+        return judgement
+    tail = tail._replace(end_lsn=max(judgement.next_lsn, next_lsn or 0))
+    return judgement._replace(gaps=(*gaps, tail))
+
+
+def _is_leftover(judgement: Judgement, next_lsn: int | None) -> bool:
+    """Whether all that cannot be read is behind the last record, as the file that follows proves."""
+    tail = judgement.gaps[0] if len(judgement.gaps) == 1 else None
+    return tail is not None and tail.why == "checksum" and tail.first_lsn == tail.end_lsn == next_lsn
 
 
 def understood(data: bytes, lsn: int, name: str) -> Record:
