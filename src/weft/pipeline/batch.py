@@ -15,9 +15,10 @@ repeated after a crash ends in the same tables: its inputs are segments (immutab
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from pyspark.sql import Observation
+from pyspark.sql import Column, Observation
 from pyspark.sql import functions as F
 
 from weft.base.errors import OurFault
@@ -128,8 +129,8 @@ class Batch:
         fresh, duplicates = self._split(rows, intake, plan, counts)
         with steps("quarantine"):
             repeated = 0 if duplicates is None else duplicates.count()
-            refused = fresh.where(F.col("reason").isNotNull()) if counts.refused else None
-            accepted = fresh.where(F.col("reason").isNull()) if counts.refused else fresh
+            refused = fresh.where("reason is not null") if counts.refused else None
+            accepted = fresh.where("reason is null") if counts.refused else fresh
             odd = None if duplicates is None else self._changed(duplicates, accepted, plan)
             quarantined, changed = self._quarantine(refused, odd, coverage)
         with steps("silver"):
@@ -171,7 +172,7 @@ class Batch:
 
     def _changed(self, duplicates: "DataFrame", accepted: "DataFrame", plan: Plan) -> "DataFrame":
         """Duplicates with other content than what silver holds, or what the batch said first."""
-        held = to_samples(accepted, F.lit(False))
+        held = to_samples(accepted)
         if plan.repeated:
             pairs = [(origin, pair) for origin, ranges in plan.repeated for pair in ranges]
             low, high = min(pair[0] for _, pair in pairs), max(pair[1] for _, pair in pairs)
@@ -181,9 +182,7 @@ class Batch:
             held = held.unionByName(dedup.within(before, ranges, shift))
         return dedup.changed(duplicates, held).withColumn("reason", F.lit("changed"))
 
-    def _quarantine(
-        self, refused: "DataFrame | None", odd: "DataFrame | None", coverage: Coverage
-    ) -> tuple[int, int]:
+    def _quarantine(self, refused: "DataFrame | None", odd: "DataFrame | None", coverage: Coverage) -> tuple[int, int]:
         """How many rows went to quarantine, and how many of them only as changed."""
         both = [frame for frame in (refused, odd) if frame is not None]
         if not both:
@@ -200,10 +199,10 @@ class Batch:
         """Samples, those among them that had been announced lost with a flag."""
         flags = flags_of(self.rules)
         if not plan.late:
-            return to_samples(accepted, F.lit(False), flags)
+            return to_samples(accepted, flags)
         ranges, shift = self._ranges([(origin, pair) for origin, pairs in plan.late for pair in pairs])
-        on_time = to_samples(dedup.outside(accepted, ranges, shift), F.lit(False), flags)
-        return on_time.unionByName(to_samples(dedup.within(accepted, ranges, shift), F.lit(True), flags))
+        on_time = to_samples(dedup.outside(accepted, ranges, shift), flags)
+        return on_time.unionByName(to_samples(dedup.within(accepted, ranges, shift), flags, is_late=True))
 
     def _silver(self, samples: "DataFrame", expected: int) -> int:
         if self._is_done(SAMPLES):
@@ -255,15 +254,19 @@ class Batch:
 
     def _frame(self, rows: Sequence[Any], names: tuple[str, ...]) -> "DataFrame":
         """Pieces or moves as a frame."""
-        ddl = ", ".join(["origin string", "era bigint", *(f"{name} bigint" for name in names)])
-        return self.spark.createDataFrame([(name_of(row[0].node), row[0].era, *row[1:]) for row in rows], ddl)
+        import pyarrow as pa
+
+        whole = [pa.field(name, pa.int64()) for name in ("era", *names)]
+        values = [[name_of(row[0].node) for row in rows], [row[0].era for row in rows]]
+        values += [[row[place] for row in rows] for place in range(1, len(names) + 1)]
+        schema = pa.schema([pa.field("origin", pa.string()), *whole])
+        return self.spark.createDataFrame(pa.table(values, schema=schema))
 
     def _ranges(self, pairs: Sequence[tuple[Origin, Range]]) -> "tuple[DataFrame, int]":
         return self._frame([(origin, *pair) for origin, pair in pairs], ("first", "last")), shift_for(pairs)
 
     def _origins(self, origins: Sequence[Origin]) -> "DataFrame":
-        rows = [(name_of(origin.node), origin.era) for origin in origins]
-        return self.spark.createDataFrame(rows, "origin string, era bigint")
+        return self._frame([(origin,) for origin in origins], ())
 
     # Writing.
 
@@ -309,14 +312,17 @@ def _buckets(pairs: Sequence[tuple[Origin, Range]], shift: int) -> int:
     return sum((last >> shift) - (first >> shift) + 1 for _, (first, last) in pairs)
 
 
-def _counters() -> list[Any]:
-    refused = F.col("reason").isNotNull()
-    return [
-        F.count(F.lit(1)).alias("rows"),
-        F.count_if(refused).alias("refused"),
-        F.count_if(F.col("error").isNotNull() & F.col("attributes")[SPREAD].isNotNull()).alias("spread"),
-        F.count_if("is_new").alias("new"),
-    ]
+@cache
+def _counters() -> tuple[Column, ...]:
+    return tuple(
+        F.expr(text)
+        for text in (
+            "count(1) as rows",
+            "count_if(reason is not null) as refused",
+            f"count_if(error is not null and attributes['{SPREAD}'] is not null) as spread",
+            "count_if(is_new) as new",
+        )
+    )
 
 
 def _count(rows: "DataFrame") -> Counts:

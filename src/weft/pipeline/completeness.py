@@ -52,9 +52,9 @@ def _row(coverage: Coverage, origin: Origin, losses: list[tuple[int, int, str]],
         "forgotten": 0,
         "missing": missing,
         "missing_ranges": [(hole.first, hole.last, _instant(hole.since)) for hole in holes[:SHOWN_MAX]],
-        "lost_ranges": [
-            (first, last, why) for a, b, why in losses for first, last in RangeSet([(a, b)]) - covered
-        ][:SHOWN_MAX],
+        "lost_ranges": [(first, last, why) for a, b, why in losses for first, last in RangeSet([(a, b)]) - covered][
+            :SHOWN_MAX
+        ],
         "more": len(holes) > SHOWN_MAX,
         "complete_upto": known.prefix(),
         "closed": closed,

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from weft.base.errors import OurFault, UserError, WeftError
 from weft.lake.layout import Layout
 from weft.pipeline.tables import Table
+from weft.pipeline.transforms.columns import columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -119,8 +120,7 @@ class Tables:
         """
         attempt = f"b{batch:010d}-{uuid.uuid4().hex}"
         partitions = [name for name in (table.partition, split) if name]
-        columns = [*table.schema.names, split] if split else list(table.schema.names)
-        chosen = frame.select(*columns)
+        chosen = frame.select(*(columns(*table.schema.names, split) if split else columns(*table.schema.names)))
         if is_small:
             return self._write_here(table, chosen.toArrow(), partitions, attempt)
         staging = self.path(table) / STAGING / attempt
@@ -170,9 +170,10 @@ class Tables:
         if not add and not gone:
             return
         actions: list[Any] = [
-            AddAction(file.path, file.size, file.partition, now_ms, data_change=True, stats=file.statistics) for file in add
+            AddAction(file.path, file.size, file.partition, now_ms, data_change=True, stats=file.statistics)
+            for file in add
         ]
-        actions += [RemoveAction(path, True, now_ms, None, partition_of(path)) for path in gone]  # noqa: FBT003  # takes no keywords
+        actions += [RemoveAction(path, True, now_ms, None, partition_of(path)) for path in gone]
         try:
             handle.create_write_transaction(
                 actions,
@@ -186,7 +187,9 @@ class Tables:
                 raise LeaseLost(f"another driver has committed to {table.full_name}") from error
             raise
 
-    def append_rows(self, table: Table, batch: int, rows: Sequence[Mapping[str, Any]], about: Mapping[str, str]) -> None:
+    def append_rows(
+        self, table: Table, batch: int, rows: Sequence[Mapping[str, Any]], about: Mapping[str, str]
+    ) -> None:
         """A few rows that the driver itself made, in one transaction like any other."""
         import pyarrow as pa
         from deltalake import write_deltalake
@@ -315,7 +318,7 @@ def _partitioned(rows: "pa.Table", partitions: list[str]) -> "Iterator[tuple[Any
         for name in partitions:
             same = pc.is_null(rows.column(name)) if key[name] is None else pc.equal(rows.column(name), key[name])
             mask = same if mask is None else pc.and_(mask, same)
-        yield key[partitions[0]], data if len(keys) == 1 else data.filter(pc.fill_null(mask, False))  # noqa: FBT003  # positional there
+        yield key[partitions[0]], data if len(keys) == 1 else data.filter(pc.fill_null(mask, False))
 
 
 def partition_of(path: str) -> dict[str, str | None]:

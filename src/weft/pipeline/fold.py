@@ -5,9 +5,10 @@ a fold that is repeated after a crash finds its mark and adds nothing twice. A b
 in every answer: `weft sql` adds what stands in silver behind the mark.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as F
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 ROLLUPS: Final = (ROLLUP_1M, ROLLUP_1H, ROLLUP_1D)
 SPANS_MAX: Final = 24  # touched stretches of time named one by one; more are taken as one
+SMALL_BYTES_MAX: Final = 8 << 20  # of Parquet, about 400,000 rows: below it one task is quicker than several
 _SPLIT: Final = "_file"
 
 
@@ -51,85 +53,107 @@ class Fold:
         self.latest(upto)
         self.completeness(coverage, upto, now)
 
-    def since(self, table: Table, mark: int, upto: int) -> "DataFrame":
-        """The rows of a silver table that batches `mark + 1` to `upto` wrote."""
-        files = self.tables.files(table, f"batch > {mark} AND batch <= {upto}")
-        rows = self.tables.read(table, files)
-        return rows.where(F.col("batch").between(mark + 1, upto))
-
     def rollups(self, upto: int) -> None:
         """Roll-ups of all widths: the files that a new value touches are replaced by old rows and new parts."""
-        marks = {table.full_name: self.tables.committed(table) for table in ROLLUPS}
-        for mark in set(marks.values()):
-            behind = [table for table in ROLLUPS if marks[table.full_name] == mark and mark < upto]
-            if not behind:
-                continue
-            parts = merged(parts_of(self.since(VALUES, mark, upto)), ROLLUP_1M).persist()
+        behind: dict[int, list[Table]] = {}
+        for table in ROLLUPS:
+            behind.setdefault(self.tables.committed(table), []).append(table)
+        for mark, same in behind.items():
+            if mark < upto:
+                self._roll_up(same, self._since(VALUES, mark, upto), upto)
+
+    def _roll_up(self, behind: list[Table], fresh: "Fresh", upto: int) -> None:
+        parts = merged(parts_of(fresh.rows), ROLLUP_1M).persist()
+        try:
+            hours = [row[0] for row in parts.select(file_of(ROLLUP_1M)).distinct().collect()]
             for table in behind:
-                self._rollup(table, merged(parts, table), upto)
+                self._rollup(table, fresh._replace(rows=parts), hours, upto)
+        finally:
             parts.unpersist()
 
-    def _rollup(self, table: Table, parts: "DataFrame", upto: int) -> None:
-        columns = table.schema.names
-        touched = sorted(row[0] for row in parts.select(file_of(table)).distinct().collect())
-        old = self._files_between(table, touched)
-        rows = parts if not old else merged(self.tables.read(table, old).select(*columns).unionByName(parts), table)
-        fresh = rows.withColumn(_SPLIT, file_of(table)).coalesce(1)
-        added = self.tables.write(table, fresh, upto, split=_SPLIT) if touched else []
+    def _rollup(self, table: Table, parts: "Fresh", hours: list[str], upto: int) -> None:
+        old = self._files_between(table, hours)
+        is_small = parts.is_small and bytes_of(old) < SMALL_BYTES_MAX
+        columns = table.file_columns()
+        rows = parts.rows.select(*columns)
+        if old:
+            rows = rows.unionByName(self.tables.read(table, old).select(*columns))
+        folded = merged(rows.coalesce(1) if is_small else rows, table).withColumn(_SPLIT, file_of(table))
+        added = self.tables.write(table, folded.coalesce(1), upto, split=_SPLIT, is_small=is_small)
         self.tables.commit(table, upto, added, self.about, remove=self.tables.relative(table, old))
 
-    def _files_between(self, table: Table, touched: list[str]) -> list[str]:
-        """The files that may hold windows of these stretches of time."""
-        width = FILE_WIDTHS[table.full_name]
+    def _files_between(self, table: Table, hours: list[str]) -> list[str]:
+        """The files that may hold windows of the stretches of time that these hours fall into."""
         found: dict[str, None] = {}
-        for start, end in _spans(touched, width):
-            window = f"window_start >= '{start:%Y-%m-%dT%H:%M:%SZ}' AND window_start < '{end:%Y-%m-%dT%H:%M:%SZ}'"
+        for start, end in _spans(hours, FILE_WIDTHS[table.full_name]):
+            window = f"window_start >= TIMESTAMP '{start:%Y-%m-%dT%H:%M:%SZ}' AND window_start < TIMESTAMP '{end:%Y-%m-%dT%H:%M:%SZ}'"
             found.update(dict.fromkeys(self.tables.files(table, window)))
         return list(found)
 
     def latest(self, upto: int) -> None:
         """`gold.latest`, rewritten: one row per series and node."""
         mark = self.tables.committed(LATEST)
-        if mark >= upto:
-            return
-        fresh = newest(self.since(SAMPLES, mark, upto), self.since(VALUES, mark, upto))
-        self._replace(LATEST, latest(self.tables.read(LATEST), fresh), upto)
+        if mark < upto:
+            samples, values = self._since(SAMPLES, mark, upto), self._since(VALUES, mark, upto)
+            self._replace(LATEST, latest(self.tables.read(LATEST), newest(samples.rows, values.rows)), upto)
 
     def completeness(self, coverage: "Coverage", upto: int, now: int) -> None:
         """`gold.completeness`, rewritten: one row per origin and era. Again at the same batch if only time has passed."""
         mark = self.tables.committed(COMPLETENESS)
-        fresh = tallies(
-            self.since(BRONZE_SAMPLES, mark, upto), self.since(SAMPLES, mark, upto), self.since(QUARANTINE, mark, upto)
-        )
+        fresh = tallies(*[self._since(table, mark, upto).rows for table in (BRONZE_SAMPLES, SAMPLES, QUARANTINE)])
         counted = summed(tallies_of(self.tables.read(COMPLETENESS)).unionByName(fresh))
         wanted = COMPLETENESS.spark()
         rows = [tuple(row[name] for name in COLUMNS) for row in rows_of(coverage, "samples", upto, now)]
-        schema = type(wanted)([wanted[name] for name in COLUMNS])
-        ranges = self.tables.spark.createDataFrame(rows, schema)
+        ranges = self.tables.spark.createDataFrame(rows, type(wanted)([wanted[name] for name in COLUMNS]))
         silent_before = F.lit(datetime.fromtimestamp((now - OVERDUE_NS) / 1e9, UTC))
         self._replace(COMPLETENESS, completeness(ranges, counted, silent_before), upto)
 
+    def _since(self, table: Table, mark: int, upto: int) -> "Fresh":
+        """The rows of a silver table that batches `mark + 1` to `upto` wrote."""
+        files = self.tables.files(table, f"batch > {mark} AND batch <= {upto}")
+        is_small = bytes_of(files) < SMALL_BYTES_MAX
+        rows = self.tables.read(table, files).where(F.col("batch").between(mark + 1, upto))
+        return Fresh(rows.coalesce(1) if is_small else rows, is_small)
+
     def _replace(self, table: Table, rows: "DataFrame", upto: int) -> None:
         old = self.tables.files(table)
-        added = self.tables.write(table, rows.coalesce(1), upto)
+        added = self.tables.write(table, rows.coalesce(1), upto, is_small=bytes_of(old) < SMALL_BYTES_MAX)
         self.tables.commit(table, upto, added, self.about, remove=self.tables.relative(table, old))
 
 
-def _spans(touched: list[str], width: str) -> list[tuple[datetime, datetime]]:
-    """Stretches of time that these file names cover, neighbours joined; many are taken as one."""
+class Fresh(NamedTuple):
+    """What is new in a table."""
+
+    rows: "DataFrame"
+    is_small: bool
+
+
+def bytes_of(files: list[str]) -> int:
+    """How big some files are together."""
+    return sum(Path(file).stat().st_size for file in files)
+
+
+def _spans(hours: Iterable[str], width: str) -> list[tuple[datetime, datetime]]:
+    """Stretches of time of a width that these hours fall into, neighbours joined; many are taken as one."""
+    starts = {_floor(datetime.strptime(hour, "%Y%m%d%H").replace(tzinfo=UTC), width) for hour in hours}
     spans: list[tuple[datetime, datetime]] = []
-    for name in touched:
-        start = datetime.strptime(name, "%Y%m%d%H").replace(tzinfo=UTC)
-        end = _after(start, width)
+    for start in sorted(starts):
         if spans and spans[-1][1] == start:
-            spans[-1] = (spans[-1][0], end)
+            spans[-1] = (spans[-1][0], _after(start, width))
         else:
-            spans.append((start, end))
+            spans.append((start, _after(start, width)))
     return spans if len(spans) <= SPANS_MAX else [(spans[0][0], spans[-1][1])]
 
 
+def _floor(hour: datetime, width: str) -> datetime:
+    """The start of the stretch of time that an hour falls into."""
+    if width == "hour":
+        return hour
+    return hour.replace(hour=0) if width == "day" else hour.replace(hour=0, day=1)
+
+
 def _after(start: datetime, width: str) -> datetime:
-    """The end of a file's stretch of time."""
+    """Its end."""
     if width == "hour":
         return start + timedelta(hours=1)
     if width == "day":

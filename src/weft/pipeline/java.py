@@ -56,7 +56,9 @@ def choose(state: Path, environment: Mapping[str, str] | None = None) -> Java:
         return Java(write_launcher(state, home / "bin" / "java"), version, "wheel", tuple(passed_over))
     found_text = f" ({'; '.join(passed_over)})" if passed_over else ""
     raise UserError(
-        "no-java", f"Spark needs Java 17 or 21 and there is none{found_text}", "pip install 'weft[lake]', or set JAVA_HOME"
+        "no-java",
+        f"Spark needs Java 17 or 21 and there is none{found_text}",
+        "pip install 'weft[lake]', or set JAVA_HOME",
     )
 
 

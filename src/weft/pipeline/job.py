@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from weft import __version__
 from weft.lake.layout import Layout
-from weft.lake.offsets import At, Offset, parse
+from weft.lake.offsets import At, Offset
 from weft.lake.reader import Source, position
 from weft.pipeline.batch import STREAM, Batch, Known, Outcome
 from weft.pipeline.checkpoint import Checkpoint

@@ -8,7 +8,7 @@ something is wrong, and holds the settings on which the promises of the tables r
 import os
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -60,6 +60,9 @@ SETTINGS: Final[dict[str, str]] = {
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
     "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "2",
     "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+    "spark.sql.inMemoryColumnarStorage.compressed": "false",
+    "spark.sql.ui.explainMode": "simple",
+    "spark.sql.maxPlanStringLength": "1000",
     "spark.sql.maxConcurrentOutputFileWriters": "16",  # days of a batch; else its rows are sorted by day
     "spark.hadoop.parquet.summary.metadata.level": "none",
     # a job that runs for months keeps no history in its heap
@@ -148,17 +151,17 @@ def _prepare_environment(java: Java) -> None:
 
 def _start(settings: Mapping[str, str], options: Options) -> None:
     """Start the JVM and the context in it."""
-    from pyspark import SparkConf, SparkContext
-    from pyspark.java_gateway import launch_gateway
+    from pyspark import SparkConf, SparkContext, java_gateway
 
+    launch: Callable[..., Any] = java_gateway.launch_gateway
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     process: dict[str, Any] = {"pass_fds": options.inherited}
     if options.log is None:
-        gateway = launch_gateway(conf, process)
+        gateway = launch(conf, process)
     else:
         options.log.parent.mkdir(parents=True, exist_ok=True)
         with options.log.open("ab") as log:
-            gateway = launch_gateway(conf, {**process, "stderr": log})
+            gateway = launch(conf, {**process, "stderr": log})
     SparkContext(conf=conf, gateway=gateway)
     # A checksum file beside each Parquet file costs two processes to make and is read by nobody.
     jvm = gateway.jvm

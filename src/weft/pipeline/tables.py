@@ -49,7 +49,9 @@ class Table(NamedTuple):
 def _spark(ddl: str) -> "StructType":
     from pyspark.sql.types import StructType
 
-    return StructType.fromDDL(ddl)
+    schema = StructType.fromDDL(ddl)
+    assert isinstance(schema, StructType), ddl
+    return schema
 
 
 def _table(full_name: str, grain: str, columns: tuple[Column, ...], partition: str | None = None) -> Table:
@@ -223,9 +225,7 @@ COMPLETENESS: Final = _table(
         Column("lost", "bigint", "numbers announced lost that never came"),
         Column("forgotten", "bigint", "numbers removed on purpose"),
         Column("missing", "bigint", "numbers that nobody explains"),
-        Column(
-            "missing_ranges", "array<struct<first:bigint,last:bigint,since:timestamp>>", "at most 1,000 of them"
-        ),
+        Column("missing_ranges", "array<struct<first:bigint,last:bigint,since:timestamp>>", "at most 1,000 of them"),
         Column("lost_ranges", "array<struct<first:bigint,last:bigint,why:string>>", "announced losses, and why"),
         Column("more", "boolean", "there are more missing ranges than are shown"),
         Column("first_at", "timestamp", "earliest stamp", optional=True),

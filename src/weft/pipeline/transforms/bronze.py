@@ -1,10 +1,12 @@
 """From segments to bronze: as received, and where it came from."""
 
+from functools import cache
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from weft.lake.schemas import BRONZE, SEGMENTS
-from weft.pipeline.transforms.columns import day_of
+from weft.pipeline.transforms.columns import columns, day_of
 
 
 def located(files: DataFrame, stream: str) -> DataFrame:
@@ -13,14 +15,7 @@ def located(files: DataFrame, stream: str) -> DataFrame:
     Grain: one row of a segment. Key: (drain, segment, row). Columns: those of the segment, then these three.
     A path ends in `<drain>/<block>/<number, 16 hex>.parquet` (LAK-008).
     """
-    parts = F.split(F.col("_metadata.file_path"), "/")
-    number = F.substring(F.element_at(parts, -1), 1, 16)
-    return files.select(
-        *SEGMENTS[stream].names,
-        F.element_at(parts, -3).alias("drain"),
-        F.conv(number, 16, 10).cast("bigint").alias("segment"),
-        F.col("_metadata.row_index").alias("row"),
-    )
+    return files.select(*_located(stream))
 
 
 def to_bronze(rows: DataFrame, stream: str, batch: Column) -> DataFrame:
@@ -28,4 +23,22 @@ def to_bronze(rows: DataFrame, stream: str, batch: Column) -> DataFrame:
 
     Grain and key as `located`. Columns: `bronze.<stream>`.
     """
-    return rows.withColumns({"batch": batch, "day": day_of("received_ns")}).select(*BRONZE[stream].names)
+    *kept, _, _ = BRONZE[stream].names
+    return rows.select(*columns(*kept), batch.alias("batch"), _day())
+
+
+@cache
+def _located(stream: str) -> tuple[Column, ...]:
+    parts = F.split(F.col("_metadata.file_path"), "/")
+    number = F.substring(F.element_at(parts, -1), 1, 16)
+    return (
+        *columns(*SEGMENTS[stream].names),
+        F.element_at(parts, -3).alias("drain"),
+        F.conv(number, 16, 10).cast("bigint").alias("segment"),
+        F.col("_metadata.row_index").alias("row"),
+    )
+
+
+@cache
+def _day() -> Column:
+    return day_of("received_ns").alias("day")

@@ -1,5 +1,11 @@
-"""Column expressions that several transformations share: instants, identities, contents."""
+"""Column expressions that several transformations share: instants, identities, contents.
 
+Building an expression costs a call into the JVM per node of it, a few hundred in all, which is what a small batch
+mostly consists of. Expressions never change; so lists of them that every batch selects are built once and kept.
+"""
+
+from collections.abc import Iterable
+from functools import cache
 from typing import Final
 
 from pyspark.sql import Column
@@ -8,6 +14,17 @@ from pyspark.sql import functions as F
 DAY_NS: Final = 86_400_000_000_000
 PAIRED: Final = ("delta", "rate", "average", "percent")
 """Types whose value needs the neighbour before; all others are what they are (PIP-040)."""
+
+
+@cache
+def columns(*names: str) -> tuple[Column, ...]:
+    """Columns by their names, made once."""
+    return tuple(F.col(name) for name in names)
+
+
+def with_others(names: Iterable[str], **made: Column) -> tuple[Column, ...]:
+    """The named columns in order, those of `made` in their place: a `select` that is the contract of a table."""
+    return tuple(made[name].alias(name) if name in made else F.col(name) for name in names)
 
 
 def batch_mark(number: int) -> Column:

@@ -44,7 +44,7 @@ def outside(rows: DataFrame, ranges: DataFrame, shift: int) -> DataFrame:
 
 
 def numbered(rows: DataFrame) -> DataFrame:
-    """Each row with `copy`: 1 for the least (drain, segment, row) of its number in the batch, then 2, 3 …
+    """Each row with `copy`: 1 for the least (drain, segment, row) of its number in the batch, then 2, 3 and on.
 
     Rows without a number are all 1: nothing repeats them. Columns: those of the input, then `copy`.
     """

@@ -4,6 +4,7 @@ A reason is a column expression over bronze. The first that is true is the row's
 numbers. User rules are data: a name and a Spark SQL expression, parsed when the job starts (PIP-034).
 """
 
+from functools import cache
 from typing import Final, NamedTuple
 
 from pyspark.sql import Column, DataFrame
@@ -49,8 +50,7 @@ def judged(rows: DataFrame, rules: Rules) -> DataFrame:
 
     Grain and key unchanged. Columns: those of the input, then `reason`.
     """
-    verdicts = [F.when(condition, F.lit(reason)) for reason, condition in _conditions(rules)]
-    return rows.withColumn("reason", F.coalesce(_from_recorder(), *verdicts))
+    return rows.withColumn("reason", _verdict(rules))
 
 
 def explained(rows: DataFrame) -> DataFrame:
@@ -69,9 +69,16 @@ def explained(rows: DataFrame) -> DataFrame:
     return rows.withColumn("because", F.coalesce(said, F.col("reason")))
 
 
-def flags_of(rules: Rules) -> list[Column]:
+@cache
+def flags_of(rules: Rules) -> tuple[Column, ...]:
     """One flag, or null, per rule that only marks."""
-    return [F.when(F.expr(rule.when), F.lit(f"rule:{rule.name}")) for rule in rules.user if rule.then == "flag"]
+    return tuple(F.when(F.expr(rule.when), F.lit(f"rule:{rule.name}")) for rule in rules.user if rule.then == "flag")
+
+
+@cache
+def _verdict(rules: Rules) -> Column:
+    verdicts = [F.when(condition, F.lit(reason)) for reason, condition in _conditions(rules)]
+    return F.coalesce(_from_recorder(), *verdicts)
 
 
 def _from_recorder() -> Column:

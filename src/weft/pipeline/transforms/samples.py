@@ -1,37 +1,41 @@
 """From bronze to `silver.samples`: typed, each number once, with flags."""
 
-from collections.abc import Sequence
+from functools import cache
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from weft.pipeline.tables import SAMPLES
-from weft.pipeline.transforms.columns import day_of, instant_of, milliseconds, value_of
+from weft.pipeline.transforms.columns import day_of, instant_of, milliseconds, value_of, with_others
 
 
-def to_samples(rows: DataFrame, is_late: Column, flags: Sequence[Column] = ()) -> DataFrame:
+def to_samples(rows: DataFrame, flags: tuple[Column, ...] = (), *, is_late: bool = False) -> DataFrame:
     """Accepted rows of bronze as samples.
 
-    Grain: one sample. Key: (origin, era, sequence). Columns: `silver.samples`. `is_late` says which numbers had been
-    announced lost; `flags` are further ones, null where they do not apply.
+    Grain: one sample. Key: (origin, era, sequence). Columns: `silver.samples`. `is_late`: their numbers had been
+    announced lost. `flags` are further ones, null where they do not apply.
     """
+    return rows.select(*_samples(flags, is_late))
+
+
+@cache
+def _samples(flags: tuple[Column, ...], is_late: bool) -> tuple[Column, ...]:  # noqa: FBT001  # a key of the cache
     attribute = F.col("attributes")
     said = [
         F.when(attribute["volatile"] == "true", F.lit("volatile")),
         F.when(attribute["step"].isNotNull(), F.lit("step")),
-        F.when(is_late, F.lit("after-lost")),
+        *([F.lit("after-lost")] if is_late else []),
         *flags,
     ]
-    return rows.withColumns(
-        {
-            "node": F.coalesce(attribute["node"], F.col("origin")),
-            "group": attribute["group"],
-            "value": value_of("value"),
-            "base": value_of("base"),
-            "at": instant_of("at_ns"),
-            "received": instant_of("received_ns"),
-            "delay_ms": milliseconds("received_ns") - milliseconds("at_ns"),
-            "flags": F.array_compact(F.array(*said)),
-            "day": day_of("at_ns"),
-        }
-    ).select(*SAMPLES.schema.names)
+    return with_others(
+        SAMPLES.schema.names,
+        node=F.coalesce(attribute["node"], F.col("origin")),
+        group=attribute["group"],
+        value=value_of("value"),
+        base=value_of("base"),
+        at=instant_of("at_ns"),
+        received=instant_of("received_ns"),
+        delay_ms=milliseconds("received_ns") - milliseconds("at_ns"),
+        flags=F.array_compact(F.array(*said)),
+        day=day_of("at_ns"),
+    )

@@ -1,10 +1,12 @@
 """What the keys of series stand for, and rows that use a key for something else (LAK-019)."""
 
-from pyspark.sql import DataFrame
+from functools import cache
+
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from weft.pipeline.tables import SERIES
-from weft.pipeline.transforms.columns import definition_hash
+from weft.pipeline.transforms.columns import definition_hash, with_others
 
 
 def definitions(rows: DataFrame) -> DataFrame:
@@ -30,11 +32,14 @@ def recognised(rows: DataFrame, known: DataFrame | None) -> DataFrame:
     """
     if known is None:
         return rows.withColumn("is_new", F.col("reason").isNull())
-    named = F.broadcast(known.select("series", F.col("definition").alias("_known")))
-    is_other = F.coalesce(F.col("_known") != definition_hash(), F.lit(False))
-    return (
-        rows.join(named, "series", "left")
-        .withColumn("reason", F.coalesce("reason", F.when(is_other, F.lit("series-collision"))))
-        .withColumn("is_new", F.col("reason").isNull() & F.col("_known").isNull())
-        .select(*rows.columns, "is_new")
-    )
+    joined = rows.join(F.broadcast(known.toDF("series", "_known")), "series", "left")
+    return joined.select(*_recognised(tuple(rows.columns)))
+
+
+@cache
+def _recognised(names: tuple[str, ...]) -> tuple[Column, ...]:
+    known = F.col("_known")
+    is_other = F.coalesce(known != definition_hash(), F.lit(False))
+    reason = F.coalesce("reason", F.when(is_other, F.lit("series-collision")))
+    is_new = F.col("reason").isNull() & known.isNull()
+    return (*with_others(names, reason=reason), is_new.alias("is_new"))

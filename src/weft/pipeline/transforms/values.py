@@ -6,13 +6,16 @@ its origin. So a batch unites its fresh samples with the edges, and one window i
 pairs; a pair whose ends stood in one island before was made before, and is left out.
 """
 
+from functools import cache
+
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from weft.pipeline.tables import EDGES, VALUES
-from weft.pipeline.transforms.columns import day_of, instant_of, is_paired, same_origin
+from weft.pipeline.transforms.columns import columns, day_of, instant_of, is_paired, same_origin, with_others
 from weft.pipeline.transforms.dedup import bucketed, in_range
 
+_KEPT = tuple(name for name in EDGES.schema.names if name not in ("island", "lost"))
 _POINT = ("sequence", "at_ns", "value", "value_long", "base", "base_long", "lost", "was")
 
 
@@ -22,25 +25,18 @@ def placed(samples: DataFrame, pieces: DataFrame, shift: int) -> DataFrame:
     Grain: one sample. Key: (origin, era, sequence). Columns: `meta.edges`, then `was`, null: it was nowhere before.
     """
     where = F.broadcast(bucketed(pieces, shift)).alias("g")
-    named = [name for name in EDGES.schema.names if name not in ("island", "lost")]
-    return (
-        samples.where(is_paired())
-        .alias("r")
-        .join(where, in_range("r", "g", shift))
-        .select(*[f"r.{name}" for name in named], "g.island", "g.lost", F.lit(None).cast("bigint").alias("was"))
-    )
+    return samples.where(_is_paired()).alias("r").join(where, in_range("r", "g", shift)).select(*_placed())
 
 
 def moved(edges: DataFrame, moves: DataFrame | None) -> DataFrame:
     """Edges in the islands of now; `was` keeps that of before. Columns: `meta.edges`, then `was`."""
     if moves is None:
-        return edges.withColumn("was", F.col("island"))
+        return edges.select(*_unmoved())
     joined = edges.alias("e").join(
         F.broadcast(moves).alias("m"), same_origin("e", "m") & (F.col("e.island") == F.col("m.was")), "left"
     )
-    kept = [name for name in EDGES.schema.names if name not in ("island", "lost")]
     return joined.select(
-        *[f"e.{name}" for name in kept],
+        *[f"e.{name}" for name in _KEPT],
         F.coalesce("m.island", "e.island").alias("island"),
         (F.col("e.lost") + F.coalesce("m.shift", F.lit(0))).alias("lost"),
         F.col("e.island").alias("was"),
@@ -52,13 +48,7 @@ def neighbours(points: DataFrame) -> DataFrame:
 
     Grain and key as the input, which has the columns of `placed`. Columns: those, then these two.
     """
-    line = Window.partitionBy("origin", "era", "series", "island").orderBy("sequence")
-    return points.withColumns(
-        {
-            "before": F.lag(F.struct(*_POINT)).over(line),
-            "is_last": F.lead("sequence").over(line).isNull(),
-        }
-    )
+    return points.select("*", *_beside())
 
 
 def edges_of(points: DataFrame) -> DataFrame:
@@ -66,8 +56,7 @@ def edges_of(points: DataFrame) -> DataFrame:
 
     Grain: an edge. Key: (origin, era, sequence). Columns: `meta.edges`. Nothing comes before an island that begins at 1.
     """
-    is_first = F.col("before").isNull() & (F.col("island") > 1)
-    return points.where(is_first | F.col("is_last")).select(*EDGES.schema.names)
+    return points.where("before is null and island > 1 or is_last").select(*columns(*EDGES.schema.names))
 
 
 def paired(points: DataFrame, batch: Column) -> DataFrame:
@@ -75,23 +64,8 @@ def paired(points: DataFrame, batch: Column) -> DataFrame:
 
     Grain: one pair. Key: id of the later sample. Columns: `silver.values`.
     """
-    was_made = F.coalesce(F.col("was") == F.col("before.was"), F.lit(False))
-    pairs = points.where(F.col("before").isNotNull() & ~was_made)
-    across = F.when(F.col("lost") > F.col("before.lost"), F.lit("across-lost"))
-    return (
-        pairs.withColumns({"span_ms": _span_ms(), "refusal": _refusal()})
-        .withColumns(
-            {
-                "from_sequence": F.col("before.sequence"),
-                "at": instant_of("at_ns"),
-                "result": F.when(F.col("refusal").isNull(), _result()),
-                "reason": F.coalesce("refusal", across),
-                "batch": batch,
-                "day": day_of("at_ns"),
-            }
-        )
-        .select(*VALUES.schema.names)
-    )
+    pairs = points.where("before is not null and not coalesce(was = before.was, false)")
+    return pairs.select("*", *_judged()).select(*_paired(batch))
 
 
 def alone(samples: DataFrame) -> DataFrame:
@@ -99,22 +73,60 @@ def alone(samples: DataFrame) -> DataFrame:
 
     Grain: one sample. Key: its id. Columns: `silver.values`. Text has no value.
     """
-    return (
-        samples.where(~is_paired() & F.col("value").isNotNull())
-        .withColumns(
-            {
-                "from_sequence": F.lit(None).cast("bigint"),
-                "span_ms": F.lit(None).cast("bigint"),
-                "result": F.col("value"),
-                "reason": F.lit(None).cast("string"),
-            }
-        )
-        .select(*VALUES.schema.names)
+    return samples.where(~_is_paired() & F.col("value").isNotNull()).select(*_alone())
+
+
+@cache
+def _is_paired() -> Column:
+    return is_paired()
+
+
+@cache
+def _placed() -> tuple[Column, ...]:
+    kept = (F.col(f"r.{name}") for name in _KEPT)
+    return (*kept, F.col("g.island"), F.col("g.lost"), F.lit(None).cast("bigint").alias("was"))
+
+
+@cache
+def _unmoved() -> tuple[Column, ...]:
+    return (*columns(*EDGES.schema.names), F.col("island").alias("was"))
+
+
+@cache
+def _beside() -> tuple[Column, ...]:
+    line = Window.partitionBy("origin", "era", "series", "island").orderBy("sequence")
+    before = F.lag(F.struct(*_POINT)).over(line)
+    return before.alias("before"), F.lead("sequence").over(line).isNull().alias("is_last")
+
+
+@cache
+def _judged() -> tuple[Column, ...]:
+    span = F.expr("at_ns div 1000000 - before.at_ns div 1000000")
+    return span.alias("span_ms"), _refusal(span).alias("refusal")
+
+
+def _paired(batch: Column) -> tuple[Column, ...]:
+    return with_others(VALUES.schema.names, **_made(), batch=batch)
+
+
+@cache
+def _made() -> dict[str, Column]:
+    across = F.when(F.col("lost") > F.col("before.lost"), F.lit("across-lost"))
+    return {
+        "from_sequence": F.col("before.sequence"),
+        "at": instant_of("at_ns"),
+        "result": F.when(F.col("refusal").isNull(), _result()),
+        "reason": F.coalesce("refusal", across),
+        "day": day_of("at_ns"),
+    }
+
+
+@cache
+def _alone() -> tuple[Column, ...]:
+    nothing, no_text = F.lit(None).cast("bigint"), F.lit(None).cast("string")
+    return with_others(
+        VALUES.schema.names, from_sequence=nothing, span_ms=nothing, result=F.col("value"), reason=no_text
     )
-
-
-def _span_ms() -> Column:
-    return F.expr("at_ns div 1000000 - before.at_ns div 1000000")
 
 
 def _step(name: str) -> Column:
@@ -129,13 +141,13 @@ def _ran_backwards(name: str) -> Column:
     return F.coalesce(exact, F.col(name) < F.col(f"before.{name}"))
 
 
-def _refusal() -> Column:
+def _refusal(span_ms: Column) -> Column:
     """Why a pair has no result, null if it has one (MEA-001)."""
     needs_base = F.col("type").isin("average", "percent")
     has_no_base = F.col("base").isNull() | F.col("before.base").isNull()
     return (
         F.when(_ran_backwards("value"), F.lit("reset"))
-        .when((F.col("type") == "rate") & (F.col("span_ms") <= 0), F.lit("clock"))
+        .when((F.col("type") == "rate") & (span_ms <= 0), F.lit("clock"))
         .when(needs_base & (has_no_base | _ran_backwards("base")), F.lit("base-reset"))
     )
 
