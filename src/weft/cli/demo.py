@@ -214,9 +214,9 @@ class Demonstration:
 
     def _answer(self, *, as_json: bool) -> int:
         from weft.cli.tables import show
-        from weft.pipeline.sql import Lake  # DuckDB and Arrow load while the fleet already runs
+        from weft.pipeline.sql import Lake
 
-        answers = []
+        answers: list[dict[str, Any]] = []
         with Lake(self.lake) as lake:
             for question in QUESTIONS:
                 table = lake.query(question.sql)
@@ -224,15 +224,27 @@ class Demonstration:
                 if not as_json:
                     self.console.print(f"\n[bold]{question.words}[/bold]")
                     show(table, self.console)
-        missing = sum(row["missing"] for row in answers[-1]["rows"])
+        is_whole, verdict = judged(answers[-1]["rows"])
         if as_json:
-            print(json.dumps({"directory": str(self.place), "answers": answers}, default=str))
-        verdict = "every sample that was taken is in the lake" if not missing else f"{missing} samples have not arrived"
-        self.console.print(f'\n[bold]{verdict}[/bold]; ask more: weft sql --lake {self.lake} "SELECT …"')
-        return 1 if missing or not answers[-1]["rows"] else 0
+            print(json.dumps({"directory": str(self.place), "verdict": verdict, "answers": answers}, default=str))
+        self.console.print(f"\n[bold]{verdict}[/bold]")
+        self.console.print(f'ask more: weft sql --lake {self.lake} "SELECT …"', soft_wrap=True)
+        return 0 if is_whole else 1
 
     def _say(self, text: str) -> None:
         self.console.print(f"[dim]{text}[/dim]")
+
+
+def judged(completeness: Sequence[dict[str, Any]]) -> tuple[bool, str]:
+    """Whether every node's samples are in the tables, each once, and how to say so."""
+    absent = sorted(set(PARENTS) - {row["node"] for row in completeness})
+    missing = sum(row["missing"] + row["lost"] for row in completeness)
+    if absent:
+        return False, f"nothing has arrived from {', '.join(absent)}"
+    if missing:
+        return False, f"{missing:,} samples have not arrived"
+    received = sum(row["received"] for row in completeness)
+    return True, f"all {received:,} samples that were taken are in the tables, none is missing"
 
 
 class Progress:

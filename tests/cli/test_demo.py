@@ -1,0 +1,72 @@
+"""What the demonstration is made of, without its processes."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from weft.base.errors import UserError
+from weft.cli.answers import QUESTIONS
+from weft.cli.demo import PARENTS, SETTINGS, Progress, judged
+from weft.cli.demo import _seconds as seconds
+from weft.cli.status import in_tree_order
+from weft.node.settings import read_document, settings_of
+
+
+def row(node: str, *, missing: int = 0, lost: int = 0) -> dict[str, Any]:
+    return {"node": node, "missing": missing, "lost": lost, "received": 10}
+
+
+def test_the_verdict_is_good_only_if_every_node_is_whole() -> None:
+    whole = [row(name) for name in PARENTS]
+    assert (True, "all 70 samples that were taken are in the tables, none is missing") == judged(whole)
+    assert (False, "nothing has arrived from sensor-4") == judged(whole[:-1])
+    assert not judged([*whole, row("root", missing=1)])[0]
+    assert not judged([*whole, row("root", lost=2)])[0]
+
+
+@pytest.mark.parametrize("name", PARENTS)
+def test_every_file_of_the_demonstration_can_be_used(name: str) -> None:
+    text = SETTINGS.format(
+        name=name,
+        level=name.partition("-")[0],
+        parent=PARENTS[name],
+        port=27_500,
+        beacon_port=27_500,
+        state="state",
+        lake="lake",
+    )
+    settings = settings_of(read_document(text, name))
+    assert (7, 1) == (len(settings.metrics), len(settings.filters))
+
+
+def test_progress_reads_a_growing_file_line_by_line(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    progress = Progress(path)
+    assert {} == progress.read()
+    line = '{"batch":0,"rows":5,"silver":4,"values":3,"duplicates":1,"quarantined":0,"missing":0,"freshness_ms":1500}\n'
+    path.write_text(line + line[:20])
+    assert 5 == progress.read()["rows"]
+    path.write_text(line + line)
+    assert (10, "1.5 s") == (progress.read()["rows"], progress.read()["freshness"])
+
+
+@pytest.mark.parametrize("text", ["", "soon", "0s", "-3s"])
+def test_a_time_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(UserError) as refused:
+        seconds(text)
+    assert "usage" == refused.value.code
+
+
+def test_the_tree_is_listed_parents_first_and_orphans_last() -> None:
+    nodes = [
+        {"name": name, "level": name.partition("-")[0], "parent": {"name": parent}}
+        for name, parent in [("sensor-1", "collector-1"), ("collector-1", "root"), ("root", ""), ("sensor-9", "nobody")]
+    ]
+    listed = [(depth, node["name"]) for depth, node in in_tree_order(nodes)]
+    assert [(0, "root"), (1, "collector-1"), (2, "sensor-1"), (1, "sensor-9")] == listed
+
+
+def test_there_are_five_questions_and_the_last_is_about_completeness() -> None:
+    assert 5 == len(QUESTIONS)
+    assert "gold.completeness" in QUESTIONS[-1].sql
