@@ -145,6 +145,12 @@ def test_batches_are_bounded(lake: Layout) -> None:
     assert [50_000, 10_000] == [piece.num_rows for piece in batches(reader, reader.partitions())]
 
 
+@pytest.mark.proves("PIP-003")
+def test_small_segments_share_a_batch(three: Layout) -> None:
+    reader = batch_reader(three, tasks="1")
+    assert [25] == [piece.num_rows for piece in batches(reader, reader.partitions())]
+
+
 @pytest.mark.proves("PIP-002")
 def test_columns_and_errors_can_be_left_out(lake: Layout) -> None:
     add(lake, *mixed())
