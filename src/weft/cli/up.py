@@ -11,6 +11,43 @@ from cyclopts import Parameter
 from weft.base.errors import UserError
 from weft.node.settings import read_document, settings_of
 
+EXAMPLE = """\
+# A node of a fabric; start it with: weft up node.toml
+[fleet]
+name = "lab"                # nodes of other fleets are not heard
+
+[node]
+name = "sensor-1"           # unique in the fabric
+level = "sensor"            # root, collector or sensor
+parent = "root"             # a name, found by its beacon, or host:port; the root has none
+port = 27510                # first of ten: +6 status pages, +7 children
+state = "./state/sensor-1"  # journal and identity
+
+[metric.cpu]
+detail = "CPU"
+rate = "1s"
+
+[metric.process_cpu]
+detail = "PROC_CPU"
+rate = "2s"
+per = "name"                # one series per process name
+
+[[chains.filter]]           # before samples are numbered
+name = "large-processes"
+kind = "threshold"
+types = ["weft.metric"]
+dir = "out"
+where = { name = "process_memory" }
+field = "value"
+above = 20e6
+
+[lake]                      # a root drains into it
+path = "./lake"
+
+[journal]
+megabytes = 64              # how much may wait on disk while the parent is away
+"""
+
 
 def up(
     file: Path | None = None,
@@ -24,6 +61,7 @@ def up(
     lake: str | None = None,
     fleet: str | None = None,
     check: Annotated[bool, Parameter(negative="")] = False,
+    example: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """Run one node until it is told to stop (Ctrl-C or SIGTERM).
 
@@ -41,7 +79,11 @@ def up(
     lake: directory the root drains into.
     fleet: name of the fabric.
     check: say whether the settings can be used, and start nothing.
+    example: print a file to begin with.
     """
+    if example:
+        print(EXAMPLE, end="")
+        return
     document = read_document(_text(file), str(file)) if file else {}
     flags = {"name": name, "level": level, "parent": parent, "port": port, "state": state}
     _overlay(document, "node", flags)

@@ -1,0 +1,82 @@
+"""A node's file: everything that is wrong is said at once, and nothing is half used."""
+
+from typing import Any
+
+import pytest
+
+from weft.base.errors import UserError
+from weft.cli.up import EXAMPLE
+from weft.node.settings import DEFAULT_METRICS, read_document, settings_of
+
+GOOD: dict[str, Any] = {"node": {"name": "a", "parent": "root"}}
+
+
+def refused(document: dict[str, Any]) -> str:
+    with pytest.raises(UserError) as error:
+        settings_of(document)
+    assert "bad-settings" == error.value.code
+    return error.value.text
+
+
+def test_the_example_can_be_used() -> None:
+    settings = settings_of(read_document(EXAMPLE, "example"))
+    assert ("sensor-1", "root", 2, 1) == (
+        settings.node.name,
+        settings.node.parent,
+        len(settings.metrics),
+        len(settings.filters),
+    )
+
+
+def test_a_silent_file_measures_the_usual_and_its_level_decides_the_rest() -> None:
+    settings = settings_of(GOOD)
+    assert sorted(DEFAULT_METRICS) == sorted(spec.name for spec in settings.metrics)
+    assert (64 << 20, False) == (settings.journal_bytes, "drain" in settings.runs)
+    root = settings_of({"node": {"name": "r", "level": "root"}})
+    assert (8192 << 20, True) == (root.journal_bytes, "drain" in root.runs)
+
+
+def test_all_mistakes_are_said_at_once_with_their_codes() -> None:
+    text = refused(
+        {
+            "node": {"name": "two words", "level": "king", "port": 80},
+            "metric": {"x": {"detail": "NOPE", "rate": "soon"}},
+            "chains": {"filter": [{"kind": "none"}]},
+            "surprise": {},
+        }
+    )
+    for told in ("E15 node.name", "E04 node.level", "E05 node.port", "unknown table [surprise]", "metric.x", "filter"):
+        assert told in text
+
+
+@pytest.mark.parametrize(
+    ("node", "told"),
+    [
+        ({"name": "a", "level": "sensor"}, "node.parent"),
+        ({"name": "a", "level": "root", "parent": "b"}, "node.parent"),
+        ({"name": "a", "parent": "b", "port": "many"}, "[node]"),
+        ({"name": "a", "parent": "b", "colour": "red"}, "[node]"),
+        ({}, "[node]"),
+    ],
+)
+def test_contradictions_and_wrong_types_are_refused(node: dict[str, Any], told: str) -> None:
+    assert told in refused({"node": node})
+
+
+def test_only_loopback_is_bound_unless_an_open_network_is_asked_for_by_name() -> None:
+    node = {"name": "a", "parent": "b", "host": "192.0.2.1"}
+    assert "allow_insecure" in refused({"node": node})
+    assert "allow_insecure" in refused({"node": node, "security": {"mode": "none"}})
+    asked = settings_of({"node": node, "security": {"mode": "none", "allow_insecure": True}})
+    assert "192.0.2.1" == asked.node.host
+
+
+@pytest.mark.proves("SEC-044")
+@pytest.mark.parametrize(
+    "text",
+    ["a = " + "[" * 5_000 + "]" * 5_000, "a." * 50_000 + "a = 1", "x" * (1 << 20) + "x", "a = 1\na = 2", "\x00", "= 3"],
+)
+def test_a_file_that_is_no_toml_or_beyond_its_bounds_is_refused(text: str) -> None:
+    with pytest.raises(UserError) as error:
+        read_document(text, "file")
+    assert "bad-settings" == error.value.code
