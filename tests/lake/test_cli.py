@@ -67,6 +67,42 @@ def test_a_broken_chain_is_one_sentence(lake: Layout, capsys: pytest.CaptureFixt
     assert "segment-gone" == refused.value.code
 
 
+def status(capsys: pytest.CaptureFixture[str], *words: str) -> int:
+    given = app(["verify", *words], exit_on_error=False, result_action="return_value")
+    assert isinstance(given, int)
+    return given
+
+
+@pytest.mark.proves("LAK-010")
+def test_verify_finds_what_is_not_as_it_was_written(lake: Layout, capsys: pytest.CaptureFixture[str]) -> None:
+    where = ("--lake", str(lake.root))
+    assert 0 == status(capsys, *where, "--deep")
+    assert {"segments": 3, "rows": 16, "faults": []} == told(capsys, "verify", *where)
+    path = lake.parquet("samples", DRAIN, 2)
+    data = bytearray(path.read_bytes())
+    data[10] ^= 1
+    path.write_bytes(data)
+    assert 0 == status(capsys, *where), "a size says nothing of the bytes"
+    assert 1 == status(capsys, *where, "--deep")
+    path.write_bytes(data[:-1])
+    assert 1 == status(capsys, *where)
+    path.unlink()
+    assert f"samples {DRAIN}:2 segment-gone" in said(capsys, "verify", *where)
+    manifest = lake.manifest("samples", DRAIN, 2)
+    manifest.write_bytes(manifest.read_bytes().replace(b'"rows":5', b'"rows":6'))
+    assert 1 == status(capsys, *where, "--deep")
+    lake.manifest("samples", DRAIN, 1).unlink()
+    (fault,) = told(capsys, "verify", *where)["faults"]
+    assert ["samples", DRAIN, 1] == fault[:3]
+
+
+@pytest.mark.proves("LAK-010")
+def test_verify_compares_the_manifest_inside_the_file(lake: Layout, capsys: pytest.CaptureFixture[str]) -> None:
+    manifest = lake.manifest("samples", DRAIN, 2)
+    manifest.write_bytes(manifest.read_bytes().replace(b"[13,17]", b"[13,18]"))
+    assert "its manifest says what the file does not" in said(capsys, "verify", "--lake", str(lake.root), "--deep")
+
+
 @pytest.mark.parametrize("table, column", [("samples", "value_long"), ("silver.samples", "value")])
 def test_schema(table: str, column: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert column in {entry["name"] for entry in told(capsys, "schema", table)["columns"]}

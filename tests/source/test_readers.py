@@ -204,7 +204,6 @@ def test_spark_takes_the_reader_whether_or_not_filters_are_pushed(three: Layout)
     assert spark.DataSourceReader.pushFilters is getattr(pushing, "__func__", None)
 
 
-@pytest.mark.proves("PIP-007")
 @given(sizes=st.lists(st.integers(1, 1000), max_size=40), tasks=st.integers(1, 8))
 def test_bins_are_few_in_order_and_about_equal(sizes: list[int], tasks: int) -> None:
     slices = [Slice(DRAIN, number, "", 0, size, size, 0, "") for number, size in enumerate(sizes, 1)]

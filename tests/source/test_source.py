@@ -159,7 +159,7 @@ def test_stream_over_three_segments_with_a_restart(spark: SparkSession, lake: La
     assert (4, 0) <= consumer.offset.at[DRAIN] <= (5, 0)
 
 
-@pytest.mark.proves("PIP-006", "PIP-007")
+@pytest.mark.proves("PIP-006")
 def test_max_rows_cuts_batches_within_segments(spark: SparkSession, lake: Layout, tmp_path: Path) -> None:
     for first in (1, 11, 21):
         add(lake, batch(NODE_A, first, 10))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import msgspec
 from cyclopts import App, Parameter
 
-from weft.base.errors import UserError
+from weft.base.errors import EXIT_CODES, UserError
 from weft.lake.layout import STREAMS, Layout
 from weft.lake.manifest import Manifest, SegmentFault
 
@@ -25,8 +25,7 @@ Where = Annotated[Path | None, Parameter(name="--lake")]
 
 _JOBS: Final = "weft.cli.lake_run"
 if find_spec(_JOBS) is not None:
-    for job in ("run", "check"):
-        app.command(f"{_JOBS}:{job}", name=job)
+    app.command(f"{_JOBS}:run", name="run", help="Make tables of what was drained, once or for ever.")
 
 
 @app.command
@@ -98,6 +97,31 @@ def segments(
 
 
 @app.command
+def verify(*, lake: Where = None, deep: Flag = False, json: Flag = False) -> int:
+    """Whether every segment is what its manifest says. Exit status 0 if all are, 1 if one is not.
+
+    `weft lake verify --lake ./lake --deep`
+
+    Parameters
+    ----------
+    deep: read every byte, not only sizes and the chain.
+    """
+    from weft.lake.audit import audit
+    from weft.lake.summary import streams_of
+
+    home = open_layout(lake)
+    looked = [found for stream in streams_of(home) for found in audit(home, stream, deep=deep)]
+    faults = [found for found in looked if found.fault is not None]
+    if json:
+        _print({"segments": len(looked), "rows": sum(found.rows for found in looked), "faults": faults})
+    else:
+        for found in faults:
+            print(f"{found.stream} {found.drain}:{found.number} {found.fault}: {found.why}")
+        print(f"{len(looked):,} segments, {sum(found.rows for found in looked):,} rows, {len(faults)} faults")
+    return EXIT_CODES["violated" if faults else "ok"]
+
+
+@app.command
 def consumers(*, lake: Where = None, remove: str | None = None, json: Flag = False) -> None:
     """Who is registered to read segments: retention keeps what they have not committed.
 
@@ -161,7 +185,7 @@ def _proved(read: Any, *arguments: Any) -> Any:
     try:
         return read(*arguments)
     except SegmentFault as fault:
-        raise UserError(fault.code, str(fault), "weft lake check") from None
+        raise UserError(fault.code, str(fault), "weft lake verify") from None
 
 
 def _line(manifest: Manifest) -> str:

@@ -110,7 +110,7 @@ class Segment:
     def _parquet(self) -> "tuple[memoryview, Manifest]":
         table = self.columns.table()
         draft = self._draft(table.num_rows)
-        return parquet_bytes(table, self.place.stream, _spoken(draft)), draft
+        return parquet_bytes(table, self.place.stream, spoken(draft)), draft
 
     def _draft(self, rows: int) -> Manifest:
         account, place = self.account, self.place
@@ -157,7 +157,7 @@ def parquet_bytes(table: "pa.Table", stream: str, spoken: bytes) -> "memoryview"
     return memoryview(sink.getvalue())
 
 
-def _spoken(draft: Manifest) -> bytes:
+def spoken(draft: Manifest) -> bytes:
     """The manifest as it stands in the Parquet file: without what only the finished file can say."""
     fields = msgspec.structs.asdict(draft)
     known = {name: fields[name] for name in fields if name not in ("bytes", "sha256", "gone", "was")}

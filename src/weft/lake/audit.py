@@ -1,0 +1,69 @@
+"""Whether the segments of a lake are what their manifests say: chain, files, and on demand every byte."""
+
+from collections.abc import Iterator
+from hashlib import sha256
+from typing import NamedTuple
+
+import msgspec
+
+from weft.lake.layout import Layout
+from weft.lake.manifest import Manifest, SegmentFault
+from weft.lake.reader import Source
+from weft.lake.segments import METADATA_KEY, spoken
+
+
+class Found(NamedTuple):
+    """What was looked at, or what is wrong with it."""
+
+    stream: str
+    drain: str
+    number: int
+    rows: int
+    fault: str | None = None
+    """`segment-gone` or `segment-changed`; None: as it should be."""
+    why: str = ""
+
+
+def audit(lake: Layout, stream: str, *, deep: bool = False) -> Iterator[Found]:
+    """Every segment of a stream, drain by drain. A broken chain ends its drain: what follows cannot be proved.
+
+    `deep` reads every file: its hash, its rows, and the manifest inside.
+    """
+    source = Source(lake, stream)
+    for drain, (end, _) in source.latest().items():
+        number = 0
+        try:
+            for manifest in source.manifests({drain: (1, 0)}, {drain: (end, 0)}):
+                number = manifest.number
+                yield _looked_at(lake, manifest, deep=deep)
+        except SegmentFault as fault:
+            yield Found(stream, drain, number + 1, 0, fault.code, fault.why)
+
+
+def _looked_at(lake: Layout, manifest: Manifest, *, deep: bool) -> Found:
+    found = Found(manifest.stream, manifest.drain, manifest.number, manifest.rows)
+    if manifest.gone:
+        return found
+    path = lake.parquet(manifest.stream, manifest.drain, manifest.number)
+    try:
+        size = path.stat().st_size
+        if size != manifest.bytes:
+            return found._replace(fault="segment-changed", why=f"{size} bytes, {manifest.bytes} by its manifest")
+        return _read(found, manifest, path.read_bytes()) if deep else found
+    except FileNotFoundError:
+        return found._replace(fault="segment-gone", why="its file is missing")
+
+
+def _read(found: Found, manifest: Manifest, data: bytes) -> Found:
+    if sha256(data).hexdigest() != manifest.sha256:
+        return found._replace(fault="segment-changed", why="its bytes are not those of its manifest")
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    metadata = pq.ParquetFile(pa.BufferReader(data)).metadata
+    if metadata.num_rows != manifest.rows:
+        return found._replace(fault="segment-changed", why=f"{metadata.num_rows} rows, {manifest.rows} by its manifest")
+    inside = (metadata.metadata or {}).get(METADATA_KEY)
+    if inside is None or msgspec.json.decode(inside) != msgspec.json.decode(spoken(manifest)):
+        return found._replace(fault="segment-changed", why="its manifest says what the file does not")
+    return found
