@@ -18,7 +18,7 @@ from weft.cli.fleet import Fleet, Member, free_blocks
 from weft.cores.carrier import Carrier
 from weft.cores.measurement.messages import NumberBatch, SampleBatch, Series
 from weft.node.settings import settings_of
-from weft.shell.serve import Process
+from weft.shell.process import Process
 from weft.wire.samples import Row, encode
 
 SERIES = tuple(Series(f"metric_{n}", "CPU", "percent", {"cpu": f"cpu{n}"}) for n in range(20))
@@ -52,7 +52,7 @@ def measure(place: Path, samples: int, rows: int) -> None:
         told = status_of(root)
         million = samples / 1e6
         journal = told["journal"]["bytes_written"] / samples
-        batch = SampleBatch(1_795_000_000_000, SERIES, tuple(row(n) for n in range(rows)))
+        batch = SampleBatch(1_795_000_000_000, SERIES, [row(n) for n in range(rows)])
         print(
             f"{rows:>14} {samples / seconds:>12,.0f} {spent['sensor'] / million:>9.2f} s {spent['root'] / million:>7.2f} s"
             f" {journal:>10.1f} {len(encode(batch)) / rows:>7.1f}"
@@ -92,7 +92,7 @@ async def drive(root: int, port: int, state: str, samples: int, rows: int) -> No
     )
     process = Process(settings)
     serving = asyncio.create_task(process.run())
-    batch = SampleBatch(1_795_000_000_000, SERIES, tuple(row(n) for n in range(rows)))
+    batch = SampleBatch(1_795_000_000_000, SERIES, [row(n) for n in range(rows)])
     carrier = process.node.cores["carrier"]
     assert isinstance(carrier, Carrier)
     made = 0

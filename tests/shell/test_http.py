@@ -14,7 +14,7 @@ HELLO = Page(200, "text/plain", b"hello\n")
 def ask(*requests: bytes) -> list[bytes]:
     async def main() -> list[bytes]:
         port = free_port()
-        server = Http({"/hello": lambda: HELLO})
+        server = Http({"/hello": lambda _: HELLO})
         await server.serve("127.0.0.1", port)
         answers = []
         for request in requests:

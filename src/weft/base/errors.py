@@ -44,6 +44,7 @@ EXIT_CODES: Final[dict[str, int]] = {
     "our-fault": 70,
     "storage-failed": 74,
     "lease-held": 75,
+    "memory-exceeded": 75,
     "lost-lease": 76,
     "name-taken": 77,
     "no-java": 78,

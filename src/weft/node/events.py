@@ -37,6 +37,17 @@ class JournalChanged(msgspec.Struct, frozen=True, gc=False):
 
     state: str
     why: str
+    samples: int = 0
+    """How many of this start were not numbered, and so not kept, for want of room."""
+    events: int = 0
+    """The same of events; they stand in the log."""
+
+
+class MemoryExceeded(msgspec.Struct, frozen=True, gc=False):
+    """Event: the process holds more memory than it may (SEC-014)."""
+
+    resident_bytes: int
+    limit_bytes: int
 
 
 class Event(NamedTuple):
@@ -61,8 +72,14 @@ EVENTS: Final[dict[type, Event]] = {
     JournalChanged: Event(
         "journal.changed",
         "warning",
-        "The journal is full or has room again. While full, nothing new is measured or taken from children.",
-        "Make room on its device.",
+        "The journal is full or has room again. While full, nothing new is numbered or taken from children.",
+        "Make room on its device, or give it more [journal] megabytes.",
+    ),
+    MemoryExceeded: Event(
+        "node.memory-exceeded",
+        "error",
+        "The process grew over its limit and ends with 75; its journal keeps everything.",
+        "Start it again; if it grows again, look at who sends to its ports, or raise [node] memory_megabytes.",
     ),
     topology.NameTaken: Event(
         "topology.name-taken", "error", "An older live node of this fleet has this name.", "Give one another --name."
@@ -83,7 +100,10 @@ EVENTS: Final[dict[type, Event]] = {
         "Look at the time service.",
     ),
     chains.BatchFailed: Event(
-        "chains.batch-failed", "warning", "A filter could not judge a batch; its `on_error` decided.", "Mend the filter."
+        "chains.batch-failed",
+        "warning",
+        "A filter could not judge a batch; its `on_error` decided.",
+        "Mend the filter.",
     ),
     carrier.ParentJoined: Event("carrier.parent-joined", "info", "The parent takes what this node has.", "Nothing."),
     carrier.ParentLost: Event(

@@ -82,8 +82,8 @@ class Node:
         self.refused: Counter[tuple[str, str]] = Counter()
         self.is_full = False
         """The journal has no room: samples are not numbered, children are told to wait (JRN-030)."""
-        self.unrecorded = 0
-        """Samples and events of the time when the journal was full; they were never numbered."""
+        self.unrecorded_samples = self.unrecorded_events = 0
+        """Those of the time when the journal was full; they were never numbered, so they leave no hole."""
         self._wiring = wiring
         self._queue: deque[Effect] = deque()
         self._out: list[NodeEffect] = []
@@ -178,7 +178,7 @@ class Node:
 
     def append_event(self, event: Any) -> None:
         if self.is_full:
-            self.unrecorded += 1  # an event is no promise, and there is no room
+            self.unrecorded_events += 1  # an event is no promise, and there is no room
         else:
             self._queue.append(Persist(self.ledger.records(event, self._now)))
 

@@ -5,9 +5,10 @@ once, each error with its code and the place in the file (CFG-071).
 """
 
 import tomllib
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
+from msgspec import Meta
 
 from weft.base.errors import UserError
 from weft.base.settings import is_plain_name
@@ -21,6 +22,9 @@ LINE_BYTES_MAX: Final = 4 << 10
 DOTS_MAX: Final = 32
 BASE_PORT: Final = 27_500
 MIB: Final = 1 << 20
+MEGABYTES_MAX: Final = 1 << 20
+SPAN_S_MAX: Final = 3_600.0
+MEMORY_BYTES: Final = {"sensor": 256 * MIB, "collector": 2048 * MIB, "root": 2048 * MIB}  # SEC-014
 JOURNAL_BYTES: Final = {"sensor": 64 * MIB, "collector": 1024 * MIB, "root": 8192 * MIB}  # JRN-031
 RUNS: Final = {
     "sensor": ("measurement", "chains", "carrier", "topology"),
@@ -28,6 +32,9 @@ RUNS: Final = {
     "root": ("measurement", "chains", "carrier", "topology", "drain"),
 }
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
+
+Span = Annotated[float, Meta(gt=0, le=SPAN_S_MAX)]
+Megabytes = Annotated[int, Meta(ge=1, le=MEGABYTES_MAX)]
 
 
 class NodeTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -41,7 +48,9 @@ class NodeTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     state: str = ""
     runs: tuple[str, ...] | None = None
     beacons: bool = True
-    flush_s: float = 1.0
+    flush_s: Span = 1.0
+    memory_megabytes: Megabytes | None = None
+    """Over this much resident memory the node ends with 75, to be started again (SEC-014)."""
 
 
 class FleetTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -49,8 +58,8 @@ class FleetTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
     name: str = "weft"
     beacon_port: int = BASE_PORT
-    beat_s: float = 1.0
-    dead_s: float = 5.0
+    beat_s: Span = 1.0
+    dead_s: Span = 5.0
 
 
 class LakeTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -58,14 +67,16 @@ class LakeTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
     path: str = ""
     rows: int = 100_000
-    age_s: float = 1.0
-    idle_s: float = 0.3
+    age_s: Span = 1.0
+    idle_s: Span = 0.3
 
 
 class JournalTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """`[journal]`: how much of the disk it may use."""
 
-    megabytes: int | None = None
+    megabytes: Megabytes | None = None
+    free_megabytes: Annotated[int, Meta(ge=0, le=MEGABYTES_MAX)] = 64
+    """Less than this free on its file system counts as full (JRN-031)."""
 
 
 class SecurityTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -98,6 +109,12 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
         return megabytes * MIB if megabytes else JOURNAL_BYTES[self.node.level]
 
     @property
+    def memory_bytes(self) -> int:
+        """How large the process may become (SEC-014)."""
+        megabytes = self.node.memory_megabytes
+        return megabytes * MIB if megabytes else MEMORY_BYTES[self.node.level]
+
+    @property
     def drain(self) -> DrainSettings:
         """When the drain cuts a segment."""
         return DrainSettings(rows_max=self.lake.rows, age_s=self.lake.age_s, idle_s=self.lake.idle_s)
@@ -122,7 +139,7 @@ def read_document(text: str, where: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise UserError(
-            "bad-settings", f"{where} is not TOML: {error}", "see `weft up --help` for an example"
+            "bad-settings", f"{where} is not TOML: {error}", "weft up --example"
         ) from None
 
 

@@ -8,7 +8,8 @@ class Orders(Protocol):
     """What an action of the wiring may use of a node."""
 
     is_full: bool
-    unrecorded: int
+    unrecorded_samples: int
+    unrecorded_events: int
 
     def order(self, core: str, order: Any) -> None:
         """Give a core an order in this turn."""

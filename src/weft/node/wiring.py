@@ -8,7 +8,7 @@ from weft.cores.chains import messages as chains
 from weft.cores.drain import messages as drain
 from weft.cores.measurement import messages as measurement
 from weft.cores.topology import messages as topology
-from weft.node.events import InputRefused, JournalChanged, NodeStarted
+from weft.node.events import InputRefused, JournalChanged, MemoryExceeded, NodeStarted
 from weft.node.wires import Orders, Wire, when
 
 METRIC: Final = "weft.metric"
@@ -32,7 +32,7 @@ def walk_out_chain(node: Orders, event: measurement.BatchTaken) -> None:
 def number_batch(node: Orders, event: chains.BatchPassed) -> None:
     """What came through is numbered and kept."""
     if node.is_full:
-        node.unrecorded += len(event.batch.rows)
+        node.unrecorded_samples += len(event.batch.rows)
     else:
         node.order("measurement", measurement.NumberBatch(event.batch))
 
@@ -61,6 +61,7 @@ WIRES: Final[list[Wire]] = [
     when(topology.NameTaken).then(append_event, end_node),
     when(Released).then(release_records),
     when(JournalChanged).then(hold_back, append_event),
+    when(MemoryExceeded).then(append_event, end_node),
     when(NodeStarted).then(append_event),
     when(InputRefused).then(append_event),
     when(measurement.MetricUnsupported).then(append_event),

@@ -15,6 +15,7 @@ from weft.base.errors import UserError
 CONNECTIONS_MAX: Final = 256
 HEAD_BYTES_MAX: Final = 8 << 10
 PATIENCE_S: Final = 10.0
+PIECE_BYTES: Final = 4 << 10
 
 
 class Page(NamedTuple):
@@ -25,9 +26,12 @@ class Page(NamedTuple):
     body: bytes
 
 
-Pages = dict[str, Callable[[], Page]]
-_NOT_FOUND: Final = Page(404, "text/plain; charset=utf-8", b"there are /healthz, /metrics and /status\n")
-_NOT_ALLOWED: Final = Page(405, "text/plain; charset=utf-8", b"GET only\n")
+Pages = dict[str, Callable[[str], Page]]
+"""What makes the page of a path from its query, the text behind `?`."""
+_TEXT: Final = "text/plain; charset=utf-8"
+_NOT_FOUND: Final = Page(404, _TEXT, b"there are /healthz, /metrics and /status\n")
+_REFUSALS: Final = range(400, 502)  # 503 is what a failed node says of itself
+_NOT_ALLOWED: Final = Page(405, _TEXT, b"GET only\n")
 
 
 class Http:
@@ -36,6 +40,7 @@ class Http:
     def __init__(self, pages: Pages) -> None:
         self.pages = pages
         self.refused = 0
+        """Connections and requests that got no page: garbage, stalls, other methods, unknown paths, one too many."""
         self._server: asyncio.Server | None = None
         self._open = 0
 
@@ -61,38 +66,47 @@ class Http:
             if self._open <= CONNECTIONS_MAX:
                 async with asyncio.timeout(PATIENCE_S):
                     await self._answer(reader, writer)
-        except (TimeoutError, ConnectionError, h11.RemoteProtocolError):
+            else:
+                self.refused += 1
+        except OSError:  # it has ended, or takes too long
             self.refused += 1
+            writer.transport.abort()
         finally:
             self._open -= 1
             writer.close()
-            with contextlib.suppress(ConnectionError):
+            with contextlib.suppress(OSError):
                 await writer.wait_closed()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         parser = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_BYTES_MAX)
-        while (event := parser.next_event()) is h11.NEED_DATA:
-            parser.receive_data(await reader.read(4096))
-        if not isinstance(event, h11.Request):
-            return
-        page = self._page(event)
-        headers = [
-            ("content-type", page.content_type),
-            ("content-length", str(len(page.body))),
-            ("content-security-policy", "default-src 'self'"),
-            ("connection", "close"),
-        ]
-        pieces = (
-            h11.Response(status_code=page.status, headers=headers),
-            h11.Data(data=page.body),
-            h11.EndOfMessage(),
-        )
-        writer.write(b"".join(parser.send(piece) or b"" for piece in pieces))
+        try:
+            while (event := parser.next_event()) is h11.NEED_DATA:
+                parser.receive_data(await reader.read(PIECE_BYTES))
+            if not isinstance(event, h11.Request):
+                return
+            page, has_body = self._page(event), event.method != b"HEAD"
+        except h11.RemoteProtocolError as error:
+            page, has_body = Page(error.error_status_hint, _TEXT, b""), False
+        self.refused += page.status in _REFUSALS
+        writer.write(_bytes_of(parser, page, has_body=has_body))
         await writer.drain()
 
     def _page(self, request: h11.Request) -> Page:
         if request.method != b"GET":
             return _NOT_ALLOWED
-        path = request.target.decode("ascii", "replace").partition("?")[0]
+        path, _, query = request.target.decode("ascii", "replace").partition("?")
         make = self.pages.get(path)
-        return make() if make else _NOT_FOUND
+        return make(query) if make else _NOT_FOUND
+
+
+def _bytes_of(parser: h11.Connection, page: Page, *, has_body: bool) -> bytes:
+    headers = [
+        ("content-type", page.content_type),
+        ("content-length", str(len(page.body))),
+        ("content-security-policy", "default-src 'self'"),
+        ("connection", "close"),
+    ]
+    pieces: list[h11.Event] = [h11.Response(status_code=page.status, headers=headers)]
+    if has_body:
+        pieces.append(h11.Data(data=page.body))
+    return b"".join(parser.send(piece) or b"" for piece in (*pieces, h11.EndOfMessage()))

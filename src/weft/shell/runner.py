@@ -15,7 +15,7 @@ from weft.base.now import SECOND, Now
 from weft.node.events import JournalChanged
 from weft.node.node import Ended, Node, NodeEffect, Transmit, Turn, part_at_wall
 from weft.shell.clock import Clock
-from weft.shell.journal import Journal, State
+from weft.shell.journal import Journal, State, StorageFull
 from weft.shell.links import Links
 
 TURNS_MAX: Final = 8  # in one callback; then other callbacks of the loop (http, timers) get their chance
@@ -71,15 +71,22 @@ class Runner:
         """End in order: everything has been said."""
         self._end(None)
 
-    def break_off(self, failure: Exception) -> None:
+    def break_off(self, failure: BaseException) -> None:
         """End at once: nothing can be made durable any more (JRN-032), or a promise of ours is broken."""
         self._end(failure)
 
     def note_room(self) -> None:
         """Tell the node when the journal has become full, or has room again (JRN-030)."""
-        is_full = self.journal.state is not State.OPEN
-        if is_full != self.node.is_full and self.journal.state in (State.OPEN, State.FULL):
-            self.tell(JournalChanged(self.journal.state.name, "see the device of the state directory"))
+        if self._tell_room(self.clock.now()):
+            self.work()
+
+    def _tell_room(self, now: Now) -> bool:
+        node, state = self.node, self.journal.state
+        if self.ended.done() or state not in (State.OPEN, State.FULL) or (state is State.FULL) == node.is_full:
+            return False
+        why = f"{self.journal.bytes_used} bytes are used of {self.journal.limits.budget_bytes}"
+        node.tell(JournalChanged(state.name, why, node.unrecorded_samples, node.unrecorded_events), now)
+        return True
 
     def _turn(self, now: Now) -> bool:
         effects = self.node.effects()
@@ -92,11 +99,13 @@ class Runner:
             self._keep(turn, now)
         self._speak(turn.walled)
         self.journal.forget(self.node.releasable)
+        self._tell_room(now)
         return True
 
     def _keep(self, turn: Turn, now: Now) -> None:
+        """Make the records of a turn durable: the node has given them numbers, so they are promises (JRN-030)."""
         if not turn.within_ns:
-            self.journal.write(turn.records, now.wall)
+            self.journal.write(turn.records, now.wall, promised=True)
             return
         self.journal.buffer(turn.records)
         if self._flush is None:
@@ -106,6 +115,8 @@ class Runner:
         self._flush = None
         try:
             self.journal.flush(self.clock.now().wall)
+        except StorageFull:
+            return  # what may be late waits for room, and goes along with the next wall
         except StorageFailed as failure:
             self._end(failure)
 
@@ -147,6 +158,9 @@ class Runner:
     def _end(self, reason: Any) -> None:
         if not self.ended.done():
             self.ended.set_result(reason)
+        for timer in (self._timer, self._flush):
+            if timer is not None:
+                timer.cancel()
 
     def _arm(self) -> None:
         if self._timer is not None:

@@ -1,0 +1,165 @@
+"""How a node is: one check for each thing that can be wrong, each with a sentence and what to do (OBS-005).
+
+A check is a function of what can be seen from outside the cores; the worst of them is the node's state. `since` is
+when a check went into its present state, so somebody has to look once a second even if nobody asks.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from weft.base.now import SECOND, Now
+from weft.base.settings import MINUTE
+from weft.cores.carrier import Carrier
+from weft.cores.carrier.states import State as Link
+from weft.cores.drain.messages import LakeBack, LakeFailed, LakeFull
+from weft.cores.measurement.messages import ClockStepped
+from weft.node.node import Node
+from weft.node.settings import MIB, NodeSettings
+from weft.shell.journal import Journal, State
+
+OK: Final = "ok"
+DEGRADED: Final = "degraded"
+FAILED: Final = "failed"
+STEP_SHOWN_NS: Final = 10 * MINUTE  # a step of the clock is news for so long
+MEMORY_PERCENT: Final = 80  # of what the process may have; at 100 it ends (SEC-014)
+
+
+class Check(NamedTuple):
+    """What one check found; `do` is empty if there is nothing to do."""
+
+    state: str
+    text: str
+    do: str = ""
+
+
+class Machine(NamedTuple):
+    """What the checks ask of the machine."""
+
+    resident_bytes: Callable[[], int]
+    """Memory of this process."""
+    free_bytes: Callable[[], int]
+    """Room on the file system of the journal."""
+
+
+class Health:
+    """Watches one node; changes nothing."""
+
+    def __init__(self, settings: NodeSettings, node: Node, journal: Journal, machine: Machine) -> None:
+        self.settings, self.node, self.journal, self.machine = settings, node, journal, machine
+        self.lake_trouble = ""
+        """Why the lake cannot be written; empty: it can."""
+        self.steps: tuple[int, int] | None = None
+        """When the wall clock jumped last (monotonic ns), and by how many ns."""
+        self.now = Now(0, 0)
+        self._since: dict[str, tuple[str, int]] = {}
+
+    def hear(self, event: Any, now: Now) -> None:
+        """Note the events that say how the lake and the clock are."""
+        if isinstance(event, LakeFull | LakeFailed):
+            full = "its device is full" if isinstance(event, LakeFull) else "it cannot be written"
+            self.lake_trouble = f"{full}: {event.detail}"
+        elif isinstance(event, LakeBack):
+            self.lake_trouble = ""
+        elif isinstance(event, ClockStepped):
+            self.steps = (now.mono, event.by_ns)
+
+    def look(self, now: Now) -> list[dict[str, Any]]:
+        """All checks, as `/healthz` shows them; `since` in seconds since 1970 by this node's own clock."""
+        self.now = now
+        shown = []
+        for name, examine in CHECKS.items():
+            check = examine(self)
+            if check is None:
+                continue
+            if self._since.get(name, ("", 0))[0] != check.state:
+                self._since[name] = (check.state, now.wall // SECOND)
+            since = self._since[name][1]
+            shown.append({"name": name, "state": check.state, "since": since, "text": check.text, "do": check.do})
+        return shown
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the node is where it belongs: joined, or at the root with its lake at hand."""
+        carrier = self.node.cores.get("carrier")
+        if "drain" in self.node.cores:
+            return not self.lake_trouble
+        return not isinstance(carrier, Carrier) or carrier.state in (Link.OPEN, Link.STOPPED)
+
+    def journal_check(self) -> Check:
+        """Whether it takes what is new, and whether damage waits for somebody."""
+        journal = self.journal
+        if journal.state is State.FAILED:
+            return Check(FAILED, "the disk failed: nothing is written any more", "weft journal verify; see the disk")
+        if journal.state is State.FULL:
+            lost = f"{self.node.unrecorded_samples} samples were not kept"
+            return Check(
+                DEGRADED, f"no room: nothing new is numbered; {lost}", "make room, or more [journal] megabytes"
+            )
+        if damaged := journal.stats.damaged:
+            text = f"{damaged} damaged places; what stands behind them is used"
+            return Check(DEGRADED, text, "weft journal verify, repair, then weft journal accept-loss")
+        return Check(OK, "open")
+
+    def space_check(self) -> Check:
+        """Whether the budget or the device will be used up soon (JRN-031)."""
+        journal, free = self.journal, self.machine.free_bytes()
+        limits = journal.limits
+        text = f"{journal.bytes_used // MIB} of {limits.budget_bytes // MIB} MiB are used, {free // MIB} MiB are free"
+        if free < limits.free_bytes_min + limits.ballast_bytes:
+            return Check(DEGRADED, text, "make room on the device of the state directory")
+        if journal.is_tight:
+            return Check(DEGRADED, text, "mend the way to the parent or the lake, or more [journal] megabytes")
+        return Check(OK, text)
+
+    def lake_check(self) -> Check | None:
+        """Whether segments can be written; only where they are."""
+        if "drain" not in self.node.cores:
+            return None
+        if self.lake_trouble:
+            return Check(DEGRADED, f"{self.lake_trouble}; the journal keeps what comes", "mend [lake] path; it goes on")
+        return Check(OK, "written")
+
+    def parent_check(self) -> Check | None:
+        """Whether what is kept here goes up; a root has no parent."""
+        carrier = self.node.cores.get("carrier")
+        parent = self.settings.node.parent
+        if not parent or not isinstance(carrier, Carrier):
+            return None
+        waiting = f"{carrier.counters.spool_records} records wait on disk"
+        if carrier.state is Link.OPEN:
+            return Check(OK, f"joined {parent}")
+        if carrier.state is Link.STOPPED:
+            return Check(DEGRADED, f"{parent} has no room; {waiting}", f"look at the journal of {parent}")
+        return Check(DEGRADED, f"{parent} does not answer; {waiting}", f"see whether {parent} runs and can be reached")
+
+    def clock_check(self) -> Check:
+        """Whether the wall clock has jumped lately."""
+        if self.steps is None or self.now.mono - self.steps[0] > STEP_SHOWN_NS:
+            return Check(OK, "steady")
+        at, by_ns = self.steps
+        text = f"jumped by {by_ns / SECOND:+.3f} s, {(self.now.mono - at) // SECOND} s ago; that batch is marked"
+        return Check(DEGRADED, text, "look at the time service")
+
+    def memory_check(self) -> Check:
+        """How far the process is from the limit at which it ends (SEC-014)."""
+        resident, limit = self.machine.resident_bytes(), self.settings.memory_bytes
+        text = f"{resident // MIB} of {limit // MIB} MiB"
+        if resident * 100 >= limit * MEMORY_PERCENT:
+            return Check(DEGRADED, text, "look at who sends to its ports, or raise [node] memory_megabytes")
+        return Check(OK, text)
+
+
+CHECKS: Final[dict[str, Callable[[Health], Check | None]]] = {
+    "journal": Health.journal_check,
+    "space": Health.space_check,
+    "lake": Health.lake_check,
+    "parent": Health.parent_check,
+    "clock": Health.clock_check,
+    "memory": Health.memory_check,
+}
+
+
+def worst(checks: list[dict[str, Any]]) -> str:
+    """The state of the node: that of its worst check."""
+    states = {check["state"] for check in checks}
+    return next((state for state in (FAILED, DEGRADED) if state in states), OK)

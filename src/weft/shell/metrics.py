@@ -1,0 +1,231 @@
+"""What `/status` says, field by field, and what of it are metrics: the source of `/metrics` and docs/status.md (OBS-003).
+
+A path names a field of the status, with `*` for the keys of a map. A metric is named
+`weft_<subsystem>_<what>_<unit>[_total]`; the keys of a map become its labels.
+"""
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, Final, NamedTuple
+
+from weft.base.now import SECOND
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+SERIES_MAX: Final = 500  # of one metric; the rest is not shown (OBS-003)
+
+
+class Fact(NamedTuple):
+    """One field of the status. `metric` ends in `_total` if it only grows; empty: the field is no metric."""
+
+    path: str
+    meaning: str
+    metric: str = ""
+    labels: tuple[str, ...] = ()
+    """What the parts of a map's key are called; they are separated by `:`."""
+    per: int = 1
+    """The field's value in so many parts of the metric's unit."""
+
+
+def _counters(place: str, subsystem: str, **meanings: str) -> tuple[Fact, ...]:
+    return tuple(Fact(f"{place}.{name}", text, f"weft_{subsystem}_{name}_total") for name, text in meanings.items())
+
+
+FACTS: Final = (
+    Fact("name", "of the node, unique in the fabric"),
+    Fact("level", "root, collector or sensor"),
+    Fact("node", "its UUID, hex"),
+    Fact("era", "of this start: microseconds since 1970, greater than all before", "weft_node_era"),
+    Fact("fleet", "name of the fabric"),
+    Fact("version", "of Weft"),
+    Fact("open", "true: no keys; whoever reaches a port can pose as any node", "weft_security_open"),
+    Fact("port", "first of its ten ports"),
+    Fact("uptime_s", "seconds since the start", "weft_node_uptime_seconds"),
+    Fact("memory_bytes", "resident memory of the process", "weft_node_memory_bytes"),
+    Fact("health.state", "ok, degraded or failed: the worst of its checks"),
+    Fact("health.ready", "joined, or at the root with its lake at hand", "weft_node_ready"),
+    Fact("health.open", "as `open`"),
+    Fact("health.era", "as `era`"),
+    Fact("health.uptime_s", "as `uptime_s`"),
+    Fact("health.checks.*.name", "journal, space, lake, parent, clock or memory"),
+    Fact("health.checks.*.state", "ok, degraded or failed"),
+    Fact("health.checks.*.since", "seconds since 1970 when it went into that state, by the node's own clock"),
+    Fact("health.checks.*.text", "what was found"),
+    Fact("health.checks.*.do", "what to do; empty: nothing"),
+    Fact("journal.state", "OPEN, FULL, FAILED or CLOSED"),
+    Fact("journal.bytes", "of segments and snapshots on disk", "weft_journal_size_bytes"),
+    Fact("journal.budget_bytes", "what it may use", "weft_journal_budget_bytes"),
+    Fact("journal.next_lsn", "number of the next record", "weft_journal_next_lsn"),
+    *_counters(
+        "journal",
+        "journal",
+        turns="turns written: one append, one sync each",
+        records="records written",
+        snapshots="snapshots written",
+        forgotten="segments removed because nobody needs them any more",
+        cut_back="short or refused writes that were cut back",
+        refused="writes that found no room",
+    ),
+    Fact("journal.bytes_written", "bytes of turns written", "weft_journal_written_bytes_total"),
+    Fact(
+        "journal.torn_bytes", "cut off at this start: turns that a crash left half written", "weft_journal_torn_bytes"
+    ),
+    Fact("journal.damaged", "damaged places that nobody has accepted yet", "weft_journal_damaged_places"),
+    *_counters(
+        "unrecorded",
+        "node_unrecorded",
+        samples="samples never numbered, because the journal had no room",
+        events="events never numbered, because the journal had no room; they stand in the log",
+    ),
+    Fact("refused.*", "messages refused, by channel and code", "weft_node_refused_total", ("channel", "code")),
+    Fact(
+        "dropped.*",
+        "messages that a socket lost, by channel and reason",
+        "weft_links_dropped_total",
+        ("channel", "why"),
+    ),
+    Fact("http.refused", "connections and requests that got no page", "weft_http_refused_total"),
+    Fact("log.collapsed", "log lines left out, because ten equal ones came before them", "weft_log_collapsed_total"),
+    Fact("log.unwritten", "log lines that could not be written", "weft_log_unwritten_total"),
+    Fact("cores.topology.state", "SEEKING or SETTLED: whether the parent's place is known"),
+    Fact("cores.measurement.state", "PLANNED, RUNNING or STOPPED"),
+    *_counters(
+        "cores.measurement",
+        "measurement",
+        taken="samples that passed their threshold",
+        numbered="samples that passed the chain, too; from here on none is lost",
+        batches="batches taken",
+        readings="readings of a metric that succeeded",
+        skipped_ticks="ticks that found their metric still at work",
+        failed="readings that failed",
+        timed_out="readings that took too long",
+        unsupported="readings for which this machine has no source",
+        stale="answers that nobody waited for",
+        refused_series="series refused by a limit",
+        steps="jumps of the wall clock",
+    ),
+    Fact("cores.chains.state", "nothing: a chain has no state of its own"),
+    *_counters(
+        "cores.chains",
+        "chains",
+        accepted="rows that entered a chain: delivered + dropped + refused",
+        delivered="rows that left it",
+        dropped="rows that a filter dropped",
+        refused="rows that a filter refused",
+    ),
+    *(
+        Fact(f"cores.chains.links.*.{name}", text, f"weft_chains_link_{name}_total", ("link",))
+        for name, text in {
+            "offered": "rows offered to a filter: passed + dropped",
+            "passed": "rows that it let through",
+            "changed": "batches that left it with fewer rows",
+            "dropped": "rows that it dropped",
+            "failed": "rows that it could not judge",
+        }.items()
+    ),
+    Fact("cores.carrier.state", "the link to the parent: NONE, GREETING, OPEN or STOPPED (it has no room)"),
+    *_counters(
+        "cores.carrier",
+        "carrier",
+        sent="messages sent to a parent for the first time",
+        resent="messages sent again",
+        held="messages that a parent has acknowledged",
+        safe="messages that are durable at the root",
+        batches="multiparts sent",
+        fetches="reads of the journal, for what memory does not hold",
+        dropped="records given up because the spool was full, and announced as lost",
+        uncarriable="own records that no message can carry, announced as lost",
+        refused_above="messages that a parent refused for good",
+        received="messages of children: accepted + repeated + ahead + known + expired + turned_away + held_back",
+        accepted="messages of children that were kept",
+        repeated="messages of children that were here already",
+        ahead="messages of children behind a gap; they come again",
+        known="messages of children whose identity was here already",
+        expired="messages of children without content",
+        turned_away="messages of children refused for good",
+        held_back="messages of children refused for want of room; they come again",
+        unsure="identities too old to be compared, kept",
+    ),
+    Fact("cores.carrier.spool_records", "records not yet safe", "weft_carrier_spool_records"),
+    Fact("cores.carrier.spool_bytes", "bytes of records not yet safe", "weft_carrier_spool_bytes"),
+    Fact(
+        "cores.carrier.oldest_at",
+        "when the oldest record in memory that is not safe was made, ns since 1970; 0: none",
+        "weft_carrier_oldest_timestamp_seconds",
+        per=SECOND,
+    ),
+    Fact("cores.carrier.children", "children with a live link", "weft_carrier_children"),
+    Fact(
+        "cores.carrier.refused.*", "everything refused on node links, by code", "weft_carrier_refused_total", ("code",)
+    ),
+    Fact("cores.drain.state", "nothing: each stream has its own"),
+    Fact("cores.drain.behind_rows", "rows noted and not yet in the lake", "weft_drain_behind_rows"),
+    Fact("cores.drain.behind_bytes", "bytes noted and not yet in the lake", "weft_drain_behind_bytes"),
+    Fact("cores.drain.segments", "segments published", "weft_drain_segments_total"),
+    Fact("cores.drain.rows", "rows published", "weft_drain_rows_total"),
+    Fact("parent.name", "of the parent as configured; empty at the root"),
+    Fact("parent.endpoint", "where it was found; empty: not yet"),
+    Fact("neighbours.*.name", "of a node heard on this segment"),
+    Fact("neighbours.*.level", "its level"),
+    Fact("neighbours.*.host", "where its beacon came from"),
+    Fact("neighbours.*.port", "first of its ports"),
+)
+
+
+class Series(NamedTuple):
+    """One number of a status, and the fact that it belongs to."""
+
+    fact: Fact
+    labels: tuple[str, ...]
+    value: float
+
+
+def series_of(status: dict[str, Any]) -> Iterator[Series]:
+    """All numbers of a status that are metrics."""
+    for fact in FACTS:
+        found = leaves_at(status, fact.path.split(".")) if fact.metric else ()
+        for keys, value in islice(found, SERIES_MAX):
+            if isinstance(value, int):
+                yield Series(fact, _labels(fact, keys), value / fact.per if fact.per != 1 else value)
+
+
+def _labels(fact: Fact, keys: tuple[str, ...]) -> tuple[str, ...]:
+    parts = [part for key in keys for part in key.split(":", len(fact.labels) - 1)]
+    return tuple([*parts, *[""] * len(fact.labels)][: len(fact.labels)])
+
+
+def leaves_at(value: Any, path: list[str]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """What stands at a path: the keys in the places of its `*`, and the value."""
+    if not path:
+        yield (), value
+        return
+    key, rest = path[0], path[1:]
+    if key == "*":
+        pairs = value.items() if isinstance(value, dict) else enumerate(value)
+        for name, inner in pairs:
+            for keys, leaf in leaves_at(inner, rest):
+                yield (str(name), *keys), leaf
+    elif isinstance(value, dict) and key in value:
+        yield from leaves_at(value[key], rest)
+
+
+def exposition(status: dict[str, Any]) -> bytes:
+    """The metrics of a status as Prometheus text."""
+    from prometheus_client import CollectorRegistry, generate_latest  # 4 MB that only a scraped node needs
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+    from prometheus_client.registry import Collector
+
+    families: dict[str, CounterMetricFamily | GaugeMetricFamily] = {}
+    for fact, labels, value in series_of(status):
+        family = families.get(fact.metric)
+        if family is None:
+            kind = CounterMetricFamily if fact.metric.endswith("_total") else GaugeMetricFamily
+            family = families[fact.metric] = kind(fact.metric, fact.meaning, labels=fact.labels)
+        family.add_metric(labels, value)
+
+    class Once(Collector):
+        def collect(self) -> Iterator[Metric]:
+            yield from families.values()
+
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(Once())
+    return generate_latest(registry)

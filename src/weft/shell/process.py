@@ -1,0 +1,247 @@
+"""One start of one node: its parts made and joined, run until its end, closed in order."""
+
+import asyncio
+import contextlib
+import os
+import resource
+import signal
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from weft import __version__
+from weft.base.errors import OurFault
+from weft.base.now import SECOND, Now
+from weft.base.spool import DropOldest, FetchRecords, RecordsFetched
+from weft.cores.carrier import Carrier
+from weft.cores.carrier import messages as carrier
+from weft.cores.drain import messages as drain
+from weft.cores.measurement import messages as measurement
+from weft.cores.topology import messages as topology
+from weft.node.assembly import build_node
+from weft.node.events import MemoryExceeded, NodeStarted
+from weft.node.node import Node
+from weft.node.settings import MIB, NodeSettings
+from weft.shell.clock import Clock
+from weft.shell.files import Files
+from weft.shell.health import Machine
+from weft.shell.identity import begin_start
+from weft.shell.journal import Journal, Limits, StorageFull, for_budget
+from weft.shell.links import Links
+from weft.shell.log import Log
+from weft.shell.measuring import Measuring
+from weft.shell.meters import Meters
+from weft.shell.runner import Runner
+from weft.shell.telemetry import Telemetry
+
+if TYPE_CHECKING:
+    from weft.lake.files import Files as LakeFiles
+    from weft.shell.recorder import Recorder
+
+HTTP_PORT: Final = 6
+LINK_PORT: Final = 7
+HAND_OVER_S: Final = 3.0  # how long a stopping node tries to hand over what it has; the rest waits on disk
+DRAIN_S: Final = 10.0  # how long the last segment may take
+LAST_WORDS_S: Final = 0.05  # the last frames leave through libzmq's own thread
+POLL_S: Final = 0.02
+
+
+def state_directory(settings: NodeSettings) -> Path:
+    """Where the node keeps its journal: `[node] state`, else the user's state directory."""
+    if settings.node.state:
+        return Path(settings.node.state)
+    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(base) / "weft" / settings.fleet.name / settings.node.name
+
+
+def limits_of(settings: NodeSettings) -> Limits:
+    """What the journal may use, as the node's file says (JRN-031)."""
+    free = settings.journal.free_megabytes * MIB
+    return msgspec.structs.replace(for_budget(settings.journal_bytes), free_bytes_min=free)
+
+
+def resident_bytes() -> int:
+    """Resident memory of this process, as the kernel counts it."""
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
+
+
+@dataclass
+class Doors:
+    """The ways by which a process reaches the world; tests put twins in their place."""
+
+    clock: Clock = field(default_factory=Clock)
+    files: Files = field(default_factory=Files)
+    lake: "LakeFiles | None" = None
+    links: Callable[[Callable[[], None]], Links] = Links
+    performers: dict[type, Callable[[Any], None]] = field(default_factory=dict)
+    """Who does which kind of work, instead of those who usually do."""
+    seed: str = field(default_factory=lambda: os.urandom(8).hex())
+    """Of all that is left to chance."""
+
+
+class Process:
+    """One start of one node: opened, run until its end, closed in order."""
+
+    def __init__(self, settings: NodeSettings, doors: Doors | None = None) -> None:
+        self.settings, self.doors = settings, doors or Doors()
+        self.clock = self.doors.clock
+        self.state = state_directory(settings)
+        now = self.clock.now()
+        self.identity = begin_start(self.state, settings.node.name, now.wall)
+        self.journal, self.recovery = Journal.open(
+            self.state / "journal", self.identity.node_id, self.doors.files, now.wall, limits_of(settings)
+        )
+        self.node: Node = build_node(settings, self.identity.node_id, self.identity.era, self.doors.seed)
+        self.node.restore(self.recovery.entries(), self.journal.next_lsn, now)
+        self.links = self.doors.links(self._on_readable)
+        self.runner = Runner(self.node, self.clock, self.journal, self.links)
+        self.log = Log(settings.node.name)
+        machine = Machine(resident_bytes, self._free_bytes)
+        self.telemetry = Telemetry(settings, self.node, self.journal, self.links, self.clock, self.log, machine)
+        self.runner.on_tell = self.telemetry.on_tell
+        self._winding_down: asyncio.Task[None] | None = None
+        self._housekeeping: asyncio.Task[None] | None = None
+
+    def _on_readable(self) -> None:
+        self.runner.work()
+
+    def open(self) -> None:
+        """Begin to work: whatever is said can be heard by now."""
+        table = self.settings.node
+        self.runner.note_room()
+        self.runner.tell(NodeStarted(table.name, table.level, __version__, self.recovery.verdicts))
+        self._housekeeping = self._begin(self._keep_house())
+
+    def close(self) -> None:
+        """Let go of everything; StorageFailed if the journal cannot be closed in order."""
+        if self._housekeeping is not None:
+            self._housekeeping.cancel()
+        self.links.close()
+        self.log.close()
+        self.journal.close(self.clock.now().wall)
+
+    async def run(self) -> Any:
+        """Serve until told to stop; returns why it ended: None, an event, or an error."""
+        table, http, loop = self.settings.node, self.telemetry.http, asyncio.get_running_loop()
+        loop.set_exception_handler(self._broken)
+        self.employ()  # from the first socket on there is work
+        try:
+            self.links.serve(table.host, table.port + LINK_PORT)
+            await http.serve(table.host, table.port + HTTP_PORT)
+            if table.beacons:
+                self.links.listen(self.settings.fleet.beacon_port)
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.add_signal_handler(number, self.stop)
+            self.open()
+            return await self.runner.ended
+        finally:
+            await http.close()
+            self.close()
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Start a task whose faults end the node: nobody else would look at them."""
+        task = asyncio.get_running_loop().create_task(work)
+        task.add_done_callback(self._look_after)
+        return task
+
+    def _look_after(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (fault := task.exception()) is not None:
+            self.runner.break_off(fault)
+
+    def _free_bytes(self) -> int:
+        try:
+            return self.doors.files.free_bytes(self.state / "journal")
+        except OSError:
+            return 0
+
+    def employ(self) -> None:
+        """Who does the work of the outside world, by kind of work."""
+        performers = self.runner.performers
+        performers[FetchRecords] = self._fetch
+        meters = Meters(wall_ns=lambda: self.clock.now().wall)
+        performers[measurement.Measure] = Measuring(self.runner.order, meters).measure
+        if "drain" in self.node.cores:
+            performers[drain.InspectLake] = performers[drain.WriteSegment] = self._recorder().perform
+        performers |= self.doors.performers
+
+    def _recorder(self) -> "Recorder":
+        from weft.shell.recorder import Recorder  # only a root needs what it imports
+
+        loop, place = asyncio.get_running_loop(), Path(self.settings.lake.path or self.state / "lake")
+
+        def deliver(order: Any) -> None:
+            """What the recorder's thread has to say."""
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits for it any more
+                loop.call_soon_threadsafe(self.runner.order, "drain", order)
+
+        return Recorder(place, self.identity.node_id, self.journal.read, deliver, self.doors.lake)
+
+    def _broken(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """A promise inside Weft is broken: stop at once, and let the next start restore (errors.OurFault)."""
+        if "socket" in context and isinstance(context.get("exception"), OSError):
+            self.links.dropped["http:accept"] += 1  # too many open files: a flood, and no fault of ours
+            return
+        loop.default_exception_handler(context)
+        self.runner.break_off(context.get("exception") or OurFault(context["message"]))
+
+    def _fetch(self, work: FetchRecords) -> None:
+        entries, upto = self.journal.read(work.after, work.bytes_max)
+        answer = RecordsFetched(work.holder, work.after, upto, tuple(entries))
+        asyncio.get_running_loop().call_soon(self.runner.order, work.holder, answer)
+
+    async def _keep_house(self) -> None:
+        """Once a second: marks, seals, snapshots, room when the spool is full, and a look at ourselves."""
+        while True:
+            await asyncio.sleep(1)
+            self.tidy(self.clock.now())
+
+    def tidy(self, now: Now) -> None:
+        """What is due once a second; a disk that fails meanwhile ends the node (StorageFailed)."""
+        journal = self.journal
+        journal.rest(now.wall)
+        self.runner.note_room()
+        if "drain" not in self.node.cores and (journal.is_tight or self.node.is_full) and not journal.may_shrink:
+            self.runner.order("carrier", DropOldest(*journal.oldest_spans()))
+        if journal.is_snapshot_due(now.wall) and journal.next_lsn == self.node.next_lsn:
+            with contextlib.suppress(StorageFull):  # then the snapshot before still counts
+                journal.snapshot(self.node.condense(), now.wall)
+        journal.forget(self.node.releasable)
+        self.runner.note_room()
+        self.telemetry.look()
+        resident = resident_bytes()
+        if resident > self.settings.memory_bytes:
+            self.runner.tell(MemoryExceeded(resident, self.settings.memory_bytes))
+
+    def stop(self) -> None:
+        """Wind down, and end."""
+        if self._winding_down is None:
+            self._winding_down = self._begin(self._wind_down())
+
+    async def _wind_down(self) -> None:
+        """Stop in the order of the road: measuring first, then what carries it, then who is out there."""
+        order = self.runner.order
+        order("measurement", measurement.Stop())
+        await self._until(self._is_handed_over, HAND_OVER_S)
+        order("drain", drain.Stop())
+        await self._until(self._is_drained, DRAIN_S)
+        order("carrier", carrier.Stop())
+        order("topology", topology.Stop())
+        await asyncio.sleep(LAST_WORDS_S)
+        self.runner.finish()
+
+    def _is_handed_over(self) -> bool:
+        """Whether everything that this node has is safe at the root."""
+        carrying = self.node.cores.get("carrier")
+        return not isinstance(carrying, Carrier) or carrying.counters.spool_records == 0
+
+    def _is_drained(self) -> bool:
+        return "drain" not in self.node.cores or self.telemetry.is_drained
+
+    async def _until(self, holds: Callable[[], bool], patience_s: float) -> None:
+        ends_at = self.clock.now().mono + int(patience_s * SECOND)
+        while not holds() and self.clock.now().mono < ends_at and not self.runner.ended.done():  # noqa: ASYNC110  # the condition lies in cores, which know no event loop
+            await asyncio.sleep(POLL_S)

@@ -1,0 +1,402 @@
+"""Whole nodes as they ship, in virtual time: process, runner, journal and cores are the real ones.
+
+Only their doors are twins: files in memory that fail on demand, links that carry bytes from one to the other, a clock
+that leaps to the next timer as soon as nobody has anything to do. So hours pass in seconds, and nothing is luck.
+"""
+
+import asyncio
+import hashlib
+import selectors
+from collections import Counter, deque
+from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from weft.base.chance import Chance
+from weft.base.errors import StorageFailed
+from weft.base.now import SECOND, Now
+from weft.base.records import LostRecord, Record, Stream, StreamRecord
+from weft.base.vectors import VersionVector
+from weft.cores.chains.messages import PassBatch
+from weft.cores.drain.messages import (
+    InspectLake,
+    LakeFound,
+    LakeRefused,
+    SegmentFailed,
+    SegmentWritten,
+    StreamTip,
+    WriteSegment,
+)
+from weft.node.settings import settings_of
+from weft.shell.clock import Clock
+from weft.shell.files import Files
+from weft.shell.identity import Identity
+from weft.shell.links import BUDGET, Heard, Links
+from weft.shell.process import Doors, Process
+from weft.testing.disk import FaultyFiles, MemoryFiles, RecordingFiles
+from weft.wire.samples import Row, SampleBatch, Series
+
+WALL = 1_795_000_000 * SECOND
+MIB = 1 << 20
+SERIES = (Series("cpu", "CPU", "percent", {"core": "0"}), Series("memory", "MEMORY", "basic", {}))
+LATENCY_S = 0.001
+
+
+class LeapSelector(selectors.DefaultSelector):
+    """Waits for nobody: where others would wait, time leaps."""
+
+    def __init__(self, leap: Callable[[float], None]) -> None:
+        super().__init__()
+        self._leap = leap
+
+    def select(self, timeout: float | None = None) -> Any:
+        ready = super().select(0)
+        if not ready:
+            assert timeout is not None, "everybody waits for something that never comes"
+            self._leap(timeout)
+        return ready
+
+
+class LeapLoop(asyncio.SelectorEventLoop):
+    """An event loop in virtual time."""
+
+    def __init__(self) -> None:
+        self.virtual_s = 1_000.0
+        super().__init__(LeapSelector(self._leap))
+
+    def _leap(self, span_s: float) -> None:
+        self.virtual_s += span_s
+
+    def time(self) -> float:
+        return self.virtual_s
+
+
+class HandClock(Clock):
+    """A node's clocks: the loop's time, and a wall clock that can be stepped."""
+
+    def __init__(self, loop: LeapLoop, wall_step_ns: int = 0) -> None:
+        super().__init__(wall_step_ns)
+        self._loop = loop
+
+    def now(self) -> Now:
+        mono = round(self._loop.virtual_s * SECOND)
+        return Now(mono, WALL + mono + self.wall_step_ns)
+
+
+class Wire(Links):
+    """The links of one host: a parent's inbox, its own, and every frame that left it."""
+
+    def __init__(self, host: "Host", on_readable: Callable[[], None]) -> None:
+        self.host, self._on_readable = host, on_readable
+        self.inbox: deque[Heard] = deque()
+        self.dropped: Counter[str] = Counter()
+        self.parent: Host | None = None
+        self.peer = b""
+        self.is_closed = False
+
+    def connect(self, endpoint: str) -> None:
+        world = self.host.world
+        world.connections += 1
+        self.parent = world.at(endpoint)
+        self.peer = b"\x01" + world.connections.to_bytes(15, "big")
+
+    def disconnect(self) -> None:
+        self.parent, self.peer = None, b""
+
+    def close(self) -> None:
+        self.is_closed = True
+        self.disconnect()
+
+    def drain(self) -> tuple[list[Heard], bool]:
+        heard = [self.inbox.popleft() for _ in range(min(len(self.inbox), BUDGET))]
+        return heard, bool(self.inbox)
+
+    def send(self, channel: str, peer: bytes, frames: list[bytes]) -> None:
+        self.host.note(channel, peer, frames)
+        target = self.parent if channel == "up" else self.host.world.child_of(peer)
+        if target is None:
+            self.dropped[f"{channel}:closed"] += 1
+            return
+        heard = Heard("down", self.peer, None, frames) if channel == "up" else Heard("up", b"", None, frames)
+        self.host.world.carry(self.host, target, heard, peer)
+
+    def hear(self, heard: Heard) -> None:
+        self.inbox.append(heard)
+        self._on_readable()
+
+
+class Lake:
+    """A lake that holds numbers only, and fails as long as it is told to."""
+
+    def __init__(self) -> None:
+        self.tips: dict[int, StreamTip] = {}
+        self.held: dict[int, VersionVector] = {}
+        self.doubled = 0
+        self.lost: dict[int, VersionVector] = {}
+        self.fails = ""
+
+    def perform(self, host: "Host", work: InspectLake | WriteSegment) -> Any:
+        if isinstance(work, InspectLake):
+            return LakeRefused("failed", self.fails) if self.fails else LakeFound(tuple(self.tips.values()))
+        if self.fails:
+            return SegmentFailed(work.stream, work.number, "failed", self.fails)
+        rows = 0
+        for lsn, record in host.records(work.first_lsn - 1):
+            if lsn <= work.last_lsn and getattr(record, "stream", 0) == work.stream:
+                rows += self._take(record)
+        self.tips[work.stream] = StreamTip(work.stream, work.number, work.last_lsn, f"{work.number:064x}")
+        return SegmentWritten(work.stream, work.number, work.last_lsn, rows, rows, f"{work.number:064x}")
+
+    def _take(self, record: Record) -> int:
+        if isinstance(record, LostRecord):
+            self.lost.setdefault(record.stream, VersionVector()).add(record.source, record.first, record.last)
+        if not isinstance(record, StreamRecord):
+            return 0
+        held = self.held.setdefault(record.stream, VersionVector())
+        rows = record.last - record.sequence + 1
+        self.doubled += rows - held.add(record.source, record.sequence, record.last)
+        return rows
+
+
+class Host:
+    """A machine: its disk, and as long as it is up, a process of Weft."""
+
+    def __init__(self, world: "World", name: str, port: int, document: dict[str, Any]) -> None:
+        self.world, self.name, self.port = world, name, port
+        self.settings = settings_of(document)
+        self.memory = MemoryFiles()
+        self.faulty = FaultyFiles(self.memory)
+        self.files: Files = self.faulty
+        self.clock = HandClock(world.loop)
+        self.lake = Lake()
+        self.process: Process | None = None
+        self.links: Wire
+        self.taken = self.sent_count = self.starts = 0
+        self.sent: list[tuple[str, bytes, list[bytes]]] = []
+        self.made = VersionVector()
+        """Its own samples that are durable, of all its starts."""
+        self.told: list[Any] = []
+        self._draw = Chance(name)
+        state = Path(self.settings.node.state)
+        state.mkdir(parents=True)
+        identity = Identity(hashlib.md5(name.encode(), usedforsecurity=False).hexdigest(), name, 0)
+        (state / "node.json").write_bytes(msgspec.json.encode(identity))
+
+    # Life
+
+    def start(self) -> Process:
+        self.starts += 1
+        doors = Doors(self.clock, self.files, None, self._make_links, self._performers(), f"{self.name}/{self.starts}")
+        try:
+            self.process = process = Process(self.settings, doors)
+        except StorageFailed:
+            self.memory.kill()
+            raise
+        listen = process.runner.on_tell
+
+        def hear(event: Any) -> None:
+            self.told.append(event)
+            listen(event)
+
+        process.runner.on_tell = hear
+        self._note_what_is_durable(process)
+        process.employ()
+        process.open()
+        return process
+
+    def _make_links(self, on_readable: Callable[[], None]) -> Wire:
+        self.links = Wire(self, on_readable)
+        return self.links
+
+    def _performers(self) -> dict[type, Callable[[Any], None]]:
+        return {InspectLake: self._use_lake, WriteSegment: self._use_lake}
+
+    def _use_lake(self, work: Any) -> None:
+        process = self.up
+        self.world.loop.call_later(
+            LATENCY_S, lambda: process.runner.order("drain", self.lake.perform(self, work)) if self.is_up else None
+        )
+
+    @property
+    def up(self) -> Process:
+        assert self.process is not None, f"{self.name} is down"
+        return self.process
+
+    @property
+    def is_up(self) -> bool:
+        return self.process is not None and not self.process.runner.ended.done()
+
+    def kill(self) -> None:
+        """As SIGKILL: what is written stays, everything else is gone."""
+        process, self.process = self.up, None
+        process.runner.finish()
+        self.bury(process)
+
+    async def stop(self) -> Any:
+        """In order; returns why it ended."""
+        self.up.stop()
+        return await self.end()
+
+    async def end(self) -> Any:
+        """Wait for its end, and let go as `run` does; returns why."""
+        process = self.up
+        reason = await process.runner.ended
+        self.process = None
+        if reason is None:
+            process.close()
+        else:
+            self.bury(process)
+        return reason
+
+    def bury(self, process: Process) -> None:
+        """What a process leaves that has ended by itself."""
+        if process._housekeeping is not None:
+            process._housekeeping.cancel()
+        self.links.close()
+        self.memory.kill()
+
+    # Doing
+
+    def take(self, rows: int = 1_000) -> None:
+        """Samples come out of the meters: they go through the chain, are numbered, kept and sent up."""
+        drawn = [Row(0, n, self._draw.getrandbits(63), self._draw.getrandbits(63)) for n in range(rows)]
+        self.taken += rows
+        batch = SampleBatch(self.clock.now().wall // 1_000_000, SERIES, drawn)
+        self.up.runner.order("chains", PassBatch("out", "weft.metric", batch))
+
+    def note(self, channel: str, peer: bytes, frames: list[bytes]) -> None:
+        """A message leaves."""
+        self.sent_count += 1
+        if isinstance(self.files, RecordingFiles):
+            self.files.said((channel, peer, frames))
+        if self.world.keeps_sent:
+            self.sent.append((channel, peer, frames))
+
+    def _note_what_is_durable(self, process: Process) -> None:
+        """From when on a sample may not be lost: its write has returned."""
+        write, mine = process.journal.write, process.identity.node_id
+
+        def note(records: Sequence[Record], wall_ns: int, *, promised: bool = False) -> int:
+            first = write(records, wall_ns, promised=promised)
+            for record in records:
+                if isinstance(record, StreamRecord) and record.stream == Stream.SAMPLES and record.origin == mine:
+                    self.made.add(record.source, record.sequence, record.last)
+            return first
+
+        process.journal.write = note  # type: ignore[method-assign]  # a witness beside it
+
+    def records(self, after: int = 0) -> list[tuple[int, Record]]:
+        """What its journal holds behind `after`."""
+        found: list[tuple[int, Record]] = []
+        upto = after
+        while True:
+            entries, reached = self.up.journal.read(upto, 4 * MIB)
+            found += entries
+            if reached <= upto:
+                return found
+            upto = reached
+
+    def fill(self, left: int = 0) -> None:
+        """Somebody else's files leave so many bytes on this disk."""
+        self.memory.capacity = sum(len(content) for content in self.memory.content().values()) + left
+
+    @property
+    def state(self) -> str:
+        return self.up.journal.state.name
+
+    def counters(self, core: str) -> Any:
+        return self.up.node.cores[core].counters  # type: ignore[attr-defined]  # those asked for have them
+
+
+class World:
+    """Hosts by name. `cut` ones hear nothing, and nothing of theirs is heard."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.loop = LeapLoop()
+        self.hosts: dict[str, Host] = {}
+        self.cut: set[str] = set()
+        self.connections = 0
+        self.keeps_sent = False
+
+    def host(self, name: str, level: str, parent: str = "", **tables: dict[str, Any]) -> Host:
+        """A machine with a node of that level; it is not started."""
+        port = 30_000 + 10 * len(self.hosts)
+        node = {
+            "name": name,
+            "level": level,
+            "port": port,
+            "state": str(self.place / name),
+            "beacons": False,
+            "parent": f"127.0.0.1:{self.hosts[parent].port}" if parent else "",
+            **tables.pop("node", {}),
+        }
+        document = {"node": node, "metric": {}, **tables}
+        self.hosts[name] = Host(self, name, port, document)
+        return self.hosts[name]
+
+    def at(self, endpoint: str) -> Host | None:
+        port = int(endpoint.rpartition(":")[2]) - 7
+        return next((host for host in self.hosts.values() if host.port == port), None)
+
+    def child_of(self, peer: bytes) -> Host | None:
+        return next((host for host in self.hosts.values() if host.is_up and host.links.peer == peer), None)
+
+    def carry(self, source: Host, target: Host, heard: Heard, peer: bytes) -> None:
+        """Bring a message across, a little later, if both ends are there then and no link is cut."""
+        links = target.links if target.is_up else None
+
+        def arrive() -> None:
+            is_cut = source.name in self.cut or target.name in self.cut
+            is_same = target.is_up and target.links is links and (not peer or target.links.peer == peer)
+            if is_same and not is_cut:
+                target.links.hear(heard)
+
+        self.loop.call_later(LATENCY_S, arrive)
+
+    def run(self, play: Coroutine[Any, Any, None]) -> None:
+        """Play a scene to its end; no host outlives it. A fault inside a callback fails the test."""
+        faults: list[Any] = []
+        self.loop.set_exception_handler(lambda _, context: faults.append(context))
+        try:
+            self.loop.run_until_complete(play)
+        finally:
+            for host in self.hosts.values():
+                if host.process is not None:
+                    host.bury(host.process)
+            self.loop.run_until_complete(asyncio.sleep(0))  # cancelled tasks end
+            self.loop.close()
+        assert not faults, faults
+
+    async def pass_time(self, seconds: float) -> None:
+        """Virtual seconds go by."""
+        await asyncio.sleep(seconds)  # tidy: virtual time
+
+    async def until(self, holds: Callable[[], bool], within_s: float = 120.0) -> None:
+        """Virtual time goes by until something holds."""
+        ends_at = self.loop.time() + within_s
+        while not holds():
+            assert self.loop.time() < ends_at, f"not within {within_s} virtual seconds"
+            await self.pass_time(0.01)
+
+    def made(self) -> VersionVector:
+        """All samples that were durable where they were made."""
+        vector = VersionVector()
+        for host in self.hosts.values():
+            vector |= host.made
+        return vector
+
+
+def samples_in(lake: Lake) -> VersionVector:
+    return lake.held.get(Stream.SAMPLES, VersionVector())
+
+
+def lost_in(lake: Lake) -> VersionVector:
+    """Samples that were announced as lost."""
+    return lake.lost.get(Stream.SAMPLES, VersionVector())
+
+
+def count(vector: VersionVector) -> int:
+    return sum(ranges.count for _, ranges in vector)
