@@ -1,0 +1,130 @@
+"""What a sensor costs its machine, beside Debian's prometheus-node-exporter and collectd in the same run.
+
+All three watch CPU, memory, disks and network: once a second, or as dCAMP did (CPU and memory each 60 s, disk and
+network each 120 s). node_exporter is scraped at that rate, collectd writes CSV, the sensor keeps its samples durably
+and hands them to a root. Prints CPU milliseconds per second and resident memory of each, and the ratios.
+
+    apt-get install --no-install-recommends prometheus-node-exporter collectd-core
+    .venv/bin/python -m bench.sensor [seconds]
+"""
+
+import contextlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+from typing import Final
+
+from weft.cli.fleet import Fleet, Member, free_blocks
+
+COLLECTD: Final = """
+BaseDir "{place}"
+PIDFile "{place}/collectd.pid"
+Interval {interval}
+LoadPlugin cpu
+LoadPlugin memory
+LoadPlugin disk
+LoadPlugin interface
+LoadPlugin csv
+<Plugin csv>
+  DataDir "{place}/csv"
+</Plugin>
+"""
+NODE: Final = """
+[node]
+name = "{name}"
+level = "{level}"
+parent = "{parent}"
+port = {port}
+state = "{place}/{name}"
+runs = ["measurement", "chains", "carrier", "topology"]
+beacons = false
+{metrics}
+"""
+METRICS: Final = "".join(
+    f'[metric.{name}]\ndetail = "{name.upper()}"\nrate = "{{{rate}}}s"\n'
+    for name, rate in (("cpu", "fast"), ("memory", "fast"), ("disk", "slow"), ("network", "slow"))
+)
+EXPORTER: Final = ("prometheus-node-exporter", "--collector.disable-defaults") + tuple(
+    f"--collector.{name}" for name in ("cpu", "meminfo", "diskstats", "netdev")
+)
+
+
+def main(seconds: float) -> None:
+    missing = [name for name in ("prometheus-node-exporter", "collectd") if shutil.which(name) is None]
+    if missing:
+        raise SystemExit(f"{', '.join(missing)} not installed: apt-get install prometheus-node-exporter collectd-core")
+    print(f"{'cadence':>8} {'program':>14} {'CPU ms/s':>9} {'memory MB':>10} {'CPU ratio of weft to it':>24}")
+    for fast, slow in ((1, 1), (60, 120)):
+        with tempfile.TemporaryDirectory() as place:
+            measure(Path(place), fast, slow, seconds)
+
+
+def measure(place: Path, fast: int, slow: int, seconds: float) -> None:
+    root, sensor, exporter = free_blocks(3, 34_000)
+    fleet = Fleet(place)
+    pids = {}
+    try:
+        metrics = METRICS.format(fast=fast, slow=slow)
+        for name, level, parent, port, tables in (
+            ("root", "root", "", root, "[metric]"),
+            ("sensor", "sensor", f"127.0.0.1:{root}", sensor, metrics),
+        ):
+            file = place / f"{name}.toml"
+            file.write_text(NODE.format(name=name, level=level, parent=parent, port=port, place=place, metrics=tables))
+            fleet.add(Member(name, ("-m", "weft.cli.main", "up", str(file)), port))
+        peers = start_peers(place, fast, exporter)
+        time.sleep(5)  # starting is not the question
+        process = next(member.process for member in fleet.members if member.name == "sensor")
+        assert process is not None
+        pids = {"weft": process.pid, **{name: peer.pid for name, peer in peers.items()}}
+        before = {name: cpu_seconds(pid) for name, pid in pids.items()}
+        scrape(exporter, fast, seconds)
+        report(f"{fast} s", pids, before, seconds)
+    finally:
+        fleet.stop_all()
+        for peer in peers.values():
+            peer.terminate()
+            peer.wait()
+
+
+def start_peers(place: Path, interval: int, port: int) -> dict[str, subprocess.Popen[bytes]]:
+    settings = place / "collectd.conf"
+    settings.write_text(COLLECTD.format(place=place, interval=interval))
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    return {
+        "node_exporter": subprocess.Popen([*EXPORTER, f"--web.listen-address=127.0.0.1:{port}"], **quiet),
+        "collectd": subprocess.Popen([shutil.which("collectd") or "collectd", "-f", "-C", str(settings)], **quiet),
+    }
+
+
+def scrape(port: int, every: int, seconds: float) -> None:
+    ends_at = time.monotonic() + seconds
+    while time.monotonic() < ends_at:
+        with contextlib.suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+            answer.read()
+        time.sleep(min(every, max(0.0, ends_at - time.monotonic())))
+
+
+def report(cadence: str, pids: dict[str, int], before: dict[str, float], seconds: float) -> None:
+    spent = {name: (cpu_seconds(pid) - before[name]) / seconds * 1_000 for name, pid in pids.items()}
+    for name, pid in pids.items():
+        ratio = f"{spent['weft'] / spent[name]:.2f}" if spent[name] else "-"
+        print(f"{cadence:>8} {name:>14} {spent[name]:>9.2f} {resident_mb(pid):>10.1f} {ratio:>24}")
+
+
+def cpu_seconds(pid: int) -> float:
+    """From the scheduler's own account, in nanoseconds, of all threads: ticks are too coarse for a quiet program."""
+    return sum(int(path.read_text().split()[0]) for path in Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9
+
+
+def resident_mb(pid: int) -> float:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith("VmRSS")).split()[1]) / 1_024
+
+
+if __name__ == "__main__":
+    main(float(sys.argv[1]) if sys.argv[1:] else 60.0)
