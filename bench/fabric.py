@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from weft.base.errors import UserError
 from weft.cli.asking import status_of
 from weft.cli.fleet import Fleet, Member, free_blocks
 from weft.cores.carrier import Carrier
@@ -26,7 +27,9 @@ SPOOL_MAX = 400  # batches in flight: the sensor waits for the link, not the lin
 
 
 def main(samples: int) -> None:
-    print(f"{'rows per batch':>14} {'samples/s':>12} {'sensor CPU':>11} {'root CPU':>9} {'journal B':>10} {'wire B':>7}")
+    print(
+        f"{'rows per batch':>14} {'samples/s':>12} {'sensor CPU':>11} {'root CPU':>9} {'journal B':>10} {'wire B':>7}"
+    )
     for rows in (1_000, 100):
         with tempfile.TemporaryDirectory() as place:
             measure(Path(place), samples if rows == 1_000 else samples // 4, rows)
@@ -41,7 +44,7 @@ def measure(place: Path, samples: int, rows: int) -> None:
     driver = (str(Path(__file__)), "sensor", str(root), str(sensor), str(place / "sensor"), str(samples), str(rows))
     try:
         fleet.add(Member("root", ("-m", "weft.cli.main", "up", str(place / "root.toml")), root))
-        wait_for(root, lambda told: True)
+        wait_for(root, bool)
         fleet.add(Member("sensor", driver, sensor))
         told = wait_for(sensor, lambda told: told["cores"]["carrier"]["sent"] > 0)
         started = time.monotonic()
@@ -66,7 +69,7 @@ def wait_for(port: int, holds: Any) -> dict[str, Any]:
     while time.monotonic() < ends_at:
         try:
             told = status_of(port)
-        except Exception:
+        except UserError:
             time.sleep(0.02)
             continue
         if holds(told):
@@ -88,7 +91,10 @@ def row(number: int) -> Row:
 
 async def drive(root: int, port: int, state: str, samples: int, rows: int) -> None:
     settings = settings_of(
-        {"node": {"name": "sensor", "parent": f"127.0.0.1:{root}", "port": port, "state": state, "beacons": False}, "metric": {}}
+        {
+            "node": {"name": "sensor", "parent": f"127.0.0.1:{root}", "port": port, "state": state, "beacons": False},
+            "metric": {},
+        }
     )
     process = Process(settings)
     serving = asyncio.create_task(process.run())

@@ -34,6 +34,10 @@ LoadPlugin csv
 </Plugin>
 """
 NODE: Final = """
+[fleet]
+beat_s = {beat}
+dead_s = {dead}
+
 [node]
 name = "{name}"
 level = "{level}"
@@ -48,8 +52,10 @@ METRICS: Final = "".join(
     f'[metric.{name}]\ndetail = "{name.upper()}"\nrate = "{{{rate}}}s"\n'
     for name, rate in (("cpu", "fast"), ("memory", "fast"), ("disk", "slow"), ("network", "slow"))
 )
-EXPORTER: Final = ("prometheus-node-exporter", "--collector.disable-defaults") + tuple(
-    f"--collector.{name}" for name in ("cpu", "meminfo", "diskstats", "netdev")
+EXPORTER: Final = (
+    "prometheus-node-exporter",
+    "--collector.disable-defaults",
+    *(f"--collector.{name}" for name in ("cpu", "meminfo", "diskstats", "netdev")),
 )
 
 
@@ -74,7 +80,8 @@ def measure(place: Path, fast: int, slow: int, seconds: float) -> None:
             ("sensor", "sensor", f"127.0.0.1:{root}", sensor, metrics),
         ):
             file = place / f"{name}.toml"
-            file.write_text(NODE.format(name=name, level=level, parent=parent, port=port, place=place, metrics=tables))
+            words = {"name": name, "level": level, "parent": parent, "port": port, "metrics": tables}
+            file.write_text(NODE.format(place=place, beat=fast, dead=5 * fast, **words))
             fleet.add(Member(name, ("-m", "weft.cli.main", "up", str(file)), port))
         peers = start_peers(place, fast, exporter)
         time.sleep(5)  # starting is not the question
@@ -94,10 +101,13 @@ def measure(place: Path, fast: int, slow: int, seconds: float) -> None:
 def start_peers(place: Path, interval: int, port: int) -> dict[str, subprocess.Popen[bytes]]:
     settings = place / "collectd.conf"
     settings.write_text(COLLECTD.format(place=place, interval=interval))
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    commands = {
+        "node_exporter": [*EXPORTER, f"--web.listen-address=127.0.0.1:{port}"],
+        "collectd": ["collectd", "-f", "-C", str(settings)],
+    }
     return {
-        "node_exporter": subprocess.Popen([*EXPORTER, f"--web.listen-address=127.0.0.1:{port}"], **quiet),
-        "collectd": subprocess.Popen([shutil.which("collectd") or "collectd", "-f", "-C", str(settings)], **quiet),
+        name: subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for name, command in commands.items()
     }
 
 
