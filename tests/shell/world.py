@@ -170,7 +170,7 @@ class Host:
         self.faulty = FaultyFiles(self.memory)
         self.files: Files = self.faulty
         self.clock = HandClock(world.loop)
-        self.lake = Lake()
+        self.lake: Lake = Lake()
         self.process: Process | None = None
         self.links: Wire
         self.taken = self.sent_count = self.starts = 0
@@ -215,9 +215,12 @@ class Host:
 
     def _use_lake(self, work: Any) -> None:
         process = self.up
-        self.world.loop.call_later(
-            LATENCY_S, lambda: process.runner.order("drain", self.lake.perform(self, work)) if self.is_up else None
-        )
+
+        def outcome() -> None:
+            if self.process is process and self.is_up:
+                process.runner.order("drain", self.lake.perform(self, work))
+
+        self.world.loop.call_later(LATENCY_S, outcome)
 
     @property
     def up(self) -> Process:
