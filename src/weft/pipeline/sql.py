@@ -112,10 +112,15 @@ class Lake:
         except ValueError:
             raise UserError("bad-sql", "exactly one statement can be asked at a time", "weft sql 'SELECT …'") from None
         except duckdb.Error as error:
-            there = (
-                ", ".join(sorted(table.full_name for table in self.tables())) or "none yet: weft lake run makes them"
-            )
-            raise UserError("bad-sql", str(error).splitlines()[0], f"weft lake schema TABLE; tables: {there}") from None
+            is_grammar = isinstance(error, duckdb.ParserException)
+            raise UserError("bad-sql", str(error).splitlines()[0], self._mend(sql, is_grammar=is_grammar)) from None
+
+    def _mend(self, sql: str, *, is_grammar: bool) -> str:
+        """What to type instead of a question that DuckDB does not understand."""
+        if is_grammar and _UNQUOTED_AT.search(sql):
+            return 'at is also a word of SQL: write "at" in double quotes, or samples.at'
+        there = ", ".join(sorted(table.full_name for table in self.tables())) or "none yet: weft lake run makes them"
+        return f"weft lake schema TABLE; tables: {there}"
 
     def tables(self) -> list[Table]:
         """The tables that exist."""
