@@ -47,6 +47,8 @@ HAND_OVER_S: Final = 3.0  # how long a stopping node tries to hand over what it 
 DRAIN_S: Final = 10.0  # how long the last segment may take
 LAST_WORDS_S: Final = 0.05  # the last frames leave through libzmq's own thread
 POLL_S: Final = 0.02
+HOUSE_S: Final = 1.0  # between two looks at journal, room and ourselves
+HOUSE_IDLE_S: Final = 5.0  # the same while nothing is written: looking is then most of what a sensor costs
 
 
 def state_directory(settings: NodeSettings) -> Path:
@@ -194,13 +196,16 @@ class Process:
         asyncio.get_running_loop().call_soon(self.runner.order, work.holder, answer)
 
     async def _keep_house(self) -> None:
-        """Once a second: marks, seals, snapshots, room when the spool is full, and a look at ourselves."""
+        """Again and again: marks, seals, snapshots, room when the spool is full, and a look at ourselves."""
         while True:
-            await asyncio.sleep(1)
+            before = self.journal.next_lsn
+            await asyncio.sleep(HOUSE_S)
+            if self.journal.next_lsn == before and not self.node.is_full:
+                await asyncio.sleep(HOUSE_IDLE_S - HOUSE_S)
             self.tidy(self.clock.now())
 
     def tidy(self, now: Now) -> None:
-        """What is due once a second; a disk that fails meanwhile ends the node (StorageFailed)."""
+        """What is due once in a while; a disk that fails meanwhile ends the node (StorageFailed)."""
         journal = self.journal
         journal.rest(now.wall)
         self.runner.note_room()
