@@ -23,14 +23,12 @@ def history(text: str) -> list[Fact]:
     """The facts of a text, in order."""
     facts: list[Fact] = []
     at = 0
-    for line in (line.strip() for line in re.split(r"[|\n]", text)):
-        if not line:
-            continue
-        at += SECOND
-        if line.startswith("@"):
-            time, _, line = line[1:].partition(" ")
-            at = round(float(time) * SECOND)
-        facts.append(_fact(at, line))
+    for line in re.split(r"[|\n]", text):
+        timed = re.fullmatch(r"\s*(?:@([\d.]+) )?(.*?)\s*", line)
+        assert timed, line
+        if timed[2]:
+            at = round(float(timed[1]) * SECOND) if timed[1] else at + SECOND
+            facts.append(_fact(at, timed[2]))
     return facts
 
 
@@ -91,7 +89,12 @@ _FORMS: list[tuple[str, str, str, Callable[..., Any]]] = [
     (r"(\w+) holds (.+)", "durable", "held", lambda _, text: claim(text)),
     (r"(\w+) loses (.+)", "durable", "lost", lambda _, text: [*claim(text), "spool-full"]),
     (r"(\w+) forgets (.+)", "info", "forgot", lambda _, text: claim(text)),
-    (r"(\w+) links (\d+) of ([\w/]+)", "durable", "link", lambda node, last, before: [1, f"{node}/2", before, int(last)]),
+    (
+        r"(\w+) links (\d+) of ([\w/]+)",
+        "durable",
+        "link",
+        lambda node, last, before: [1, f"{node}/2", before, int(last)],
+    ),
     (r"(\w+) drains (\d+):(.*)", "durable", "segment", _segment),
     (r"(\w+) disk (lost|old)(?:: ([^-]+.*))?", "info", "disk", lambda _, how, text: [how, _claims(text), []]),
     (r"(\w+) restores(?: (.*))?", "info", "restored", lambda _, text: [_claims(text), []]),
@@ -121,5 +124,3 @@ _FORMS: list[tuple[str, str, str, Callable[..., Any]]] = [
     (r"healed", "info", "healed", lambda _: None),
     (r"quiet", "info", "quiet", lambda _: None),
 ]
-
-

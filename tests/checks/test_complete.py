@@ -44,9 +44,7 @@ BAD = {
     "forgotten while only a part is above": "a takes 1-3 | c holds a 1-2 | a forgets a 1-3",
     "the collector forgets what only it has": "a takes 1-2 | c holds a 1-2 | a forgets a 1-2 | c forgets a 1-2",
     "the collector's disk is lost with what only it had": "a takes 1-2 | c holds a 1-2 | a forgets a 1-2 | c disk lost",
-    "the collector's disk goes back too far": (
-        "a takes 1-4 | c holds a 1-4 | a forgets a 1-4 | c disk old: a 1-2"
-    ),
+    "the collector's disk goes back too far": ("a takes 1-4 | c holds a 1-4 | a forgets a 1-4 | c disk old: a 1-2"),
     "the root forgets what is not drained": "a takes 1-3 | r holds a 1-3 | a forgets a 1-3 | r forgets a 1-3",
     "dropped in silence": "a takes 1-4 | a forgets a 1-2",
     "dropped more than announced": "a takes 1-4 | a loses a 1-2 | a forgets a 1-3",

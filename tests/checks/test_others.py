@@ -27,9 +27,17 @@ LINKED = "@1 link a c up | link c r up | a joined | c joined | c joined by a | r
 GOOD: list[tuple[type[Checker], str, str]] = [
     (Wall, "hop behind its wall", "a takes 1 | a sends c 1: a 1"),
     (Wall, "hack behind its wall", "a takes 1 | a sends c 1: a 1 | c holds a 1 | c tells a 1 safe 0"),
-    (Wall, "safe when the root has it", "a takes 1 | a sends c 1: a 1 | c holds a 1 | r holds a 1 | c tells a 1 safe 1"),
+    (
+        Wall,
+        "safe when the root has it",
+        "a takes 1 | a sends c 1: a 1 | c holds a 1 | r holds a 1 | c tells a 1 safe 1",
+    ),
     (Wall, "known at the root already", "a takes 1 | a sends c 1: a 1 | r holds a 1 | c tells a 1 safe 1"),
-    (Wall, "safe when the loss is at the root", "a takes 1 | a sends c 1: a 1 | c holds a 1 | r loses a 1 | c tells a 1 safe 1"),
+    (
+        Wall,
+        "safe when the loss is at the root",
+        "a takes 1 | a sends c 1: a 1 | c holds a 1 | r loses a 1 | c tells a 1 safe 1",
+    ),
     (Wall, "a link has no numbers", "a takes 1 | a sends c 1: link, a 1 | c holds a 1 | c tells a 2 safe 0"),
     (Wall, "said again", "a takes 1-2 | a sends c 1: a 1, a 2 | a sends c 2: a 2 | c holds a 1-2 | c tells a 2 safe 0"),
     (Wall, "said again, but given up", "a takes 1 | a sends c 1: a 1 | a sends c 1: link | c tells a 1 safe 0"),
@@ -57,8 +65,16 @@ GOOD: list[tuple[type[Checker], str, str]] = [
     (Timely, "a cut in time", LINKED + "@20 path c a cut | link a c down | @27 a lost its parent: silent | @28 quiet"),
     (Timely, "back in time", LINKED + "@20 path c a cut | @22 path c a open | @60 quiet"),
     (Timely, "other reasons than silence", LINKED + "@20 a lost its parent: moved | a joined | @60 quiet"),
-    (Timely, "the caller slept and the parent died", LINKED + "@20 a pauses | c crashes | @40 a resumes | a lost its parent: silent"),
-    (Timely, "the transport had ended", LINKED + "@20 link a c down | @26 a lost its parent: silent | @27 link a c up | a joined"),
+    (
+        Timely,
+        "the caller slept and the parent died",
+        LINKED + "@20 a pauses | c crashes | @40 a resumes | a lost its parent: silent",
+    ),
+    (
+        Timely,
+        "the transport had ended",
+        LINKED + "@20 link a c down | @26 a lost its parent: silent | @27 link a c up | a joined",
+    ),
 ]
 
 BAD: list[tuple[type[Checker], str, str]] = [
@@ -94,7 +110,11 @@ BAD: list[tuple[type[Checker], str, str]] = [
     (Timely, "a dead parent not missed", LINKED + "@20 c crashes | @40 quiet"),
     (Timely, "a cut not noticed", LINKED + "@20 path c a cut | @40 quiet"),
     (Timely, "never joined again", LINKED + "@20 a lost its parent: moved | @60 quiet"),
-    (Timely, "the parent does not know its child", LINKED + "@20 c crashes | c starts collector under r | c joined | r joined by c | @70 quiet"),
+    (
+        Timely,
+        "the parent does not know its child",
+        LINKED + "@20 c crashes | c starts collector under r | c joined | r joined by c | @70 quiet",
+    ),
 ]
 
 

@@ -93,10 +93,7 @@ class Complete(Checker):
     def note_forgot(self, fact: Fact) -> None:
         """A journal lets go of its copy: another must have it, or the lake, or the announcement of its loss."""
         stream, origin, first, last = fact.value
-        held = self.held.get(fact.node, {}).get((stream, origin))
-        if held is None:
-            return
-        held.remove(first, last)
+        numbers_of(self.held.setdefault(fact.node, {}), stream, origin).remove(first, last)
         missing = self._missing((stream, origin), [(first, last)])
         if missing:
             self.broken(

@@ -219,7 +219,7 @@ _EVENTS: Final[dict[type | None, str]] = {
     carrier.ChildLost: "has lost its child {event.name}: {event.why}",
     carrier.ChildRefused: "does not take {event.name}: {event.why}",
     carrier.RolledBack: "sees that its own disk went back: {event.behind} messages of {event.name}",
-    carrier.SpoolDropped: "gives up {event.records} records",
+    carrier.SpoolDropped: "gives up {event.records} of its records",
     drain.LakeFull: "finds the lake full",
     drain.LakeFailed: "finds the lake broken",
     drain.LakeBack: "can write the lake again",

@@ -115,9 +115,12 @@ def slow(draw: Draw) -> list[Action]:
 
 
 def pause(draw: Draw) -> list[Action]:
-    """A process stands still and goes on later."""
-    name, at = draw.one().name, draw.moment()
-    return draw.while_(Action(at, "pause", name), Action(at + draw.span(SECOND // 10, MINUTE), "resume", name))
+    """Processes stand still and go on later: SIGSTOP, a suspended machine, a host that swaps."""
+    made: list[Action] = []
+    for _ in range(draw.chance.randint(1, 4)):
+        name, at = draw.one().name, draw.moment()
+        made += draw.while_(Action(at, "pause", name), Action(at + draw.span(SECOND // 2, MINUTE), "resume", name))
+    return made
 
 
 def step(draw: Draw) -> list[Action]:
@@ -274,7 +277,7 @@ class Size(NamedTuple):
 
 
 SIZES: Final[dict[str, Size]] = {
-    "fabric": Size((2, 9), (1, 3), (MINUTE, 5 * MINUTE), (SECOND, 20 * SECOND)),
+    "fabric": Size((2, 9), (1, 3), (MINUTE, 5 * MINUTE), (2 * SECOND, 30 * SECOND)),
     "link": Size((1, 1), (1, 1), (MINUTE, 3 * MINUTE), (SECOND // 2, 5 * SECOND)),
     "house": Size((20, 40), (2, 3), (2 * MINUTE, 4 * MINUTE), (5 * SECOND, 30 * SECOND)),
     "night": Size((2, 6), (1, 3), (60 * MINUTE, 240 * MINUTE), (20 * SECOND, 120 * SECOND)),

@@ -1,0 +1,325 @@
+"""`weft sim`: nights of a whole fabric in seconds, from a number that repeats them."""
+
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from typing import Annotated, Any, Final
+
+import msgspec
+from cyclopts import App, Parameter
+
+from weft import __version__
+from weft.base.errors import EXIT_CODES, UserError
+from weft.base.now import seconds
+from weft.sim import report
+from weft.sim.plan import Plan, read, write
+from weft.sim.run import Outcome, Run, run
+from weft.sim.swarm import SIZES, draw_plan
+
+app = App(name="sim", help="Run nights of a whole fabric in virtual time, with faults, and judge them.")
+
+Flag = Annotated[bool, Parameter(negative="")]
+GREEN, VIOLATED, VOID = 0, EXIT_CODES["violated"], EXIT_CODES["void"]
+Step = Callable[[float, str], None]
+
+
+@app.default
+@app.command(name="run")
+def run_one(
+    *,
+    seed: int = 1,
+    scenario: str = "fabric",
+    plan: Path | None = None,
+    explain: Flag = False,
+    node: str = "",
+    since: Annotated[float, Parameter(name="--from")] = 0.0,
+    until: Annotated[float | None, Parameter(name="--to")] = None,
+    print_plan: Flag = False,
+    history: Path | None = None,
+    json: Flag = False,
+) -> int:
+    """Run one seed or one plan, and say what came of it: `weft sim --seed 7 --explain --node s1 --from 60 --to 90`.
+
+    Exit status 0 green, 1 a promise was broken, 5 too little happened to show anything.
+
+    Parameters
+    ----------
+    seed: draws everything: tree, workload, faults, timings.
+    scenario: how large and how long: see `weft sim list`.
+    plan: a plan as `--print-plan` writes it, instead of a seed.
+    explain: tell the story, line by line.
+    node: only what this node does.
+    since: only from this second on.
+    until: only up to this second.
+    print_plan: show what was drawn, and run nothing.
+    history: write all facts that the checkers heard, as JSON lines.
+    json: the outcome for machines.
+    """
+    drawn = _plan(seed, scenario, plan)
+    if node and node not in {each.name for each in drawn.nodes}:
+        names = ", ".join(each.name for each in drawn.nodes)
+        raise UserError("no-node", f"no node of this plan is called {node!r}", f"--node with one of {names}")
+    if print_plan:
+        sys.stdout.buffer.write(write(drawn))
+        return GREEN
+    if explain and not json:
+        outcome, lines = report.story(drawn, node, seconds(since), None if until is None else seconds(until))
+        print("\n".join(lines))
+    else:
+        outcome = Run(drawn, keep=history is not None).go()
+    _keep_history(outcome, drawn, history)
+    _tell(outcome, json=json)
+    return _status(outcome)
+
+
+def _plan(seed: int, scenario: str, path: Path | None) -> Plan:
+    if path is None:
+        if scenario not in SIZES:
+            raise UserError("no-scenario", f"there is no scenario {scenario!r}", f"--scenario {' | '.join(SIZES)}")
+        return draw_plan(str(seed), scenario)
+    try:
+        return read(path.read_bytes())
+    except OSError as error:
+        raise UserError(
+            "no-file", f"{path} cannot be read: {error.strerror}", "weft sim --seed 1 --print-plan > p.json"
+        ) from None
+
+
+def _keep_history(outcome: Outcome, plan: Plan, path: Path | None) -> None:
+    if path is None:
+        return
+    from weft.checks import write_lines
+
+    facts = outcome.history or Run(plan, keep=True).go().history
+    path.write_bytes(write_lines(facts))
+
+
+def _tell(outcome: Outcome, *, json: bool) -> None:
+    if json:
+        print(msgspec.json.encode(report.facts_of(outcome)).decode())
+    elif outcome.is_green:
+        print("\n".join(report.summary(outcome)))
+    else:
+        print("\n".join(report.summary(outcome)))
+        print(report.failure(outcome, _commit(), repeat(outcome.plan)))
+
+
+def _status(outcome: Outcome) -> int:
+    if outcome.verdicts:
+        return VIOLATED
+    return VOID if outcome.is_void else GREEN
+
+
+def repeat(plan: Plan) -> str:
+    """The command that repeats the run of a drawn plan."""
+    scenario = "" if plan.scenario == "fabric" else f" --scenario {plan.scenario}"
+    return f"weft sim --seed {plan.seed}{scenario} --explain"
+
+
+def _commit() -> str:
+    """Of the source this runs from, else the version."""
+    try:
+        told = subprocess.run(
+            ["git", "rev-parse", "--short", "HEAD"],  # noqa: S607  # whichever git the developer has
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except OSError:
+        return __version__
+    return told.stdout.strip() or __version__
+
+
+@app.command
+def soak(*, node_minutes: float = 10_000, seed: int = 0, scenario: str = "fabric", json: Flag = False) -> int:
+    """Run seed after seed until so many node-minutes are simulated; stop at the first that is not green.
+
+    `weft sim soak --node-minutes 100000`; exit status 1 with seed and story if a promise was broken.
+
+    Parameters
+    ----------
+    node_minutes: nodes times minutes of their virtual life.
+    seed: the first one.
+    scenario: see `weft sim list`.
+    json: the sums for machines.
+    """
+    _plan(seed, scenario, None)
+    done, voids, counts, outcome = 0.0, 0, Counter[str](), None
+    with _progress(node_minutes, "node-minutes") as step:
+        while done < node_minutes:
+            outcome = run(draw_plan(str(seed), scenario))
+            if outcome.verdicts:
+                break
+            voids += outcome.is_void
+            done += outcome.node_minutes
+            counts += outcome.counts
+            step(outcome.node_minutes, f"seed {seed}")
+            seed += 1
+    if outcome is not None and outcome.verdicts:
+        _tell(outcome, json=json)
+        return VIOLATED
+    _tell_soak(done, seed, voids, counts, json=json)
+    return GREEN
+
+
+def _tell_soak(done: float, seeds: int, voids: int, counts: Counter[str], *, json: bool) -> None:
+    faults = sum(
+        count for what, count in counts.items() if what.startswith("did ") and what[4:] not in report.NOT_A_FAULT
+    )
+    sums = {
+        "node_minutes": round(done),
+        "next_seed": seeds,
+        "void": voids,
+        "faults": faults,
+        "crashes": counts["crashes"],
+        "records": counts["taken"],
+        "drained": counts["drained"],
+    }
+    if json:
+        print(msgspec.json.encode(sums).decode())
+    else:
+        print(f"{sums['node_minutes']} node-minutes up to seed {seeds - 1}: every promise held")
+        print(
+            f"  {faults} faults, {sums['crashes']} crashes, {sums['records']} records taken, {sums['drained']} drained; {voids} void runs"
+        )
+
+
+@app.command
+def canaries(*names: str, json: Flag = False) -> int:
+    """Plant every known bug in turn and see that its checker catches it; then that the same seeds are green without.
+
+    Exit status 1 if one is not caught, or by another checker than its own.
+
+    Parameters
+    ----------
+    names: only these; all without.
+    json: one line per bug for machines.
+    """
+    from weft.sim.canaries import catch, load
+
+    bugs = load()
+    unknown = [name for name in names if name not in bugs]
+    if unknown:
+        raise UserError("no-canary", f"there is no canary {unknown[0]!r}", "weft sim list")
+    chosen = [bug for bug in bugs.values() if not names or bug.name in names]
+    caught = []
+    with _progress(len(chosen), "canaries") as step:
+        for bug in chosen:
+            caught.append(catch(bug))
+            step(1, bug.name)
+    needed = max((each.seeds or each.canary.within for each in caught), default=0)
+    sick = [seed for seed in range(needed) if not run(draw_plan(str(seed))).is_green]
+    _tell_canaries(caught, needed, sick, json=json)
+    return GREEN if all(each.is_right for each in caught) and not sick else VIOLATED
+
+
+def _tell_canaries(caught: list[Any], needed: int, sick: list[int], *, json: bool) -> None:
+    for each in caught:
+        bug = each.canary
+        if json:
+            line = {
+                "name": bug.name,
+                "expected": bug.caught_by,
+                "caught_by": each.rule,
+                "seeds": each.seeds,
+                "within": bug.within,
+            }
+            print(msgspec.json.encode(line).decode())
+        else:
+            how = f"after {each.seeds} of {bug.within} seeds" if each.rule else f"NOT caught by {bug.within} seeds"
+            word = each.rule if each.is_right else f"{each.rule or 'nobody'}, not by {bug.caught_by}"
+            print(f"{'ok' if each.is_right else 'RED':4} {bug.name:42} {word:14} {how}")
+    if not json:
+        found = [each.seeds for each in caught if each.seeds]
+        right = sum(each.is_right for each in caught)
+        print(f"{right} of {len(caught)} caught, median {median(found) if found else '-'} seeds")
+        print(f"without bugs, seeds 0 to {needed - 1}: {'all green' if not sick else f'NOT green: {sick}'}")
+
+
+@app.command(name="list")
+def list_all(*, json: Flag = False) -> int:
+    """What there is to run: scenarios, faults, checkers, planted bugs.
+
+    Parameters
+    ----------
+    json: for machines.
+    """
+    from weft.checks import CHECKERS
+    from weft.sim.canaries import load
+    from weft.sim.swarm import FAULTS
+
+    rows = {
+        "scenarios": {
+            name: f"{size.nodes[0]} to {size.nodes[1]} sensors, {size.tiers[1]} tiers" for name, size in SIZES.items()
+        },
+        "faults": {name: _first_line(draw) for name, draw in FAULTS.items()},
+        "checkers": {kind.rule: _first_line(kind) for kind in CHECKERS},
+        "canaries": {bug.name: f"{bug.why} -> {bug.caught_by}" for bug in load().values()},
+    }
+    if json:
+        print(msgspec.json.encode(rows).decode())
+        return GREEN
+    for title, table in rows.items():
+        print(f"{title}:")
+        for name, what in table.items():
+            print(f"  {name:42} {what}")
+    return GREEN
+
+
+def _first_line(thing: Any) -> str:
+    return (thing.__doc__ or "").strip().partition("\n")[0]
+
+
+@app.command
+def play(file: Path, /) -> int:
+    """Play a transcript's script and tell what happens: `weft sim play tests/transcripts/carrier/cut.txt`.
+
+    Parameters
+    ----------
+    file: statements, one a line, up to a line of dashes.
+    """
+    from weft.sim.script import play as play_script
+
+    try:
+        text = file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError("no-file", f"{file} cannot be read: {error}", "weft sim play FILE") from None
+    print(play_script(file.stem, text.partition("----\n")[0]), end="")
+    return GREEN
+
+
+UPDATES_PER_S: Final = 4
+
+
+def _silent(_amount: float, _label: str) -> None:
+    """Nobody watches."""
+
+
+@contextmanager
+def _progress(total: float, what: str) -> Iterator[Step]:
+    """A bar for people who watch; nothing else is written."""
+    if not sys.stderr.isatty():
+        yield _silent
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn(what),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True, refresh_per_second=UPDATES_PER_S) as bar:
+        task = bar.add_task("", total=total)
+
+        def step(amount: float, label: str) -> None:
+            bar.update(task, advance=amount, description=label)
+
+        yield step

@@ -1,0 +1,225 @@
+"""Whole nights: green, the same again, void when nothing happened, and red when something is wrong."""
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import msgspec
+import pytest
+
+from weft.base.now import SECOND
+from weft.checks import CHECKERS, Checker, Same, Violation, judge
+from weft.checks.history import Fact
+from weft.cores.carrier.core import Carrier
+from weft.sim import report
+from weft.sim.canaries import catch, load, planted
+from weft.sim.fabric import Fabric
+from weft.sim.lake import Lake
+from weft.sim.links import Flow, Streams
+from weft.sim.plan import Action
+from weft.sim.run import Run, run
+from weft.sim.swarm import draw_plan
+
+SEEDS = int(os.environ.get("WEFT_SOAK") or 100)
+QUICK = (
+    "hack_before_persist",
+    "era_kept_over_a_restart",
+    "cursor_before_publication",
+    "silence_by_wall_clock",
+    "newest_first",
+)
+BUGS = load()
+PYTHON = "import sys; from weft.sim.run import run; from weft.sim.swarm import draw_plan; print(run(draw_plan(sys.argv[1])).trace_hash)"
+
+
+@pytest.mark.proves("SIM-001", "SIM-008", "CHK-002")
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_every_seed_is_green(seed: int) -> None:
+    outcome = run(draw_plan(str(seed)))
+    assert outcome.is_green, report.failure(outcome, "-", f"weft sim --seed {seed} --explain")
+
+
+@pytest.mark.proves("SIM-008")
+@pytest.mark.parametrize("seed", range(12))
+def test_one_link_is_green(seed: int) -> None:
+    outcome = run(draw_plan(str(seed), "link"))
+    assert outcome.is_green, report.failure(outcome, "-", f"weft sim --seed {seed} --scenario link --explain")
+
+
+def test_a_house_of_forty_is_green() -> None:
+    assert run(draw_plan("1", "house")).is_green
+
+
+@pytest.mark.proves("SIM-012", "CHK-022")
+def test_the_same_seed_is_the_same_night_whatever_the_hash_seed() -> None:
+    seed = "12"
+    traces = []
+    for hash_seed in ("0", "1", "2"):
+        told = subprocess.run(
+            [sys.executable, "-c", PYTHON, seed],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        traces.append(Fact(0, "", 0, "info", "trace", [seed, told.stdout.strip()]))
+    traces.append(Fact(0, "", 0, "info", "trace", [seed, run(draw_plan(seed)).trace_hash]))
+    assert judge(Same(), traces) is None
+
+
+@pytest.mark.proves("SIM-012")
+def test_checkers_history_and_story_change_nothing() -> None:
+    plan = draw_plan("9")
+    bare = Run(plan, checkers=[]).go()
+    told, lines = report.story(plan)
+    kept = Run(plan, keep=True).go()
+    assert bare.trace_hash == told.trace_hash == kept.trace_hash
+    assert lines
+    assert kept.history
+
+
+@pytest.mark.proves("CHK-022")
+def test_another_seed_is_another_night() -> None:
+    assert run(draw_plan("1")).trace_hash != run(draw_plan("2")).trace_hash
+
+
+@pytest.mark.proves("CHK-022")
+def test_effects_in_the_order_of_a_set_are_found_by_three_hash_seeds() -> None:
+    spoiled = (
+        "from weft.cores.carrier.links import Links\n"
+        "Links.__iter__ = lambda self: iter([self._by_name[name] for name in set(self._by_name)])\n"
+    )
+    seed = next(str(seed) for seed in range(99) if len(draw_plan(str(seed)).nodes) > 8)
+    traces = [
+        Fact(0, "", 0, "info", "trace", [seed, _trace(spoiled + PYTHON.replace("; ", "\n"), seed, hash_seed)])
+        for hash_seed in ("0", "1", "2")
+    ]
+    assert isinstance(judge(Same(), traces), Violation)
+
+
+def _trace(program: str, seed: str, hash_seed: str) -> str:
+    env = {**os.environ, "PYTHONHASHSEED": hash_seed}
+    told = subprocess.run([sys.executable, "-c", program, seed], env=env, capture_output=True, text=True, check=True)
+    return told.stdout.strip()
+
+
+@pytest.mark.proves("SIM-011")
+def test_a_run_in_which_nothing_happened_is_void_not_green() -> None:
+    plan = draw_plan("4")
+    silent = msgspec.structs.replace(plan, actions=(), menu=("cut-one",))
+    assert run(silent).is_void
+    idle = tuple(msgspec.structs.replace(node, metrics=()) for node in plan.nodes[:1])
+    nobody = msgspec.structs.replace(plan, nodes=idle, links=(), actions=(), menu=(), safety_ns=SECOND)
+    outcome = run(nobody)
+    assert outcome.is_void
+    assert not outcome.is_green
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_planted_bug_is_caught_by_its_checker(name: str) -> None:
+    caught = catch(BUGS[name])
+    assert (caught.rule, caught.is_right) == (BUGS[name].caught_by, True)
+    assert caught.seeds <= BUGS[name].within
+
+
+def test_every_promise_has_a_planted_bug() -> None:
+    judged = {bug.caught_by for bug in BUGS.values()}
+    assert judged >= {kind.rule for kind in CHECKERS}
+    assert len(BUGS) >= 14
+    assert all(bug.within <= 200 for bug in BUGS.values())
+
+
+@pytest.mark.proves("SIM-013")
+def test_a_failure_says_seed_plan_witness_story_and_how_to_repeat_it() -> None:
+    bug = BUGS["hack_before_persist"]
+    with planted(bug):
+        outcome = run(draw_plan("3"))
+        text = report.failure(outcome, "abc123", "weft sim --seed 3 --explain")
+    assert outcome.verdicts
+    for part in (
+        "seed 3 of fabric",
+        "commit abc123",
+        outcome.plan_hash,
+        "wall: ",
+        '"kind":"sent"',
+        "starts",
+        "weft sim --seed 3",
+    ):
+        assert part in text
+    assert len(text.splitlines()) >= 10
+
+
+def test_what_a_core_raises_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wake(self: Carrier, now: Any) -> None:
+        raise AssertionError("the table has no such row")
+
+    monkeypatch.setattr(Carrier, "wake", wake)
+    outcome = run(draw_plan("1"))
+    assert outcome.verdicts[0].rule == "sound"
+    assert "the table has no such row" in outcome.verdicts[0].why
+
+
+@pytest.mark.proves("SIM-004")
+def test_a_core_that_asks_to_be_woken_for_ever_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Carrier, "deadline", lambda self: 0)
+    plan = msgspec.structs.replace(draw_plan("1"), actions=())
+    still = tuple(msgspec.structs.replace(node, late_ns=0) for node in plan.nodes)
+    outcome = run(msgspec.structs.replace(plan, nodes=still))
+    assert outcome.verdicts[0].rule == "sound"
+    assert "without time passing" in outcome.verdicts[0].why
+
+
+# Meta: a suite that cannot turn red proves nothing.
+
+
+def _mute(monkeypatch: pytest.MonkeyPatch, rule: str) -> None:
+    (kind,) = [kind for kind in CHECKERS if kind.rule == rule]
+    monkeypatch.setattr(kind, "HEARS", {})
+    monkeypatch.setattr(kind, "end", Checker.end)
+
+
+def test_a_checker_that_always_says_ok_leaves_its_bug_uncaught(monkeypatch: pytest.MonkeyPatch) -> None:
+    bug = BUGS["newest_first"]
+    assert catch(bug, range(3)).is_right
+    _mute(monkeypatch, bug.caught_by)
+    assert not catch(bug, range(3)).is_right
+
+
+def test_a_simulator_that_drops_nothing_leaves_a_bug_uncaught(monkeypatch: pytest.MonkeyPatch) -> None:
+    bug = BUGS["socket_kept_after_silence"]
+    seeds = range(catch(bug).seeds)
+    assert len(seeds) > 0
+    monkeypatch.setattr(Flow, "lose", lambda self: 0)
+    monkeypatch.setattr(Streams, "give_up", lambda self, child, notice_ns: None)
+    monkeypatch.setattr(Fabric, "cut", lambda self, here, there: None)
+    assert not catch(bug, seeds).is_right
+
+
+def test_a_lake_that_loses_a_segment_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = Lake._rename
+
+    def rename(self: Lake, what: Any) -> None:
+        if what[0].number == 3:
+            self.world.call_at(self.world.at, what[2], _written(what[0]))
+        else:
+            right(self, what)
+
+    monkeypatch.setattr(Lake, "_rename", rename)
+    rules = {verdict.rule for seed in range(4) for verdict in run(draw_plan(str(seed))).verdicts}
+    assert rules <= {"complete", "exactly_once"}
+    assert rules
+
+
+def _written(work: Any) -> Any:
+    from weft.cores.drain.messages import SegmentWritten
+
+    return SegmentWritten(work.stream, work.number, work.last_lsn, 1, 1, "0" * 32)
+
+
+def test_a_fault_of_the_plan_is_done_once_and_at_its_time() -> None:
+    plan = draw_plan("2")
+    only = Action(10 * SECOND, "crash", plan.nodes[-1].name, how="torn")
+    told, lines = report.story(msgspec.structs.replace(plan, actions=(only,), menu=("crash-torn",)))
+    assert told.counts["did crash"] == told.counts["crashes"] == 1
+    assert [line for line in lines if "is killed" in line] == [f"   10.000  {only.node:<8} is killed inside a write"]
