@@ -1,0 +1,46 @@
+"""One Spark session for all tests that need one, and lakes to try things on."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.pipeline import oracle
+from tests.pipeline.ground import Ground
+from tests.pipeline.worlds import play, world
+from weft.base.chance import Chance
+from weft.pipeline.session import Options, session
+
+
+class Filled(NamedTuple):
+    """A lake with rows in all its tables, and what they must be."""
+
+    ground: Ground
+    expected: oracle.Tables
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    home = tmp_path_factory.mktemp("spark")
+    running = session(Options(master="local[2]", heap_mb=512, state=home, log=home / "jvm.log"))
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def ground(spark: SparkSession, tmp_path: Path) -> Ground:
+    return Ground(tmp_path / "lake", spark)
+
+
+@pytest.fixture(scope="session")
+def filled(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Filled:
+    """A lake of two batches, only the first of them folded; nobody writes to it but who folds the second."""
+    history = world(Chance("filled"), batches=2)
+    ground = Ground(tmp_path_factory.mktemp("filled") / "lake", spark)
+    for arrival in history.arrivals:
+        play(ground, arrival)
+        if ground.number == 1:
+            ground.job.fold()
+    return Filled(ground, history.expected())

@@ -1,0 +1,130 @@
+"""A lake under test: records go in, batches are taken, tables are read back as plain rows."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from weft.base.records import EraRecord, LostRecord, Record, Stream, StreamRecord
+from weft.lake.layout import Layout
+from weft.lake.segments import append_segment, open_lake
+from weft.pipeline.job import Done, JobOptions, SamplesJob
+from weft.pipeline.tables import ALL
+from weft.wire import samples
+
+A = "0b9e4c1d7a224f539c105d6e7f8091a2"
+B = "6f1c2a345b6d4e7f8091a2b3c4d5e6f7"
+ERA = 1795227290000000
+DRAIN = "d1" * 16
+OTHER_DRAIN = "d2" * 16
+T0_MS = 1_795_227_300_000  # some seconds before a full minute
+NOW_NS = (T0_MS + 60_000) * 1_000_000
+CPU = samples.Series("cpu", "CPU", "percent", {"cpu": "total"})
+MEM = samples.Series("mem", "MEMORY", "basic", {})
+NET = samples.Series("net", "NETWORK", "rate", {"device": "eth0"})
+SEEN = samples.Series("seen", "TCP", "delta", {})
+LOAD = samples.Series("load", "LOAD", "average", {})
+
+Row = tuple[samples.Series, Any, Any]
+"""Series, value, base."""
+
+
+def at_ms(number: int) -> int:
+    """When the sample of a number was taken: one a second."""
+    return T0_MS + 1000 * number
+
+
+def taken(first: int, rows: Sequence[Row], origin: str = A, era: int = ERA, **attributes: Any) -> StreamRecord:
+    """A batch of samples, `first` and on, one a second, received 5 ms after the last."""
+    series: tuple[samples.Series, ...] = ()
+    for row in rows:
+        series += () if row[0] in series else (row[0],)
+    entries = [samples.Row(series.index(s), 1000 * i, value, base) for i, (s, value, base) in enumerate(rows)]
+    body = samples.encode(samples.SampleBatch(at_ms(first), series, entries))
+    received = (at_ms(first + len(rows) - 1) + 5) * 1_000_000
+    return StreamRecord(
+        Stream.SAMPLES, bytes.fromhex(origin), era, first, at_ms(first) * 1_000_000, received, "weft.metric", body,
+        {"n": len(rows), **attributes},
+    )  # fmt: skip
+
+
+def single(number: int, payload: bytes, origin: str = A, era: int = ERA, **attributes: Any) -> StreamRecord:
+    """One value as a record of its own; or bytes that are none."""
+    at = at_ms(number) * 1_000_000
+    return StreamRecord(
+        Stream.SAMPLES, bytes.fromhex(origin), era, number, attributes.pop("at", at), attributes.pop("received", at),
+        "temperature", payload, attributes,
+    )  # fmt: skip
+
+
+def lost(first: int, last: int, origin: str = A, era: int = ERA, why: str = "spool-full") -> LostRecord:
+    return LostRecord(Stream.SAMPLES, bytes.fromhex(origin), era, first, last, why)
+
+
+def era_end(last: int, origin: str = A, era: int = ERA) -> EraRecord:
+    """The next era's first record, which says where `era` ended."""
+    return EraRecord(Stream.SAMPLES, bytes.fromhex(origin), era + 1, era, last)
+
+
+class Ground:
+    """One lake, one job on it, and its batches."""
+
+    def __init__(self, root: Path, spark: SparkSession, options: JobOptions | None = None) -> None:
+        self.lake, self.spark = Layout(root), spark
+        self.options = options or JobOptions(gold_every_s=float("inf"), clock=lambda: NOW_NS)
+        self.epoch = 0
+        self.start: dict[str, tuple[int, int]] = {}
+        self.number = 0
+        self._job: SamplesJob | None = None
+        open_lake(self.lake, "ab" * 16, 1)
+
+    def write(self, *records: Record, drain: str = DRAIN) -> None:
+        """One segment more."""
+        append_segment(self.lake, "samples", drain, list(enumerate(records, 1)))
+
+    @property
+    def job(self) -> SamplesJob:
+        if self._job is None:
+            self.epoch += 1
+            self._job = SamplesJob(self.lake, self.spark, self.epoch, self.options)
+            (self._job.checkpoint.directory / "offsets").mkdir(parents=True, exist_ok=True)
+            (self._job.checkpoint.directory / "offsets" / "0").touch()  # Spark's log, which is not under test here
+        return self._job
+
+    def restart(self, options: JobOptions | None = None) -> None:
+        """As after a crash: nothing is left but the disk."""
+        self._job = None
+        self.options = options or self.options
+
+    def take(self, *records: Record, drain: str = DRAIN) -> Done:
+        """A batch of everything that is new, after these records have become a segment."""
+        if records:
+            self.write(*records, drain=drain)
+        end = self.job.source.latest()
+        done = self.job.process(self.number, self.start, self.job.source.offset(end))
+        self.start, self.number = end, self.number + 1
+        return done
+
+    def rows(self, name: str, *columns: str, order: Iterable[str] = ("origin", "era", "sequence")) -> list[Any]:
+        """The rows of a table in order: tuples of these columns, dicts of all if none is named."""
+        table = ALL[name]
+        data = DeltaTable(self.lake.table(table.layer, table.name)).to_pyarrow_table()
+        keys = [(key, "ascending") for key in order if key in data.column_names]
+        found = data.sort_by(keys).to_pylist() if keys else data.to_pylist()
+        return [tuple(row[name] for name in columns) for row in found] if columns else found
+
+    def pairs(self) -> list[tuple[int, int]]:
+        """All calculated pairs by their numbers."""
+        return sorted(
+            (first, last)
+            for first, last in self.rows("silver.values", "from_sequence", "sequence")
+            if first is not None
+        )
+
+    def bytes_of(self, name: str) -> int:
+        """How many files the table has on disk, referenced or not."""
+        table = ALL[name]
+        return sum(pq.read_metadata(file).num_rows for file in self.lake.table(table.layer, table.name).rglob("*.parquet"))
