@@ -108,11 +108,10 @@ def demo(
 ) -> int:
     """Run a whole fabric on this machine for a while, then answer five questions from its tables.
 
-    Parameters
-    ----------
-    run_for: how long, e.g. 60s or 5m.
-    directory: where states, logs and lake go; default ./var/demo-TIME. An existing one is continued.
-    json_out: print the answers as JSON.
+    Args:
+        run_for: how long, e.g. 60s or 5m.
+        directory: where states, logs and lake go; default ./var/demo-TIME. An existing one is continued.
+        json_out: print the answers as JSON.
     """
     place = directory or Path("var") / time.strftime("demo-%Y%m%d-%H%M%S")
     place.mkdir(parents=True, exist_ok=True)

@@ -71,14 +71,13 @@ def show(
 
     `weft journal show DIR --since 1000 --stream samples --json`
 
-    Parameters
-    ----------
-    since
-        the first lsn to print.
-    stream
-        one of samples messages logs events catalog configuration store documents; without it all records, the cores' own too.
-    limit
-        stop after so many.
+    Args:
+        since
+            the first lsn to print.
+        stream
+            one of samples messages logs events catalog configuration store documents; without it all records, the cores' own too.
+        limit
+            stop after so many.
     """
     from weft.shell.journal.reader import JournalReader
 

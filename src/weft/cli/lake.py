@@ -78,11 +78,10 @@ def segments(
 
     `weft lake segments logs --since 100 --limit 20`
 
-    Parameters
-    ----------
-    stream: one of samples messages logs events catalog configuration store documents.
-    since: the first segment number.
-    limit: at most so many.
+    Args:
+        stream: one of samples messages logs events catalog configuration store documents.
+        since: the first segment number.
+        limit: at most so many.
     """
     from weft.lake.summary import manifests_of
 
@@ -102,9 +101,8 @@ def verify(*, lake: Where = None, deep: Flag = False, json: Flag = False) -> int
 
     `weft lake verify --lake ./lake --deep`
 
-    Parameters
-    ----------
-    deep: read every byte, not only sizes and the chain.
+    Args:
+        deep: read every byte, not only sizes and the chain.
     """
     from weft.lake.audit import audit
     from weft.lake.summary import streams_of
@@ -127,9 +125,8 @@ def consumers(*, lake: Where = None, remove: str | None = None, json: Flag = Fal
 
     `weft lake consumers`, or `weft lake consumers --remove notebook`
 
-    Parameters
-    ----------
-    remove: forget this consumer; what only it still needed may then be deleted.
+    Args:
+        remove: forget this consumer; what only it still needed may then be deleted.
     """
     from weft.lake import consumers as registered
 

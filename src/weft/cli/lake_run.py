@@ -31,14 +31,13 @@ def run(
 
     Killed at any instant and started again, it loses and doubles nothing. Ctrl-C finishes the batch.
 
-    Parameters
-    ----------
-    lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
-    once: take what is there, and end.
-    json: one JSON line per batch instead of a display.
-    master: Spark's master, local[*] or spark://HOST:PORT.
-    gold_every: seconds between folds of the gold tables; `weft sql` shows what is newer all the same.
-    heap_mb: heap of the driver's JVM in MiB.
+    Args:
+        lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
+        once: take what is there, and end.
+        json: one JSON line per batch instead of a display.
+        master: Spark's master, local[*] or spark://HOST:PORT.
+        gold_every: seconds between folds of the gold tables; `weft sql` shows what is newer all the same.
+        heap_mb: heap of the driver's JVM in MiB.
     """
     show = _print_json if json else _print_line
     runner = Runner(Layout(lake or os.environ.get("WEFT_LAKE") or "lake"), show, JobOptions(gold_every_s=gold_every))

@@ -1,5 +1,6 @@
 """The command `weft`: parses, calls, prints; its rooms are imported only when they are asked for."""
 
+import os
 import sys
 from typing import Final
 
@@ -15,24 +16,27 @@ app = App(
     help_epilogue="Exit status: 0 done, 2 wrong usage, 69 no such node, 74 disk failed, 75 lease held, 77 name taken, 78 no Java.",
 )
 
-ROOMS: Final[dict[str, str]] = {
-    "up": "weft.cli.up:up",
-    "demo": "weft.cli.demo:demo",
-    "status": "weft.cli.status:status",
-    "sql": "weft.cli.sql:sql",
-    "lake": "weft.cli.lake:app",
-    "drain": "weft.cli.drain:drain",
-    "journal": "weft.cli.journal:app",
-    "sim": "weft.cli.sim:app",
+ROOMS: Final[dict[str, tuple[str, str]]] = {
+    "up": ("weft.cli.up:up", "Run one node here."),
+    "demo": ("weft.cli.demo:demo", "Run a whole fabric on this machine, then ask its tables five questions."),
+    "status": ("weft.cli.status:status", "Show the tree: links, samples, spools, health."),
+    "sql": ("weft.cli.sql:sql", "Ask the tables of a lake, at once and without Java."),
+    "lake": ("weft.cli.lake:app", "What lies in a lake, and the jobs that make tables of it."),
+    "drain": ("weft.cli.drain:drain", "Drain the journal of a stopped node into a lake."),
+    "journal": ("weft.cli.journal:app", "Look into the journal of a node, verify and mend it."),
+    "sim": ("weft.cli.sim:app", "Simulate a fabric under faults, and explain the night."),
 }
-for name, where in ROOMS.items():
-    app.command(where, name=name)
+for name, (where, what) in ROOMS.items():
+    app.command(where, name=name, help=what)
 
 
 def main() -> None:
     """Run the command line; every error of a person is one sentence and its mend, with a documented exit code."""
     try:
         result = app(exit_on_error=False, print_error=False)
+    except BrokenPipeError:  # whoever read us has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
     except CycloptsError as error:
         sys.exit(_complain(f"{error}\n  try: weft --help", "usage"))
     except UserError as error:

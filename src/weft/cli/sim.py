@@ -46,18 +46,17 @@ def run_one(
 
     Exit status 0 green, 1 a promise was broken, 5 too little happened to show anything.
 
-    Parameters
-    ----------
-    seed: draws everything: tree, workload, faults, timings.
-    scenario: how large and how long: see `weft sim list`.
-    plan: a plan as `--print-plan` writes it, instead of a seed.
-    explain: tell the story, line by line.
-    node: only what this node does.
-    since: only from this second on.
-    until: only up to this second.
-    print_plan: show what was drawn, and run nothing.
-    history: write all facts that the checkers heard, as JSON lines.
-    json: the outcome for machines.
+    Args:
+        seed: draws everything: tree, workload, faults, timings.
+        scenario: how large and how long: see `weft sim list`.
+        plan: a plan as `--print-plan` writes it, instead of a seed.
+        explain: tell the story, line by line.
+        node: only what this node does.
+        since: only from this second on.
+        until: only up to this second.
+        print_plan: show what was drawn, and run nothing.
+        history: write all facts that the checkers heard, as JSON lines.
+        json: the outcome for machines.
     """
     drawn = _plan(seed, scenario, plan)
     if node and node not in {each.name for each in drawn.nodes}:
@@ -141,12 +140,11 @@ def soak(*, node_minutes: float = 10_000, seed: int = 0, scenario: str = "fabric
 
     `weft sim soak --node-minutes 100000`; exit status 1 with seed and story if a promise was broken.
 
-    Parameters
-    ----------
-    node_minutes: nodes times minutes of their virtual life.
-    seed: the first one.
-    scenario: see `weft sim list`.
-    json: the sums for machines.
+    Args:
+        node_minutes: nodes times minutes of their virtual life.
+        seed: the first one.
+        scenario: see `weft sim list`.
+        json: the sums for machines.
     """
     _plan(seed, scenario, None)
     done, voids, counts, outcome = 0.0, 0, Counter[str](), None
@@ -195,10 +193,9 @@ def canaries(*names: str, json: Flag = False) -> int:
 
     Exit status 1 if one is not caught, or by another checker than its own.
 
-    Parameters
-    ----------
-    names: only these; all without.
-    json: one line per bug for machines.
+    Args:
+        names: only these; all without.
+        json: one line per bug for machines.
     """
     from weft.sim.canaries import catch, load
 
@@ -245,9 +242,8 @@ def _tell_canaries(caught: list[Any], needed: int, sick: list[int], *, json: boo
 def list_all(*, json: Flag = False) -> int:
     """What there is to run: scenarios, faults, checkers, planted bugs.
 
-    Parameters
-    ----------
-    json: for machines.
+    Args:
+        json: for machines.
     """
     from weft.checks import CHECKERS
     from weft.sim.canaries import load
@@ -279,9 +275,8 @@ def _first_line(thing: Any) -> str:
 def play(file: Path, /) -> int:
     """Play a transcript's script and tell what happens: `weft sim play tests/transcripts/carrier/cut.txt`.
 
-    Parameters
-    ----------
-    file: statements, one a line, up to a line of dashes.
+    Args:
+        file: statements, one a line, up to a line of dashes.
     """
     from weft.sim.script import play as play_script
 

@@ -15,13 +15,12 @@ LIMIT = 1_000
 def sql(query: str, /, *, lake: Path | None = None, json: Flag = False, csv: Flag = False, limit: int = LIMIT) -> None:
     """Ask the tables of a lake in SQL, without Java: `weft sql "SELECT node, missing FROM completeness"`.
 
-    Parameters
-    ----------
-    query: one SELECT over `gold.…`, `silver.…`, `bronze.…`, `meta.…`; a bare name is looked up in that order.
-    lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
-    json: one JSON array of objects.
-    csv: CSV with a header.
-    limit: most rows that are shown; --json and --csv give all.
+    Args:
+        query: one SELECT over `gold.…`, `silver.…`, `bronze.…`, `meta.…`; a bare name is looked up in that order.
+        lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
+        json: one JSON array of objects.
+        csv: CSV with a header.
+        limit: most rows that are shown; --json and --csv give all.
     """
     from weft.cli.tables import print_csv, print_json, show
     from weft.pipeline.sql import Lake

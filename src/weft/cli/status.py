@@ -12,10 +12,9 @@ COLUMNS: Final = ("node", "parent link", "children", "samples", "spool", "journa
 def status(*, port: int = 27_500, json: bool = False) -> int:
     """Show the node at PORT and every node of this machine that it hears: tree, links, spool, health.
 
-    Parameters
-    ----------
-    port: first of the node's ten ports.
-    json: all facts, as one JSON array, the asked node first.
+    Args:
+        port: first of the node's ten ports.
+        json: all facts, as one JSON array, the asked node first.
     """
     asked = status_of(port)
     others = [told for known in asked["neighbours"] if (told := try_status(known["port"]))]

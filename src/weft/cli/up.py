@@ -68,18 +68,17 @@ def up(
     `weft up node.toml`, or without a file: `weft up --name root --level root --lake ./lake`, then on the same machine
     `weft up --name s1 --parent root --port 27510`. Flags stand above the file.
 
-    Parameters
-    ----------
-    file: the node's TOML file, with the tables [node] [fleet] [metric.NAME] [[chains.filter]] [lake] [journal].
-    name: unique in the fabric.
-    level: root, collector or sensor.
-    parent: the parent's name, found by its beacon, or its host:port.
-    port: first of the node's ten ports (27500).
-    state: directory of journal and identity.
-    lake: directory the root drains into.
-    fleet: name of the fabric.
-    check: say whether the settings can be used, and start nothing.
-    example: print a file to begin with.
+    Args:
+        file: the node's TOML file, with the tables [node] [fleet] [metric.NAME] [[chains.filter]] [lake] [journal].
+        name: unique in the fabric.
+        level: root, collector or sensor.
+        parent: the parent's name, found by its beacon, or its host:port.
+        port: first of the node's ten ports (27500).
+        state: directory of journal and identity.
+        lake: directory the root drains into.
+        fleet: name of the fabric.
+        check: say whether the settings can be used, and start nothing.
+        example: print a file to begin with.
     """
     if example:
         print(EXAMPLE, end="")
