@@ -58,14 +58,15 @@ class RealLake(Lake):
         return recorder.outcome(work)
 
     def rows(self) -> tuple[VersionVector, int]:
-        seen: Counter[tuple[str, int, int]] = Counter()
+        seen: Counter[tuple[str, int | None, int | None]] = Counter()
         for path in sorted((self.place / "drain" / "samples").rglob("*.parquet")):
             columns = pq.read_table(path, columns=["origin", "era", "sequence"]).to_pydict()
             seen.update(zip(columns["origin"], columns["era"], columns["sequence"], strict=True))
         vector = VersionVector()
-        for origin, era, sequence in sorted(seen):
-            vector.add(Origin(bytes.fromhex(origin), era), sequence)
-        return vector, sum(times - 1 for times in seen.values())
+        for origin, era, sequence in seen:
+            if len(origin) == 32 and era is not None and sequence is not None:
+                vector.add(Origin(bytes.fromhex(origin), era), sequence)
+        return vector, sum(times - 1 for (_, _, sequence), times in seen.items() if sequence is not None)
 
 
 def health(host: Host) -> tuple[str, str, str]:

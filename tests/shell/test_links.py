@@ -85,6 +85,26 @@ def test_one_drain_takes_a_budget_and_says_that_there_may_be_more(monkeypatch: p
     run(dialogue)
 
 
+def test_what_is_heard_in_one_turn_fits_into_one_batch() -> None:
+    """Several children that replayed their backlog at once stopped their parent: their turn was over 16 MiB."""
+
+    async def dialogue(parent: Links, child: Links, port: int) -> None:
+        child.connect(f"127.0.0.1:{port}")
+        largest = [b"x" * (1 << 20)] * 4
+        for _ in range(12):
+            child.send("up", b"", largest)
+        count, more = 0, False
+        async with asyncio.timeout(20):
+            while count < 12:
+                heard, more = parent.drain()
+                assert sum(len(frame) for item in heard for frame in item.frames) <= links.BUDGET_BYTES // 2 + (4 << 20)
+                assert bool(heard) == more
+                count += len(heard)
+                await asyncio.sleep(0)
+
+    run(dialogue)
+
+
 def test_a_peer_that_is_gone_loses_the_message_and_is_counted() -> None:
     async def dialogue(parent: Links, child: Links, port: int) -> None:
         parent.send("down", b"\x01nobody", [b"x"])

@@ -33,7 +33,7 @@ from weft.node.settings import settings_of
 from weft.shell.clock import Clock
 from weft.shell.files import Files
 from weft.shell.identity import Identity
-from weft.shell.links import BUDGET, Heard, Links
+from weft.shell.links import BUDGET, BUDGET_BYTES, Heard, Links, within
 from weft.shell.process import Doors, Process
 from weft.testing.disk import FaultyFiles, MemoryFiles, RecordingFiles
 from weft.wire.samples import Row, SampleBatch, Series
@@ -110,8 +110,8 @@ class Wire(Links):
         self.disconnect()
 
     def drain(self) -> tuple[list[Heard], bool]:
-        heard = [self.inbox.popleft() for _ in range(min(len(self.inbox), BUDGET))]
-        return heard, bool(self.inbox)
+        taken = (self.inbox.popleft() for _ in range(min(len(self.inbox), BUDGET)))
+        return list(within(BUDGET_BYTES, taken)), bool(self.inbox)
 
     def send(self, channel: str, peer: bytes, frames: list[bytes]) -> None:
         self.host.note(channel, peer, frames)

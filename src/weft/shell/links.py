@@ -19,6 +19,7 @@ import zmq
 from weft.base.errors import UserError
 
 BUDGET: Final = 256  # messages per socket and turn: a flood on one must not starve the other
+BUDGET_BYTES: Final = 4 << 20  # per turn: what is heard in one turn is written in one batch, of at most 16 MiB
 FRAME_BYTES_MAX: Final = (1 << 20) + (1 << 16)  # CLI-002
 QUEUE_MESSAGES: Final = 64  # per peer; the hop window of 8 MiB is the real bound (SEC-010: 64 MiB / MAXMSGSIZE)
 BACKLOG: Final = 512
@@ -67,6 +68,19 @@ def make_beacon_socket(port: int) -> socket.socket:
     return made
 
 
+def within(budget_bytes: int, source: Iterator[Heard]) -> Iterator[Heard]:
+    """What comes, until so many bytes of it have come."""
+    for heard in source:
+        yield heard
+        budget_bytes -= _bytes_of(heard)
+        if budget_bytes <= 0:
+            return
+
+
+def _bytes_of(heard: Heard) -> int:
+    return sum(map(len, heard.frames))
+
+
 class Links:
     """All channels of one node. `on_readable` is called when there is something to drain."""
 
@@ -113,14 +127,14 @@ class Links:
             self._dealer = None
 
     def drain(self) -> tuple[list[Heard], bool]:
-        """What has come in, at most `BUDGET` messages per socket; True if there may be more."""
+        """What has come in, at most `BUDGET` messages per socket and about `BUDGET_BYTES`; True if there may be more."""
         heard: list[Heard] = []
         more = False
         for socket_, channel in ((self._dealer, "up"), (self._router, "down")):
             if socket_ is not None:
-                before = len(heard)
-                heard.extend(self._drain_socket(socket_, channel))
-                more |= len(heard) - before >= BUDGET
+                taken = list(within(BUDGET_BYTES // 2, self._drain_socket(socket_, channel)))
+                more |= len(taken) >= BUDGET or sum(map(_bytes_of, taken)) >= BUDGET_BYTES // 2
+                heard += taken
         if self._beacon is not None:
             heard.extend(self._drain_beacons(self._beacon))
         return heard, more

@@ -14,8 +14,9 @@ from typing import Any, Final
 import msgspec
 
 from weft.base.errors import PeerError
-from weft.base.identity import Origin, is_canonical
+from weft.base.identity import NODE_ID_BYTES, Origin, is_canonical
 from weft.base.records import Carried, EraRecord, LostRecord, Stream, StreamRecord
+from weft.wire import journal
 from weft.wire.hop import VIA_MAX, HopItem, is_type
 from weft.wire.multipart import PAYLOAD_BYTES_MAX, UNREADABLE
 
@@ -34,7 +35,10 @@ TYPES: Final[dict[int, str]] = {
     Stream.DOCUMENTS: "weft.documents",
 }
 _STREAMS: Final[dict[str, int]] = {name: int(stream) for stream, name in TYPES.items()}
-ATTRIBUTES_BYTES_MAX: Final = 64 << 10
+DEPTH_MAX: Final = 32  # of nested attributes (SEC-042): whoever encodes them again must not run out of stack
+VIA_BYTES: Final = NODE_ID_BYTES + 2  # one name in `via`
+ATTRIBUTES_BYTES_MAX: Final = journal.ATTRIBUTES_BYTES_MAX - VIA_MAX * VIA_BYTES - 64  # on disk `via` and `rx` join them
+_NESTED: Final = (dict, list, tuple)
 ROWS_MAX: Final = 1 << 24  # rows that one record may claim
 NUMBER_MAX: Final = (1 << 64) - 1
 INSTANT_MAX: Final = (1 << 63) - 1
@@ -92,10 +96,16 @@ def gone_item(me: bytes, era: int, number: int) -> HopItem:
 def to_record(item: HopItem, frames: list[bytes], wall: int) -> Carried:
     """The record of an item received at `wall` (nanoseconds); PeerError `bad-record` or `unimplemented`.
 
-    The payload is taken as it is; only the map of attributes is decoded.
+    The payload is taken as it is; only the map of attributes is decoded. What comes out can be written into a journal:
+    nothing that a peer says may stop a node at its next write.
     """
-    if item.type in _NOTES:
-        return _note(item, frames)
+    record = _note(item, frames) if item.type in _NOTES else _stream_record(item, frames, wall)
+    if not journal.is_sound(record):
+        raise PeerError("bad-record", "over a limit of journals")
+    return record
+
+
+def _stream_record(item: HopItem, frames: list[bytes], wall: int) -> StreamRecord:
     if item.n > 2:
         raise PeerError("unimplemented", f"{item.n} payload frames")
     origin, era, sequence = item.mid
@@ -123,11 +133,22 @@ def to_record(item: HopItem, frames: list[bytes], wall: int) -> Carried:
 
 def _attributes(frame: bytes) -> dict[str, Any]:
     if len(frame) > ATTRIBUTES_BYTES_MAX:
-        raise PeerError("bad-record", "attributes over 64 KiB")
+        raise PeerError("bad-record", "attributes over 62 KiB")
     try:
-        return _decode_map(frame)
+        attributes = _decode_map(frame)
     except UNREADABLE:
         raise PeerError("bad-record", "attributes", frame) from None
+    if not all(_is_shallow(value, DEPTH_MAX) for value in attributes.values() if type(value) in _NESTED):
+        raise PeerError("bad-record", "attributes are nested too deeply")
+    return attributes
+
+
+def _is_shallow(value: Any, depth: int) -> bool:
+    """Whether nothing lies deeper than `depth` in a decoded value."""
+    if type(value) not in _NESTED:
+        return True
+    inner = [*value, *value.values()] if type(value) is dict else value
+    return depth > 0 and all(_is_shallow(item, depth - 1) for item in inner)
 
 
 def _note(item: HopItem, frames: list[bytes]) -> LostRecord | EraRecord:

@@ -231,6 +231,8 @@ class Parent:
 
     def _keep(self, link: Link, number: int, item: HopItem, frames: list[bytes], now: Now) -> None:
         record = carried.to_record(item, frames, now.wall)
+        if record.origin == self.station.node and type(record) is not LostRecord:
+            raise PeerError("loop", "what this node has made itself")
         if type(record) is not StreamRecord:
             is_new = self._notes.is_new(frames[0])
         elif self.is_root:
