@@ -74,11 +74,11 @@ def root_keeps_everything_twice(right: Any) -> Any:
 def duplicates_forgotten_after_a_minute(right: Any) -> Any:
     """What the root has seen is remembered for 60 s."""
 
-    def wake(self: Parent, now: Now, *, is_late: bool) -> None:
+    def wake(self: Parent, now: Now) -> None:
         if now.mono // MEMORY_NS != getattr(self, "minute", None):
             self.minute = now.mono // MEMORY_NS  # type: ignore[attr-defined]  # a field of the bug's own
             self.seen = Seen()
-        right(self, now, is_late=is_late)
+        right(self, now)
 
     return wake
 

@@ -127,12 +127,14 @@ class Child:
 
     # Time
 
-    def wake(self, now: Now, *, is_late: bool) -> None:
-        """Time has passed; after a long sleep of this machine all silences begin anew (REC-001)."""
-        if is_late:
-            self._heard_at = self._moved_at = now.mono
-            if self._answer_by is not None:
-                self._answer_by = now.mono + self._dead_ns
+    def forgive(self, now: Now) -> None:
+        """This machine has slept long: all silences begin anew (REC-001)."""
+        self._heard_at = self._moved_at = now.mono
+        if self._answer_by is not None:
+            self._answer_by = now.mono + self._dead_ns
+
+    def wake(self, now: Now) -> None:
+        """Time has passed."""
         if self._greet_at is not None and now.mono >= self._greet_at:
             self._turn(On.DUE, None, now)
         elif self._answer_by is not None and now.mono >= self._answer_by:

@@ -54,7 +54,6 @@ class Carrier:
         self._now = Now(0, 0)
         self._settle_at: int | None = None
         self._asked_for: int | None = None
-        self._is_late = False
         self._released = self._written_lsn = self._counted_lsn = 0
 
     @property
@@ -162,18 +161,22 @@ class Carrier:
     def wake(self, now: Now) -> None:
         """Time has passed; a wake-up much later than asked for lets all silences begin anew (REC-001)."""
         self._look_at_clock(now)
-        is_late, self._is_late = self._is_late, False
-        self.child.wake(now, is_late=is_late)
+        self.child.wake(now)
         self._know_parent()
-        self.parent.wake(now, is_late=is_late)
+        self.parent.wake(now)
         if self._settle_at is not None and now.mono >= self._settle_at:
             self._settle()
 
     def _look_at_clock(self, now: Now) -> None:
-        """Whoever speaks first after a long sleep of the machine: what was asked for before it says that it was one."""
+        """Whoever speaks first after a long sleep of the machine: what was asked for before it says that it was one.
+
+        Silences are forgiven at once and once: kept for the next wake-up, that would forgive a death of much later.
+        """
         self._now = now
         if self._asked_for is not None and now.mono > self._asked_for + self.station.dead_ns // 2:
-            self._is_late = True
+            self._asked_for = None
+            self.child.forgive(now)
+            self.parent.forgive(now)
 
     def deadline(self) -> int | None:
         """Monotonic nanoseconds at which to be woken; None: never."""

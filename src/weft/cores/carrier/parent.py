@@ -358,15 +358,18 @@ class Parent:
             self._say(link, Bye("stopping"), now)
             self._lose(link, "stopping")
 
-    def wake(self, now: Now, *, is_late: bool) -> None:
+    def forgive(self, now: Now) -> None:
+        """This machine has slept long: all silences begin anew (REC-001)."""
+        for link in self.links:
+            link.heard_at = now.mono
+
+    def wake(self, now: Now) -> None:
         """One look at all children: who is silent, who has to hear that we are here."""
         if self._sweep_at is None or now.mono < self._sweep_at:
             return
         self.flush(now)
         dead_before, beat_before = now.mono - self.station.dead_ns, now.mono - self.station.beat_ns
         for link in self.links:
-            if is_late:
-                link.heard_at = now.mono
             if link.heard_at <= dead_before:
                 self._lose(link, "silent")
             elif link.said_at <= beat_before:
