@@ -15,11 +15,15 @@ def to_samples(rows: DataFrame, flags: tuple[Column, ...] = (), *, is_late: bool
     Grain: one sample. Key: (origin, era, sequence). Columns: `silver.samples`. `is_late`: their numbers had been
     announced lost. `flags` are further ones, null where they do not apply.
     """
-    return rows.select(*_samples(flags, is_late))
+    return rows.select(*(_samples(flags, is_late=is_late) if flags else _unflagged(is_late)))
 
 
 @cache
-def _samples(flags: tuple[Column, ...], is_late: bool) -> tuple[Column, ...]:  # noqa: FBT001  # a key of the cache
+def _unflagged(is_late: bool) -> tuple[Column, ...]:  # noqa: FBT001  # a key of the cache
+    return _samples((), is_late=is_late)
+
+
+def _samples(flags: tuple[Column, ...], *, is_late: bool) -> tuple[Column, ...]:
     attribute = F.col("attributes")
     said = [
         F.when(attribute["volatile"] == "true", F.lit("volatile")),
