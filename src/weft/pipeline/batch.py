@@ -106,9 +106,7 @@ class Batch:
         self.is_small = intake.rows <= SMALL_ROWS_MAX
         try:
             if not intake.rows:
-                with steps("values"):
-                    made = self._values(None, plan, coverage)
-                return Outcome(0, 0, 0, 0, made)
+                return Outcome(0, 0, 0, 0, self._values(None, plan, coverage, steps))
             return self._run_rows(intake, plan, coverage, known, steps)
         finally:
             for frame in self._persisted:
@@ -136,8 +134,7 @@ class Batch:
         with steps("silver"):
             samples = self._samples(accepted, plan)
             silver = self._silver(samples, counts.rows - quarantined - (repeated - changed))
-        with steps("values"):
-            made = self._values(samples, plan, coverage)
+        made = self._values(samples, plan, coverage, steps)
         return Outcome(counts.rows, silver, repeated - changed, quarantined, made)
 
     # Bronze and what its one pass tells.
@@ -213,20 +210,20 @@ class Batch:
         self.tables.commit(SAMPLES, self.number, files, self.about)
         return made
 
-    def _values(self, samples: "DataFrame | None", plan: Plan, coverage: Coverage) -> int:
+    def _values(self, samples: "DataFrame | None", plan: Plan, coverage: Coverage, steps: Steps) -> int:
         """Values of the batch, then the edges behind it; returns how many values."""
         if self._is_done(EDGES):
             return self.tables.rows_of_batch(VALUES, self.number)
-        points = self._points(samples, plan, coverage)
-        made = [] if points is None else [values.paired(points, self.mark)]
-        made += [] if samples is None else [values.alone(samples)]
-        if not made:
-            return 0
-        count = self._append(VALUES, made[0] if len(made) == 1 else made[0].unionByName(made[1]))
-        if points is not None:
-            old = self.tables.relative(EDGES, self.tables.files(EDGES))
-            files = self._write(EDGES, self._unfinished(values.edges_of(points), plan))
-            self.tables.commit(EDGES, self.number, files, self.about, remove=old)
+        with steps("values"):
+            points = self._points(samples, plan, coverage)
+            made = [] if points is None else [values.paired(points, self.mark)]
+            made += [] if samples is None else [values.alone(samples)]
+            count = self._append(VALUES, made[0] if len(made) == 1 else made[0].unionByName(made[1])) if made else 0
+        with steps("edges"):
+            if points is not None:
+                old = self.tables.relative(EDGES, self.tables.files(EDGES))
+                files = self._write(EDGES, self._unfinished(values.edges_of(points), plan))
+                self.tables.commit(EDGES, self.number, files, self.about, remove=old)
         return count
 
     def _unfinished(self, edges: "DataFrame", plan: Plan) -> "DataFrame":

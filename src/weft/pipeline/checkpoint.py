@@ -49,6 +49,11 @@ class Checkpoint:
             os.rename(fresh, path)  # noqa: PTH104  # says that it replaces nothing half-written
         return read_record(path)
 
+    def start(self) -> str:
+        """Where the stream begins: what the record says, or the beginning for a job that is new."""
+        path = self.lake.checkpoint_id(self.job)
+        return read_record(path).start if path.exists() else Record(id="").start
+
     def offsets(self, batch_id: int) -> Path:
         """Spark's log of the offset behind one of its batches."""
         return self.directory / "offsets" / str(batch_id)

@@ -199,12 +199,13 @@ class Tables:
         data = pa.Table.from_pylist([dict(row) for row in rows], table.schema.arrow())
         write_deltalake(handle, data, mode="append", commit_properties=self._properties(table, batch, about))
 
-    def files(self, table: Table, predicate: str | None = None) -> list[str]:
-        """Absolute paths of the files that may hold rows for which the predicate is true."""
+    def files(self, table: Table, predicate: str | Sequence[tuple[str, str, object]] | None = None) -> list[str]:
+        """Absolute paths of the files that may hold rows for which the predicate (SQL, or comparisons) is true."""
         handle = self.handle(table)
         if predicate is None:
             return list(handle.file_uris())
-        return list(handle.file_uris(file_pruning_predicate=predicate))
+        chosen = predicate if isinstance(predicate, str) else list(predicate)
+        return list(handle.file_uris(file_pruning_predicate=chosen))
 
     def rows_of_batch(self, table: Table, batch: int) -> int:
         """How many rows a batch wrote, from the log; files keep the batch in their name until they are compacted."""

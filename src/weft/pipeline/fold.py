@@ -86,7 +86,7 @@ class Fold:
         """The files that may hold windows of the stretches of time that these hours fall into."""
         found: dict[str, None] = {}
         for start, end in _spans(hours, FILE_WIDTHS[table.full_name]):
-            window = f"window_start >= TIMESTAMP '{start:%Y-%m-%dT%H:%M:%SZ}' AND window_start < TIMESTAMP '{end:%Y-%m-%dT%H:%M:%SZ}'"
+            window = [("window_start", ">=", start), ("window_start", "<", end)]
             found.update(dict.fromkeys(self.tables.files(table, window)))
         return list(found)
 

@@ -67,7 +67,9 @@ def intake_between(source: Source, start: At, end: At) -> Intake:
         lost=tuple(loss for manifest in ended.values() for loss in _losses(manifest)),
         ends=tuple(end for manifest in ended.values() for end in manifest.era_ends() if end[1] <= LONG_MAX),
         is_disjoint=fresh == sum(piece.last - piece.first for piece in slices),
-        newest=max((m.last_received for m in ended.values() if m.last_received is not None), default=None),
+        newest=max(
+            (at for manifest in ended.values() if 0 < (at := manifest.last_received or 0) < LONG_MAX), default=None
+        ),
     )
 
 

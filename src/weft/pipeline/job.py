@@ -106,7 +106,7 @@ class SamplesJob:
             self._note(done, coverage, about)
         self._coverage, self.last_number = (number, coverage), number
         self.source.forget(end.at)
-        if time.monotonic() - self._folded_at >= self.options.gold_every_s:
+        if self.is_fold_due(time.monotonic()):
             with steps("fold"):
                 self.fold()
         return done
@@ -121,6 +121,18 @@ class SamplesJob:
             )
         self._folded_at = time.monotonic()
         self.fold_upto = self.last_number
+
+    def is_fold_due(self, now: float) -> bool:
+        """Whether it is time for the gold tables; `now` is monotonic, in seconds. Without a new batch only holes age."""
+        every_s = self.options.gold_every_s
+        if self.fold_upto == self.last_number:
+            every_s = max(every_s, GOLD_EVERY_S)
+        return self.last_number >= 0 and now - self._folded_at >= every_s
+
+    def fold_if_behind(self) -> None:
+        """Fold what batches since the last fold have brought, unless folds are off."""
+        if self.options.gold_every_s != float("inf") and self.fold_upto < self.last_number:
+            self.fold()
 
     def _start(self, batch_id: int) -> At:
         if batch_id > 0:

@@ -93,6 +93,8 @@ class Options(NamedTuple):
     """More Spark settings, as in `[lake.spark]`."""
     ui: bool = False
     """Spark's own pages, on loopback."""
+    jvm: tuple[str, ...] = ()
+    """More options of the JVM."""
     log: Path | None = None
     """Where the JVM's standard error goes; default: this process's."""
     inherited: tuple[int, ...] = ()
@@ -124,7 +126,7 @@ def settings_of(options: Options) -> dict[str, str]:
         if wanted.lower() != only.lower():
             raise UserError("refused-setting", f"{key} = {wanted}: {why}", f"leave it at {only}")
     state = options.state or default_state()
-    jvm = [*JVM_OPTIONS, f"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}"]
+    jvm = [*JVM_OPTIONS, *options.jvm, f"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}"]
     return {
         **SETTINGS,
         "spark.master": options.master,

@@ -182,5 +182,13 @@ def cells(table: "pa.Table") -> Iterator[list[str]]:
 def _cell(value: Any) -> str:
     if value is None:
         return ""
-    text = f"{value:%Y-%m-%d %H:%M:%S}" if hasattr(value, "hour") else str(value)
+    return printable(f"{value:%Y-%m-%d %H:%M:%S}" if hasattr(value, "hour") else str(value))
+
+
+def printable(text: str) -> str:
+    r"""Text without control characters: each stands as its escape.
+
+    >>> printable("a\x1b[31m\n")
+    'a\\x1b[31m\\n'
+    """
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
