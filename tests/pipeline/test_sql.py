@@ -154,6 +154,24 @@ def test_a_spreadsheet_runs_nothing(filled: Filled, capsys: pytest.CaptureFixtur
     )
 
 
+@pytest.mark.proves("SEC-045")
+def test_nothing_in_an_answer_is_markup_or_control(filled: Filled, capsys: pytest.CaptureFixture[str]) -> None:
+    evil = """SELECT '[/nope]' AS "[/x]", '[link=http://x]y[/link]' AS link, 1 AS "a\x1b[31m", '\t=1' AS tab"""
+    sql(evil, lake=filled.ground.lake.root)
+    shown = capsys.readouterr().out
+    assert all(text in shown for text in ("[/nope]", "[/x]", "[link=http://x]y[/link]", "a\\x1b[31m", "\\t=1"))
+    sql(evil + """, 2 AS "=2" """, lake=filled.ground.lake.root, csv=True)
+    assert [
+        ["[/x]", "link", "a\\x1b[31m", "tab", "'=2"],
+        ["[/nope]", "[link=http://x]y[/link]", "1", "\\t=1", "2"],
+    ] == list(csv.reader(io.StringIO(capsys.readouterr().out)))
+
+
+def test_json_has_no_numbers_that_json_has_not(filled: Filled, capsys: pytest.CaptureFixture[str]) -> None:
+    sql("SELECT 'nan'::DOUBLE AS a, ['inf'::DOUBLE, 1.5] AS b", lake=filled.ground.lake.root, json=True)
+    assert [{"a": None, "b": [None, 1.5]}] == json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+
+
 def test_a_limit_cuts_what_people_are_shown(filled: Filled) -> None:
     assert 3 == len(ask(filled, "SELECT * FROM samples", 3))
 

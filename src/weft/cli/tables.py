@@ -2,10 +2,11 @@
 
 import csv
 import json
+import math
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
-from weft.pipeline.sql import cells
+from weft.pipeline.sql import cells, printable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -15,30 +16,43 @@ FORMULA: Final = ("=", "+", "-", "@")  # what a spreadsheet would run (SEC-045)
 
 
 def show(table: "pa.Table", console: "Console") -> None:
-    """A table for people; numbers to the right."""
+    """A table for people; numbers to the right. Nothing in a cell or a name is taken for markup (SEC-045)."""
     from rich.table import Table
+    from rich.text import Text
 
     shown = Table(box=None, pad_edge=False)
     for field in table.schema:
         is_number = str(field.type).startswith(("int", "double", "float", "decimal"))
-        shown.add_column(field.name, justify="right" if is_number else "left")
+        shown.add_column(Text(printable(field.name)), justify="right" if is_number else "left")
     for row in cells(table):
-        shown.add_row(*row)
+        shown.add_row(*map(Text, row))
     console.print(shown)
 
 
 def print_json(table: "pa.Table") -> None:
-    """One JSON array of objects."""
-    sys.stdout.write(json.dumps(table.to_pylist(), default=str) + "\n")
+    """One JSON array of objects; what is no number in JSON (NaN, infinities) is null."""
+    sys.stdout.write(json.dumps(_finite(table.to_pylist()), default=str) + "\n")
 
 
 def print_csv(table: "pa.Table") -> None:
-    """CSV with a header; text that a spreadsheet would run gets an apostrophe."""
+    """CSV with a header; text that a spreadsheet would run gets an apostrophe, control characters are escaped."""
     writer = csv.writer(sys.stdout)
-    writer.writerow(table.column_names)
+    writer.writerow([_harmless(name) for name in table.column_names])
     for row in table.to_pylist():
         writer.writerow([_harmless(value) for value in row.values()])
 
 
 def _harmless(value: Any) -> Any:
-    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
+    if not isinstance(value, str):
+        return value
+    text = printable(value)
+    return f"'{text}" if text.startswith(FORMULA) else text
+
+
+def _finite(value: Any) -> Any:
+    """A value with null for every double that JSON cannot say."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: _finite(part) for name, part in value.items()}
+    return [_finite(part) for part in value] if isinstance(value, list | tuple) else value
