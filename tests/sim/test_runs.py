@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections import Counter
 from typing import Any
 
 import msgspec
@@ -19,6 +20,7 @@ from weft.sim.lake import Lake
 from weft.sim.links import Flow, Streams
 from weft.sim.plan import Action
 from weft.sim.run import Run, run
+from weft.sim.sometimes import SITUATIONS, unmet
 from weft.sim.swarm import draw_plan
 
 SEEDS = int(os.environ.get("WEFT_SOAK") or 100)
@@ -223,3 +225,14 @@ def test_a_fault_of_the_plan_is_done_once_and_at_its_time() -> None:
     told, lines = report.story(msgspec.structs.replace(plan, actions=(only,), menu=("crash-torn",)))
     assert told.counts["did crash"] == told.counts["crashes"] == 1
     assert [line for line in lines if "is killed" in line] == [f"   10.000  {only.node:<8} is killed inside a write"]
+
+
+@pytest.mark.proves("SIM-010")
+def test_situations_are_met_and_those_that_are_not_are_named() -> None:
+    counts: Counter[str] = Counter()
+    for seed in range(12):
+        counts += run(draw_plan(str(seed))).counts
+    missing = unmet(counts)
+    assert len(SITUATIONS) - len(missing) >= 20
+    assert "a parent lost: silent" not in missing
+    assert unmet(Counter()) == list(SITUATIONS)

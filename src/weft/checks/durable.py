@@ -75,7 +75,7 @@ class Durable(Checker):
         sent.trim(safe)
 
     def _is_at_a_root(self, stream: int, origin: str, first: int, last: int) -> bool:
-        covers = (self.owed.get(root, {}).get((stream, origin)) for root in self.roots)
+        covers = [self.owed.get(root, {}).get((stream, origin)) for root in sorted(self.roots)]
         return any(numbers.covers(first, last) for numbers in covers if numbers is not None)
 
     def note_forgot(self, fact: Fact) -> None:

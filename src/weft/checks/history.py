@@ -61,7 +61,7 @@ class Fact(msgspec.Struct, frozen=True, gc=False):
     value: Any = None
 
     def __str__(self) -> str:
-        return msgspec.json.encode(self).decode()
+        return str(msgspec.json.encode(self), "utf-8")
 
 
 class Violation(NamedTuple):
@@ -97,7 +97,6 @@ def write_lines(history: Iterable[Fact]) -> bytes:
 
 def read_lines(data: bytes) -> Iterator[Fact]:
     """The facts of JSON lines; `msgspec.DecodeError` for a line that is none."""
-    decoder = msgspec.json.Decoder(Fact)
     for line in data.splitlines():
         if line.strip():
-            yield decoder.decode(line)
+            yield msgspec.json.decode(line, type=Fact)

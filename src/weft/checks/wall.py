@@ -24,10 +24,12 @@ class Memory:
         self.losses: dict[str, Shelf] = {}
 
     def note(self, node: str, claim: Any, *, is_loss: bool = False) -> None:
+        """A claim, or the announcement of its loss, is durable at `node`."""
         stream, origin, first, last = claim[:4]
         numbers_of((self.losses if is_loss else self.records).setdefault(node, {}), stream, origin).add(first, last)
 
     def reset(self, node: str, claims: Any, losses: Any) -> None:
+        """The disk of `node` holds only these."""
         self.records.pop(node, None)
         self.losses.pop(node, None)
         for claim in claims:

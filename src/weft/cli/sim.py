@@ -18,6 +18,7 @@ from weft.base.now import seconds
 from weft.sim import report
 from weft.sim.plan import Plan, read, write
 from weft.sim.run import Outcome, Run, run
+from weft.sim.sometimes import SITUATIONS, unmet
 from weft.sim.swarm import SIZES, draw_plan
 
 app = App(name="sim", help="Run nights of a whole fabric in virtual time, with faults, and judge them.")
@@ -138,7 +139,8 @@ def _commit() -> str:
 def soak(*, node_minutes: float = 10_000, seed: int = 0, scenario: str = "fabric", json: Flag = False) -> int:
     """Run seed after seed until so many node-minutes are simulated; stop at the first that is not green.
 
-    `weft sim soak --node-minutes 100000`; exit status 1 with seed and story if a promise was broken.
+    `weft sim soak --node-minutes 100000`; exit status 1 with seed and story if a promise was broken, or if one of the
+    situations of `weft sim list` was not met in 10,000 node-minutes or more.
 
     Args:
         node_minutes: nodes times minutes of their virtual life.
@@ -162,7 +164,10 @@ def soak(*, node_minutes: float = 10_000, seed: int = 0, scenario: str = "fabric
         _tell(outcome, json=json)
         return VIOLATED
     _tell_soak(done, seed, voids, counts, json=json)
-    return GREEN
+    return VIOLATED if unmet(counts) and done >= LONG_SOAK else GREEN
+
+
+LONG_SOAK: Final = 10_000  # node-minutes from which on a situation not met is a failure (SIM-010)
 
 
 def _tell_soak(done: float, seeds: int, voids: int, counts: Counter[str], *, json: bool) -> None:
@@ -177,6 +182,7 @@ def _tell_soak(done: float, seeds: int, voids: int, counts: Counter[str], *, jso
         "crashes": counts["crashes"],
         "records": counts["taken"],
         "drained": counts["drained"],
+        "unmet": unmet(counts),
     }
     if json:
         print(msgspec.json.encode(sums).decode())
@@ -185,6 +191,39 @@ def _tell_soak(done: float, seeds: int, voids: int, counts: Counter[str], *, jso
         print(
             f"  {faults} faults, {sums['crashes']} crashes, {sums['records']} records taken, {sums['drained']} drained; {voids} void runs"
         )
+        for situation in unmet(counts):
+            print(f"  not met: {situation}")
+
+
+@app.command
+def shrink(*, seed: int = 1, scenario: str = "fabric", plan: Path | None = None, out: Path | None = None) -> int:
+    """Make a plan that fails as small as possible, and print it: `weft sim shrink --seed 77 > small.json`.
+
+    Exit status 0 if there is nothing to shrink, 1 with the small plan: run it with `weft sim --plan small.json --explain`.
+
+    Parameters
+    ----------
+    seed: draws the plan.
+    scenario: see `weft sim list`.
+    plan: a plan instead of a seed.
+    out: write the small plan here.
+    """
+    drawn = _plan(seed, scenario, plan)
+    if not run(drawn).verdicts:
+        print("nothing to shrink: every promise held", file=sys.stderr)
+        return GREEN
+    from weft.sim.shrink import RUNS_MAX, Shrinker
+
+    with _progress(RUNS_MAX, "runs at most") as step:
+        made = Shrinker(drawn, lambda smaller: step(1, f"{len(smaller.actions)} actions, {len(smaller.nodes)} nodes"))
+        small = made.shrink()
+    if out is not None:
+        out.write_bytes(write(small))
+    else:
+        sys.stdout.buffer.write(write(small))
+    sizes = f"{len(drawn.actions)} actions to {len(small.actions)}, {len(drawn.nodes)} nodes to {len(small.nodes)}"
+    print(f"{made.rule} still fails: {sizes}, after {made.runs} runs", file=sys.stderr)
+    return VIOLATED
 
 
 @app.command
@@ -255,6 +294,7 @@ def list_all(*, json: Flag = False) -> int:
         },
         "faults": {name: _first_line(draw) for name, draw in FAULTS.items()},
         "checkers": {kind.rule: _first_line(kind) for kind in CHECKERS},
+        "situations": dict.fromkeys(SITUATIONS, ""),
         "canaries": {bug.name: f"{bug.why} -> {bug.caught_by}" for bug in load().values()},
     }
     if json:
@@ -263,7 +303,7 @@ def list_all(*, json: Flag = False) -> int:
     for title, table in rows.items():
         print(f"{title}:")
         for name, what in table.items():
-            print(f"  {name:42} {what}")
+            print(f"  {name:42} {what}".rstrip())
     return GREEN
 
 

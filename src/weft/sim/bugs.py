@@ -185,16 +185,17 @@ def cursor_before_publication(right: Any) -> Any:
     return lambda self: self.seen
 
 
-@canary(Outbox, "begin", caught_by="wall", within=20)
+@canary(Child, "join", caught_by="complete", within=20)
 def resend_starts_one_too_late(right: Any) -> Any:
-    """After a new hello the first message that the parent lacks is left out, the next one gets its number."""
+    """After a new hello a sensor leaves out the first message that its parent lacks; the next one gets its number."""
 
-    def begin(self: Outbox, upto: int) -> None:
-        right(self, upto)
-        if self._slots and self.held < self.given:
-            self._bytes -= self._slots.pop(0)[2]
+    def join(self: Child, welcome: Any, before: State, now: Now) -> None:
+        right(self, welcome, before, now)
+        outbox = self.outbox
+        if self.station.settings.level == "sensor" and outbox._slots and outbox.held < outbox.given:
+            outbox._bytes -= outbox._slots.pop(0)[2]
 
-    return begin
+    return join
 
 
 @canary(parent_module._HEAR, Hop, caught_by="wall", within=60)

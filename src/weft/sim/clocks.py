@@ -34,6 +34,7 @@ class Clocks:
         self.offset_ns += by_ns
 
     def mono(self, at: int) -> int:
+        """What the monotonic clock shows at the true instant `at`."""
         passed = at - self._boot_at
         return self._base + passed + passed * self._drift_ppm // PPM
 

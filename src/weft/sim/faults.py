@@ -34,8 +34,10 @@ def _start(fabric: Fabric, action: Action) -> None:
 
 
 def _crash(fabric: Fabric, action: Action) -> None:
-    """`node` ends; `how`: kept, torn, lost, old; `number` 1: its kernel lives on and says so."""
-    fabric.machines[action.node].crash(action.how, is_loud=bool(action.number))
+    """`node` ends; `how`: kept, torn, lost, old; `number` 1: its kernel lives on; `second` 1: inside its next write."""
+    machine = fabric.machines[action.node]
+    end = machine.doom if action.second else machine.crash
+    end(action.how, is_loud=bool(action.number))
 
 
 def _stop(fabric: Fabric, action: Action) -> None:

@@ -145,6 +145,8 @@ class Streams:
         self.dropped = 0
         self.lost = 0
         self.deaf = 0
+        self.late = 0
+        """Messages that waited for a cable, and came."""
 
     # Cables.
 
@@ -206,6 +208,7 @@ class Streams:
         self._changed(connection)
         for direction, flow in enumerate(connection.flows):
             flow.last_at = max(flow.last_at, self.world.at + self._delay(connection, direction))
+            self.late += len(flow.flight)
             for _ in flow.flight:
                 self.world.call_at(flow.last_at, self._arrive, (connection, direction, flow.epoch))
 

@@ -17,7 +17,7 @@ from weft.base.identity import NODE_ID_BYTES, next_era
 from weft.base.now import MILLISECOND, SECOND, Now
 from weft.base.records import Record
 from weft.base.spool import DropOldest, FetchRecords
-from weft.cores.drain.messages import InspectLake, WriteSegment
+from weft.cores.drain.messages import InspectLake, SegmentWritten, WriteSegment
 from weft.cores.measurement.details import Place
 from weft.cores.measurement.messages import Measure, Measured
 from weft.node.assembly import build_node
@@ -77,8 +77,9 @@ class Machine:
         self._buffered: list[Record] = []
         self._timer_at: int | None = None
         self._armed: int | None = None
+        self._doom: tuple[str, bool] | None = None
         self._wakes = (0, 0)
-        self._tidy_at = 0
+        self._tidy_at = self._paused_at = 0
 
     # The process.
 
@@ -108,6 +109,8 @@ class Machine:
         """The process ends here and now; what of its last batch is on the disk, the kind of crash decides."""
         if self.node is None:
             return
+        if self.disk.unsynced_bytes() and disk == "torn":
+            self.fabric.scribe.meet("a crash inside a write")
         self._end(is_loud=is_loud)
         survived = self.disk.crash(self.chance, disk)
         self.fabric.scribe.crashed(self, disk, survived)
@@ -118,6 +121,15 @@ class Machine:
             self.disk.go_back(self.image)
         if disk in ("lost", "old"):
             self.fabric.scribe.went_back(self, disk)
+
+    def doom(self, disk: str, *, is_loud: bool) -> None:
+        """The process ends in the middle of its next write."""
+        if self.node is not None:
+            self._doom = (disk, is_loud)
+
+    def spare(self) -> None:
+        """It does not, after all."""
+        self._doom = None
 
     def _end(self, *, is_loud: bool) -> None:
         assert self.router is not None, "a process has bound its socket"
@@ -131,6 +143,7 @@ class Machine:
         """The process stands still; the world does not."""
         if self.node is not None:
             self.is_paused = True
+            self._paused_at = self.world.at
             self._tell_standing()
 
     def resume(self) -> None:
@@ -138,6 +151,8 @@ class Machine:
         if self.node is None or not self.is_paused:
             return
         self.is_paused = False
+        if self.world.at - self._paused_at > self.fabric.plan.dead_ms * MILLISECOND:
+            self.fabric.scribe.meet("a process that stood still longer than death")
         self._tell_standing()
         if self.is_busy:
             if self._is_synced:
@@ -210,8 +225,10 @@ class Machine:
         return partial(self._answer, self.starts, core)
 
     def _answer(self, starts: int, core: str, order: Any) -> None:
-        if self.node is not None and starts == self.starts:
+        if self._is_alive(starts):
             self.obey(core, order)
+        elif isinstance(order, SegmentWritten):
+            self.fabric.scribe.meet("a segment nobody was told of")
 
     def _is_alive(self, starts: int) -> bool:
         return self.node is not None and starts == self.starts
@@ -293,8 +310,12 @@ class Machine:
         if self.fabric.is_stormy and not self.chance.getrandbits(SLOW_SYNC_BITS):
             delay = self.chance.randint(*SLOW_SYNC_NS)
             self._is_slow = True
+            self.fabric.scribe.meet("a sync of seconds")
             self._tell_standing()
         self._later(delay, self._synced)
+        if self._doom is not None:
+            (disk, is_loud), self._doom = self._doom, None
+            self._later(self.chance.randrange(max(1, delay)), partial(self.crash, disk, is_loud=is_loud))
 
     def _synced(self) -> None:
         """The batch is durable; a process that stands still learns of it later."""

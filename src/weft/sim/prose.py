@@ -99,15 +99,18 @@ class Prose:
     # The process and its disk.
 
     def started(self, node: str, machine: Any) -> str:
+        """The first start of a node, or another one and what it finds."""
         count = machine.disk.durable_upto - machine.disk.first_lsn + 1
         if machine.starts == 1:
             return "starts"
         return f"starts again, as {self.origin(f'{node}/{machine.era}')}, with {count or 'no'} records on its disk"
 
     def crashed(self, _: str, disk: str) -> str:
+        """A node ends without goodbye."""
         return f"is killed{DISKS[disk]}"
 
     def durable(self, node: str, claims: Iterable[Claim]) -> str:
+        """What a node takes itself, and what it holds of others."""
         own = self._starts.get(node, [""])[-1]
         claims = [claim for claim in claims if claim.stream in self.streams]
         mine = [claim for claim in claims if claim.origin == own and claim.kind == RECORD]
@@ -117,6 +120,7 @@ class Prose:
         return ", ".join(said)
 
     def published(self, _: str, what: Any) -> str:
+        """A segment of the lake exists."""
         stream, segment = what
         content = self.claims(segment.claims)
         if not content:
@@ -126,12 +130,14 @@ class Prose:
     # What is done to the fabric.
 
     def acted(self, _: str, action: Action) -> str:
+        """Something is done to the fabric."""
         tell = _ACTED.get(action.do, "")
         return tell if isinstance(tell, str) else tell(action)
 
     # Effects.
 
     def spoke(self, node: str, effect: Any) -> str:
+        """A node says something, or tells of an event."""
         if isinstance(effect, Transmit):
             return self._transmits(node, effect) if effect.channel != "beacon" else ""
         if isinstance(effect, Connect):
@@ -149,6 +155,7 @@ class Prose:
         return tell(self, other, message) if tell is not None else ""
 
     def sends(self, other: str, message: hop.Hop) -> str:
+        """Hop numbers, and what their messages hold."""
         claims = [claim for _, item, frames in message.numbered() if (claim := self._claim(item, frames)) is not None]
         last = message.s + len(message.m) - 1
         numbers = str(message.s) if last == message.s else f"{message.s}-{last}"
@@ -162,21 +169,26 @@ class Prose:
             return None
 
     def acknowledges(self, other: str, message: hop.Hack) -> str:
+        """What is held, what is safe, and what else a hack asks for."""
         back = ", and asks for what follows" if message.back else ""
         full = ", and has no room" if not message.win else ""
         return f"tells {other}: held up to {message.upto}, safe up to {message.safe or 0}{back}{full}"
 
     def knocks(self, other: str, message: hop.Hello) -> str:
+        """A hello, and from which message on the child still needs them."""
         first = f", its messages before {message.first} are safe" if message.first > 1 else ""
         return f"knocks at {other}{first}"
 
     def welcomes(self, other: str, message: hop.Welcome) -> str:
+        """A welcome, and up to where the parent has the stream."""
         return f"welcomes {other}, has its messages up to {message.upto}"
 
     def refuses(self, other: str, message: hop.Refuse) -> str:
+        """A refusal."""
         return f"refuses {other}: {message.why}"
 
     def leaves(self, other: str, message: hop.Bye) -> str:
+        """A goodbye."""
         return f"says goodbye to {other}: {message.why}"
 
 

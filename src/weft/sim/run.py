@@ -14,6 +14,7 @@ from weft.sim.links import Weather as Air
 from weft.sim.machine import Machine
 from weft.sim.plan import Plan, plan_hash
 from weft.sim.scribe import Listener
+from weft.sim.sometimes import of_counters
 
 LOOK_NS: Final = SECOND  # how often it is asked whether the fabric is at rest
 GAUGE_NS: Final = 10 * SECOND
@@ -80,6 +81,7 @@ class Run:
 
     def _outcome(self, verdicts: list[Verdict]) -> Outcome:
         scribe = self.fabric.scribe
+        self._count_situations()
         return Outcome(
             self.plan,
             plan_hash(self.plan),
@@ -90,6 +92,22 @@ class Run:
             self.world.events,
             self.world.at,
         )
+
+    def _count_situations(self) -> None:
+        """What links and carriers have met (SIM-010)."""
+        scribe, streams = self.fabric.scribe, self.fabric.streams
+        met = {
+            "one block lost at a cut": streams.lost,
+            "a deaf ROUTER": streams.deaf,
+            "messages that TCP brought late": streams.late,
+        }
+        for name, count in met.items():
+            if count:
+                scribe.meet(name)
+        for machine in self.fabric.machines.values():
+            if machine.node is not None:
+                for name in of_counters(machine.node.cores["carrier"].counters):  # type: ignore[attr-defined]  # of this core
+                    scribe.meet(name)
 
     # Phases.
 
@@ -128,6 +146,7 @@ class Run:
         for machine in fabric.machines.values():
             machine.lake.failures = 0
             machine.disk.budget = machine.plan.journal_bytes
+            machine.spare()
             machine.resume()
             if machine.node is None:
                 machine.start()

@@ -20,6 +20,7 @@ from weft.node.node import Ended, NodeEffect, Transmit
 from weft.sim.disk import Claim
 from weft.sim.lake import Segment
 from weft.sim.plan import Action
+from weft.sim.sometimes import PREFIX, of_event
 from weft.wire import hop
 from weft.wire.carried import to_record
 
@@ -53,6 +54,10 @@ class Scribe:
             self.history.append(fact)
         self.suite.feed(fact)
 
+    def meet(self, situation: str) -> None:
+        """Count a situation that has to be met sometimes (SIM-010)."""
+        self.counts[PREFIX + situation] += 1
+
     def _tell(self, machine: "Machine", what: str, value: Any) -> None:
         if self.listener is not None:
             self.listener(self.world.at, machine.name, what, value)
@@ -60,11 +65,14 @@ class Scribe:
     # The process.
 
     def started(self, machine: "Machine") -> None:
+        """A process begins, with this on its disk."""
         plan = machine.plan
         self.counts["starts"] += 1
         self.world.trace(_mark(self.world.at, machine.number, STARTED))
         dead_ns = self.fabric.plan.dead_ms * 1_000_000
         self.note(machine.name, machine.era, "info", "start", [plan.level, plan.parent, dead_ns])
+        if machine.disk.snapshot_upto:
+            self.meet("a snapshot restored")
         if machine.starts > 1:
             self.note(machine.name, machine.era, "info", "restored", self._holds(machine))
         self._tell(machine, "started", machine)
@@ -74,20 +82,27 @@ class Scribe:
         return [[list(claim[1:]) for claim in claims if claim.kind == kind] for kind in (RECORD, LOSS)]
 
     def crashed(self, machine: "Machine", disk: str, survived: Sequence[Claim]) -> None:
+        """A process ends; `survived` reached the disk without anyone hearing of it."""
         self.counts["crashes"] += 1
         self.world.trace(_mark(self.world.at, machine.number, CRASHED) + disk.encode())
         self.note(machine.name, machine.era, "info", "crash", [disk])
         self._tell(machine, "crashed", disk)
+        if survived:
+            self.meet("a batch that survived its crash unheard")
         self._durable(machine, survived)
 
     def went_back(self, machine: "Machine", how: str) -> None:
+        """A disk is empty, or an old one."""
+        self.meet("a disk lost" if how == "lost" else "a disk from the past")
         self.note(machine.name, machine.era, "info", "disk", [how, *self._holds(machine)])
 
     def paused(self, machine: "Machine", *, is_paused: bool) -> None:
+        """A process stands still, or goes on."""
         self.note(machine.name, machine.era, "info", "paused" if is_paused else "resumed", None)
         self._tell(machine, "paused" if is_paused else "resumed", None)
 
     def ended(self, machine: "Machine", event: Any) -> None:
+        """A node has ended by itself."""
         self._tell(machine, "ended", event)
 
     def acted(self, action: Action) -> None:
@@ -96,19 +111,23 @@ class Scribe:
             self.listener(self.world.at, "" if action.other else action.node, "acted", action)
 
     def injected(self, machine: "Machine", channel: str, digest: str) -> None:
+        """Bytes that nobody may accept are about to be handed in."""
         self.counts["injected"] += 1
         self.note(machine.name, machine.era, "info", "injected", [channel, digest])
 
     def absorbed(self, machine: "Machine", value: list[Any]) -> None:
+        """They were handed in, and that is what came of it."""
         self.note(machine.name, machine.era, "info", "absorbed", value)
 
     # The disk.
 
     def written(self, machine: "Machine") -> None:
+        """A batch is written and not yet synced."""
         data = b"".join(machine.disk.unsynced_bytes())
         self.world.trace(_mark(self.world.at, machine.number, WROTE) + data)
 
     def synced(self, machine: "Machine", claims: Sequence[Claim]) -> None:
+        """It is durable."""
         self.world.trace(_mark(self.world.at, machine.number, SYNCED))
         self._durable(machine, claims)
 
@@ -128,22 +147,28 @@ class Scribe:
                 self.note(machine.name, machine.era, "durable", "link", [stream, origin, before, last])
 
     def forgot(self, machine: "Machine", claims: Iterable[Claim]) -> None:
+        """The journal gave up these on purpose."""
+        self.meet("records forgotten")
         for kind, stream, origin, first, last in claims:
             if kind == RECORD:
                 self.note(machine.name, machine.era, "info", "forgot", [stream, origin, first, last])
 
     def published(self, machine: "Machine", stream: int, segment: Segment) -> None:
+        """A segment exists."""
         self.counts["segments"] += 1
         self.world.trace(_mark(self.world.at, machine.number, PUBLISHED) + segment.digest.encode())
         claims = [[c.origin, c.first, c.last] for c in segment.claims if c.kind == RECORD]
         losses = [[c.origin, c.first, c.last] for c in segment.claims if c.kind == LOSS]
         self.counts["drained"] += segment.rows
+        if losses:
+            self.meet("an announcement of loss in the lake")
         self.note(machine.name, machine.era, "durable", "segment", [stream, segment.number, claims, losses, []])
         self._tell(machine, "published", (stream, segment))
 
     # What passes the sockets.
 
     def heard(self, machine: "Machine", channel: str, peer: bytes, frames: list[bytes]) -> None:
+        """A message is read from a socket."""
         self.counts["heard"] += 1
         self.world.trace(_mark(self.world.at, machine.number, HEARD) + peer + b"".join(frames))
         self._tell(machine, "heard", (channel, peer, frames))
@@ -201,6 +226,9 @@ class Scribe:
         self.note(machine.name, machine.era, "sent", "hack", value)
 
     def _tells(self, machine: "Machine", event: Any) -> None:
+        situation = of_event(event)
+        if situation:
+            self.meet(situation)
         row = EVENTS.get(type(event))
         if row is not None:
             what, value = row

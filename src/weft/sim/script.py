@@ -128,6 +128,7 @@ class Script:
     # Then.
 
     def machine(self, name: str) -> Machine:
+        """The machine of that name; UserError `bad-script` if nobody is called so."""
         if name not in self.fabric.machines:
             raise UserError("bad-script", f"no node is called {name!r}", "declare it in the first line")
         return self.fabric.machines[name]

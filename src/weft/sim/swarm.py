@@ -79,7 +79,10 @@ def cut_one_way(draw: Draw) -> list[Action]:
 
 def cut_halves(draw: Draw) -> list[Action]:
     """The fabric falls into two parts, drawn at random; what is between them is mended cable by cable."""
-    here = [node.name for node in draw.nodes if draw.chance.random() < 0.5]
+    first, second = draw.chance.sample([node.name for node in draw.nodes], k=2)
+    here = [
+        node.name for node in draw.nodes if node.name != second and (node.name == first or draw.chance.random() < 0.5)
+    ]
     there = [node.name for node in draw.nodes if node.name not in here]
     at, span = draw.moment(), draw.span(SECOND, 4 * draw.dead_ns)
     made: list[Action] = []
@@ -136,8 +139,9 @@ def drift(draw: Draw) -> list[Action]:
 
 def _crash(draw: Draw, name: str, how: str, at: int) -> list[Action]:
     down = draw.span(SECOND // 2, MINUTE)
-    is_loud = draw.chance.randint(0, 1)
-    return draw.while_(Action(at, "crash", name, how=how, number=is_loud), Action(at + down, "start", name))
+    is_loud, in_a_write = draw.chance.randint(0, 1), draw.chance.randint(0, 1)
+    begin = Action(at, "crash", name, how=how, number=is_loud, second=in_a_write)
+    return draw.while_(begin, Action(at + down, "start", name))
 
 
 def crash_kept(draw: Draw) -> list[Action]:

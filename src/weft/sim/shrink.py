@@ -1,0 +1,105 @@
+"""Makes a failing plan small: delta debugging over its faults, its nodes and its options (SIM-015).
+
+Whatever is left out, the same checker must still fail. Noise of one link and draws of one purpose do not depend on
+the others, so most of what remains goes on as it went before (SIM-005).
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import msgspec
+
+from weft.base.now import SECOND
+from weft.sim.plan import Action, NodePlan, Plan, Weather
+from weft.sim.run import run
+
+RUNS_MAX = 2_000  # ten minutes of an everyday fabric
+
+Step = Callable[[Plan], None]
+
+
+class Shrinker:
+    """Looks for a smaller plan that breaks the same rule."""
+
+    def __init__(self, plan: Plan, on_step: Step) -> None:
+        outcome = run(plan)
+        assert outcome.verdicts, "only a plan that fails can be shrunk"
+        self.rule = outcome.verdicts[0].rule
+        self.plan = plan
+        self.runs = 0
+        self._on_step = on_step
+        self._try(horizon(plan, outcome.virtual_ns))
+
+    def _try(self, plan: Plan) -> bool:
+        """Keep the plan if it still breaks the rule."""
+        if plan == self.plan or self.runs >= RUNS_MAX:
+            return False
+        self.runs += 1
+        verdicts = run(plan).verdicts
+        if not verdicts or verdicts[0].rule != self.rule:
+            return False
+        self.plan = plan
+        self._on_step(plan)
+        return True
+
+    def shrink(self) -> Plan:
+        """The smallest plan found."""
+        before = None
+        while before != self.plan and self.runs < RUNS_MAX:
+            before = self.plan
+            self._fewer_actions()
+            self._fewer_nodes()
+            for plan in simpler(self.plan):
+                self._try(plan)
+        return self.plan
+
+    def _fewer_actions(self) -> None:
+        """Leave out halves, quarters, … single faults, as long as it still fails."""
+        size = max(1, len(self.plan.actions) // 2)
+        while size:
+            at = 0
+            while at < len(self.plan.actions):
+                actions = self.plan.actions
+                if not self._try(msgspec.structs.replace(self.plan, actions=actions[:at] + actions[at + size :])):
+                    at += size
+            size //= 2
+
+    def _fewer_nodes(self) -> None:
+        for node in reversed(self.plan.nodes):
+            self._try(without(self.plan, node.name))
+
+
+def horizon(plan: Plan, ends_at: int) -> Plan:
+    """The plan without what lies behind the instant at which it failed."""
+    actions = tuple(action for action in plan.actions if action.at <= ends_at)
+    return msgspec.structs.replace(plan, actions=actions, safety_ns=min(plan.safety_ns, ends_at + SECOND))
+
+
+def without(plan: Plan, name: str) -> Plan:
+    """The plan without a node and what is about it; the same plan if others need it."""
+    if any(node.parent == name or (node.name == name and not node.parent) for node in plan.nodes):
+        return plan
+    return msgspec.structs.replace(
+        plan,
+        nodes=tuple(node for node in plan.nodes if node.name != name),
+        links=tuple(link for link in plan.links if name not in (link.here, link.there)),
+        actions=_about_others(plan.actions, name),
+    )
+
+
+def _about_others(actions: Iterable[Action], name: str) -> tuple[Action, ...]:
+    return tuple(action for action in actions if name not in (action.node, action.other))
+
+
+def simpler(plan: Plan) -> Iterator[Plan]:
+    """The plan with one of its options as plain as it can be."""
+    replace = msgspec.structs.replace
+    yield replace(plan, weather=Weather(), lake_failures=0)
+    yield replace(plan, beacons=False, nodes=_each(plan.nodes, by_beacon=False))
+    yield replace(plan, links=())
+    yield replace(plan, nodes=_each(plan.nodes, drift_ppm=0, offset_ns=0, hangs=0, late_ns=0))
+    yield replace(plan, nodes=tuple(replace(node, metrics=node.metrics[:1]) for node in plan.nodes))
+    yield replace(plan, nodes=_each(plan.nodes, start_at=0, sync_spread_ns=0))
+
+
+def _each(nodes: Sequence[NodePlan], **changes: object) -> tuple[NodePlan, ...]:
+    return tuple(msgspec.structs.replace(node, **changes) for node in nodes)

@@ -1,0 +1,109 @@
+"""Situations that a simulator has to meet sometimes, or its green runs show little (SIM-010).
+
+Each has a name that says what happened. `Scribe` and `Run` count them as `met NAME`; a long soak in which one was not
+met even once says so.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, Final
+
+from weft.cores.carrier import messages as carrier
+from weft.cores.carrier.station import Counters
+from weft.cores.drain import messages as drain
+from weft.cores.measurement import messages as measurement
+from weft.cores.topology import messages as topology
+from weft.node import events
+
+PREFIX: Final = "met "
+
+EVENTS: Final[dict[type, str]] = {
+    carrier.ParentJoined: "a parent joined",
+    carrier.ParentLost: "a parent lost: {event.why}",
+    carrier.ParentRefused: "a parent that refuses: {event.why}",
+    carrier.ChildLost: "a child lost: {event.why}",
+    carrier.ChildRefused: "a child refused: {event.why}",
+    carrier.RolledBack: "a parent whose disk went back",
+    carrier.SpoolDropped: "a spool that gives up its oldest",
+    drain.LakeFull: "a full lake",
+    drain.LakeFailed: "a broken lake",
+    drain.LakeBack: "a lake that is back",
+    drain.DrainClosed: "a drain that closed in order",
+    measurement.ClockStepped: "a clock that was set",
+    measurement.MetricFailed: "a metric that fails",
+    topology.NodeSeen: "a neighbour seen",
+    topology.NodeVanished: "a neighbour vanished",
+    events.InputRefused: "bytes refused on `{event.channel}`",
+    events.JournalChanged: "a journal {event.state}",
+}
+"""What events say of themselves."""
+
+COUNTERS: Final = {
+    "resent": "messages sent again",
+    "fetches": "records read back from the journal to be sent",
+    "repeated": "hop numbers that were here already",
+    "ahead": "messages behind a gap",
+    "known": "identities that the root had already",
+    "expired": "numbers whose records were given up",
+    "held_back": "messages that came while there was no room",
+}
+"""Fields of the carrier's counters."""
+
+MODELS: Final = (
+    "a batch that survived its crash unheard",
+    "a crash inside a write",
+    "a snapshot restored",
+    "records forgotten",
+    "a segment nobody was told of",
+    "one block lost at a cut",
+    "a deaf ROUTER",
+    "messages that TCP brought late",
+    "a disk lost",
+    "a disk from the past",
+    "an announcement of loss in the lake",
+    "a process that stood still longer than death",
+    "a sync of seconds",
+)
+"""What the models of the world notice."""
+
+FIXED: Final = (
+    "a parent lost: silent",
+    "a parent lost: stalled",
+    "a parent lost: refused: bad-hello",
+    "a parent lost: bye: stopping",
+    "a parent lost: stopping",
+    "a parent that refuses: bad-hello",
+    "a parent that refuses: busy",
+    "a child lost: silent",
+    "a child lost: replaced",
+    "a child lost: stopping",
+    "a child refused: name-taken",
+    "bytes refused on `up`",
+    "bytes refused on `down`",
+    "bytes refused on `beacon`",
+    "a journal FULL",
+    "a journal OPEN",
+)
+
+SITUATIONS: Final = (
+    *FIXED,
+    *(name for name in EVENTS.values() if "{" not in name),
+    *COUNTERS.values(),
+    *MODELS,
+)
+"""All that a long soak has to meet."""
+
+
+def of_event(event: Any) -> str:
+    """The name of what an event tells of; empty: nothing that is looked for."""
+    return EVENTS.get(type(event), "").format(event=event)
+
+
+def of_counters(counters: Counters) -> Iterator[str]:
+    """What a carrier has met, by its counters."""
+    return (name for field, name in COUNTERS.items() if getattr(counters, field))
+
+
+def unmet(counts: Counter[str]) -> list[str]:
+    """The situations that were not met even once."""
+    return [name for name in SITUATIONS if not counts[PREFIX + name]]
