@@ -72,11 +72,10 @@ def write(lake: Layout, first: int, segments: int) -> None:
 def without_java(directory: Path) -> dict[str, str]:
     """This environment, with a PATH on which everything stands but a Java."""
     directory.mkdir()
-    for place in ("/usr/bin", "/bin"):
-        for tool in Path(place).iterdir():
-            if not tool.name.startswith("java"):
-                with contextlib.suppress(FileExistsError):
-                    (directory / tool.name).symlink_to(tool)
+    found = {tool.name: tool for place in ("/usr/bin", "/bin") for tool in Path(place).iterdir()}
+    for name, tool in found.items():
+        if not name.startswith("java"):
+            (directory / name).symlink_to(tool)
     kept = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
     return {**kept, "PATH": str(directory), "XDG_STATE_HOME": str(directory.parent / "state")}
 
