@@ -1,59 +1,92 @@
-"""`weft lake run`: make tables of what the drains write, as it comes."""
+"""`weft lake run` and `weft lake check`: make tables of what the drains write, and prove that nothing is missing."""
 
 import os
 import signal
 import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import msgspec
 from cyclopts import Parameter
 
+from weft.base.errors import UserError
 from weft.lake.layout import Layout
-from weft.pipeline.job import Done, JobOptions
-from weft.pipeline.runner import Runner
-from weft.pipeline.session import HEAP_MB, Options
 
 Flag = Annotated[bool, Parameter(negative="")]
+Where = Annotated[Path | None, Parameter(name="--lake")]
 SHOWN: Final = ("batch", "rows", "silver", "values", "duplicates", "quarantined", "missing", "seconds")
+HEAP_MB: Final = 512
 
 
 def run(
     *,
-    lake: Path | None = None,
+    lake: Where = None,
     once: Flag = False,
     json: Flag = False,
     master: str = "local[*]",
-    gold_every: float = 10.0,
+    gold_every: float = 60.0,
+    no_gold: Flag = False,
     heap_mb: int = HEAP_MB,
+    ui: Flag = False,
 ) -> None:
     """Make tables of the segments of a lake, continuously: bronze, silver, calculated values, gold, completeness.
 
-    Killed at any instant and started again, it loses and doubles nothing. Ctrl-C finishes the batch.
+    Killed at any instant and started again, it loses and doubles nothing. Ctrl-C finishes the batch, a second one
+    does not wait for it. Only one driver runs a lake: another one is refused with exit status 75.
 
-    Args:
-        lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
-        once: take what is there, and end.
-        json: one JSON line per batch instead of a display.
-        master: Spark's master, local[*] or spark://HOST:PORT.
-        gold_every: seconds between folds of the gold tables; `weft sql` shows what is newer all the same.
-        heap_mb: heap of the driver's JVM in MiB.
+    Parameters
+    ----------
+    lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
+    once: take what is there, and end.
+    json: one JSON line per batch instead of a display.
+    master: Spark's master, local[*] or spark://HOST:PORT.
+    gold_every: seconds between folds of the gold tables; `weft sql` shows what is newer all the same.
+    no_gold: no folds at all.
+    heap_mb: heap of the driver's JVM in MiB.
+    ui: Spark's own pages, on loopback.
     """
-    show = _print_json if json else _print_line
-    runner = Runner(Layout(lake or os.environ.get("WEFT_LAKE") or "lake"), show, JobOptions(gold_every_s=gold_every))
+    from weft.pipeline.job import JobOptions
+    from weft.pipeline.runner import Runner
+    from weft.pipeline.session import Options
 
-    def stop(*_: object) -> None:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a second one ends at once, which is safe too
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        runner.stop()
-
-    signal.signal(signal.SIGINT, stop)
-    signal.signal(signal.SIGTERM, stop)
-    runner.run(Options(master=master, heap_mb=heap_mb), once=once)
+    layout = _layout(lake)
+    with _display(layout, once=once, as_json=json) as on_batch:
+        runner = Runner(layout, on_batch, JobOptions(gold_every_s=float("inf") if no_gold else gold_every))
+        _stop_on_signals(runner.stop)
+        log = layout.runs() / "spark.log"
+        runner.run(Options(master=master, heap_mb=heap_mb, ui=ui, log=log), once=once)
 
 
-def facts(done: Done) -> dict[str, Any]:
-    """What is said of a batch."""
+def check(*, lake: Where = None, json: Flag = False) -> int:
+    """Compare what the drains wrote with what the tables hold, by number: equal (0), behind (1), or broken (2).
+
+    The chain of manifests is proved, every file that a table names is looked at, and the numbers in segments, in
+    bronze, and in silver or quarantine are compared as ranges. Needs no Java.
+
+    Parameters
+    ----------
+    lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
+    json: the verdict as one JSON object.
+    """
+    from weft.pipeline.check import Check
+
+    verdict = Check(_layout(lake)).run()
+    if json:
+        sys.stdout.write(msgspec.json.encode(verdict._asdict(), enc_hook=str).decode() + "\n")
+        return verdict.exit_code
+    rows = ", ".join(f"{count:,} in {name}" for name, count in verdict.rows.items())
+    print(f"{verdict.state}: {verdict.segments:,} segments, {verdict.waiting:,} not yet taken; rows: {rows or 'none'}")
+    for difference in verdict.differences:
+        print(f"  {difference.what}")
+        for origin, ranges in difference.ranges.items():
+            print(f"    {origin}: {ranges}")
+    return verdict.exit_code
+
+
+def facts(done: Any) -> dict[str, Any]:
+    """What is said of a batch (`weft.pipeline.job.Done`)."""
     outcome = done.outcome
     return {
         "batch": done.number,
@@ -70,12 +103,41 @@ def facts(done: Done) -> dict[str, Any]:
     }
 
 
-def _print_json(done: Done) -> None:
+def _layout(lake: Path | None) -> Layout:
+    """The lake that is meant; UserError `no-lake` if nobody has drained into it yet."""
+    layout = Layout(lake or os.environ.get("WEFT_LAKE") or "lake")
+    if not layout.lake_json.exists() and not (layout.root / "drain").is_dir():
+        raise UserError(
+            "no-lake", f"{layout.root} is not a lake", "--lake DIR, the directory that the root drains into"
+        )
+    return layout
+
+
+def _stop_on_signals(stop: Callable[[], None]) -> None:
+    def on_signal(*_: object) -> None:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a second one ends at once, which is safe too
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        stop()
+
+    signal.signal(signal.SIGINT, on_signal)
+    signal.signal(signal.SIGTERM, on_signal)
+
+
+def _display(layout: Layout, *, once: bool, as_json: bool) -> AbstractContextManager[Callable[[Any], None]]:
+    """What hears of each batch: JSON lines, plain lines, or, on a terminal, a live display."""
+    if as_json or not sys.stdout.isatty():
+        return nullcontext(_print_json if as_json else _print_line)
+    from weft.cli.lake_view import Bar, View  # only people need it
+
+    return Bar(layout) if once else View(layout)
+
+
+def _print_json(done: Any) -> None:
     sys.stdout.write(msgspec.json.encode(facts(done)).decode() + "\n")
     sys.stdout.flush()
 
 
-def _print_line(done: Done) -> None:
+def _print_line(done: Any) -> None:
     told = facts(done)
     sys.stdout.write("  ".join(f"{name} {told[name]:,}" for name in SHOWN) + "\n")
     sys.stdout.flush()

@@ -1,6 +1,10 @@
 """`weft sql`: ask the lake, at once."""
 
 import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import Annotated
 
@@ -22,6 +26,8 @@ def sql(query: str, /, *, lake: Path | None = None, json: Flag = False, csv: Fla
         csv: CSV with a header.
         limit: most rows that are shown; --json and --csv give all.
     """
+    with _without("pandas"):
+        import pyarrow.dataset  # noqa: F401  # where it looks for pandas, once
     from weft.cli.tables import print_csv, print_json, show
     from weft.pipeline.sql import Lake
 
@@ -36,3 +42,28 @@ def sql(query: str, /, *, lake: Path | None = None, json: Flag = False, csv: Fla
             from rich.console import Console
 
             show(asked.query(query, limit), Console())
+
+
+class _Absent(MetaPathFinder):
+    """Says that a package is not installed."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def find_spec(self, fullname: str, *_: object) -> None:
+        if fullname == self.name:
+            raise ImportError(fullname)
+
+
+@contextmanager
+def _without(name: str) -> Iterator[None]:
+    """Import something without a package that it would load if it could.
+
+    PyArrow loads pandas, a second on a small machine, only to ask whether some value is of a type of pandas.
+    """
+    absent = _Absent(name)
+    sys.meta_path.insert(0, absent)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(absent)

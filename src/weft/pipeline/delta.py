@@ -24,6 +24,7 @@ from weft.base.errors import OurFault, UserError, WeftError
 from weft.lake.layout import Layout
 from weft.pipeline.tables import Table
 from weft.pipeline.transforms.columns import columns
+from weft.pipeline.writer import Writer
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -61,24 +62,6 @@ class DataFile(NamedTuple):
     rows: int
     statistics: str
     """As in the Delta log, JSON."""
-
-
-class Writer(NamedTuple):
-    """Who commits: a job, its checkpoint, its lease."""
-
-    job: str
-    checkpoint: str
-    """Id of the checkpoint; a new one starts counting batches anew."""
-    epoch: int
-    """Of the lease."""
-
-    def app(self, table: Table) -> str:
-        """The app id under which a table keeps the last batch of this job."""
-        return f"weft/{self.job}/{self.checkpoint}/{table.full_name}"
-
-    @property
-    def lease_app(self) -> str:
-        return f"weft.lease/{self.job}"
 
 
 class Tables:

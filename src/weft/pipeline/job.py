@@ -17,13 +17,14 @@ from weft.lake.reader import Source, position
 from weft.pipeline.batch import STREAM, Batch, Known, Outcome
 from weft.pipeline.checkpoint import Checkpoint
 from weft.pipeline.coverage import Coverage
-from weft.pipeline.delta import Tables, Writer
+from weft.pipeline.delta import Tables
 from weft.pipeline.fold import Fold
 from weft.pipeline.intake import Intake, intake_between, offset_of_log
 from weft.pipeline.quarantined import refused_before
 from weft.pipeline.steps import NOBODY, Steps, Watcher
 from weft.pipeline.tables import ALL, BRONZE_SAMPLES, PROGRESS
 from weft.pipeline.transforms.quality import Rules
+from weft.pipeline.writer import Writer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

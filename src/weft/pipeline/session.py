@@ -154,16 +154,21 @@ def _prepare_environment(java: Java) -> None:
 def _start(settings: Mapping[str, str], options: Options) -> None:
     """Start the JVM and the context in it."""
     from pyspark import SparkConf, SparkContext, java_gateway
+    from pyspark.errors import PySparkRuntimeError
 
     launch: Callable[..., Any] = java_gateway.launch_gateway
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     process: dict[str, Any] = {"pass_fds": options.inherited}
-    if options.log is None:
-        gateway = launch(conf, process)
-    else:
-        options.log.parent.mkdir(parents=True, exist_ok=True)
-        with options.log.open("ab") as log:
-            gateway = launch(conf, {**process, "stderr": log})
+    try:
+        if options.log is None:
+            gateway = launch(conf, process)
+        else:
+            options.log.parent.mkdir(parents=True, exist_ok=True)
+            with options.log.open("ab") as log:
+                gateway = launch(conf, {**process, "stderr": log})
+    except PySparkRuntimeError as error:
+        where = options.log or "what it said above"
+        raise UserError("no-java", f"Java ended before Spark began; see {where}", "weft doctor") from error
     SparkContext(conf=conf, gateway=gateway)
     # A checksum file beside each Parquet file costs two processes to make and is read by nobody.
     jvm = gateway.jvm

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from weft.base.errors import UserError
 from weft.lake.layout import Layout
 from weft.pipeline.checkpoint import read_record
-from weft.pipeline.delta import Writer
 from weft.pipeline.tables import ALL, LATEST, ROLLUP_1D, ROLLUP_1H, ROLLUP_1M, SAMPLES, VALUES, Table
+from weft.pipeline.writer import Writer
 
 if TYPE_CHECKING:
     import duckdb

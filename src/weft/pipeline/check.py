@@ -1,0 +1,198 @@
+"""Whether every table holds what the drains wrote (PIP-063).
+
+Four sets of numbers are compared as ranges: what the manifests say (their chain is proved on the way), what bronze
+holds, what silver and quarantine hold together, and what was announced lost. What the pipeline has not taken yet is
+*behind*; everything else that differs is a hole or a contradiction, and is named.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from weft.base.vectors import VersionVector
+from weft.lake.layout import Layout
+from weft.lake.manifest import SegmentFault, origin_of
+from weft.lake.offsets import At, parse
+from weft.lake.reader import Source
+from weft.pipeline.intake import LONG_MAX, SPREAD
+from weft.pipeline.sql import Lake
+from weft.pipeline.tables import BRONZE_SAMPLES, PROGRESS, QUARANTINE, SAMPLES, Table
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+STREAM: Final = "samples"
+EXIT: Final = {"equal": 0, "behind": 1, "broken": 2}
+SHOWN_RANGES: Final = 100
+RANGES: Final = """
+WITH numbers AS (
+    SELECT DISTINCT origin, era, sequence FROM ({rows}) WHERE origin IS NOT NULL AND sequence >= 1
+), placed AS (
+    SELECT *, sequence - row_number() OVER (PARTITION BY origin, era ORDER BY sequence) AS island FROM numbers
+)
+SELECT origin, era, min(sequence) AS first, max(sequence) AS last FROM placed GROUP BY origin, era, island
+"""
+SPREAD_ROWS: Final = """
+SELECT origin, era, sequence AS first, sequence + attributes['{n}']::BIGINT - 1 AS last FROM {table}
+WHERE error IS NOT NULL AND attributes['{n}'] IS NOT NULL AND sequence >= 1 AND origin IS NOT NULL AND batch <= {upto}
+"""
+IDS: Final = "SELECT origin, era, sequence FROM {table} WHERE batch <= {upto}"
+COUNT: Final = "SELECT count(*) FROM {table} WHERE batch <= {upto}"
+REPEATED: Final = "SELECT count(*) - count(DISTINCT (origin, era, sequence)) FROM silver.samples WHERE batch <= {upto}"
+TOLD: Final = "SELECT coalesce(sum(rows_duplicate), 0)::BIGINT FROM meta.progress WHERE batch <= {upto}"
+
+
+class Difference(NamedTuple):
+    """Something that is not as it must be."""
+
+    what: str
+    """One sentence."""
+    ranges: dict[str, str]
+    """Numbers concerned: `{"origin/era": "5-6,9-9"}`; empty if it is not about numbers."""
+
+
+class Verdict(NamedTuple):
+    """What the comparison found."""
+
+    state: str
+    """`equal`, `behind` or `broken`."""
+    segments: int
+    waiting: int
+    """Segments that exist and are not in all tables yet."""
+    rows: dict[str, int]
+    """Rows by table, and `manifests`."""
+    differences: list[Difference]
+
+    @property
+    def exit_code(self) -> int:
+        return EXIT[self.state]
+
+
+class Check:
+    """One comparison of one lake."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self.source = Source(layout, STREAM)
+        self.differences: list[Difference] = []
+
+    def run(self) -> Verdict:
+        """Compare. Needs no JVM and writes nothing."""
+        try:
+            latest = self.source.latest()
+            segments = sum(1 for _ in self.source.manifests({}, latest))
+        except SegmentFault as fault:
+            return Verdict("broken", 0, 0, {}, [Difference(str(fault), {})])
+        with Lake(self.layout.root) as asked:
+            position, upto = _position(asked)
+            waiting = sum(end - position.get(drain, (1, 0))[0] for drain, (end, _) in latest.items())
+            rows = self._compare(asked, position, upto) if upto >= 0 else {}
+        state = "broken" if self.differences else "behind" if waiting else "equal"
+        return Verdict(state, segments, waiting, rows, self.differences)
+
+    def _compare(self, asked: Lake, position: At, upto: int) -> dict[str, int]:
+        for table in asked.tables():
+            self._look_at_files(table)
+        written = VersionVector()
+        rows = 0
+        for manifest in self.source.manifests({}, position):
+            written.update(_within(manifest.vector()))
+            rows += manifest.rows
+        bronze = _held(asked, (BRONZE_SAMPLES,), upto)
+        silver = _held(asked, (SAMPLES, QUARANTINE), upto)
+        is_cut = any(row for _, row in position.values())
+        if not is_cut:
+            self._differ("in segments that are taken, and not in bronze", written - bronze)
+            self._differ("in bronze, and in no segment", bronze - written)
+        self._differ("in bronze, and neither in silver nor in quarantine", bronze - silver)
+        self._differ("in silver or quarantine, and not in bronze", silver - bronze)
+        return {"manifests": rows} | self._count(asked, rows, upto, is_cut=is_cut)
+
+    def _count(self, asked: Lake, rows: int, upto: int, *, is_cut: bool) -> dict[str, int]:
+        """Rows of the tables against one another."""
+        there = asked.tables()
+        counts = {
+            table.full_name: _one(asked, COUNT.format(table=table.full_name, upto=upto))
+            for table in (BRONZE_SAMPLES, SAMPLES, QUARANTINE)
+            if table in there
+        }
+        repeated = _one(asked, REPEATED.format(upto=upto))
+        told = _one(asked, TOLD.format(upto=upto))
+        bronze, silver, refused = (counts.get(t.full_name, 0) for t in (BRONZE_SAMPLES, SAMPLES, QUARANTINE))
+        if repeated:
+            self.differences.append(Difference(f"{repeated} rows of silver repeat a number", {}))
+        if bronze != silver + refused + told:
+            text = f"{bronze} rows in bronze, but {silver} in silver, {refused} in quarantine and {told} duplicates"
+            self.differences.append(Difference(text, {}))
+        if not is_cut and bronze != rows:
+            self.differences.append(Difference(f"{rows} rows in segments that are taken, {bronze} in bronze", {}))
+        return counts
+
+    def _differ(self, what: str, numbers: VersionVector) -> None:
+        if numbers:
+            count = sum(ranges.count for _, ranges in numbers)
+            shown = {
+                str(origin): ",".join(f"{first}-{last}" for first, last in list(ranges)[:SHOWN_RANGES])
+                for origin, ranges in numbers
+            }
+            self.differences.append(Difference(f"{count} numbers are {what}", shown))
+
+    def _look_at_files(self, table: Table) -> None:
+        """Each file that the log names is there, as long and with as many rows as the log says."""
+        import pyarrow.parquet as pq
+        from deltalake import DeltaTable
+
+        root = self.layout.table(table.layer, table.name)
+        for path, size, rows in _named_files(DeltaTable(root)):
+            file = root / path
+            if not file.exists():
+                self.differences.append(Difference(f"{table.full_name} names {path}, which is gone", {}))
+            elif file.stat().st_size != size or pq.read_metadata(file).num_rows != rows:
+                self.differences.append(Difference(f"{table.full_name}: {path} is not what its log says", {}))
+
+
+def _named_files(table: "DeltaTable") -> Iterator[tuple[Path, int, int]]:
+    import pyarrow as pa
+
+    actions = pa.table(table.get_add_actions(flatten=True)).select(["path", "size_bytes", "num_records"]).to_pydict()
+    for path, size, rows in zip(actions["path"], actions["size_bytes"], actions["num_records"], strict=True):
+        yield Path(path), size, rows
+
+
+def _position(asked: Lake) -> tuple[At, int]:
+    """Up to where all tables hold what the drains wrote, and which batch that was."""
+    if PROGRESS not in asked.tables():
+        return {}, -1
+    rows = asked.query('SELECT "offset", batch FROM meta.progress ORDER BY batch DESC LIMIT 1').to_pylist()
+    return (parse(rows[0]["offset"]).at, int(rows[0]["batch"])) if rows else ({}, -1)
+
+
+def _held(asked: Lake, tables: tuple[Table, ...], upto: int) -> VersionVector:
+    """The numbers that some tables hold."""
+    there = [table for table in tables if table in asked.tables()]
+    vector = VersionVector()
+    if not there:
+        return vector
+    rows = " UNION ALL ".join(IDS.format(table=table.full_name, upto=upto) for table in there)
+    found = asked.query(RANGES.format(rows=rows)).to_pylist()
+    for table in there:
+        if "error" in table.schema.names:
+            found += asked.query(SPREAD_ROWS.format(table=table.full_name, upto=upto, n=SPREAD)).to_pylist()
+    for row in found:
+        vector.add(origin_of(row["origin"], row["era"]), row["first"], row["last"])
+    return vector
+
+
+def _within(numbers: VersionVector) -> VersionVector:
+    """Without numbers that no column can hold."""
+    kept = VersionVector()
+    for origin, ranges in numbers:
+        for first, last in ranges:
+            if first <= LONG_MAX:
+                kept.add(origin, first, min(last, LONG_MAX))
+    return kept
+
+
+def _one(asked: Lake, sql: str) -> int:
+    (row,) = asked.query(sql).to_pylist()
+    return int(next(iter(row.values())))
