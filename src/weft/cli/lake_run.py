@@ -51,7 +51,7 @@ def run(
     from weft.pipeline.runner import Runner
     from weft.pipeline.session import Options
 
-    layout = _layout(lake)
+    layout = _layout(lake, must_exist=once)  # without an end, it may come
     with _display(layout, once=once, as_json=json) as on_batch:
         runner = Runner(layout, on_batch, JobOptions(gold_every_s=float("inf") if no_gold else gold_every))
         _stop_on_signals(runner.stop)
@@ -72,7 +72,7 @@ def check(*, lake: Where = None, json: Flag = False) -> int:
     """
     from weft.pipeline.check import Check
 
-    verdict = Check(_layout(lake)).run()
+    verdict = Check(_layout(lake, must_exist=True)).run()
     if json:
         sys.stdout.write(msgspec.json.encode(verdict._asdict(), enc_hook=str).decode() + "\n")
         return verdict.exit_code
@@ -97,16 +97,17 @@ def facts(done: Any) -> dict[str, Any]:
         "quarantined": outcome.quarantined,
         "missing": done.missing,
         "segments": done.segments,
+        "behind": done.behind,
         "freshness_ms": done.freshness_ms,
         "seconds": done.seconds,
         "steps": done.steps,
     }
 
 
-def _layout(lake: Path | None) -> Layout:
-    """The lake that is meant; UserError `no-lake` if nobody has drained into it yet."""
+def _layout(lake: Path | None, *, must_exist: bool) -> Layout:
+    """The lake that is meant; UserError `no-lake` if it must be there and nobody has drained into it yet."""
     layout = Layout(lake or os.environ.get("WEFT_LAKE") or "lake")
-    if not layout.lake_json.exists() and not (layout.root / "drain").is_dir():
+    if must_exist and not layout.lake_json.exists() and not (layout.root / "drain").is_dir():
         raise UserError(
             "no-lake", f"{layout.root} is not a lake", "--lake DIR, the directory that the root drains into"
         )
@@ -129,7 +130,7 @@ def _display(layout: Layout, *, once: bool, as_json: bool) -> AbstractContextMan
         return nullcontext(_print_json if as_json else _print_line)
     from weft.cli.lake_view import Bar, View  # only people need it
 
-    return Bar(layout) if once else View(layout)
+    return Bar(layout) if once else View()
 
 
 def _print_json(done: Any) -> None:

@@ -18,19 +18,18 @@ WINDOW: Final = 20  # batches that the rate is taken over
 class View:
     """Follows a run that has no end: rates, lag, freshness, and what was not plain."""
 
-    def __init__(self, layout: Layout, console: Console | None = None) -> None:
-        self.layout = layout
+    def __init__(self, console: Console | None = None) -> None:
         self.live = Live(Table.grid(), console=console or Console(), refresh_per_second=4)
         self.totals: dict[str, int] = dict.fromkeys(("rows", "silver", "values", "duplicates", "quarantined"), 0)
         self._recent: deque[tuple[float, int]] = deque(maxlen=WINDOW)
 
     def __enter__(self) -> Self:
-        self.live.__enter__()
+        self.live.start()
         self.live.update("starting Spark …")
         return self
 
-    def __exit__(self, *about: object) -> None:
-        self.live.__exit__(*about)
+    def __exit__(self, *_: object) -> None:
+        self.live.stop()
 
     def __call__(self, done: Any) -> None:
         """A batch (`weft.pipeline.job.Done`) is in the tables."""
@@ -45,7 +44,7 @@ class View:
         for name, value in (
             ("batch", f"{done.number:,}, {done.segments:,} segments in {done.seconds:.2f} s"),
             ("rate", f"{self._rate():,.0f} rows/s"),
-            ("behind", f"{waiting(self.layout):,} segments"),
+            ("behind", f"{done.behind:,} segments"),
             ("freshness", "-" if done.freshness_ms is None else f"{done.freshness_ms / 1000:.1f} s"),
             *((name, f"{count:,}") for name, count in self.totals.items()),
             ("missing", f"{done.missing:,}"),
@@ -71,11 +70,11 @@ class Bar:
 
     def __enter__(self) -> Self:
         self.progress.update(self._task, total=waiting(self.layout))
-        self.progress.__enter__()
+        self.progress.start()
         return self
 
-    def __exit__(self, *about: object) -> None:
-        self.progress.__exit__(*about)
+    def __exit__(self, *_: object) -> None:
+        self.progress.stop()
 
     def __call__(self, done: Any) -> None:
         """A batch (`weft.pipeline.job.Done`) is in the tables."""

@@ -129,6 +129,11 @@ class Coverage:
         """Numbers that went to quarantine count as lost to their neighbours (PIP-043)."""
         self.hollow.update(quarantined)
 
+    @property
+    def missing(self) -> int:
+        """How many numbers are missing, of all origins."""
+        return sum(hole.last - hole.first + 1 for holes in self.holes.values() for hole in holes)
+
     def highest_known(self, origin: Origin) -> int:
         """The highest number of an origin that is known to exist."""
         return max(self.known[origin].highest, self.ends.get(origin, 0))

@@ -56,6 +56,8 @@ class Done(NamedTuple):
     steps: dict[str, float]
     missing: int
     """Numbers that are missing now, of all origins."""
+    behind: int
+    """Segments that exist by now and were not taken yet."""
 
 
 class SamplesJob:
@@ -102,7 +104,17 @@ class SamplesJob:
             self.checkpoint.save(number, coverage)
         about = self._about(intake, coverage)
         outcome = Batch(self.tables, number, about, self.options.rules).run(intake, plan, coverage, self.known, steps)
-        done = _done(number, outcome, intake, coverage, steps, time.perf_counter() - began)
+        behind = sum(tip - end.at.get(drain, (1, 0))[0] for drain, (tip, _) in self.source.latest().items())
+        done = Done(
+            number=number,
+            outcome=outcome,
+            segments=len(intake.slices),
+            freshness_ms=None if intake.newest is None else (time.time_ns() - intake.newest) // 1_000_000,
+            seconds=round(time.perf_counter() - began, 3),
+            steps=dict(steps.seconds),
+            missing=coverage.missing,
+            behind=behind,
+        )
         with steps("progress"):
             self._note(done, coverage, about)
         self._coverage, self.last_number = (number, coverage), number
@@ -162,14 +174,6 @@ class SamplesJob:
         if self.tables.committed(PROGRESS) < done.number:
             row = _progress(done, coverage.offset, about["weft.vec"])
             self.tables.append_rows(PROGRESS, done.number, [row], about)
-
-
-def _done(
-    number: int, outcome: Outcome, intake: Intake, coverage: Coverage, steps: Steps, seconds: float
-) -> Done:  # tidy: what a batch was, put together in one place
-    age = None if intake.newest is None else (time.time_ns() - intake.newest) // 1_000_000
-    missing = sum(hole.last - hole.first + 1 for holes in coverage.holes.values() for hole in holes)
-    return Done(number, outcome, len(intake.slices), age, round(seconds, 3), dict(steps.seconds), missing)
 
 
 def _progress(done: Done, offset: str, vec: str) -> dict[str, Any]:
