@@ -53,7 +53,7 @@ class Fabric:
         self.place, self.parents = place, parents
         self.lake = place / "lake"
         self.fleet = Fleet(place)
-        self.ports = dict(zip(parents, free_blocks(len(parents), 31_000), strict=True))
+        self.ports = dict(zip(parents, free_blocks(max(1, len(parents)), 31_000), strict=False))
         self.more = more
 
     def __enter__(self) -> Self:
@@ -132,13 +132,7 @@ class Fabric:
 
     def made(self) -> VersionVector:
         """What all nodes say in their own journals that they have numbered."""
-        vector = VersionVector()
-        for name in self.parents:
-            journal = JournalReader(self.place / name / "journal")
-            for _, record in journal.entries():
-                if isinstance(record, StreamRecord) and record.stream == Stream.SAMPLES:
-                    vector.add(Origin(record.origin, record.era), record.sequence, record.last)
-        return vector
+        return numbered_in(*(self.place / name / "journal" for name in self.parents))
 
     def drained(self) -> tuple[VersionVector, int]:
         """What stands in the lake's segments, and how many rows are there more than once."""
@@ -150,3 +144,13 @@ class Fabric:
         for origin, era, sequence in sorted(seen):
             vector.add(Origin(bytes.fromhex(origin), era), sequence)
         return vector, sum(count - 1 for count in seen.values())
+
+
+def numbered_in(*journals: Path) -> VersionVector:
+    """All samples that stand in these journals."""
+    vector = VersionVector()
+    for journal in journals:
+        for _, record in JournalReader(journal).entries():
+            if isinstance(record, StreamRecord) and record.stream == Stream.SAMPLES:
+                vector.add(Origin(record.origin, record.era), record.sequence, record.last)
+    return vector
