@@ -29,6 +29,7 @@ from weft.cores.drain.messages import (
     StreamTip,
     WriteSegment,
 )
+from weft.cores.measurement.messages import Measure, Measured, Reading
 from weft.node.settings import settings_of
 from weft.shell.clock import Clock
 from weft.shell.files import Files
@@ -211,7 +212,18 @@ class Host:
         return self.links
 
     def _performers(self) -> dict[type, Callable[[Any], None]]:
-        return {InspectLake: self._use_lake, WriteSegment: self._use_lake}
+        return {InspectLake: self._use_lake, WriteSegment: self._use_lake, Measure: self._measure}
+
+    def _measure(self, work: Measure) -> None:
+        at_ms = self.clock.now().wall // 1_000_000
+        readings = [Reading(spec.name, at_ms, (((), self._draw.getrandbits(40), None),)) for spec in work.specs]
+        process = self.up
+
+        def outcome() -> None:
+            if self.process is process and self.is_up:
+                process.runner.order("measurement", Measured(tuple(readings), work.number))
+
+        self.world.loop.call_soon(outcome)
 
     def _use_lake(self, work: Any) -> None:
         process = self.up
@@ -336,7 +348,7 @@ class World:
             "parent": f"127.0.0.1:{self.hosts[parent].port}" if parent else "",
             **tables.pop("node", {}),
         }
-        document = {"node": node, "metric": {}, **tables}
+        document = {"node": node, "metric": tables.pop("metric", {}), **tables}
         self.hosts[name] = Host(self, name, port, document)
         return self.hosts[name]
 
