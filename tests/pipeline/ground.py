@@ -127,4 +127,6 @@ class Ground:
     def bytes_of(self, name: str) -> int:
         """How many files the table has on disk, referenced or not."""
         table = ALL[name]
-        return sum(pq.read_metadata(file).num_rows for file in self.lake.table(table.layer, table.name).rglob("*.parquet"))
+        return sum(
+            pq.read_metadata(file).num_rows for file in self.lake.table(table.layer, table.name).rglob("*.parquet")
+        )

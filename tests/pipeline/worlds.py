@@ -3,9 +3,24 @@
 from typing import NamedTuple
 
 from tests.pipeline import oracle
-from tests.pipeline.ground import A, B, CPU, DRAIN, ERA, LOAD, MEM, NET, OTHER_DRAIN, SEEN, Ground, at_ms, era_end, lost
+from tests.pipeline.ground import (
+    CPU,
+    DRAIN,
+    ERA,
+    LOAD,
+    MEM,
+    NET,
+    OTHER_DRAIN,
+    SEEN,
+    A,
+    B,
+    Ground,
+    at_ms,
+    era_end,
+    lost,
+    taken,
+)
 from tests.pipeline.ground import single as one
-from tests.pipeline.ground import taken
 from weft.base.chance import Chance
 from weft.base.records import Record
 from weft.pipeline.tables import ROLLUP_1D, ROLLUP_1H, ROLLUP_1M
@@ -118,7 +133,9 @@ def compare_gold(ground: Ground, expected: oracle.Tables) -> None:
         for key, (_, total, _) in wanted.items():
             assert abs(total - (found[key]["sum"] or 0.0)) <= 1e-9 * max(1.0, abs(total)), key
     missing = {
-        (row["origin"], row["era"]): [n for hole in row["missing_ranges"] for n in range(hole["first"], hole["last"] + 1)]
+        (row["origin"], row["era"]): [
+            n for hole in row["missing_ranges"] for n in range(hole["first"], hole["last"] + 1)
+        ]
         for row in ground.rows("gold.completeness")
     }
     assert expected.missing == missing

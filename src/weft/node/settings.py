@@ -138,9 +138,7 @@ def read_document(text: str, where: str) -> dict[str, Any]:
         _bound(text)
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UserError(
-            "bad-settings", f"{where} is not TOML: {error}", "weft up --example"
-        ) from None
+        raise UserError("bad-settings", f"{where} is not TOML: {error}", "weft up --example") from None
 
 
 def _bound(text: str) -> None:

@@ -37,7 +37,9 @@ TYPES: Final[dict[int, str]] = {
 _STREAMS: Final[dict[str, int]] = {name: int(stream) for stream, name in TYPES.items()}
 DEPTH_MAX: Final = 32  # of nested attributes (SEC-042): whoever encodes them again must not run out of stack
 VIA_BYTES: Final = NODE_ID_BYTES + 2  # one name in `via`
-ATTRIBUTES_BYTES_MAX: Final = journal.ATTRIBUTES_BYTES_MAX - VIA_MAX * VIA_BYTES - 64  # on disk `via` and `rx` join them
+ATTRIBUTES_BYTES_MAX: Final = (
+    journal.ATTRIBUTES_BYTES_MAX - VIA_MAX * VIA_BYTES - 64
+)  # on disk `via` and `rx` join them
 _NESTED: Final = (dict, list, tuple)
 ROWS_MAX: Final = 1 << 24  # rows that one record may claim
 NUMBER_MAX: Final = (1 << 64) - 1
