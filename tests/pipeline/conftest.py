@@ -21,10 +21,14 @@ class Filled(NamedTuple):
     expected: oracle.Tables
 
 
+QUICK = ("-XX:TieredStopAtLevel=1",)
+"""A JVM that lives for minutes does not earn back what it costs to compile well."""
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     home = tmp_path_factory.mktemp("spark")
-    running = session(Options(master="local[2]", heap_mb=512, state=home, log=home / "jvm.log"))
+    running = session(Options(master="local[2]", heap_mb=512, state=home, log=home / "jvm.log", jvm=QUICK))
     yield running
     running.stop()
 

@@ -1,0 +1,75 @@
+"""Whatever comes in whatever order, whoever dies at whatever step: the tables equal the recomputation (PIP-072)."""
+
+import pytest
+
+from tests.pipeline.ground import Ground
+from tests.pipeline.worlds import compare, play, world
+from weft.base.chance import Chance
+
+STEPS = ("coverage", "bronze", "series", "quarantine", "silver", "values", "edges", "progress")
+
+
+@pytest.mark.proves("PIP-022", "PIP-030", "PIP-032", "PIP-040", "PIP-043", "PIP-044", "PIP-045", "PIP-061", "PIP-072")
+@pytest.mark.parametrize("seed", range(3))
+def test_random_histories(ground: Ground, seed: int, soak: bool) -> None:
+    for round_ in range(40 if soak else 1):
+        history = world(Chance(f"{seed}/{round_}/history"))
+        here = Ground(ground.lake.root / str(round_), ground.spark)
+        for number, arrival in enumerate(history.arrivals):
+            play(here, arrival)
+            if number % 2:
+                here.job.fold()
+        here.job.fold()
+        compare(here, history.expected())
+
+
+class Pulled(Exception):
+    """The plug."""
+
+
+@pytest.mark.proves("PIP-021", "PIP-022", "LAK-031")
+def test_killed_before_and_after_each_step(ground: Ground) -> None:
+    points = [(when, step) for step in STEPS for when in ("before", "after")]
+    history = world(Chance("killed"), batches=len(points), numbers=60)
+    for point, arrival in zip(points, history.arrivals, strict=True):
+
+        def watch(*at: str, point: tuple[str, str] = point) -> None:
+            if at == point:
+                raise Pulled
+
+        calm = ground.options
+        ground.restart(calm._replace(watcher=watch))
+        for drain, records in arrival.segments:
+            ground.write(*records, drain=drain)
+        has_fired = point[1] in ("quarantine", "silver", "bronze", "series") and not arrival.rows
+        try:
+            ground.take()
+        except Pulled:
+            has_fired = True
+            ground.restart(calm)
+            ground.take()
+        assert has_fired, point
+        ground.restart(calm)
+    ground.job.fold()
+    compare(ground, history.expected())
+
+
+@pytest.mark.proves("PIP-045")
+def test_killed_between_the_folds_of_two_tables(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    history = world(Chance("folds"), batches=3)
+    for number, arrival in enumerate(history.arrivals):
+        play(ground, arrival)
+        commit, left = ground.job.tables.commit, iter(range(number + 1))
+
+        def pull(*args: object, commit: object = commit, left: object = left, **named: object) -> None:
+            if next(left, None) is None:  # type: ignore[call-overload]  # an iterator
+                raise Pulled
+            commit(*args, **named)  # type: ignore[operator]  # the real one
+
+        monkeypatch.setattr(ground.job.tables, "commit", pull)
+        with pytest.raises(Pulled):
+            ground.job.fold()
+        ground.restart()
+    ground.job.last_number = ground.number - 1
+    ground.job.fold()
+    compare(ground, history.expected())
