@@ -57,6 +57,7 @@ BAD = {
 }
 
 
+@pytest.mark.proves("CHK-009")
 @pytest.mark.parametrize("text", GOOD.values(), ids=GOOD.keys())
 def test_good(text: str) -> None:
     facts = history(TREE + text + ("" if text.endswith("quiet") else "| r drains 9: | quiet"))
@@ -66,6 +67,7 @@ def test_good(text: str) -> None:
     assert judge(Complete(), facts) is None
 
 
+@pytest.mark.proves("CHK-009")
 @pytest.mark.parametrize("text", BAD.values(), ids=BAD.keys())
 def test_bad(text: str) -> None:
     verdict = judge(Complete(), history(TREE + text))

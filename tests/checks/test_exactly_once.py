@@ -42,11 +42,13 @@ BAD = {
 }
 
 
+@pytest.mark.proves("CHK-010")
 @pytest.mark.parametrize("text", GOOD.values(), ids=GOOD.keys())
 def test_good(text: str) -> None:
     assert judge(ExactlyOnce(), history(TREE + text)) is None
 
 
+@pytest.mark.proves("CHK-010")
 @pytest.mark.parametrize("text", BAD.values(), ids=BAD.keys())
 def test_bad(text: str) -> None:
     verdict = judge(ExactlyOnce(), history(TREE + text))

@@ -122,11 +122,13 @@ def _names(cases: list[tuple[type[Checker], str, str]]) -> list[str]:
     return [f"{kind.rule}-{name}" for kind, name, _ in cases]
 
 
+@pytest.mark.proves("CHK-005", "CHK-006", "CHK-007", "CHK-018", "CHK-019", "CHK-020", "CHK-022")
 @pytest.mark.parametrize("kind,_name,text", GOOD, ids=_names(GOOD))
 def test_good(kind: type[Checker], _name: str, text: str) -> None:
     assert judge(kind(), history(TREE + text)) is None
 
 
+@pytest.mark.proves("CHK-005", "CHK-006", "CHK-007", "CHK-018", "CHK-019", "CHK-020", "CHK-022")
 @pytest.mark.parametrize("kind,_name,text", BAD, ids=_names(BAD))
 def test_bad(kind: type[Checker], _name: str, text: str) -> None:
     verdict = judge(kind(), history(TREE + text))

@@ -35,7 +35,7 @@ BUGS = load()
 PYTHON = "import sys; from weft.sim.run import run; from weft.sim.swarm import draw_plan; print(run(draw_plan(sys.argv[1])).trace_hash)"
 
 
-@pytest.mark.proves("SIM-001", "SIM-008", "CHK-002")
+@pytest.mark.proves("SIM-001", "SIM-002", "SIM-008", "CHK-002", "JRN-042", "FLT-012", "FLT-014", "FLT-016", "FLT-017")
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_every_seed_is_green(seed: int) -> None:
     outcome = run(draw_plan(str(seed)))
@@ -118,7 +118,8 @@ def test_a_run_in_which_nothing_happened_is_void_not_green() -> None:
     assert not outcome.is_green
 
 
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.proves("CHK-005", "CHK-009", "CHK-010", "CHK-018")
+@pytest.mark.parametrize("name", tuple(BUGS) if os.environ.get("WEFT_SOAK") else QUICK)
 def test_a_planted_bug_is_caught_by_its_checker(name: str) -> None:
     caught = catch(BUGS[name])
     assert (caught.rule, caught.is_right) == (BUGS[name].caught_by, True)

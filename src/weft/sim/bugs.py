@@ -11,6 +11,7 @@ from weft.base.effects import Perform, Persist
 from weft.base.now import SECOND, Now
 from weft.cores.carrier.child import Child
 from weft.cores.carrier.core import Carrier
+from weft.cores.carrier.kept import Kept
 from weft.cores.carrier.links import Links
 from weft.cores.carrier.messages import Hop
 from weft.cores.carrier.outbox import Outbox
@@ -358,6 +359,12 @@ def never_let_go_again(right: Any) -> Any:
             right(self, is_full=is_full)
 
     return hold_back
+
+
+@canary(Kept, "adopt", caught_by="converged", within=60)
+def snapshot_read_without_the_children(right: Any) -> Any:
+    """A start from a snapshot knows nothing of what is held of each child."""
+    return lambda self, kept: None
 
 
 # Bounded.

@@ -12,6 +12,7 @@ import msgspec
 
 from weft.base.now import Now
 from weft.node.node import Node
+from weft.wire.journal import encode_record
 
 ATOMS: Final = (int, float, str, bytes, bytearray, bool, type(None))
 DEPTH_MAX: Final = 24
@@ -24,6 +25,15 @@ def state_digest(node: Node) -> str:
         digest.update(name.encode())
         for piece in _pieces(core, 0):
             digest.update(piece)
+    return digest.hexdigest()
+
+
+def memory_digest(node: Node) -> str:
+    """BLAKE2b-128 over what the cores would keep in a snapshot, core by core (JRN-040)."""
+    digest = blake2b(digest_size=16)
+    for core in node.cores.values():
+        for record in core.condense():
+            digest.update(encode_record(record))
     return digest.hexdigest()
 
 

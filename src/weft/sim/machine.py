@@ -25,7 +25,7 @@ from weft.node.channels import CHANNELS
 from weft.node.events import JournalChanged, NodeStarted
 from weft.node.node import REFUSAL_KINDS_MAX, Ended, Node, NodeEffect, Transmit, Turn, part_at_wall
 from weft.sim.clocks import Clocks
-from weft.sim.digest import state_digest
+from weft.sim.digest import memory_digest, state_digest
 from weft.sim.disk import Image, JournalDisk
 from weft.sim.lake import Lake, Segment
 from weft.sim.links import Flow, Router, routing_id, size_of
@@ -95,8 +95,7 @@ class Machine:
         self.era = next_era(now.wall, self.era)
         self.starts += 1
         fabric.names[self.node_id] = self.name
-        settings = settings_for(fabric.plan, self.plan, fabric.address_of(self.plan.parent))
-        node = self.node = build_node(settings, self.node_id, self.era, f"{fabric.plan.seed}/{self.name}/{self.starts}")
+        node = self.node = self._build(self.era)
         self.era = node.era
         entries = self.disk.recover()
         self.fabric.scribe.started(self)
@@ -379,6 +378,19 @@ class Machine:
         done = self.node.released.get("drain" if "drain" in self.node.cores else "carrier", 0)
         behind = sum(claim is not None for claim in self.disk.claims[max(0, done - self.disk.first_lsn + 1) :])
         return f"{behind} records behind lsn {done} that are not delivered" if behind else ""
+
+    def memories(self) -> tuple[str, str]:
+        """What the cores would condense now, and what those of a start from this disk would (JRN-042): digests."""
+        assert self.node is not None, "asked of a running node"
+        twin = self._build(self.era + 1)
+        twin.restore(self.disk.recover(), self.disk.next_lsn, self.clocks.now(self.world.at))
+        return tuple(memory_digest(node) for node in (self.node, twin))  # type: ignore[return-value]  # two of them
+
+    def _build(self, era: int) -> Node:
+        """A node as this machine's settings describe it."""
+        fabric = self.fabric
+        settings = settings_for(fabric.plan, self.plan, fabric.address_of(self.plan.parent))
+        return build_node(settings, self.node_id, era, f"{fabric.plan.seed}/{self.name}/{self.starts}")
 
     def gauges(self) -> Iterator[tuple[str, int, int]]:
         """What is bounded, how much of it there is, and its limit (CHK-020)."""

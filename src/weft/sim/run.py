@@ -175,6 +175,11 @@ class Run:
             waiting = machine.waits()
             if waiting:
                 scribe.note(machine.name, machine.era, "info", "waits", [waiting, self.world.at])
+            else:
+                live, restored = machine.memories()
+                subject = f"memory of {machine.name}"
+                scribe.note(machine.name, machine.era, "info", "state", [subject, live])
+                scribe.note(f"disk of {machine.name}", machine.era, "info", "state", [subject, restored])
         scribe.note("", 0, "info", "quiet", None)
 
 
