@@ -56,7 +56,7 @@ class Strangers:
                 dealer.send(bytes(FRAME_BYTES_MAX + 1))
         dealer.close()
 
-    def raw(self, port: int) -> None:
+    def raw(self, port: int) -> None:  # tidy: every ending of every word at every port is one attack
         """Bytes that are no ZeroMQ on the one port and no HTTP on the other; connections that end in the middle."""
         draw = self.intruder.draw
         for offset in (HTTP, LINK):
