@@ -1,182 +1,158 @@
-"""A lake is asked in SQL: whole answers, nothing but answers, and nothing from outside of the lake."""
+"""Asking: names, views that hide folding, refusals that say what to type (PIP-090); what is missing (PIP-063)."""
 
-import csv
-import io
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
-from tests.pipeline.conftest import Filled
+from tests.pipeline.ground import MEM, NET, A, B, Ground, lost, single, taken
 from weft.base.errors import UserError
+from weft.cli import lake_run
 from weft.cli.sql import sql
-from weft.pipeline.sql import Lake, cells
+from weft.pipeline.check import Check
+from weft.pipeline.sql import Lake
 
-VIEWS = {
-    "gold.rollup_1m": "node, series, window_start, n, min, max, first, last, resets",
-    "gold.rollup_1h": "node, series, window_start, n, min, max, first, last, resets",
-    "gold.rollup_1d": "node, series, window_start, n, min, max, first, last, resets",
-    "gold.latest": 'node, series, origin, era, sequence, "at", received, value, base, text,'
-    " result, result_at, result_era, result_sequence",
-}
+FIRST = [(NET, 10, None), (MEM, 5, None), (NET, 30, None)]
+SECOND = [(NET, 60, None), (MEM, 7, None), (NET, 30, None)]
 
 
-def ask(filled: Filled, query: str, limit: int | None = None) -> list[tuple[Any, ...]]:
-    with Lake(filled.ground.lake.root) as lake:
-        return [tuple(row.values()) for row in lake.query(query, limit).to_pylist()]
+@pytest.fixture(scope="module")
+def asked(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
+    """A lake of three batches, of which two are folded."""
+    ground = Ground(tmp_path_factory.mktemp("asked") / "lake", spark)
+    ground.take(taken(1, FIRST, node="alpha"), single(9, b"\xa3\x1b[m", B))
+    ground.take(taken(1, FIRST, B))
+    ground.job.fold()
+    ground.take(taken(4, SECOND, node="alpha"))
+    yield ground
 
 
-def refusal(filled: Filled, query: str) -> UserError:
-    with pytest.raises(UserError) as refused:
-        ask(filled, query)
-    return refused.value
+def ask(ground: Ground, text: str) -> list[dict[str, Any]]:
+    with Lake(ground.lake.root) as lake:
+        return lake.query(text).to_pylist()
 
 
-@pytest.mark.proves("PIP-090")
-def test_a_name_is_looked_up_in_gold_then_silver_and_may_say_its_layer(filled: Filled) -> None:
-    count = len(filled.expected.silver)
-    for name in ("samples", "silver.samples", "SAMPLES", '"samples"'):
-        assert [(count,)] == ask(filled, f"SELECT count(*) FROM {name}")
-    with_bronze = "SELECT (SELECT count(*) FROM bronze.samples) > (SELECT count(*) FROM samples)"
-    assert [(True,)] == ask(filled, with_bronze)
-    assert [(len(filled.expected.missing),)] == ask(filled, "SELECT count(*) FROM gold.completeness")
-    assert [(len(filled.expected.missing),)] == ask(filled, "WITH c AS (FROM completeness) SELECT count(*) FROM c")
-
-
-@pytest.mark.proves("PIP-045", "PIP-050", "PIP-090")
-def test_an_answer_is_the_same_before_and_after_a_fold(filled: Filled) -> None:
-    queries = [f"SELECT {columns} FROM {view} ORDER BY node, series, 3" for view, columns in VIEWS.items()]
-    assert filled.ground.job.fold_upto < filled.ground.job.last_number
-    before = [ask(filled, query) for query in queries]
-    filled.ground.job.fold()
-    assert before == [ask(filled, query) for query in queries]
-    assert all(before)
-
-
-@pytest.mark.proves("PIP-050")
-def test_latest_is_the_newest_by_stamp_era_and_number(filled: Filled) -> None:
-    newest: dict[tuple[str, str | None], tuple[int, int, int, float]] = {}
-    results: dict[tuple[str, str | None], tuple[int, int, int, float]] = {}
-    for (origin, era, number), row in filled.expected.silver.items():
-        key, place = (origin, row.series), (row.at_ms, era, number)
-        newest[key] = max(newest.get(key, (0, 0, 0, 0.0)), (*place, float(row.value)))
-        result = filled.expected.values.get(row.id, (None, None, None))[1]
-        if result is not None:
-            results[key] = max(results.get(key, (0, 0, 0, 0.0)), (*place, float(result)))
-    rows = ask(
-        filled,
-        "SELECT node, config_name, epoch_ms(latest.at), era, sequence, value,"
-        " epoch_ms(result_at), result_era, result_sequence, result FROM latest JOIN silver.series USING (series)",
+@pytest.mark.proves("PIP-090", "PIP-045")
+def test_roll_ups_are_current_to_the_last_batch_before_and_after_a_fold(asked: Ground) -> None:
+    text = (
+        "SELECT node, config_name, sum(n)::INT AS n, sum(sum) AS total, sum(resets)::INT AS resets FROM rollup_1m "
+        "JOIN series USING (series) GROUP BY ALL ORDER BY ALL"
     )
-    assert {key: (*place, *results.get(key, (None,) * 4)) for key, place in newest.items()} == {
-        row[:2]: row[2:] for row in rows
-    }
+    wanted = [(B, "mem", 1, 5.0, 0), (B, "net", 1, 10.0, 0), ("alpha", "mem", 2, 12.0, 0), ("alpha", "net", 2, 40.0, 1)]
+    assert [row for row in wanted if row[0] == "alpha"] != [
+        tuple(row) for row in asked.rows("gold.rollup_1d", "node", "n", "sum", order=())
+    ]
+    before = [tuple(row.values()) for row in ask(asked, text)]
+    hours = [tuple(row.values()) for row in ask(asked, text.replace("1m", "1h"))]
+    assert (wanted, wanted) == (sorted(before), sorted(hours))
+    asked.job.fold()
+    assert before == [tuple(row.values()) for row in ask(asked, text)]
 
 
-@pytest.mark.proves("PIP-088", "PIP-090")
-@pytest.mark.parametrize(
-    "query",
-    [
-        "SELECT * FROM read_csv('/etc/passwd')",
-        "SELECT * FROM read_text('/etc/passwd')",
-        "SELECT * FROM '/etc/passwd'",
-        "SELECT * FROM glob('/etc/*')",
-        "SELECT * FROM samples, read_csv('/etc/passwd')",
-        "COPY (SELECT 1) TO '/tmp/weft-test-was-here.csv'",
-        "ATTACH '/tmp/weft-test-was-here.db'",
-        "INSTALL httpfs",
-        "LOAD httpfs",
-        "SET enable_external_access = true",
-        "PRAGMA database_list",
-        "CREATE TABLE here (a INT)",
-        "DROP VIEW silver.samples",
-        "DELETE FROM silver.samples",
-        "INSERT INTO silver.samples SELECT * FROM silver.samples",
-        "SELECT 1; SELECT 2",
-        "",
-        "SELECT nothing FROM nowhere",
-        "SELEC",
-    ],
-)
-def test_all_but_one_question_about_the_lake_is_refused(filled: Filled, query: str) -> None:
-    assert "bad-sql" == refusal(filled, query).code
-    assert not list(Path("/tmp").glob("weft-test-was-here*"))
+@pytest.mark.proves("PIP-050", "PIP-090")
+def test_the_newest_of_each_series_before_and_after_a_fold(asked: Ground) -> None:
+    text = "SELECT node, config_name, sequence, value, result FROM latest JOIN series USING (series) ORDER BY ALL"
+    rows = [tuple(row.values()) for row in ask(asked, text)]
+    assert ("alpha", "net", 6, 30.0, 30.0) in rows
+    assert ("alpha", "mem", 5, 7.0, 7.0) in rows
+    asked.job.fold()
+    assert rows == [tuple(row.values()) for row in ask(asked, text)]
 
 
 @pytest.mark.proves("PIP-090")
-def test_a_bare_at_is_explained(filled: Filled) -> None:
-    for query in ("SELECT at FROM samples", "SELECT max(at) FROM samples", "SELECT 1 FROM samples ORDER BY at"):
-        assert '"at" in double quotes' in refusal(filled, query).try_this
-    assert "double quotes" not in refusal(filled, 'SELEC "at" FROM samples').try_this
-    assert [(True,)] == ask(filled, 'SELECT bool_and("at" = samples.at) FROM samples')
-
-
-def test_who_knows_no_table_is_told_which_there_are(filled: Filled) -> None:
-    refused = refusal(filled, "SELECT * FROM nowhere")
-    assert all(name in refused.try_this for name in ("silver.samples", "gold.completeness", "meta.progress"))
-
-
-def test_no_lake_is_said(tmp_path: Path) -> None:
+def test_names_are_looked_up_in_gold_then_silver_and_bad_ones_are_told_what_there_is(asked: Ground) -> None:
+    assert [{"n": 10}] == ask(asked, "SELECT count(*) AS n FROM samples")
+    assert [{"n": 10}] == ask(asked, "SELECT count(*) AS n FROM bronze.samples")
+    for text in ("SELECT * FROM nothing", "SELEKT 1", "SELECT nope FROM samples", "SELECT 1; SELECT 2"):
+        with pytest.raises(UserError) as refused:
+            ask(asked, text)
+        assert "bad-sql" == refused.value.code
     with pytest.raises(UserError) as refused:
-        sql("SELECT 1", lake=tmp_path)
+        ask(asked, "SELECT * FROM nothing")
+    assert "silver.samples" in refused.value.try_this
+    with pytest.raises(UserError) as refused:
+        Lake(asked.lake.root / "nowhere")
     assert "no-lake" == refused.value.code
 
 
-@pytest.mark.proves("PIP-090")
-def test_control_characters_do_not_reach_the_terminal(filled: Filled, capsys: pytest.CaptureFixture[str]) -> None:
-    evil = "SELECT chr(27) || '[31m' AS red, chr(10) AS line, 'ä' AS plain, NULL AS nothing"
-    with Lake(filled.ground.lake.root) as lake:
-        assert [["\\x1b[31m", "\\n", "ä", ""]] == list(cells(lake.query(evil)))
-    sql(evil, lake=filled.ground.lake.root)
-    assert "\x1b[31m" not in capsys.readouterr().out
+@pytest.mark.proves("PIP-088", "PIP-090")
+def test_nothing_is_written_and_no_file_beside_the_lake_is_read(asked: Ground, tmp_path: Path) -> None:
+    secret = tmp_path / "secret.csv"
+    secret.write_text("a\n1\n", "utf-8")
+    for text in (
+        f"SELECT * FROM '{secret}'",
+        f"SELECT * FROM read_csv('{secret}')",
+        f"COPY (SELECT 1) TO '{tmp_path}/out.csv'",
+        "CREATE TABLE t AS SELECT 1",
+        "INSTALL httpfs",
+        "SET enable_external_access = true",
+        "ATTACH 'x.db'",
+    ):
+        with pytest.raises(UserError):
+            ask(asked, text)
+    assert [secret] == list(tmp_path.iterdir())
 
 
 @pytest.mark.proves("PIP-090")
-def test_programs_get_json_and_csv(filled: Filled, capsys: pytest.CaptureFixture[str]) -> None:
-    query = "SELECT sequence, reason FROM quarantine.samples ORDER BY origin, era, sequence"
-    expected = [{"sequence": number, "reason": "undecodable"} for _, _, number in sorted(filled.expected.refused)]
-    sql(query, lake=filled.ground.lake.root, json=True)
-    assert expected == json.loads(capsys.readouterr().out)
-    sql(query, lake=filled.ground.lake.root, csv=True)
-    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
-    assert [{name: str(value) for name, value in row.items()} for row in expected] == rows
-
-
-def test_a_spreadsheet_runs_nothing(filled: Filled, capsys: pytest.CaptureFixture[str]) -> None:
-    sql(
-        "SELECT '=1+1' AS a, '+1' AS b, '-1' AS c, '@x' AS d, -1 AS e, 'a=b' AS f",
-        lake=filled.ground.lake.root,
-        csv=True,
-    )
-    assert [["a", "b", "c", "d", "e", "f"], ["'=1+1", "'+1", "'-1", "'@x", "-1", "a=b"]] == list(
-        csv.reader(io.StringIO(capsys.readouterr().out))
-    )
-
-
-@pytest.mark.proves("SEC-045")
-def test_nothing_in_an_answer_is_markup_or_control(filled: Filled, capsys: pytest.CaptureFixture[str]) -> None:
-    evil = """SELECT '[/nope]' AS "[/x]", '[link=http://x]y[/link]' AS link, 1 AS "a\x1b[31m", '\t=1' AS tab"""
-    sql(evil, lake=filled.ground.lake.root)
+def test_the_command_prints_tables_json_and_csv_without_control_characters(
+    asked: Ground, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "SELECT origin, text, value FROM samples WHERE text IS NOT NULL OR sequence = 2 ORDER BY ALL LIMIT 1"
+    text = text.replace("LIMIT 1", "")
+    sql(text, lake=asked.lake.root)
     shown = capsys.readouterr().out
-    assert all(text in shown for text in ("[/nope]", "[/x]", "[link=http://x]y[/link]", "a\\x1b[31m", "\\t=1"))
-    sql(evil + """, 2 AS "=2" """, lake=filled.ground.lake.root, csv=True)
-    assert [
-        ["[/x]", "link", "a\\x1b[31m", "tab", "'=2"],
-        ["[/nope]", "[link=http://x]y[/link]", "1", "\\t=1", "2"],
-    ] == list(csv.reader(io.StringIO(capsys.readouterr().out)))
+    assert "\\x1b[m" in shown
+    assert "\x1b" not in shown
+    sql(text, lake=asked.lake.root, json=True)
+    rows = json.loads(capsys.readouterr().out)
+    assert ["\x1b[m"] == [row["text"] for row in rows if row["text"]]
+    sql(text, lake=asked.lake.root, csv=True)
+    assert "origin,text,value" == capsys.readouterr().out.splitlines()[0]
+    with pytest.raises(UserError):
+        sql(text, lake=asked.lake.root, csv=True, json=True)
 
 
-def test_json_has_no_numbers_that_json_has_not(filled: Filled, capsys: pytest.CaptureFixture[str]) -> None:
-    sql("SELECT 'nan'::DOUBLE AS a, ['inf'::DOUBLE, 1.5] AS b", lake=filled.ground.lake.root, json=True)
-    assert [{"a": None, "b": [None, 1.5]}] == json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+@pytest.mark.proves("PIP-063")
+def test_tables_that_hold_everything_are_equal_and_what_is_not_taken_yet_is_behind(
+    ground: Ground, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ground.write(taken(1, FIRST), single(4, b"\xc1"), lost(5, 5))
+    assert ("behind", 1) == Check(ground.lake).run()[::2][:1] + (Check(ground.lake).run().waiting,)
+    ground.take()
+    ground.take(taken(2, FIRST[1:2]), taken(7, SECOND))
+    verdict = Check(ground.lake).run()
+    assert ("equal", 2, 0, []) == (verdict.state, verdict.segments, verdict.waiting, verdict.differences)
+    assert {"manifests": 8, "bronze.samples": 8, "silver.samples": 6, "quarantine.samples": 1} == verdict.rows
+    assert 0 == lake_run.check(lake=ground.lake.root)
+    assert "equal: 2 segments" in capsys.readouterr().out
 
 
-def test_a_limit_cuts_what_people_are_shown(filled: Filled) -> None:
-    assert 3 == len(ask(filled, "SELECT * FROM samples", 3))
+@pytest.mark.proves("PIP-063")
+def test_what_is_gone_or_twice_is_named_by_number(ground: Ground, capsys: pytest.CaptureFixture[str]) -> None:
+    ground.take(taken(1, FIRST))
+    ground.take(taken(4, SECOND))
+    tables = ground.job.tables
+    from weft.pipeline.tables import SAMPLES
 
-
-def test_json_and_csv_at_once_are_refused(filled: Filled) -> None:
-    with pytest.raises(UserError) as refused:
-        sql("SELECT 1", lake=filled.ground.lake.root, json=True, csv=True)
-    assert "usage" == refused.value.code
+    (first, _) = sorted(tables.files(SAMPLES), key=lambda file: Path(file).name)
+    again = tables.write(SAMPLES, tables.read(SAMPLES, [first]), 1)
+    tables.commit(SAMPLES, 1, again, {})
+    assert any("repeat a number" in difference.what for difference in Check(ground.lake).run().differences)
+    tables.commit(
+        SAMPLES, 1, [], {}, remove=tables.relative(SAMPLES, [first, str(tables.path(SAMPLES) / again[0].path)])
+    )
+    verdict = Check(ground.lake).run()
+    assert ("broken", 2) == (verdict.state, verdict.exit_code)
+    ranges = {difference.what: list(difference.ranges.values()) for difference in verdict.differences}
+    assert ["1-3"] == ranges["3 numbers are in bronze, and neither in silver nor in quarantine"]
+    assert 2 == lake_run.check(lake=ground.lake.root)
+    assert "1-3" in capsys.readouterr().out
+    assert 2 == lake_run.check(lake=ground.lake.root, json=True)
+    assert "broken" == json.loads(capsys.readouterr().out)["state"]
+    for file in ground.lake.drain("samples", "d1" * 16).rglob("*1.json"):
+        file.unlink()
+    assert "segment-gone" in Check(ground.lake).run().differences[0].what
+    assert A in str(verdict.differences)

@@ -345,6 +345,7 @@ class World:
             "port": port,
             "state": str(self.place / name),
             "beacons": False,
+            "memory_megabytes": 1 << 16,  # the tests' own memory counts, too
             "parent": f"127.0.0.1:{self.hosts[parent].port}" if parent else "",
             **tables.pop("node", {}),
         }
