@@ -1,7 +1,6 @@
 """Asking: names, views that hide folding, refusals that say what to type (PIP-090); what is missing (PIP-063)."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,19 +19,20 @@ SECOND = [(NET, 60, None), (MEM, 7, None), (NET, 30, None)]
 
 
 @pytest.fixture(scope="module")
-def asked(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
+def asked(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ground:
     """A lake of three batches, of which two are folded."""
     ground = Ground(tmp_path_factory.mktemp("asked") / "lake", spark)
     ground.take(taken(1, FIRST, node="alpha"), single(9, b"\xa3\x1b[m", B))
     ground.take(taken(1, FIRST, B))
     ground.job.fold()
     ground.take(taken(4, SECOND, node="alpha"))
-    yield ground
+    return ground
 
 
 def ask(ground: Ground, text: str) -> list[dict[str, Any]]:
     with Lake(ground.lake.root) as lake:
-        return lake.query(text).to_pylist()
+        rows: list[dict[str, Any]] = lake.query(text).to_pylist()
+    return rows
 
 
 @pytest.mark.proves("PIP-090", "PIP-045")
@@ -120,7 +120,7 @@ def test_tables_that_hold_everything_are_equal_and_what_is_not_taken_yet_is_behi
     ground: Ground, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ground.write(taken(1, FIRST), single(4, b"\xc1"), lost(5, 5))
-    assert ("behind", 1) == Check(ground.lake).run()[::2][:1] + (Check(ground.lake).run().waiting,)
+    assert ("behind", 1) == (*Check(ground.lake).run()[::2][:1], Check(ground.lake).run().waiting)
     ground.take()
     ground.take(taken(2, FIRST[1:2]), taken(7, SECOND))
     verdict = Check(ground.lake).run()
