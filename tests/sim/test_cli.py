@@ -61,6 +61,16 @@ def test_a_printed_plan_runs_as_the_seed_does(tmp_path: Path, capsysbinary: pyte
     assert first == second
 
 
+@pytest.mark.proves("SIM-014")
+def test_a_kept_plan_is_replayed_with_its_story(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "plan.json"
+    path.write_bytes(plan_module.write(draw_plan("8")))
+    assert sim.replay(path, node="root") == 0
+    said = capsys.readouterr().out
+    assert "root     starts" in said
+    assert "seed 8, fabric" in said
+
+
 @pytest.mark.proves("CHK-001")
 def test_a_kept_history_can_be_judged_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "history.jsonl"

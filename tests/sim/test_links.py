@@ -223,7 +223,7 @@ CASES: list[tuple[str, Weather, Callable[[list[bytes]], bool]]] = [
 ]
 
 
-@pytest.mark.proves("FLT-010", "FLT-011")
+@pytest.mark.proves("SIM-020")
 @pytest.mark.parametrize("_name,weather,holds", CASES, ids=[case[0] for case in CASES])
 def test_datagrams_are_lost_doubled_late_and_damaged(
     _name: str, weather: Weather, holds: Callable[[list[bytes]], bool]

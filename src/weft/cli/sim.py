@@ -136,6 +136,19 @@ def _commit() -> str:
 
 
 @app.command
+def replay(file: Path, /, *, node: str = "", json: Flag = False) -> int:
+    """Run a plan that was kept, and tell its story: `weft sim replay failure.json`; exit status as `weft sim run`.
+
+    Parameters
+    ----------
+    file: a plan, as `--print-plan` or `shrink` writes it.
+    node: only what this node does.
+    json: the outcome for machines.
+    """
+    return run_one(plan=file, explain=True, node=node, json=json)
+
+
+@app.command
 def soak(*, node_minutes: float = 10_000, seed: int = 0, scenario: str = "fabric", json: Flag = False) -> int:
     """Run seed after seed until so many node-minutes are simulated; stop at the first that is not green.
 

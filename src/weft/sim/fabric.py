@@ -69,6 +69,8 @@ class Fabric:
     def cut(self, here: str, there: str) -> None:
         """Nothing passes from here to there any more; cuts of several faults add up."""
         self.cuts[here, there] = self.cuts.get((here, there), 0) + 1
+        if self.cuts[here, there] > 1:
+            self.scribe.meet("two cuts of one cable at once")
         self._lay(here, there)
 
     def mend(self, here: str, there: str) -> None:

@@ -64,6 +64,7 @@ def _stopped(fabric: Fabric, machine: Machine, starts: int) -> None:
         fabric.world.call_at(fabric.world.at + SECOND, partial(_stopped, fabric, machine), starts)
         return
     machine.crash("kept", is_loud=True)
+    fabric.scribe.meet("an orderly stop")
     if not fabric.is_stormy:
         machine.start()  # the faults were over before it had stopped
 

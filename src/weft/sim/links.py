@@ -6,7 +6,7 @@ socket still held goes to whoever listens there next (Z5, Z6), and a DEALER that
 the ROUTER has noticed is never heard again, while its sends succeed (Z7). The cure is a fresh socket (SIM-021).
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from typing import Final, NamedTuple, Protocol
 
@@ -419,6 +419,8 @@ class Datagrams:
 
     def __init__(self, world: World, seed: str, weather: "Weather") -> None:
         self.world, self.seed, self.weather = world, seed, weather
+        self.fates: Counter[str] = Counter()
+        """What has become of datagrams that did not simply arrive."""
         self._noise: dict[tuple[str, str], NoiseSource] = {}
 
     def send(self, here: str, source: bytes, there: Host, path: Path, frames: list[bytes]) -> None:
@@ -429,13 +431,19 @@ class Datagrams:
             source_of = self._noise[key] = NoiseSource(self.seed, f"{here}>{there.name}/beacon")
         noise, weather = source_of.draw(), self.weather
         if not path.is_open or noise.loss < weather.loss:
+            self.fates["lost"] += 1
             return
         due = self.world.at + path.least_ns + (path.spread_ns * noise.delay >> 32)
         if noise.reordering < weather.reordering:
+            self.fates["late"] += 1
             due += weather.late_ns * noise.second >> 32
-        said = _damaged(frames, noise.second) if noise.damage < weather.damage else frames
+        said = frames
+        if noise.damage < weather.damage:
+            self.fates["damaged"] += 1
+            said = _damaged(frames, noise.second)
         self.world.call_at(due, self._arrive, (there, source, said))
         if noise.duplication < weather.duplication:
+            self.fates["doubled"] += 1
             self.world.call_at(due + (weather.late_ns * noise.second >> 32), self._arrive, (there, source, said))
 
     def _arrive(self, what: tuple[Host, bytes, list[bytes]]) -> None:

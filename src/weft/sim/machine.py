@@ -110,6 +110,8 @@ class Machine:
             return
         if self.disk.unsynced_bytes() and disk == "torn":
             self.fabric.scribe.meet("a crash inside a write")
+        if disk == "lost" and self.waits():
+            self.fabric.scribe.meet("a disk lost with what was not safe")
         self._end(is_loud=is_loud)
         survived = self.disk.crash(self.chance, disk)
         self.fabric.scribe.crashed(self, disk, survived)
@@ -132,6 +134,8 @@ class Machine:
 
     def _end(self, *, is_loud: bool) -> None:
         assert self.router is not None, "a process has bound its socket"
+        assert self.node is not None, "who ends has begun"
+        self.fabric.scribe.count(self.node)
         self.fabric.streams.unbind(self.router, is_loud=is_loud)
         self.fabric.streams.disconnect(self.name, is_loud=is_loud)
         self.node = self.router = self._waiting = self._timer_at = self._armed = None
@@ -323,6 +327,8 @@ class Machine:
         self._tell_standing()
         if not self.is_paused:
             self._go_on()
+        else:
+            self.fabric.scribe.meet("a sync that ended while the process stood still")
 
     def _go_on(self) -> None:
         """Say what stands behind the wall, then hear what has come in meanwhile."""
@@ -344,6 +350,7 @@ class Machine:
             self.fabric.scribe.forgot(self, disk.forget(node.releasable))
         if disk.durable_upto - disk.snapshot_upto >= self.plan.snapshot_records and not self._buffered:
             disk.snapshot(node.condense())
+            self.fabric.scribe.meet("a snapshot taken")
         if disk.bytes_used * 10 >= disk.budget * 9 or node.is_full:
             self._see_about_room(node)
 

@@ -14,7 +14,6 @@ from weft.sim.links import Weather as Air
 from weft.sim.machine import Machine
 from weft.sim.plan import Plan, plan_hash
 from weft.sim.scribe import Listener
-from weft.sim.sometimes import of_counters
 
 LOOK_NS: Final = SECOND  # how often it is asked whether the fabric is at rest
 GAUGE_NS: Final = 10 * SECOND
@@ -100,14 +99,14 @@ class Run:
             "one block lost at a cut": streams.lost,
             "a deaf ROUTER": streams.deaf,
             "messages that TCP brought late": streams.late,
+            **{f"a datagram {fate}": count for fate, count in self.fabric.datagrams.fates.items()},
         }
         for name, count in met.items():
             if count:
                 scribe.meet(name)
         for machine in self.fabric.machines.values():
             if machine.node is not None:
-                for name in of_counters(machine.node.cores["carrier"].counters):  # type: ignore[attr-defined]  # of this core
-                    scribe.meet(name)
+                scribe.count(machine.node)
 
     # Phases.
 

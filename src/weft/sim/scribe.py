@@ -16,11 +16,11 @@ from weft.base.errors import PeerError
 from weft.base.records import EraRecord, LostRecord, Record, StreamRecord
 from weft.checks import Fact, Suite
 from weft.cores.carrier import messages as carrier
-from weft.node.node import Ended, NodeEffect, Transmit
+from weft.node.node import Ended, Node, NodeEffect, Transmit
 from weft.sim.disk import Claim
 from weft.sim.lake import Segment
 from weft.sim.plan import Action
-from weft.sim.sometimes import PREFIX, of_event
+from weft.sim.sometimes import PREFIX, of_counters, of_event
 from weft.wire import hop
 from weft.wire.carried import to_record
 
@@ -58,6 +58,11 @@ class Scribe:
         """Count a situation that has to be met sometimes (SIM-010)."""
         self.counts[PREFIX + situation] += 1
 
+    def count(self, node: Node) -> None:
+        """What the carrier of a node has met, by its counters, before it goes."""
+        for name in of_counters(node.cores["carrier"].counters):  # type: ignore[attr-defined]  # of this core
+            self.meet(name)
+
     def _tell(self, machine: "Machine", what: str, value: Any) -> None:
         if self.listener is not None:
             self.listener(self.world.at, machine.name, what, value)
@@ -74,6 +79,10 @@ class Scribe:
         if machine.disk.snapshot_upto:
             self.meet("a snapshot restored")
         if machine.starts > 1:
+            self.meet(f"a {plan.level} that starts again")
+        if plan.parent and self.fabric.machines[plan.parent].node is None:
+            self.meet("a start while the parent is away")
+        if machine.starts > 1:
             self.note(machine.name, machine.era, "info", "restored", self._holds(machine))
         self._tell(machine, "started", machine)
 
@@ -87,6 +96,9 @@ class Scribe:
         self.world.trace(_mark(self.world.at, machine.number, CRASHED) + disk.encode())
         self.note(machine.name, machine.era, "info", "crash", [disk])
         self._tell(machine, "crashed", disk)
+        parent = machine.plan.parent
+        if parent and self.fabric.machines[parent].node is None:
+            self.meet("an end while the parent is away")
         if survived:
             self.meet("a batch that survived its crash unheard")
         self._durable(machine, survived)
@@ -94,6 +106,8 @@ class Scribe:
     def went_back(self, machine: "Machine", how: str) -> None:
         """A disk is empty, or an old one."""
         self.meet("a disk lost" if how == "lost" else "a disk from the past")
+        if how == "lost" and machine.plan.level == "collector":
+            self.meet("a collector's disk lost")
         self.note(machine.name, machine.era, "info", "disk", [how, *self._holds(machine)])
 
     def paused(self, machine: "Machine", *, is_paused: bool) -> None:
@@ -226,6 +240,8 @@ class Scribe:
         self.note(machine.name, machine.era, "sent", "hack", value)
 
     def _tells(self, machine: "Machine", event: Any) -> None:
+        if isinstance(event, carrier.SpoolDropped) and self.fabric.children_of(machine.name):
+            self.meet("a drop by a node with children")
         situation = of_event(event)
         if situation:
             self.meet(situation)

@@ -20,18 +20,18 @@ Step = Callable[[Plan], None]
 class Shrinker:
     """Looks for a smaller plan that breaks the same rule."""
 
-    def __init__(self, plan: Plan, on_step: Step) -> None:
+    def __init__(self, plan: Plan, on_step: Step, runs_max: int = RUNS_MAX) -> None:
         outcome = run(plan)
         assert outcome.verdicts, "only a plan that fails can be shrunk"
         self.rule = outcome.verdicts[0].rule
         self.plan = plan
-        self.runs = 0
+        self.runs, self.runs_max = 0, runs_max
         self._on_step = on_step
         self._try(horizon(plan, outcome.virtual_ns))
 
     def _try(self, plan: Plan) -> bool:
         """Keep the plan if it still breaks the rule."""
-        if plan == self.plan or self.runs >= RUNS_MAX:
+        if plan == self.plan or self.runs >= self.runs_max:
             return False
         self.runs += 1
         verdicts = run(plan).verdicts
@@ -44,7 +44,7 @@ class Shrinker:
     def shrink(self) -> Plan:
         """The smallest plan found."""
         before = None
-        while before != self.plan and self.runs < RUNS_MAX:
+        while before != self.plan and self.runs < self.runs_max:
             before = self.plan
             self._fewer_actions()
             self._fewer_nodes()
