@@ -90,13 +90,19 @@ def _table_is_empty(lake: set[Any], named: set[Any]) -> bool:
 
 
 def twin_of_order(facts: list[Fact]) -> bool:
-    """Whether the root's numbers ascend, compared with all that came before."""
+    """Whether the root's numbers ascend, compared with all that came before; what was given up may come late."""
     seen: list[tuple[Any, str, int, int]] = []
+    given_up: list[tuple[Any, str, int]] = []
     for fact in facts:
-        if fact.node == "r" and fact.what in ("taken", "held"):
+        if fact.what == "lost":
+            stream, origin, first, last, _ = fact.value
+            given_up += [(stream, origin, number) for number in range(first, last + 1)]
+        elif fact.node == "r" and fact.what in ("taken", "held"):
             stream, origin, first, last = fact.value
             name, _, era = origin.rpartition("/")
-            if any((stream, name) == (s, n) and (int(era), first) <= (e, at) for s, n, e, at in seen):
+            is_given_up = all((stream, origin, number) in given_up for number in range(first, last + 1))
+            is_late = any((stream, name) == (s, n) and (int(era), first) <= (e, at) for s, n, e, at in seen)
+            if is_late and not is_given_up:
                 return False
             seen += [(stream, name, int(era), number) for number in range(first, last + 1)]
     return True

@@ -24,8 +24,8 @@ class Order(Checker):
     def __init__(self) -> None:
         self.last: dict[str, dict[tuple[int, str], tuple[int, int]]] = {}
         """Per root, per stream and node: era and number of the last that came."""
-        self.lost: dict[str, Shelf] = {}
-        """Per root: what was announced as lost."""
+        self.lost: Shelf = {}
+        """What some node has announced as lost: a second copy of it may come behind what followed the first."""
 
     def note_start(self, fact: Fact) -> None:
         if fact.value[0] == "root":
@@ -36,9 +36,8 @@ class Order(Checker):
             self.last[fact.node] = {}
 
     def note_lost(self, fact: Fact) -> None:
-        if fact.node in self.last:
-            stream, origin, first, last, _ = fact.value
-            numbers_of(self.lost.setdefault(fact.node, {}), stream, origin).add(first, last)
+        stream, origin, first, last, _ = fact.value
+        numbers_of(self.lost, stream, origin).add(first, last)
 
     def note_held(self, fact: Fact) -> None:
         known = self.last.get(fact.node)
@@ -48,7 +47,7 @@ class Order(Checker):
         name, _, era = origin.rpartition("/")
         before = known.get((stream, name), (0, 0))
         if (int(era), first) <= before:
-            if numbers_of(self.lost.get(fact.node, {}), stream, origin).covers(first, last):
+            if numbers_of(self.lost, stream, origin).covers(first, last):
                 return
             self.broken(f"{fact.node} got number {first} of {origin} after number {before[1]} of era {before[0]}", fact)
         known[stream, name] = (int(era), last)

@@ -29,6 +29,7 @@ class Process:
     def __init__(self) -> None:
         self.is_up = False
         self.is_paused = False
+        self.started_at = 0
         self.since = 0
         """When it was last started, paused or resumed."""
         self.dead_ns = 0
@@ -67,15 +68,15 @@ class Timely(Checker):
         """Transports that work, and since when."""
         self.joined: dict[str, int] = {}
         """Children that have said that they are joined, and since when."""
-        self.answered: set[tuple[str, str]] = set()
-        """(parent, child): the parent's process that now runs knows the child."""
+        self.answered: dict[tuple[str, str], int] = {}
+        """(parent, child), and since when: the parent's process that now runs knows the child."""
         self.mourn_by: dict[str, int] = {}
         self.join_by: dict[str, int] = {}
 
     def note_start(self, fact: Fact) -> None:
         process = self.processes[fact.node] = Process()
         _, process.parent, process.dead_ns = fact.value
-        process.is_up, process.since = True, fact.at
+        process.is_up, process.since, process.started_at = True, fact.at, fact.at
         self._changed(fact)
 
     def note_crash(self, fact: Fact) -> None:
@@ -83,7 +84,7 @@ class Timely(Checker):
         process.is_up = process.is_paused = False
         process.since = fact.at
         self.joined.pop(fact.node, None)
-        self.answered = {pair for pair in self.answered if pair[0] != fact.node}
+        self.answered = {pair: at for pair, at in self.answered.items() if pair[0] != fact.node}
         self._changed(fact)
 
     def note_paused(self, fact: Fact) -> None:
@@ -125,13 +126,15 @@ class Timely(Checker):
         self._changed(fact)
 
     def note_child_joined(self, fact: Fact) -> None:
-        self.answered.add((fact.node, fact.value[0]))
+        self.answered[fact.node, fact.value[0]] = fact.at
         self._changed(fact)
 
     def note_child_lost(self, fact: Fact) -> None:
         child, why = fact.value
-        self.answered.discard((fact.node, child))
-        if why == SILENCE:
+        answered_at = self.answered.pop((fact.node, child), 0)
+        process = self.processes.get(child)
+        # A link that is older than the child's process is that of the process before, which is dead indeed.
+        if why == SILENCE and process is not None and answered_at >= process.started_at:
             self._judge(child, fact.node, fact)
         self._changed(fact)
 
