@@ -22,6 +22,8 @@ class Source(NamedTuple):
     """Who on that channel: a routing id, an address; opaque, only good for answering."""
     proved: bytes | None = None
     """The node UUID whose key libzmq reports on this message; None on an open fabric (SEC-012)."""
+    kind: str = ""
+    """The type of the socket at the other end, as its metadata says it: `REQ`, `DEALER`; empty: not said (CFG-013)."""
 
 
 class Send(msgspec.Struct, frozen=True, gc=False):
@@ -47,6 +49,10 @@ class Connect(msgspec.Struct, frozen=True, gc=False):
 
     channel: str
     endpoint: str
+    tag: bytes = b""
+    """What `Source.peer` of everything heard through this connection is, so that old words are known as such."""
+    topics: tuple[bytes, ...] = ()
+    """What to subscribe to, where the channel is one of subscriptions."""
 
 
 class Disconnect(msgspec.Struct, frozen=True, gc=False):

@@ -2,35 +2,182 @@
 
 import msgspec
 
+from weft.base.now import SECOND
 from weft.wire.beacon import Beacon
+from weft.wire.discovery import Announcement, Control
+from weft.wire.envelope import Answer, Asked
+from weft.wire.replication import Wtf
 
 __all__ = [
+    "Announcement",
+    "Answer",
+    "Asked",
     "Beacon",
+    "Control",
+    "ElectionCalled",
+    "LearnPairs",
     "NameTaken",
+    "NodeJoined",
+    "NodeLeft",
     "NodeSeen",
+    "NodeUnassigned",
     "NodeVanished",
+    "NodesStopped",
     "ParentAssigned",
+    "ParentIs",
     "ParentMoved",
+    "PlaceAssigned",
+    "PlaceLost",
+    "RecordWritten",
+    "RecordsWanted",
+    "RootLeft",
+    "RootTaken",
     "Stop",
+    "StopNodes",
     "TopologySettings",
+    "Wtf",
 ]
 
 
 class TopologySettings(msgspec.Struct, frozen=True, kw_only=True):
-    """This node's place, as its own file says it."""
+    """This node's place, as its own file says it, and the times of the fleet."""
 
     fleet: str
     name: str
     level: str
-    """`root`, `collector` or `sensor`."""
+    """`root`, `collector`, `sensor`; `auto`: where the root puts it."""
     parent: str = ""
-    """A node's name, found by its beacon; or `host:port` of its port block; empty: none (the root)."""
+    """A node's name, found by its beacon; or `host:port` of its port block; empty: none, or assigned."""
     base_port: int
+    host: str = "127.0.0.1"
+    """Under which others reach this node (TOP-004)."""
     beacons: bool = True
+    join: tuple[str, ...] = ()
+    """Endpoints to call in at, for whom no beacon reaches (TOP-006)."""
+    labels: dict[str, str] = {}
+    heartbeat_ns: int = 2 * SECOND
+    dead_after: int = 5
+    quorum: str = "majority"
+    """`alone`: an acting root of a fleet of two voters may become root (REC-014)."""
 
 
 class Stop(msgspec.Struct, frozen=True, gc=False):
     """Order: say goodbye."""
+
+
+class LearnPairs(msgspec.Struct, frozen=True, gc=False):
+    """Order: pairs of the replicated store have changed: `/TOPO/` and groups of `/CONFIG/`; None: deleted."""
+
+    pairs: tuple[tuple[str, bytes | None], ...]
+    number: int
+    """Highest number applied: what this node holds (REC-010)."""
+
+
+class RecordWritten(msgspec.Struct, frozen=True, gc=False):
+    """Order: what was wanted by `RecordsWanted(ticket)` is durable; `code` 0, or one of WTF."""
+
+    ticket: int
+    code: int = 0
+
+
+class ParentIs(msgspec.Struct, frozen=True, gc=False):
+    """Order: how the parent is heard: `heard`, `quiet` (for D/2) or `silent` (for D, said again every D)."""
+
+    state: str
+
+
+class StopNodes(msgspec.Struct, frozen=True, gc=False):
+    """Order, at the root: stop a group, or with an empty one all nodes; answered by `NodesStopped` (TOP-017)."""
+
+    ticket: int
+    group: str = ""
+
+
+class NodesStopped(msgspec.Struct, frozen=True, gc=False):
+    """Answer: who was told to stop, and who did not answer."""
+
+    stopped: tuple[str, ...]
+    missing: tuple[str, ...]
+
+
+class PlaceAssigned(msgspec.Struct, frozen=True, gc=False):
+    """Event: this node's place in the tree is another one now (TOP-012)."""
+
+    parent: str
+    """Endpoint of the parent's port block."""
+    parent_name: str
+    """Empty: not known."""
+    root: str
+    level: str
+    """`collector` or `sensor`."""
+    group: str
+    tier: int
+    """Of this node: the root is 0."""
+    epoch: int
+    topics: tuple[str, ...]
+    """What to replicate (CFG-030)."""
+
+
+class PlaceLost(msgspec.Struct, frozen=True, gc=False):
+    """Event: this node has no place any more: `stopped`, `unknown`."""
+
+    why: str
+
+
+class RootTaken(msgspec.Struct, frozen=True, gc=False):
+    """Event: this node is the root now: by its file, by election, or acting without a majority (REC-010..014)."""
+
+    epoch: int
+    is_acting: bool
+    votes: int
+    voters: int
+
+
+class RootLeft(msgspec.Struct, frozen=True, gc=False):
+    """Event: this node is the root no longer: one of a higher epoch is (REC-015)."""
+
+    epoch: int
+    root: str
+    """Endpoint of the new one; empty: not known yet."""
+
+
+class RecordsWanted(msgspec.Struct, frozen=True, gc=False):
+    """Event: the root's tree wants these written; answered by `RecordWritten(ticket)`. Empty value: delete."""
+
+    ticket: int
+    writes: tuple[tuple[str, bytes], ...]
+
+
+class NodeJoined(msgspec.Struct, frozen=True, gc=False):
+    """Event, at the root: a node has a place that it had not before."""
+
+    name: str
+    endpoint: str
+    group: str
+    level: str
+    parent: str
+
+
+class NodeLeft(msgspec.Struct, frozen=True, gc=False):
+    """Event, at the root: a node is told to stop, or its collector is replaced because it is dead: `stopped`, `dead`."""
+
+    name: str
+    endpoint: str
+    why: str
+
+
+class NodeUnassigned(msgspec.Struct, frozen=True, gc=False):
+    """Event, at the root: no group wants this node; told once (TOP-010)."""
+
+    name: str
+    endpoint: str
+
+
+class ElectionCalled(msgspec.Struct, frozen=True, gc=False):
+    """Event: the root is silent, and this node asks the voters for their votes."""
+
+    propose: int
+    attempt: int
 
 
 class ParentAssigned(msgspec.Struct, frozen=True, gc=False):

@@ -1,0 +1,1 @@
+"""Configuration from one root: replicated, followed, served onward."""
