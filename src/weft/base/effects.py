@@ -83,6 +83,13 @@ class Tell(msgspec.Struct, frozen=True, gc=False):
 Effect = Send | Persist | Connect | Disconnect | Perform | Reply | Tell
 
 
+class SendFailed(msgspec.Struct, frozen=True, gc=False):
+    """Order of the shell: the last message to that peer was not sent, its queue is full or it is gone."""
+
+    channel: str
+    peer: bytes
+
+
 class Core(Protocol):
     """The verbs that every core has. The same calls in the same order give the same effects."""
 
