@@ -18,12 +18,25 @@ from weft.base.now import Now
 from weft.base.records import CoreRecord, Entry, Record, StreamRecord
 from weft.cores.carrier import limits
 from weft.cores.carrier.child import UP, Child
-from weft.cores.carrier.memory import CORE, ChildKept, GivenUp, Held, Safe, SeenKept, SpoolKept, from_record, to_record
+from weft.cores.carrier.memory import (
+    CORE,
+    ChildKept,
+    GivenUp,
+    Held,
+    Rooted,
+    Safe,
+    SeenKept,
+    SpoolKept,
+    from_record,
+    to_record,
+)
 from weft.cores.carrier.messages import (
     AssignParent,
     CarrierSettings,
     DismissParent,
+    Drained,
     DropOldest,
+    FetchRecords,
     Garbled,
     HoldBack,
     Journaled,
@@ -34,6 +47,7 @@ from weft.cores.carrier.messages import (
 )
 from weft.cores.carrier.outbox import Outbox, is_carried, weight
 from weft.cores.carrier.parent import Parent
+from weft.cores.carrier.seen import Seen
 from weft.cores.carrier.spool import Dropping
 from weft.cores.carrier.states import State
 from weft.cores.carrier.station import Counters, Station
@@ -50,6 +64,9 @@ class Carrier:
         self.parent = Parent(self.station, lambda: self.outbox.seen_lsn)
         self.child = Child(self.station, chance, self.outbox, self.parent.links.has_node)
         self._is_root = settings.is_root
+        self._rooted = 0
+        """The epoch as root of which this node knows what it has."""
+        self._is_looking = False
         self._dropping: Dropping | None = None
         self._now = Now(0, 0)
         self._settle_at: int | None = None
@@ -98,6 +115,9 @@ class Carrier:
                 self.parent.kept.adopt(memory)
             case SeenKept():
                 self.parent.seen.adopt(memory)
+            case Rooted():
+                self._rooted, self.parent.seen = memory.epoch, Seen()
+                self.parent.is_waiting = memory.epoch < self.station.settings.epoch
 
     def _recall_spool(self, memory: Safe | SpoolKept | GivenUp) -> None:
         self._written_lsn = max(self._written_lsn, memory.lsn)
@@ -119,7 +139,9 @@ class Carrier:
     def condense(self) -> Iterable[CoreRecord]:
         """Everything that `restore` needs, as of the last record journaled."""
         outbox, counters = self.outbox, self.station.counters
-        frontier = outbox.seen_lsn if self._is_root else outbox.frontier()
+        frontier = outbox.safe_lsn if self._is_root else outbox.frontier()
+        if self._is_root and self._rooted:
+            yield to_record(Rooted(self._rooted))
         yield to_record(SpoolKept(frontier, counters.spool_records, counters.spool_bytes, outbox.seen_lsn))
         for child in self.parent.kept.condense(outbox.seen_lsn):
             yield to_record(child)
@@ -166,6 +188,7 @@ class Carrier:
         self.parent.wake(now)
         if self._settle_at is not None and now.mono >= self._settle_at:
             self._settle()
+        self._look_back()
 
     def _look_at_clock(self, now: Now) -> None:
         """Whoever speaks first after a long sleep of the machine: what was asked for before it says that it was one.
@@ -235,7 +258,37 @@ class Carrier:
             if type(record) is StreamRecord:
                 self.parent.seen.take(record)
 
+    def _drained(self, order: Drained, now: Now) -> None:
+        """A root that is none after its next start goes on behind what its lake has (REC-015)."""
+        if self._is_root and order.upto > self.outbox.safe_lsn:
+            self.outbox.resume(order.upto, 0)
+            self._settle_soon(now)
+
+    def _look_back(self) -> None:
+        """Learn what this new root has: what stands in its journal now, since all of that will be drained.
+
+        What it had let go was safe at the root before, and comes again if that one could not drain it.
+        """
+        if self.parent.is_waiting and not self._is_looking:
+            self._is_looking, self.parent.seen = True, Seen()
+            self.station.effects.append(Perform(FetchRecords(CORE, 0, limits.FETCH_BYTES)))
+
+    def _looked(self, order: RecordsFetched) -> None:
+        for _, record in order.entries:
+            if type(record) is StreamRecord:
+                self.parent.seen.take(record)
+        if order.upto < self.outbox.seen_lsn:
+            self.station.effects.append(Perform(FetchRecords(CORE, order.upto, limits.FETCH_BYTES)))
+            return
+        self._rooted = self.station.settings.epoch
+        memories: list[Any] = [Rooted(self._rooted), *self.parent.seen.condense()]
+        self.station.effects.append(Persist(tuple(map(to_record, memories))))
+        self.parent.begin()
+
     def _fetched(self, order: RecordsFetched, now: Now) -> None:
+        if self._is_root:
+            self._looked(order)
+            return
         self.child.pause_fetching(self.outbox.fetched(order), now)
         self._settle_soon(now)
         dropping = self._dropping
@@ -298,12 +351,12 @@ class Carrier:
         if frontier > self._released:
             self._released = frontier
             self.station.tell(Released(CORE, frontier))
-        if self._is_root:
-            return
+        durable = outbox.safe_lsn if self._is_root else frontier
         if outbox.safe_lsn > self._written_lsn:
-            self._written_lsn = frontier
-            self.station.effects.append(Persist((to_record(self._safe(frontier)),), limits.ACK_WITHIN_NS))
-        self.parent.pass_on(frontier)
+            self._written_lsn = durable
+            self.station.effects.append(Persist((to_record(self._safe(durable)),), limits.ACK_WITHIN_NS))
+        if not self._is_root:
+            self.parent.pass_on(frontier)
 
     def _safe(self, lsn: int) -> Safe:
         return Safe(lsn, self.station.counters.spool_records, self.station.counters.spool_bytes)
@@ -317,5 +370,6 @@ _OBEY: Final[dict[type, Callable[[Carrier, Any, Now], None]]] = {
     RecordsFetched: Carrier._fetched,
     DropOldest: Carrier._drop,
     HoldBack: Carrier._hold_back,
+    Drained: Carrier._drained,
     Garbled: Carrier._garbled,
 }

@@ -1,10 +1,11 @@
 """The carrier's own records in the journal, and back.
 
-    SAFE   everything up to an lsn is durable at the root
+    SAFE   everything up to an lsn is durable at the root; at a root: in the lake
     HELD   hop numbers of a child's era are durable here; stands behind their records, in one Persist
     CHILD  all that is known of one child, for snapshots
     SEEN   numbers of origins that the root has, for snapshots
     SPOOL  as SAFE, for snapshots
+    ROOTED what follows as SEEN is what this node has as root of an epoch
     GIVEN  as SAFE, but given up: the announcements of what is lost stand before it, in one Persist
 
 Replaying a record that a snapshot contains already has no effect.
@@ -21,7 +22,7 @@ CORE: Final = "carrier"
 
 
 class Safe(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """`lsn`: all carried records up to it are safe; then `records` of `bytes` are not."""
+    """`lsn`: all carried records up to it are safe, at a root drained; then `records` of `bytes` are not."""
 
     lsn: int
     records: int
@@ -77,9 +78,23 @@ class GivenUp(msgspec.Struct, array_like=True, frozen=True, gc=False):
     bytes: int
 
 
-Memory = Safe | Held | ChildKept | SeenKept | SpoolKept | GivenUp
+class Rooted(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """What was seen before does not count any more: from here on this node is the root of `epoch`."""
 
-KINDS: Final[dict[int, type[Memory]]] = {1: Safe, 2: Held, 3: ChildKept, 4: SeenKept, 5: SpoolKept, 6: GivenUp}
+    epoch: int
+
+
+Memory = Rooted | Safe | Held | ChildKept | SeenKept | SpoolKept | GivenUp
+
+KINDS: Final[dict[int, type[Memory]]] = {
+    1: Safe,
+    2: Held,
+    3: ChildKept,
+    4: SeenKept,
+    5: SpoolKept,
+    6: GivenUp,
+    7: Rooted,
+}
 _NUMBERS: Final = {kind: number for number, kind in KINDS.items()}
 _DECODERS: Final = {number: msgspec.msgpack.Decoder(kind) for number, kind in KINDS.items()}
 _encode: Final = msgspec.msgpack.Encoder().encode

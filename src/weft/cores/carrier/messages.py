@@ -15,6 +15,7 @@ __all__ = [
     "ChildLost",
     "ChildRefused",
     "DismissParent",
+    "Drained",
     "DropOldest",
     "FetchRecords",
     "Garbled",
@@ -48,6 +49,8 @@ class CarrierSettings(msgspec.Struct, frozen=True, kw_only=True):
     """`root`, `collector` or `sensor`."""
     addr: str = ""
     """What a child may show as the address of its parent."""
+    epoch: int = 0
+    """At a root that was elected: its epoch; what it has seen is counted from there."""
     boot: int = 0
     """How many starts this node has had."""
     beat_ms: int = limits.BEAT_MS
@@ -79,6 +82,12 @@ class HoldBack(msgspec.Struct, frozen=True, gc=False):
     """Order: take nothing from children while `is_full` (`hack` with `win` 0, CHN-040), then go on."""
 
     is_full: bool
+
+
+class Drained(msgspec.Struct, frozen=True, gc=False):
+    """Order, at a root: everything up to this lsn is in the lake; what is not goes up if this node is no root any more."""
+
+    upto: int
 
 
 class Garbled(msgspec.Struct, frozen=True, gc=False):

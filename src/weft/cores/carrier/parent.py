@@ -50,6 +50,8 @@ class Parent:
         """The node id of our own parent, who cannot be our child."""
         self.parent_name = ""
         self.is_full = self.is_stopped = False
+        self.is_waiting = station.settings.is_root and station.settings.epoch > 0
+        """A new root that does not know yet what it has: nothing is taken meanwhile."""
         self._strangers = Strangers()
         self._notes = Notes()
         self._dirty: dict[bytes, Link] = {}
@@ -197,7 +199,7 @@ class Parent:
         if hop.era != link.era:
             raise PeerError("bad-era", str(hop.era))
         counters.received += count
-        if self.is_full:
+        if self.is_full or self.is_waiting:
             counters.held_back += count
         elif hop.s > link.upto + 1:
             counters.ahead += count
@@ -220,7 +222,7 @@ class Parent:
                 continue
             if item.n == 0:
                 counters.expired += 1
-            elif me in item.via:
+            elif me in item.via and not self.is_root:
                 self._turn_away(link, hop.s + number, "loop", now)
             else:
                 try:
@@ -231,8 +233,8 @@ class Parent:
 
     def _keep(self, link: Link, number: int, item: HopItem, frames: list[bytes], now: Now) -> None:
         record = carried.to_record(item, frames, now.wall)
-        if record.origin == self.station.node and type(record) is not LostRecord:
-            raise PeerError("loop", "what this node has made itself")
+        if record.origin == self.station.node and type(record) is not LostRecord and not self.is_root:
+            raise PeerError("loop", "what this node has made itself")  # a former root gives back what it took from us
         if type(record) is not StreamRecord:
             is_new = self._notes.is_new(frames[0])
         elif self.is_root:
@@ -304,7 +306,7 @@ class Parent:
 
     @property
     def _win(self) -> int:
-        return 0 if self.is_full else limits.HOP_WINDOW
+        return 0 if self.is_full or self.is_waiting else limits.HOP_WINDOW
 
     def _safe(self, link: Link) -> int:
         """At the root, what is durable is safe; elsewhere what our own parent says is."""
@@ -331,6 +333,14 @@ class Parent:
         if is_full is self.is_full:
             return
         self.is_full = is_full
+        self._turn_all(is_full=is_full)
+
+    def begin(self) -> None:
+        """This root knows what it has: children may go on."""
+        self.is_waiting = False
+        self._turn_all(is_full=self.is_full)
+
+    def _turn_all(self, *, is_full: bool) -> None:
         for link in self.links:
             link.back = not is_full
             link.gap_told = False

@@ -1,0 +1,115 @@
+"""A collector that is the root after its next start, and a root that is none: nothing is lost, nothing kept twice."""
+
+import msgspec
+import pytest
+
+from tests.carrier.rig import Machine, Root, World
+from weft.base.records import CoreRecord
+from weft.cores.carrier.memory import Rooted, from_record
+from weft.cores.carrier.messages import Drained
+
+
+class Heir(Root):
+    """Forgets as a collector does as long as it is one, and only behind a snapshot, as a journal does."""
+
+    def _forget(self, upto: int) -> None:
+        if self.settings.level != "root":
+            Machine._forget(self, upto)
+
+
+def become(machine: Machine, level: str, parent: str = "", epoch: int = 0) -> None:
+    """Start again in another role."""
+    machine.crash()
+    machine.settings = msgspec.structs.replace(machine.settings, level=level, epoch=epoch)
+    machine.parent = parent
+    machine.start()
+
+
+def numbers(*machines: Machine) -> list[tuple[bytes, int, int]]:
+    """What they hold, each number as often as it is held."""
+    return sorted(
+        (record.origin, record.era or 0, number)
+        for machine in machines
+        for record in machine.samples()
+        for number in range(record.sequence, record.last + 1)
+    )
+
+
+def fleet() -> tuple[World, Machine, Heir, Machine]:
+    world = World()
+    root = world.root()
+    heir = world._add(Heir(world, "heir", "collector"), "root")
+    assert isinstance(heir, Heir)
+    return world, root, heir, world.sensor("leaf", "heir")
+
+
+@pytest.mark.proves("REC-013", "REC-017", "MEA-027")
+def test_a_root_dies_its_heir_takes_over_and_the_dead_one_returns_below() -> None:
+    world, root, heir, leaf = fleet()
+    made = 0
+    for _ in range(6):
+        leaf.make()
+        heir.make()
+        made += 2
+        world.advance(1)
+    heir.condense()
+    drained = root.samples()[:5]
+    root.order(Drained(next(lsn for lsn, record in root.disk if record is drained[-1])))
+    world.advance(1)
+    root.crash()
+    leaf.make()
+    heir.make()
+    world.advance(1)
+    become(heir, "root", epoch=1)
+    world.advance(10)
+    leaf.make()
+    world.advance(10)
+    root.__class__ = Machine
+    become(root, "collector", "heir")
+    world.advance(20)
+    expected = made + 3 - len(drained)
+    held = numbers(heir)
+    assert expected == len(held) == len(set(held))
+    assert not set(held) & {(r.origin, r.era or 0, r.sequence) for r in drained}
+    assert 0 == root.core.counters.refused_above
+
+
+@pytest.mark.proves("CHN-035")
+def test_a_new_root_takes_nothing_before_it_knows_what_it_has() -> None:
+    world, root, heir, leaf = fleet()
+    root.crash()
+    for _ in range(4):
+        leaf.make()
+        world.advance(1)
+    heir.may_fetch = False
+    become(heir, "root", epoch=3)
+    leaf.crash()
+    leaf.start()
+    leaf.make()
+    world.advance(4)
+    assert 4 == len(numbers(heir))
+    heir.may_fetch = True
+    world.advance(20)
+    held = numbers(heir)
+    assert 5 == len(held) == len(set(held))
+    rooted = [from_record(record) for record in heir.archive() if isinstance(record, CoreRecord)]
+    assert [Rooted(3)] == [memory for memory in rooted if isinstance(memory, Rooted)]
+
+
+@pytest.mark.proves("JRN-042")
+def test_a_root_that_starts_again_in_its_epoch_counts_on() -> None:
+    world, root, heir, leaf = fleet()
+    root.crash()
+    leaf.make()
+    become(heir, "root", epoch=1)
+    world.advance(10)
+    leaf.make()
+    world.advance(10)
+    for is_condensed in (False, True):
+        if is_condensed:
+            heir.condense()
+        before = heir.core.parent.seen
+        heir.crash()
+        heir.start()
+        assert before == heir.core.parent.seen
+        assert not heir.core.parent.is_waiting
