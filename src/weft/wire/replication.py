@@ -14,19 +14,48 @@ WTF       "WTF"      u32 code        text
 number = epoch * 2**40 + counter, u64 in network order (CFG-003)
 
 Strings are UTF-8 without length or terminator; JSON is sent canonical and received in any layout (CFG-002).
+
+Encoders write exactly these frames. Decoders also take what older and foreign peers send (CFG-014), and raise PeerError
+with what is wrong: `frame-count`, `envelope`, `command`, `key`, `sequence`, `uuid`, `properties`, `value`, `subtree`,
+`code`, `too-large` (CFG-008); `refusal` makes the WTF that answers it.
 """
 
-from typing import Final
+import re
+from typing import Any, Final
 
 import msgspec
 
+from weft.base.errors import PeerError
+from weft.wire import jsontext, parts
+from weft.wire.envelope import Answer, Asked, opened, split
+from weft.wire.parts import (
+    NO_NUMBER,
+    NUMBER_BYTES,
+    NUMBER_END,
+    is_count,
+    read_decimal,
+    read_key,
+    read_lines,
+    read_number,
+    read_subtree,
+    read_uuid,
+)
+
+PROPERTIES_BYTES_MAX: Final = 4 << 10
+VALUE_BYTES_MAX: Final = 1 << 20
+BUNDLE_BYTES_MAX: Final = 8 << 20
+BUNDLE_PAIRS_MAX: Final = 200_000  # as many as a store may hold
+TEXT_BYTES_MAX: Final = 200
+CODE_MAX: Final = (1 << 32) - 1
+ABSOLUTE: Final = 1e9  # a `ttl` in text that is no less is an instant, and no span (CFG-064)
+FRAMES: Final = 5
 COUNTER_BITS: Final = 40
 EPOCH_MAX: Final = (1 << 23) - 1
 UNSPECIFIED, MALFORMED, UNKNOWN_COMMAND, NOT_AUTHORISED, UNKNOWN_NODE, BUSY, TOO_LARGE = range(7)
 NOT_READY, WRONG_DIALECT, STALE_EPOCH, NO_GROUP, NO_QUORUM, NOT_ROOT = range(7, 13)
 """Codes of WTF (CFG-007)."""
 TIP: Final = "/.tip"
-CHAINS: Final = "/.chains"
+CHAINS: Final = parts.CHAINS
 """Before a path: the last number there (CFG-019), the last write of each chain there (CFG-040)."""
 
 
@@ -92,6 +121,243 @@ class Wtf(msgspec.Struct, frozen=True, gc=False):
 
     code: int
     text: str = ""
+
+
+Update = KvPub | Hugz
+SnapshotPart = KvSync | KThxBai | Bundle | Wtf
+
+_ICANHAZ: Final = b"ICANHAZ"
+_ICANHAZ_CHP: Final = b"ICANHAZ?"
+_KTHXBAI: Final = b"KTHXBAI"
+_HUGZ: Final = b"HUGZ"
+_WTF: Final = b"WTF"
+_ASKS: Final = frozenset({_ICANHAZ, _ICANHAZ_CHP})
+_BUNDLE: Final = b'{"bundle":true}'
+_HUGZ_FRAMES: Final = (_HUGZ, NO_NUMBER, b"", b"", b"")
+_ASCII_ZEROS: Final = b"0" * NUMBER_BYTES
+_ONLY_PREV: Final = re.compile(rb'\{"prev":(0|[1-9][0-9]{0,17})\}')
+_REFUSALS: Final = {"command": UNKNOWN_COMMAND, "too-large": TOO_LARGE}
+
+
+def encode_update(message: Update) -> list[bytes]:
+    """The frames of an update; those of a received KVPUB are the ones that came (CFG-040)."""
+    if type(message) is Hugz:
+        return list(_HUGZ_FRAMES)
+    assert type(message) is KvPub
+    assert 0 < message.number < NUMBER_END
+    assert len(message.value) <= VALUE_BYTES_MAX
+    properties = message.raw or _properties_of(message)
+    return [message.key.encode(), message.number.to_bytes(NUMBER_BYTES), message.uuid, properties, message.value]
+
+
+def decode_update(frames: list[bytes]) -> Update:
+    """What a parent has published."""
+    if len(frames) != FRAMES:
+        raise PeerError("frame-count", f"{len(frames)} frames", frames[0] if frames else b"")
+    name, number, uuid, properties, value = frames
+    if name == _HUGZ or name.endswith(b"/HUGZ"):
+        return _hugz(frames)
+    key = read_key(name)
+    write = read_number(number, 1)
+    read_uuid(uuid)
+    if len(value) > VALUE_BYTES_MAX:
+        raise PeerError("too-large", f"a value of {len(value)} bytes", name)
+    if not properties:
+        return KvPub(key, write, uuid, value)
+    if (match := _ONLY_PREV.fullmatch(properties)) is not None:
+        return KvPub(key, write, uuid, value, int(match[1]), None, False, properties)
+    known = read_properties(properties)
+    ttl = known.get("ttl") or None
+    return KvPub(key, write, uuid, value, known.get("prev"), ttl, known.get("more") is True, properties)
+
+
+def encode_ask(message: ICanHaz) -> list[bytes]:
+    """The frames of a request: behind a delimiter, but in the dialect `chp` two bare ones."""
+    subtree = message.subtree.encode()
+    if message.dialect == "chp":
+        return [_ICANHAZ_CHP, subtree]
+    return [b"", _ICANHAZ, b"", b"", _BUNDLE if message.is_bundle else b"", subtree]
+
+
+def decode_ask(frames: list[bytes]) -> Asked:
+    """The request of a child, from the frames behind its identity (CFG-010, CFG-011)."""
+    envelope, message = split(frames, _ASKS)
+    command = message[0] if message else b""
+    if command not in _ASKS:
+        raise PeerError("command", "not ICANHAZ", command)
+    dialect = "strict" if command == _ICANHAZ else "chp"
+    if len(message) == 2 and dialect == "chp":
+        return Asked(envelope, ICanHaz(read_subtree(message[1]), dialect=dialect))
+    if len(message) != FRAMES:
+        raise PeerError("frame-count", f"{len(message)} frames", command)
+    _, number, uuid, properties, subtree = message
+    if number:
+        read_number(number)
+    read_uuid(uuid)
+    is_bundle = read_properties(properties).get("bundle") is True
+    return Asked(envelope, ICanHaz(read_subtree(subtree), is_bundle, dialect))
+
+
+def encode_answer(answer: Answer) -> list[bytes]:
+    """The frames of an answer; WTF 6 stands for a bundle over 8 MiB (CFG-013)."""
+    message = answer.message
+    if type(message) is KvSync:
+        return [*answer.envelope, *_pair_frames(message)]
+    if type(message) is KThxBai:
+        return [*answer.envelope, *_end_frames(message)]
+    if type(message) is Bundle:
+        return [*answer.envelope, *_bundle_frames(message)]
+    return [*answer.envelope, *wtf_frames(message)]
+
+
+def decode_answer(frames: list[bytes]) -> SnapshotPart:
+    """What a parent answers, with or without the delimiter."""
+    message = opened(frames)
+    if len(message) == FRAMES:
+        return _end(message) if message[0] == _KTHXBAI else _pair(message)
+    if len(message) in (2, 3):
+        return read_wtf(message)
+    if message and len(message) % FRAMES == 0:
+        return _bundle(message)
+    raise PeerError("frame-count", f"{len(message)} frames", message[0] if message else b"")
+
+
+def read_properties(frame: bytes) -> dict[str, Any]:
+    r"""The properties of a frame: none, a JSON object, or lines of text; those that are known have their types (CFG-006).
+
+    >>> read_properties(b'{"prev":7,"x":1}'), read_properties(b"ttl=5\n")
+    ({'prev': 7, 'x': 1}, {'ttl': 5.0})
+    """
+    if not frame:
+        return {}
+    if len(frame) > PROPERTIES_BYTES_MAX:
+        raise PeerError("too-large", f"properties of {len(frame)} bytes", frame)
+    lines = read_lines(frame)
+    if lines is not None:
+        return _typed_lines(lines, frame)
+    found = jsontext.decode_object(frame, PROPERTIES_BYTES_MAX, "properties")
+    for name, is_sound in _KNOWN.items():
+        value = found.get(name)
+        if value is not None and not is_sound(value):
+            raise PeerError("properties", f"{name} of another type", frame)
+    return found
+
+
+def wtf_frames(message: Wtf) -> list[bytes]:
+    """The three frames of a refusal; a longer text is cut to 200 bytes."""
+    assert 0 <= message.code <= CODE_MAX
+    text = message.text.encode()[:TEXT_BYTES_MAX].decode(errors="ignore")
+    return [_WTF, message.code.to_bytes(4), text.encode()]
+
+
+def read_wtf(frames: list[bytes]) -> Wtf:
+    """A refusal, of two or three frames, or of two with a code of eight bytes (CFG-014)."""
+    head, *rest = frames
+    if head == _WTF and len(rest) in (1, 2) and len(rest[0]) == 4:
+        return Wtf(int.from_bytes(rest[0]), _text(rest[1] if len(rest) == 2 else b""))
+    if len(head) == NUMBER_BYTES and len(rest) == 1:
+        code = int.from_bytes(head)
+        return Wtf(code if code <= CODE_MAX else UNSPECIFIED, _text(rest[0]))
+    raise PeerError("code" if head == _WTF else "frame-count", "neither WTF nor a code of eight bytes", head)
+
+
+def refusal(error: PeerError) -> Wtf:
+    """What to answer on a ROUTER to a message that was malformed (CFG-007, CFG-008)."""
+    return Wtf(_REFUSALS.get(error.code, MALFORMED), str(error))
+
+
+def _is_span(value: Any) -> bool:
+    return type(value) in (int, float) and 0 <= value < ABSOLUTE
+
+
+def _is_flag(value: Any) -> bool:
+    return type(value) is bool
+
+
+_KNOWN: Final = {"prev": is_count, "ttl": _is_span, "more": _is_flag, "bundle": _is_flag}
+
+
+def _typed_lines(lines: dict[str, str], frame: bytes) -> dict[str, Any]:
+    """Text properties: of the known ones it can only hold `ttl`; an instant in place of a span says nothing here."""
+    found: dict[str, Any] = {name: text for name, text in lines.items() if name not in _KNOWN}
+    if "ttl" in lines:
+        ttl = read_decimal(lines["ttl"])
+        if ttl is None:
+            raise PeerError("properties", "ttl is no number", frame)
+        if ttl < ABSOLUTE:
+            found["ttl"] = ttl
+    return found
+
+
+def _properties_of(message: KvPub) -> bytes:
+    known: dict[str, Any] = {}
+    if message.is_more:
+        known["more"] = True
+    if message.prev is not None:
+        known["prev"] = message.prev
+    if message.ttl is not None:
+        known["ttl"] = int(message.ttl) if message.ttl == int(message.ttl) else message.ttl
+    return jsontext.encode(known) if known else b""
+
+
+def _hugz(frames: list[bytes]) -> Hugz:
+    _, number, uuid, properties, value = frames
+    read_uuid(uuid)
+    read_properties(properties)
+    if value:
+        raise PeerError("value", "a beat has none", value)
+    return Hugz() if number in (NO_NUMBER, _ASCII_ZEROS) else Hugz(read_number(number))
+
+
+def _pair_frames(pair: KvSync) -> tuple[bytes, ...]:
+    assert pair.value, "no pair of a snapshot is empty (CFG-005)"
+    return pair.key.encode(), pair.number.to_bytes(NUMBER_BYTES), b"", b"", pair.value
+
+
+def _pair(frames: list[bytes]) -> KvSync:
+    name, number, uuid, properties, value = frames
+    key = read_key(name)
+    read_uuid(uuid)
+    if properties:
+        read_properties(properties)
+    if not 0 < len(value) <= VALUE_BYTES_MAX:
+        raise PeerError("too-large" if value else "value", f"a value of {len(value)} bytes", name)
+    return KvSync(key, read_number(number), value)
+
+
+def _end_frames(end: KThxBai) -> tuple[bytes, ...]:
+    return _KTHXBAI, end.number.to_bytes(NUMBER_BYTES), b"", b"", (end.subtree or "").encode()
+
+
+def _end(frames: list[bytes]) -> KThxBai:
+    _, number, uuid, properties, subtree = frames
+    read_uuid(uuid)
+    if properties:
+        read_properties(properties)
+    if number in (b"", NO_NUMBER) and len(subtree) == NUMBER_BYTES and subtree[:1] != b"/":
+        return KThxBai(None, read_number(subtree))
+    return KThxBai(read_subtree(subtree) or None, read_number(number))
+
+
+def _bundle_frames(bundle: Bundle) -> list[bytes]:
+    frames = [frame for pair in bundle.pairs for frame in _pair_frames(pair)]
+    frames += _end_frames(bundle.end)
+    if sum(map(len, frames)) > BUNDLE_BYTES_MAX:
+        return wtf_frames(Wtf(TOO_LARGE, "too large for one message"))
+    return frames
+
+
+def _bundle(frames: list[bytes]) -> Bundle:
+    starts = range(0, len(frames) - FRAMES, FRAMES)
+    if len(starts) > BUNDLE_PAIRS_MAX or sum(map(len, frames)) > BUNDLE_BYTES_MAX:
+        raise PeerError("too-large", f"a bundle of {len(frames)} frames", frames[0])
+    if frames[-FRAMES] != _KTHXBAI:
+        raise PeerError("frame-count", "a bundle without an end", frames[0])
+    return Bundle(tuple(_pair(frames[at : at + FRAMES]) for at in starts), _end(frames[-FRAMES:]))
+
+
+def _text(frame: bytes) -> str:
+    return frame[:TEXT_BYTES_MAX].decode(errors="replace")
 
 
 def number_of(epoch: int, counter: int) -> int:

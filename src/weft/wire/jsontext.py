@@ -1,0 +1,97 @@
+"""JSON as the configuration protocols speak it (CFG-002).
+
+It goes out canonical: sorted keys, no spaces, no escapes that UTF-8 does not need. It comes in by any layout, but
+duplicate keys, NaN and infinities, lone surrogates and nesting over 16 are no JSON here. Nothing is read that is longer
+than the caller says.
+"""
+
+import json
+import math
+import re
+from typing import Any, Final
+
+from weft.base.errors import PeerError
+
+NESTING_MAX: Final = 16
+_STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
+_BRACKET: Final = re.compile(rb"[\[\]{}]")
+_PAIR_TYPES: Final = ("str", "int", "float", "bool", "EndpntSpec")
+
+
+def encode(value: Any) -> bytes:
+    """The one canonical text of a value.
+
+    >>> encode({"rate": 1, "detail": "CPU"})
+    b'{"detail":"CPU","rate":1}'
+    """
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return text.encode()
+
+
+def decode(data: bytes, bytes_max: int, code: str = "json") -> Any:
+    """The value of a text; PeerError `too-large` beyond `bytes_max`, `code` for what is not JSON as above."""
+    if len(data) > bytes_max:
+        raise PeerError("too-large", f"{len(data)} bytes of JSON, {bytes_max} at most", data)
+    if _depth_most(data) > NESTING_MAX:
+        raise PeerError(code, f"nested deeper than {NESTING_MAX}", data)
+    try:
+        value = _DECODER.decode(data.decode())
+        if b"\\u" in data:
+            encode(value)  # a lone surrogate is in no UTF-8
+    except (ValueError, RecursionError) as error:
+        raise PeerError(code, str(error)[:200], data) from None
+    return value
+
+
+def decode_object(data: bytes, bytes_max: int, code: str) -> dict[str, Any]:
+    """As `decode`, but only an object."""
+    value = decode(data, bytes_max, code)
+    if type(value) is not dict:
+        raise PeerError(code, "not an object", data)
+    return value
+
+
+def unpaired(value: Any) -> Any:
+    """A value that an older writer may have wrapped into a pair with the name of its type (TOP-012).
+
+    >>> unpaired(["str", "leaf"]), unpaired(["EndpntSpec", {"host": "h", "port": 1}]), unpaired(["a:1", "b:2"])
+    ('leaf', 'h:1', ['a:1', 'b:2'])
+    """
+    if type(value) is not list or len(value) != 2 or value[0] not in _PAIR_TYPES:
+        return value
+    kind, inner = value
+    if kind == "EndpntSpec" and type(inner) is dict and inner.keys() >= {"host", "port"}:
+        return f"{inner['host']}:{inner['port']}"
+    return inner
+
+
+def _depth_most(data: bytes) -> int:
+    """How deep it is nested, or a smaller number than is worth counting."""
+    if data.count(b"[") + data.count(b"{") <= NESTING_MAX:
+        return 0
+    depth = most = 0
+    for bracket in _BRACKET.findall(_STRING.sub(b"", data)):
+        depth += 1 if bracket in b"[{" else -1
+        most = max(most, depth)
+    return most
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key stands twice")
+    return found
+
+
+def _constant(name: str) -> Any:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError("a number beyond doubles")
+    return value
+
+
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant, parse_float=_float)
