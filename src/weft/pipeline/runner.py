@@ -18,7 +18,7 @@ from weft.pipeline.checkpoint import Checkpoint
 from weft.pipeline.delta import LeaseLost
 from weft.pipeline.job import JOB, Done, JobOptions, SamplesJob
 from weft.pipeline.lease import Lease
-from weft.pipeline.session import Options, session
+from weft.pipeline.session import Options, is_running, session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 TRIGGER: Final = "1 second"
 POLL_S: Final = 0.25
+AGAIN: Final = "weft lake run again, it goes on where it was; why it ended may stand in {}"
+ENDING_S: Final = 2.0  # a process that was killed closes its sockets some time before it has ended
 FINISH_S: Final = 30.0  # how long a batch that is running may still take
 
 
@@ -51,7 +53,8 @@ class Runner:
         """Run; returns when stopped, with `once` when everything that was there at the start is done.
 
         UserError `lease-held` (75), `lost-lease` (76), `no-java` (78), `checkpoint-missing`, `segment-gone`,
-        `segment-changed`, `offset-mismatch`, `newer-lake`. Whatever else fails a batch is raised as it is.
+        `segment-changed`, `offset-mismatch`, `newer-lake`, `unavailable` (69; Spark's Java has ended). Whatever else
+        fails a batch is raised as it is.
         """
         with Lease(self.lake, JOB) as lease:
             spark = session(spark_options._replace(inherited=(lease.descriptor,)))
@@ -59,8 +62,16 @@ class Runner:
                 self._run(spark, lease.epoch, once=once)
             except (LeaseLost, SegmentFault) as error:
                 raise _explained(error) from error
+            except UserError:
+                raise
+            except Exception as error:
+                if is_running(ENDING_S):
+                    raise
+                again = AGAIN.format(spark_options.log)
+                raise UserError("unavailable", "Spark's Java process has ended", again) from error
             finally:
-                spark.stop()
+                if is_running():
+                    spark.stop()
 
     def _run(self, spark: "SparkSession", epoch: int, *, once: bool) -> None:
         with ThreadPoolExecutor(1, "stream") as beside:  # Python's workers of the source start meanwhile

@@ -5,8 +5,10 @@ something is wrong, and holds the settings on which the promises of the tables r
 (speculation, ANSI off, other timestamp types) are refused with the reason.
 """
 
+import contextlib
 import os
 import shlex
+import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -142,6 +144,18 @@ def default_state() -> Path:
     """The user's state directory."""
     base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(base) / "weft"
+
+
+def is_running(patience_s: float = 0.0) -> bool:
+    """Whether the JVM behind the session lives, and still does after so long; without it all that is asked of Spark fails."""
+    from pyspark import SparkContext
+
+    gateway: Any = SparkContext._gateway  # PySpark tells nobody else
+    if gateway is None or gateway.proc is None:
+        return gateway is not None
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        gateway.proc.wait(patience_s)
+    return gateway.proc.poll() is None
 
 
 def _prepare_environment(java: Java) -> None:
