@@ -1,0 +1,91 @@
+"""What is missing, by number (PIP-060), against the vectors; and the state behind each batch on disk (PIP-021)."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from weft.base.chance import Chance
+from weft.base.identity import Origin
+from weft.base.vectors import VersionVector
+from weft.pipeline.completeness import OVERDUE_NS, SHOWN_MAX, rows_of
+from weft.pipeline.coverage import Coverage, Move, Piece, forget_before
+from weft.pipeline.intake import Intake, Loss
+
+FILE = Path(__file__).parents[1] / "vectors" / "pipeline.jsonl"
+VECTORS = [json.loads(line) for line in FILE.read_bytes().splitlines() if b'"completeness-' in line]
+A = Origin(b"\x0b" * 16, 7)
+B = Origin("n1", None)
+
+
+def intake(ranges: list[tuple[int, int]], lost: Any = (), ends: Any = (), origin: Origin = A) -> Intake:
+    losses = tuple(Loss(origin, first, last, "spool-full") for first, last in lost)
+    return Intake((), VersionVector([(origin, ranges)]), losses, tuple(ends), is_disjoint=True, newest=None)
+
+
+@pytest.mark.proves("PIP-060", "PIP-061")
+@pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector["id"])
+def test_states_of_the_vectors(vector: dict[str, Any]) -> None:
+    means = vector["means"]
+    state = Coverage()
+    ends = [(A, means["era_link_last"])] if "era_link_last" in means else []
+    state.advance(intake([tuple(r) for r in means["received"]], means.get("lost", ()), ends), now=0)
+    (early,), (late,) = (list(rows_of(state, "samples", 0, now)) for now in (OVERDUE_NS, OVERDUE_NS + 1))
+    assert (means["expected"], means["missing"]) == (early["expected"], early["missing"])
+    assert means.get("missing_ranges", []) == [[first, last] for first, last, _ in early["missing_ranges"]]
+    assert means.get("lost_count", 0) == early["lost"]
+    assert means.get("closed", False) == early["closed"]
+    assert means.get("state_before_overdue", means.get("state")) == early["state"]
+    assert means.get("state_after", means.get("state")) == late["state"]
+
+
+def test_a_hole_keeps_its_age_while_it_shrinks() -> None:
+    state = Coverage()
+    state.advance(intake([(1, 1), (10, 10)]), now=100)
+    state.advance(intake([(4, 6), (12, 12)]), now=200)
+    assert [(2, 3, 100), (7, 9, 100), (11, 11, 200)] == state.holes[A]
+    assert 6 == state.missing
+    state.advance(intake([(2, 3), (7, 9), (11, 11)]), now=300)
+    assert {} == state.holes
+
+
+def test_only_a_thousand_holes_are_shown() -> None:
+    state = Coverage()
+    state.advance(intake([(2 * n, 2 * n) for n in range(1, SHOWN_MAX + 3)]), now=0)
+    (row,) = rows_of(state, "samples", 0, 0)
+    assert (SHOWN_MAX, True, SHOWN_MAX + 2) == (len(row["missing_ranges"]), row["more"], row["missing"])
+
+
+@pytest.mark.proves("PIP-043")
+def test_pieces_and_moves_tell_where_fresh_numbers_come_to_lie() -> None:
+    state = Coverage()
+    plan = state.advance(intake([(1, 4), (7, 9), (20, 21)]), now=0)
+    assert [Piece(A, 1, 4, 1, 0), Piece(A, 7, 9, 7, 0), Piece(A, 20, 21, 20, 0)] == list(state.pieces(plan))
+    assert [] == list(state.moves(plan))
+    plan = state.advance(intake([(6, 6), (10, 11)], lost=[(5, 5)]), now=0)
+    assert [Piece(A, 6, 6, 1, 1), Piece(A, 10, 11, 1, 1)] == list(state.pieces(plan))
+    assert [Move(A, 7, 1, 1)] == list(state.moves(plan))
+    refused = VersionVector([(A, [(13, 13)])])
+    plan = state.advance(intake([(12, 19), (5, 5)]), now=0)
+    state.refuse(refused)
+    assert ([(5, 5)], [(12, 12, 1, 1), (14, 19, 1, 2)]) == (list(plan.late[A]), [p[1:] for p in state.pieces(plan)])
+    assert [Move(A, 20, 1, 2)] == list(state.moves(plan))
+
+
+@pytest.mark.proves("PIP-021")
+def test_a_state_is_what_was_saved(tmp_path: Path) -> None:
+    chance = Chance("saved")
+    state, directory = Coverage(), tmp_path / "coverage"
+    for step in range(20):
+        numbers = [(n, n + chance.randint(0, 3)) for n in (chance.randint(1, 90) for _ in range(4))]
+        lost = [(n, n + 1) for n in (chance.randint(1, 99),)]
+        state.advance(intake(numbers, lost, [(A, 120)] if step == 9 else [], A), now=step)
+        state.advance(intake(numbers[:1], (), (), B), now=step)
+        state.offset = f"offset {step}"
+        path = directory / f"{step}.wv"
+        state.save(path)
+        forget_before(directory, step)
+        again = Coverage.load(path)
+        assert vars(state) == vars(again)
+    assert {"17.wv", "18.wv", "19.wv"} == {file.name for file in directory.glob("*.wv")}

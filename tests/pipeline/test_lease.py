@@ -1,0 +1,77 @@
+"""One driver at a time (PIP-023)."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from weft.base.errors import UserError, exit_code
+from weft.lake.layout import Layout
+from weft.pipeline import lease as leases
+from weft.pipeline.lease import Lease
+
+HOLD = """
+import sys
+from weft.lake.layout import Layout
+from weft.pipeline.lease import Lease
+with Lease(Layout(sys.argv[1]), "samples") as lease:
+    print(lease.epoch, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_the_epoch_grows_with_every_holder(tmp_path: Path) -> None:
+    epochs = []
+    for _ in range(3):
+        with Lease(Layout(tmp_path), "samples") as lease:
+            epochs.append(lease.epoch)
+            held = json.loads(lease.path.read_bytes())
+            assert (lease.epoch, os.getpid()) == (held["epoch"], held["pid"])
+    assert [1, 2, 3] == epochs
+
+
+@pytest.mark.proves("PIP-023")
+def test_a_second_driver_is_refused_with_75_and_may_run_when_the_first_is_killed(tmp_path: Path) -> None:
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    try:
+        assert holder.stdout is not None
+        assert b"1\n" == holder.stdout.readline()
+        with pytest.raises(UserError) as refused, Lease(Layout(tmp_path), "samples"):
+            pass
+        assert ("lease-held", 75) == (refused.value.code, exit_code(refused.value.code))
+        assert str(holder.pid) in refused.value.text
+    finally:
+        holder.kill()
+        holder.communicate()
+    with Lease(Layout(tmp_path), "samples") as lease:
+        assert 2 == lease.epoch
+
+
+def test_the_child_of_a_dead_holder_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    child = "import sys; sys.stdin.read()"
+    script = HOLD.replace(
+        "    print(lease.epoch, flush=True)\n",
+        "    import subprocess\n"
+        f"    subprocess.Popen([sys.executable, '-c', {child!r}], stdin=0, pass_fds=(lease.descriptor,))\n"
+        "    print(lease.epoch, flush=True)\n",
+    )
+    read, write = os.pipe()
+    holder = subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], stdin=read, stdout=subprocess.PIPE)
+    os.close(read)
+    assert holder.stdout is not None
+    assert b"1\n" == holder.stdout.readline()
+    holder.kill()
+    holder.wait()
+    holder.stdout.close()
+    monkeypatch.setattr(leases, "DYING_S", 0.3)
+    with pytest.raises(UserError), Lease(Layout(tmp_path), "samples"):
+        pass
+    os.close(write)
+    monkeypatch.setattr(leases, "DYING_S", 30.0)
+    with Lease(Layout(tmp_path), "samples") as lease:
+        assert 2 == lease.epoch

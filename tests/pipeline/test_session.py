@@ -1,0 +1,44 @@
+"""The session: what it promises, and what it refuses (PIP-083)."""
+
+import pytest
+from pyspark.sql import SparkSession
+
+from weft.base.errors import UserError
+from weft.pipeline.session import Options, session, settings_of
+
+
+@pytest.mark.proves("PIP-083")
+def test_the_session_binds_loopback_keeps_utc_and_ansi_and_writes_no_log_of_events(spark: SparkSession) -> None:
+    wanted = {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": "512m",
+        "spark.ui.enabled": "false",
+        "spark.eventLog.enabled": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.ansi.enabled": "true",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.python.filterPushdown.enabled": "true",
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        "spark.speculation": "false",
+    }
+    assert wanted == {key: spark.conf.get(key) for key in wanted}
+    assert "RocksDBStateStoreProvider" in str(spark.conf.get("spark.sql.streaming.stateStore.providerClass"))
+    assert session() is spark
+
+
+@pytest.mark.parametrize(
+    "key,value",
+    [
+        ("spark.speculation", "true"),
+        ("spark.sql.ansi.enabled", "false"),
+        ("spark.sql.timestampType", "TIMESTAMP_NTZ"),
+        ("spark.sql.session.timeZone", "Europe/Berlin"),
+    ],
+)
+def test_settings_that_break_a_promise_are_refused_with_the_reason(key: str, value: str) -> None:
+    with pytest.raises(UserError) as refused:
+        settings_of(Options(settings={key: value}))
+    assert "refused-setting" == refused.value.code
+    assert key in refused.value.text
+    assert settings_of(Options(settings={"spark.sql.ansi.enabled": "TRUE"}))
