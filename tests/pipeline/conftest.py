@@ -24,11 +24,17 @@ class Filled(NamedTuple):
 QUICK = ("-XX:TieredStopAtLevel=1",)
 """A JVM that lives for minutes does not earn back what it costs to compile well."""
 
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+"""Nor do plans over a dozen rows earn back the Java that is written and compiled for them. `weft lake run` as a process
+(test_job_process, tests/fabric) and `make soak` have it compiled, as users have."""
+
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def spark(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     home = tmp_path_factory.mktemp("spark")
-    running = session(Options(master="local[2]", heap_mb=512, state=home, log=home / "jvm.log", jvm=QUICK))
+    settings = {} if request.config.getoption("--soak") else INTERPRETED
+    options = Options(master="local[2]", heap_mb=512, state=home, log=home / "jvm.log", jvm=QUICK, settings=settings)
+    running = session(options)
     yield running
     running.stop()
 
