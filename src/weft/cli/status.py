@@ -6,7 +6,7 @@ from typing import Any, Final
 from weft.cli.asking import status_of, try_status
 
 ORDER: Final = {"root": 0, "collector": 1, "sensor": 2}
-COLUMNS: Final = ("node", "parent link", "children", "samples", "spool", "journal", "memory", "up")
+COLUMNS: Final = ("node", "health", "parent link", "children", "samples", "spool", "journal", "memory", "up")
 
 
 def status(*, port: int = 27_500, json: bool = False) -> int:
@@ -28,6 +28,7 @@ def status(*, port: int = 27_500, json: bool = False) -> int:
 def _show(nodes: list[dict[str, Any]]) -> None:
     from rich.console import Console  # only people need it
     from rich.table import Table  # only people need it
+    from rich.text import Text  # only people need it
 
     console = Console()
     if any(node["open"] for node in nodes):
@@ -36,6 +37,10 @@ def _show(nodes: list[dict[str, Any]]) -> None:
     for depth, node in in_tree_order(nodes):
         table.add_row(*row_of(node, depth))
     console.print(table)
+    for node in nodes:
+        for name, check, text, mend in troubles_of(node):
+            console.print(Text(f"{name}: {check}: {text}", style="yellow"))
+            console.print(Text(f"  try: {mend}", style="dim"))
 
 
 def in_tree_order(nodes: list[dict[str, Any]]) -> list[tuple[int, dict[str, Any]]]:
@@ -62,6 +67,7 @@ def row_of(node: dict[str, Any], depth: int) -> tuple[str, ...]:
     measurement = node["cores"].get("measurement", {})
     return (
         "  " * depth + node["name"],
+        str(node["health"]["state"]),
         str(carrier.get("state") or "-") if node["parent"]["name"] else "root",
         str(carrier.get("children", "-")),
         f"{measurement.get('numbered', 0):,}",
@@ -70,3 +76,9 @@ def row_of(node: dict[str, Any], depth: int) -> tuple[str, ...]:
         f"{node['memory_bytes'] / 1e6:.0f} MB",
         f"{node['uptime_s']} s",
     )
+
+
+def troubles_of(node: dict[str, Any]) -> list[tuple[str, str, str, str]]:
+    """What is wrong with a node: its name, the check, what was found, and what to do."""
+    checks = [check for check in node["health"]["checks"] if check["state"] != "ok"]
+    return [(node["name"], check["name"], check["text"], check["do"]) for check in checks]

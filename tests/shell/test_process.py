@@ -1,0 +1,184 @@
+"""One process from its start to its end: what it says, and with which exit code."""
+
+import asyncio
+import errno
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.shell.ports import free_port
+from tests.shell.world import World, samples_in
+from weft.base.errors import OurFault, StorageFailed, UserError
+from weft.base.records import Stream, StreamRecord
+from weft.cli.fleet import free_blocks
+from weft.node.events import MemoryExceeded
+from weft.node.settings import NodeSettings, settings_of
+from weft.shell import process, serve
+from weft.shell.files import File, Files
+from weft.shell.process import Doors, Process, limits_of
+
+PATIENCE_S = 30
+
+
+def settings(place: Path, **tables: dict[str, Any]) -> NodeSettings:
+    node = {"name": "n1", "level": "root", "state": str(place), "port": free_blocks(1, 33_000)[0]}
+    fleet = {"beacon_port": free_port()}
+    metric = {"cpu": {"detail": "CPU", "rate": "0.1s"}}
+    return settings_of({"node": node | tables.pop("node", {}), "fleet": fleet, "metric": metric, **tables})
+
+
+def test_a_node_that_is_told_to_stop_ends_with_0(tmp_path: Path) -> None:
+    async def main() -> Any:
+        made = Process(settings(tmp_path))
+        asyncio.get_running_loop().call_later(0.3, made.stop)
+        async with asyncio.timeout(PATIENCE_S):
+            reason = await made.run()
+        assert made.telemetry.is_drained
+        return reason
+
+    assert 0 == serve.outcome(asyncio.run(main()))
+
+
+@pytest.mark.parametrize("place", ["wake", "tidy", "order", "page"])
+def test_a_fault_of_its_own_anywhere_ends_a_node_with_70_and_the_next_start_restores_it(
+    place: str, tmp_path: Path
+) -> None:
+    chosen = settings(tmp_path)
+
+    def fault(*_: object) -> None:
+        raise AssertionError("a promise is broken")
+
+    async def main() -> Any:
+        made = Process(chosen)
+        await asyncio.sleep(0)
+        loop = asyncio.get_running_loop()
+        if place == "wake":
+            made.node.cores["topology"].wake = fault  # type: ignore[method-assign,assignment]  # the fault is planted here
+        elif place == "tidy":
+            made.telemetry.look = fault  # type: ignore[method-assign]  # and here
+        elif place == "order":
+            loop.call_later(0.2, made.runner.order, "measurement", "nonsense")
+        else:
+            made.telemetry.http.pages["/status"] = fault  # type: ignore[assignment]  # and here
+            loop.call_later(0.2, ask, loop, chosen.node.port + process.HTTP_PORT)
+        async with asyncio.timeout(PATIENCE_S):
+            return await made.run()
+
+    def ask(loop: asyncio.AbstractEventLoop, port: int) -> None:
+        asked.append(loop.create_task(get(port)))
+
+    async def get(port: int) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /status HTTP/1.1\r\nHost: x\r\n\r\n")
+        await reader.read()
+        writer.close()
+
+    asked: list[Any] = []
+    assert 70 == serve.outcome(asyncio.run(main()))
+
+    async def again() -> Any:
+        made = Process(chosen)
+        asyncio.get_running_loop().call_later(0.3, made.stop)
+        async with asyncio.timeout(PATIENCE_S):
+            return await made.run()
+
+    assert 0 == serve.outcome(asyncio.run(again()))
+
+
+class BrokenFiles(Files):
+    """A real disk whose syncs begin to fail."""
+
+    def __init__(self) -> None:
+        self.fails = False
+
+    def sync(self, file: File) -> None:
+        if self.fails:
+            raise OSError(errno.EIO, "input/output error")
+        super().sync(file)
+
+
+@pytest.mark.proves("JRN-032")
+def test_a_disk_that_fails_ends_a_real_node_with_74_and_no_answer(tmp_path: Path) -> None:
+    files = BrokenFiles()
+
+    async def main() -> Any:
+        made = Process(settings(tmp_path), Doors(files=files))
+        asyncio.get_running_loop().call_later(0.3, setattr, files, "fails", True)
+        async with asyncio.timeout(PATIENCE_S):
+            return await made.run()
+
+    reason = asyncio.run(main())
+    assert isinstance(reason, StorageFailed)
+    assert 74 == serve.outcome(reason)
+
+
+@pytest.mark.proves("SEC-014")
+def test_a_process_that_grows_over_its_limit_says_so_writes_it_down_and_ends_with_75(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(tmp_path)
+    root = world.host("root", "root")
+
+    async def play() -> None:
+        root.start()
+        monkeypatch.setattr(process, "resident_bytes", lambda: 1 << 60)
+        reason = await root.end()
+        assert isinstance(reason, MemoryExceeded)
+        assert 75 == serve.outcome(reason)
+        monkeypatch.undo()
+        root.start()
+        await world.pass_time(3)
+        events = [
+            record.key
+            for _, record in root.records()
+            if isinstance(record, StreamRecord) and record.stream == Stream.EVENTS
+        ]
+        assert ["node.started", "node.memory-exceeded", "node.started"] == events
+        assert {} == dict(world.made() - samples_in(root.lake))
+
+    world.run(play())
+
+
+@pytest.mark.proves("JRN-031")
+@pytest.mark.parametrize("level, megabytes", [("sensor", 64), ("collector", 1024), ("root", 8192)])
+def test_budgets_by_level(level: str, megabytes: int) -> None:
+    parent = {} if level == "root" else {"parent": "root"}
+    chosen = settings_of({"node": {"name": "a", "level": level, **parent}})
+    limits = limits_of(chosen)
+    assert (megabytes << 20, 64 << 20) == (limits.budget_bytes, limits.free_bytes_min)
+    assert (256 if level == "sensor" else 2048) << 20 == chosen.memory_bytes
+    own = settings_of({"node": {"name": "a", "level": "root"}, "journal": {"megabytes": 2, "free_megabytes": 0}})
+    assert (2 << 20, 0) == (limits_of(own).budget_bytes, limits_of(own).free_bytes_min)
+
+
+@pytest.mark.parametrize(
+    "reason, code",
+    [
+        (None, 0),
+        (OurFault("x"), 70),
+        (AssertionError("x"), 70),
+        (StorageFailed("x"), 74),
+        (UserError("lease-held", "x", "y"), 75),
+        (UserError("port-taken", "x", "y"), 2),
+    ],
+)
+def test_every_end_has_its_exit_code(reason: Any, code: int) -> None:
+    assert code == serve.outcome(reason)
+
+
+def test_a_fault_at_the_start_is_shown_whole_and_ends_with_70(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def fault(*_: object) -> None:
+        raise AssertionError("a promise is broken at the start")
+
+    monkeypatch.setattr(process, "build_node", fault)
+    document = json.dumps({"node": {"name": "n1", "level": "root", "state": str(tmp_path)}})
+    monkeypatch.setattr("sys.argv", ["serve", document])
+    assert 70 == serve.main()
+    said = capfd.readouterr().err
+    assert "Traceback" in said
+    assert "a promise is broken at the start" in said
+    assert "it restores itself" in said

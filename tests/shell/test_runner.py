@@ -1,0 +1,226 @@
+"""The wall: nothing leaves a node before what it rests on is on disk, wherever the plug is pulled."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.shell.world import Host, World, samples_in
+from weft.base.errors import StorageFailed
+from weft.base.identity import Origin
+from weft.base.now import Now
+from weft.base.records import StreamRecord
+from weft.base.vectors import VersionVector
+from weft.cores.carrier import Carrier
+from weft.node.node import part_at_wall
+from weft.shell.links import Heard
+from weft.shell.process import Doors, Process
+from weft.shell.runner import TURNS_MAX, Runner
+from weft.shell.serve import outcome
+from weft.testing.disk import Fault, FaultyFiles, Image, RecordingFiles, crash_images
+from weft.wire import hop
+
+BEAT = hop.encode(hop.Beat())
+
+
+def tree(world: World) -> tuple[Host, Host, Host]:
+    root = world.host("root", "root")
+    collector = world.host("collector", "collector", "root")
+    return root, collector, world.host("sensor", "sensor", "collector")
+
+
+async def busy(world: World, turns: int) -> None:
+    """Some traffic: samples up, acknowledgements down."""
+    for _ in range(turns):
+        world.hosts["sensor"].take(20)
+        await world.pass_time(0.4)
+
+
+# What was said holds on every image that a power cut can leave (FLT-030).
+
+
+def said_in(image: Image) -> Iterator[hop.Message]:
+    for channel, _, frames in image.said:
+        if channel != "beacon":
+            yield hop.decode(frames)
+
+
+def check_said(host: Host, image: Image) -> None:
+    """Start on the image; each acknowledgement is remembered, each number that was given away is there."""
+    process = Process(host.settings, Doors(clock=host.clock, files=image.files(), links=host._make_links))
+    carrier = process.node.cores["carrier"]
+    assert isinstance(carrier, Carrier)
+    held = VersionVector()
+    for _, record in process.journal.read(0, 1 << 30)[0]:
+        if isinstance(record, StreamRecord):
+            held.add(record.source, record.sequence, record.last)
+    for message in said_in(image):
+        if isinstance(message, hop.Hack):
+            eras = carrier.parent.kept._children.values()
+            upto = max((kept[message.era].upto for kept in eras if message.era in kept), default=0)
+            assert message.upto <= upto, f"{image.name}: {message.upto} was acknowledged, {upto} are here"
+        elif isinstance(message, hop.Hop):
+            for item in message.m:
+                origin, era, sequence = item.mid
+                if item.type in ("weft.metric", "weft.event"):
+                    assert held.contains(Origin(origin, era), sequence), f"{image.name}: {item.mid} was sent"
+
+
+def pull_the_plug(place: Path, name: str, images: int) -> None:
+    world = World(place)
+    tree(world)
+    victim = world.hosts[name]
+    victim.files = RecordingFiles(victim.faulty)
+
+    async def play() -> None:
+        for host in world.hosts.values():
+            host.start()
+        await busy(world, 6)
+        victim.up.journal.snapshot(victim.up.node.condense(), victim.clock.now().wall)
+        await busy(world, 6)
+        assert isinstance(victim.files, RecordingFiles)
+        for image in crash_images(victim.files, f"plug/{name}", images):
+            check_said(victim, image)
+
+    world.run(play())
+
+
+@pytest.mark.proves("FLT-030", "JRN-001", "JRN-006", "CHN-033")
+@pytest.mark.parametrize("name", ["root", "collector", "sensor"])
+def test_whatever_a_node_has_said_holds_wherever_the_plug_is_pulled(name: str, tmp_path: Path, soak: bool) -> None:
+    pull_the_plug(tmp_path, name, 5_000 if soak else 120)
+
+
+def _speaks_first(self: Runner, now: Now) -> bool:
+    effects = self.node.effects()
+    if not effects:
+        return False
+    turn = part_at_wall(effects)
+    self._speak(turn.free)
+    self._speak(turn.walled)
+    if turn.records:
+        self._keep(turn, now)
+    return True
+
+
+def _keeps_later(self: Runner, turn: Any, now: Now) -> None:
+    self.journal.buffer([record for record in turn.records if not isinstance(record, StreamRecord)])
+    for record in turn.records:
+        if isinstance(record, StreamRecord):
+            self.journal._buffer.append(record)
+
+
+@pytest.mark.proves("FLT-030")
+@pytest.mark.parametrize("method, bug", [("_turn", _speaks_first), ("_keep", _keeps_later)])
+def test_a_runner_that_speaks_first_is_caught(
+    method: str, bug: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Runner, method, bug)
+    with pytest.raises(AssertionError, match=r"was acknowledged|was sent"):
+        pull_the_plug(tmp_path, "collector", 200)
+
+
+# A disk that fails.
+
+
+@pytest.mark.proves("JRN-032", "JRN-005")
+@pytest.mark.parametrize("call", ["sync", "append"])
+def test_after_a_failed_write_or_sync_nothing_leaves_and_the_node_ends_with_74(call: str, tmp_path: Path) -> None:
+    for at in range(12):
+        world = World(tmp_path / str(at))
+        world.keeps_sent = True
+        root, collector, sensor = tree(world)
+        collector.faulty = FaultyFiles(collector.memory, None, Fault.BROKEN, (call,))
+        collector.files = collector.faulty
+
+        async def play(root: Host = root, collector: Host = collector, sensor: Host = sensor, at: int = at) -> None:
+            for host in (root, collector, sensor):
+                host.start()
+            await busy(root.world, 3)
+            collector.faulty.at = len(collector.faulty.log) + at
+            await busy(root.world, 20)
+            assert collector.faulty.hit == call
+            reason = await collector.end()
+            assert isinstance(reason, StorageFailed)
+            assert 74 == outcome(reason)
+            said = len(collector.sent)
+            await root.world.pass_time(10)
+            assert said == len(collector.sent)
+            collector.faulty.mend()
+            collector.start()
+            await root.world.until(lambda: sensor.counters("carrier").spool_records == 0)
+            await root.world.pass_time(5)
+            assert (VersionVector(), 0) == (root.world.made() - samples_in(root.lake), root.lake.doubled)
+
+        world.run(play())
+
+
+# Turns and timers.
+
+
+@pytest.mark.proves("JRN-001")
+def test_what_may_be_durable_later_is_so_in_time_without_another_write(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    root, _, sensor = tree(world)
+
+    async def play() -> None:
+        for host in world.hosts.values():
+            host.start()
+        sensor.take(10)
+        await world.until(lambda: sensor.counters("carrier").spool_records == 0)
+        housekeeping = sensor.up._housekeeping
+        assert housekeeping is not None
+        housekeeping.cancel()  # it would write what waits, too
+        await world.until(lambda: sensor.up.journal.next_lsn - 1 > sensor.up.journal.durable_lsn, 5)
+        await world.until(lambda: sensor.up.journal.next_lsn - 1 == sensor.up.journal.durable_lsn, 2.1)
+        assert root.is_up
+
+    world.run(play())
+
+
+def test_a_flood_leaves_other_callbacks_of_the_loop_their_turn(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    root = world.host("root", "root")
+
+    async def play() -> None:
+        root.start()
+        drained = 0
+
+        def flood() -> tuple[list[Heard], bool]:
+            nonlocal drained
+            drained += 1
+            return [Heard("down", b"\x01flood", None, BEAT)], True
+
+        seen: list[int] = []
+        root.links.drain = flood  # type: ignore[method-assign]  # a peer that never stops
+        root.up.runner.work()
+        assert TURNS_MAX == drained
+        for _ in range(3):
+            world.loop.call_soon(lambda: seen.append(drained))
+            await world.pass_time(0)
+        assert sorted(set(seen)) == seen
+        assert 3 == len(seen)
+        del root.links.drain
+
+    world.run(play())
+
+
+def test_a_node_that_has_ended_does_nothing_any_more(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.keeps_sent = True
+    root, _, sensor = tree(world)
+
+    async def play() -> None:
+        for host in (root, sensor):
+            host.start()
+        process = sensor.up
+        process.runner.break_off(StorageFailed("pulled"))
+        records, sent = len(sensor.records()), len(sensor.sent)
+        process.runner.order("measurement", object())
+        process.runner.tell(object())
+        process.runner.work()
+        await world.pass_time(30)
+        assert (records, sent) == (len(sensor.records()), len(sensor.sent))
+
+    world.run(play())

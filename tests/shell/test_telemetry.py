@@ -1,0 +1,185 @@
+"""What a node shows of itself: each field of its status is described, and its metrics are such as Prometheus wants."""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.shell.world import Host, World
+from weft.cli.status import row_of, troubles_of
+from weft.shell.links import Heard
+from weft.shell.metrics import FACTS, SERIES_MAX, exposition, leaves_at
+from weft.shell.process import HOUSE_IDLE_S
+
+PAGE = Path(__file__).parents[2] / "docs" / "status.md"
+HEAD = """# Status, health, metrics
+
+What a node answers on its port +6: `/status` (also `weft status --json`), `/healthz` (the part `health` of it; status
+503 if it failed, with `?ready=1` also until it is where it belongs), and `/metrics` (what is a number of it, for
+Prometheus). A path names a field; `*` stands for the keys of a map. Fields are only ever added. This page is generated
+from `weft.shell.metrics`.
+
+| field | meaning | metric |
+|---|---|---|
+"""
+
+
+def statuses(place: Path) -> list[dict[str, Any]]:
+    """Of a root, a collector and a sensor that have had some life, and some trouble."""
+    world = World(place)
+    filters = [{"name": "few", "kind": "rate-limit", "count": 5, "per": "1h"}]
+    root = world.host("root", "root")
+    hosts = [root, world.host("collector", "collector", "root")]
+    hosts.append(world.host("sensor", "sensor", "collector", chains={"filter": filters}))
+    shown: list[dict[str, Any]] = []
+
+    async def play() -> None:
+        for host in hosts:
+            host.start()
+        await world.pass_time(2)
+        for host in hosts:
+            host.links.hear(Heard("down", b"\x01stranger", None, [b"noise"]))
+            host.links.hear(Heard("beacon", b"127.0.0.1", None, [BEACON]))
+            host.links.dropped["up:closed"] += 1
+        hosts[-1].take(10)
+        await world.pass_time(5)
+        shown.extend(json.loads(host.up.telemetry.pages()["/status"]("").body) for host in hosts)
+
+    world.run(play())
+    return shown
+
+
+BEACON = b"WEFTN1 weft other " + b"0f" * 16 + b" sensor 27510 3"
+
+
+def leaves(value: Any, path: str = "") -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from leaves(inner, f"{path}.{key}")
+    elif isinstance(value, list):
+        for inner in value:
+            yield from leaves(inner, f"{path}.*")
+    else:
+        yield path[1:]
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    return statuses(tmp_path_factory.mktemp("fabric"))
+
+
+@pytest.mark.generates
+@pytest.mark.proves("OBS-005")
+def test_the_page_describes_every_field(committed: Callable[[Path, str], None]) -> None:
+    rows = [
+        f"| `{fact.path}` | {fact.meaning} | {_metric(fact.metric, fact.labels)} |"
+        for fact in sorted(FACTS, key=lambda fact: (fact.path.count("."), 0))
+    ]
+    committed(PAGE, HEAD + "\n".join(rows) + "\n")
+
+
+def _metric(name: str, labels: tuple[str, ...]) -> str:
+    return f"`{name}{{{','.join(labels)}}}`" if labels else f"`{name}`" if name else ""
+
+
+def test_every_field_of_a_status_has_a_fact_and_every_fact_a_field(told: list[dict[str, Any]]) -> None:
+    known = {fact.path: re.compile(re.escape(fact.path).replace(r"\*", r"[^.]+") + r"\Z") for fact in FACTS}
+    shown = {path for status in told for path in leaves(status)}
+    assert [] == sorted(path for path in shown if not any(pattern.match(path) for pattern in known.values()))
+    assert [] == sorted(path for path, pattern in known.items() if not any(map(pattern.match, shown)))
+
+
+@pytest.mark.proves("OBS-003")
+def test_metrics_are_such_as_promtool_asks_for(told: list[dict[str, Any]]) -> None:
+    for status in told:
+        text = exposition(status).decode()
+        families = list(text_string_to_metric_families(text))
+        assert len(families) > 30
+        for family in families:
+            assert re.fullmatch(r"weft_[a-z][a-z0-9_]*[a-z0-9]", family.name), family.name
+            assert family.documentation, family.name
+            assert family.type in ("counter", "gauge"), family.name
+            is_counter = f"# TYPE {family.name}_total counter" in text
+            assert is_counter == (family.type == "counter"), family.name
+            words = family.name.split("_")
+            assert not {"counter", "gauge", "metric", "ms", "ns", "minutes", "hours", "mb", "megabytes"} & set(words)
+            assert 0 < len(family.samples) <= SERIES_MAX
+            for sample in family.samples:
+                assert all(re.fullmatch(r"[a-z][a-z0-9_]*", label) for label in sample.labels)
+        assert len(families) == text.count("# HELP ") == text.count("# TYPE ")
+        assert text.endswith("\n")
+
+
+def value_of(status: dict[str, Any], metric: str, **labels: str) -> float:
+    for family in text_string_to_metric_families(exposition(status).decode()):
+        for sample in family.samples:
+            if (sample.name, sample.labels) == (metric, labels):
+                return sample.value
+    raise AssertionError(f"no {metric}{labels}")
+
+
+@pytest.mark.proves("OBS-003", "SEC-003")
+def test_metrics_say_what_the_status_says(told: list[dict[str, Any]]) -> None:
+    root, _, sensor = told
+    assert 5 == value_of(sensor, "weft_measurement_numbered_total")
+    assert 1 == value_of(root, "weft_security_open")
+    assert 1 == value_of(root, "weft_node_refused_total", channel="down", code="bad-header")
+    assert 1 == value_of(sensor, "weft_links_dropped_total", channel="up", why="closed")
+    assert 5 == value_of(sensor, "weft_chains_link_passed_total", link="few")
+    assert root["journal"]["budget_bytes"] == value_of(root, "weft_journal_budget_bytes")
+    assert 1 == value_of(sensor, "weft_carrier_refused_total", code="bad-header")
+
+
+def test_a_thousand_kinds_of_refusals_do_not_become_a_thousand_series(told: list[dict[str, Any]]) -> None:
+    status = told[0] | {"refused": {f"down:code-{n}": n for n in range(2_000)}}
+    text = exposition(status).decode()
+    assert SERIES_MAX == text.count("weft_node_refused_total{")
+
+
+def test_strange_words_in_labels_are_escaped(told: list[dict[str, Any]]) -> None:
+    status = told[0] | {"dropped": {'up:no "way"\nback\\slash': 3}}
+    assert 3 == value_of(status, "weft_links_dropped_total", channel="up", why='no "way"\nback\\slash')
+
+
+def ask(host: Host, path: str, query: str = "") -> tuple[int, dict[str, Any]]:
+    page = host.up.telemetry.pages()[path](query)
+    return page.status, json.loads(page.body)
+
+
+@pytest.mark.proves("OBS-005")
+def test_health_says_whether_it_is_ready_and_since_when_something_is_wrong(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    root, sensor = world.host("root", "root"), world.host("sensor", "sensor", "root")
+
+    async def play() -> None:
+        sensor.start()
+        began = sensor.clock.now().wall // 10**9
+        await world.pass_time(30)
+        code, facts = ask(sensor, "/healthz")
+        assert (200, 503) == (code, ask(sensor, "/healthz", "ready=1")[0])
+        (parent,) = [check for check in facts["checks"] if check["name"] == "parent"]
+        assert ("degraded", "degraded") == (facts["state"], parent["state"])
+        assert 0 <= parent["since"] - began <= HOUSE_IDLE_S + 1  # whole seconds, by a node that looks when it is idle
+        assert ("records wait" in parent["text"], "runs" in parent["do"]) == (True, True)
+        root.start()
+        await world.until(lambda: ask(sensor, "/healthz", "ready=1")[0] == 200)
+        assert "ok" == ask(sensor, "/healthz")[1]["state"]
+        assert {"state", "ready", "open", "era", "uptime_s", "checks"} == ask(sensor, "/healthz")[1].keys()
+        sensor.up.journal.state = type(sensor.up.journal.state).FAILED
+        assert (503, "failed") == (ask(sensor, "/healthz")[0], ask(sensor, "/healthz")[1]["state"])
+        (line,) = troubles_of(ask(sensor, "/status")[1])
+        assert ("sensor", "journal") == line[:2]
+        assert "failed" in row_of(ask(sensor, "/status")[1], 1)
+
+    world.run(play())
+
+
+def test_leaves_of_maps_and_lists_are_found_by_their_path() -> None:
+    status = {"a": {"x": {"n": 1}, "y": {"n": 2, "m": 3}}, "l": [{"n": 4}]}
+    assert [(("x",), 1), (("y",), 2)] == list(leaves_at(status, ["a", "*", "n"]))
+    assert [(("0",), 4)] == list(leaves_at(status, ["l", "*", "n"]))
+    assert [] == list(leaves_at(status, ["a", "n"]))
