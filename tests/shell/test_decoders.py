@@ -17,7 +17,7 @@ from weft.base.vectors import VersionVector
 from weft.lake import manifest
 from weft.node.settings import read_document, settings_of
 from weft.shell.identity import begin_start
-from weft.wire import beacon, carried, hop, journal, samples, segments
+from weft.wire import beacon, carried, chp, data, discovery, hop, journal, replication, samples, segments
 from weft.wire.hop import HopItem
 
 CASES = vectors("hostile.jsonl")
@@ -33,6 +33,14 @@ def _toml(data: bytes) -> Any:
 
 def _frames(frames: list[bytes]) -> Any:
     return hop.decode([hop.encode(hop.Beat())[0], *frames])
+
+
+def _pub(properties: bytes) -> Any:
+    return replication.decode_update([b"/CONFIG/web/x", bytes(7) + b"\x01", NODE, properties, b"1"])
+
+
+def _ask(properties: bytes) -> Any:
+    return replication.decode_ask([b"", b"ICANHAZ", b"", b"", properties, b"/CONFIG/web/"])
 
 
 def _row(value: bytes) -> bytes:
@@ -52,12 +60,36 @@ MSGPACK: dict[str, Decoder] = {
     "snapshot contents": segments.decode_contents,
     "version vector": VersionVector.decode,
 }
+HERE = b"127.0.0.1:27500"
+FRAMES: dict[str, Decoder] = {
+    "node link": _frames,
+    "update": replication.decode_update,
+    "snapshot": replication.decode_answer,
+    "snapshot behind a delimiter": lambda frames: replication.decode_answer([b"", *frames]),
+    "request": replication.decode_ask,
+    "request behind a delimiter": lambda frames: replication.decode_ask([b"", b"ICANHAZ", *frames]),
+    "announcement": discovery.decode_announcement,
+    "control": lambda frames: discovery.decode_control([b"", b"polo", *frames]),
+    "answer of control": discovery.decode_called,
+    "foreign sample": data.decode,
+    "clone snapshot": chp.decode_answer,
+    "clone update": chp.decode_update,
+    "clone write": chp.decode_set,
+}
+JSON: dict[str, Decoder] = {
+    "properties of an update": _pub,
+    "properties of a request": _ask,
+    "content of an announcement": lambda text: discovery.decode_announcement([b"/MARCO", HERE, NODE, text]),
+    "properties of control": lambda text: discovery.decode_control([b"", b"polo", HERE, NODE, text]),
+    "properties of a foreign sample": lambda text: data.decode([HERE, text, bytes(8), bytes(8), b""]),
+}
 DECODERS: dict[str, dict[str, Decoder]] = {
     "msgpack": MSGPACK,
     "msgpack-value": MSGPACK,
     "samples-value": {"sample value": lambda data: samples.decode(_row(data))},
-    "frames": {"node link": _frames},
-    "json": {"manifest of the lake": lambda data: manifest.decode(data, "d", 1)},
+    "frames": FRAMES,
+    "json": {"manifest of the lake": lambda text: manifest.decode(text, "d", 1)} | JSON,
+    "config-json": JSON,
     "toml": {"settings of a node": _toml},
     "udp-beat": {"beacon": lambda data: beacon.decode([data])},
 }
@@ -68,7 +100,6 @@ ELSEWHERE = {
     "xml": "no XML is read yet",
     "zlib": "nothing compressed is read from the network yet",
     "dcamp-pickle": "no pickle is read anywhere",
-    "config-json": "no configuration is replicated yet",
     "export-csv": "nothing is written as CSV yet",
 }
 SOUND = {("m-nan", "sample value"), ("m-nan", "hop attribute"), ("m-ext-bigint", "hop attribute")}

@@ -246,8 +246,7 @@ def read_properties(frame: bytes) -> dict[str, Any]:
 def wtf_frames(message: Wtf) -> list[bytes]:
     """The three frames of a refusal; a longer text is cut to 200 bytes."""
     assert 0 <= message.code <= CODE_MAX
-    text = message.text.encode()[:TEXT_BYTES_MAX].decode(errors="ignore")
-    return [_WTF, message.code.to_bytes(4), text.encode()]
+    return [_WTF, message.code.to_bytes(4), _short(message.text).encode()]
 
 
 def read_wtf(frames: list[bytes]) -> Wtf:
@@ -290,6 +289,8 @@ def _typed_lines(lines: dict[str, str], frame: bytes) -> dict[str, Any]:
 
 
 def _properties_of(message: KvPub) -> bytes:
+    if message.ttl is None and not message.is_more:
+        return b"" if message.prev is None else b'{"prev":%d}' % message.prev
     known: dict[str, Any] = {}
     if message.is_more:
         known["more"] = True
@@ -297,7 +298,7 @@ def _properties_of(message: KvPub) -> bytes:
         known["prev"] = message.prev
     if message.ttl is not None:
         known["ttl"] = int(message.ttl) if message.ttl == int(message.ttl) else message.ttl
-    return jsontext.encode(known) if known else b""
+    return jsontext.encode(known)
 
 
 def _hugz(frames: list[bytes]) -> Hugz:
@@ -357,7 +358,11 @@ def _bundle(frames: list[bytes]) -> Bundle:
 
 
 def _text(frame: bytes) -> str:
-    return frame[:TEXT_BYTES_MAX].decode(errors="replace")
+    return _short(frame[:TEXT_BYTES_MAX].decode(errors="replace"))
+
+
+def _short(text: str) -> str:
+    return text.encode()[:TEXT_BYTES_MAX].decode(errors="ignore")
 
 
 def number_of(epoch: int, counter: int) -> int:
