@@ -122,7 +122,7 @@ def value_of(status: dict[str, Any], metric: str, **labels: str) -> float:
     raise AssertionError(f"no {metric}{labels}")
 
 
-@pytest.mark.proves("OBS-003", "SEC-003")
+@pytest.mark.proves("OBS-003")
 def test_metrics_say_what_the_status_says(told: list[dict[str, Any]]) -> None:
     root, _, sensor = told
     assert 5 == value_of(sensor, "weft_measurement_numbered_total")
