@@ -15,6 +15,7 @@ from weft.base.identity import Origin, is_canonical, next_era, sort_key
 from weft.base.now import SECOND, seconds
 from weft.base.paths import is_key, is_under
 from weft.base.records import LostRecord, Stream, StreamRecord
+from weft.base.settings import Table
 
 KEY = st.text("abc/.%[]~-_ é", max_size=12)
 
@@ -163,3 +164,9 @@ def test_effects_are_values(effect: msgspec.Struct) -> None:
     assert effect == type(effect)(*msgspec.structs.astuple(effect))
     with pytest.raises(AttributeError):
         setattr(effect, effect.__struct_fields__[0], None)
+
+
+def test_an_empty_text_is_missing_where_one_is_required() -> None:
+    mistakes: list[str] = []
+    Table({"detail": ""}, "metric.a", mistakes).text("detail", is_required=True)
+    assert ["E03 metric.a.detail: is empty"] == mistakes

@@ -94,6 +94,8 @@ class Table:
         if value is None:
             return default
         if isinstance(value, str) and len(value.encode("utf-8", "replace")) <= TEXT_BYTES_MAX:
+            if is_required and not value:
+                self.say("E03", key, "is empty")
             return value
         self.say("E04", key, f"must be text of at most {TEXT_BYTES_MAX} bytes")
         return default

@@ -1,0 +1,303 @@
+"""Configuration files of the original dCAMP, read with the same meaning (CFG-073).
+
+    # comment, on a line of its own (also ;)
+    [global]
+    heartbeat = 60s
+    [WebServers]             a group: nodes, metrics, filters, one per line
+    10.1.0.8:55500
+    nginx_mem
+    -10.2.0.0/16             not these (+: these, too)
+    [nginx_mem]              a metric: any section with `rate` or `metric`
+    rate = 10s
+    metric = PROC_MEM
+    param = nginx
+    threshold = >500000      or <X, *60s, +60s
+    aggregate = avg          or max, min, sum
+
+Different from the original on purpose: names keep their case, filters are applied, `+Ns` works, and what made it crash
+is a mistake with a code. Pure functions.
+"""
+
+import math
+import re
+from typing import Any, Final
+
+import msgspec
+
+from weft.base.endpoints import is_endpoint
+from weft.base.settings import is_plain_name, nearest
+from weft.cores.measurement.details import DETAILS
+from weft.cores.measurement.settings import parse_metrics
+from weft.node.fleet import RESERVED, Fleet, Group, Mistake, Reading, placed, reading_of
+from weft.node.fleetchecks import between_groups
+from weft.node.settings import FILE_BYTES_MAX
+
+AGGREGATES: Final = ("max", "min", "avg", "sum")
+HEARTBEAT_MAX_S: Final = 3_600  # CFG-074
+_SECTION: Final = re.compile(r"\[([^\]]+)\]")
+_SECONDS: Final = re.compile(r"\s*(\d{1,9})\s*s", re.ASCII)
+
+
+class CfgLine(msgspec.Struct, frozen=True):
+    """`key` or `key = value`, and where it stands."""
+
+    key: str
+    value: str | None
+    line: int
+
+
+class CfgGroup(msgspec.Struct, frozen=True):
+    """A group as the file says it, each in the order of the file."""
+
+    endpoints: tuple[str, ...]
+    filters: tuple[str, ...]
+    metrics: tuple[str, ...]
+
+
+class CfgFile(msgspec.Struct, frozen=True):
+    """What the file says, before it is made a fleet."""
+
+    heartbeat_s: int
+    groups: dict[str, CfgGroup]
+    metrics: dict[str, dict[str, Any]]
+    """Tables as `[metric.NAME]` has them."""
+
+
+Section = list[CfgLine]
+
+
+class _Said:
+    """Mistakes, and where their paths stand."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        """As `Table` notes them."""
+        self.lines: dict[str, int] = {}
+        """Where the paths of those stand."""
+        self.mistakes: list[Mistake] = []
+
+    def say(self, code: str, path: str, line: int, text: str) -> None:
+        self.mistakes.append(Mistake(code, path, line, text))
+
+    def all(self) -> list[Mistake]:
+        found = dict.fromkeys([*self.mistakes, *placed(self.texts, self.lines)])
+        return sorted(found, key=lambda mistake: (mistake.line, mistake))
+
+
+def read_cfg(text: str) -> Reading:
+    """The fleet that an original file describes, or everything that is wrong with it (CFG-071, CFG-073)."""
+    said = _Said()
+    if len(text) > FILE_BYTES_MAX:
+        return Reading(None, (Mistake("E01", "-", 1, f"longer than {FILE_BYTES_MAX} characters"),))
+    cfg = _file(_sections(text, said), said)
+    fleet = fleet_of_cfg(cfg)
+    said.texts += between_groups(fleet, cfg.metrics)
+    return reading_of(fleet, said.all())
+
+
+def parse_cfg(text: str) -> CfgFile:
+    """What a file says that `read_cfg` found no error in."""
+    said = _Said()
+    return _file(_sections(text, said), said)
+
+
+def fleet_of_cfg(cfg: CfgFile) -> Fleet:
+    """The same as a fleet: nodes and `+` filters are members, `-` filters exclude."""
+    groups: dict[str, Group] = {}
+    for name, group in cfg.groups.items():
+        added = [_pattern(text[1:]) for text in group.filters if text.startswith("+")]
+        groups[name] = Group(
+            name=name,
+            members=(*group.endpoints, *added),
+            exclude=tuple([_pattern(text[1:]) for text in group.filters if text.startswith("-")]),
+            metrics={metric: cfg.metrics[metric] for metric in group.metrics},
+        )
+    return Fleet(times={"heartbeat": cfg.heartbeat_s}, groups=groups)
+
+
+def _pattern(match: str) -> str:
+    """`.example.org` means every host of that domain."""
+    return f"*{match}" if match.startswith(".") else match
+
+
+# Lines
+
+
+def _sections(text: str, said: _Said) -> dict[str, Section]:
+    """Sections by name; each line with its number. A deeper indented line goes on with the value above it."""
+    sections: dict[str, Section] = {}
+    section: Section | None = None
+    depth = 0
+    for number, raw in enumerate(text.splitlines(), 1):
+        line = raw.strip()
+        if not line or line.startswith(("#", ";")):
+            continue
+        indent = len(raw) - len(raw.lstrip())
+        if section and indent > depth:
+            _go_on(section, line, number, said)
+            continue
+        depth = indent
+        if (match := _SECTION.match(line)) is not None:
+            section = _open(sections, match[1], number, said)
+        elif section is None:
+            said.say("E01", "-", number, f"{line[:60]!r} stands before the first [section]")
+        else:
+            _add(section, line, number, said)
+    return sections
+
+
+def _open(sections: dict[str, Section], name: str, number: int, said: _Said) -> Section:
+    if name in sections:
+        said.say("E14", name, number, f"[{name}] is there already, in line {said.lines[name]}")
+        return []
+    said.lines.setdefault(name, number)
+    sections[name] = []
+    return sections[name]
+
+
+def _go_on(section: Section, line: str, number: int, said: _Said) -> None:
+    last = section[-1]
+    if last.value is None:
+        said.say("E01", last.key, number, f"{line[:60]!r} is indented deeper than {last.key!r}, which has no value")
+    else:
+        section[-1] = CfgLine(last.key, f"{last.value}\n{line}", last.line)
+
+
+def _add(section: Section, line: str, number: int, said: _Said) -> None:
+    key, equals, value = line.partition("=")
+    key = key.strip()
+    if not key:
+        said.say("E01", "-", number, f"{line[:60]!r} has no name before `=`")
+        return
+    if (twin := next((other for other in section if other.key == key), None)) is not None:
+        said.say("E14", key, number, f"{key!r} is there already, in line {twin.line}")
+        return
+    section.append(CfgLine(key, value.strip().replace("%%", "%") if equals else None, number))
+
+
+# Meaning
+
+
+def _file(sections: dict[str, Section], said: _Said) -> CfgFile:
+    if not sections.pop("DEFAULT", [None]):  # an empty one says nothing
+        said.lines.pop("DEFAULT")
+    heartbeat_s = _heartbeat(sections.pop("global", None), said)
+    measured = [name for name, lines in sections.items() if any(_is(line, "rate", "metric") for line in lines)]
+    metrics = {name: _metric(sections[name]) for name in measured}
+    for name in measured:
+        for line in sections[name]:
+            if _is(line, "aggregate") and line.value == "count":  # Weft's own, the original has none
+                said.say("E12", _path(name, line), line.line, f"'count' is none of {', '.join(AGGREGATES)}")
+    _, wrong = parse_metrics(metrics)
+    said.texts += [text.replace(".detail: ", ".metric: ") for text in wrong]
+    said.lines |= {f"metric.{name}": said.lines[name] for name in measured}
+    said.lines |= {_path(name, line): line.line for name in measured for line in sections[name]}
+    rest = [name for name in sections if name not in metrics]
+    groups = {name: _group(name, sections[name], metrics, said) for name in rest}
+    for what, found in (("metric", metrics), ("group", groups)):
+        if not found:
+            said.say("E03", f"[{what}]", 1, f"there is no {what} at all")
+    return CfgFile(heartbeat_s, groups, metrics)
+
+
+def _is(line: CfgLine, *names: str) -> bool:
+    return line.key.lower() in names
+
+
+def _path(name: str, line: CfgLine) -> str:
+    key = line.key.lower()
+    return f"metric.{name}.{key}"
+
+
+def _heartbeat(section: Section | None, said: _Said) -> int:
+    if section is None:
+        said.say("E03", "global", 1, "there is no section [global] with heartbeat = Ns")
+        return 1
+    for line in section:
+        if not _is(line, "heartbeat"):
+            said.say("E02", f"global.{line.key}", line.line, f"is not known here{nearest(line.key, ['heartbeat'])}")
+    found = next((line for line in section if _is(line, "heartbeat")), None)
+    if found is None:
+        said.say("E03", "global.heartbeat", said.lines["global"], "is missing: heartbeat = 60s")
+        return 1
+    seconds = _seconds(found.value)
+    if seconds is None or not 1 <= seconds <= HEARTBEAT_MAX_S:
+        said.say("E04", "global.heartbeat", found.line, f"{found.value!r} is none: 1s to {HEARTBEAT_MAX_S}s")
+        return 1
+    return seconds
+
+
+def _seconds(text: str | None) -> int | None:
+    match = _SECONDS.fullmatch(text or "")
+    return int(match[1]) if match else None
+
+
+def _metric(section: Section) -> dict[str, Any]:
+    """The table that `[metric.NAME]` would have, whose parser says what is wrong; other keys mean nothing."""
+    values = {line.key.lower(): line.value for line in section}
+    table: dict[str, Any] = {}
+    if "metric" in values:
+        table["detail"] = values["metric"]
+    if "rate" in values:
+        seconds = _seconds(values["rate"])
+        table["rate"] = f"{seconds}s" if seconds is not None else f"{values['rate']} (whole seconds, like 60s)"
+    if "threshold" in values:
+        table["threshold"] = _threshold(values["threshold"] or "nothing")
+    if values.get("param") and _takes_param(table):
+        table["param"] = values["param"]
+    if (aggregate := values.get("aggregate")) is not None:
+        table["aggregate"] = [aggregate or "nothing"]
+    return table
+
+
+def _takes_param(table: dict[str, Any]) -> bool:
+    """The original kept a parameter for every metric, and used it for processes only."""
+    detail = DETAILS.get(table.get("detail", ""))
+    return detail is None or bool(detail.param)
+
+
+def _threshold(text: str) -> str:
+    """As TOML files write it: `>.5` is `>0.5`, `+ 60s` is `+60s`."""
+    kind, rest = text[:1], text[1:].strip()
+    if kind not in ("<", ">"):
+        return kind + "".join(rest.split())
+    try:
+        limit = float(rest)
+    except ValueError:
+        return text
+    if not math.isfinite(limit):
+        return text
+    return f"{kind}{int(limit) if limit.is_integer() and abs(limit) < 1e15 else limit}"
+
+
+def _group(name: str, section: Section, metrics: dict[str, dict[str, Any]], said: _Said) -> CfgGroup:
+    endpoints: list[CfgLine] = []
+    filters: list[CfgLine] = []
+    measured: list[str] = []
+    said.lines[f"group.{name}"] = said.lines[name]
+    if not is_plain_name(name):
+        hint = " (IPv6 endpoints have no place in this format)" if ":" in name else ""
+        said.say("E15", name, said.lines[name], f"no name of a group: letters, digits, `_`, `.`, `-` only{hint}")
+    elif name in RESERVED:
+        said.say("E15", name, said.lines[name], f"`{name}` cannot name a group")
+    for line in section:
+        metric = line.key if line.key in metrics else line.key.lower()
+        if metric in metrics:
+            measured.append(metric)
+        elif line.key.startswith(("+", "-")):
+            filters.append(line)
+        elif line.key.count(":") == 1 and is_endpoint(line.key):
+            endpoints.append(line)
+        else:
+            code = "E05" if ":" in line.key else "E07"
+            hint = nearest(line.key, metrics)
+            said.say(code, f"group.{name}.{line.key}", line.line, f"is no host:port and no metric of this file{hint}")
+    if filters and not endpoints:
+        said.say("E10", f"group.{name}", said.lines[name], "only filters: at least one host:port is needed")
+    added = [line for line in filters if line.key.startswith("+")]
+    without = [line for line in filters if line.key.startswith("-")]
+    for key, lines in (("members", [*endpoints, *added]), ("exclude", without)):
+        said.lines |= {f"group.{name}.{key}[{index}]": line.line for index, line in enumerate(lines)}
+    return CfgGroup(
+        tuple([line.key for line in endpoints]), tuple([line.key for line in filters]), tuple(dict.fromkeys(measured))
+    )

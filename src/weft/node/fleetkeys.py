@@ -1,0 +1,133 @@
+"""A fleet as replicated keys and values, and back again (CFG-070, specs/01 section 2.3).
+
+    /CONFIG/global/name|heartbeat|dead_after|…     text, seconds, a count
+    /CONFIG/<group>/members                        always there; the others only if the file says them:
+    /CONFIG/<group>/exclude|collectors|parent|fanout|labels
+    /CONFIG/<group>/metric/<name>                  the metric's table: one per key, so a changed rate is one small update
+    /CONFIG/<group>/filter/<name>                  the filter's table, without its name
+
+Values are canonical JSON (CFG-002).
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from weft.base.paths import is_under
+from weft.base.settings import is_plain_name
+from weft.node.fleet import RESERVED, SPANS, Fleet, Group
+
+CONFIG: Final = "/CONFIG/"
+GLOBAL: Final = "/CONFIG/global/"
+LISTS: Final = ("members", "exclude", "collectors")
+VALUE_BYTES_MAX: Final = 1 << 20
+_ENCODER: Final = msgspec.json.Encoder(order="sorted")
+_TABLE: Final = msgspec.json.Decoder(dict[str, Any])
+_KINDS: Final[dict[str, msgspec.json.Decoder[Any]]] = {
+    "members": msgspec.json.Decoder(tuple[str, ...]),
+    "exclude": msgspec.json.Decoder(tuple[str, ...]),
+    "collectors": msgspec.json.Decoder(tuple[str, ...]),
+    "parent": msgspec.json.Decoder(str),
+    "fanout": msgspec.json.Decoder(int),
+    "labels": msgspec.json.Decoder(dict[str, str]),
+}
+_GLOBALS: Final[dict[str, msgspec.json.Decoder[Any]]] = {
+    "name": msgspec.json.Decoder(str),
+    "dead_after": msgspec.json.Decoder(int),
+    **{key: msgspec.json.Decoder(int | float) for key in SPANS},
+}
+
+
+class Unusable(ValueError):
+    """A value that is not what its key wants."""
+
+
+def canonical(value: Any) -> bytes:
+    """Canonical JSON: keys sorted, no spaces, UTF-8 (CFG-002).
+
+    >>> canonical({"rate": 60, "detail": "CPU"})
+    b'{"detail":"CPU","rate":60}'
+    """
+    return _ENCODER.encode(value)
+
+
+def to_pairs(fleet: Fleet) -> tuple[tuple[str, bytes], ...]:
+    """Keys and values of a fleet, in key order."""
+    pairs = {f"{GLOBAL}{key}": canonical(value) for key, value in fleet.times.items()}
+    for group in fleet.groups.values():
+        pairs |= _pairs_of(group)
+    return tuple(sorted(pairs.items()))
+
+
+def _pairs_of(group: Group) -> dict[str, bytes]:
+    start = f"{CONFIG}{group.name}/"
+    values: dict[str, Any] = {"members": group.members}
+    said = {key: getattr(group, key) for key in ("exclude", "collectors", "parent", "fanout", "labels")}
+    values |= {key: value for key, value in said.items() if value}
+    values |= {f"metric/{name}": table for name, table in group.metrics.items()}
+    values |= {f"filter/{name}": table for name, table in group.filters.items()}
+    return {start + key: canonical(value) for key, value in values.items()}
+
+
+def from_pairs(pairs: Iterable[tuple[str, bytes]]) -> tuple[Fleet, tuple[str, ...]]:
+    """The fleet that these pairs make, and what no fleet's file could say; other subtrees are passed over.
+
+    `from_pairs(to_pairs(fleet))` gives the pairs of `fleet` again.
+    """
+    times: dict[str, Any] = {}
+    groups: dict[str, dict[str, Any]] = {}
+    mistakes: list[str] = []
+    for key, value in sorted(pairs):
+        try:
+            if is_under(key, GLOBAL):
+                _take_global(key, value, times)
+            elif is_under(key, CONFIG):
+                _take(key, value, groups)
+        except Unusable as error:
+            mistakes.append(f"{key}: {error}")
+    made = {name: Group(name=name, **said) for name, said in groups.items()}
+    return Fleet(times=times, groups=made), tuple(mistakes)
+
+
+def _take_global(key: str, value: bytes, times: dict[str, Any]) -> None:
+    name = key.removeprefix(GLOBAL)
+    if name not in _GLOBALS:
+        raise Unusable("no fleet's file has it")
+    times[name] = decoded(_GLOBALS[name], value)
+
+
+def _take(key: str, value: bytes, groups: dict[str, dict[str, Any]]) -> None:
+    name, _, rest = key.removeprefix(CONFIG).partition("/")
+    kind, _, what = rest.partition("/")
+    if not is_plain_name(name) or name in RESERVED:
+        raise Unusable("is of no group")
+    said = groups.setdefault(name, {})
+    if kind in ("metric", "filter") and is_plain_name(what):
+        said.setdefault(f"{kind}s", {})[what] = table_of(value)
+    elif rest in _KINDS:
+        said[rest] = decoded(_KINDS[rest], value)
+    else:
+        raise Unusable("no fleet's file has it")
+
+
+def decoded(decoder: "msgspec.json.Decoder[Any]", value: bytes) -> Any:
+    """The value as its key wants it; Unusable with a sentence."""
+    if len(value) > VALUE_BYTES_MAX:
+        raise Unusable(f"longer than {VALUE_BYTES_MAX} bytes")
+    try:
+        return decoder.decode(value)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise Unusable(str(error)) from None
+
+
+def table_of(value: bytes) -> dict[str, Any]:
+    """The table of a metric or a filter."""
+    table: dict[str, Any] = decoded(_TABLE, value)
+    return table
+
+
+def group_pairs(pairs: Mapping[str, bytes], group: str, kind: str) -> dict[str, bytes]:
+    """The pairs `/CONFIG/<group>/<kind>/<name>` by name, in order; `g1` does not match `g10` (CFG-020)."""
+    start = f"{CONFIG}{group}/{kind}/"
+    return {key[len(start) :]: pairs[key] for key in sorted(pairs) if is_under(key, start)}

@@ -1,0 +1,146 @@
+"""What a node has to do by the replicated pairs of its group: the plan of its metrics and filters (CFG-051, CFG-091)."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from weft.base.now import SECOND
+from weft.base.settings import is_plain_name
+from weft.cores.chains.settings import FilterSpec, parse_filters
+from weft.cores.measurement.settings import MetricSpec, parse_metrics
+from weft.node.fleet import DEAD_AFTER_MAX, DEAD_AFTER_MIN, seconds_of
+from weft.node.fleetkeys import GLOBAL, Unusable, decoded, group_pairs, table_of
+
+HEARTBEAT_NS: Final = 2 * SECOND  # CFG-074
+DEAD_AFTER: Final = 5
+FLUSH_NS: Final = 1 * SECOND
+_ANY: Final = msgspec.json.Decoder(int | float)
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What a node of a group does; two equal plans are the same work."""
+
+    metrics: tuple[MetricSpec, ...] = ()
+    filters: tuple[FilterSpec, ...] = ()
+    heartbeat_ns: int = HEARTBEAT_NS
+    dead_after: int = DEAD_AFTER
+    """Heartbeats of silence after which a peer counts as dead."""
+    flush_ns: int = FLUSH_NS
+    mistakes: tuple[str, ...] = ()
+    """Pairs that cannot be used, each as `key: sentence`; the others count all the same."""
+
+
+def plan_of(pairs: Mapping[str, bytes], groups: Sequence[str]) -> Plan:
+    """The plan of a node in `groups`, by the pairs it holds: any bytes give a plan, never an exception.
+
+    What two groups both name is taken from the first one. Times that are not said, or cannot be used, are those of
+    CFG-074.
+    """
+    mistakes: list[str] = []
+    metrics: dict[str, MetricSpec] = {}
+    filters: dict[str, FilterSpec] = {}
+    for group in groups:
+        for name, value in group_pairs(pairs, group, "metric").items():
+            metric = _metric(f"/CONFIG/{group}/metric/{name}", name, value, mistakes)
+            if metric is not None:
+                metrics.setdefault(name, metric)
+        for name, value in group_pairs(pairs, group, "filter").items():
+            link = _filter(f"/CONFIG/{group}/filter/{name}", name, value, mistakes)
+            if link is not None:
+                filters.setdefault(name, link)
+    return Plan(
+        metrics=tuple(metrics[name] for name in sorted(metrics)),
+        filters=tuple(filters[name] for name in sorted(filters)),
+        heartbeat_ns=_span(pairs, "heartbeat", HEARTBEAT_NS, mistakes),
+        dead_after=_dead_after(pairs, mistakes),
+        flush_ns=_span(pairs, "flush", FLUSH_NS, mistakes),
+        mistakes=tuple(mistakes),
+    )
+
+
+def why_unusable(key: str, value: bytes) -> str | None:
+    """What is wrong with a value for `key` as a node will read it; None if nothing is, or nobody reads it."""
+    parts = key.split("/")
+    mistakes: list[str] = []
+    if key.startswith(GLOBAL):
+        plan = plan_of({key: value}, ())
+        mistakes += plan.mistakes
+    elif len(parts) == 5 and parts[1] == "CONFIG" and parts[3] in ("metric", "filter"):
+        (_metric if parts[3] == "metric" else _filter)(key, parts[4], value, mistakes)
+    return "; ".join(mistake.removeprefix(f"{key}: ") for mistake in mistakes) or None
+
+
+def _metric(key: str, name: str, value: bytes, mistakes: list[str]) -> MetricSpec | None:
+    table = _table(key, name, value, mistakes)
+    if table is None:
+        return None
+    specs, wrong = parse_metrics({name: table})
+    mistakes += [f"{key}: {text.replace(f' metric.{name}.', ' ', 1)}" for text in wrong]
+    return None if wrong else specs[0]
+
+
+def _filter(key: str, name: str, value: bytes, mistakes: list[str]) -> FilterSpec | None:
+    table = _table(key, name, value, mistakes)
+    if table is None:
+        return None
+    specs, wrong = parse_filters([{**table, "name": name}])
+    mistakes += [f"{key}: {text.replace(' chains.filter[0].', ' ', 1)}" for text in wrong]
+    return None if wrong else specs[0]
+
+
+def _table(key: str, name: str, value: bytes, mistakes: list[str]) -> dict[str, Any] | None:
+    try:
+        table = table_of(value)
+    except Unusable as error:
+        mistakes.append(f"{key}: {error}")
+        return None
+    if not is_plain_name(name):
+        mistakes.append(f"{key}: E15 the name: 1 to 63 letters, digits, `_`, `.`, `-`")
+        return None
+    if not _is_sane(table):
+        mistakes.append(f"{key}: E04 a number beyond 64 bits, or nested too deep")
+        return None
+    return table
+
+
+def _is_sane(value: Any, depth: int = 0) -> bool:
+    if isinstance(value, dict | list):
+        items = value.values() if isinstance(value, dict) else value
+        return depth < 8 and all(_is_sane(item, depth + 1) for item in items)
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return not isinstance(value, int) or abs(value) < 1 << 63
+
+
+def _span(pairs: Mapping[str, bytes], name: str, usual: int, mistakes: list[str]) -> int:
+    value = _number(pairs, name, mistakes)
+    span = usual if value is None else seconds_of(value)
+    if span is None:
+        mistakes.append(f"{GLOBAL}{name}: {str(value)[:40]} is none: seconds, from 0.05 to 3600")
+    return usual if span is None else span
+
+
+def _dead_after(pairs: Mapping[str, bytes], mistakes: list[str]) -> int:
+    value = _number(pairs, "dead_after", mistakes)
+    if value is None:
+        return DEAD_AFTER
+    if isinstance(value, int) and DEAD_AFTER_MIN <= value <= DEAD_AFTER_MAX:
+        return value
+    mistakes.append(
+        f"{GLOBAL}dead_after: {str(value)[:40]} is no whole number from {DEAD_AFTER_MIN} to {DEAD_AFTER_MAX}"
+    )
+    return DEAD_AFTER
+
+
+def _number(pairs: Mapping[str, bytes], name: str, mistakes: list[str]) -> int | float | None:
+    value = pairs.get(f"{GLOBAL}{name}")
+    if value is None:
+        return None
+    try:
+        number: int | float = decoded(_ANY, value)
+    except Unusable as error:
+        mistakes.append(f"{GLOBAL}{name}: {error}")
+        return None
+    return number
