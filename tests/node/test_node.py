@@ -22,6 +22,7 @@ NOW = Now(5 * SECOND, 1_795_000_000 * SECOND)
 MINE = CoreRecord("carrier", 1, b"\x01")
 SAMPLE = StreamRecord(Stream.SAMPLES, NODE, 7, 1, 0, 0, "weft.metric", b"body", {"n": 3})
 BEACON = Beacon("lab", "b", b"b" * 16, "sensor", 27_510, 3)
+HEARD = Source("beacon", b"127.0.0.1")
 
 
 class Scripted:
@@ -108,15 +109,15 @@ def test_malformed_and_forbidden_input_is_counted_told_once_a_minute_and_changes
     topology = Scripted("topology")
     node = assembled(topology)
     for _ in range(3):
-        node.receive("beacon", b"127.0.0.1", None, [b"garbage"], NOW)
+        node.receive(HEARD, [b"garbage"], NOW)
     topology.refusal = PeerError("other-fleet")
-    node.receive("beacon", b"127.0.0.1", None, encode(BEACON), NOW)
+    node.receive(HEARD, encode(BEACON), NOW)
     assert {("beacon", "bad-beacon"): 3, ("beacon", "other-fleet"): 1} == dict(node.refused)
     assert [] == topology.heard[1:]
     told = [effect.event.code for effect in node.effects() if isinstance(effect, Tell)]
     assert ["bad-beacon", "other-fleet"] == told
     later = Now(NOW.mono + 61 * SECOND, NOW.wall)
-    node.receive("beacon", b"127.0.0.1", None, [b"garbage"], later)
+    node.receive(HEARD, [b"garbage"], later)
     assert 4 == next(e.event.count for e in node.effects() if isinstance(e, Tell) and isinstance(e.event, InputRefused))
 
 

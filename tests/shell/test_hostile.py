@@ -11,7 +11,7 @@ from tests.shell.test_lake import RealLake, TroubledFiles
 from tests.shell.world import Host, World, samples_in
 from weft.base.records import CoreRecord, EraRecord
 from weft.base.vectors import VersionVector
-from weft.shell.links import Heard
+from weft.shell.ends import Heard
 from weft.wire import hop
 from weft.wire.hop import HopItem
 

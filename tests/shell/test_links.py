@@ -10,9 +10,13 @@ import pytest
 import zmq
 
 from tests.shell.ports import free_port
+from weft.base.effects import Connect
+from weft.base.endpoints import LINK
 from weft.base.errors import UserError
-from weft.shell import links
-from weft.shell.links import Heard, Links
+from weft.node.channels import CHANNELS, FRAMES_MAX, LINK_QUEUE
+from weft.shell import ends, links
+from weft.shell.ends import Heard
+from weft.shell.links import Links
 
 
 def run(dialogue: Callable[[Links, Links, int], Awaitable[None]]) -> None:
@@ -20,7 +24,7 @@ def run(dialogue: Callable[[Links, Links, int], Awaitable[None]]) -> None:
         port = free_port()
         woken = asyncio.Event()
         parent, child = Links(woken.set), Links(woken.set)
-        parent.serve("127.0.0.1", port)
+        parent.serve("127.0.0.1", port - LINK, ["down"])
         try:
             await dialogue(parent, child, port)
         finally:
@@ -41,7 +45,7 @@ async def hear(side: Links, count: int) -> list[Heard]:
 
 def test_a_child_is_heard_and_answered_by_its_routing_id() -> None:
     async def dialogue(parent: Links, child: Links, port: int) -> None:
-        child.connect(f"127.0.0.1:{port}")
+        child.connect(Connect("up", f"127.0.0.1:{port}"))
         child.send("up", b"", [b"hello", b"body"])
         (heard,) = await hear(parent, 1)
         assert ("down", None, [b"hello", b"body"]) == (heard.channel, heard.proved, heard.frames)
@@ -57,7 +61,7 @@ def test_each_connect_is_a_fresh_socket_with_a_new_id() -> None:
     async def dialogue(parent: Links, child: Links, port: int) -> None:
         peers = []
         for _ in range(2):
-            child.connect(f"127.0.0.1:{port}")
+            child.connect(Connect("up", f"127.0.0.1:{port}"))
             child.send("up", b"", [b"hello"])
             peers.append((await hear(parent, 1))[0].peer)
         assert peers[0] != peers[1]
@@ -70,7 +74,7 @@ def test_one_drain_takes_a_budget_and_says_that_there_may_be_more(monkeypatch: p
     monkeypatch.setattr(links, "BUDGET", 3)
 
     async def dialogue(parent: Links, child: Links, port: int) -> None:
-        child.connect(f"127.0.0.1:{port}")
+        child.connect(Connect("up", f"127.0.0.1:{port}"))
         for number in range(10):
             child.send("up", b"", [bytes([number])])
         sizes: list[tuple[int, bool]] = []
@@ -89,7 +93,7 @@ def test_what_is_heard_in_one_turn_fits_into_one_batch() -> None:
     """Several children that replayed their backlog at once stopped their parent: their turn was over 16 MiB."""
 
     async def dialogue(parent: Links, child: Links, port: int) -> None:
-        child.connect(f"127.0.0.1:{port}")
+        child.connect(Connect("up", f"127.0.0.1:{port}"))
         largest = [b"x" * (1 << 20)] * 4
         for _ in range(12):
             child.send("up", b"", largest)
@@ -97,7 +101,7 @@ def test_what_is_heard_in_one_turn_fits_into_one_batch() -> None:
         async with asyncio.timeout(20):
             while count < 12:
                 heard, more = parent.drain()
-                assert sum(len(frame) for item in heard for frame in item.frames) <= links.BUDGET_BYTES // 2 + (4 << 20)
+                assert sum(len(frame) for item in heard for frame in item.frames) <= links.SHARE_BYTES + (4 << 20)
                 assert bool(heard) == more
                 count += len(heard)
                 await asyncio.sleep(0)
@@ -123,8 +127,8 @@ def test_bytes_that_are_no_zeromq_and_oversized_frames_reach_nobody_and_harm_nob
         fat = intruder.socket(zmq.DEALER)
         fat.setsockopt(zmq.LINGER, 0)
         fat.connect(f"tcp://127.0.0.1:{port}")
-        fat.send(b"x" * (links.FRAME_BYTES_MAX + 1))
-        child.connect(f"127.0.0.1:{port}")
+        fat.send(b"x" * (ends.FRAME_BYTES_MAX + 1))
+        child.connect(Connect("up", f"127.0.0.1:{port}"))
         child.send("up", b"", [b"good"])
         heard = await hear(parent, 1)
         fat.close()
@@ -136,8 +140,8 @@ def test_bytes_that_are_no_zeromq_and_oversized_frames_reach_nobody_and_harm_nob
 
 def test_a_message_of_too_many_frames_is_dropped_whole() -> None:
     async def dialogue(parent: Links, child: Links, port: int) -> None:
-        child.connect(f"127.0.0.1:{port}")
-        child.send("up", b"", [b"f"] * (links.FRAMES_MAX + 10))
+        child.connect(Connect("up", f"127.0.0.1:{port}"))
+        child.send("up", b"", [b"f"] * (FRAMES_MAX + 10))
         child.send("up", b"", [b"good"])
         heard = await hear(parent, 1)
         assert [[b"good"]] == [item.frames for item in heard]
@@ -149,7 +153,7 @@ def test_a_message_of_too_many_frames_is_dropped_whole() -> None:
 def test_a_port_in_use_is_refused_with_the_mend() -> None:
     async def dialogue(parent: Links, child: Links, port: int) -> None:
         with pytest.raises(UserError) as refused:
-            Links(lambda: None).serve("127.0.0.1", port)
+            Links(lambda: None).serve("127.0.0.1", port - LINK, ["down"])
         assert "port-taken" == refused.value.code
 
     run(dialogue)
@@ -158,9 +162,12 @@ def test_a_port_in_use_is_refused_with_the_mend() -> None:
 @pytest.mark.proves("SEC-010")
 def test_every_socket_is_made_with_the_limits_of_the_table() -> None:
     context: zmq.Context[Any] = zmq.Context()
-    for kind in (zmq.ROUTER, zmq.DEALER):
-        with links.make_socket(context, kind) as made:
-            assert links.OPTIONS == {option: made.getsockopt(option) for option in links.OPTIONS}
+    for row in CHANNELS.values():
+        if row.socket:
+            heard = LINK_QUEUE if row.is_bound else row.queue
+            limits = ends.OPTIONS | {zmq.SNDHWM: row.queue, zmq.RCVHWM: heard}
+            with ends.make_socket(context, row) as made:
+                assert limits == {option: made.getsockopt(option) for option in limits}
     context.term()
 
 
@@ -186,7 +193,7 @@ def test_a_reset_connection_is_no_error() -> None:
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         raw.sendall(b"\xff\x00\x00\x00\x00\x00\x00\x00\x01\x7f")
         raw.close()
-        child.connect(f"127.0.0.1:{port}")
+        child.connect(Connect("up", f"127.0.0.1:{port}"))
         child.send("up", b"", [b"good"])
         assert [[b"good"]] == [item.frames for item in await hear(parent, 1)]
 

@@ -14,7 +14,7 @@ from weft.base.records import StreamRecord
 from weft.base.vectors import VersionVector
 from weft.cores.carrier import Carrier
 from weft.node.node import part_at_wall
-from weft.shell.links import Heard
+from weft.shell.ends import Heard
 from weft.shell.process import Doors, Process
 from weft.shell.runner import TURNS_MAX, Runner
 from weft.shell.serve import outcome

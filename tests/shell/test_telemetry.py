@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.shell.world import Host, World
 from weft.cli.status import row_of, troubles_of
-from weft.shell.links import Heard
+from weft.shell.ends import Heard
 from weft.shell.metrics import FACTS, SERIES_MAX, exposition, leaves_at
 from weft.shell.process import HOUSE_IDLE_S
 

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from weft.base.chance import Chance
+from weft.base.effects import Connect
 from weft.base.errors import StorageFailed
 from weft.base.now import SECOND, Now
 from weft.base.records import LostRecord, Record, Stream, StreamRecord
@@ -32,9 +33,10 @@ from weft.cores.drain.messages import (
 from weft.cores.measurement.messages import Measure, Measured, Reading
 from weft.node.settings import settings_of
 from weft.shell.clock import Clock
+from weft.shell.ends import Heard
 from weft.shell.files import Files
 from weft.shell.identity import Identity
-from weft.shell.links import BUDGET, BUDGET_BYTES, Heard, Links, within
+from weft.shell.links import BUDGET, BUDGET_BYTES, Links, within
 from weft.shell.process import Doors, Process
 from weft.testing.disk import FaultyFiles, MemoryFiles, RecordingFiles
 from weft.wire.samples import Row, SampleBatch, Series
@@ -97,14 +99,17 @@ class Wire(Links):
         self.peer = b""
         self.is_closed = False
 
-    def connect(self, endpoint: str) -> None:
+    def connect(self, effect: Connect) -> None:
+        if effect.channel != "up":
+            return
         world = self.host.world
         world.connections += 1
-        self.parent = world.at(endpoint)
+        self.parent = world.at(effect.endpoint)
         self.peer = b"\x01" + world.connections.to_bytes(15, "big")
 
-    def disconnect(self) -> None:
-        self.parent, self.peer = None, b""
+    def disconnect(self, channel: str = "up") -> None:
+        if channel == "up":
+            self.parent, self.peer = None, b""
 
     def close(self) -> None:
         self.is_closed = True
@@ -114,14 +119,15 @@ class Wire(Links):
         taken = (self.inbox.popleft() for _ in range(min(len(self.inbox), BUDGET)))
         return list(within(BUDGET_BYTES, taken)), bool(self.inbox)
 
-    def send(self, channel: str, peer: bytes, frames: list[bytes]) -> None:
+    def send(self, channel: str, peer: bytes, frames: list[bytes]) -> bool:
         self.host.note(channel, peer, frames)
         target = self.parent if channel == "up" else self.host.world.child_of(peer)
         if target is None:
             self.dropped[f"{channel}:closed"] += 1
-            return
+            return False
         heard = Heard("down", self.peer, None, frames) if channel == "up" else Heard("up", b"", None, frames)
         self.host.world.carry(self.host, target, heard, peer)
+        return True
 
     def hear(self, heard: Heard) -> None:
         self.inbox.append(heard)

@@ -5,7 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from weft.base.now import MILLISECOND, SECOND
-from weft.sim.links import QUEUE_MESSAGES, Datagrams, Flow, Path, Router, Streams, Weather, size_of
+from weft.sim.datagrams import Datagrams, Weather
+from weft.sim.links import QUEUE_MESSAGES, Flow, Path, Plug, Router, Streams, size_of
 from weft.sim.world import World
 
 ADDRESS = "10.0.0.1:27507"
@@ -19,6 +20,7 @@ class Ear:
     def __init__(self, name: str) -> None:
         self.name = name
         self.is_listening = True
+        self.queue_messages = 0
         self.reads = True
         self.heard: list[tuple[str, bytes, bytes]] = []
         self.unread: list[tuple[Flow, int]] = []
@@ -50,7 +52,7 @@ class Scene:
         self.streams.set_path("p", "c", path)
 
     def connect(self, routing_id: bytes = b"1") -> "Scene":
-        self.streams.connect(self.child, ADDRESS, routing_id)
+        self.streams.connect(self.child, Plug(ADDRESS, routing_id))
         self.wait(1)
         return self
 

@@ -194,7 +194,7 @@ def test_a_simulator_that_drops_nothing_leaves_a_bug_uncaught(monkeypatch: pytes
     seeds = range(catch(bug).seeds)
     assert len(seeds) > 0
     monkeypatch.setattr(Flow, "lose", lambda self: 0)
-    monkeypatch.setattr(Streams, "give_up", lambda self, child, notice_ns: None)
+    monkeypatch.setattr(Streams, "give_up", lambda self, child, notice_ns, channel: None)
     monkeypatch.setattr(Fabric, "cut", lambda self, here, there: None)
     assert not catch(bug, seeds).is_right
 

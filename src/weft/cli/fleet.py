@@ -15,6 +15,7 @@ from typing import Final
 from weft.base.errors import UserError
 
 BLOCK: Final = 10  # ports of one node
+USED: Final = (0, 1, 2, 3, 4, 6, 7)  # those of a block that a node may bind (specs/00, section 3)
 RESTART_AFTER_S: Final = 1.0
 STOP_S: Final = 10.0
 
@@ -109,7 +110,7 @@ def free_blocks(count: int, start: int = 27_500) -> list[int]:
     """`count` bases of port blocks whose ports are free on loopback now, from `start` upward."""
     found: list[int] = []
     for base in range(start, 60_000, BLOCK):
-        if all(_is_free(base + offset) for offset in (0, 6, 7)):
+        if all(_is_free(base + offset) for offset in USED):
             found.append(base)
             if len(found) == count:
                 return found

@@ -1,14 +1,30 @@
 """The channels that cores name, and the promise about delivery that each is (specs/07, section 2.1).
 
-The shell maps a kind to sockets, the simulator to a link model; the codec of a channel turns frames into typed
+The shell maps a row to sockets, the simulator to a link model; the codec of a channel turns frames into typed
 messages in both. A core never learns which of the two it lives in.
+
+    stream     DEALER -> ROUTER  in order, once, whole while connected; at a limit the sender's message is dropped
+    publish    PUB -> SUB        the same, but lost until the subscription has arrived, and with holes at a limit
+    datagram   UDP               lost, doubled, in any order
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any, Final, NamedTuple
 
+from weft.base import endpoints
 from weft.cores.carrier.messages import Garbled
-from weft.wire import beacon, hop
+from weft.wire import beacon, discovery, hop, replication
+
+BINDS, DIALS, ADDS, CALLS, SHOUTS = "binds", "dials", "adds", "calls", "shouts"
+"""How the sockets of a channel come to be: bound at the start; one per `Connect`, which closes the one before; one
+that every `Connect` gives one more connection; one per endpoint that is spoken to; a datagram to everyone."""
+LINK_QUEUE: Final = 64  # messages; the hop window of 8 MiB is the real bound (SEC-010: 64 MiB / MAXMSGSIZE)
+ANSWER_QUEUE: Final = 1_000  # a snapshot is said in pieces (CLI-002)
+PUBLISH_QUEUE: Final = 10_000  # updates that wait for one child, which then needs a snapshot
+FRAMES_MAX: Final = 1 << 12  # more in one message is a flood, not a message
+BUNDLE_FRAMES_MAX: Final = 1 << 19  # five per pair (CFG-013)
+BEAT: Final = b"HUGZ"
+"""Every subscription takes beats along: they have no key."""
 
 
 class Channel(NamedTuple):
@@ -20,10 +36,67 @@ class Channel(NamedTuple):
     encode: Callable[[Any], list[bytes]]
     garbled: Callable[[str, bytes, str], Any] | None = None
     """The order that tells the core of a message that could not be read: channel, peer, code (CLI-006)."""
+    socket: str = ""
+    """`ROUTER`, `DEALER`, `PUB` or `SUB`: the type at this end."""
+    how: str = SHOUTS
+    place: int = 0
+    """Which port of a block it stands on: of this node's where it binds, of the called one's where it calls."""
+    queue: int = LINK_QUEUE
+    """How many messages wait for one peer at most."""
+    frames_max: int = FRAMES_MAX
+    tells_failure: bool = False
+    """Whether the core hears of each message that could not be handed over, as `SendFailed`."""
+    tells_kind: bool = False
+    """Whether `Source.kind` says what the peer's socket is (CFG-013)."""
 
+    @property
+    def is_published(self) -> bool:
+        """Whether it is PUB to SUB."""
+        return self.kind == "publish"
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether this end waits for others to connect."""
+        return self.how == BINDS
+
+
+def _unsaid(_: Any) -> list[bytes]:
+    raise AssertionError("nothing is said on a channel that only hears")
+
+
+def _unheard(_: list[bytes]) -> Any:
+    raise AssertionError("nothing is heard on a channel that only speaks")
+
+
+def _stream(core: str, decode: Any, encode: Any, socket: str, how: str) -> Channel:
+    return Channel(core, "stream", decode, encode, socket=socket, how=how, queue=ANSWER_QUEUE)
+
+
+_up = Channel("carrier", "stream", hop.decode, hop.encode, Garbled)
+_announce = Channel("topology", "publish", _unheard, discovery.encode_announcement)
+_announced = Channel("topology", "publish", discovery.decode_announcement, _unsaid)
+_updates = Channel("configuration", "publish", replication.decode_update, _unsaid)
+_publish = Channel("configuration", "publish", _unheard, replication.encode_update)
+_call = _stream("topology", discovery.decode_called, discovery.encode_call, "DEALER", CALLS)
+_control = _stream("topology", discovery.decode_control, discovery.encode_control_answer, "ROUTER", BINDS)
+_ask = _stream("configuration", replication.decode_answer, replication.encode_ask, "DEALER", DIALS)
+_serve = _stream("configuration", replication.decode_ask, replication.encode_answer, "ROUTER", BINDS)
 
 CHANNELS: Final[dict[str, Channel]] = {
-    "up": Channel("carrier", "stream", hop.decode, hop.encode, Garbled),
-    "down": Channel("carrier", "stream", hop.decode, hop.encode, Garbled),
+    "up": _up._replace(socket="DEALER", how=DIALS, place=endpoints.LINK),
+    "down": _up._replace(socket="ROUTER", how=BINDS, place=endpoints.LINK),
     "beacon": Channel("topology", "datagram", beacon.decode, beacon.encode),
+    "announce": _announce._replace(socket="PUB", how=ADDS, place=endpoints.ANNOUNCEMENTS, queue=ANSWER_QUEUE),
+    "announced": _announced._replace(socket="SUB", how=BINDS, place=endpoints.ANNOUNCEMENTS, queue=ANSWER_QUEUE),
+    "call": _call._replace(place=endpoints.CONTROL),
+    "control": _control._replace(place=endpoints.CONTROL, tells_failure=True),
+    "updates": _updates._replace(socket="SUB", how=DIALS, place=endpoints.UPDATES, queue=PUBLISH_QUEUE),
+    "publish": _publish._replace(socket="PUB", how=BINDS, place=endpoints.UPDATES, queue=PUBLISH_QUEUE),
+    "ask": _ask._replace(place=endpoints.SNAPSHOTS, frames_max=BUNDLE_FRAMES_MAX),
+    "serve": _serve._replace(place=endpoints.SNAPSHOTS, tells_failure=True, tells_kind=True),
 }
+
+
+def channels_of(cores: Container[str]) -> dict[str, Channel]:
+    """The channels of a node that runs these cores: one without an owner is neither bound nor heard."""
+    return {name: row for name, row in CHANNELS.items() if row.core in cores}

@@ -17,7 +17,7 @@ from weft.base.errors import PeerError
 from weft.base.now import SECOND, Now
 from weft.base.records import Carried, CoreRecord, Entry, Record
 from weft.base.spool import Journaled, RecordsFetched
-from weft.node.channels import CHANNELS
+from weft.node.channels import CHANNELS, channels_of
 from weft.node.events import InputRefused
 from weft.node.ledger import Ledger
 from weft.node.wires import Action
@@ -88,6 +88,8 @@ class Node:
         self._queue: deque[Effect] = deque()
         self._out: list[NodeEffect] = []
         self._refusal_told_at: dict[tuple[str, str], int] = {}
+        self.channels = channels_of(self.cores)
+        """Those that its cores own: it hears nothing on any other."""
         self._readers = [name for name in ("carrier", "drain") if name in self.cores]
 
     def restore(self, entries: Iterable[Entry], next_lsn: int, now: Now) -> None:
@@ -106,8 +108,9 @@ class Node:
             kept += core.condense()
         return kept
 
-    def receive(self, channel: str, peer: bytes, proved: bytes | None, frames: list[bytes], now: Now) -> None:
+    def receive(self, source: Source, frames: list[bytes], now: Now) -> None:
         """Hear one message; what is malformed or may not be said now is refused, counted, and changes nothing."""
+        channel = source.channel
         row = CHANNELS[channel]
         core = self.cores[row.core]
         try:
@@ -115,9 +118,9 @@ class Node:
         except PeerError as error:
             self._refuse(channel, error, now)
             if row.garbled is not None:
-                core.command(row.garbled(channel, peer, error.code), now)
+                core.command(row.garbled(channel, source.peer, error.code), now)
         else:
-            self._hear(core, message, Source(channel, peer, proved), now)
+            self._hear(core, message, source, now)
         self._take(core, now)
 
     def _hear(self, core: Core, message: Any, source: Source, now: Now) -> None:

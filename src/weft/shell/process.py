@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from weft.shell.recorder import Recorder
 
 HTTP_PORT: Final = 6
-LINK_PORT: Final = 7
 HAND_OVER_S: Final = 3.0  # how long a stopping node tries to hand over what it has; the rest waits on disk
 DRAIN_S: Final = 10.0  # how long the last segment may take
 LAST_WORDS_S: Final = 0.05  # the last frames leave through libzmq's own thread
@@ -132,7 +131,7 @@ class Process:
         loop.set_exception_handler(self._broken)
         self.employ()  # from the first socket on there is work
         try:
-            self.links.serve(table.host, table.port + LINK_PORT)
+            self.links.serve(table.host, table.port, self.node.channels)
             await http.serve(table.host, table.port + HTTP_PORT)
             if table.beacons:
                 self.links.listen(self.settings.fleet.beacon_port)

@@ -6,12 +6,14 @@ a time, one write and one sync per turn. A failed write raises `StorageFailed`, 
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from weft.base.effects import Connect, Disconnect, Perform, Reply, Tell
+from weft.base.effects import Connect, Disconnect, Perform, Reply, SendFailed, Source, Tell
 from weft.base.errors import StorageFailed
 from weft.base.now import SECOND, Now
+from weft.node.channels import CHANNELS
 from weft.node.events import JournalChanged
 from weft.node.node import Ended, Node, NodeEffect, Transmit, Turn, part_at_wall
 from weft.shell.clock import Clock
@@ -28,10 +30,12 @@ class Runner:
         self.node, self.clock, self.journal, self.links = node, clock, journal, links
         self.performers: dict[type, Callable[[Any], None]] = {}
         self.on_tell: Callable[[Any], None] = lambda _: None
+        self.on_reply: Callable[[int, Any], None] = lambda _, __: None
         self.ended: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self.turns = 0
         self._timer: asyncio.TimerHandle | None = None
         self._flush: asyncio.TimerHandle | None = None
+        self._unsent: Counter[tuple[str, bytes]] = Counter()
 
     def work(self) -> None:
         """Hear, think, make durable and speak until there is nothing left, or it is another callback's turn."""
@@ -42,7 +46,8 @@ class Runner:
                 heard, more = self.links.drain()
                 now = self.clock.now()
                 for item in heard:
-                    self.node.receive(item.channel, item.peer, item.proved, item.frames, now)
+                    source = Source(item.channel, item.peer, item.proved, item.kind)
+                    self.node.receive(source, item.frames, now)
                 due = self.node.deadline()
                 if due is not None and due <= now.mono:
                     self.node.wake(now)
@@ -100,7 +105,15 @@ class Runner:
         self._speak(turn.walled)
         self.journal.forget(self.node.releasable)
         self._tell_room(now)
+        self._tell_unsent(now)
         return True
+
+    def _tell_unsent(self, now: Now) -> None:
+        """Let the cores hear which of their last messages were not sent, one order for each, before anything else."""
+        unsent, self._unsent = self._unsent, Counter()
+        for (channel, peer), count in unsent.items():
+            for _ in range(count):
+                self.node.command(CHANNELS[channel].core, SendFailed(channel, peer), now)
 
     def _keep(self, turn: Turn, now: Now) -> None:
         """Make the records of a turn durable: the node has given them numbers, so they are promises (JRN-030)."""
@@ -125,13 +138,17 @@ class Runner:
             self._say[type(effect)](self, effect)
 
     def _transmit(self, effect: Transmit) -> None:
-        self.links.send(effect.channel, effect.peer, effect.frames)
+        key = (effect.channel, effect.peer)
+        # What follows a message that was not sent is not sent either: there are no holes before the end.
+        is_sent = key not in self._unsent and self.links.send(effect.channel, effect.peer, effect.frames)
+        if not is_sent and CHANNELS[effect.channel].tells_failure:
+            self._unsent[key] += 1
 
     def _connect(self, effect: Connect) -> None:
-        self.links.connect(effect.endpoint)
+        self.links.connect(effect)
 
-    def _disconnect(self, _: Disconnect) -> None:
-        self.links.disconnect()
+    def _disconnect(self, effect: Disconnect) -> None:
+        self.links.disconnect(effect.channel)
 
     def _perform(self, effect: Perform) -> None:
         self.performers[type(effect.work)](effect.work)
@@ -140,7 +157,7 @@ class Runner:
         self.on_tell(effect.event)
 
     def _reply(self, effect: Reply) -> None:
-        """Orders that wait for an answer come with the command socket."""
+        self.on_reply(effect.ticket, effect.answer)
 
     def _ended(self, effect: Ended) -> None:
         self._end(effect.event)

@@ -5,22 +5,23 @@ from typing import Any, Final
 
 from weft.base.records import Record
 from weft.checks import Checker, Suite
+from weft.sim.datagrams import Datagrams
+from weft.sim.datagrams import Weather as Air
 from weft.sim.disk import Claim
-from weft.sim.links import Datagrams, Path, Streams
-from weft.sim.links import Weather as Air
+from weft.sim.links import Path, Streams
 from weft.sim.machine import Machine
 from weft.sim.plan import BASE_PORT, Plan, pairs
 from weft.sim.scribe import Scribe
 from weft.sim.world import World
 
-LINK_PORT: Final = BASE_PORT + 7
+SELF: Final = Path(10_000, 10_000)  # from a machine to itself
 SLOW_NS: Final = 200_000_000  # a cable slower than this is called slow: beats come late on it
 
 
 class Fabric:
     """A plan, built. Machines do not run yet; `faults` and `run` bring it to life."""
 
-    link_port = LINK_PORT
+    base_port = BASE_PORT
 
     def __init__(self, plan: Plan, checkers: Iterable[Checker] = (), *, keep: bool = False) -> None:
         self.plan = plan
@@ -38,6 +39,8 @@ class Fabric:
         self._slow: dict[tuple[str, str], tuple[int, int]] = {}
         for (here, there), (least, spread) in self._delays.items():
             self.streams.set_path(here, there, Path(least, spread))
+        for name in self.machines:
+            self.streams.set_path(name, name, SELF)
 
     # Names.
 

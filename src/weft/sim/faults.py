@@ -114,8 +114,8 @@ def _slow(fabric: Fabric, action: Action) -> None:
 
 
 def _give_up(fabric: Fabric, action: Action) -> None:
-    """TCP breaks the connection of `node` to its parent, whose side notices after `number` ns."""
-    fabric.streams.give_up(action.node, action.number)
+    """TCP breaks the connections of `node` on channel `how`, else to its parent; the others notice after `number` ns."""
+    fabric.streams.give_up(action.node, action.number, action.how or "up")
 
 
 def _image(fabric: Fabric, action: Action) -> None:

@@ -1,21 +1,25 @@
-"""The stream channel as libzmq really behaves, between the DEALER of a child and the ROUTER of a parent (SIM-020).
+"""Streams and publications as libzmq really behaves, between a socket that connects and one that is bound (SIM-020).
 
 While connected, messages come in order, once, whole. At a limit the sender's message is dropped (Z3, Z4). At a
 cut TCP may wait for the cable and deliver everything late, or give up: then one contiguous block is lost, what the
 socket still held goes to whoever listens there next (Z5, Z6), and a DEALER that comes back with the same id before
 the ROUTER has noticed is never heard again, while its sends succeed (Z7). The cure is a fresh socket (SIM-021).
+
+A publication goes to the subscriptions that have arrived: the first messages of a connection are lost (Z1), those
+beyond the limit of a subscriber that does not read are, too (Z2), and all of a connection that died.
 """
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable
 from typing import Final, NamedTuple, Protocol
 
 from weft.base.chance import Chance
 from weft.base.now import MILLISECOND, SECOND
+from weft.node.channels import ADDS, BEAT, CALLS, CHANNELS, LINK_QUEUE
 from weft.sim.noise import NoiseSource
 from weft.sim.world import World
 
-QUEUE_MESSAGES: Final = 64  # each side's high-water mark, as the shell sets it
+QUEUE_MESSAGES: Final = LINK_QUEUE  # each side's high-water mark of the hop link
 KERNEL_BYTES: Final = 800_000  # what both kernels' buffers hold on loopback (Z3: 420 of 20,000 x 2 kB at HWM 10)
 RECONNECT_NS: Final = 100 * MILLISECOND  # RECONNECT_IVL of libzmq
 HANDSHAKE_TRIPS: Final = 4  # TCP and ZMTP, one way each
@@ -23,13 +27,16 @@ NOTICE_NS: Final = 20 * MILLISECOND  # how soon a reset is seen where the cable 
 RETRANSMIT_NS: Final = 60 * SECOND  # the longest that TCP waits between two tries
 
 UP, DOWN = 0, 1
-"""Directions of a connection: from the child, to the child."""
+"""Directions of a connection: from the socket that connects, to it."""
+SUBSCRIBED: Final = b"\x01"  # first frame of what a SUB tells its PUB; nobody else sees it
 
 
 class Host(Protocol):
     """What a link needs of a machine."""
 
     name: str
+    queue_messages: int
+    """How many updates wait for it at most; 0: as many as its sockets take."""
 
     @property
     def is_listening(self) -> bool:
@@ -50,10 +57,10 @@ class Path(NamedTuple):
 class Flow:
     """One direction of a connection: what is on its way, in order."""
 
-    __slots__ = ("bytes", "epoch", "flight", "last_at", "messages", "noise")
+    __slots__ = ("bytes", "bytes_max", "epoch", "flight", "last_at", "messages", "messages_max", "noise")
 
-    def __init__(self, noise: NoiseSource) -> None:
-        self.noise = noise
+    def __init__(self, noise: NoiseSource, messages_max: int, bytes_max: int = KERNEL_BYTES) -> None:
+        self.noise, self.messages_max, self.bytes_max = noise, messages_max, bytes_max
         self.flight: deque[tuple[list[bytes], int]] = deque()
         self.epoch = 0
         """Counts up when what was on its way is lost or delayed: what was scheduled before does not happen."""
@@ -67,7 +74,8 @@ class Flow:
         self.bytes -= size
 
     def has_room(self) -> bool:
-        return self.messages < 2 * QUEUE_MESSAGES or self.bytes < KERNEL_BYTES
+        """Whether it takes one more: the queues of both sockets, and what both kernels hold."""
+        return self.messages < self.messages_max or self.bytes < self.bytes_max
 
     def lose(self) -> int:
         """What is on its way never arrives; how many messages that were."""
@@ -80,7 +88,7 @@ class Flow:
 
 
 class Connection:
-    """A TCP connection between one DEALER and one ROUTER."""
+    """A TCP connection between a socket that connects and one that is bound."""
 
     __slots__ = (
         "dealer",
@@ -89,12 +97,16 @@ class Connection:
         "is_known_to_dealer",
         "is_known_to_router",
         "is_stalled",
+        "key",
         "router",
         "stalled_at",
+        "topics",
     )
 
-    def __init__(self, dealer: "Dealer", router: "Router", flows: tuple[Flow, Flow]) -> None:
-        self.dealer, self.router, self.flows = dealer, router, flows
+    def __init__(self, dealer: "Dealer", router: "Router", flows: tuple[Flow, Flow], key: bytes) -> None:
+        self.dealer, self.router, self.flows, self.key = dealer, router, flows, key
+        self.topics: tuple[bytes, ...] | None = None
+        """What the SUB of this connection wants, as far as its PUB knows; None: nothing has arrived."""
         self.is_stalled = False
         self.stalled_at = 0
         self.is_deaf = False
@@ -106,13 +118,25 @@ class Connection:
         return not self.is_stalled and not self.is_deaf and self.is_known_to_dealer and self.is_known_to_router
 
 
+class Plug(NamedTuple):
+    """What a socket that connects is told: where to, and as whom."""
+
+    endpoint: str
+    routing_id: bytes
+    channel: str = "up"
+    tag: bytes = b""
+    """What `Source.peer` of everything heard through it is."""
+    topics: tuple[bytes, ...] = ()
+
+
 class Dealer:
-    """The socket upward of one start of a node, from one Connect to the next."""
+    """A socket that connects, from one Connect to the next: a DEALER, the SUB of a child, or the PUB of announcements."""
 
-    __slots__ = ("connection", "endpoint", "host", "is_closed", "routing_id", "waiting")
+    __slots__ = ("channel", "connection", "endpoint", "host", "is_closed", "plug", "routing_id", "row", "waiting")
 
-    def __init__(self, host: Host, routing_id: bytes, endpoint: str) -> None:
-        self.host, self.routing_id, self.endpoint = host, routing_id, endpoint
+    def __init__(self, host: Host, plug: Plug) -> None:
+        self.host, self.plug, self.row = host, plug, CHANNELS[plug.channel]
+        self.routing_id, self.endpoint, self.channel = plug.routing_id, plug.endpoint, plug.channel
         self.connection: Connection | None = None
         self.waiting: deque[list[bytes]] = deque()
         """Accepted while there was nobody to send to (Z4)."""
@@ -120,30 +144,34 @@ class Dealer:
 
 
 class Router:
-    """The bound socket of one start of a node."""
+    """A bound socket of one start of a node: a ROUTER, the PUB of a parent, or the SUB of announcements."""
 
-    __slots__ = ("host", "is_closed", "peers")
+    __slots__ = ("channel", "host", "is_closed", "peers")
 
-    def __init__(self, host: Host) -> None:
-        self.host = host
+    def __init__(self, host: Host, channel: str) -> None:
+        self.host, self.channel = host, channel
         self.peers: dict[bytes, Connection] = {}
         self.is_closed = False
 
 
 class Streams:
-    """All stream links of a run. `on_change(child, parent)` hears when a transport begins or ceases to work."""
+    """All ZeroMQ links of a run. `on_change(child, parent)` hears when a hop link begins or ceases to work."""
 
     def __init__(self, world: World, seed: str, on_change: Callable[[str, str], None]) -> None:
         self.world, self.seed = world, seed
         self._on_change = on_change
         self._paths: dict[tuple[str, str], Path] = {}
         self._routers: dict[str, Router] = {}
-        self._dealers: dict[str, Dealer] = {}
+        self._dealers: dict[tuple[str, str, str], Dealer] = {}
+        """By host, channel, and where a host may have several sockets of a channel, endpoint."""
+        self._serial = 0
         self._stalled: list[Connection] = []
         self._noise: dict[str, NoiseSource] = {}
         self._owners: dict[bytes, str] = {}
         self.dropped = 0
         self.lost = 0
+        self.unheard = 0
+        """Publications that nobody there had subscribed to yet."""
         self.deaf = 0
         self.late = 0
         """Messages that waited for a cable, and came."""
@@ -214,9 +242,9 @@ class Streams:
 
     # Sockets.
 
-    def bind(self, host: Host, address: str) -> Router:
-        """A process serves children at `address`, `host:port`."""
-        router = self._routers[address] = Router(host)
+    def bind(self, host: Host, address: str, channel: str = "down") -> Router:
+        """A process waits for others at `address`, `host:port`."""
+        router = self._routers[address] = Router(host, channel)
         for dealer in self._dealers.values():
             if dealer.endpoint == address:
                 self._meet_anew(dealer)
@@ -240,16 +268,42 @@ class Streams:
             connection.is_known_to_router = False
             self._changed(connection)
 
-    def connect(self, host: Host, endpoint: str, routing_id: bytes) -> None:
-        """A fresh socket with a new id; what the one before it still held is dropped (LINGER 0)."""
-        self.disconnect(host.name)
-        dealer = self._dealers[host.name] = Dealer(host, routing_id, endpoint)
-        self._owners[routing_id] = host.name
+    def connect(self, host: Host, plug: Plug) -> None:
+        """A fresh socket with a new id; what the one before it still held is dropped (LINGER 0).
+
+        Where a channel has several sockets, those to other endpoints stay, and one that exists is not made again.
+        """
+        key = self._key(host.name, plug)
+        if key[2] and key in self._dealers:
+            return
+        self._close(key)
+        dealer = self._dealers[key] = Dealer(host, plug)
+        self._owners[plug.routing_id] = host.name
         self._attempt(dealer)
 
-    def disconnect(self, name: str, *, is_loud: bool = True) -> None:
-        """Close the socket upward. What the kernel already has still arrives; the ROUTER sees the end behind it."""
-        dealer = self._dealers.pop(name, None)
+    def _key(self, name: str, plug: Plug) -> tuple[str, str, str]:
+        return name, plug.channel, plug.endpoint if CHANNELS[plug.channel].how in (ADDS, CALLS) else ""
+
+    def is_connected(self, name: str, channel: str, endpoint: str) -> bool:
+        """Whether there is a socket to that endpoint, be it heard there or not."""
+        return (name, channel, endpoint) in self._dealers
+
+    def disconnect(self, name: str, channel: str = "up") -> None:
+        """Close the sockets of a channel. What the kernel already has still arrives; the end is seen behind it."""
+        for key in [key for key in self._dealers if key[:2] == (name, channel)]:
+            self._close(key)
+
+    def hang_up(self, name: str, channel: str, endpoint: str) -> None:
+        """Close one socket of a channel that has several."""
+        self._close((name, channel, endpoint))
+
+    def leave(self, name: str, *, is_loud: bool) -> None:
+        """A process has ended, and all that it had connected with it."""
+        for key in [key for key in self._dealers if key[0] == name]:
+            self._close(key, is_loud=is_loud)
+
+    def _close(self, key: tuple[str, str, str], *, is_loud: bool = True) -> None:
+        dealer = self._dealers.pop(key, None)
         if dealer is None:
             return
         dealer.is_closed = True
@@ -264,15 +318,14 @@ class Streams:
             behind = max(connection.flows[UP].last_at, self.world.at) + NOTICE_NS
             self.world.call_at(behind, self._router_forgets, connection)
 
-    def give_up(self, child: str, notice_ns: int) -> None:
-        """TCP breaks the child's connection; the ROUTER notices `notice_ns` later (Z7 lies in between)."""
-        dealer = self._dealers.get(child)
-        if dealer is None or dealer.connection is None:
-            return
-        connection = dealer.connection
-        self._break(connection, None)
-        self.world.call_at(self.world.at + notice_ns, self._router_forgets, connection)
-        self._dealer_forgets(connection)
+    def give_up(self, child: str, notice_ns: int, channel: str = "up") -> None:
+        """TCP breaks the child's connections; the other ends notice `notice_ns` later (Z7 lies in between)."""
+        for dealer in [dealer for key, dealer in self._dealers.items() if key[:2] == (child, channel)]:
+            connection = dealer.connection
+            if connection is not None:
+                self._break(connection, None)
+                self.world.call_at(self.world.at + notice_ns, self._router_forgets, connection)
+                self._dealer_forgets(connection)
 
     def _break(self, connection: Connection, notices: int | None) -> None:
         """The connection carries nothing any more: one block of each direction is lost."""
@@ -283,8 +336,8 @@ class Streams:
     def _router_forgets(self, connection: Connection) -> None:
         connection.is_known_to_router = False
         peers = connection.router.peers
-        if peers.get(connection.dealer.routing_id) is connection:
-            del peers[connection.dealer.routing_id]
+        if peers.get(connection.key) is connection:
+            del peers[connection.key]
         self._changed(connection)
 
     def _dealer_forgets(self, connection: Connection) -> None:
@@ -319,19 +372,37 @@ class Streams:
         here, there = dealer.host.name, router.host.name
         if router.is_closed or not (self._paths[here, there].is_open and self._paths[there, here].is_open):
             return  # `bind` or `set_path` tries again
-        flows = Flow(self._noise_of(here, there)), Flow(self._noise_of(there, here))
-        connection = dealer.connection = Connection(dealer, router, flows)
-        if dealer.routing_id in router.peers:
+        flows = self._flow(dealer, dealer.host, router.host), self._flow(dealer, router.host, dealer.host)
+        connection = dealer.connection = Connection(dealer, router, flows, self._peer_key(dealer))
+        if connection.key in router.peers:
             connection.is_deaf = True  # Z7: the id is taken, HANDOVER is off
             self.deaf += 1
         else:
-            router.peers[dealer.routing_id] = connection
+            router.peers[connection.key] = connection
         self._changed(connection)
+        if dealer.row.is_published:
+            self._subscribe(connection)
         while dealer.waiting:
             self._put(connection, UP, dealer.waiting.popleft())
 
-    def _noise_of(self, here: str, there: str) -> NoiseSource:
-        link = f"{here}>{there}/stream"
+    def _peer_key(self, dealer: Dealer) -> bytes:
+        """A ROUTER knows its peers by their ids; a PUB and a SUB know connections only."""
+        self._serial += 1
+        return b"%d" % self._serial if dealer.row.is_published else dealer.routing_id
+
+    def _subscribe(self, connection: Connection) -> None:
+        """The SUB, whichever end it is, says what it wants; its PUB knows when that has come."""
+        is_dialled = connection.dealer.row.socket == "SUB"
+        topics = (*connection.dealer.plug.topics, BEAT) if is_dialled else (b"",)
+        self._put(connection, UP if is_dialled else DOWN, [SUBSCRIBED, *topics])
+
+    def _flow(self, dealer: Dealer, here: Host, there: Host) -> Flow:
+        noise = self._noise_of(here.name, there.name, dealer)
+        limit = there.queue_messages if dealer.row.is_published else 0
+        return Flow(noise, limit, 0) if limit else Flow(noise, 2 * dealer.row.queue)
+
+    def _noise_of(self, here: str, there: str, dealer: Dealer) -> NoiseSource:
+        link = f"{here}>{there}/{'stream' if dealer.channel == 'up' else dealer.channel}"
         found = self._noise.get(link)
         if found is None:
             found = self._noise[link] = NoiseSource(self.seed, link)
@@ -339,14 +410,14 @@ class Streams:
 
     # Messages.
 
-    def send_up(self, name: str, frames: list[bytes]) -> bool:
-        """Hand a message to the socket upward; False: refused at the limit, or there is no socket."""
-        dealer = self._dealers.get(name)
+    def send_up(self, name: str, frames: list[bytes], channel: str = "up", endpoint: str = "") -> bool:
+        """Hand a message to a DEALER; False: refused at the limit, or there is no socket."""
+        dealer = self._dealers.get((name, channel, endpoint))
         if dealer is None:
             return False
         if dealer.connection is not None:
             return self._put(dealer.connection, UP, frames)
-        if len(dealer.waiting) >= QUEUE_MESSAGES:
+        if len(dealer.waiting) >= dealer.row.queue:
             self.dropped += 1
             return False
         dealer.waiting.append(frames)
@@ -356,6 +427,25 @@ class Streams:
         """Hand a message to the ROUTER; False: no such peer, or its queue is full (MANDATORY)."""
         connection = router.peers.get(peer)
         return connection is not None and self._put(connection, DOWN, frames)
+
+    def publish(self, router: Router, frames: list[bytes]) -> None:
+        """Hand a message to a bound PUB: it goes to every subscription that has arrived and wants it."""
+        for connection in router.peers.values():
+            self._publish(connection, DOWN, frames)
+
+    def announce(self, name: str, channel: str, frames: list[bytes]) -> None:
+        """Hand a message to a PUB that connects: it goes to everyone who has been reached."""
+        for dealer in [dealer for key, dealer in self._dealers.items() if key[:2] == (name, channel)]:
+            if dealer.connection is None:
+                self.unheard += 1
+            else:
+                self._publish(dealer.connection, UP, frames)
+
+    def _publish(self, connection: Connection, direction: int, frames: list[bytes]) -> None:
+        if connection.topics is None:
+            self.unheard += 1
+        elif frames[0].startswith(connection.topics):
+            self._put(connection, direction, frames)
 
     def _put(self, connection: Connection, direction: int, frames: list[bytes]) -> bool:
         flow = connection.flows[direction]
@@ -383,15 +473,22 @@ class Streams:
         if flow.epoch != epoch:
             return
         frames, size = flow.flight.popleft()
-        if direction == UP:
-            if connection.router.is_closed or connection.is_deaf or not connection.router.host.is_listening:
+        dealer, router = connection.dealer, connection.router
+        is_published = dealer.row.is_published
+        if is_published and frames[0] == SUBSCRIBED:
+            flow.read(size)
+            connection.topics = tuple(frames[1:])
+        elif direction == UP:
+            if router.is_closed or connection.is_deaf or not router.host.is_listening:
                 flow.read(size)
                 return
-            connection.router.host.hear("down", connection.dealer.routing_id, frames, flow)
-        elif connection.dealer.is_closed or connection.is_deaf:
+            router.host.hear(router.channel, b"" if is_published else dealer.routing_id, frames, flow)
+        elif dealer.is_closed or connection.is_deaf or (is_published and dealer.connection is not connection):
             flow.read(size)
+            if is_published:
+                self._router_forgets(connection)  # the kernel there says that nobody wants this
         else:
-            connection.dealer.host.hear("up", b"", frames, flow)
+            dealer.host.hear(dealer.channel, dealer.plug.tag, frames, flow)
 
     # What is true.
 
@@ -401,72 +498,18 @@ class Streams:
 
     def works(self, child: str, parent: str) -> bool:
         """Whether the child's present socket carries messages both ways to the parent's present process."""
-        dealer = self._dealers.get(child)
+        dealer = self._dealers.get((child, "up", ""))
         connection = dealer.connection if dealer else None
         return connection is not None and connection.works and connection.router.host.name == parent
 
     def _changed(self, connection: Connection) -> None:
-        self._on_change(connection.dealer.host.name, connection.router.host.name)
+        if connection.dealer.channel == "up":
+            self._on_change(connection.dealer.host.name, connection.router.host.name)
 
 
 def size_of(frames: list[bytes]) -> int:
     """The bytes of a message, as its flow counts them."""
     return sum(map(len, frames))
-
-
-class Datagrams:
-    """The broadcast channel: loss, duplication, any order, bytes changed (FLT-010, FLT-011)."""
-
-    def __init__(self, world: World, seed: str, weather: "Weather") -> None:
-        self.world, self.seed, self.weather = world, seed, weather
-        self.fates: Counter[str] = Counter()
-        """What has become of datagrams that did not simply arrive."""
-        self._noise: dict[tuple[str, str], NoiseSource] = {}
-
-    def send(self, here: str, source: bytes, there: Host, path: Path, frames: list[bytes]) -> None:
-        """One datagram to one of those who listen."""
-        key = (here, there.name)
-        source_of = self._noise.get(key)
-        if source_of is None:
-            source_of = self._noise[key] = NoiseSource(self.seed, f"{here}>{there.name}/beacon")
-        noise, weather = source_of.draw(), self.weather
-        if not path.is_open or noise.loss < weather.loss:
-            self.fates["lost"] += 1
-            return
-        due = self.world.at + path.least_ns + (path.spread_ns * noise.delay >> 32)
-        if noise.reordering < weather.reordering:
-            self.fates["late"] += 1
-            due += weather.late_ns * noise.second >> 32
-        said = frames
-        if noise.damage < weather.damage:
-            self.fates["damaged"] += 1
-            said = _damaged(frames, noise.second)
-        self.world.call_at(due, self._arrive, (there, source, said))
-        if noise.duplication < weather.duplication:
-            self.fates["doubled"] += 1
-            self.world.call_at(due + (weather.late_ns * noise.second >> 32), self._arrive, (there, source, said))
-
-    def _arrive(self, what: tuple[Host, bytes, list[bytes]]) -> None:
-        there, source, frames = what
-        if there.is_listening:
-            there.hear("beacon", source, frames, None)
-
-
-class Weather(NamedTuple):
-    """How datagrams fare; shares in 65,536ths."""
-
-    loss: int = 0
-    duplication: int = 0
-    reordering: int = 0
-    damage: int = 0
-    late_ns: int = 0
-
-
-def _damaged(frames: list[bytes], where: int) -> list[bytes]:
-    """One byte of the first frame is another."""
-    data = bytearray(frames[0])
-    data[where % len(data)] ^= 1 + (where >> 16) % 255
-    return [bytes(data), *frames[1:]]
 
 
 def routing_id(chance: Chance) -> bytes:

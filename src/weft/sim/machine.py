@@ -5,13 +5,15 @@ and sync, and only then say what stands behind it (JRN-001). While the disk sync
 what comes in meanwhile is one turn afterwards. A crash takes the process in the middle of anything.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from weft.base.chance import Chance
-from weft.base.effects import Connect, Disconnect, Perform, Persist, Reply, Send, Source, Tell
+from weft.base.effects import Connect, Disconnect, Perform, Persist, Reply, Send, SendFailed, Source, Tell
+from weft.base.endpoints import shifted
 from weft.base.errors import PeerError
 from weft.base.identity import NODE_ID_BYTES, next_era
 from weft.base.now import MILLISECOND, SECOND, Now
@@ -21,14 +23,14 @@ from weft.cores.drain.messages import InspectLake, SegmentWritten, WriteSegment
 from weft.cores.measurement.details import Place
 from weft.cores.measurement.messages import Measure, Measured
 from weft.node.assembly import build_node
-from weft.node.channels import CHANNELS
+from weft.node.channels import ADDS, BINDS, CALLS, CHANNELS, DIALS, SHOUTS
 from weft.node.events import JournalChanged, NodeStarted
 from weft.node.node import REFUSAL_KINDS_MAX, Ended, Node, NodeEffect, Transmit, Turn, part_at_wall
 from weft.sim.clocks import Clocks
 from weft.sim.digest import memory_digest, state_digest
 from weft.sim.disk import Image, JournalDisk
 from weft.sim.lake import Lake, Segment
-from weft.sim.links import Flow, Router, routing_id, size_of
+from weft.sim.links import Flow, Plug, Router, routing_id, size_of
 from weft.sim.meters import Meters
 from weft.sim.plan import EPOCH_NS, NodePlan
 from weft.sim.settings import settings_for
@@ -41,6 +43,7 @@ ANSWER_NS: Final = 300_000  # a reading of kernel counters, a read of the journa
 SLOW_SYNC_BITS: Final = 12  # one sync in 4,096 takes seconds while there are faults (SIM-022)
 SLOW_SYNC_NS: Final = (SECOND, 10 * SECOND)
 TIDY_NS: Final = SECOND  # how often the process looks after its journal
+CALL_IDLE_NS: Final = 60 * SECOND  # as the shell closes them
 HANG_NS: Final = 10 * SECOND
 INBOX_MAX: Final = 20_000
 RESTART_NS: Final = 5 * SECOND  # what a supervisor waits before it starts a process again
@@ -67,7 +70,9 @@ class Machine:
         self.era = 0
         self.starts = 0
         self.node: Node | None = None
-        self.router: Router | None = None
+        self.bound: dict[str, Router] = {}
+        """Its bound sockets, by channel."""
+        self.queue_messages = plan.queue_messages
         self.is_busy = False
         self.is_paused = False
         self._is_slow = self._is_synced = self._stood_still = False
@@ -79,6 +84,8 @@ class Machine:
         self._armed: int | None = None
         self._doom: tuple[str, bool] | None = None
         self._wakes = (0, 0)
+        self._unsent: Counter[tuple[str, bytes]] = Counter()
+        self._called_at: dict[bytes, int] = {}
         self._tidy_at = self._paused_at = 0
 
     # The process.
@@ -100,7 +107,10 @@ class Machine:
         entries = self.disk.recover()
         self.fabric.scribe.started(self)
         node.restore(entries, self.disk.next_lsn, now)
-        self.router = fabric.streams.bind(self, f"{self.address}:{self.fabric.link_port}")
+        for channel, row in node.channels.items():
+            if row.is_bound:
+                address = f"{self.address}:{fabric.base_port + row.place}"
+                self.bound[channel] = fabric.streams.bind(self, address, channel)
         node.tell(NodeStarted(self.name, self.plan.level, "simulated", "clean"), now)
         self._act(now)
 
@@ -133,14 +143,15 @@ class Machine:
         self._doom = None
 
     def _end(self, *, is_loud: bool) -> None:
-        assert self.router is not None, "a process has bound its socket"
         assert self.node is not None, "who ends has begun"
         self.fabric.scribe.count(self.node)
-        self.fabric.streams.unbind(self.router, is_loud=is_loud)
-        self.fabric.streams.disconnect(self.name, is_loud=is_loud)
-        self.node = self.router = self._waiting = self._timer_at = self._armed = None
+        for router in self.bound.values():
+            self.fabric.streams.unbind(router, is_loud=is_loud)
+        self.fabric.streams.leave(self.name, is_loud=is_loud)
+        self.node = self._waiting = self._timer_at = self._armed = None
         self.is_busy = self.is_paused = self._is_slow = self._is_synced = self._stood_still = False
         self._inbox, self._orders, self._buffered = [], [], []
+        self.bound, self._called_at, self._unsent = {}, {}, Counter()
 
     def pause(self) -> None:
         """The process stands still; the world does not."""
@@ -188,6 +199,8 @@ class Machine:
 
     def hear(self, channel: str, peer: bytes, frames: list[bytes], heard: Flow | None) -> None:
         """A message has reached a socket of this process."""
+        if peer in self._called_at and channel == "call":
+            self._called_at[peer] = self.world.at
         self._inbox.append((channel, peer, frames, heard))
         if not self.is_busy and not self.is_paused:
             self._turn()
@@ -209,7 +222,7 @@ class Machine:
         said, kept = self._probe(node, Source(channel, peer), frames, now)
         digest, refused = state_digest(node), node.refused.total()
         scribe.heard(self, channel, peer, frames)
-        node.receive(channel, peer, None, frames, now)
+        node.receive(Source(channel, peer), frames, now)
         scribe.absorbed(self, [channel, digest, node.refused.total() - refused, said, kept])
         self._act(now)
 
@@ -252,7 +265,7 @@ class Machine:
                 if flow is not None:
                     flow.read(size_of(frames))
                 self.fabric.scribe.heard(self, channel, peer, frames)
-                node.receive(channel, peer, None, frames, now)
+                node.receive(Source(channel, peer), frames, now)
         due = self._armed  # what this turn brought forward is due at the next one
         if due is not None and due <= now.mono:
             self._armed = None
@@ -288,8 +301,20 @@ class Machine:
         self._after(now)
 
     def _after(self, now: Now) -> None:
-        if self.node is not None:
+        if self.node is None:
+            return
+        if self._unsent:
+            self._tell_unsent(self.node, now)
+        else:
             self._arm(now)
+
+    def _tell_unsent(self, node: Node, now: Now) -> None:
+        """Let the cores hear which of their last messages were not sent, one order for each, as the runner does."""
+        unsent, self._unsent = self._unsent, Counter()
+        for (channel, peer), count in unsent.items():
+            for _ in range(count):
+                node.command(CHANNELS[channel].core, SendFailed(channel, peer), now)
+        self._act(now)
 
     def _buffer(self, turn: Turn) -> None:
         if not self._buffered:
@@ -442,20 +467,54 @@ class Machine:
             self._SAY[type(effect)](self, effect)
 
     def _transmit(self, effect: Transmit) -> None:
-        fabric, channel = self.fabric, effect.channel
-        if channel == "up":
-            fabric.streams.send_up(self.name, effect.frames)
-        elif channel == "down":
-            assert self.router is not None, "a running process has bound its socket"
-            fabric.streams.send_down(self.router, effect.peer, effect.frames)
-        else:
-            fabric.broadcast(self, effect.frames)
+        row, key = CHANNELS[effect.channel], (effect.channel, effect.peer)
+        # What follows a message that was not sent is not sent either, as in the runner.
+        is_sent = key not in self._unsent and self._SEND[row.how, row.kind](self, effect)
+        if not is_sent and row.tells_failure:
+            self._unsent[key] += 1
+
+    def _shout(self, effect: Transmit) -> bool:
+        self.fabric.broadcast(self, effect.frames)
+        return True
+
+    def _send_up(self, effect: Transmit) -> bool:
+        return self.fabric.streams.send_up(self.name, effect.frames, effect.channel)
+
+    def _send_down(self, effect: Transmit) -> bool:
+        return self.fabric.streams.send_down(self.bound[effect.channel], effect.peer, effect.frames)
+
+    def _publish(self, effect: Transmit) -> bool:
+        self.fabric.streams.publish(self.bound[effect.channel], effect.frames)
+        return True
+
+    def _announce(self, effect: Transmit) -> bool:
+        self.fabric.streams.announce(self.name, effect.channel, effect.frames)
+        return True
+
+    def _call(self, effect: Transmit) -> bool:
+        """To a socket of its own per endpoint, which is made when it is needed and closed when it is idle."""
+        streams, peer = self.fabric.streams, effect.peer
+        endpoint = shifted(peer.decode(), CHANNELS[effect.channel].place)
+        if not streams.is_connected(self.name, effect.channel, endpoint):
+            streams.connect(self, Plug(endpoint, routing_id(self.chance), effect.channel, peer))
+            self._later(CALL_IDLE_NS, partial(self._hang_up, effect.channel, peer))
+        self._called_at[peer] = self.world.at
+        return streams.send_up(self.name, effect.frames, effect.channel, endpoint)
+
+    def _hang_up(self, channel: str, peer: bytes) -> None:
+        idle_at = self._called_at[peer] + CALL_IDLE_NS
+        if self.world.at < idle_at:
+            self._later(idle_at - self.world.at, partial(self._hang_up, channel, peer))
+            return
+        del self._called_at[peer]
+        self.fabric.streams.hang_up(self.name, channel, shifted(peer.decode(), CHANNELS[channel].place))
 
     def _connect(self, effect: Connect) -> None:
-        self.fabric.streams.connect(self, effect.endpoint, routing_id(self.chance))
+        plug = Plug(effect.endpoint, routing_id(self.chance), effect.channel, effect.tag, effect.topics)
+        self.fabric.streams.connect(self, plug)
 
-    def _disconnect(self, _: Disconnect) -> None:
-        self.fabric.streams.disconnect(self.name)
+    def _disconnect(self, effect: Disconnect) -> None:
+        self.fabric.streams.disconnect(self.name, effect.channel)
 
     def _perform(self, effect: Perform) -> None:
         self._WORK[type(effect.work)](self, effect.work)
@@ -504,6 +563,14 @@ class Machine:
     def _published(self, stream: int, segment: Segment) -> None:
         self.fabric.scribe.published(self, stream, segment)
 
+    _SEND: Final[dict[tuple[str, str], Callable[..., bool]]] = {
+        (SHOUTS, "datagram"): _shout,
+        (DIALS, "stream"): _send_up,
+        (BINDS, "stream"): _send_down,
+        (BINDS, "publish"): _publish,
+        (ADDS, "publish"): _announce,
+        (CALLS, "stream"): _call,
+    }
     _SAY: Final[dict[type, Callable[..., None]]] = {
         Transmit: _transmit,
         Connect: _connect,

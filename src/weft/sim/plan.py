@@ -48,6 +48,8 @@ class NodePlan(msgspec.Struct, frozen=True, kw_only=True):
     sync_spread_ns: int = 2 * MILLISECOND
     late_ns: int = 5 * MILLISECOND
     """How late a wake-up comes at most, on a machine that is not suspended (SIM-003)."""
+    queue_messages: int = 0
+    """How many updates wait for it at its parent at most; 0: as many as its sockets take (S10 of specs/01)."""
     hangs: int = 0
     """Share of readings that come late or fail."""
 

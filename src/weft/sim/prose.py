@@ -139,11 +139,11 @@ class Prose:
     def spoke(self, node: str, effect: Any) -> str:
         """A node says something, or tells of an event."""
         if isinstance(effect, Transmit):
-            return self._transmits(node, effect) if effect.channel != "beacon" else ""
+            return self._transmits(node, effect) if effect.channel in ("up", "down") else ""
         if isinstance(effect, Connect):
             return ""
         if isinstance(effect, Disconnect):
-            return "closes its socket upward"
+            return "closes its socket upward" if effect.channel == "up" else ""
         event = effect.event if isinstance(effect, Tell | Ended) else None
         return _EVENTS.get(type(event), "").format(event=event)
 

@@ -8,9 +8,9 @@ from typing import Any, Final, NamedTuple
 from weft.base.now import SECOND
 from weft.checks import CHECKERS, Broken, Checker, Fact, Verdict, Violation
 from weft.cores.measurement.messages import PlanMetrics
+from weft.sim.datagrams import Weather as Air
 from weft.sim.fabric import Fabric
 from weft.sim.faults import perform
-from weft.sim.links import Weather as Air
 from weft.sim.machine import Machine
 from weft.sim.plan import Plan, plan_hash
 from weft.sim.scribe import Listener

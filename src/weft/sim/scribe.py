@@ -200,13 +200,13 @@ class Scribe:
     def _transmits(self, machine: "Machine", effect: Transmit) -> None:
         frames = effect.frames
         self.world.trace(_mark(self.world.at, machine.number, SAID) + effect.peer + b"".join(frames))
-        head = frames[0][:12]
+        head = frames[0][:12] if frames else b""
         if effect.channel == "up":
             if b"\xa3hop" in head:
                 self._sent_hop(machine, frames)
             elif b"\xa5hello" in head:
                 self._sent_hello(machine, frames)
-        elif b"\xa4hack" in head or b"\xa7welcome" in head:
+        elif effect.channel == "down" and (b"\xa4hack" in head or b"\xa7welcome" in head):
             self._sent_hack(machine, effect)
 
     def _sent_hello(self, machine: "Machine", frames: list[bytes]) -> None:

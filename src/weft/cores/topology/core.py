@@ -64,7 +64,9 @@ class Topology:
             self.state = State.SETTLED
         self._beacon_at = now.mono if self.settings.beacons else None
 
-    def receive(self, message: Beacon, source: Source, now: Now) -> None:
+    def receive(self, message: Any, source: Source, now: Now) -> None:
+        if not isinstance(message, Beacon):
+            raise PeerError("unknown-op", type(message).__name__)
         if message.fleet != self.settings.fleet:
             raise PeerError("other-fleet", message.fleet)
         if message.node == self.node and message.era == self.era:

@@ -1,0 +1,253 @@
+"""The ZeroMQ sockets of one channel, by what `Source.peer` of their messages is (specs/07, section 2.1).
+
+A channel that binds has one socket, one that dials has one until the next `Connect`, one that calls has a socket per
+endpoint that it speaks to, closed when nothing was said for a minute.
+"""
+
+import asyncio
+import os
+from collections import Counter
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+import zmq
+
+from weft.base.effects import Connect
+from weft.base.endpoints import host_of, is_endpoint, shifted
+from weft.node.channels import ADDS, BEAT, CHANNELS, LINK_QUEUE, Channel
+
+FRAME_BYTES_MAX: Final = (1 << 20) + (1 << 16)  # CLI-002
+BACKLOG: Final = 512
+MESSAGE_BYTES_MAX: Final = 12 << 20  # a bundle has 8 MiB (CFG-013)
+CALL_IDLE_S: Final = 60.0
+CALLS_MAX: Final = 64
+
+OPTIONS: Final[dict[int, int]] = {
+    zmq.LINGER: 0,
+    zmq.MAXMSGSIZE: FRAME_BYTES_MAX,
+    zmq.HANDSHAKE_IVL: 5_000,
+}
+
+Context = zmq.Context[zmq.Socket[bytes]]
+Socket = zmq.Socket[bytes]
+
+
+class Heard(NamedTuple):
+    """One message as it came in; `Source` of `weft.base.effects`, and its frames."""
+
+    channel: str
+    peer: bytes
+    proved: bytes | None
+    frames: list[bytes]
+    kind: str = ""
+
+
+class Taken(NamedTuple):
+    """What one socket had, and whether it may have more."""
+
+    heard: list[Heard]
+    size: int
+    more: bool
+
+
+def make_socket(context: Context, row: Channel) -> Socket:
+    """The one place where ZeroMQ sockets are made and limited (SEC-010, CLI-002)."""
+    made = context.socket(getattr(zmq, row.socket))
+    heard = LINK_QUEUE if row.is_bound else row.queue  # whoever reaches a bound port may make it wait
+    for option, value in {**OPTIONS, zmq.SNDHWM: row.queue, zmq.RCVHWM: heard}.items():
+        made.setsockopt(option, value)
+    if row.is_bound:
+        made.setsockopt(zmq.BACKLOG, BACKLOG)
+    if row.socket == "ROUTER":
+        made.setsockopt(zmq.ROUTER_MANDATORY, 1)
+    if row.socket == "DEALER":
+        made.setsockopt(zmq.ROUTING_ID, b"\x01" + os.urandom(15))  # new for every socket (SIM-021)
+    if row.socket == "SUB":
+        made.setsockopt(zmq.SUBSCRIBE, b"" if row.is_bound else BEAT)
+    return made
+
+
+def size_of(heard: Heard) -> int:
+    """Its bytes."""
+    return sum(map(len, heard.frames))
+
+
+class End:
+    """This node's end of one channel."""
+
+    def __init__(self, name: str, context: Context, on_readable: Callable[[], None], dropped: Counter[str]) -> None:
+        self.name, self.row = name, CHANNELS[name]
+        self.sockets: dict[bytes, Socket] = {}
+        self._context, self._on_readable, self._dropped = context, on_readable, dropped
+
+    def bind(self, host: str, base_port: int) -> None:
+        """Wait for others at this channel's port of the block; ZMQError if it is taken."""
+        self._open(b"", host).bind(f"tcp://{_bracketed(host)}:{base_port + self.row.place}")
+
+    def connect(self, effect: Connect) -> None:
+        """Open a connection: instead of the one before, or beside it, as the channel's row says."""
+        if self.row.how != ADDS:
+            self.disconnect()
+        key = b"" if self.row.how == ADDS else effect.tag
+        made = self.sockets.get(key) or self._open(key, host_of(effect.endpoint))
+        for topic in effect.topics:
+            made.setsockopt(zmq.SUBSCRIBE, topic)
+        self._dial(made, effect.endpoint)
+
+    def disconnect(self) -> None:
+        """Close all connections."""
+        for key in list(self.sockets):
+            self._close(key)
+
+    def send(self, peer: bytes, frames: list[bytes]) -> bool:
+        """Hand a message to its socket, or drop and count it; False if that is so."""
+        target = self._target(peer)
+        if target is None:
+            self.drop("closed")
+            return False
+        try:
+            target.send_multipart([peer, *frames] if self.row.socket == "ROUTER" else frames, zmq.NOBLOCK)
+        except zmq.ZMQError as error:
+            self.drop(error.strerror or str(error))
+            return False
+        return True
+
+    def take(self, count: int, size: int) -> Taken:
+        """What has come in: at most so many messages, and hardly more than `size` bytes; each socket has its share."""
+        if self.row.socket == "PUB" or not self.sockets:
+            return Taken([], 0, more=False)
+        count, size = max(1, count // len(self.sockets)), size // len(self.sockets)
+        parts = [self._take(key, socket, count, size) for key, socket in self.sockets.items()]
+        heard = [item for part in parts for item in part.heard]
+        return Taken(heard, sum(part.size for part in parts), any(part.more for part in parts))
+
+    def drop(self, why: str) -> None:
+        """Count a message that reaches nobody."""
+        self._dropped[f"{self.name}:{why}"] += 1
+
+    def _target(self, _: bytes) -> Socket | None:
+        return next(iter(self.sockets.values()), None)
+
+    def _open(self, key: bytes, host: str) -> Socket:
+        made = self.sockets[key] = make_socket(self._context, self.row)
+        if ":" in host:
+            made.setsockopt(zmq.IPV6, 1)
+        if self.row.socket != "PUB":  # which hears nothing
+            asyncio.get_running_loop().add_reader(made.FD, self._on_readable)
+        return made
+
+    def _dial(self, made: Socket, endpoint: str) -> None:
+        try:
+            made.connect(f"tcp://{endpoint}")
+        except zmq.ZMQError as error:
+            self.drop(error.strerror or str(error))
+
+    def _close(self, key: bytes) -> None:
+        made = self.sockets.pop(key)
+        if self.row.socket != "PUB":
+            asyncio.get_running_loop().remove_reader(made.FD)
+        made.close()
+
+    def _take(self, key: bytes, source: Socket, count: int, size_max: int) -> Taken:
+        heard: list[Heard] = []
+        size = 0
+        for _ in range(count):
+            if not int(source.get(zmq.EVENTS)) & zmq.POLLIN:
+                return Taken(heard, size, more=False)
+            item = self._receive(source, key)
+            if item is None:
+                self.drop("frames")
+                continue
+            heard.append(item)
+            size += size_of(item)
+            if size >= size_max:
+                break
+        return Taken(heard, size, more=True)
+
+    def _receive(self, source: Socket, key: bytes) -> Heard | None:
+        """One whole message; None if it is too large to be one."""
+        frames, kind = [], ""
+        if self.row.socket == "ROUTER":
+            key = source.recv(zmq.NOBLOCK)
+            if not source.get(zmq.RCVMORE):
+                return None
+        if self.row.tells_kind:
+            first = source.recv(zmq.NOBLOCK, copy=False)
+            kind, frames = kind_of(first), [first.bytes]
+        else:
+            frames = [source.recv(zmq.NOBLOCK)]
+        count, left = 1, MESSAGE_BYTES_MAX - len(frames[0])
+        while source.get(zmq.RCVMORE):
+            frame = source.recv(zmq.NOBLOCK)
+            count, left = count + 1, left - len(frame)
+            if count <= self.row.frames_max and left >= 0:
+                frames.append(frame)
+        return Heard(self.name, key, None, frames, kind) if count <= self.row.frames_max and left >= 0 else None
+
+
+def kind_of(frame: zmq.Frame) -> str:
+    """The type of the socket that a message came from, as its metadata says it; empty: it does not."""
+    try:
+        return str(frame.get("Socket-Type"))
+    except zmq.ZMQError:  # an old ZMTP
+        return ""
+
+
+class Calls(End):
+    """A socket per endpoint that is spoken to, and none for long."""
+
+    def __init__(self, name: str, context: Context, on_readable: Callable[[], None], dropped: Counter[str]) -> None:
+        super().__init__(name, context, on_readable, dropped)
+        self._used_at: dict[bytes, float] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def disconnect(self) -> None:
+        super().disconnect()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _target(self, peer: bytes) -> Socket | None:
+        made = self.sockets.get(peer) or self._call(peer.decode("ascii", "replace"))
+        if made is not None:
+            self._use(peer)
+        return made
+
+    def _call(self, endpoint: str) -> Socket | None:
+        if not is_endpoint(endpoint):
+            return None
+        if len(self.sockets) >= CALLS_MAX:
+            self._close(min(self._used_at, key=lambda key: self._used_at[key]))
+            self.drop("too many calls")
+        made = self._open(endpoint.encode(), host_of(endpoint))
+        self._dial(made, shifted(endpoint, self.row.place))
+        return made
+
+    def _use(self, key: bytes) -> None:
+        loop = asyncio.get_running_loop()
+        self._used_at[key] = loop.time()
+        if self._timer is None:
+            self._timer = loop.call_later(CALL_IDLE_S, self._hang_up)
+
+    def _hang_up(self) -> None:
+        """Close what was idle for long enough, and come again for the rest."""
+        loop = asyncio.get_running_loop()
+        for key in [key for key, at in self._used_at.items() if loop.time() - at >= CALL_IDLE_S]:
+            self._close(key)
+        self._timer = None
+        if self._used_at:
+            self._timer = loop.call_at(min(self._used_at.values()) + CALL_IDLE_S, self._hang_up)
+
+    def _close(self, key: bytes) -> None:
+        super()._close(key)
+        self._used_at.pop(key, None)
+
+    def _take(self, key: bytes, source: Socket, count: int, size_max: int) -> Taken:
+        taken = super()._take(key, source, count, size_max)
+        if taken.heard:
+            self._use(key)
+        return taken
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
