@@ -4,7 +4,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from weft.node.fleet import Fleet, Group
+from weft.node.fleetparts import Fleet, Group
 
 EXAMPLE = """\
 [fleet]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from weft.base.settings import span_ns
 from weft.node.cfgfile import parse_cfg, read_cfg
-from weft.node.fleetfile import read_fleet
+from weft.node.fleet import read_fleet
 from weft.node.fleetkeys import to_pairs
 from weft.node.fleettext import to_toml
 

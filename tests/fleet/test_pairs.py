@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from tests.fleet.fleets import EXAMPLE, fleets, texts
 from weft.base.paths import is_key
-from weft.node.fleet import Fleet
-from weft.node.fleetfile import fleet_of, read_fleet
+from weft.node.fleet import fleet_of, read_fleet
 from weft.node.fleetkeys import canonical, from_pairs, to_pairs
+from weft.node.fleetparts import Fleet
 from weft.node.fleettext import to_toml
 
 

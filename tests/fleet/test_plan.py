@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from tests.fleet.fleets import EXAMPLE, fleets
 from weft.base.now import MILLISECOND, SECOND
-from weft.node.fleet import Fleet
-from weft.node.fleetfile import fleet_of
+from weft.node.fleet import fleet_of
 from weft.node.fleetkeys import to_pairs
+from weft.node.fleetparts import Fleet
 from weft.node.plan import DEAD_AFTER, FLUSH_NS, HEARTBEAT_NS, plan_of, why_unusable
 
 CPU = b'{"detail":"CPU","rate":"1s"}'

@@ -28,8 +28,8 @@ from weft.base.endpoints import is_endpoint
 from weft.base.settings import is_plain_name, nearest
 from weft.cores.measurement.details import DETAILS
 from weft.cores.measurement.settings import parse_metrics
-from weft.node.fleet import RESERVED, Fleet, Group, Mistake, Reading, placed, reading_of
 from weft.node.fleetchecks import between_groups
+from weft.node.fleetparts import RESERVED, Fleet, Group, Mistake, Reading, placed, reading_of
 from weft.node.settings import FILE_BYTES_MAX
 
 AGGREGATES: Final = ("max", "min", "avg", "sum")

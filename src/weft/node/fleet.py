@@ -1,123 +1,289 @@
-"""A fleet as its file describes it, and what can be wrong with such a file (CFG-070..074)."""
+"""The fleet's file: one text that says what every machine measures, and who belongs together (CFG-070..074).
 
+    [fleet]
+    name = "lab"
+    heartbeat = "2s"
+    [metric.net]
+    detail = "NET_IF"
+    rate = "1s"
+    [group.web]
+    members = ["web*.lab"]
+    metrics = ["net"]
+
+Pure functions: text in, a fleet or all of its mistakes out. A file with an error gives no fleet (CFG-071).
+"""
+
+import math
 import re
-from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-import msgspec
-
+from weft.base.endpoints import is_endpoint
 from weft.base.errors import UserError
-from weft.base.now import MILLISECOND, SECOND
-from weft.base.settings import HOUR, span_ns
-from weft.node.tomllines import line_at
+from weft.base.paths import is_key
+from weft.base.settings import Table, is_plain_name, nearest
+from weft.cores.chains.settings import parse_filters
+from weft.cores.measurement.settings import parse_metrics
+from weft.node.fleetchecks import between_groups
+from weft.node.fleetparts import (
+    DEAD_AFTER_MAX,
+    DEAD_AFTER_MIN,
+    EVERYBODY,
+    FANOUT_MAX,
+    FILTERS_MAX,
+    GROUPS_MAX,
+    LABEL_BYTES_MAX,
+    LABELS_MAX,
+    MEMBERS_MAX,
+    METRICS_MAX,
+    RESERVED,
+    SPAN_MAX_NS,
+    SPAN_MIN_NS,
+    SPANS,
+    Fleet,
+    Group,
+    Mistake,
+    Reading,
+    in_seconds,
+    placed,
+    reading_of,
+    refusal,
+)
+from weft.node.settings import DEFAULT_METRICS, read_document
+from weft.node.tomllines import lines_of
 
-SPAN_MIN_NS: Final = 50 * MILLISECOND  # CFG-074
-SPAN_MAX_NS: Final = HOUR
-DEAD_AFTER_MIN, DEAD_AFTER_MAX = 2, 100
-FANOUT_MAX: Final = 1_000  # children per parent (specs/01, 3.5)
-GROUPS_MAX: Final = 1_000
-METRICS_MAX: Final = 1_000  # of one group
-FILTERS_MAX: Final = 1_000
-MEMBERS_MAX: Final = 10_000  # nodes of a fleet
-LABELS_MAX: Final = 16
-LABEL_BYTES_MAX: Final = 64
-EVERYBODY: Final = "all"
-"""The group of a fleet that names none."""
-RESERVED: Final = ("global", "root")
-SPANS: Final = ("heartbeat", "snapshot_timeout", "polo_timeout", "election_wait", "flush")
-"""Spans of the whole fleet (CFG-074); `dead_after` counts heartbeats."""
-WARNINGS: Final = ("W01", "W02", "W03")
+__all__ = ["Fleet", "Group", "Mistake", "Reading", "fleet_of", "read_fleet"]
 
-_SAID: Final = re.compile(r"([EW]\d\d) (.*?): (.*)", re.DOTALL)
-
-
-class Mistake(NamedTuple):
-    """One thing that is wrong: E… forbids the file, W… is said only."""
-
-    code: str
-    path: str
-    line: int
-    text: str
-
-    def said(self, file: str) -> str:
-        """As one line: file, line, code, path, sentence; control characters of the file are escaped (SEC-045)."""
-        line = f"{file}:{self.line}: {self.code} {self.path}: {self.text}"
-        return line if line.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
-
-
-class Group(msgspec.Struct, frozen=True, kw_only=True):
-    """`[group.NAME]`: some machines, what they measure, and where they stand."""
-
-    name: str
-    parent: str = ""
-    """The group whose collectors are this one's parents; empty: the root."""
-    members: tuple[str, ...] = ()
-    """Patterns of members.py."""
-    exclude: tuple[str, ...] = ()
-    collectors: tuple[str, ...] = ()
-    """Endpoints, the first that lives leads (TOP-013); empty: the root picks members."""
-    fanout: int | None = None
-    """Children per collector, before another one is added (TOP-014)."""
-    labels: dict[str, str] = {}
-    """Nodes that say these of themselves belong here, too (TOP-010)."""
-    metrics: dict[str, dict[str, Any]] = {}
-    """Tables by name: those of the list, then the group's own."""
-    filters: dict[str, dict[str, Any]] = {}
+TABLES: Final = ("fleet", "metric", "chains", "group", "security", "chp")
+OF_NODES: Final = ("node", "lake", "journal")
+_LINE: Final = re.compile(r"line (\d+)")
+_TWICE: Final = ("twice", "Cannot overwrite", "Cannot mutate")
 
 
-class Fleet(msgspec.Struct, frozen=True, kw_only=True):
-    """What a fleet's file says."""
+def read_fleet(text: str) -> Reading:
+    """The fleet that a TOML text describes, or everything that is wrong with it, in the order of its lines (CFG-071)."""
+    try:
+        document = read_document(text, "it")
+    except UserError as error:
+        return Reading(None, (_syntax(error.text.removeprefix("it is not TOML: "), text),))
+    said: list[str] = []
+    document = _sane(document, "", said)
+    fleet = _fleet(document, said)
+    said += between_groups(fleet, _shared_metrics(document))
+    return reading_of(fleet, placed(said, lines_of(text)))
 
+
+def fleet_of(text: str, where: str) -> Fleet:
+    """As `read_fleet`; UserError `bad-settings` names every error."""
+    fleet, errors, _ = read_fleet(text)
+    if fleet is None:
+        raise refusal(errors, where)
+    return fleet
+
+
+def _syntax(told: str, text: str) -> Mistake:
+    match = _LINE.search(told)
+    last = text.count("\n") + 1 if "end of document" in told else 1
+    code = "E14" if any(word in told for word in _TWICE) else "E01"
+    return Mistake(code, "-", int(match[1]) if match else last, told)
+
+
+def _sane(value: Any, path: str, said: list[str]) -> Any:
+    """Without what no JSON can say: dates, infinities, whole numbers beyond 64 bits."""
+    if isinstance(value, dict):
+        pairs = ((key, _sane(item, f"{path}.{key}".lstrip("."), said)) for key, item in value.items())
+        return {key: item for key, item in pairs if item is not None}
+    if isinstance(value, list):
+        items = [_sane(item, f"{path}[{index}]", said) for index, item in enumerate(value)]
+        return [item for item in items if item is not None]
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    if isinstance(value, str | bool) or (isinstance(value, int) and abs(value) < 1 << 63):
+        return value
+    said.append(f"E04 {path}: {str(value)[:40]} is no text, no truth and no number of 64 bits")
+    return None
+
+
+def _fleet(document: dict[str, Any], said: list[str]) -> Fleet:
+    for name in document:
+        if name not in TABLES:
+            hint = " belongs into the file of one node" if name in OF_NODES else f" is no table{nearest(name, TABLES)}"
+            said.append(f"E02 {name}: [{name}]{hint}")
+    times = _times(Table(document.get("fleet", {}), "fleet", said))
+    metrics = _metrics(document, said)
+    filters = _filters(document, said)
+    _security(Table(document.get("security", {}), "security", said))
+    _chp(Table(document.get("chp", {}), "chp", said))
+    if "group" not in document:
+        everybody = Group(name=EVERYBODY, members=("*",), metrics=metrics, filters=filters)
+        return Fleet(times=times, groups={EVERYBODY: everybody})
+    return Fleet(times=times, groups=_groups(document["group"], (metrics, filters), said))
+
+
+def _times(table: Table) -> dict[str, Any]:
     times: dict[str, Any] = {}
-    """What `[fleet]` says: `name`; spans in seconds; `dead_after`, in heartbeats."""
-    groups: dict[str, Group] = {}
+    name = table.text("name")
+    if name and not is_plain_name(name):
+        table.say("E15", "name", "1 to 63 letters, digits, `_`, `.`, `-`")
+    if name:
+        times["name"] = name
+    for key in SPANS:
+        span = table.span(key, 0)
+        if key in table and span and not SPAN_MIN_NS <= span <= SPAN_MAX_NS:
+            table.say("E04", key, f'{table.raw(key)!r} is none: "50ms" to "1h"')
+        elif key in table:
+            times[key] = in_seconds(span)
+    if "dead_after" in table:
+        times["dead_after"] = table.whole("dead_after", 0, DEAD_AFTER_MIN, DEAD_AFTER_MAX)
+    else:
+        table.raw("dead_after")
+    table.end()
+    return times
 
 
-class Reading(NamedTuple):
-    """What reading a file gave: no fleet if there is an error."""
-
-    fleet: Fleet | None
-    errors: tuple[Mistake, ...] = ()
-    warnings: tuple[Mistake, ...] = ()
+def _shared_metrics(document: dict[str, Any]) -> dict[str, Any]:
+    default = {} if "group" in document else DEFAULT_METRICS
+    metrics = document.get("metric", default)
+    return metrics if isinstance(metrics, dict) else {}
 
 
-def refusal(errors: Iterable[Mistake], where: str) -> UserError:
-    """All errors of a file, as one that a person reads."""
-    listed = "\n  ".join(mistake.said(where) for mistake in errors)
-    return UserError(
-        "bad-settings",
-        f"{where} cannot be used:\n  {listed}",
-        "mend these and run it again; nothing was changed (docs/configuration.md explains the codes)",
+def _metrics(document: dict[str, Any], said: list[str]) -> dict[str, dict[str, Any]]:
+    _, wrong = parse_metrics(document.get("metric", {}))
+    said += wrong
+    return {name: table for name, table in _shared_metrics(document).items() if isinstance(table, dict)}
+
+
+def _filters(document: dict[str, Any], said: list[str]) -> dict[str, dict[str, Any]]:
+    chains = Table(document.get("chains", {}), "chains", said)
+    tables = chains.raw("filter")
+    chains.end()
+    if tables is None:
+        return {}
+    _, wrong = parse_filters(tables)
+    said += wrong
+    found = [table for table in tables if isinstance(table, dict)] if isinstance(tables, list) else []
+    return {str(table.get("name")): {key: table[key] for key in table if key != "name"} for table in found}
+
+
+Shared = tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]
+"""Metrics and filters that groups name."""
+
+
+def _groups(tables: Any, shared: Shared, said: list[str]) -> dict[str, Group]:
+    if not isinstance(tables, dict):
+        said.append("E04 group: must be tables, one per group")
+        return {}
+    if len(tables) > GROUPS_MAX:
+        said.append(f"E04 group: {len(tables)} groups, {GROUPS_MAX} at most")
+    return {name: _group(name, values, shared, said) for name, values in tables.items()}
+
+
+def _group(name: str, values: Any, shared: Shared, said: list[str]) -> Group:
+    table = Table(values, f"group.{name}", said)
+    if not is_plain_name(name):
+        table.say("E15", "", "a name is 1 to 63 letters, digits, `_`, `.`, `-`")
+    elif name in RESERVED:
+        table.say("E15", "", f"`{name}` cannot name a group")
+    group = Group(
+        name=name,
+        parent=table.text("parent"),
+        members=_list(table, "members"),
+        exclude=_list(table, "exclude"),
+        collectors=_list(table, "collectors"),
+        fanout=table.whole("fanout", 0, 1, FANOUT_MAX) or None,
+        labels=_labels(table),
+        metrics={**_named(table, "metrics", shared[0]), **_own_metrics(table)},
+        filters={**_named(table, "filters", shared[1]), **_own_filters(table)},
     )
+    for what, found, most in (("metrics", group.metrics, METRICS_MAX), ("filters", group.filters, FILTERS_MAX)):
+        if len(found) > most:
+            table.say("E04", what, f"{len(found)} of them, {most} at most")
+    table.end()
+    return group
 
 
-def placed(said: Iterable[str], lines: dict[str, int]) -> tuple[Mistake, ...]:
-    """Mistakes with their lines, in the order of the file, each once; `said`: as `Table` notes them."""
-    found: dict[Mistake, None] = {}
-    for text in said:
-        match = _SAID.fullmatch(text)
-        assert match is not None, text
-        found[Mistake(match[1], match[2], line_at(lines, match[2]), match[3])] = None
-    return tuple(sorted(found, key=lambda mistake: (mistake.line, mistake)))
+def _list(table: Table, key: str) -> tuple[str, ...]:
+    texts = table.texts(key)
+    if len(texts) > MEMBERS_MAX:
+        table.say("E04", key, f"{len(texts)} of them, {MEMBERS_MAX} at most")
+    seen: dict[str, int] = {}
+    for index, text in enumerate(texts):
+        if seen.setdefault(text, index) != index:
+            table.say("E14", f"{key}[{index}]", f"{text!r} stands here twice")
+    return texts
 
 
-def reading_of(fleet: Fleet, mistakes: Iterable[Mistake]) -> Reading:
-    """Errors forbid the fleet, warnings do not (CFG-071)."""
-    found = tuple(mistakes)
-    errors = tuple([mistake for mistake in found if mistake.code not in WARNINGS])
-    return Reading(None if errors else fleet, errors, tuple([m for m in found if m.code in WARNINGS]))
+def _named(table: Table, key: str, shared: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for index, name in enumerate(_list(table, key)):
+        if name in shared:
+            found[name] = shared[name]
+        else:
+            what = "[metric.…]" if key == "metrics" else "[[chains.filter]]"
+            table.say("E07", f"{key}[{index}]", f"there is no {what} {name!r}{nearest(name, shared)}")
+    return found
 
 
-def in_seconds(span: int) -> int | float:
-    """Nanoseconds as people write seconds: whole ones without a point.
+def _own_metrics(table: Table) -> dict[str, dict[str, Any]]:
+    """`[group.NAME.metric.X]`: what only this group measures, or measures otherwise."""
+    tables = _own(table, "metric", "metrics")
+    _, wrong = parse_metrics(tables)
+    table.mistakes += [line.replace(" metric", f" {table.path}.metric", 1) for line in wrong]
+    return tables
 
-    >>> in_seconds(2_000_000_000), in_seconds(50_000_000)
-    (2, 0.05)
-    """
-    return span // SECOND if span % SECOND == 0 else span / SECOND
+
+def _own_filters(table: Table) -> dict[str, dict[str, Any]]:
+    """`[group.NAME.filter.X]`: filters of this group only; the name stands in the header."""
+    tables = _own(table, "filter", "filters")
+    for name, values in tables.items():
+        path = f"{table.path}.filter.{name}"
+        if "name" in values:
+            table.mistakes.append(f"E02 {path}.name: the name stands in the header")
+        _, wrong = parse_filters([{**values, "name": name}])
+        table.mistakes += [line.replace("chains.filter[0]", path, 1) for line in wrong]
+    return tables
 
 
-def seconds_of(value: object) -> int | None:
-    """Nanoseconds of a replicated span, if it lies in the bounds of CFG-074."""
-    span = span_ns(value)
-    return span if span is not None and SPAN_MIN_NS <= span <= SPAN_MAX_NS else None
+def _own(table: Table, key: str, listed: str) -> dict[str, dict[str, Any]]:
+    tables = table.raw(key)
+    if tables is None:
+        return {}
+    if not isinstance(tables, dict) or not all(isinstance(values, dict) for values in tables.values()):
+        table.say("E04", key, f"must be tables, [{table.path}.{key}.NAME]")
+        return {}
+    for name in tables:
+        if name in table.texts(listed):
+            table.say("E14", f"{key}.{name}", f"is in `{listed}`, too: one of the two")
+    return tables
+
+
+def _labels(table: Table) -> dict[str, str]:
+    labels = table.raw("labels")
+    if labels is None:
+        return {}
+    texts = [*labels, *labels.values()] if isinstance(labels, dict) else [None]
+    is_good = all(isinstance(text, str) and len(text.encode()) <= LABEL_BYTES_MAX for text in texts)
+    if not is_good or len(labels) > LABELS_MAX:
+        table.say("E04", "labels", f"must be a table of at most {LABELS_MAX} texts of {LABEL_BYTES_MAX} bytes")
+        return {}
+    return dict(labels)
+
+
+def _security(table: Table) -> None:
+    table.choice("mode", ("curve", "none"), "curve")
+    table.flag("allow_insecure")
+    table.end()
+
+
+def _chp(table: Table) -> None:
+    table.whole("port", 0, 1024, 65_533)
+    for index, prefix in enumerate(table.texts("writable")):
+        if not is_key(prefix.rstrip("/")) or prefix.endswith("//"):
+            table.say("E04", f"writable[{index}]", f'{prefix!r} is no key and no prefix, like "/client/"')
+    for key in ("loose_prefix", "import_prefix"):
+        prefix = table.text(key)
+        if prefix and not (prefix.endswith("/") and is_key(prefix[:-1])):
+            table.say("E04", key, f'{prefix!r} is no prefix, like "/client/"')
+    source = table.text("import")
+    if source and not is_endpoint(source):
+        table.say("E05", "import", f"{source!r} is no host:port")
+    table.end()

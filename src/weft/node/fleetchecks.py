@@ -5,7 +5,7 @@ from typing import Final
 
 from weft.base.endpoints import host_of, is_endpoint, port_of
 from weft.base.settings import nearest
-from weft.node.fleet import Fleet, Group
+from weft.node.fleetparts import Fleet, Group
 from weft.node.members import fault_of, is_node, may_meet
 
 BLOCK: Final = 10  # ports of a node

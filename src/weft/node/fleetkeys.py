@@ -16,7 +16,7 @@ import msgspec
 
 from weft.base.paths import is_under
 from weft.base.settings import is_plain_name
-from weft.node.fleet import RESERVED, SPANS, Fleet, Group
+from weft.node.fleetparts import RESERVED, SPANS, Fleet, Group
 
 CONFIG: Final = "/CONFIG/"
 GLOBAL: Final = "/CONFIG/global/"

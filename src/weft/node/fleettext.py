@@ -5,8 +5,8 @@ from collections import Counter
 from typing import Any, Final
 
 from weft.base.settings import UNITS
-from weft.node.fleet import SPANS, Fleet, Group, seconds_of
 from weft.node.fleetkeys import canonical
+from weft.node.fleetparts import SPANS, Fleet, Group, seconds_of
 
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 Tables = dict[str, dict[str, Any]]

@@ -1,4 +1,4 @@
-"""Who belongs to a group: endpoints, subnets and patterns of names (CFG-070, TOP-010).
+"""How the members of a group may be written: endpoints, subnets and patterns of names (CFG-070, TOP-010).
 
 "10.0.0.3:27500"      one node          "[2001:db8::7]:27500"
 "10.0.0.0/24"         a subnet          "2001:db8::/64"
@@ -15,7 +15,7 @@ from weft.base.endpoints import PORT_MAX, is_endpoint
 
 Network = IPv4Network | IPv6Network
 Address = IPv4Address | IPv6Address
-_PATTERN: Final = re.compile(r"(\[[0-9A-Fa-f:.*?]{1,60}\]|[A-Za-z0-9_.*?-]{1,253})(?::(\d{1,5}))?", re.ASCII)
+_PATTERN: Final = re.compile(r"(\[[0-9A-Fa-f:.*?]{1,60}\]|[A-Za-z0-9_.*?-]{1,253})(?::(\d{1,5}|\*))?", re.ASCII)
 
 
 def is_node(pattern: str) -> bool:
@@ -41,18 +41,9 @@ def fault_of(pattern: str) -> str | None:
     if match is None:
         hint = " (IPv6 stands in brackets)" if pattern.count(":") > 1 else ""
         return f"{pattern!r} is no host, host:port, subnet or pattern{hint}"
-    if match[2] and not 1 <= int(match[2]) <= PORT_MAX:
+    if match[2] not in (None, "*") and not 1 <= int(match[2]) <= PORT_MAX:
         return f"{match[2]} is no first port of ten: 1 to {PORT_MAX}"
     return None
-
-
-def matches(pattern: str, endpoint: str) -> bool:
-    """Whether the node at `endpoint` is meant; names are compared without case.
-
-    >>> matches("10.0.0.0/24", "10.0.0.9:27500"), matches("WEB*.lab", "web2.lab:27500"), matches("web2.lab:1", "web2.lab:2")
-    (True, True, False)
-    """
-    return may_meet(pattern, endpoint)
 
 
 def may_meet(one: str, other: str) -> bool:
@@ -65,19 +56,20 @@ def may_meet(one: str, other: str) -> bool:
     if a is not None and b is not None:
         return a.version == b.version and bool(a.overlaps(b))
     if a is not None or b is not None:
-        return _host_in(a or b, _split(other if a is not None else one)[0])
+        return _may_be_in(a or b, *_split(other if a is not None else one))
     (host, port), (host_2, port_2) = _split(one), _split(other)
-    if port and port_2 and port != port_2:
+    if port != port_2 and "" not in (port, port_2) and "*" not in (port, port_2):
         return False
     if _is_open(host) and _is_open(host_2):
         return True
     return fnmatchcase(host, host_2) if _is_open(host_2) else fnmatchcase(host_2, host)
 
 
-def _host_in(network: Network | None, host: str) -> bool:
+def _may_be_in(network: Network | None, host: str, port: str) -> bool:
+    """A word without a port can be the name of a node, wherever that stands."""
     address = _address(host)
     if address is None:
-        return _is_open(host)
+        return _is_open(host) or not port
     return network is not None and address in network
 
 

@@ -10,8 +10,8 @@ from weft.base.now import SECOND
 from weft.base.settings import is_plain_name
 from weft.cores.chains.settings import FilterSpec, parse_filters
 from weft.cores.measurement.settings import MetricSpec, parse_metrics
-from weft.node.fleet import DEAD_AFTER_MAX, DEAD_AFTER_MIN, seconds_of
 from weft.node.fleetkeys import GLOBAL, Unusable, decoded, group_pairs, table_of
+from weft.node.fleetparts import DEAD_AFTER_MAX, DEAD_AFTER_MIN, seconds_of
 
 HEARTBEAT_NS: Final = 2 * SECOND  # CFG-074
 DEAD_AFTER: Final = 5

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from tests.fleet.fleets import EXAMPLE
 from weft.base.errors import UserError
-from weft.node.fleet import Mistake
-from weft.node.fleetfile import fleet_of, read_fleet
-from weft.node.members import matches, may_meet
+from weft.node.fleet import fleet_of, read_fleet
+from weft.node.fleetparts import Mistake
+from weft.node.members import may_meet
 from weft.node.tomllines import line_at, lines_of
 
 CPU = '[metric.cpu]\ndetail = "CPU"\nrate = "1s"\n'
@@ -150,10 +150,12 @@ def test_a_mistake_never_moves_the_cursor() -> None:
         ("web?.lab", "WEB1.LAB:27500", True),
         ("web?.lab", "web10.lab:27500", False),
         ("web1", "web10:27500", False),
+        ("web1:*", "web1:27500", True),
+        ("10.0.0.0/24", "web1", True),  # a node of that name may stand there
     ],
 )
 def test_who_is_meant_by_a_pattern(pattern: str, endpoint: str, is_meant: bool) -> None:
-    assert is_meant == matches(pattern, endpoint)
+    assert is_meant == may_meet(pattern, endpoint)
 
 
 @given(st.text(max_size=20), st.text(max_size=20))

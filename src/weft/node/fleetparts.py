@@ -1,0 +1,123 @@
+"""A fleet as its file describes it, and what can be wrong with such a file (CFG-070..074)."""
+
+import re
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from weft.base.errors import UserError
+from weft.base.now import MILLISECOND, SECOND
+from weft.base.settings import HOUR, span_ns
+from weft.node.tomllines import line_at
+
+SPAN_MIN_NS: Final = 50 * MILLISECOND  # CFG-074
+SPAN_MAX_NS: Final = HOUR
+DEAD_AFTER_MIN, DEAD_AFTER_MAX = 2, 100
+FANOUT_MAX: Final = 1_000  # children per parent (specs/01, 3.5)
+GROUPS_MAX: Final = 1_000
+METRICS_MAX: Final = 1_000  # of one group
+FILTERS_MAX: Final = 1_000
+MEMBERS_MAX: Final = 10_000  # nodes of a fleet
+LABELS_MAX: Final = 16
+LABEL_BYTES_MAX: Final = 64
+EVERYBODY: Final = "all"
+"""The group of a fleet that names none."""
+RESERVED: Final = ("global", "root")
+SPANS: Final = ("heartbeat", "snapshot_timeout", "polo_timeout", "election_wait", "flush")
+"""Spans of the whole fleet (CFG-074); `dead_after` counts heartbeats."""
+WARNINGS: Final = ("W01", "W02", "W03")
+
+_SAID: Final = re.compile(r"([EW]\d\d) (.*?): (.*)", re.DOTALL)
+
+
+class Mistake(NamedTuple):
+    """One thing that is wrong: E… forbids the file, W… is said only."""
+
+    code: str
+    path: str
+    line: int
+    text: str
+
+    def said(self, file: str) -> str:
+        """As one line: file, line, code, path, sentence; control characters of the file are escaped (SEC-045)."""
+        line = f"{file}:{self.line}: {self.code} {self.path}: {self.text}"
+        return line if line.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
+
+
+class Group(msgspec.Struct, frozen=True, kw_only=True):
+    """`[group.NAME]`: some machines, what they measure, and where they stand."""
+
+    name: str
+    parent: str = ""
+    """The group whose collectors are this one's parents; empty: the root."""
+    members: tuple[str, ...] = ()
+    """Patterns of members.py."""
+    exclude: tuple[str, ...] = ()
+    collectors: tuple[str, ...] = ()
+    """Endpoints, the first that lives leads (TOP-013); empty: the root picks members."""
+    fanout: int | None = None
+    """Children per collector, before another one is added (TOP-014)."""
+    labels: dict[str, str] = {}
+    """Nodes that say these of themselves belong here, too (TOP-010)."""
+    metrics: dict[str, dict[str, Any]] = {}
+    """Tables by name: those of the list, then the group's own."""
+    filters: dict[str, dict[str, Any]] = {}
+
+
+class Fleet(msgspec.Struct, frozen=True, kw_only=True):
+    """What a fleet's file says."""
+
+    times: dict[str, Any] = {}
+    """What `[fleet]` says: `name`; spans in seconds; `dead_after`, in heartbeats."""
+    groups: dict[str, Group] = {}
+
+
+class Reading(NamedTuple):
+    """What reading a file gave: no fleet if there is an error."""
+
+    fleet: Fleet | None
+    errors: tuple[Mistake, ...] = ()
+    warnings: tuple[Mistake, ...] = ()
+
+
+def refusal(errors: Iterable[Mistake], where: str) -> UserError:
+    """All errors of a file, as one that a person reads."""
+    listed = "\n  ".join(mistake.said(where) for mistake in errors)
+    return UserError(
+        "bad-settings",
+        f"{where} cannot be used:\n  {listed}",
+        "mend these and run it again; nothing was changed (docs/configuration.md explains the codes)",
+    )
+
+
+def placed(said: Iterable[str], lines: dict[str, int]) -> tuple[Mistake, ...]:
+    """Mistakes with their lines, in the order of the file, each once; `said`: as `Table` notes them."""
+    found: dict[Mistake, None] = {}
+    for text in said:
+        match = _SAID.fullmatch(text)
+        assert match is not None, text
+        found[Mistake(match[1], match[2], line_at(lines, match[2]), match[3])] = None
+    return tuple(sorted(found, key=lambda mistake: (mistake.line, mistake)))
+
+
+def reading_of(fleet: Fleet, mistakes: Iterable[Mistake]) -> Reading:
+    """Errors forbid the fleet, warnings do not (CFG-071)."""
+    found = tuple(mistakes)
+    errors = tuple([mistake for mistake in found if mistake.code not in WARNINGS])
+    return Reading(None if errors else fleet, errors, tuple([m for m in found if m.code in WARNINGS]))
+
+
+def in_seconds(span: int) -> int | float:
+    """Nanoseconds as people write seconds: whole ones without a point.
+
+    >>> in_seconds(2_000_000_000), in_seconds(50_000_000)
+    (2, 0.05)
+    """
+    return span // SECOND if span % SECOND == 0 else span / SECOND
+
+
+def seconds_of(value: object) -> int | None:
+    """Nanoseconds of a replicated span, if it lies in the bounds of CFG-074."""
+    span = span_ns(value)
+    return span if span is not None and SPAN_MIN_NS <= span <= SPAN_MAX_NS else None
