@@ -193,6 +193,14 @@ def test_what_is_no_control_is_refused_by_name(frames: list[bytes], expected: st
     assert expected == refused(decode_called, frames)
 
 
+def test_an_assignment_may_name_all_groups_below_a_collector() -> None:
+    below = [f"{number:063}" for number in range(1_000)]
+    said = Control("assignment", "10.0.0.9:27500", NODE, {"below": below})
+    assert said == decode_called(encode_control_answer(Answer((b"",), said)))
+    flood = b'{"below":[' + b"[]," * 50_000 + b"[]]}"
+    assert "too-large" == refused(decode_control, [b"", b"polo", HERE, NODE, flood])
+
+
 @given(ANNOUNCEMENTS)
 def test_announcements_that_are_written_are_read(message: Announcement) -> None:
     assert message == decode_announcement(encode_announcement(message))

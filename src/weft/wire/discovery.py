@@ -31,7 +31,8 @@ WUTUP: Final = "/RECOVERY/wutup"
 IWIN: Final = "/RECOVERY/iwin"
 COMMANDS: Final = ("polo", "assignment", "stop", "sos", "keepcalm", "yo", "aye", "nay")
 FRAMES: Final = 4
-CONTENT_BYTES_MAX: Final = 16 << 10  # the labels of a node take 5 KiB
+CONTENT_BYTES_MAX: Final = 16 << 10
+PROPERTIES_BYTES_MAX: Final = 128 << 10  # the labels of a node take 5 KiB, the names of all groups below one 66 KB
 TEXT_MAX: Final = 255
 ALTERNATES_MAX: Final = 3
 PLAIN: Final = "text"
@@ -138,7 +139,7 @@ def _control(frames: list[bytes]) -> Control | Wtf:
     command = _COMMANDS.get(word)
     if command is None:
         raise PeerError("command", "none of control", word)
-    found = jsontext.decode_object(properties, CONTENT_BYTES_MAX, "properties") if properties else {}
+    found = jsontext.decode_object(properties, PROPERTIES_BYTES_MAX, "properties") if properties else {}
     if command == "assignment":
         found = _assignment(found, properties)
     _check(found, properties, "properties")
