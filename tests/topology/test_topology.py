@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from weft.base.chance import Chance
 from weft.base.effects import Send, Source, Tell
 from weft.base.errors import PeerError
 from weft.base.now import SECOND, Now
 from weft.cores.topology import limits
+from weft.cores.topology.beaconing import Beaconing
 from weft.cores.topology.core import Topology
 from weft.cores.topology.messages import (
     NameTaken,
@@ -19,6 +21,7 @@ from weft.cores.topology.messages import (
     NodeVanished,
     ParentAssigned,
     ParentMoved,
+    PlaceAssigned,
     Stop,
     TopologySettings,
 )
@@ -26,6 +29,7 @@ from weft.cores.topology.states import TABLE, On, State
 from weft.wire import beacon
 from weft.wire.beacon import Beacon
 
+SENSOR = ("/TOPO/root", "/CONFIG/global/", "/CONFIG/all/")
 HOST = Source("beacon", b"127.0.0.1")
 
 
@@ -35,7 +39,7 @@ def at(seconds: float) -> Now:
 
 def node(name: str, parent: str = "", *, era: int = 10, port: int = 27_500, level: str = "sensor") -> Topology:
     settings = TopologySettings(fleet="lab", name=name, level=level, parent=parent, base_port=port)
-    core = Topology(settings, name.encode().ljust(16, b"."), era)
+    core = Topology(settings, name.encode().ljust(16, b"."), era, Chance(name))
     core.restore((), at(0))
     return core
 
@@ -62,7 +66,8 @@ def test_a_parent_given_by_name_is_found_by_its_beacon() -> None:
     child.wake(at(0))
     assert [] == told(child)
     hear(child, beacon_of(node("root", port=27_600, level="root")))
-    assert [NodeSeen("root", "root"), ParentAssigned("127.0.0.1:27607", "root")] == told(child)
+    place = PlaceAssigned("127.0.0.1:27600", "root", "127.0.0.1:27600", "sensor", "all", 1, 0, SENSOR)
+    assert [NodeSeen("root", "root"), ParentAssigned("127.0.0.1:27607", "root"), place] == told(child)
     assert State.SETTLED is child.state
 
 
@@ -72,12 +77,20 @@ def test_a_parent_given_by_address_is_known_at_once() -> None:
     assert ParentAssigned("127.0.0.1:27607", "127.0.0.1:27600") in told(child)
 
 
+def test_the_topics_of_a_static_place_follow_the_level() -> None:
+    collector = node("c1", "127.0.0.1:27600", level="collector")
+    collector.wake(at(0))
+    place = next(event for event in told(collector) if isinstance(event, PlaceAssigned))
+    assert ("127.0.0.1:27600", "collector", ("/",)) == (place.parent, place.level, place.topics)
+
+
 def test_a_parent_that_comes_back_elsewhere_is_followed() -> None:
     child = node("s1", "root")
     hear(child, beacon_of(node("root", port=27_600)))
     told(child)
     hear(child, beacon_of(node("root", port=27_700, era=11)))
-    assert [ParentMoved("127.0.0.1:27707", "root")] == told(child)
+    moved, place = told(child)
+    assert (ParentMoved("127.0.0.1:27707", "root"), "127.0.0.1:27700") == (moved, place.parent)
 
 
 def test_a_second_newer_node_of_the_parents_name_is_not_followed() -> None:
@@ -154,7 +167,7 @@ def test_every_cell_of_the_table_names_a_method_and_only_ended_has_no_rows(state
     if cell is None:
         assert state is State.ENDED or on is On.PARENT_HEARD
     else:
-        assert callable(getattr(Topology, cell.do))
+        assert callable(getattr(Beaconing, cell.do))
 
 
 @given(st.lists(st.binary(max_size=600), max_size=2))

@@ -1,173 +1,257 @@
-"""Where this node stands: its parent, its neighbours on the segment, and that its name is its own.
+"""Where this node stands, and whom it leads: neighbours, place, records, distress, elections.
 
-It sends a beacon every few seconds, remembers whom it hears, and tells the parent's endpoint as soon as that is
-known. A beacon is only a hint: who a neighbour really is, is proved on the link itself.
+This module joins the parts. A node whose file names its parent only follows that. Any other is a member that a root
+places; first-level collectors elect a root when it is silent; and a root, by file or by election, places the others.
 """
 
-from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, Final
 
-from weft.base.effects import Effect, Send, Source, Tell
+from weft.base.chance import Chance
+from weft.base.effects import Effect, Source
+from weft.base.endpoints import is_endpoint
 from weft.base.errors import PeerError
 from weft.base.now import Now
 from weft.base.records import CoreRecord, Entry
-from weft.cores.topology import limits
+from weft.cores.topology.announcing import Announcer
+from weft.cores.topology.assignment import epoch_named, root_named
+from weft.cores.topology.beaconing import Beaconing, Neighbour
+from weft.cores.topology.election import Cue, Election
+from weft.cores.topology.member import Member, whole
+from weft.cores.topology.memory import CORE, from_record, to_record
 from weft.cores.topology.messages import (
+    Announcement,
+    Asked,
     Beacon,
-    NameTaken,
-    NodeSeen,
-    NodeVanished,
-    ParentAssigned,
-    ParentMoved,
+    Control,
+    LearnPairs,
+    ParentIs,
+    RecordWritten,
     Stop,
     TopologySettings,
+    Wtf,
 )
-from weft.cores.topology.states import TABLE, On, State
-
-LINK_PORT: Final = 7
-"""The node link of a port block (specs/00, section 3)."""
-
-
-class Neighbour(NamedTuple):
-    beacon: Beacon
-    host: str
-    heard_at: int
+from weft.cores.topology.registry import Asker, Registry, guest_of
+from weft.cores.topology.states import Role, Standing, State
+from weft.cores.topology.station import Station
+from weft.wire.discovery import WUTUP
+from weft.wire.replication import NOT_READY, NOT_ROOT, STALE_EPOCH, UNKNOWN_COMMAND
 
 
 class Topology:
     """The topology core. `host` of a neighbour is the source address of its datagram, as bytes of text."""
 
-    name = "topology"
+    name = CORE
 
-    def __init__(self, settings: TopologySettings, node: bytes, era: int) -> None:
+    def __init__(self, settings: TopologySettings, node: bytes, era: int, chance: Chance) -> None:
         self.settings, self.node, self.era = settings, node, era
-        self.neighbours: dict[str, Neighbour] = {}
-        self.state = State.SETTLED if not settings.parent else State.SEEKING
-        self.parent_endpoint = ""
-        self._effects: list[Effect] = []
-        self._beacon_at: int | None = None
+        self.station = Station(settings, node, era, chance)
+        self.announcer = Announcer(self.station, self._standing_call)
+        self.beaconing = Beaconing(self.station, self._note_neighbour)
+        self.member = Member(self.station, self._on_place)
+        self.registry = Registry(self.station, self.announcer)
+        self.election = Election(self.station, self.announcer)
+        self._parts: Final = (self.beaconing, self.member, self.announcer, self.registry, self.election)
+        self._is_static = bool(settings.parent) and settings.level != "root"
         self._started = False
-        self._beacons_sent = 0
+        self._led = False
+
+    @property
+    def state(self) -> State:
+        """Whether the static parent is known, and whether this node has ended."""
+        return self.beaconing.state
+
+    @property
+    def standing(self) -> Standing:
+        """Where this node is in being assigned."""
+        return self.member.standing
+
+    @property
+    def role(self) -> Role:
+        """Where this node is in the election of a root."""
+        return self.election.role
+
+    @property
+    def neighbours(self) -> dict[str, Neighbour]:
+        """Who is heard on this segment, by name."""
+        return self.beaconing.neighbours
+
+    @property
+    def parent_endpoint(self) -> str:
+        """The node link of a static parent, empty while it is not known."""
+        return self.beaconing.parent_endpoint
+
+    # Memory
 
     def restore(self, entries: Iterable[Entry], now: Now) -> None:
-        """Nothing is kept: the tree is in the node's file, the neighbours in the air."""
+        """Take back promise, root of record and place; neighbours are in the air."""
+        for _, record in entries:
+            if type(record) is CoreRecord and record.core == CORE:
+                self.station.recall(from_record(record))
 
     def condense(self) -> Iterable[CoreRecord]:
-        return ()
+        return [to_record(memory) for memory in self.station.memories()]
 
-    def _start(self, now: Now) -> None:
-        """Take up a parent that is given by its address, and begin to call."""
-        self._started = True
-        if ":" in self.settings.parent:
-            host, _, port = self.settings.parent.rpartition(":")
-            self._assign(ParentAssigned, f"{host}:{int(port) + LINK_PORT}")
-            self.state = State.SETTLED
-        self._beacon_at = now.mono if self.settings.beacons else None
+    # The verbs
 
     def receive(self, message: Any, source: Source, now: Now) -> None:
-        if not isinstance(message, Beacon):
-            raise PeerError("unknown-op", type(message).__name__)
-        if message.fleet != self.settings.fleet:
-            raise PeerError("other-fleet", message.fleet)
-        if message.node == self.node and message.era == self.era:
-            return  # our own voice
-        self._turn(self._kind(message), Neighbour(message, source.peer.decode(), now.mono), now)
+        if self.state is State.ENDED and not isinstance(message, Beacon):
+            return
+        if isinstance(message, Beacon):
+            self.beaconing.hear(message, source.peer.decode(), now)
+        elif not self.settings.calls or self._is_static:
+            if isinstance(message, Asked):
+                self._refuse(message, source, now)
+        else:
+            HEARS[type(message)](self, message, source, now)
+        self._settle(now)
 
     def command(self, order: Any, now: Now) -> None:
-        if isinstance(order, Stop):
-            self._turn(On.STOPPED, None, now)
+        action = ORDERS.get(type(order))
+        if action is not None:
+            action(self, order, now)
+            self._settle(now)
 
     def wake(self, now: Now) -> None:
         if not self._started:
             self._start(now)
-        if self._beacon_at is None or now.mono < self._beacon_at:
-            return
-        self._call(self.settings.base_port)
-        self._beacons_sent += 1
-        young = self._beacons_sent < limits.BEACONS_YOUNG
-        self._beacon_at = now.mono + (limits.BEACON_YOUNG_NS if young else limits.BEACON_NS)
-        for name in [n for n, known in self.neighbours.items() if known.heard_at + limits.KNOWN_NS < now.mono]:
-            self._lose(name)
+        for part in self._parts:
+            part.wake(now)
+        self._settle(now)
 
     def deadline(self) -> int | None:
-        return self._beacon_at if self._started else 0
+        if not self._started:
+            return 0
+        if self.state is State.ENDED:
+            return None
+        return min((due for part in self._parts if (due := part.deadline()) is not None), default=None)
 
     def effects(self) -> list[Effect]:
-        done, self._effects = self._effects, []
+        done = self.station.effects[:]
+        self.station.effects.clear()
         return done
 
-    def _kind(self, beacon: Beacon) -> On:
-        if beacon.name == self.settings.name:
-            if beacon.port == 0:
-                return On.LEFT
-            mine = (self.era, self.node)
-            return On.TWIN_OLDER if (beacon.era, beacon.node) < mine else On.TWIN_NEWER
-        if beacon.port == 0:
-            return On.LEFT
-        return On.PARENT_HEARD if beacon.name == self.settings.parent else On.OTHER_HEARD
+    def _start(self, now: Now) -> None:
+        self._started = True
+        self.station.started_at = now.mono
+        self.beaconing.start(now)
+        root = self.station.root
+        is_own = root.node == self.node or (root.epoch < 0 and self.settings.level == "root")
+        if is_own:
+            self.election.begin_root(now)
+        elif not self._is_static and self.settings.calls:
+            self.member.start(now)
 
-    def _turn(self, on: On, heard: Neighbour | None, now: Now) -> None:
-        cell = TABLE.get((self.state, on))
-        if cell is None:
+    def _settle(self, now: Now) -> None:
+        """Let the parts follow what the election decided."""
+        leads = self.station.leads
+        if leads != self._led:
+            self._led = leads
+            if leads:
+                self.member.stop()
+                self.registry.lead(now)
+            else:
+                self.registry.retire()
+        elif leads and self.station.is_root and self.registry.was_acting:
+            self.registry.lead(now)
+
+    # What is heard
+
+    def _hear_announcement(self, said: Announcement, source: Source, now: Now) -> None:
+        fleet = said.content.get("fleet", self.settings.fleet)
+        if fleet != self.settings.fleet or said.uuid == self.node:
+            return  # TOP-003
+        if said.key == WUTUP:
+            self.election.hear(said, now)
             return
-        self.state = cell.then
-        getattr(self, cell.do)(heard, now)
+        if not said.group and not said.content.get("acting") and said.content.get("why") != "stop":
+            self._hear_root(said.endpoint, said.uuid, whole(said.content.get("epoch")), now)
+        if self._is_member:
+            self.member.hear(said, now)
 
-    def settle(self, heard: Neighbour, now: Now) -> None:
-        """The parent has been found."""
-        self.note(heard, now)
-        self._assign(ParentAssigned, f"{heard.host}:{heard.beacon.port + LINK_PORT}")
+    @property
+    def _is_member(self) -> bool:
+        return not self.station.leads and self.role is not Role.STARTING
 
-    def follow(self, heard: Neighbour, now: Now) -> None:
-        """The parent speaks again; from elsewhere only if nobody older has its name."""
-        known = self.neighbours.get(heard.beacon.name)
-        if known and known.beacon.node != heard.beacon.node and known.beacon.era < heard.beacon.era:
-            return  # a second node of the parent's name: the newer one will be told to end
-        self.note(heard, now)
-        endpoint = f"{heard.host}:{heard.beacon.port + LINK_PORT}"
-        if endpoint != self.parent_endpoint:
-            self._assign(ParentMoved, endpoint)
+    def _hear_root(self, endpoint: str, node: bytes, epoch: int, now: Now) -> None:
+        """Another root: this node leads, or calls for votes, no longer if that one is of a higher epoch (REC-015)."""
+        was_member = self._is_member
+        if self.election.crowned(Cue(endpoint, node, propose=epoch), now) and not was_member:
+            self._settle(now)
+            self.member.submit(endpoint, epoch, now)
 
-    def note(self, heard: Neighbour, now: Now) -> None:
-        """Remember who is out there."""
-        beacon = heard.beacon
-        if beacon.name not in self.neighbours:
-            if len(self.neighbours) >= limits.KNOWN_MAX:
-                return
-            self._effects.append(Tell(NodeSeen(beacon.name, beacon.level)))
-        self.neighbours[beacon.name] = heard
+    def _hear_asked(self, asked: Asked, source: Source, now: Now) -> None:
+        message = asked.message
+        if isinstance(message, Wtf):
+            if message.code == STALE_EPOCH:  # said by a member of a later root (TOP-007)
+                self._hear_root(root_named(message), b"", epoch_named(message), now)
+        elif message.command in ("yo", "aye", "nay"):
+            self.election.hear_answer(message, now)
+        elif message.command in ("polo", "sos") and self.station.leads:
+            self.registry.polo(Asker(source.peer, asked.envelope, guest_of(message, now)), now)
+        else:
+            self._refuse(asked, source, now)
 
-    def forget(self, heard: Neighbour, now: Now) -> None:
-        """A node says goodbye: only the one that was known can."""
-        known = self.neighbours.get(heard.beacon.name)
-        if known and (known.beacon.node, known.beacon.era) == (heard.beacon.node, heard.beacon.era):
-            self._lose(heard.beacon.name)
+    def _refuse(self, asked: Asked, source: Source, now: Now) -> None:
+        """Only a root places nodes; the others say who it is (TOP-006)."""
+        if isinstance(asked.message, Wtf):
+            return
+        root = self.station.root.endpoint
+        if asked.message.command not in ("polo", "sos"):
+            wtf = Wtf(UNKNOWN_COMMAND, asked.message.command)
+        elif is_endpoint(root) and root != self.station.endpoint:
+            wtf = Wtf(NOT_ROOT, f"the root is {root}")
+        else:
+            wtf = Wtf(NOT_READY, "the root is not known here")
+        self.station.answer(source.peer, asked.envelope, wtf)
 
-    def give_way(self, heard: Neighbour, now: Now) -> None:
-        """An older node has our name: this one ends, loudly."""
-        self._beacon_at = None
-        self._effects.append(Tell(NameTaken(self.settings.name, heard.beacon.node)))
+    def _hear_answer(self, message: Control | Wtf, source: Source, now: Now) -> None:
+        peer = source.peer.decode("ascii", "replace")
+        if not self._is_member:
+            raise PeerError("unasked", peer)
+        self.member.answered(message, peer, now)
 
-    def speak_up(self, heard: Neighbour, now: Now) -> None:
-        """A newer node has our name: it must hear us at once."""
-        self._call(self.settings.base_port)
+    def _note_neighbour(self, heard: Neighbour, now: Now) -> None:
+        if not self.settings.calls or self._is_static:
+            return
+        if self.station.leads:
+            self.announcer.connect((heard.endpoint,), now)
+        elif heard.beacon.level == "root" and self._started:
+            self.member.hint(heard.endpoint, now)
 
-    def leave(self, heard: None, now: Now) -> None:
-        """Say goodbye, so that nobody waits for four beacons."""
-        self._beacon_at = None
-        self._call(0)
+    def _on_place(self, now: Now) -> None:
+        """A place is taken."""
 
-    def _assign(self, event: type[ParentAssigned] | type[ParentMoved], endpoint: str) -> None:
-        self.parent_endpoint = endpoint
-        self._effects.append(Tell(event(endpoint, self.settings.parent)))
+    def _standing_call(self) -> Announcement | None:
+        return self.registry.marco() if self.station.leads else None
 
-    def _lose(self, name: str) -> None:
-        gone = self.neighbours.pop(name)
-        self._effects.append(Tell(NodeVanished(name, gone.beacon.level)))
+    # Orders
 
-    def _call(self, port: int) -> None:
-        if self.settings.beacons:
-            mine = self.settings
-            self._effects.append(
-                Send("beacon", b"", Beacon(mine.fleet, mine.name, self.node, mine.level, port, self.era))
-            )
+    def _stop(self, order: Stop, now: Now) -> None:
+        self.beaconing.stop(now)
+
+    def _learn(self, order: LearnPairs, now: Now) -> None:
+        changes = self.station.atlas.apply(order.pairs, order.number)
+        if self.station.leads:
+            self.registry.learn(changes, now)
+
+    def _note_written(self, order: RecordWritten, now: Now) -> None:
+        self.registry.written(order.ticket, order.code, now)
+
+    def _note_parent(self, order: ParentIs, now: Now) -> None:
+        self.station.parent_is = order.state
+        self.election.parent_is(order.state, now)
+
+
+HEARS: Final[dict[type, Callable[[Topology, Any, Source, Now], None]]] = {
+    Announcement: Topology._hear_announcement,
+    Asked: Topology._hear_asked,
+    Control: Topology._hear_answer,
+    Wtf: Topology._hear_answer,
+}
+ORDERS: Final[dict[type, Callable[[Topology, Any, Now], None]]] = {
+    Stop: Topology._stop,
+    LearnPairs: Topology._learn,
+    RecordWritten: Topology._note_written,
+    ParentIs: Topology._note_parent,
+}

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from weft.base.now import SECOND
+from weft.base.now import MILLISECOND, SECOND
 
 BEACON_YOUNG_NS: Final = 1 * SECOND  # a fleet that is being started should find itself within a second
 BEACON_NS: Final = 5 * SECOND  # later one small datagram per 5 s is enough to find a newcomer's parent
@@ -10,4 +10,44 @@ BEACONS_YOUNG: Final = 10  # how many go out at the young rate
 KNOWN_MAX: Final = 10_000  # beacons remembered: the nodes of one fleet (specs/01, 3.5)
 KNOWN_NS: Final = 4 * BEACON_NS  # three lost beacons are weather
 
+MARCO_BURST_NS: Final = tuple(tenth * 100 * MILLISECOND for tenth in (0, 1, 2, 4, 8, 16))  # TOP-005
+MARCO_GAP_NS: Final = 100 * MILLISECOND  # new connections of one moment share one call
+PROTOCOL: Final = 1  # of this page: specs/01, TOP-003
+ANSWER_NS: Final = 2 * SECOND  # how long a POLO waits for its answer (CFG-074)
+TIMEOUT_PAUSE_NS: Final = (SECOND // 2, 30 * SECOND)  # first and longest pause after silence (specs/01, section 4)
+BUSY_PAUSE_NS: Final = (1 * SECOND, 30 * SECOND)  # after WTF 5 and 7
+REFUSED_PAUSE_NS: Final = (30 * SECOND, 300 * SECOND)  # after any other WTF: a person has to do something first
+PAUSE_SHARE: Final = 0.1  # pauses differ by this share, so that a fleet does not ask in step
+REFERRALS_MAX: Final = 4  # from one node to the next; longer ways are rings
+
+ASKED_MAX: Final = 1_000  # POLOs that wait for their write; beyond them WTF 5 (specs/01, 3.5)
+NODES_MAX: Final = 10_000  # of one fleet (specs/01, 3.5)
+GROUPS_MAX: Final = 1_000  # specs/01, 3.5
+PATTERNS_MAX: Final = 10_000  # members of one group, by name or pattern: no more than nodes
+TIERS_MAX: Final = 8  # TOP-013
+FANOUT: Final = 64  # children per collector where a group does not say (specs/01, 3.5)
+FANOUT_MAX: Final = 1_000  # specs/01, 3.5
+ALTERNATES_MAX: Final = 3  # TOP-012
+RECORD_BYTES_MAX: Final = 400  # one join costs one write of at most this (TOP-016)
+REFUSAL_BYTES_MAX: Final = 200  # text of WTF (CFG-007)
+START_BEATS: Final = 2  # a root without its disk waits so many H (REC-016)
+
+NAMED_MAX: Final = 50  # nodes that a GROUP names; for more of them it calls the whole group
+UPTIME_S_MAX: Final = 10**9  # thirty years
+SUMMONS_MAX: Final = 8  # how often a group is called before the rest is left to its own SOS
+STOP_NS: Final = 10 * SECOND  # how long StopNodes waits; TOP-017 allows 30 s
+SOS_WINDOW_NS: Final = 60 * SECOND  # SOS of the same minute count together (REC-003)
+SOS_SHARE: Final = 3  # one third of the children declares a collector dead (REC-003)
+SOS_PAUSE_BEATS_MAX: Final = 8  # SOS after H, 2H ... 8H (REC-002)
+SNAPSHOT_NS: Final = 10 * SECOND  # how long a root without its disk waits for one donor's store (REC-016)
+
+ELECTION_NS_MIN: Final = 300 * MILLISECOND  # W is H/2, and at least this (CFG-074)
+ELECTION_TRIES: Final = 3  # calls without an answer before a candidate acts (REC-010)
+WUTUP_REPEATS: Final = (0, 1, 2)  # in quarters of W: the first message of a connection is usually lost
+WAIT_ELECTIONS: Final = 3  # WAITING lasts 3 W (REC-010)
+ACTING_BEATS: Final = 2  # an acting root calls for votes again after so many H
+IWIN_REPEATS: Final = (0, 1, 2, 4)  # in tenths of a second, as MARCO
+
 assert BEACON_YOUNG_NS <= BEACON_NS, "a young node speaks more often, not less"
+assert REFUSED_PAUSE_NS[0] >= BUSY_PAUSE_NS[0], "who is refused for good must not ask more often than who is busy"
+assert WUTUP_REPEATS[-1] < 4, "the last repetition must leave time for an answer within W"

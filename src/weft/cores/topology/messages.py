@@ -3,6 +3,7 @@
 import msgspec
 
 from weft.base.now import SECOND
+from weft.cores.topology import limits
 from weft.wire.beacon import Beacon
 from weft.wire.discovery import Announcement, Control
 from weft.wire.envelope import Answer, Asked
@@ -59,6 +60,10 @@ class TopologySettings(msgspec.Struct, frozen=True, kw_only=True):
     dead_after: int = 5
     quorum: str = "majority"
     """`alone`: an acting root of a fleet of two voters may become root (REC-014)."""
+    calls: bool = True
+    """Whether this node calls and is called: MARCO, POLO, elections; a fleet of static parents needs none of it."""
+    start_beats: int = limits.START_BEATS
+    """Beats that a root without its disk waits for who knows more (REC-016)."""
 
 
 class Stop(msgspec.Struct, frozen=True, gc=False):

@@ -1,7 +1,17 @@
-"""When a node knows its parent (specs/01, section 4; the static tree of a configuration file).
+"""When a node may do what in the tree (specs/01, sections 4 and 6).
 
-The root needs none. A parent given as `host:port` is known at once; one given by name is known when its beacon
-is heard, and followed when it is heard elsewhere. Whoever finds an older live node of its own name ends.
+**Neighbours.** The root needs no parent. One that is given as `host:port` is known at once; one given by name is known
+when its beacon is heard, and followed when it is heard elsewhere. Whoever finds an older live node of its own name ends.
+
+**Member.** A node whose file names no parent waits for the call of a root (MARCO), answers (POLO), and takes the place
+that it is assigned. It calls in unasked where it knows somebody to ask, and never gives up. Once it has a place it
+works on whatever happens; a new root, or a silent parent, only makes it ask again.
+
+**Election.** When the root is silent, first-level collectors vote. A promise is durable before it is said, there is one
+per epoch, and it goes only to who holds no less: so at most one node is the root of an epoch, and it has every write
+that a majority had. Without a majority a candidate only acts: it serves what is known, and writes nothing.
+
+A state and input without a row: ignored. An ended node hears nothing; a member hears no root while it leads itself.
 """
 
 from enum import Enum
@@ -24,7 +34,7 @@ class On(Enum):
 
 
 class Cell(NamedTuple):
-    do: str  # a method of core.Topology
+    do: str  # a method of beaconing.Beaconing
     then: State
 
 
@@ -42,4 +52,130 @@ TABLE: Final[dict[tuple[State, On], Cell]] = {
     (State.SEEKING, On.STOPPED): Cell("leave", State.ENDED),
     (State.SETTLED, On.STOPPED): Cell("leave", State.ENDED),
 }
-"""A state and input without a row: ignored. Only ENDED has such, and an ended node hears nothing."""
+
+
+class Standing(Enum):
+    """Of a member."""
+
+    BASE = "no place, and no question asked; perhaps a pause before the next"
+    CALLED = "POLO said, the answer has not come"
+    JOINED = "a place in the tree"
+
+
+class Hears(Enum):
+    """What a member hears, judged by what it knows."""
+
+    CALL = "a MARCO or GROUP to answer; a root's beacon; the end of a pause"
+    BETTER = "a MARCO of another root, of a higher epoch than the one asked"
+    STALE = "a MARCO of a lower epoch than the own"
+    ASSIGNED = "an assignment"
+    STOPPED = "stop"
+    REFUSED = "WTF, but for those below"
+    REFERRED = "WTF 12 with the endpoint of a root"
+    UNKNOWN = "WTF 4"
+    NOTHING = "no answer in time"
+
+
+class Step(NamedTuple):
+    do: str  # a method of member.Member
+    then: Standing
+
+
+MEMBER_TABLE: Final[dict[tuple[Standing, Hears], Step]] = {
+    (Standing.BASE, Hears.CALL): Step("polo", Standing.CALLED),
+    (Standing.CALLED, Hears.BETTER): Step("polo", Standing.CALLED),
+    (Standing.CALLED, Hears.ASSIGNED): Step("take_place", Standing.JOINED),
+    (Standing.CALLED, Hears.STOPPED): Step("rest", Standing.BASE),
+    (Standing.CALLED, Hears.REFUSED): Step("back_off", Standing.BASE),
+    (Standing.CALLED, Hears.UNKNOWN): Step("back_off", Standing.BASE),
+    (Standing.CALLED, Hears.REFERRED): Step("ask_there", Standing.CALLED),
+    (Standing.CALLED, Hears.NOTHING): Step("back_off", Standing.BASE),
+    (Standing.JOINED, Hears.CALL): Step("polo", Standing.JOINED),
+    (Standing.JOINED, Hears.BETTER): Step("polo", Standing.JOINED),
+    (Standing.JOINED, Hears.STALE): Step("warn", Standing.JOINED),
+    (Standing.JOINED, Hears.ASSIGNED): Step("take_place", Standing.JOINED),
+    (Standing.JOINED, Hears.STOPPED): Step("leave_place", Standing.BASE),
+    (Standing.JOINED, Hears.REFUSED): Step("ask_later", Standing.JOINED),
+    (Standing.JOINED, Hears.REFERRED): Step("ask_there", Standing.JOINED),
+    (Standing.JOINED, Hears.UNKNOWN): Step("lose_place", Standing.BASE),
+    (Standing.JOINED, Hears.NOTHING): Step("ask_later", Standing.JOINED),
+}
+
+
+class Role(Enum):
+    """Of a node in the election of a root."""
+
+    FOLLOW = "somebody else is the root, or nobody known"
+    STARTING = "root by its file or its journal; waits for who knows better"
+    CALLING = "asks the voters for their votes"
+    WAITING = "somebody better is there"
+    ROOT = "root of its epoch"
+    ACTING = "in the root's stead, without a majority: writes nothing"
+
+
+class Event(Enum):
+    """What a voter or candidate hears, judged by what it knows."""
+
+    BORN = "the start of a node that is the root by its file or its journal"
+    SILENT = "the root is silent for D, and this node is a voter"
+    HEARD = "the root speaks again"
+    BETTER = "wutup of a higher rank, and the vote is free"
+    WORSE = "wutup of a lower rank while the root is silent"
+    DENIED = "wutup while the root is heard, or the vote is promised elsewhere"
+    AYES = "votes of a majority"
+    YO = "a better one is there"
+    PROMISED = "a vote is promised elsewhere"
+    ALIVE = "a voter hears the root"
+    DUE = "the time to wait is over"
+    EXHAUSTED = "the last call had no majority"
+    ALONE = "the last call had no majority, and two voters need none by the settings"
+    CROWNED = "a root of a higher epoch"
+
+
+class Turn(NamedTuple):
+    do: str  # a method of election.Election
+    then: Role
+
+
+ELECTION_TABLE: Final[dict[tuple[Role, Event], Turn]] = {
+    (Role.FOLLOW, Event.BORN): Turn("begin", Role.STARTING),
+    (Role.FOLLOW, Event.SILENT): Turn("call", Role.CALLING),
+    (Role.FOLLOW, Event.HEARD): Turn("calm", Role.FOLLOW),
+    (Role.FOLLOW, Event.BETTER): Turn("vote", Role.FOLLOW),
+    (Role.FOLLOW, Event.WORSE): Turn("outbid", Role.CALLING),
+    (Role.FOLLOW, Event.DENIED): Turn("say_nay", Role.FOLLOW),
+    (Role.STARTING, Event.DENIED): Turn("say_nay", Role.STARTING),
+    (Role.STARTING, Event.DUE): Turn("ascend", Role.ROOT),
+    (Role.STARTING, Event.CROWNED): Turn("submit", Role.FOLLOW),
+    (Role.CALLING, Event.SILENT): Turn("call_on", Role.CALLING),
+    (Role.CALLING, Event.HEARD): Turn("calm", Role.FOLLOW),
+    (Role.CALLING, Event.BETTER): Turn("vote", Role.FOLLOW),
+    (Role.CALLING, Event.WORSE): Turn("say_yo", Role.CALLING),
+    (Role.CALLING, Event.DENIED): Turn("say_nay", Role.CALLING),
+    (Role.CALLING, Event.AYES): Turn("win", Role.ROOT),
+    (Role.CALLING, Event.YO): Turn("wait", Role.WAITING),
+    (Role.CALLING, Event.PROMISED): Turn("raise_bid", Role.CALLING),
+    (Role.CALLING, Event.ALIVE): Turn("calm", Role.FOLLOW),
+    (Role.CALLING, Event.DUE): Turn("call", Role.CALLING),
+    (Role.CALLING, Event.EXHAUSTED): Turn("act", Role.ACTING),
+    (Role.CALLING, Event.ALONE): Turn("win", Role.ROOT),
+    (Role.CALLING, Event.CROWNED): Turn("submit", Role.FOLLOW),
+    (Role.WAITING, Event.HEARD): Turn("calm", Role.FOLLOW),
+    (Role.WAITING, Event.BETTER): Turn("vote", Role.FOLLOW),
+    (Role.WAITING, Event.WORSE): Turn("say_yo", Role.WAITING),
+    (Role.WAITING, Event.DENIED): Turn("say_nay", Role.WAITING),
+    (Role.WAITING, Event.DUE): Turn("call", Role.CALLING),
+    (Role.WAITING, Event.CROWNED): Turn("submit", Role.FOLLOW),
+    (Role.ROOT, Event.DENIED): Turn("say_nay", Role.ROOT),
+    (Role.ROOT, Event.CROWNED): Turn("submit", Role.FOLLOW),
+    (Role.ACTING, Event.BETTER): Turn("vote", Role.ACTING),
+    (Role.ACTING, Event.WORSE): Turn("outbid", Role.ACTING),
+    (Role.ACTING, Event.DENIED): Turn("say_nay", Role.ACTING),
+    (Role.ACTING, Event.AYES): Turn("win", Role.ROOT),
+    (Role.ACTING, Event.PROMISED): Turn("raise_bid", Role.ACTING),
+    (Role.ACTING, Event.YO): Turn("calm", Role.ACTING),
+    (Role.ACTING, Event.DUE): Turn("call", Role.ACTING),
+    (Role.ACTING, Event.EXHAUSTED): Turn("rest", Role.ACTING),
+    (Role.ACTING, Event.ALONE): Turn("win", Role.ROOT),
+    (Role.ACTING, Event.CROWNED): Turn("submit", Role.FOLLOW),
+}

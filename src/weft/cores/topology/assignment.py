@@ -1,0 +1,108 @@
+"""Assignments as they travel: properties of a control message, and back (TOP-012)."""
+
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta
+
+from weft.base.endpoints import is_endpoint
+from weft.base.errors import PeerError
+from weft.cores.topology import limits
+from weft.cores.topology.atlas import is_group_name
+from weft.cores.topology.memory import Place
+from weft.wire.replication import EPOCH_MAX, Wtf
+
+LEVELS: Final = {"branch": "branch", "collector": "branch", "leaf": "leaf", "sensor": "leaf"}
+Text = Annotated[str, Meta(max_length=300)]
+
+
+class Assigned(msgspec.Struct, frozen=True, gc=False):
+    """The properties of an assignment; unknown ones are ignored."""
+
+    parent: Text
+    root: Text
+    level: Text
+    group: Text = ""
+    tier: Annotated[int, Meta(ge=1, le=limits.TIERS_MAX + 1)] = 1
+    epoch: Annotated[int, Meta(ge=0, le=EPOCH_MAX)] = 0
+    alternates: Annotated[tuple[Text, ...], Meta(max_length=limits.ALTERNATES_MAX)] = ()
+    below: Annotated[tuple[Text, ...], Meta(max_length=limits.GROUPS_MAX)] = ()
+    name: Text = ""
+    acting: bool = False
+    root_uuid: Annotated[str, Meta(pattern="^([0-9a-f]{32})?$")] = ""
+
+
+def parse_assignment(properties: dict[str, Any]) -> tuple[Place, bytes]:
+    """The place and the root's UUID, empty if not said; typed pairs `["str", "leaf"]` count as their value.
+
+    PeerError `assignment` for anything that is no place.
+    """
+    plain = {name: _unpaired(value) for name, value in properties.items()}
+    try:
+        said = msgspec.convert(plain, Assigned)
+    except msgspec.ValidationError as error:
+        raise PeerError("assignment", str(error)) from None
+    if said.level not in LEVELS or not all(map(is_endpoint, (said.parent, said.root, *said.alternates))):
+        raise PeerError("assignment", f"level {said.level}, parent {said.parent}, root {said.root}")
+    if not all(is_group_name(group) for group in (said.group or "all", *said.below)):
+        raise PeerError("assignment", f"group {said.group}")
+    place = Place(
+        parent=said.parent,
+        parent_name=said.name,
+        root=said.root,
+        level=LEVELS[said.level],
+        group=said.group,
+        tier=said.tier,
+        epoch=said.epoch,
+        alternates=said.alternates,
+        below=said.below,
+        is_acting=said.acting,
+    )
+    return place, bytes.fromhex(said.root_uuid)
+
+
+def _unpaired(value: Any) -> Any:
+    is_pair = isinstance(value, list | tuple) and len(value) == 2 and value[0] in ("str", "int")
+    return value[1] if is_pair else value
+
+
+def properties_of(place: Place, root: bytes) -> dict[str, Any]:
+    """The properties of an assignment to `place` by the root of that UUID."""
+    said: dict[str, Any] = {
+        "parent": place.parent,
+        "root": place.root,
+        "level": place.level,
+        "group": place.group,
+        "tier": place.tier,
+        "epoch": place.epoch,
+        "alternates": list(place.alternates),
+        "root_uuid": root.hex(),
+    }
+    if place.level == "branch":
+        said["below"] = list(place.below)
+    if place.parent_name:
+        said["name"] = place.parent_name
+    if place.is_acting:
+        said["acting"] = True
+    return said
+
+
+def epoch_named(wtf: Wtf) -> int:
+    """The epoch in the text of a refusal; -1: none.
+
+    >>> epoch_named(Wtf(9, "epoch 3 is led by 10.0.0.1:27500")), epoch_named(Wtf(9, "too old"))
+    (3, -1)
+    """
+    words = wtf.text.split()
+    is_said = len(words) > 1 and words[0] == "epoch" and words[1].isascii() and words[1].isdigit()
+    return min(int(words[1][:9]), EPOCH_MAX) if is_said else -1
+
+
+def root_named(wtf: Wtf) -> str:
+    """The endpoint with which the text of a refusal ends; empty: none.
+
+    >>> root_named(Wtf(12, "the root is 10.0.0.1:27500")), root_named(Wtf(12, "not root"))
+    ('10.0.0.1:27500', '')
+    """
+    word = wtf.text.rpartition(" ")[2]
+    return word if is_endpoint(word) else ""

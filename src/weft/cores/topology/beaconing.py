@@ -1,0 +1,168 @@
+"""What is there: beacons, neighbours, names, and parents that a file names.
+
+A node sends a beacon every few seconds, remembers whom it hears, and tells a static parent's endpoint as soon as that
+is known. A beacon is only a hint: who a neighbour really is, is proved on the link itself.
+"""
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from weft.base.effects import Send
+from weft.base.endpoints import LINK, endpoint_of, shifted
+from weft.base.errors import PeerError
+from weft.base.now import Now
+from weft.cores.topology import limits
+from weft.cores.topology.memory import Place
+from weft.cores.topology.messages import Beacon, NameTaken, NodeSeen, NodeVanished, ParentAssigned, ParentMoved
+from weft.cores.topology.states import TABLE, On, State
+from weft.cores.topology.station import Station, topics_of
+
+STATIC_GROUP: Final = "all"
+"""The group of a node whose file says its place: the root does not know it, so it takes what everybody has."""
+
+
+class Neighbour(NamedTuple):
+    beacon: Beacon
+    host: str
+    heard_at: int
+
+    @property
+    def endpoint(self) -> str:
+        """Its port block."""
+        return endpoint_of(self.host, self.beacon.port)
+
+
+class Beaconing:
+    """`on_neighbour` hears of every beacon that is not a goodbye."""
+
+    def __init__(self, station: Station, on_neighbour: Callable[[Neighbour, Now], None]) -> None:
+        self.station = station
+        self.settings = station.settings
+        self.neighbours: dict[str, Neighbour] = {}
+        self.state = State.SETTLED if not self.settings.parent else State.SEEKING
+        self.parent_endpoint = ""
+        self.beacon_at: int | None = None
+        self._on_neighbour = on_neighbour
+        self._sent = 0
+
+    def start(self, now: Now) -> None:
+        """Take up a parent that is given by its address, and begin to call."""
+        if ":" in self.settings.parent:
+            self._assign(ParentAssigned, self.settings.parent, "")
+            self.state = State.SETTLED
+        self.beacon_at = now.mono if self.settings.beacons else None
+
+    def hear(self, message: Beacon, host: str, now: Now) -> None:
+        """Hear a neighbour; PeerError `other-fleet`."""
+        if message.fleet != self.settings.fleet:
+            raise PeerError("other-fleet", message.fleet)
+        if message.node == self.station.node and message.era == self.station.era:
+            return  # our own voice
+        self._turn(self._kind(message), Neighbour(message, host, now.mono), now)
+
+    def stop(self, now: Now) -> None:
+        """Say goodbye."""
+        self._turn(On.STOPPED, None, now)
+
+    def deadline(self) -> int | None:
+        return self.beacon_at
+
+    def wake(self, now: Now) -> None:
+        """Call, if it is time, and forget who is silent."""
+        if self.beacon_at is None or now.mono < self.beacon_at:
+            return
+        self._call(self.settings.base_port)
+        self._sent += 1
+        young = self._sent < limits.BEACONS_YOUNG
+        self.beacon_at = now.mono + (limits.BEACON_YOUNG_NS if young else limits.BEACON_NS)
+        for name in [n for n, known in self.neighbours.items() if known.heard_at + limits.KNOWN_NS < now.mono]:
+            self._lose(name)
+
+    def _kind(self, beacon: Beacon) -> On:
+        if beacon.name == self.settings.name:
+            if beacon.port == 0:
+                return On.LEFT
+            mine = (self.station.era, self.station.node)
+            return On.TWIN_OLDER if (beacon.era, beacon.node) < mine else On.TWIN_NEWER
+        if beacon.port == 0:
+            return On.LEFT
+        return On.PARENT_HEARD if beacon.name == self.settings.parent else On.OTHER_HEARD
+
+    def _turn(self, on: On, heard: Neighbour | None, now: Now) -> None:
+        cell = TABLE.get((self.state, on))
+        if cell is None:
+            return
+        self.state = cell.then
+        getattr(self, cell.do)(heard, now)
+
+    def settle(self, heard: Neighbour, now: Now) -> None:
+        """The parent has been found."""
+        self.note(heard, now)
+        self._assign(ParentAssigned, heard.endpoint, heard.beacon.level)
+
+    def follow(self, heard: Neighbour, now: Now) -> None:
+        """The parent speaks again; from elsewhere only if nobody older has its name."""
+        known = self.neighbours.get(heard.beacon.name)
+        if known and known.beacon.node != heard.beacon.node and known.beacon.era < heard.beacon.era:
+            return  # a second node of the parent's name: the newer one will be told to end
+        self.note(heard, now)
+        if shifted(heard.endpoint, LINK) != self.parent_endpoint:
+            self._assign(ParentMoved, heard.endpoint, heard.beacon.level)
+
+    def note(self, heard: Neighbour, now: Now) -> None:
+        """Remember who is out there."""
+        beacon = heard.beacon
+        if beacon.name not in self.neighbours:
+            if len(self.neighbours) >= limits.KNOWN_MAX:
+                return
+            self.station.tell(NodeSeen(beacon.name, beacon.level))
+        self.neighbours[beacon.name] = heard
+        self._on_neighbour(heard, now)
+
+    def forget(self, heard: Neighbour, now: Now) -> None:
+        """A node says goodbye: only the one that was known can."""
+        known = self.neighbours.get(heard.beacon.name)
+        if known and (known.beacon.node, known.beacon.era) == (heard.beacon.node, heard.beacon.era):
+            self._lose(heard.beacon.name)
+
+    def give_way(self, heard: Neighbour, now: Now) -> None:
+        """An older node has our name: this one ends, loudly."""
+        self.beacon_at = None
+        self.station.tell(NameTaken(self.settings.name, heard.beacon.node))
+
+    def speak_up(self, heard: Neighbour, now: Now) -> None:
+        """A newer node has our name: it must hear us at once."""
+        self._call(self.settings.base_port)
+
+    def leave(self, heard: None, now: Now) -> None:
+        """Say goodbye, so that nobody waits for four beacons."""
+        self.beacon_at = None
+        self._call(0)
+
+    def _assign(self, event: type[ParentAssigned] | type[ParentMoved], endpoint: str, level: str) -> None:
+        self.parent_endpoint = shifted(endpoint, LINK)
+        self.station.tell(event(self.parent_endpoint, self.settings.parent))
+        self._tell_place(endpoint, level)
+
+    def _tell_place(self, endpoint: str, level: str) -> None:
+        """The place that the file says (CFG-030): below a root unless a beacon says otherwise."""
+        is_branch = self.settings.level == "collector"
+        place = Place(
+            parent=endpoint,
+            parent_name="" if ":" in self.settings.parent else self.settings.parent,
+            root=endpoint if level == "root" else "",
+            level="branch" if is_branch else "leaf",
+            group=STATIC_GROUP,
+            tier=1 if level in ("root", "") else 2,
+        )
+        self.station.tell_place(place, ("/",) if is_branch else topics_of(place))
+
+    def _lose(self, name: str) -> None:
+        gone = self.neighbours.pop(name)
+        self.station.tell(NodeVanished(name, gone.beacon.level))
+
+    def _call(self, port: int) -> None:
+        if self.settings.beacons:
+            mine, station = self.settings, self.station
+            beacon = Beacon(mine.fleet, mine.name, station.node, station.level, port, station.era)
+            station.effects.append(Send("beacon", b"", beacon))

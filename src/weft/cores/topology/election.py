@@ -1,0 +1,354 @@
+"""Who is the root: by file, by journal, or by the votes of first-level collectors (REC-010..017)."""
+
+from typing import Any, NamedTuple
+
+from weft.base.now import Now
+from weft.cores.topology import limits
+from weft.cores.topology.announcing import Announcer
+from weft.cores.topology.member import whole
+from weft.cores.topology.memory import Promised, Root
+from weft.cores.topology.messages import Announcement, Control, ElectionCalled, RootLeft, RootTaken
+from weft.cores.topology.states import ELECTION_TABLE, Event, Role
+from weft.cores.topology.station import Station
+from weft.wire.discovery import IWIN, WUTUP
+from weft.wire.replication import EPOCH_MAX, number_of
+
+Rank = tuple[int, bytes]
+"""What a node holds, epoch above counter, then its UUID (REC-010)."""
+
+
+class Cue(NamedTuple):
+    """What a row of the table is about."""
+
+    endpoint: str = ""
+    node: bytes = b""
+    election: str = ""
+    propose: int = 0
+    why: str = ""
+
+
+class Election:
+    """One node's part in it. `leads_since` and what it does as a root is the registry's."""
+
+    def __init__(self, station: Station, announcer: Announcer) -> None:
+        self.station, self.announcer = station, announcer
+        self.role = Role.FOLLOW
+        self.due_at: int | None = None
+        self.election = ""
+        self.propose = 0
+        self.attempt = 0
+        self.ayes: dict[bytes, None] = {}
+        self._repeats: list[int] = []
+        self._wins: list[int] = []
+        self._bid_at: int | None = None
+        self._victory: dict[str, Any] = {}
+
+    # Who may vote
+
+    def voters(self) -> dict[bytes, str]:
+        """Voters by UUID with their endpoints: first-level collectors, the root of record, and this node."""
+        station = self.station
+        found = station.atlas.voters()
+        known = station.atlas.root
+        if known is not None and known.epoch >= station.root.epoch:
+            found[known.node] = known.endpoint
+        elif station.root.node:
+            found[station.root.node] = station.root.endpoint
+        found[station.node] = station.endpoint
+        return found
+
+    @property
+    def is_voter(self) -> bool:
+        """Whether this node has a vote: it stands right below the root and holds everything."""
+        place = self.station.place
+        return place.parent != "" and place.level == "branch" and place.tier == 1
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether the root itself has not been heard for D/2."""
+        station = self.station
+        return self.role is Role.ACTING or station.place.is_acting or station.parent_is != "heard"
+
+    @property
+    def rank(self) -> Rank:
+        return self.station.atlas.number, self.station.node
+
+    # What is heard
+
+    def begin_root(self, now: Now) -> None:
+        """This node is the root, by its file or its journal."""
+        self._turn(Event.BORN, Cue(), now)
+
+    def parent_is(self, state: str, now: Now) -> None:
+        """The root is heard, quiet or silent, if it is the parent."""
+        if state == "heard" and not self.station.place.is_acting:
+            self._turn(Event.HEARD, Cue(), now)
+        elif self.is_voter and self.station.settings.calls:
+            self.announcer.connect(self.voters().values(), now)  # so that the first call is not lost
+            if state == "silent":
+                self._turn(Event.SILENT, Cue(), now)
+
+    def hear(self, said: Announcement, now: Now) -> None:
+        """Somebody calls for votes."""
+        holds = said.content.get("holds")
+        propose = whole(said.content.get("propose"))
+        if said.uuid == self.station.node or not (self.is_voter or self.station.leads):
+            return
+        cue = Cue(said.endpoint, said.uuid, str(said.content.get("election", ""))[:64], propose)
+        rank = (_number(holds), said.uuid)
+        promised = self.station.promised
+        is_free = promised.epoch < propose or promised == Promised(propose, said.uuid)
+        if self.role in (Role.ROOT, Role.STARTING) or not self.is_quiet:
+            self._turn(Event.DENIED, cue._replace(why="alive"), now)
+        elif rank < self.rank:
+            self._turn(Event.WORSE, cue, now)
+        elif is_free and self.station.root.epoch < propose <= EPOCH_MAX:
+            self._turn(Event.BETTER, cue, now)
+        else:
+            self._turn(Event.DENIED, cue._replace(why="promised"), now)
+
+    def hear_answer(self, message: Control, now: Now) -> None:
+        """yo, aye, nay: only for the call that stands."""
+        said = message.properties
+        if said.get("election") != self.election or self.role not in (Role.CALLING, Role.ACTING):
+            return
+        if message.command == "aye":
+            if whole(said.get("propose")) == self.propose and message.uuid in self.voters():
+                self.ayes[message.uuid] = None
+                if self._has_majority():
+                    self._turn(Event.AYES, Cue(), now)
+        elif message.command == "yo":
+            self._turn(Event.YO, Cue(), now)
+        elif said.get("why") == "promised":
+            self._turn(Event.PROMISED, Cue(propose=min(whole(said.get("promised")), EPOCH_MAX - 1)), now)
+        elif said.get("why") == "alive":
+            self._turn(Event.ALIVE, Cue(), now)
+
+    def crowned(self, cue: Cue, now: Now) -> bool:
+        """A root of epoch `cue.propose` is heard; returns whether this node gives way to it."""
+        own = self.station.root.epoch
+        is_due = bool(cue.endpoint) and (cue.propose > own or (cue.propose == own and self.role is Role.ACTING))
+        if is_due:
+            self._turn(Event.CROWNED, cue, now)
+        return is_due
+
+    def _has_majority(self) -> bool:
+        promised = self.station.promised
+        own = promised.epoch < self.propose or promised == Promised(self.propose, self.station.node)
+        return own and len(self.ayes) + 1 >= quorum(len(self.voters()))
+
+    # Time
+
+    def deadline(self) -> int | None:
+        dues = (self.due_at, self._bid_at, *self._repeats[:1], *self._wins[:1])
+        return min((at for at in dues if at is not None), default=None)
+
+    def wake(self, now: Now) -> None:
+        """Repeat what may have been lost; call again, or stop waiting."""
+        if self._repeats and self._repeats[0] <= now.mono:
+            self._repeats = [at for at in self._repeats if at > now.mono]
+            self._say_wutup()
+        if self._wins and self._wins[0] <= now.mono:
+            self._wins = [at for at in self._wins if at > now.mono]
+            self.announcer.say(self.station.announcement(IWIN, self._victory))
+        if self._bid_at is not None and self._bid_at <= now.mono:
+            self._bid_at = None
+            self._turn(Event.DUE, Cue(why="bid"), now)
+        elif self.due_at is not None and self.due_at <= now.mono:
+            self.due_at = None
+            self._turn(self._outcome(), Cue(), now)
+
+    def _outcome(self) -> Event:
+        """What it means that the time is over."""
+        is_last = self.role in (Role.CALLING, Role.ACTING) and self.attempt >= limits.ELECTION_TRIES
+        if not is_last:
+            return Event.DUE
+        voters = len(self.voters())
+        return Event.ALONE if self.station.settings.quorum == "alone" and voters <= 2 else Event.EXHAUSTED
+
+    def _turn(self, on: Event, cue: Cue, now: Now) -> None:
+        turn = ELECTION_TABLE.get((self.role, on))
+        if turn is not None:
+            self.role = turn.then
+            getattr(self, turn.do)(cue, now)
+
+    # What candidates do
+
+    def call(self, cue: Cue, now: Now) -> None:
+        """Ask the voters, in an epoch that nobody has used as far as this node knows."""
+        station = self.station
+        self._reset()
+        self.attempt += 1
+        self.propose = max(station.root.epoch, station.promised.epoch, cue.propose, 0) + 1
+        if self.propose > EPOCH_MAX:
+            return
+        self.election = _as_uuid(station.chance.randbytes(16))
+        self.announcer.connect(self.voters().values(), now)
+        station.tell(ElectionCalled(self.propose, self.attempt))
+        self._say_wutup()
+        self._repeats = [now.mono + quarter * station.election_ns // 4 for quarter in limits.WUTUP_REPEATS[1:]]
+        self.due_at = now.mono + station.election_ns
+        if self._has_majority():
+            self._turn(Event.AYES, cue, now)
+
+    def _say_wutup(self) -> None:
+        content = {
+            "fleet": self.station.settings.fleet,
+            "election": self.election,
+            "propose": self.propose,
+            "holds": self.station.holds,
+        }
+        self.announcer.say(self.station.announcement(WUTUP, content))
+
+    def _reset(self) -> None:
+        self.due_at = self._bid_at = None
+        self._repeats = []
+        self.ayes = {}
+
+    def call_on(self, cue: Cue, now: Now) -> None:
+        """Already calling."""
+
+    def wait(self, cue: Cue, now: Now) -> None:
+        """Somebody better is there: give it time (REC-010)."""
+        self._reset()
+        self.attempt = 0
+        self.due_at = now.mono + limits.WAIT_ELECTIONS * self.station.election_ns
+
+    def raise_bid(self, cue: Cue, now: Now) -> None:
+        """Somebody has promised a higher epoch: call again above it, a little later than others who hear the same."""
+        station = self.station
+        if self._bid_at is None:
+            self._bid_at = now.mono + station.election_ns * station.chance.randrange(1, 5) // 4
+        if cue.propose > station.promised.epoch:
+            station.keep(Promised(cue.propose))
+
+    def win(self, cue: Cue, now: Now) -> None:
+        """A majority has promised: from here on there is a root of this epoch, and no other (REC-011, REC-012)."""
+        station = self.station
+        votes, voters = len(self.ayes) + 1, len(self.voters())
+        self._victory = {
+            "fleet": station.settings.fleet,
+            "election": self.election,
+            "epoch": self.propose,
+            "holds": station.holds,
+            "votes": votes,
+            "of": voters,
+        }
+        root = Root(self.propose, station.node, station.endpoint, station.settings.name)
+        station.keep(Promised(self.propose, station.node), root)
+        self.announcer.say(station.announcement(IWIN, self._victory))
+        self._wins = [now.mono + limits.MARCO_GAP_NS * tenth for tenth in limits.IWIN_REPEATS[1:]]
+        self._take(RootTaken(self.propose, False, votes, voters))
+
+    def act(self, cue: Cue, now: Now) -> None:
+        """No majority: serve what is known, write nothing, and go on asking (REC-014)."""
+        station = self.station
+        votes = len(self.ayes) + 1
+        self.rest(cue, now)
+        station.is_acting = True
+        station.tell(RootTaken(max(station.root.epoch, 0), True, votes, len(self.voters())))
+
+    def rest(self, cue: Cue, now: Now) -> None:
+        """Still no majority."""
+        self._reset()
+        self.attempt = 0
+        self.due_at = now.mono + limits.ACTING_BEATS * self.station.beat_ns
+
+    def calm(self, cue: Cue, now: Now) -> None:
+        """No reason to call any more, or none at present."""
+        if self.role is Role.ACTING:
+            self.rest(cue, now)
+            return
+        self._reset()
+        self.attempt = 0
+        self.announcer.hang_up()
+
+    # What voters do
+
+    def vote(self, cue: Cue, now: Now) -> None:
+        """Promise, durably, and only then say so (REC-011)."""
+        station = self.station
+        if self.role is Role.FOLLOW:
+            self._reset()
+        station.keep(Promised(cue.propose, cue.node))
+        station.say(cue.endpoint, "aye", {"election": cue.election, "propose": cue.propose})
+
+    def say_yo(self, cue: Cue, now: Now) -> None:
+        """There is somebody better: this node."""
+        self.station.say(cue.endpoint, "yo", {"election": cue.election})
+
+    def outbid(self, cue: Cue, now: Now) -> None:
+        """There is somebody better, and it calls now."""
+        self.say_yo(cue, now)
+        if self.due_at is None or not self._repeats:
+            self.attempt = 0
+            self.call(Cue(), now)
+
+    def say_nay(self, cue: Cue, now: Now) -> None:
+        """No vote, and why."""
+        said: dict[str, Any] = {"election": cue.election, "why": cue.why}
+        if cue.why == "promised":
+            said["promised"] = max(self.station.promised.epoch, self.station.root.epoch, 0)
+        self.station.say(cue.endpoint, "nay", said)
+
+    # What roots do
+
+    def begin(self, cue: Cue, now: Now) -> None:
+        """Wait for who knows better: without a disk for 2 H (REC-016), else only if there are voters to say it."""
+        station = self.station
+        if not station.settings.calls:
+            self.due_at = now.mono
+        elif station.root.epoch < 0:
+            self.due_at = now.mono + station.settings.start_beats * station.beat_ns
+        elif len(self.voters()) > 1:
+            self.due_at = now.mono + station.election_ns
+        else:
+            self.due_at = now.mono
+
+    def ascend(self, cue: Cue, now: Now) -> None:
+        """Be the root by the file or the journal."""
+        station = self.station
+        self._reset()
+        epoch = max(station.root.epoch, 0)
+        root = Root(epoch, station.node, station.endpoint, station.settings.name)
+        station.keep(root, Promised(max(epoch, station.promised.epoch), station.promised.node))
+        self._take(RootTaken(epoch, False, 1, len(self.voters())))
+
+    def _take(self, taken: RootTaken) -> None:
+        self._reset()
+        self.attempt = 0
+        self.station.is_root, self.station.is_acting = True, False
+        self.station.tell(taken)
+
+    def submit(self, cue: Cue, now: Now) -> None:
+        """There is a root of a higher epoch: stop writing at once, and follow it (REC-015)."""
+        station = self.station
+        self._reset()
+        self._wins = []
+        self.attempt = 0
+        self.announcer.hang_up()
+        led = station.leads
+        station.is_root = station.is_acting = False
+        if led:
+            station.keep(Root(cue.propose, cue.node, cue.endpoint))
+            station.tell(RootLeft(cue.propose, cue.endpoint))
+
+
+def quorum(voters: int) -> int:
+    """A majority (REC-010).
+
+    >>> [quorum(count) for count in (1, 2, 3, 4, 5)]
+    [1, 2, 2, 3, 3]
+    """
+    return voters // 2 + 1
+
+
+def _number(holds: object) -> int:
+    if isinstance(holds, list | tuple) and len(holds) == 2:
+        return number_of(whole(holds[0]), whole(holds[1]))
+    return 0
+
+
+def _as_uuid(raw: bytes) -> str:
+    text = raw.hex()
+    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))

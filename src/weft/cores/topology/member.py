@@ -1,0 +1,270 @@
+"""How a node finds its place: it answers a root's call, or calls in, and takes what it is assigned (TOP-005..012)."""
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from weft.base.errors import PeerError
+from weft.base.now import Now
+from weft.cores.topology import limits
+from weft.cores.topology.assignment import parse_assignment, root_named
+from weft.cores.topology.memory import Place, Root, Starts
+from weft.cores.topology.messages import Announcement, Control, PlaceLost, Wtf
+from weft.cores.topology.states import MEMBER_TABLE, Hears, Standing
+from weft.cores.topology.station import Station, topics_of
+from weft.wire.replication import BUSY, NOT_READY, NOT_ROOT, STALE_EPOCH, UNKNOWN_NODE
+
+ASKED_MAX: Final = 64  # endpoints whose answers are still taken: the last ones asked
+TIMEOUT: Final = -1
+"""In place of a code of WTF: nobody answered."""
+PAUSES: Final = {
+    TIMEOUT: limits.TIMEOUT_PAUSE_NS,
+    BUSY: limits.BUSY_PAUSE_NS,
+    NOT_READY: limits.BUSY_PAUSE_NS,
+}
+
+
+class Heard(NamedTuple):
+    """What a row of the table is about: whom to ask, and what was answered."""
+
+    endpoint: str
+    epoch: int = -1
+    """Of the root there; -1: not known."""
+    place: Place | None = None
+    root: bytes = b""
+    code: int = 0
+
+
+class Member:
+    """The part of a node that is assigned; `on_place` hears of every assignment that is taken."""
+
+    def __init__(self, station: Station, on_place: Callable[[Now], None]) -> None:
+        self.station = station
+        self.standing = Standing.BASE
+        self.asked: dict[str, None] = {}
+        self.target = Heard("")
+        self.pause_code = 0
+        self._on_place = on_place
+        self._answer_at: int | None = None
+        self._retry_at: int | None = None
+        self._tries = self._referrals = self._join = 0
+        self._stopped_epoch = -1
+
+    def start(self, now: Now) -> None:
+        """Take up the old place at once and have it confirmed, or call in where the file says."""
+        station = self.station
+        station.keep(Starts(station.starts.count + 1))
+        if station.place.parent:
+            self.standing = Standing.JOINED
+            station.tell_place(station.place, topics_of(station.place))
+            self._on_place(now)
+            self._turn(Hears.CALL, Heard(station.place.root, station.place.epoch), now)
+        elif station.root.endpoint and station.root.endpoint != station.endpoint:
+            self._turn(Hears.CALL, Heard(station.root.endpoint, station.root.epoch), now)
+        elif station.settings.join:
+            self._turn(Hears.CALL, Heard(station.settings.join[0]), now)
+
+    def stop(self) -> None:
+        """Ask nobody any more."""
+        self._answer_at = self._retry_at = None
+        self.standing = Standing.BASE
+
+    def submit(self, endpoint: str, epoch: int, now: Now) -> None:
+        """Follow that root: this node led, or has heard of it first."""
+        self._turn(Hears.CALL if self.standing is not Standing.CALLED else Hears.BETTER, Heard(endpoint, epoch), now)
+
+    # What is heard
+
+    def hint(self, endpoint: str, now: Now) -> None:
+        """A root's beacon: somebody to ask, for who has nobody (TOP-006)."""
+        if self.standing is Standing.BASE and self._retry_at is None and self._stopped_epoch < 0:
+            self._turn(Hears.CALL, Heard(endpoint), now)
+
+    def hear(self, said: Announcement, now: Now) -> None:
+        """A MARCO or GROUP."""
+        heard = Heard(said.endpoint, whole(said.content.get("epoch")))
+        if self.standing is Standing.JOINED:
+            on = self._judge(said, heard.epoch)
+            if on is not None:
+                self._turn(on, heard, now)
+        elif self.standing is Standing.CALLED:
+            if heard.epoch > self.target.epoch and heard.endpoint != self.target.endpoint:
+                self._turn(Hears.BETTER, heard, now)
+        elif not self._is_deaf_to(said, heard.epoch):
+            self._turn(Hears.CALL, heard, now)
+
+    def _is_deaf_to(self, said: Announcement, epoch: int) -> bool:
+        """Whether a node in a pause, or one that was told to stop, lets this call pass."""
+        if said.content.get("why") in ("start", "reassign"):
+            return False
+        if said.content.get("why") == "stop" or epoch <= self._stopped_epoch:
+            return True
+        is_same = said.endpoint == self.target.endpoint and epoch <= self.target.epoch
+        return self._retry_at is not None and is_same and not said.group and self.pause_code != TIMEOUT
+
+    def _judge(self, said: Announcement, epoch: int) -> Hears | None:
+        own, content = self.station.place, said.content
+        if said.group:
+            return Hears.CALL if said.group == own.group and epoch >= own.epoch else None
+        if said.endpoint == own.root:
+            known = self.station.root.node
+            is_other = bool(known) and said.uuid != known  # it lost its disk, or it stops (TOP-003)
+            return Hears.CALL if is_other or epoch > own.epoch or content.get("why") == "stop" else None
+        if epoch != own.epoch:
+            return Hears.BETTER if epoch > own.epoch else Hears.STALE
+        is_free = self.station.parent_is == "silent" or (own.is_acting and not content.get("acting"))
+        return Hears.CALL if is_free else None
+
+    def answered(self, message: Control | Wtf, peer: str, now: Now) -> None:
+        """An answer of a node that was asked; PeerError for any other, and for an assignment that cannot be."""
+        if peer not in self.asked:
+            raise PeerError("unasked", peer)
+        if isinstance(message, Wtf):
+            self._refused(message, peer, now)
+        elif message.command == "assignment":
+            if message.uuid != self.station.node:
+                raise PeerError("not-for-us", message.endpoint)
+            place, root = parse_assignment(message.properties)
+            if place.epoch < self.station.root.epoch:
+                raise PeerError("stale-epoch", f"{place.epoch} of {peer}")
+            self._turn(Hears.ASSIGNED, Heard(peer, place.epoch, place, root), now)
+        elif message.command == "stop":
+            self._turn(Hears.STOPPED, Heard(peer, self.target.epoch), now)
+        elif message.command == "keepcalm":
+            self._answer_at = None
+
+    def _refused(self, wtf: Wtf, peer: str, now: Now) -> None:
+        other = root_named(wtf)
+        is_way = wtf.code in (NOT_ROOT, STALE_EPOCH) and other not in ("", self.station.endpoint, peer)
+        if is_way and self._referrals < limits.REFERRALS_MAX:
+            self._turn(Hears.REFERRED, Heard(other), now)
+        else:
+            self._turn(Hears.UNKNOWN if wtf.code == UNKNOWN_NODE else Hears.REFUSED, Heard(peer, code=wtf.code), now)
+
+    # Time
+
+    def deadline(self) -> int | None:
+        return min((at for at in (self._answer_at, self._retry_at) if at is not None), default=None)
+
+    def wake(self, now: Now) -> None:
+        """An answer did not come, or a pause is over."""
+        if self._answer_at is not None and now.mono >= self._answer_at:
+            self._answer_at = None
+            self._turn(Hears.NOTHING, self.target._replace(code=TIMEOUT), now)
+        elif self._retry_at is not None and now.mono >= self._retry_at:
+            self._retry_at = None
+            self._turn(Hears.CALL, self._next_target(), now)
+
+    def _next_target(self) -> Heard:
+        """Whom to ask after a pause: where nobody answered, another one."""
+        join = self.station.settings.join
+        if self.standing is Standing.BASE and self.pause_code == TIMEOUT and join:
+            self._join += 1
+            return Heard(join[self._join % len(join)])
+        return self.target
+
+    # What a member does
+
+    def _turn(self, on: Hears, heard: Heard, now: Now) -> None:
+        step = MEMBER_TABLE.get((self.standing, on))
+        if step is not None:
+            self.standing = step.then
+            getattr(self, step.do)(heard, now)
+
+    def polo(self, heard: Heard, now: Now) -> None:
+        """Say who we are and what we hold (TOP-007)."""
+        station = self.station
+        self._referrals = 0
+        self._ask(heard, now)
+        station.say(heard.endpoint, "polo", self.portrait(now))
+
+    def portrait(self, now: Now) -> dict[str, Any]:
+        """What a root has to know of this node."""
+        station = self.station
+        return {
+            "protocol": limits.PROTOCOL,
+            "incarnation": station.starts.count,
+            "name": station.settings.name,
+            "labels": station.settings.labels,
+            "level": station.settings.level,
+            "dialects": ["strict"],
+            "holds": station.holds,
+            "is_full": station.place.level == "branch" and station.place.tier == 1,
+            "uptime": station.uptime_s(now),
+        }
+
+    def _ask(self, heard: Heard, now: Now) -> None:
+        self.target, self._retry_at = heard, None
+        self._answer_at = now.mono + limits.ANSWER_NS
+        self.note_asked(heard.endpoint)
+
+    def note_asked(self, endpoint: str) -> None:
+        """Answers of this one are taken."""
+        self.asked.pop(endpoint, None)
+        self.asked[endpoint] = None
+        if len(self.asked) > ASKED_MAX:
+            del self.asked[next(iter(self.asked))]
+
+    def ask_there(self, heard: Heard, now: Now) -> None:
+        """The one asked knows who the root is (TOP-006)."""
+        referrals = self._referrals + 1
+        self.polo(heard, now)
+        self._referrals = referrals
+
+    def take_place(self, heard: Heard, now: Now) -> None:
+        """Stand where the root says; the same place again is only a confirmation (TOP-012)."""
+        station, place = self.station, heard.place
+        assert place is not None, "an assignment was parsed before"
+        self._answer_at = self._retry_at = None
+        self._tries, self.pause_code, self._stopped_epoch = 0, 0, -1
+        is_news, moved = place != station.place, place.parent != station.place.parent
+        root = station.root if place.is_acting else Root(place.epoch, heard.root, place.root)
+        station.keep(root, place)
+        if moved:
+            station.parent_is = "heard"
+        if is_news:
+            station.tell_place(place, topics_of(place))
+        self._on_place(now)
+
+    def leave_place(self, heard: Heard, now: Now) -> None:
+        """The root stops this node: it waits until one starts."""
+        self._lose("stopped")
+        self.rest(heard, now)
+
+    def rest(self, heard: Heard, now: Now) -> None:
+        """Wait for a root that starts."""
+        self._answer_at = self._retry_at = None
+        self._stopped_epoch = max(heard.epoch, self.station.root.epoch, 0)
+
+    def lose_place(self, heard: Heard, now: Now) -> None:
+        """The root does not know us: ask again as a newcomer (REC-002)."""
+        self._lose("unknown")
+        self._tries, self.pause_code = 0, TIMEOUT
+        self.target = heard
+        self._answer_at, self._retry_at = None, now.mono
+
+    def _lose(self, why: str) -> None:
+        self.station.keep(Place())
+        self.station.tell(PlaceLost(why))
+
+    def back_off(self, heard: Heard, now: Now) -> None:
+        """Ask again after a pause that grows; never given up."""
+        first, longest = PAUSES.get(heard.code, limits.REFUSED_PAUSE_NS)
+        self._tries = self._tries + 1 if heard.code == self.pause_code else 1
+        self.pause_code, self._answer_at = heard.code, None
+        pause = min(first << min(self._tries - 1, 16), longest)
+        self._retry_at = now.mono + self.station.chance.about(pause, limits.PAUSE_SHARE)
+
+    def ask_later(self, heard: Heard, now: Now) -> None:
+        """As before, but with a place: work goes on."""
+        self.back_off(heard, now)
+
+    def warn(self, heard: Heard, now: Now) -> None:
+        """Tell a root of the past who leads now (TOP-007, REC-015)."""
+        place = self.station.place
+        text = f"epoch {place.epoch} is led by {place.root}"
+        self.station.say_wtf(heard.endpoint, Wtf(STALE_EPOCH, text))
+
+
+def whole(value: object, default: int = 0) -> int:
+    """A whole number that a peer says, else the default."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else default

@@ -1,0 +1,82 @@
+"""What the topology core keeps in the journal, and back.
+
+    PROMISED   whom this node has promised its vote in an epoch; durable before `aye` (REC-011)
+    ROOT       the root of record, as this node knows it
+    PLACE      this node's last assignment, so that a restarted node knows its place at once
+    STARTS     how often a member has started: its `incarnation` (TOP-007)
+
+The last record of each kind is what holds.
+"""
+
+from typing import Final
+
+import msgspec
+
+from weft.base.errors import OurFault
+from weft.base.records import CoreRecord
+
+CORE: Final = "topology"
+
+
+class Promised(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """The vote of this node in `epoch` belongs to `node`."""
+
+    epoch: int = -1
+    node: bytes = b""
+
+
+class Root(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """The root of record; epoch -1: none is known."""
+
+    epoch: int = -1
+    node: bytes = b""
+    """Empty: not known yet."""
+    endpoint: str = ""
+    name: str = ""
+
+
+class Place(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """An assignment (TOP-012); without a parent: none."""
+
+    parent: str = ""
+    parent_name: str = ""
+    root: str = ""
+    level: str = "leaf"
+    group: str = ""
+    tier: int = 0
+    epoch: int = 0
+    alternates: tuple[str, ...] = ()
+    below: tuple[str, ...] = ()
+    """Groups at or below a collector, whose configuration it serves (CFG-030)."""
+    is_acting: bool = False
+    """Assigned by an acting root (REC-014)."""
+
+
+class Starts(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """So many starts."""
+
+    count: int = 0
+
+
+Memory = Promised | Root | Place | Starts
+KINDS: Final[dict[int, type[Memory]]] = {1: Promised, 2: Root, 3: Place, 4: Starts}
+_NUMBERS: Final = {kind: number for number, kind in KINDS.items()}
+_DECODERS: Final = {number: msgspec.msgpack.Decoder(kind) for number, kind in KINDS.items()}
+_encode: Final = msgspec.msgpack.Encoder().encode
+
+
+def to_record(memory: Memory) -> CoreRecord:
+    """The journal record of a piece of memory."""
+    return CoreRecord(CORE, _NUMBERS[type(memory)], _encode(memory))
+
+
+def from_record(record: CoreRecord) -> Memory:
+    """The piece of memory of a journal record; OurFault for what this version did not write (JRN-014)."""
+    decoder = _DECODERS.get(record.kind)
+    if decoder is None:
+        raise OurFault(f"newer-data: the topology core knows no record of kind {record.kind}")
+    try:
+        memory: Memory = decoder.decode(record.data)
+    except msgspec.DecodeError as error:
+        raise OurFault(f"newer-data: a topology record of kind {record.kind} that cannot be read: {error}") from None
+    return memory

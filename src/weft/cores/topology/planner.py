@@ -1,0 +1,230 @@
+"""Where nodes stand: collectors of groups, tiers, fan-out (TOP-013, TOP-014). It changes the tree and says what it did.
+
+A group has as many collectors as its `fanout` asks for, at least one: those it names, in order, else members by uptime,
+then UUID. They stand below the collectors of the group's `parent`, or below the root. Children are spread so that the
+counts differ by one at most, and as few nodes move as that takes.
+"""
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from weft.cores.topology import limits
+from weft.cores.topology.atlas import Group, Located, NodeRecord
+from weft.cores.topology.groups import Guest, strength
+from weft.cores.topology.station import Station
+from weft.cores.topology.tree import Tree
+
+ANY: Group = Group()
+
+
+class Planner:
+    """`guests` are the nodes that this root has heard; `dead` collectors are given no children."""
+
+    def __init__(self, station: Station) -> None:
+        self.station = station
+        self.tree = Tree()
+        self.guests: dict[bytes, Guest] = {}
+        self.dead: dict[str, None] = {}
+        """Endpoints of collectors that were declared dead and have not been heard since (REC-003)."""
+
+    # Who could be a parent
+
+    def listed(self, group: str) -> list[str]:
+        """Collectors that the group names, in its order, without the dead."""
+        named = self.station.atlas.groups.get(group, ANY).collectors
+        return [endpoint for endpoint in named if endpoint not in self.dead and endpoint != self.station.endpoint]
+
+    def joined(self, group: str) -> list[str]:
+        """Collectors of a group that have a record, without the dead: those it names first, in its order."""
+        there = [located.record.endpoint for located in self.tree.collectors(group)]
+        there = [endpoint for endpoint in there if endpoint not in self.dead]
+        named = [endpoint for endpoint in self.listed(group) if endpoint in there]
+        return [*named, *(endpoint for endpoint in there if endpoint not in named)]
+
+    def parents(self, group: str) -> list[str]:
+        """Who may have children in a group: its collectors, else those it names though they have not come yet."""
+        return self.joined(group) or self.listed(group)
+
+    def above(self, group: str) -> list[str]:
+        """Under whom the collectors of a group stand: those of the next group above that has any, else the root."""
+        for _ in range(limits.TIERS_MAX):
+            group = self.station.atlas.groups.get(group, ANY).parent
+            if not group:
+                break
+            if found := self.parents(group):
+                return found
+        return [self.station.endpoint]
+
+    def tier_of(self, endpoint: str) -> int:
+        """The tier of a parent; the root's is 0."""
+        if endpoint == self.station.endpoint:
+            return 0
+        located = self.tree.at(endpoint)
+        if located is not None:
+            return located.record.tier
+        named = [g for g, known in self.station.atlas.groups.items() if endpoint in known.collectors]
+        return self.station.atlas.depth(named[0]) if named else 1
+
+    # Changes
+
+    def put(self, node: bytes, group: str, record: NodeRecord) -> Located:
+        """Let a node stand there."""
+        located = Located(node, group, record)
+        self.tree.put(located)
+        return located
+
+    def seat(self, guest: Guest, group: str) -> list[Located]:
+        """Give a node a place in a group: all that changed, the node itself first."""
+        known = self.tree.nodes.get(guest.node)
+        if known is not None and known.group == group and self._may_stay(known, guest):
+            record = msgspec.structs.replace(
+                known.record, endpoint=guest.endpoint, incarnation=guest.incarnation, name=guest.name
+            )
+            parent = self._parent_kept(known)
+            return [self.put(guest.node, group, msgspec.structs.replace(record, **self._under(parent, record.level)))]
+        self.tree.drop(guest.node)
+        if self._is_collector(guest, group):
+            return [self._seat_branch(guest, group), *self.tidy(group)]
+        return self._seat_leaf(guest, group)
+
+    def _may_stay(self, known: Located, guest: Guest) -> bool:
+        record = known.record
+        if record.level == "branch":
+            return guest.level != "sensor"
+        group = self.station.atlas.groups.get(known.group, ANY)
+        comes_back = group.prefer or not self.joined(known.group)
+        return not (guest.endpoint in group.collectors and comes_back) and guest.level != "collector"
+
+    def _parent_kept(self, known: Located) -> str:
+        """The parent of a node that stays; another one only where the old one is none any more."""
+        parent, group = known.record.parent, known.group
+        if known.record.level == "leaf":
+            return parent if self.is_parent(parent) else self._home(group)
+        above = self.above(group)
+        return parent if parent in above else self.tree.least(above)
+
+    def is_parent(self, endpoint: str) -> bool:
+        """Whether there is, or will be, a live collector or the root at that endpoint."""
+        if endpoint == self.station.endpoint:
+            return True
+        if endpoint in self.dead:
+            return False
+        located = self.tree.at(endpoint)
+        if located is not None:
+            return located.record.level == "branch"
+        return any(endpoint in group.collectors for group in self.station.atlas.groups.values())
+
+    def _home(self, group: str) -> str:
+        return self.tree.least(self.parents(group) or self.above(group))
+
+    def _under(self, parent: str, level: str) -> dict[str, object]:
+        return {"parent": parent, "tier": self.tier_of(parent) + 1, "level": level}
+
+    def _record(self, guest: Guest, parent: str, level: str) -> NodeRecord:
+        return NodeRecord(
+            guest.endpoint, level, self.tier_of(parent) + 1, parent, incarnation=guest.incarnation, name=guest.name
+        )
+
+    def _is_collector(self, guest: Guest, group: str) -> bool:
+        settings = self.station.atlas.groups.get(group, ANY)
+        if guest.level == "sensor":
+            return False
+        if guest.endpoint in settings.collectors or guest.level in ("collector", "root"):
+            return True
+        return not self.parents(group)
+
+    def _seat_branch(self, guest: Guest, group: str) -> Located:
+        parent = self.tree.least(self.above(group))
+        return self.put(guest.node, group, self._record(guest, parent, "branch"))
+
+    def _seat_leaf(self, guest: Guest, group: str) -> list[Located]:
+        self.put(guest.node, group, self._record(guest, self._home(group), "leaf"))
+        changed = self.relieve(group)
+        return [self.tree.nodes[guest.node], *(other for other in changed if other.node != guest.node)]
+
+    def relieve(self, group: str) -> list[Located]:
+        """Add collectors until none has more children than `fanout`; all that changed (TOP-014)."""
+        fanout = self.station.atlas.groups.get(group, ANY).fanout
+        changed: dict[bytes, Located] = {}
+        while any(self.tree.load[endpoint] > fanout for endpoint in self.joined(group)):
+            risen = self.promote(group)
+            if not risen:
+                break
+            changed.update((located.node, located) for located in risen)
+        return list(changed.values())
+
+    def promote(self, group: str, among: Iterable[Located] | None = None) -> list[Located]:
+        """Make one member a collector, by uptime, then UUID, and spread the children; nothing if none can be."""
+        chosen = self.candidate(self.tree.leaves(group) if among is None else among)
+        if chosen is None:
+            return []
+        parent = self.tree.least(self.above(group))
+        record = msgspec.structs.replace(chosen.record, **self._under(parent, "branch"))
+        risen = self.put(chosen.node, group, record)
+        return [risen, *self.tidy(group)]
+
+    def candidate(self, among: Iterable[Located]) -> Located | None:
+        """Who becomes a collector next: those heard since this root leads, the longest up, then by UUID."""
+        able = [
+            (guest.started_at, located.node, located)
+            for located in among
+            if (guest := self.guests.get(located.node)) is not None and guest.level != "sensor"
+        ]
+        return min(able, key=lambda row: row[:2])[2] if able else None
+
+    def tidy(self, group: str) -> list[Located]:
+        """After a new collector: bring home who stood elsewhere for want of one, and even out; what has moved."""
+        parents = self.joined(group)
+        if not parents:
+            return []
+        moved = [self._move(located, self.tree.least(parents)) for located in self._astray(group, parents)]
+        moved += self._even(group, parents)
+        return list({located.node: self.tree.nodes[located.node] for located in moved}.values())
+
+    def _astray(self, group: str, parents: list[str]) -> Iterator[Located]:
+        """Leaves without a parent, and collectors of groups below that stand too high."""
+        for located in sorted(self.tree.leaves(group), key=lambda located: located.node):
+            if not self.is_parent(located.record.parent):
+                yield located
+        yield from (located for located in self._lower_branches(group) if located.record.parent not in parents)
+
+    def _lower_branches(self, group: str) -> list[Located]:
+        """The collectors of the groups right below."""
+        names = sorted(name for name, known in self.station.atlas.groups.items() if known.parent == group)
+        return [located for name in names for located in self.tree.collectors(name)]
+
+    def _even(self, group: str, parents: list[str]) -> Iterator[Located]:
+        """Move children from the fullest to the emptiest until they differ by one at most."""
+        shelves: dict[str, list[Located]] = {endpoint: [] for endpoint in parents}
+        for located in (*self._lower_branches(group), *sorted(self.tree.leaves(group), key=lambda leaf: leaf.node)):
+            if located.record.parent in shelves:
+                shelves[located.record.parent].append(located)
+        load = {endpoint: self.tree.load[endpoint] for endpoint in parents}
+        while True:
+            fullest = max((e for e in parents if shelves[e]), key=lambda e: load[e], default="")
+            emptiest = min(parents, key=lambda e: load[e])
+            if not fullest or load[fullest] - load[emptiest] <= 1:
+                return
+            located = self._move(shelves[fullest].pop(), emptiest)
+            shelves[emptiest].insert(0, located)
+            load[fullest] -= 1
+            load[emptiest] += 1
+            yield located
+
+    def _move(self, located: Located, parent: str) -> Located:
+        record = msgspec.structs.replace(located.record, **self._under(parent, located.record.level))
+        return self.put(located.node, located.group, record)
+
+    def alternates(self, located: Located) -> tuple[str, ...]:
+        """Whom else a node may ask when its parent is silent: other collectors of its group, then first-level ones."""
+        own = (located.record.parent, located.record.endpoint, self.station.endpoint)
+        found = [endpoint for endpoint in self.joined(located.group) if endpoint not in own]
+        if len(found) < limits.ALTERNATES_MAX:
+            found += [e for e in self.station.atlas.voters().values() if e not in own and e not in found]
+        return tuple(found[: limits.ALTERNATES_MAX])
+
+
+def is_exact(member: str) -> bool:
+    """Whether a member names one endpoint."""
+    return strength(member, member)[0] == 4

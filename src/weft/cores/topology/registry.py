@@ -1,0 +1,371 @@
+"""The root's side of joining: every POLO gets a place, written before it is answered (TOP-010..017)."""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from weft.base.now import SECOND, Now
+from weft.cores.topology import limits
+from weft.cores.topology.announcing import Announcer
+from weft.cores.topology.assignment import properties_of
+from weft.cores.topology.atlas import ROOT_KEY, Changes, Located, NodeRecord, RootRecord, node_key, value_of
+from weft.cores.topology.groups import Guest, group_of, is_pattern
+from weft.cores.topology.member import whole
+from weft.cores.topology.memory import Place
+from weft.cores.topology.messages import (
+    Announcement,
+    Control,
+    NodeJoined,
+    NodeUnassigned,
+    RecordsWanted,
+    Wtf,
+)
+from weft.cores.topology.planner import Planner
+from weft.cores.topology.station import LEVELS, Station
+from weft.wire.discovery import MARCO, group_key
+from weft.wire.envelope import Envelope
+from weft.wire.replication import BUSY, NO_GROUP, NO_QUORUM, UNKNOWN_NODE
+
+
+class Asker(NamedTuple):
+    """Who waits for an answer."""
+
+    peer: bytes
+    envelope: Envelope
+    guest: Guest
+
+
+class Ticket:
+    """Writes that were asked for, and what follows when they are durable."""
+
+    __slots__ = ("askers", "nodes")
+
+    def __init__(self, nodes: list[bytes]) -> None:
+        self.nodes = nodes
+        self.askers: list[Asker] = []
+
+
+class Summons:
+    """A group that is called because some of it have to move."""
+
+    __slots__ = ("at", "missing", "times")
+
+    def __init__(self, at: int) -> None:
+        self.at, self.times = at, 0
+        self.missing: dict[bytes, None] = {}
+
+
+class Registry:
+    """Active while this node leads: as root it writes, acting it only reads (REC-014)."""
+
+    def __init__(self, station: Station, announcer: Announcer) -> None:
+        self.station, self.announcer = station, announcer
+        self.planner = Planner(station)
+        self.tickets: dict[int, Ticket] = {}
+        self.pending: dict[bytes, int] = {}
+        self.said: dict[bytes, Located] = {}
+        """What was last wanted of each record; it stands in the store, or will as soon as its ticket is done."""
+        self.unassigned: dict[bytes, Guest] = {}
+        self.summons: dict[str, Summons] = {}
+        self.was_acting = False
+        self._ticket = 0
+        self._count = 0
+
+    # Taking office and leaving it
+
+    def lead(self, now: Now) -> None:
+        """Take up the records, write our own, and call the fleet."""
+        station = self.station
+        self._count = 0
+        self.was_acting = station.is_acting
+        self.said = dict(sorted(station.atlas.nodes.items()))
+        self.planner.tree.fill(self.said.values())
+        self.planner.guests.clear()
+        self.planner.dead.clear()
+        if station.is_root:
+            self._write_root()
+        self.announcer.connect(self._everybody(), now)
+        self.announcer.call_often(now)
+
+    def _write_root(self) -> None:
+        station = self.station
+        own = self.planner.tree.nodes.get(station.node)
+        record = RootRecord(station.endpoint, station.node.hex(), station.root.epoch, station.settings.name)
+        writes = [(ROOT_KEY, value_of(record))] if record != station.atlas.root else []
+        if own is not None:
+            self.planner.tree.drop(station.node)
+            self.said.pop(station.node, None)
+            writes.append((node_key(own.group, own.node), b""))
+        if writes:
+            self._want(writes, Ticket([]))
+
+    def retire(self) -> None:
+        """Lead no longer: who waits will hear of the other root."""
+        self.tickets.clear()
+        self.pending.clear()
+        self.unassigned.clear()
+        self.summons.clear()
+        self.announcer.hang_up()
+
+    def _everybody(self) -> list[str]:
+        """All that a root calls: exact members, records, and where to join."""
+        atlas = self.station.atlas
+        found = [*self.station.settings.join]
+        for _, group in sorted(atlas.groups.items()):
+            found += [member for member in (*group.collectors, *group.members) if not is_pattern(member)]
+        found += [located.record.endpoint for located in self.planner.tree.nodes.values()]
+        return found
+
+    def marco(self) -> Announcement:
+        """The call for all (TOP-003)."""
+        station = self.station
+        self._count += 1
+        content: dict[str, Any] = {
+            "fleet": station.settings.fleet,
+            "epoch": max(station.root.epoch, 0),
+            "count": self._count,
+            "protocol": limits.PROTOCOL,
+            "holds": station.holds,
+        }
+        if self._count <= len(limits.MARCO_BURST_NS):
+            content["why"] = "start"
+        if station.is_acting:
+            content["acting"] = True
+        return station.announcement(MARCO, content)
+
+    # POLO
+
+    def polo(self, asker: Asker, now: Now) -> None:
+        """Place a node and answer it, after its record is written if that changes (TOP-010, TOP-011)."""
+        guest = asker.guest
+        self._note_heard(guest)
+        if len(self.pending) >= limits.ASKED_MAX:
+            self.refuse(asker, BUSY, "too many nodes join at once")
+        elif self.station.is_acting:
+            self._answer_as_recorded(asker)
+        elif (group := self._group_for(guest)) is None:
+            self._leave_unassigned(asker)
+        else:
+            self.unassigned.pop(guest.node, None)
+            self.announcer.connect((guest.endpoint,), now)
+            self._seat(asker, group, now)
+
+    def _note_heard(self, guest: Guest) -> None:
+        self.planner.guests[guest.node] = guest
+        self.planner.dead.pop(guest.endpoint, None)
+        for summons in self.summons.values():
+            summons.missing.pop(guest.node, None)
+
+    def _group_for(self, guest: Guest) -> str | None:
+        """The group of a node; one that led before belongs to the first if none wants it (REC-015)."""
+        found = group_of(self.station.atlas.groups, guest)
+        if found is None and guest.level == "root":
+            return min(self.station.atlas.groups, default=None)
+        return found
+
+    def _seat(self, asker: Asker, group: str, now: Now) -> None:
+        guest = asker.guest
+        before = self.planner.tree.nodes.get(guest.node)
+        changed = self.planner.seat(guest, group)
+        if before is None:
+            record = changed[0].record
+            self.station.tell(NodeJoined(guest.name, guest.endpoint, group, LEVELS[record.level], record.parent))
+        gone = [before] if before is not None and before.group != group else []
+        self.write(changed, gone, now)
+        self.answer(asker)
+
+    def answer(self, asker: Asker) -> None:
+        """Assign a node what its record says, now or when that is durable; its newest question is answered, once."""
+        number = self.pending.get(asker.guest.node)
+        if number is None:
+            self._assign(asker)
+            return
+        ticket = self.tickets[number]
+        ticket.askers = [other for other in ticket.askers if other.guest.node != asker.guest.node]
+        ticket.askers.append(asker)
+
+    def _assign(self, asker: Asker) -> None:
+        located = self.planner.tree.nodes.get(asker.guest.node)
+        if located is None:
+            self.refuse(asker, UNKNOWN_NODE, "there is no record of this node")
+            return
+        place = self._place_of(located, located.record.parent)
+        self._say_assignment(asker, place)
+
+    def _say_assignment(self, asker: Asker, place: Place) -> None:
+        said = Control("assignment", asker.guest.endpoint, asker.guest.node, properties_of(place, self.station.node))
+        self.station.answer(asker.peer, asker.envelope, said)
+
+    def _place_of(self, located: Located, parent: str) -> Place:
+        station, record = self.station, located.record
+        above = self.planner.tree.at(parent)
+        is_branch = record.level == "branch"
+        return Place(
+            parent=parent,
+            parent_name=station.settings.name if parent == station.endpoint else above.record.name if above else "",
+            root=station.endpoint,
+            level=record.level,
+            group=located.group,
+            tier=record.tier,
+            epoch=max(station.root.epoch, 0),
+            alternates=self.planner.alternates(located),
+            below=station.atlas.below(located.group) if is_branch else (),
+            is_acting=station.is_acting,
+        )
+
+    def refuse(self, asker: Asker, code: int, text: str) -> None:
+        """Answer that it cannot be, and why (CFG-007)."""
+        self.station.answer(asker.peer, asker.envelope, Wtf(code, text[: limits.REFUSAL_BYTES_MAX]))
+
+    def _leave_unassigned(self, asker: Asker) -> None:
+        guest = asker.guest
+        before = self.planner.tree.nodes.get(guest.node)
+        if before is not None:
+            self.planner.tree.drop(guest.node)
+            self.write((), (before,), Now(0, 0))
+        if guest.node not in self.unassigned and len(self.unassigned) < limits.NODES_MAX:
+            self.station.tell(NodeUnassigned(guest.name, guest.endpoint))
+            self.unassigned[guest.node] = guest
+        self.refuse(asker, NO_GROUP, f"no group wants {guest.endpoint}")
+
+    def _answer_as_recorded(self, asker: Asker) -> None:
+        """Acting: what the records say, with this node in the root's place; nothing is written (REC-014)."""
+        station = self.station
+        located = self.planner.tree.nodes.get(asker.guest.node)
+        if located is None:
+            self.refuse(asker, NO_QUORUM, "without a majority nobody new is placed")
+            return
+        is_under_root = located.record.parent == station.root.endpoint or located.record.tier == 1
+        self._say_assignment(
+            asker, self._place_of(located, station.endpoint if is_under_root else located.record.parent)
+        )
+
+    # Writes
+
+    def write(self, changed: Iterable[Located], gone: Iterable[Located], now: Now) -> None:
+        """Want the records that differ from what was wanted before; who else has moved is called when they are there."""
+        fresh = [located for located in changed if self.said.get(located.node) != located]
+        writes = [(node_key(located.group, located.node), value_of(located.record)) for located in fresh]
+        writes += [(node_key(located.group, located.node), b"") for located in gone]
+        for located in fresh:
+            self.said[located.node] = located
+        for located in gone:
+            if located.node not in self.planner.tree.nodes:
+                self.said.pop(located.node, None)
+        if writes:
+            self._want(writes, Ticket([located.node for located in fresh]))
+
+    def _want(self, writes: list[tuple[str, bytes]], ticket: Ticket) -> None:
+        self._ticket += 1
+        self.tickets[self._ticket] = ticket
+        for node in ticket.nodes:
+            if (before := self.pending.get(node)) is not None:
+                other = self.tickets[before]
+                ticket.askers += [asker for asker in other.askers if asker.guest.node == node]
+                other.askers = [asker for asker in other.askers if asker.guest.node != node]
+            self.pending[node] = self._ticket
+        self.station.tell(RecordsWanted(self._ticket, tuple(writes)))
+
+    def written(self, number: int, code: int, now: Now) -> None:
+        """The outcome of a `RecordsWanted`: answer who waits, call who has to move."""
+        ticket = self.tickets.pop(number, None)
+        if ticket is None:
+            return
+        mine = [node for node in ticket.nodes if self.pending.get(node) == number]
+        for node in mine:
+            del self.pending[node]
+        if code:
+            self._undo(mine)
+        for asker in ticket.askers:
+            if code:
+                self.refuse(asker, code, "the record could not be written")
+            else:
+                self._assign(asker)
+        if not code:
+            answered = [asker.guest.node for asker in ticket.askers]
+            self.summon([self.planner.tree.nodes[n] for n in mine if n not in answered], now)
+
+    def _undo(self, nodes: list[bytes]) -> None:
+        for node in nodes:
+            self._adopt(node)
+
+    def _adopt(self, node: bytes) -> None:
+        located = self.station.atlas.nodes.get(node)
+        if located is None:
+            self.planner.tree.drop(node)
+            self.said.pop(node, None)
+        else:
+            self.planner.tree.put(located)
+            self.said[node] = located
+
+    # Calling groups
+
+    def summon(self, located: Iterable[Located], now: Now) -> None:
+        """Call the groups of these nodes until each of them has asked for its place again (REC-004)."""
+        for each in located:
+            summons = self.summons.setdefault(each.group, Summons(now.mono))
+            summons.missing[each.node] = None
+            summons.at, summons.times = now.mono, 0
+
+    def deadline(self) -> int | None:
+        return min((summons.at for summons in self.summons.values()), default=None)
+
+    def wake(self, now: Now) -> None:
+        """Call groups again that have not come."""
+        for group in [group for group, summons in self.summons.items() if summons.at <= now.mono]:
+            summons = self.summons[group]
+            if not summons.missing or summons.times >= limits.SUMMONS_MAX:
+                del self.summons[group]
+                continue
+            content: dict[str, Any] = {"epoch": max(self.station.root.epoch, 0), "why": "reassign"}
+            content["fleet"] = self.station.settings.fleet
+            if len(summons.missing) <= limits.NAMED_MAX:
+                content["nodes"] = [node.hex() for node in summons.missing]
+            self.announcer.say(self.station.announcement(group_key(group), content))
+            summons.at = now.mono + min(limits.MARCO_GAP_NS << summons.times, self.station.beat_ns)
+            summons.times += 1
+
+    # What the store says
+
+    def learn(self, changes: Changes, now: Now) -> None:
+        """The store has changed: nodes may have groups that had none, and the other way round (TOP-010)."""
+        for node in changes.nodes:
+            if node not in self.pending and self.station.atlas.nodes.get(node) != self.said.get(node):
+                self._adopt(node)
+        if changes.groups:
+            self.announcer.connect(self._everybody(), now)
+            self.summon(self._displaced(changes.groups), now)
+            for node, guest in list(self.unassigned.items()):
+                if (group := group_of(self.station.atlas.groups, guest)) is not None:
+                    del self.unassigned[node]
+                    self.summon((Located(node, group, NodeRecord(guest.endpoint, "leaf", 1, "")),), now)
+            for group in changes.groups:
+                self.write(self.planner.relieve(group), (), now)
+
+    def _displaced(self, groups: Iterable[str]) -> list[Located]:
+        """Nodes that another group wants now, or that the group itself wants elsewhere."""
+        return [located for _, located in sorted(self.planner.tree.nodes.items()) if self._is_displaced(located)]
+
+    def _is_displaced(self, located: Located) -> bool:
+        guest = self.planner.guests.get(located.node)
+        if guest is None:
+            guest = Guest(located.node, located.record.endpoint, located.record.name)
+            group = self.station.atlas.groups.get(located.group)
+            if group is not None and group.labels:
+                return False  # its labels are not known before it is heard
+        return self._group_for(guest) != located.group
+
+
+def guest_of(message: Control, now: Now) -> Guest:
+    """The node that a POLO or SOS is of; what it does not say is as of a plain member (TOP-007)."""
+    said = message.properties
+    labels = said.get("labels")
+    name, level, uptime = said.get("name"), said.get("level"), whole(said.get("uptime"))
+    return Guest(
+        message.uuid,
+        message.endpoint,
+        name=name if isinstance(name, str) else "",
+        labels=tuple(sorted(labels.items())) if isinstance(labels, dict) else (),
+        level=level if isinstance(level, str) else "auto",
+        incarnation=whole(said.get("incarnation")),
+        started_at=now.mono - min(uptime, limits.UPTIME_S_MAX) * SECOND,
+    )

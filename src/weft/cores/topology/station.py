@@ -1,0 +1,137 @@
+"""What the parts of the topology core share: who this node is, what it knows, and the list of effects."""
+
+from typing import Any, Final
+
+from weft.base.chance import Chance
+from weft.base.effects import Effect, Persist, Send, Tell
+from weft.base.endpoints import endpoint_of
+from weft.base.now import SECOND, Now
+from weft.cores.topology import limits
+from weft.cores.topology.atlas import Atlas
+from weft.cores.topology.memory import Memory, Place, Promised, Root, Starts, to_record
+from weft.cores.topology.messages import PlaceAssigned, TopologySettings
+from weft.wire.discovery import Announcement, Control
+from weft.wire.envelope import Answer, Envelope
+from weft.wire.replication import Wtf, counter_of, epoch_of
+
+LEVELS: Final = {"branch": "collector", "leaf": "sensor"}
+
+
+class Station:
+    """Shared by the parts of one core. Its fields are what is durable here, but for `parent_is` and the flags."""
+
+    def __init__(self, settings: TopologySettings, node: bytes, era: int, chance: Chance) -> None:
+        self.settings, self.node, self.era, self.chance = settings, node, era, chance
+        self.endpoint = endpoint_of(settings.host, settings.base_port)
+        self.atlas = Atlas()
+        self.effects: list[Effect] = []
+        self.root, self.place, self.promised, self.starts = Root(), Place(), Promised(), Starts()
+        self.parent_is = "heard"
+        self.is_root = self.is_acting = False
+        """Root: of its epoch; acting: in its stead (REC-014). Never both."""
+        self.started_at = 0
+
+    @property
+    def beat_ns(self) -> int:
+        """H: as the fleet's configuration says it, else the file."""
+        return self.atlas.heartbeat_ns or self.settings.heartbeat_ns
+
+    @property
+    def dead_ns(self) -> int:
+        """D."""
+        return self.beat_ns * (self.atlas.dead_after or self.settings.dead_after)
+
+    @property
+    def election_ns(self) -> int:
+        """W (CFG-074)."""
+        return max(limits.ELECTION_NS_MIN, self.beat_ns // 2)
+
+    @property
+    def holds(self) -> list[int]:
+        """Epoch and counter of what this node holds."""
+        return [epoch_of(self.atlas.number), counter_of(self.atlas.number)]
+
+    @property
+    def leads(self) -> bool:
+        """Whether POLOs are answered here."""
+        return self.is_root or self.is_acting
+
+    @property
+    def level(self) -> str:
+        """What this node is at present: `root`, `collector` or `sensor`."""
+        if self.leads:
+            return "root"
+        placed = LEVELS[self.place.level] if self.place.parent else "sensor"
+        return placed if self.settings.level == "auto" else self.settings.level
+
+    def keep(self, *memories: Memory) -> None:
+        """Write down what has changed, and from then on it holds; a wall."""
+        fresh = [memory for memory in memories if memory != self._kept(type(memory))]
+        for memory in fresh:
+            setattr(self, _FIELDS[type(memory)], memory)
+        if fresh:
+            self.effects.append(Persist(tuple(to_record(memory) for memory in fresh)))
+
+    def _kept(self, kind: type[Memory]) -> Memory:
+        kept: Memory = getattr(self, _FIELDS[kind])
+        return kept
+
+    def recall(self, memory: Memory) -> None:
+        """Take back what was written down."""
+        setattr(self, _FIELDS[type(memory)], memory)
+
+    def memories(self) -> list[Memory]:
+        """What has to be written down anew in a snapshot: everything that is not empty."""
+        return [kept for kind in _FIELDS if (kept := self._kept(kind)) != kind()]
+
+    def tell(self, event: Any) -> None:
+        self.effects.append(Tell(event))
+
+    def say(self, endpoint: str, command: str, properties: dict[str, Any]) -> None:
+        """Say a command to the node at `endpoint`; never to itself."""
+        if endpoint and endpoint != self.endpoint:
+            self.effects.append(Send("call", endpoint.encode(), Control(command, self.endpoint, self.node, properties)))
+
+    def say_wtf(self, endpoint: str, wtf: Wtf) -> None:
+        """Refuse what the node at `endpoint` announces."""
+        self.effects.append(Send("call", endpoint.encode(), wtf))
+
+    def answer(self, peer: bytes, envelope: Envelope, message: Control | Wtf) -> None:
+        """Answer who called."""
+        self.effects.append(Send("control", peer, Answer(envelope, message)))
+
+    def announcement(self, key: str, content: dict[str, Any]) -> Announcement:
+        """Something of this node for all who listen."""
+        return Announcement(key, self.endpoint, self.node, content)
+
+    def uptime_s(self, now: Now) -> int:
+        return (now.mono - self.started_at) // SECOND
+
+    def tell_place(self, place: Place, topics: tuple[str, ...]) -> None:
+        """Tell the rest of the node where it stands now."""
+        self.tell(
+            PlaceAssigned(
+                parent=place.parent,
+                parent_name=place.parent_name,
+                root=place.root,
+                level=LEVELS[place.level],
+                group=place.group,
+                tier=place.tier,
+                epoch=place.epoch,
+                topics=topics,
+            )
+        )
+
+
+_FIELDS: Final[dict[type[Memory], str]] = {Promised: "promised", Root: "root", Place: "place", Starts: "starts"}
+
+
+def topics_of(place: Place) -> tuple[str, ...]:
+    """What a node replicates at its place (CFG-030)."""
+    if place.level == "branch" and place.tier <= 1:
+        return ("/",)
+    common = ("/TOPO/root", "/CONFIG/global/")
+    if place.level == "leaf":
+        return (*common, f"/CONFIG/{place.group}/")
+    groups = place.below or (place.group,)
+    return (*common, *(f"/{top}/{group}/" for group in groups for top in ("CONFIG", "TOPO")))
