@@ -2,7 +2,60 @@
 
 from typing import Final
 
-from weft.base.now import SECOND
+from weft.base.now import MILLISECOND, SECOND
 
 HEARTBEAT_NS: Final = 2 * SECOND  # CFG-074
+HEARTBEAT_MIN_NS: Final = 50 * MILLISECOND  # below, a busy Raspberry Pi misses its own beat
+HEARTBEAT_MAX_NS: Final = 3_600 * SECOND
 DEAD_AFTER: Final = 5  # one lost beat is weather, five are news (REC-001)
+ORPHAN_DEATHS: Final = (
+    3  # D without a parent after which a collector stops beating, so that its children look elsewhere
+)
+
+SNAPSHOT_NS: Final = 2 * SECOND  # between two answers of a snapshot (CFG-074)
+RETRY_NS: Final = SECOND // 2  # first pause after an attempt that failed; doubles
+RETRY_SHARE: Final = 0.1  # spread, so that a fleet does not ask in unison
+RETRY_MAX_NS: Final = 30 * SECOND
+FAILING_AFTER: Final = 3  # attempts after which others are told
+RESYNC_NS: Final = SECOND  # between two resyncs; doubles while they come within CALM_NS (CFG-037)
+RESYNC_MAX_NS: Final = 30 * SECOND
+CALM_NS: Final = 60 * SECOND
+REWINDS_MAX: Final = 3  # how often an older snapshot of the same epoch is asked for again (CFG-044)
+TIP_AFTER_NS: Final = SECOND  # after reaching RUN or a new subscription: what was published before it is seen by then
+TIP_PERIOD_BEATS: Final = 10  # heartbeats between tip questions (CFG-019)
+TIP_GRACE_NS: Final = SECOND  # an update may be under way while the answer overtakes it
+TOGETHER_NS: Final = SECOND  # how long writes that belong together wait for their last (CFG-026)
+REPORT_NS: Final = 100 * MILLISECOND  # between two reports of the number applied; CFG-047 allows 200 ms
+WAITING_UPDATES_MAX: Final = 10_000  # a 2 s snapshot at 5,000 updates/s
+WAITING_BYTES_MAX: Final = 8 << 20  # they are journaled in one turn, which may write 16 MiB
+
+KEYS_MAX: Final = 200_000
+STORE_BYTES_MAX: Final = 256 << 20  # keys and values
+VALUE_BYTES_MAX: Final = 1 << 20
+ORDER_BYTES_MAX: Final = 4 << 20  # keys and values of one order: each is journaled twice in the same turn
+PART_BYTES: Final = 256 << 10  # of one record that keeps many pairs
+PAIR_BYTES: Final = 24  # what a pair costs in a record beyond its key and value
+
+WAIT_NS: Final = 10 * SECOND  # a request for a snapshot waits so long for our own (CFG-042)
+REQUESTS_MAX: Final = 1_000  # snapshot requests being served or waiting
+REQUESTS_PER_CHILD_MAX: Final = 8
+PORTION: Final = 1_000  # answers to one child in one turn (CFG-043)
+TURN_MAX: Final = 8 * PORTION  # answers to all children in one turn: 30 ms of encoding
+PORTION_NS: Final = 10 * MILLISECOND  # before a full queue is tried again
+STUCK_NS: Final = 10 * SECOND  # a child that takes nothing so long is dropped
+BUNDLE_BYTES_MAX: Final = 8 << 20
+
+ACK_NS: Final = 5 * SECOND  # how long a write waits for its majority (CFG-024)
+PENDING_MAX: Final = 10_000  # writes that wait for it; a fleet of people types fewer in 5 s
+NODES_MAX: Final = 10_000  # nodes whose number is known
+HISTORY_MAX: Final = 10_000  # writes that can be listed and undone (CFG-027)
+HISTORY_BYTES_MAX: Final = 64 << 20  # their values, old and new
+WHO_BYTES_MAX: Final = 256
+LIST_MAX: Final = 10_000  # pairs or writes of one answer
+LIST_BYTES_MAX: Final = 4 << 20
+TTL_MAX_S: Final = 10 * 365 * 86_400  # longer is for ever
+
+assert DEAD_AFTER >= 2, "a single lost datagram must not move a node"
+assert WAITING_BYTES_MAX >= 4 * VALUE_BYTES_MAX, "else one large update restarts every snapshot"
+assert ORDER_BYTES_MAX >= 2 * VALUE_BYTES_MAX, "a large value must fit an order"
+assert RESYNC_MAX_NS <= CALM_NS, "a pause must end before it is forgotten"

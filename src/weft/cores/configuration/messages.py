@@ -189,6 +189,10 @@ class OrderRefused(msgspec.Struct, frozen=True, gc=False):
     code: int
     text: str
     root: str = ""
+    key: str = ""
+    """Of the write that was refused, if it was one of many."""
+    number: int | None = None
+    """Where `if_number` did not hold: the present number of that key, 0 if it is absent."""
 
 
 # Events

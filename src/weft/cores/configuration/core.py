@@ -1,0 +1,305 @@
+"""The configuration of the fleet, written by one root and replicated down the tree (specs/01, section 3).
+
+The root numbers every write and publishes it. A replica subscribes first, asks for a snapshot then, adopts it whole, and
+follows; whoever has children serves them the same. A lower number empties a replica, a hole makes it ask anew, and a
+collector that had to ask tells its children so by repeating the last writes they cannot know of. So all replicas end up
+equal, or say that they are not.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from weft.base.chance import Chance
+from weft.base.effects import Effect, SendFailed, Source
+from weft.base.errors import OurFault, PeerError
+from weft.base.now import Now
+from weft.base.records import CoreRecord, Entry
+from weft.cores.configuration import limits
+from weft.cores.configuration.memory import (
+    CORE,
+    Adopted,
+    Applied,
+    Begun,
+    Kept,
+    Memory,
+    Noted,
+    Old,
+    Part,
+    Took,
+    Wiped,
+    Wrote,
+    from_record,
+    to_record,
+)
+from weft.cores.configuration.messages import (
+    ConfigurationSettings,
+    FollowParent,
+    KeysListed,
+    LeaveParent,
+    ListKeys,
+    LoadTree,
+    NoteApplied,
+    ReadHistory,
+    RollBack,
+    StepDown,
+    Stop,
+    TakeRoot,
+    WriteKeys,
+)
+from weft.cores.configuration.replica import Replica
+from weft.cores.configuration.root import Root
+from weft.cores.configuration.serving import Serving
+from weft.cores.configuration.states import State
+from weft.cores.configuration.station import ASK, UPDATES, Counters, Station
+from weft.cores.configuration.store import Store
+from weft.cores.configuration.telling import Teller
+
+
+class Configuration:
+    """The configuration core of one node: root, collector or sensor, as it is told."""
+
+    name = CORE
+
+    def __init__(self, settings: ConfigurationSettings, node: bytes, chance: Chance) -> None:
+        self.station = Station(settings, node)
+        self.teller = Teller(self.station)
+        self.replica = Replica(self.station, self.teller, chance)
+        self.root = Root(self.station, self.teller)
+        self.serving = Serving(self.station)
+        self._now = Now(0, 0)
+        self._asked_for: int | None = None
+        self._parts: list[Part] = []
+        self._is_whole = False
+        self._is_untold = False
+        self._breaks = 0
+
+    @property
+    def state(self) -> State:
+        """Where the replica stands; IDLE at a root."""
+        return self.replica.state
+
+    @property
+    def store(self) -> Store:
+        """What this node holds; not to be changed."""
+        return self.station.store
+
+    @property
+    def counters(self) -> Counters:
+        """What was applied, repeated, asked anew, served (CFG-090)."""
+        return self.station.counters
+
+    @property
+    def is_current(self) -> bool:
+        """Whether this is the root, or a replica in step."""
+        return self.root.is_root or self.replica.state is State.RUN
+
+    # Memory
+
+    def restore(self, entries: Iterable[Entry], now: Now) -> None:
+        """Take back the store, as stale: it is readable, and passes SYNC before it is served (CFG-048)."""
+        for _, record in entries:
+            if type(record) is CoreRecord and record.core == CORE:
+                memory = from_record(record)
+                _RECALL[type(memory)](self, memory)
+        self.replica.published = {chain: last.number for chain, last in self.store.chains.items()}
+        self._is_untold = bool(self.store.pairs)
+
+    def _recall_applied(self, memory: Applied) -> None:
+        self.store.apply(memory.key, memory.number, memory.value, memory.prev)
+        if memory.expires_at:
+            self.store.expiries[memory.key] = memory.expires_at
+
+    def _recall_wrote(self, memory: Wrote) -> None:
+        self.root.adopt(memory, self.store.value(memory.key))
+
+    def _recall_wiped(self, memory: Wiped) -> None:
+        self.store.wipe()
+        self.store.seen = memory.seen
+
+    def _recall_begun(self, memory: Begun) -> None:
+        self._parts, self._is_whole = [], memory.is_whole
+
+    def _recall_part(self, memory: Part) -> None:
+        self._parts.append(memory)
+
+    def _recall_adopted(self, memory: Adopted | Kept) -> None:
+        if self._is_whole:
+            self.station.store = Store()
+        for part in self._parts:
+            self.store.take(part)
+        self._parts, self._is_whole = [], False
+        self.store.adopt(memory)
+        if isinstance(memory, Kept):
+            self.root.history.reaches = memory.history_from
+
+    def _recall_took(self, memory: Took) -> None:
+        self.root.begin(memory)
+
+    def _recall_noted(self, memory: Noted) -> None:
+        self.store.note(memory.last)
+
+    def _recall_old(self, memory: Old) -> None:
+        self.root.history.adopt(memory.writes)
+
+    def condense(self) -> Iterable[CoreRecord]:
+        """The whole store, and the history of a root, in bounded records (JRN-040)."""
+        store, history = self.store, self.root.history
+        if not self.station.settings.is_kept:
+            return
+        for memory in (*store.condense(), *history.condense()):
+            yield to_record(memory)
+        floors = sorted(store.floors.items())
+        yield to_record(Kept(store.number, store.seen, floors, store.wrote_from, history.reaches))
+
+    # Verbs
+
+    def receive(self, message: Any, source: Source, now: Now) -> None:
+        """Hear the parent (`updates`, `ask`) or a child (`serve`); PeerError, counted, for what may not be said now."""
+        self._look_at_clock(now)
+        try:
+            if source.channel == UPDATES:
+                self.replica.hear_update(message, source, now)
+            elif source.channel == ASK:
+                self.replica.hear_answer(message, source, now)
+            else:
+                self.serving.receive(message, source, now, is_ready=self.is_current)
+        except PeerError as error:
+            self.counters.count(self.counters.refused, error.code)
+            raise
+
+    def command(self, order: Any, now: Now) -> None:
+        """Obey an order of `messages`; OurFault for any other."""
+        self._look_at_clock(now)
+        obey = _OBEY.get(type(order))
+        if obey is None:
+            raise OurFault(f"configuration knows no order {type(order).__name__}")
+        if self._is_untold and type(order) is not Stop:  # users go on by what was in force before the start
+            self._is_untold = False
+            self.teller.tell_all()
+            self.teller.flush(now, is_root=type(order) is TakeRoot)
+        obey(self, order, now)
+
+    def wake(self, now: Now) -> None:
+        """Time has passed; a wake-up much later than asked for lets all silences begin anew (REC-001)."""
+        self._look_at_clock(now)
+        self.replica.wake(now)
+        self.root.wake(now)
+        self.serving.wake(now)
+
+    def _look_at_clock(self, now: Now) -> None:
+        self._now = now
+        if self._asked_for is not None and now.mono > self._asked_for + self.station.dead_ns // 2:
+            self._asked_for = None
+            self.replica.forgive(now)
+
+    def deadline(self) -> int | None:
+        """Monotonic nanoseconds at which to be woken; None: never."""
+        dues = [self.replica.deadline(), self.root.deadline(), self.serving.deadline()]
+        if self.replica.state is not State.SYNC:
+            dues.append(self.teller.deadline())
+        self._asked_for = min((at for at in dues if at is not None), default=None)
+        return self._asked_for
+
+    def effects(self) -> list[Effect]:
+        """What to do, in order: one wall for the turn, and behind it everything that is said and told."""
+        now = self._now
+        if self.replica.state is not State.SYNC:
+            self.teller.flush(now, is_root=self.root.is_root)
+        if self._breaks != self.replica.breaks:
+            self._breaks = self.replica.breaks
+            self.serving.break_off()
+        if self.serving.waiting and self.is_current:
+            self.serving.release(now)
+        self.serving.beat(now, is_due=self._is_believed(now))
+        return self.station.drain()
+
+    def _is_believed(self, now: Now) -> bool:
+        """Whether children should go on hearing us (CFG-045)."""
+        if self.root.is_root:
+            return True
+        replica = self.replica
+        return replica.serves and replica.state is not State.IDLE and not replica.silence.is_orphaned(now)
+
+    # Orders
+
+    def _follow(self, order: FollowParent, now: Now) -> None:
+        if self.root.is_root:
+            self.root.step_down()
+        self.replica.assign(order, now)
+
+    def _leave(self, order: LeaveParent, now: Now) -> None:
+        self.replica.leave(now)
+
+    def _take_root(self, order: TakeRoot, now: Now) -> None:
+        self.replica.leave(now)
+        self.teller.settle()
+        self.root.take(order, now)
+
+    def _step_down(self, order: StepDown, now: Now) -> None:
+        self.root.step_down()
+
+    def _list(self, order: ListKeys, now: Now) -> None:
+        """Pairs of a subtree, as they are known here."""
+        count_max = min(max(order.count_max, 1), limits.LIST_MAX)
+        found: list[tuple[str, int, bytes]] = []
+        size, is_more = 0, False
+        for pair in self.store.view(order.subtree):
+            if pair.key <= order.after:
+                continue
+            size += len(pair.key) + len(pair.value)
+            is_more = len(found) >= count_max or (bool(found) and size > limits.LIST_BYTES_MAX)
+            if is_more:
+                break
+            found.append((pair.key, pair.number, pair.value))
+        self.station.reply(order.ticket, KeysListed(tuple(found), self.store.number, self.is_current, is_more))
+
+    def _write(self, order: WriteKeys, now: Now) -> None:
+        self.root.write(order, now)
+
+    def _load(self, order: LoadTree, now: Now) -> None:
+        self.root.load(order, now)
+
+    def _roll_back(self, order: RollBack, now: Now) -> None:
+        self.root.roll_back(order, now)
+
+    def _read_history(self, order: ReadHistory, now: Now) -> None:
+        self.root.read_history(order, now)
+
+    def _note_applied(self, order: NoteApplied, now: Now) -> None:
+        self.root.note_applied(order, now)
+
+    def _send_failed(self, order: SendFailed, now: Now) -> None:
+        self.serving.failed(order)
+
+    def _stop(self, order: Stop, now: Now) -> None:
+        self.root.step_down()
+        self.replica.leave(now)
+        self.serving.forget()
+
+
+_OBEY: Final[dict[type, Callable[[Configuration, Any, Now], None]]] = {
+    FollowParent: Configuration._follow,
+    LeaveParent: Configuration._leave,
+    TakeRoot: Configuration._take_root,
+    StepDown: Configuration._step_down,
+    WriteKeys: Configuration._write,
+    LoadTree: Configuration._load,
+    ListKeys: Configuration._list,
+    ReadHistory: Configuration._read_history,
+    RollBack: Configuration._roll_back,
+    NoteApplied: Configuration._note_applied,
+    SendFailed: Configuration._send_failed,
+    Stop: Configuration._stop,
+}
+_RECALL: Final[dict[type[Memory], Callable[[Configuration, Any], None]]] = {
+    Applied: Configuration._recall_applied,
+    Wrote: Configuration._recall_wrote,
+    Wiped: Configuration._recall_wiped,
+    Begun: Configuration._recall_begun,
+    Part: Configuration._recall_part,
+    Adopted: Configuration._recall_adopted,
+    Kept: Configuration._recall_adopted,
+    Took: Configuration._recall_took,
+    Noted: Configuration._recall_noted,
+    Old: Configuration._recall_old,
+}

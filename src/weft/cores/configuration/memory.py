@@ -1,0 +1,155 @@
+"""The configuration core's own records in the journal, and back.
+
+    APPLIED  one write of the root, applied here
+    WROTE    one write of our own, as root
+    WIPED    all pairs are deleted, because a lower number was heard
+    BEGUN    a new snapshot comes: parts that were not adopted count no more
+    PART     pairs, absences and last writes in which the snapshot differs from what was here
+    ADOPTED  the snapshot is complete: only now its parts count
+    TOOK     this node is the root, and writes from that number on
+    NOTED    the last write of a chain, seen but not applied
+    OLD      writes that can be listed and undone, for the journal's snapshots
+    KEPT     closes what `condense` gives: BEGUN, PART, OLD, KEPT
+
+Replaying records that a snapshot contains already has no effect: each says how things are, not how they change.
+"""
+
+from typing import Final
+
+import msgspec
+
+from weft.base.errors import OurFault
+from weft.base.records import CoreRecord
+
+CORE: Final = "configuration"
+
+
+class Last(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """The last write of a chain (CFG-040)."""
+
+    key: str
+    """Empty: not known."""
+    number: int
+    prev: int | None = None
+    is_deleted: bool = False
+
+
+class Applied(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """A write of the root."""
+
+    key: str
+    number: int
+    value: bytes
+    prev: int | None
+    expires_at: int = 0
+    """Wall ns; 0: never."""
+
+
+class Wrote(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """A write of our own: as `Applied`, with who wanted it, and when (wall ns)."""
+
+    key: str
+    number: int
+    value: bytes
+    prev: int | None
+    expires_at: int
+    who: str
+    at: int
+
+
+class Wiped(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """Everything is deleted; `seen`: the highest number that was here."""
+
+    seen: int
+
+
+class Begun(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """Parts follow."""
+
+    is_whole: bool = False
+    """They replace everything, instead of changing what is here."""
+
+
+class Part(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """Some of what is new, and what is there no more."""
+
+    pairs: list[tuple[str, int, bytes]]
+    gone: list[str] = []
+    lasts: list[tuple[str, Last]] = []
+    """By chain."""
+    lasts_gone: list[str] = []
+    expiries: list[tuple[str, int]] = []
+    """Keys that end, and when: wall ns."""
+
+
+class Adopted(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """`number`: the highest of the snapshot's ends; `floors`: the end of each topic."""
+
+    number: int
+    floors: list[tuple[str, int]]
+
+
+class Took(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """The first number that this root will write."""
+
+    first: int
+
+
+class Noted(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """A last write that was only seen."""
+
+    last: Last
+
+
+class Old(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """A piece of the history: (number, who, at, key, old, new)."""
+
+    writes: list[tuple[int, str, int, str, bytes, bytes]]
+
+
+class Kept(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """The rest of what is remembered."""
+
+    number: int
+    seen: int
+    floors: list[tuple[str, int]]
+    wrote_from: int
+    history_from: int
+
+
+Memory = Applied | Wrote | Wiped | Begun | Part | Adopted | Took | Noted | Old | Kept
+
+KINDS: Final[dict[int, type[Memory]]] = {
+    1: Applied,
+    2: Wrote,
+    3: Wiped,
+    4: Begun,
+    5: Part,
+    6: Adopted,
+    7: Took,
+    8: Noted,
+    9: Old,
+    10: Kept,
+}
+_NUMBERS: Final = {kind: number for number, kind in KINDS.items()}
+_DECODERS: Final = {number: msgspec.msgpack.Decoder(kind) for number, kind in KINDS.items()}
+_encode: Final = msgspec.msgpack.Encoder().encode
+
+
+def to_record(memory: Memory) -> CoreRecord:
+    """The journal record of a piece of memory."""
+    return CoreRecord(CORE, _NUMBERS[type(memory)], _encode(memory))
+
+
+def from_record(record: CoreRecord) -> Memory:
+    """The piece of memory of a journal record; OurFault for what this version did not write (JRN-014)."""
+    decoder = _DECODERS.get(record.kind)
+    if decoder is None:
+        raise OurFault(f"newer-data: configuration knows no record of kind {record.kind}")
+    try:
+        memory: Memory = decoder.decode(record.data)
+    except msgspec.DecodeError as error:
+        raise OurFault(
+            f"newer-data: a configuration record of kind {record.kind} that cannot be read: {error}"
+        ) from None
+    return memory

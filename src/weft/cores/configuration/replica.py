@@ -1,0 +1,448 @@
+"""The side towards the parent: asks for a snapshot, follows the updates, notices what is missing (specs/01, 3.2)."""
+
+from typing import Any, Final, NamedTuple
+
+from weft.base.chance import Chance
+from weft.base.effects import Source
+from weft.base.endpoints import SNAPSHOTS, UPDATES, shifted
+from weft.base.errors import PeerError
+from weft.base.now import SECOND, Now
+from weft.cores.configuration import limits, station
+from weft.cores.configuration.lost import lost_writes
+from weft.cores.configuration.memory import Applied, Last, Noted, Wiped
+from weft.cores.configuration.messages import (
+    ConfigurationRewound,
+    ConfigurationWiped,
+    FollowParent,
+    ReplicaResynced,
+    SyncFailing,
+)
+from weft.cores.configuration.silence import Silence
+from weft.cores.configuration.stage import Stage
+from weft.cores.configuration.states import TABLE, On, State
+from weft.cores.configuration.station import Station
+from weft.cores.configuration.store import is_coarse
+from weft.cores.configuration.telling import Teller
+from weft.cores.configuration.tips import Tips
+from weft.wire.replication import (
+    COUNTER_BITS,
+    STALE_EPOCH,
+    TIP,
+    TOO_LARGE,
+    UNSPECIFIED,
+    Bundle,
+    Hugz,
+    ICanHaz,
+    KThxBai,
+    KvPub,
+    KvSync,
+    Wtf,
+    chain_of,
+)
+
+BEATS: Final = b"HUGZ"
+EVERYTHING: Final = ("", "/")
+_COUNTED: Final = {
+    On.LOWER: ("lower", "resync_lower"),
+    On.HOLE: ("gap", "resync_gap"),
+    On.EPOCH: ("epoch", "resync_epoch"),
+    On.TIP: ("tip", "resync_tip"),
+}
+
+
+class Failure(NamedTuple):
+    """Why an attempt failed: a code of WTF, and when to try again if not by the doubling pause."""
+
+    code: int
+    pause_ns: int | None = None
+    is_told: bool = False
+    """Others are told at once, not only after the third time."""
+
+
+class Replica:
+    """Follows one parent. Times are monotonic nanoseconds."""
+
+    def __init__(self, shared: Station, teller: Teller, chance: Chance) -> None:
+        self.station, self.teller, self._chance = shared, teller, chance
+        self.state = State.IDLE
+        self.parent = ""
+        self.topics: tuple[str, ...] = ()
+        self.serves = False
+        self.silence = Silence(shared)
+        self.tips = Tips(shared)
+        self.published: dict[str, int] = {}
+        """The last number of each chain that children were told (CFG-041)."""
+        self.breaks = 0
+        """How often the history here became another one: what is being served then is of the old one."""
+        self.waiting: list[KvPub] = []
+        self.received = 0
+        """The highest number heard since the present attempt began, its trigger included (CFG-032)."""
+        self._waiting_bytes = 0
+        self._stage: Stage | None = None
+        self._why = "start"
+        self._attempts = self._rewinds = self._tags = 0
+        self._updates_tag = self._ask_tag = b""
+        self._ask_at: int | None = None
+        self._answer_by: int | None = None
+        self._asked_at = 0
+        self._resynced_at: int | None = None
+        self._resync_pause = limits.RESYNC_NS
+        self._floors: dict[str, tuple[int, bool]] = {}
+
+    # Orders
+
+    def assign(self, order: FollowParent, now: Now) -> None:
+        """Follow a parent; the one that is followed already changes nothing."""
+        if self.state is State.IDLE or (order.endpoint, order.topics, order.serves) != (
+            self.parent,
+            self.topics,
+            self.serves,
+        ):
+            self._turn(On.ASSIGNED, order, now)
+
+    def leave(self, now: Now) -> None:
+        """Follow nobody."""
+        self._turn(On.LEFT, None, now)
+
+    # Messages
+
+    def hear_update(self, message: KvPub | Hugz, source: Source, now: Now) -> None:
+        """An update or a beat of the parent."""
+        if source.peer != self._updates_tag or self.state is State.IDLE:
+            self.station.counters.late += 1
+            return
+        self.silence.hear(now)
+        if type(message) is KvPub:
+            self._turn(self.judge(message) if self.state is State.RUN else On.UPDATED, message, now)
+        elif type(message) is Hugz:
+            if message.tip > self.station.store.number and self._is_whole() and self.state is State.RUN:
+                self.tips.ask_soon(now)
+        else:
+            raise PeerError("command", type(message).__name__)
+
+    def hear_answer(self, message: KvSync | KThxBai | Bundle | Wtf, source: Source, now: Now) -> None:
+        """An answer of the parent; PeerError for what was not asked."""
+        if source.peer != self._ask_tag or self.state is State.IDLE:
+            self.station.counters.late += 1
+            return
+        self.silence.hear(now)
+        if type(message) is Wtf:
+            self.station.counters.count(self.station.counters.wtf_heard, message.code)
+            if self._stage is not None:
+                self._turn(On.FAILED, Failure(message.code), now)
+        elif type(message) is KThxBai and (message.subtree or "").startswith(TIP + "/"):
+            self._hear_tip(message, now)
+        elif self._stage is None:
+            raise PeerError("not-asked", type(message).__name__)
+        else:
+            self._turn(On.ANSWERED, message, now)
+
+    def _hear_tip(self, message: KThxBai, now: Now) -> None:
+        if self.tips.hear(message, now):
+            self._turn(On.TIP, None, now)
+
+    def wake(self, now: Now) -> None:
+        """Time has passed."""
+        if self.state is State.IDLE:
+            return
+        if self.silence.wake(now):
+            self._subscribe(now)
+        if self._answer_by is not None and now.mono >= self._answer_by:
+            self._turn(On.FAILED, Failure(UNSPECIFIED), now)
+        if self._ask_at is not None and now.mono >= self._ask_at:
+            self._turn(On.DUE, None, now)
+        if self.state is State.RUN:
+            self._see_to_tips(now)
+
+    def _see_to_tips(self, now: Now) -> None:
+        if self.tips.is_behind(now):
+            self._turn(On.TIP, None, now)
+        elif self.tips.is_due(now):
+            if self.tips.is_unanswered:
+                self._open_ask()
+            for topic in self.tips.ask(self.topics, now):
+                self.station.say(station.ASK, b"", ICanHaz(topic))
+
+    def deadline(self) -> int | None:
+        """When `wake` is wanted."""
+        if self.state is State.IDLE:
+            return None
+        dues = [self.silence.deadline(), self._answer_by, self._ask_at]
+        if self.state is State.RUN:
+            dues.append(self.tips.deadline())
+        return min((at for at in dues if at is not None), default=None)
+
+    # Judging
+
+    def judge(self, update: KvPub) -> On:
+        """What an update is, tested in the order of CFG-032."""
+        store, number = self.station.store, update.number
+        chain = chain_of(update.key)
+        last = store.chains.get(chain)
+        floor, is_coarsely_known = self._floors.get(chain) or self._find_floor(chain)
+        tip = last.number if last is not None else floor
+        if number == tip and store.value(update.key) == update.value:
+            return On.DUPLICATE
+        if number <= self.received:
+            return On.LOWER
+        if number <= floor:
+            return On.LEFTOVER
+        if number >> COUNTER_BITS > store.number >> COUNTER_BITS:
+            return On.EPOCH
+        if self._is_whole():
+            is_next = number == store.number + 1
+        elif last is None and is_coarsely_known:
+            is_next = update.prev is None or update.prev <= floor
+        else:
+            is_next = update.prev is None or update.prev == tip
+        return On.NEXT if is_next and store.has_room(update.key, update.value) else On.HOLE
+
+    def _find_floor(self, chain: str) -> tuple[int, bool]:
+        """The end of the topic that a chain lies in, and whether it is that of many chains."""
+        found = (0, False)
+        for topic, end in self.station.store.floors.items():
+            if topic in EVERYTHING or chain == topic or (topic.endswith("/") and chain.startswith(topic)):
+                found = max(found, (end, is_coarse(topic)))
+        self._floors[chain] = found
+        return found
+
+    def _is_whole(self) -> bool:
+        return len(self.topics) == 1 and self.topics[0] in EVERYTHING
+
+    # What follows (methods named in states.TABLE)
+
+    def _turn(self, on: On, what: Any, now: Now) -> None:
+        cell = TABLE.get((self.state, on))
+        if cell is None:
+            raise PeerError("not-now", f"{on.name} while {self.state.name}")
+        self.state = cell.then
+        getattr(self, cell.do)(on, what, now)
+
+    def stay(self, on: On, what: None, now: Now) -> None:
+        """Nothing follows."""
+
+    def follow(self, on: On, order: FollowParent, now: Now) -> None:
+        """Subscribe, then ask for everything (CFG-031). What is here stays readable."""
+        self._why = "parent" if self.parent else "start"
+        self.parent, self.topics, self.serves = order.endpoint, order.topics, order.serves
+        self._attempts = self._rewinds = 0
+        self._resync_pause, self._resynced_at = limits.RESYNC_NS, None
+        self.silence.begin(now)
+        self._subscribe(now)
+        self._begin(0)
+        self.ask(on, None, now)
+
+    def _subscribe(self, now: Now) -> None:
+        """A fresh connection: an old one may be dead without knowing it (SIM-021)."""
+        self._updates_tag = self._tag(b"u")
+        topics = tuple(b"" if topic in EVERYTHING else topic.encode() for topic in self.topics)
+        self.station.connect(station.UPDATES, shifted(self.parent, UPDATES), self._updates_tag, (BEATS, *topics))
+        self.tips.ask_soon(now)
+
+    def _open_ask(self) -> None:
+        self._ask_tag = self._tag(b"a")
+        self.station.connect(station.ASK, shifted(self.parent, SNAPSHOTS), self._ask_tag)
+
+    def _tag(self, kind: bytes) -> bytes:
+        self._tags += 1
+        return b"%b%d" % (kind, self._tags)
+
+    def _begin(self, received: int) -> None:
+        """A new attempt: what waits belongs to the one before."""
+        self.waiting, self._waiting_bytes, self.received = [], 0, received
+        self._stage = self._answer_by = self._ask_at = None
+        self._floors = {}
+        self.tips.forget()
+
+    def ask(self, on: On, what: None, now: Now) -> None:
+        """Ask for all topics at once, through a connection whose name is the attempt (CFG-038)."""
+        self._open_ask()
+        self._ask_at, self._answer_by, self._asked_at = None, now.mono + limits.SNAPSHOT_NS, now.mono
+        self._attempts += 1
+        self.station.counters.attempts += 1
+        self._stage = Stage(self.station, self.topics, asks_chains=self.serves)
+        for subtree in self._stage.open:
+            self.station.say(station.ASK, b"", ICanHaz(subtree))
+
+    def hold(self, on: On, update: KvPub, now: Now) -> None:
+        """Updates wait until the snapshot is in."""
+        self.waiting.append(update)
+        self._waiting_bytes += len(update.key) + len(update.value) + len(update.raw)
+        counters = self.station.counters
+        counters.waiting_high = max(counters.waiting_high, len(self.waiting))
+        if len(self.waiting) > limits.WAITING_UPDATES_MAX or self._waiting_bytes > limits.WAITING_BYTES_MAX:
+            if self._ask_at is None:
+                self._turn(On.FAILED, Failure(TOO_LARGE), now)
+            else:
+                self.waiting, self._waiting_bytes = [], 0  # the question is yet to be asked: its answer has them
+
+    def stage(self, on: On, answer: KvSync | KThxBai | Bundle, now: Now) -> None:
+        """One more piece of the snapshot."""
+        stage = self._stage
+        assert stage is not None, "an answer is staged while a snapshot is asked for"
+        if type(answer) is KvSync:
+            stage.add(answer)
+        elif type(answer) is KThxBai:
+            stage.end(answer)
+        elif type(answer) is Bundle:
+            for pair in answer.pairs:
+                stage.add(pair)
+            stage.end(answer.end)
+        self._answer_by = now.mono + limits.SNAPSHOT_NS
+        if stage.is_full():
+            self._turn(On.FAILED, Failure(TOO_LARGE, is_told=True), now)
+        elif not stage.open:
+            failure = self._weigh(stage)
+            self._turn(On.COMPLETED if failure is None else On.FAILED, failure, now)
+
+    def _weigh(self, stage: Stage) -> Failure | None:
+        """Whether a complete snapshot comes from the past (CFG-044)."""
+        store = self.station.store
+        epoch, epoch_seen = stage.number >> COUNTER_BITS, store.seen >> COUNTER_BITS
+        if epoch != epoch_seen:
+            return None if epoch > epoch_seen else Failure(STALE_EPOCH, is_told=True)
+        if all(stage.ends[topic] >= store.tip(topic) for topic in self.topics if topic in store.floors):
+            self._rewinds = 0
+            return None
+        self._rewinds += 1
+        return Failure(UNSPECIFIED, self.station.heartbeat_ns) if self._rewinds <= limits.REWINDS_MAX else None
+
+    def drop_stage(self, on: On, failure: Failure, now: Now) -> None:
+        """Nothing of this attempt counts; the next one comes after a pause that doubles."""
+        self._begin(0)
+        doubled = min(limits.RETRY_NS << min(self._attempts - 1, 16), limits.RETRY_MAX_NS)
+        pause = self._chance.about(doubled, limits.RETRY_SHARE)
+        self._ask_at = now.mono + (pause if failure.pause_ns is None else failure.pause_ns)
+        if failure.is_told or self._attempts >= limits.FAILING_AFTER:
+            self.station.tell(SyncFailing(self._attempts, failure.code))
+
+    def adopt(self, on: On, what: None, now: Now) -> None:
+        """The snapshot is complete: it stands in the place of the store; then what has waited, then the tell-tale."""
+        stage, self._stage, self._answer_by = self._stage, None, None
+        assert stage is not None, "only a stage can be complete"
+        store, seen = self.station.store, self.station.store.seen
+        for lost in lost_writes(store, stage.pairs, stage.lasts, self.topics):
+            self.station.tell(lost)
+        self.teller.compare(stage.pairs)
+        if self._rewinds or stage.number >> COUNTER_BITS != seen >> COUNTER_BITS:
+            self.breaks += 1
+        stage.close()
+        self._note_adopted(stage, seen, now)
+        waiting, self.waiting, self._waiting_bytes = self.waiting, [], 0
+        for update in waiting:
+            self._go_through(update, now)
+        if self.state is State.RUN:
+            self.teller.report("snapshot")
+            self._tell_tale(now)
+            self.tips.ask_soon(now)
+
+    def _note_adopted(self, stage: Stage, seen: int, now: Now) -> None:
+        if self._rewinds:
+            self.station.tell(ConfigurationRewound(stage.number, seen))
+        self.station.tell(ReplicaResynced(self._why, stage.number, self._attempts))
+        counters = self.station.counters
+        counters.snapshots += 1
+        counters.snapshot_ms = (now.mono - self._asked_at) * 1_000 // SECOND
+        counters.snapshot_bytes = stage.bytes
+        self._attempts = self._rewinds = 0
+
+    def _go_through(self, update: KvPub, now: Now) -> None:
+        """An update that has waited: the snapshot may have it."""
+        if self.state is not State.RUN:
+            self._turn(On.UPDATED, update, now)
+            return
+        floor = self._find_floor(chain_of(update.key))[0]
+        self._turn(On.LEFTOVER if update.number <= floor else self.judge(update), update, now)
+
+    def _tell_tale(self, now: Now) -> None:
+        """Repeat the last writes that children cannot know of, so that who is behind, or ahead, asks anew (CFG-041)."""
+        if not self.serves:
+            return
+        store, uuid = self.station.store, self.station.root_uuid()
+        for chain, last in sorted(store.chains.items(), key=lambda item: item[1].number):
+            if last.key and self.published.get(chain) != last.number:
+                prev = last.number if last.prev is None else last.prev
+                value = b"" if last.is_deleted else store.value(last.key)
+                self.station.publish(KvPub(last.key, last.number, uuid, value, prev), now)
+                self.station.counters.telltales += 1
+        self.published = {chain: last.number for chain, last in store.chains.items()}
+
+    def apply(self, on: On, update: KvPub, now: Now) -> None:
+        """The next update: durable, in force, passed on unchanged, told (CFG-040)."""
+        shared = self.station
+        key, number, value, prev = update.key, update.number, update.value, update.prev
+        expires_at = 0
+        if update.ttl is not None and value:
+            expires_at = now.wall + round(min(update.ttl, limits.TTL_MAX_S) * SECOND)
+        if shared.settings.is_kept:
+            shared.keep(Applied(key, number, value, prev, expires_at))
+        shared.store.apply(key, number, value, prev)
+        if expires_at:
+            shared.store.expiries[key] = expires_at
+        shared.counters.applied += 1
+        self.received = number
+        chain = chain_of(key)
+        if self.serves:
+            self.published[chain] = number
+            shared.publish(update, now)
+            shared.counters.forwarded += 1
+        self.teller.note(key, value, "update")
+        self.teller.expect(chain, now, is_more=update.is_more)
+
+    def pass_over(self, on: On, update: KvPub, now: Now) -> None:
+        """It is here already; but it may say more about the end of its chain (CFG-040)."""
+        counters = self.station.counters
+        if on is On.DUPLICATE:
+            counters.duplicate += 1
+        else:
+            counters.leftover += 1
+        self.received = max(self.received, update.number)
+        if self.serves:
+            last = Last(update.key, update.number, update.prev, not update.value)
+            if self.station.store.note(last):
+                self.station.keep(Noted(last))
+                self.published[chain_of(update.key)] = update.number
+
+    def wipe(self, on: On, update: KvPub, now: Now) -> None:
+        """The parent has another history: what is saved is deleted at once, and asked for anew (CFG-034)."""
+        store = self.station.store
+        self.station.tell(ConfigurationWiped(update.number, store.seen))
+        self.teller.before_wipe()
+        self.breaks += 1
+        store.wipe()
+        self.station.keep(Wiped(store.seen))
+        self.resync(on, update, now)
+
+    def resync(self, on: On, update: KvPub | None, now: Now) -> None:
+        """Ask anew, but not too often (CFG-037)."""
+        self._why, counter = _COUNTED[on]
+        setattr(self.station.counters, counter, getattr(self.station.counters, counter) + 1)
+        if on is not On.LOWER:
+            self.teller.flush(now)
+        self._begin(update.number if update is not None else 0)
+        before = self._resynced_at
+        if before is None or now.mono >= before + limits.CALM_NS:
+            self._resync_pause = limits.RESYNC_NS
+        due = now.mono if before is None else max(now.mono, before + self._resync_pause)
+        if before is not None and now.mono < before + limits.CALM_NS:
+            self._resync_pause = min(2 * self._resync_pause, limits.RESYNC_MAX_NS)
+        self._resynced_at = due
+        if due == now.mono:
+            self.ask(on, None, now)
+        else:
+            self._ask_at = due
+
+    def let_go(self, on: On, what: None, now: Now) -> None:
+        """No parent: what is here stays readable."""
+        self._begin(0)
+        self.silence.end()
+        self.parent, self.topics = "", ()
+        self._updates_tag = self._ask_tag = b""
+        self.station.disconnect(station.UPDATES)
+        self.station.disconnect(station.ASK)
+
+    def forgive(self, now: Now) -> None:
+        """The machine has slept: silences begin anew (REC-001)."""
+        self.silence.forgive(now)
+        if self._answer_by is not None:
+            self._answer_by = now.mono + limits.SNAPSHOT_NS

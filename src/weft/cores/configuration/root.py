@@ -1,0 +1,294 @@
+"""The one node that writes (specs/01, 3.1): orders, numbers, history, times to live, acknowledgement by a majority."""
+
+from collections import Counter
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+from weft.base.now import SECOND, Now
+from weft.base.records import Stream, StreamRecord
+from weft.cores.configuration import limits
+from weft.cores.configuration.history import History
+from weft.cores.configuration.memory import CORE, Took, Wrote
+from weft.cores.configuration.messages import (
+    HistoryRead,
+    LoadTree,
+    NoteApplied,
+    OrderRefused,
+    ReadHistory,
+    RollBack,
+    TakeRoot,
+    Write,
+    WriteDone,
+    WriteKeys,
+    Written,
+)
+from weft.cores.configuration.station import Station
+from weft.cores.configuration.telling import Teller
+from weft.cores.configuration.writes import is_unchanged, refusal, smallest
+from weft.wire.replication import (
+    NO_QUORUM,
+    NOT_ROOT,
+    UNSPECIFIED,
+    KvPub,
+    chain_of,
+    counter_of,
+    epoch_of,
+    number_of,
+)
+
+
+class Pending(NamedTuple):
+    """Who waits until a majority has a number."""
+
+    by: int
+    number: int
+    writes: int
+    ticket: int
+    core: str
+
+
+class Report(NamedTuple):
+    """What a node has reported (CFG-047)."""
+
+    number: int
+    heard_at: int
+    is_voter: bool
+
+
+class Root:
+    """Writes, as long as this node is the root. Times are monotonic nanoseconds unless said."""
+
+    def __init__(self, station: Station, teller: Teller) -> None:
+        self.station, self.teller = station, teller
+        self.history = History()
+        self.is_root = self.is_acting = False
+        self.epoch = 0
+        self.nodes: dict[bytes, Report] = {}
+        self.voters = 1
+        self._pending: list[Pending] = []
+        self._expiring: list[tuple[int, str, int]] = []
+        """When, key, number: a heap; what was overwritten since is passed over."""
+
+    # Being the root
+
+    def take(self, order: TakeRoot, now: Now) -> None:
+        """Be the root from the counter held on (REC-012)."""
+        store = self.station.store
+        was_root, self.is_root, self.is_acting, self.epoch = self.is_root, True, order.is_acting, order.epoch
+        if not was_root:
+            self.nodes, self.voters = {}, 1
+        if not order.is_acting and not store.wrote_from:
+            took = Took(self._next_number())
+            self.station.keep(took)
+            self.begin(took)
+        self._expiring = []
+        for key, at in sorted(store.expiries.items()):
+            self._expire_at(key, now.mono + max(at - now.wall, 0))
+
+    def begin(self, took: Took) -> None:
+        """What becoming the root changes here; also when it is read back."""
+        self.station.store.wrote_from = took.first
+        self.history.begin(self.station.store.number)
+
+    def step_down(self) -> None:
+        """Be the root no longer: who waits is told that nobody confirmed."""
+        self.is_root = self.is_acting = False
+        pending, self._pending, self._expiring = self._pending, [], []
+        for each in pending:
+            self._answer(each, is_confirmed=False)
+
+    def _next_number(self) -> int:
+        """Above everything that was ever here; a new epoch goes on with the counter."""
+        number = max(self.station.store.number, self.station.store.seen)
+        return number_of(max(self.epoch, epoch_of(number)), counter_of(number) + 1)
+
+    # Orders
+
+    def write(self, order: WriteKeys, now: Now) -> None:
+        """Write all or nothing (CFG-022)."""
+        self._commit(order, order.writes, now)
+
+    def load(self, order: LoadTree, now: Now) -> None:
+        """Let exactly these pairs stand under the prefixes."""
+        for key, _ in order.pairs:
+            if not any(key.startswith(prefix) for prefix in order.prefixes):
+                self._refuse(
+                    order.ticket, "", OrderRefused(UNSPECIFIED, f"{key} lies under none of the prefixes", key=key)
+                )
+                return
+        writes = smallest(self.station.store, dict(order.pairs), order.prefixes)
+        self._commit(WriteKeys(order.ticket, (), order.who), writes, now)
+
+    def roll_back(self, order: RollBack, now: Now) -> None:
+        """Let keys be again as they were just after a number, by new writes."""
+        if self.is_root and order.number < self.history.reaches:
+            text = f"the history begins behind number {self.history.reaches}"
+            self._refuse(order.ticket, "", OrderRefused(UNSPECIFIED, text))
+            return
+        then = self.history.before(order.number, order.subtree)
+        writes = tuple(Write(key, value) for key, value in sorted(then.items()))
+        self._commit(WriteKeys(order.ticket, (), order.who), writes, now)
+
+    def read_history(self, order: ReadHistory, now: Now) -> None:
+        """The last writes of a subtree."""
+        if not self.is_root:
+            self._refuse(order.ticket, "", self._not_root())
+            return
+        count = min(max(order.count_max, 1), limits.LIST_MAX)
+        self.station.reply(order.ticket, HistoryRead(self.history.newest(order.subtree, count)))
+
+    def _not_root(self) -> OrderRefused:
+        root = self.station.root().endpoint
+        return OrderRefused(NOT_ROOT, f"only the root writes: {root or 'unknown'}", root)
+
+    def _refuse(self, ticket: int, core: str, refused: OrderRefused) -> None:
+        self.station.counters.count(self.station.counters.refused, refused.code)
+        if core:
+            self.station.tell(WriteDone(core, ticket, 0, refused.code))
+        else:
+            self.station.reply(ticket, refused)
+
+    def _commit(self, order: WriteKeys, writes: tuple[Write, ...], now: Now) -> None:
+        if not self.is_root:
+            self._refuse(order.ticket, order.by, self._not_root())
+            return
+        refused = refusal(self.station.store, writes)
+        if self.is_acting:
+            refused = OrderRefused(NO_QUORUM, "there is no root, only one that acts for it")
+        if refused is not None:
+            self._refuse(order.ticket, order.by, refused)
+            return
+        changing = self._changing(writes)
+        left = Counter(chain_of(write.key) for write in changing)
+        for write in changing:
+            chain = chain_of(write.key)
+            left[chain] -= 1
+            self._write(write, order.who, now, is_more=left[chain] > 0)
+        if changing:
+            self.teller.flush(now, is_root=True)
+        self._promise(order, len(changing), now)
+
+    def _changing(self, writes: tuple[Write, ...]) -> list[Write]:
+        """Without what is so already; of several writes of one key only the last counts."""
+        last = {write.key: write for write in writes}
+        return [write for write in last.values() if not is_unchanged(self.station.store, write)]
+
+    def _write(self, write: Write, who: str, now: Now, *, is_more: bool) -> None:
+        """One write: numbered, durable, in force, published."""
+        store, key, value = self.station.store, write.key, write.value
+        number, chain = self._next_number(), chain_of(write.key)
+        last = store.chains.get(chain)
+        prev = last.number if last is not None else 0
+        ttl = write.ttl_s if value else None
+        expires_at = now.wall + round(ttl * SECOND) if ttl is not None else 0
+        old = store.value(key)
+        self.station.keep(Wrote(key, number, value, prev, expires_at, who, now.wall))
+        self._to_lake(KvPub(key, number, self.station.node, value, prev), who, now)
+        self.adopt(Wrote(key, number, value, prev, expires_at, who, now.wall), old)
+        if ttl is not None:
+            self._expire_at(key, now.mono + round(ttl * SECOND))
+        self.station.counters.written += 1
+        self.station.publish(KvPub(key, number, self.station.node, value, prev, ttl, is_more), now)
+        self.teller.note(key, value, "root")
+
+    def adopt(self, wrote: Wrote, old: bytes) -> None:
+        """What a durable write of our own changes here; also when it is read back."""
+        store = self.station.store
+        if wrote.number >= store.number:
+            store.apply(wrote.key, wrote.number, wrote.value, wrote.prev)
+            if wrote.expires_at:
+                store.expiries[wrote.key] = wrote.expires_at
+        self.history.add((wrote.number, wrote.who, wrote.at, wrote.key, old, wrote.value))
+
+    def _to_lake(self, update: KvPub, who: str, now: Now) -> None:
+        """The same write for the lake, in the same Persist."""
+        if not self.station.settings.is_kept:
+            return
+        attributes = {"who": who, "prev": update.prev, "deleted": not update.value}
+        record = StreamRecord(
+            stream=Stream.CONFIGURATION,
+            origin=CORE,
+            era=epoch_of(update.number),
+            sequence=counter_of(update.number),
+            at=now.wall,
+            received=now.wall,
+            key=update.key,
+            payload=update.value,
+            attributes=attributes,
+        )
+        self.station.records.append(record)
+
+    # Acknowledgement
+
+    def note_applied(self, order: NoteApplied, now: Now) -> None:
+        """A node runs a number (CFG-047); a majority of voters may have been waited for (CFG-024)."""
+        if not self.is_root:
+            return
+        self.nodes.pop(order.node, None)
+        if len(self.nodes) >= limits.NODES_MAX:
+            del self.nodes[next(iter(self.nodes))]
+        self.nodes[order.node] = Report(order.number, now.mono, order.is_voter)
+        self.voters = max(order.voters, 1)
+        confirmed = self._confirmed()
+        done = [each for each in self._pending if each.number <= confirmed]
+        self._pending = [each for each in self._pending if each.number > confirmed]
+        for each in done:
+            self._answer(each, is_confirmed=True)
+
+    def _confirmed(self) -> int:
+        """The highest number that a majority of voters has, this root included."""
+        others = self.voters // 2  # besides this root
+        numbers = sorted((each.number for each in self.nodes.values() if each.is_voter), reverse=True)
+        if not others:
+            return self.station.store.number
+        return numbers[others - 1] if len(numbers) >= others else 0
+
+    def _promise(self, order: WriteKeys, count: int, now: Now) -> None:
+        number = self.station.store.number if count else 0
+        ack = order.ack or self.station.settings.write_ack
+        waits = ack == "quorum" or (ack == "auto" and self.voters > 2)
+        pending = Pending(now.mono + limits.ACK_NS, number, count, order.ticket, order.by)
+        if waits and number > self._confirmed() and len(self._pending) < limits.PENDING_MAX:
+            self._pending.append(pending)
+        else:
+            self._answer(pending, is_confirmed=not waits or number <= self._confirmed())
+
+    def _answer(self, pending: Pending, *, is_confirmed: bool) -> None:
+        if pending.core:
+            self.station.tell(WriteDone(pending.core, pending.ticket, pending.number))
+        else:
+            self.station.reply(pending.ticket, Written(pending.number, pending.writes, is_confirmed))
+
+    # Time
+
+    def _expire_at(self, key: str, at: int) -> None:
+        pair = self.station.store.pairs.get(key)
+        if pair is not None:
+            heappush(self._expiring, (at, key, pair.number))
+
+    def wake(self, now: Now) -> None:
+        """Time has passed: end keys, and the patience of those who wait."""
+        if not self.is_root:
+            return
+        late = [each for each in self._pending if now.mono >= each.by]
+        self._pending = [each for each in self._pending if now.mono < each.by]
+        for each in late:
+            self._answer(each, is_confirmed=False)
+        while self._expiring and now.mono >= self._expiring[0][0] and not self.is_acting:
+            self._expire(now)
+
+    def _expire(self, now: Now) -> None:
+        _, key, number = heappop(self._expiring)
+        pair = self.station.store.pairs.get(key)
+        if pair is not None and pair.number == number and key in self.station.store.expiries:
+            self._write(Write(key, b""), "ttl", now, is_more=False)
+            self.station.counters.expired += 1
+            self.teller.flush(now, is_root=True)
+
+    def deadline(self) -> int | None:
+        if not self.is_root:
+            return None
+        dues = [self._pending[0].by] if self._pending else []
+        if self._expiring and not self.is_acting:
+            dues.append(self._expiring[0][0])
+        return min(dues, default=None)

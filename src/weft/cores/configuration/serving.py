@@ -1,0 +1,238 @@
+"""The side towards the children: snapshots, tips, last writes of chains, beats (CFG-013, CFG-019, CFG-040..045).
+
+A snapshot is a list of immutable pairs, taken when the answer begins, and sent in portions. The end of an answer goes
+out only in a turn after its last portion, when no `SendFailed` has come: so a child whose queue is full never gets an
+end without everything before it. What a full queue refused is said again; a pair twice is harmless.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from weft.base.effects import Send, SendFailed, Source
+from weft.base.errors import PeerError
+from weft.base.now import Now
+from weft.cores.configuration import limits
+from weft.cores.configuration.station import SERVE, Station
+from weft.wire.envelope import Answer, Asked, Envelope
+from weft.wire.replication import (
+    BUSY,
+    CHAINS,
+    NOT_READY,
+    TIP,
+    TOO_LARGE,
+    Bundle,
+    Hugz,
+    ICanHaz,
+    KThxBai,
+    KvSync,
+    Wtf,
+)
+
+FRAME_BYTES = 48  # what a pair costs in a bundle beyond its key and value
+
+
+class ChainTold(msgspec.Struct, frozen=True, gc=False):
+    """What is said of a chain's last write; fields in the order of canonical JSON."""
+
+    deleted: bool
+    prev: int
+
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Waiting:
+    """A request that waits until there is something to serve."""
+
+    __slots__ = ("asked", "by", "envelope", "source")
+
+    def __init__(self, by: int, source: Source, envelope: Envelope, asked: ICanHaz) -> None:
+        self.by, self.source, self.envelope, self.asked = by, source, envelope, asked
+
+
+class Stream:
+    """An answer on its way out."""
+
+    __slots__ = ("due_at", "end", "envelope", "failed", "moved_at", "pairs", "peer", "portion", "position", "sent")
+
+    def __init__(self, peer: bytes, envelope: Envelope, pairs: Sequence[KvSync], end: KThxBai) -> None:
+        self.peer, self.envelope, self.pairs, self.end = peer, envelope, pairs, end
+        self.position = 0
+        """How many messages are surely on their way: pairs, then the end."""
+        self.sent = 0
+        """How many were said in the last turn, and may still be refused."""
+        self.failed = False
+        self.portion = limits.PORTION
+        self.due_at = self.moved_at = 0
+
+    def step(self, effects: list[Any], now: Now) -> int:
+        """Say the next portion, or the end; returns how many messages."""
+        if self.position < len(self.pairs):
+            portion = self.pairs[self.position : self.position + self.portion]
+            effects += [Send(SERVE, self.peer, Answer(self.envelope, pair)) for pair in portion]
+            self.sent = len(portion)
+        else:
+            effects.append(Send(SERVE, self.peer, Answer(self.envelope, self.end)))
+            self.sent = 1
+        self.due_at = now.mono
+        return self.sent
+
+    def confirm(self, now: Now) -> bool:
+        """The last turn is over: what was said then has left, or all of it is said again. Whether all is done."""
+        if self.failed:
+            self.failed = False
+            self.portion = max(self.portion // 2, 1)
+        elif self.sent:
+            self.position += self.sent
+            self.moved_at = now.mono
+            self.portion = min(self.portion * 2, limits.PORTION)
+        self.sent = 0
+        return self.position > len(self.pairs)
+
+
+class Serving:
+    """Answers children. Times are monotonic nanoseconds."""
+
+    def __init__(self, station: Station) -> None:
+        self._station = station
+        self.waiting: deque[Waiting] = deque()
+        self.streams: deque[Stream] = deque()
+        self._beats_at: int | None = None
+
+    # Requests
+
+    def receive(self, asked: Any, source: Source, now: Now, *, is_ready: bool) -> None:
+        """A request of a child; PeerError `command` for anything else."""
+        request = asked.message if type(asked) is Asked else None
+        if type(request) is not ICanHaz:
+            raise PeerError("command", type(asked).__name__)
+        peer = source.peer
+        of_peer = sum(each.source.peer == peer for each in self.waiting) + sum(s.peer == peer for s in self.streams)
+        total = len(self.waiting) + len(self.streams)
+        if of_peer >= limits.REQUESTS_PER_CHILD_MAX or total >= limits.REQUESTS_MAX:
+            self._refuse(peer, asked.envelope, BUSY)
+        elif is_ready:
+            self._answer(request, source, asked.envelope, now)
+        else:
+            self.waiting.append(Waiting(now.mono + limits.WAIT_NS, source, asked.envelope, request))
+
+    def release(self, now: Now) -> None:
+        """There is something to serve now: answer everybody who waits."""
+        waiting, self.waiting = self.waiting, deque()
+        for each in waiting:
+            self._answer(each.asked, each.source, each.envelope, now)
+
+    def break_off(self) -> None:
+        """What is on its way out is of a history that counts no more: children ask again."""
+        streams, self.streams = self.streams, deque()
+        for stream in streams:
+            self._refuse(stream.peer, stream.envelope, NOT_READY)
+
+    def _refuse(self, peer: bytes, envelope: Envelope, code: int) -> None:
+        self._station.counters.count(self._station.counters.wtf_said, code)
+        self._station.say(SERVE, peer, Answer(envelope, Wtf(code)))
+
+    def _answer(self, request: ICanHaz, source: Source, envelope: Envelope, now: Now) -> None:
+        pairs, end = self._content(request.subtree)
+        if request.is_bundle or source.kind == "REQ":
+            self._say_bundle(pairs, end, source.peer, envelope)
+            return
+        stream = Stream(source.peer, envelope, pairs, end)
+        stream.moved_at = now.mono
+        self.streams.append(stream)
+        stream.step(self._station.effects, now)
+
+    def _content(self, subtree: str) -> tuple[Sequence[KvSync], KThxBai]:
+        store = self._station.store
+        if subtree.startswith(TIP + "/"):
+            return (), KThxBai(subtree, store.tip(subtree[len(TIP) :]))
+        if subtree.startswith(CHAINS + "/"):
+            path = subtree[len(CHAINS) :]
+            told = [
+                KvSync(CHAINS + last.key, last.number, _encode(ChainTold(last.is_deleted, last.prev)))
+                if last.prev is not None
+                else KvSync(
+                    CHAINS + last.key, last.number, b'{"deleted":%b}' % (b"true" if last.is_deleted else b"false")
+                )
+                for _, last in store.lasts("" if path == "/" else path)
+            ]
+            return told, KThxBai(subtree, store.tip(path))
+        return store.view(subtree), KThxBai(subtree, store.tip(subtree))
+
+    def _say_bundle(self, pairs: Sequence[KvSync], end: KThxBai, peer: bytes, envelope: Envelope) -> None:
+        size = sum(len(pair.key) + len(pair.value) + FRAME_BYTES for pair in pairs)
+        if size > limits.BUNDLE_BYTES_MAX:
+            self._refuse(peer, envelope, TOO_LARGE)
+            return
+        self._station.counters.served += 1
+        self._station.counters.pairs_served += len(pairs)
+        message = Bundle(tuple(pairs), end) if pairs else end
+        self._station.say(SERVE, peer, Answer(envelope, message))
+
+    # Streams
+
+    def failed(self, order: SendFailed) -> None:
+        """The last messages to a child were not taken; what was said to it in this turn is said again."""
+        self._station.counters.choked += 1
+        for stream in self.streams:
+            if stream.peer == order.peer and stream.sent:
+                stream.failed = True
+
+    def wake(self, now: Now) -> None:
+        """Time has passed: the next portions, in turn; who waits too long is refused."""
+        while self.waiting and now.mono >= self.waiting[0].by:
+            each = self.waiting.popleft()
+            self._refuse(each.source.peer, each.envelope, NOT_READY)
+        budget = limits.TURN_MAX
+        for _ in range(len(self.streams)):
+            stream = self.streams[0]
+            if budget <= 0:
+                break
+            self.streams.rotate(-1)
+            if now.mono >= stream.due_at:
+                budget -= self._go_on(stream, now)
+
+    def _go_on(self, stream: Stream, now: Now) -> int:
+        counters = self._station.counters
+        was_refused = stream.failed
+        if stream.confirm(now):
+            counters.served += 1
+            counters.pairs_served += len(stream.pairs)
+            self.streams.remove(stream)
+        elif now.mono >= stream.moved_at + limits.STUCK_NS:
+            counters.stuck += 1
+            self.streams.remove(stream)
+        elif was_refused:
+            stream.due_at = now.mono + limits.PORTION_NS
+        else:
+            return stream.step(self._station.effects, now)
+        return 0
+
+    def forget(self) -> None:
+        """Nothing is served any more."""
+        self.waiting.clear()
+        self.streams.clear()
+
+    # Beats
+
+    def beat(self, now: Now, *, is_due: bool) -> None:
+        """Fill a silence of one heartbeat (CFG-045); `is_due`: whether children should believe in us."""
+        if not is_due:
+            self._beats_at = None
+            return
+        due = self._station.published_at + self._station.heartbeat_ns
+        if self._beats_at is None or now.mono >= due:
+            self._station.publish(Hugz(), now)
+            self._station.counters.hugz += 1
+        self._beats_at = self._station.published_at + self._station.heartbeat_ns
+
+    def deadline(self) -> int | None:
+        dues = [stream.due_at for stream in self.streams]
+        if self.waiting:
+            dues.append(self.waiting[0].by)
+        if self._beats_at is not None:
+            dues.append(self._station.published_at + self._station.heartbeat_ns)
+        return min(dues, default=None)

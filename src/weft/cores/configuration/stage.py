@@ -1,0 +1,125 @@
+"""A snapshot on its way in: staged beside the store, seen by nobody until it is complete (CFG-031).
+
+What differs from the store is journaled while it comes, in parts that count only when the closing record is there.
+"""
+
+import msgspec
+
+from weft.base.errors import PeerError
+from weft.base.paths import is_under
+from weft.cores.configuration import limits
+from weft.cores.configuration.memory import Adopted, Begun, Last, Part
+from weft.cores.configuration.station import Station
+from weft.cores.configuration.store import Packer, is_coarse
+from weft.wire.replication import CHAINS, KThxBai, KvSync, chain_of
+
+
+class Told(msgspec.Struct, frozen=True, gc=False):
+    """The value that a parent gives for the last write of a chain (CFG-040)."""
+
+    deleted: bool = False
+    prev: int | None = None
+
+
+_decode_told = msgspec.json.Decoder(Told).decode
+
+
+class Stage:
+    """One attempt to get a snapshot of `topics`."""
+
+    def __init__(self, station: Station, topics: tuple[str, ...], *, asks_chains: bool) -> None:
+        self._station, self._topics, self._derives = station, topics, asks_chains
+        chains = [CHAINS + (topic or "/") for topic in topics] if asks_chains else []
+        self.open: dict[str, None] = dict.fromkeys([*chains, *topics])
+        """What was asked for and has not ended, oldest first."""
+        self.ends: dict[str, int] = {}
+        self.pairs: dict[str, KvSync] = {}
+        self.lasts: dict[str, Last] = {}
+        self.bytes = 0
+        self._packer = Packer()
+        self._is_begun = False
+
+    @property
+    def number(self) -> int:
+        """The highest end of a topic."""
+        return max((self.ends[topic] for topic in self._topics), default=0)
+
+    def is_full(self) -> bool:
+        """Whether it has outgrown what a store may hold."""
+        return len(self.pairs) > limits.KEYS_MAX or self.bytes > limits.STORE_BYTES_MAX
+
+    def add(self, pair: KvSync) -> None:
+        """One answer; PeerError `not-asked` for a key that lies in no open topic."""
+        if pair.key.startswith(CHAINS + "/"):
+            self._add_last(pair)
+            return
+        if not any(is_under(pair.key, "" if topic == "/" else topic) for topic in self._topics if topic in self.open):
+            raise PeerError("not-asked", pair.key)
+        before = self.pairs.get(pair.key)
+        self.pairs[pair.key] = pair
+        self.bytes += len(pair.key) + len(pair.value) - (len(before.key) + len(before.value) if before else 0)
+        if (before or self._station.store.pairs.get(pair.key)) != pair and (part := self._packer.add_pair(pair)):
+            self._keep(part)
+
+    def _add_last(self, pair: KvSync) -> None:
+        try:
+            told = _decode_told(pair.value)
+        except msgspec.MsgspecError:
+            raise PeerError("value", "no last write of a chain") from None
+        key = pair.key[len(CHAINS) :]
+        if len(self.lasts) >= limits.KEYS_MAX:
+            raise PeerError("too-many", "chains")
+        self.lasts[chain_of(key)] = Last(key, pair.number, told.prev, told.deleted)
+
+    def end(self, end: KThxBai) -> None:
+        """The end of one answer; PeerError `not-asked` if it ends none that is open."""
+        subtree = next(iter(self.open)) if end.subtree is None and self.open else end.subtree
+        if subtree is None or subtree not in self.open:
+            raise PeerError("not-asked", str(end.subtree))
+        del self.open[subtree]
+        self.ends[subtree] = end.number
+
+    def close(self) -> None:
+        """Journal what is left, and that it is complete; then let it stand in the place of the store."""
+        store = self._station.store
+        self._derive()
+        for key in store.pairs:
+            if key not in self.pairs:
+                self._keep(self._packer.add_gone(key))
+        for chain, last in self.lasts.items():
+            if store.chains.get(chain) != last:
+                self._keep(self._packer.add_last(chain, last))
+        for chain in store.chains:
+            if chain not in self.lasts:
+                self._keep(self._packer.add_last_gone(chain))
+        self._keep(self._packer.rest())
+        if not self._is_begun:
+            self._begin()
+        adopted = Adopted(self.number, [(topic, self.ends[topic]) for topic in self._topics])
+        self._station.keep(adopted)
+        store.replace(self.pairs, self.lasts, adopted)
+
+    def _derive(self) -> None:
+        """What was not said of chains: a pair is a write too, and so is the end of a topic that has one chain."""
+        for pair in self.pairs.values() if self._derives else ():
+            chain = chain_of(pair.key)
+            last = self.lasts.get(chain)
+            if last is None or last.number < pair.number:
+                self.lasts[chain] = Last(pair.key, pair.number)
+        for topic in self._topics:
+            if not is_coarse(topic) and self.ends[topic]:
+                chain = chain_of(topic + "." if topic.endswith("/") else topic)
+                last = self.lasts.get(chain)
+                if last is None or last.number < self.ends[topic]:
+                    self.lasts[chain] = Last("", self.ends[topic])
+
+    def _keep(self, part: Part | None) -> None:
+        if part is None:
+            return
+        if not self._is_begun:
+            self._begin()
+        self._station.keep(part)
+
+    def _begin(self) -> None:
+        self._is_begun = True
+        self._station.keep(Begun())

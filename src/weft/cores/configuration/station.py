@@ -1,0 +1,150 @@
+"""What the rooms of the configuration core share: the store, what is counted, what is wanted done.
+
+Whatever a turn makes durable stands before whatever it says, in one Persist: so a turn is atomic in the journal, and
+nothing is published, answered or told that a crash could take back (CFG-023).
+"""
+
+from typing import Any
+
+import msgspec
+
+from weft.base.effects import Connect, Disconnect, Effect, Persist, Reply, Send, Tell
+from weft.base.now import Now
+from weft.base.records import Record
+from weft.cores.configuration import limits
+from weft.cores.configuration.memory import Memory, to_record
+from weft.cores.configuration.messages import ConfigurationSettings
+from weft.cores.configuration.store import Store
+from weft.wire.replication import Hugz, KvPub
+
+PUBLISH, SERVE, UPDATES, ASK = "publish", "serve", "updates", "ask"
+ROOT_KEY = "/TOPO/root"
+
+
+class RootRecord(msgspec.Struct, frozen=True, gc=False):
+    """What the configuration itself says of its root."""
+
+    uuid: str = ""
+    endpoint: str = ""
+
+
+_decode_root = msgspec.json.Decoder(RootRecord).decode
+
+
+class Counters(msgspec.Struct):
+    """Plain counts since the start (CFG-090), and a few present values."""
+
+    applied: int = 0
+    duplicate: int = 0
+    leftover: int = 0
+    late: int = 0
+    """Messages of a connection that was given up (CFG-038)."""
+    resync_lower: int = 0
+    resync_gap: int = 0
+    resync_epoch: int = 0
+    resync_tip: int = 0
+    attempts: int = 0
+    """Snapshots asked for."""
+    snapshots: int = 0
+    """Snapshots adopted."""
+    snapshot_ms: int = 0
+    """How long the last one took, from the question to the adoption."""
+    snapshot_bytes: int = 0
+    """Keys and values of the last one."""
+    waiting_high: int = 0
+    """Most updates that have waited for a snapshot."""
+    forwarded: int = 0
+    telltales: int = 0
+    hugz: int = 0
+    served: int = 0
+    """Answers to requests that have ended."""
+    pairs_served: int = 0
+    choked: int = 0
+    """Messages that a child's full queue did not take."""
+    stuck: int = 0
+    """Children given up because they took nothing."""
+    written: int = 0
+    expired: int = 0
+    wtf_heard: dict[str, int] = {}
+    wtf_said: dict[str, int] = {}
+    refused: dict[str, int] = {}
+    """Everything refused, by code."""
+
+    def count(self, table: dict[str, int], what: object) -> None:
+        """One more of a kind."""
+        table[str(what)] = table.get(str(what), 0) + 1
+
+
+class Station:
+    """What the rooms share. Effects are collected here in order, records before them."""
+
+    __slots__ = (
+        "counters",
+        "dead_ns",
+        "effects",
+        "heartbeat_ns",
+        "node",
+        "published_at",
+        "records",
+        "settings",
+        "store",
+    )
+
+    def __init__(self, settings: ConfigurationSettings, node: bytes) -> None:
+        self.settings, self.node = settings, node
+        self.heartbeat_ns = min(max(settings.heartbeat_ns, limits.HEARTBEAT_MIN_NS), limits.HEARTBEAT_MAX_NS)
+        self.dead_ns = self.heartbeat_ns * max(settings.dead_after, 2)
+        self.counters = Counters()
+        self.store = Store()
+        self.records: list[Record] = []
+        self.effects: list[Effect] = []
+        self.published_at = 0
+        """When children last heard something, monotonic ns (CFG-045)."""
+
+    def keep(self, memory: Memory) -> None:
+        """Make it durable before anything that this turn says."""
+        if self.settings.is_kept:
+            self.records.append(to_record(memory))
+
+    def publish(self, message: KvPub | Hugz, now: Now) -> None:
+        """Let all children hear it."""
+        self.published_at = now.mono
+        self.effects.append(Send(PUBLISH, b"", message))
+
+    def say(self, channel: str, peer: bytes, message: Any) -> None:
+        self.effects.append(Send(channel, peer, message))
+
+    def tell(self, event: Any) -> None:
+        self.effects.append(Tell(event))
+
+    def reply(self, ticket: int, answer: Any) -> None:
+        self.effects.append(Reply(ticket, answer))
+
+    def connect(self, channel: str, endpoint: str, tag: bytes, topics: tuple[bytes, ...] = ()) -> None:
+        self.effects.append(Connect(channel, endpoint, tag, topics))
+
+    def disconnect(self, channel: str) -> None:
+        self.effects.append(Disconnect(channel))
+
+    def drain(self) -> list[Effect]:
+        """Everything collected: one wall, and behind it what may leave then."""
+        done, self.effects = self.effects, []
+        if self.records:
+            done.insert(0, Persist(tuple(self.records)))
+            self.records = []
+        return done
+
+    def root(self) -> RootRecord:
+        """The root of record; empty if it is not known or not readable."""
+        try:
+            return _decode_root(self.store.value(ROOT_KEY))
+        except msgspec.MsgspecError:
+            return RootRecord()
+
+    def root_uuid(self) -> bytes:
+        """Its UUID, in 16 bytes, or empty."""
+        try:
+            uuid = bytes.fromhex(self.root().uuid.replace("-", ""))
+        except ValueError:
+            return b""
+        return uuid if len(uuid) == len(self.node) else b""

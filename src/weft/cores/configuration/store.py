@@ -1,0 +1,249 @@
+"""Pairs with their numbers, and the last write of every chain, deletions included (CFG-016, CFG-018, CFG-040).
+
+Pairs are immutable, so a snapshot is a list of references: it shows the store at one number however long it streams,
+while writes go on beside it (CFG-043).
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator
+
+from weft.cores.configuration import limits
+from weft.cores.configuration.memory import Adopted, Begun, Kept, Last, Memory, Part
+from weft.wire.replication import KvSync, chain_of
+
+
+def touches(subtree: str, chain: str) -> bool:
+    """Whether writes of the chain may lie in the subtree.
+
+    >>> touches("/CONFIG/web/metric/", "/CONFIG/web/"), touches("/CONFIG/g1/", "/CONFIG/g10/"), touches("", "/TOPO/root")
+    (True, False, True)
+    """
+    if subtree and not subtree.endswith("/"):
+        return chain_of(subtree) == chain
+    return chain.startswith(subtree) or (chain.endswith("/") and subtree.startswith(chain))
+
+
+def is_coarse(topic: str) -> bool:
+    """Whether a topic has many chains: everything, or everything below one first segment."""
+    return not topic or (topic.endswith("/") and topic.count("/") < 3)
+
+
+def prefix_end(prefix: str) -> str:
+    """The smallest text behind everything that begins with `prefix`."""
+    return prefix[:-1] + chr(ord(prefix[-1]) + 1)
+
+
+class Store:
+    """What a node holds of the configuration."""
+
+    def __init__(self) -> None:
+        self.pairs: dict[str, KvSync] = {}
+        self.chains: dict[str, Last] = {}
+        self.expiries: dict[str, int] = {}
+        """Keys that end, wall ns; only a root ends them."""
+        self.floors: dict[str, int] = {}
+        """The end of each topic, as the snapshot said it."""
+        self.number = 0
+        """The highest number applied or adopted."""
+        self.seen = 0
+        """The highest number that was ever here; survives a wipe (CFG-044)."""
+        self.bytes = 0
+        self.wrote_from = 0
+        """The first number that this node wrote as root; 0: none that its present parent may lack (REC-015)."""
+        self._keys: list[str] = []
+        self._fresh: list[str] = []
+        self._is_thinned = False
+        self._views: dict[str, tuple[KvSync, ...]] = {}
+
+    # Questions
+
+    def keys(self) -> list[str]:
+        """All keys in order; not to be changed. Sorting again is linear after a few new ones."""
+        if self._is_thinned:
+            self._keys = sorted(self.pairs)
+        elif self._fresh:
+            self._keys = sorted(self._keys + self._fresh)
+        self._fresh, self._is_thinned = [], False
+        return self._keys
+
+    def keys_under(self, subtree: str) -> list[str]:
+        """The keys of a subtree, in order."""
+        if not subtree or subtree == "/":
+            return self.keys()
+        if not subtree.endswith("/"):
+            return [subtree] if subtree in self.pairs else []
+        keys = self.keys()
+        return keys[bisect_left(keys, subtree) : bisect_left(keys, prefix_end(subtree))]
+
+    def view(self, subtree: str) -> tuple[KvSync, ...]:
+        """The pairs of a subtree in key order, as they are now."""
+        view = self._views.get(subtree)
+        if view is None:
+            view = tuple([self.pairs[key] for key in self.keys_under(subtree)])
+            if len(self._views) >= limits.REQUESTS_PER_CHILD_MAX:
+                self._views.clear()
+            self._views[subtree] = view
+        return view
+
+    def tip(self, subtree: str) -> int:
+        """The highest number of any write in the chains that the subtree touches; 0 if none (CFG-018)."""
+        floor = self.floors.get(subtree, 0)
+        if not subtree or subtree == "/":
+            return max(floor, self.number)
+        if is_coarse(subtree):
+            return max([floor, *(last.number for chain, last in self.chains.items() if chain.startswith(subtree))])
+        last = self.chains.get(chain_of(subtree + "." if subtree.endswith("/") else subtree))
+        return max(floor, last.number) if last else floor
+
+    def lasts(self, subtree: str) -> list[tuple[str, Last]]:
+        """The last writes whose key is known, by chain, in the chains that the subtree touches, in order."""
+        return sorted((c, last) for c, last in self.chains.items() if last.key and touches(subtree, c))
+
+    def value(self, key: str) -> bytes:
+        """The value of a key; empty if absent."""
+        pair = self.pairs.get(key)
+        return pair.value if pair is not None else b""
+
+    # Changes
+
+    def apply(self, key: str, number: int, value: bytes, prev: int | None) -> None:
+        """One write; an empty value deletes."""
+        pairs = self.pairs
+        before = pairs.get(key)
+        if value:
+            pairs[key] = KvSync(key, number, value)
+            if before is None:
+                self.bytes += len(key) + len(value)
+                self._fresh.append(key)
+            else:
+                self.bytes += len(value) - len(before.value)
+        elif before is not None:
+            del pairs[key]
+            self.bytes -= len(key) + len(before.value)
+            self._is_thinned = True
+        self.chains[chain_of(key)] = Last(key, number, prev, not value)
+        self.number = number
+        self.seen = max(self.seen, number)
+        if self.expiries:
+            self.expiries.pop(key, None)
+        if self._views:
+            self._views = {}
+
+    def note(self, last: Last) -> bool:
+        """A write that is not applied, because it is here already; whether it is news."""
+        chain = chain_of(last.key)
+        known = self.chains.get(chain)
+        if known is not None and (known.number > last.number or (known.number == last.number and known.key)):
+            return False
+        self.chains[chain] = last
+        return True
+
+    def wipe(self) -> None:
+        """Delete everything but the highest numbers seen."""
+        self.floors = {topic: self.tip(topic) for topic in self.floors}
+        self.pairs, self.chains, self.expiries, self._views = {}, {}, {}, {}
+        self.number = self.bytes = 0
+        self._is_thinned = True
+
+    def has_room(self, key: str, value: bytes) -> bool:
+        """Whether one more write of that size stays within the limits (specs/01, section 3.5)."""
+        is_new = key not in self.pairs
+        return (not is_new or len(self.pairs) < limits.KEYS_MAX) and (
+            self.bytes + len(key) + len(value) <= limits.STORE_BYTES_MAX
+        )
+
+    def replace(self, pairs: dict[str, KvSync], chains: dict[str, Last], adopted: Adopted) -> None:
+        """Let a complete snapshot stand in the place of everything."""
+        self.expiries = {key: at for key, at in self.expiries.items() if pairs.get(key) == self.pairs[key]}
+        self.pairs, self.chains = pairs, chains
+        self.bytes = sum([len(pair.key) + len(pair.value) for pair in pairs.values()])
+        self._is_thinned, self._views = True, {}
+        self.adopt(adopted)
+
+    def take(self, part: Part) -> None:
+        """Let a part of an adopted snapshot count."""
+        for key in part.gone:
+            if (pair := self.pairs.pop(key, None)) is not None:
+                self.bytes -= len(key) + len(pair.value)
+                self.expiries.pop(key, None)
+        for key, number, value in part.pairs:
+            before = self.pairs.get(key)
+            self.bytes += len(key) + len(value) - (len(key) + len(before.value) if before else 0)
+            self.pairs[key] = KvSync(key, number, value)
+            self.expiries.pop(key, None)
+        for chain in part.lasts_gone:
+            self.chains.pop(chain, None)
+        self.chains.update(part.lasts)
+        self.expiries.update(part.expiries)
+        self._is_thinned, self._views = True, {}
+
+    def adopt(self, adopted: Adopted | Kept) -> None:
+        """The parts are in: these are the numbers."""
+        self.number, self.floors = adopted.number, dict(adopted.floors)
+        if isinstance(adopted, Kept):
+            self.seen, self.wrote_from = adopted.seen, adopted.wrote_from
+        else:
+            self.seen, self.wrote_from = adopted.number, 0
+
+    # Memory
+
+    def condense(self) -> Iterator[Memory]:
+        """Everything, in bounded records, in one order for equal stores."""
+        yield Begun(is_whole=True)
+        yield from parts([self.pairs[key] for key in self.keys()], sorted(self.chains.items()))
+        if self.expiries:
+            yield Part([], expiries=sorted(self.expiries.items()))
+
+
+def parts(pairs: list[KvSync], lasts: list[tuple[str, Last]], gone: list[str] | None = None) -> Iterator[Part]:
+    """Parts of at most about PART_BYTES each."""
+    packer = Packer()
+    for pair in pairs:
+        if part := packer.add_pair(pair):
+            yield part
+    for chain, last in lasts:
+        if part := packer.add_last(chain, last):
+            yield part
+    for key in gone or ():
+        if part := packer.add_gone(key):
+            yield part
+    if part := packer.rest():
+        yield part
+
+
+class Packer:
+    """Fills parts; each `add` returns one that is full, else None."""
+
+    def __init__(self) -> None:
+        self._part = Part([])
+        self._size = 0
+
+    def add_pair(self, pair: KvSync) -> Part | None:
+        """A pair that is new, or another one."""
+        self._part.pairs.append((pair.key, pair.number, pair.value))
+        return self._grown(len(pair.key) + len(pair.value))
+
+    def add_last(self, chain: str, last: Last) -> Part | None:
+        """The last write of a chain."""
+        self._part.lasts.append((chain, last))
+        return self._grown(len(chain) + len(last.key))
+
+    def add_gone(self, key: str) -> Part | None:
+        """A key that is there no more."""
+        self._part.gone.append(key)
+        return self._grown(len(key))
+
+    def add_last_gone(self, chain: str) -> Part | None:
+        """A chain that is known no more."""
+        self._part.lasts_gone.append(chain)
+        return self._grown(len(chain))
+
+    def _grown(self, size: int) -> Part | None:
+        self._size += size + limits.PAIR_BYTES
+        return self.rest() if self._size >= limits.PART_BYTES else None
+
+    def rest(self) -> Part | None:
+        """What is not full yet, if there is anything."""
+        part, size = self._part, self._size
+        self._part, self._size = Part([], [], [], [], []), 0
+        return part if size else None

@@ -1,0 +1,95 @@
+"""What users of the configuration are told, and when: whole writes, and after a snapshot only what is different.
+
+Users are told nothing while a snapshot is under way (CFG-031), and writes that belong together at the last of them, or
+after a second (CFG-026). The number that is in force here is reported soon after it changed (CFG-047).
+"""
+
+from weft.base.now import Now
+from weft.cores.configuration import limits
+from weft.cores.configuration.messages import ConfigurationApplied, PairsChanged
+from weft.cores.configuration.station import Station
+from weft.wire.replication import KvSync
+
+
+class Teller:
+    """Collects what has changed since users were told last."""
+
+    def __init__(self, station: Station) -> None:
+        self._station = station
+        self._changed: dict[str, bytes | None] = {}
+        self._open: dict[str, None] = {}
+        """Chains of which more writes are announced."""
+        self._together_by: int | None = None
+        self._before: dict[str, KvSync] | None = None
+        """What users go on by after the store was emptied (CFG-036)."""
+        self._why = ""
+        self._reported_at: int | None = None
+
+    def note(self, key: str, value: bytes, why: str) -> None:
+        """A pair is another one; an empty value deletes."""
+        self._changed.pop(key, None)
+        self._changed[key] = value or None
+        self._why = why
+
+    def expect(self, chain: str, now: Now, *, is_more: bool) -> None:
+        """Whether more writes of this chain belong to the last one."""
+        if is_more:
+            self._open[chain] = None
+            if self._together_by is None:
+                self._together_by = now.mono + limits.TOGETHER_NS
+        elif self._open:
+            self._open.pop(chain, None)
+
+    def report(self, why: str) -> None:
+        """The number is another one, even if no pair is."""
+        self._why = why
+
+    def before_wipe(self) -> None:
+        """The store is about to be emptied: remember what users go on by."""
+        if self._before is None:
+            self._before = dict(self._station.store.pairs)
+
+    def settle(self) -> None:
+        """What is here now is what counts, even if it is nothing."""
+        if self._before is not None:
+            self.compare(self._station.store.pairs)
+
+    def compare(self, new: dict[str, KvSync]) -> None:
+        """A snapshot is about to stand in the place of what users know."""
+        old = self._station.store.pairs if self._before is None else self._before
+        self._before = None
+        changed = [pair for key, pair in new.items() if (was := old.get(key)) is None or was.value != pair.value]
+        held = [key for key in self._changed if key not in new]
+        for key in held + [key for key in old if key not in new]:
+            self._changed[key] = None
+        for key in [key for key in self._changed if key in new]:
+            self._changed[key] = new[key].value
+        for pair in sorted(changed, key=lambda pair: pair.number):
+            self.note(pair.key, pair.value, "snapshot")
+        self._open.clear()
+        self._together_by = None
+
+    def tell_all(self) -> None:
+        """Users know nothing yet: tell them everything that is here."""
+        for pair in self._station.store.view(""):
+            self.note(pair.key, pair.value, "")
+
+    def flush(self, now: Now, *, is_root: bool = False) -> None:
+        """Tell, unless more is to come; only to be called while nothing is missing."""
+        if self._open and self._together_by is not None and now.mono < self._together_by:
+            return
+        self._open.clear()
+        self._together_by = None
+        number = self._station.store.number
+        if self._changed:
+            self._station.tell(PairsChanged(tuple(self._changed.items()), number, is_root))
+            self._changed = {}
+        if self._why and (self._reported_at is None or now.mono >= self._reported_at + limits.REPORT_NS):
+            self._station.tell(ConfigurationApplied(number, self._why))
+            self._why, self._reported_at = "", now.mono
+
+    def deadline(self) -> int | None:
+        """When `flush` has something to do."""
+        if self._open:
+            return self._together_by
+        return (self._reported_at or 0) + limits.REPORT_NS if self._why else None

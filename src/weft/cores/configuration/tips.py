@@ -1,0 +1,67 @@
+"""Asking for the parent's last number: a lost last update leaves no hole that anybody could see (CFG-019)."""
+
+from weft.base.errors import PeerError
+from weft.base.now import Now
+from weft.cores.configuration import limits
+from weft.cores.configuration.station import Station
+from weft.wire.replication import TIP, KThxBai
+
+
+class Tips:
+    """Questions for the tip of each topic, and what the answers say. Times are monotonic nanoseconds."""
+
+    def __init__(self, station: Station) -> None:
+        self._station = station
+        self._due_at: int | None = None
+        self._asked: dict[str, tuple[str, int]] = {}
+        """By subtree of the question: the topic, and our own number when it was asked."""
+        self._ahead: dict[str, int] = {}
+        """What the parent has beyond us, by topic."""
+        self._judge_at: int | None = None
+
+    @property
+    def is_unanswered(self) -> bool:
+        """Whether the last questions got no answer: the connection may be dead."""
+        return bool(self._asked)
+
+    def ask_soon(self, now: Now) -> None:
+        """A question is due when what is under way has come."""
+        at = now.mono + limits.TIP_AFTER_NS
+        self._due_at = at if self._due_at is None else min(at, self._due_at)
+
+    def forget(self) -> None:
+        """A new snapshot answers everything."""
+        self._due_at = self._judge_at = None
+        self._asked, self._ahead = {}, {}
+
+    def is_due(self, now: Now) -> bool:
+        return self._due_at is not None and now.mono >= self._due_at
+
+    def ask(self, topics: tuple[str, ...], now: Now) -> list[str]:
+        """The questions to ask now."""
+        store = self._station.store
+        self._asked = {TIP + (topic or "/"): (topic, store.tip(topic)) for topic in topics}
+        self._due_at = now.mono + limits.TIP_PERIOD_BEATS * self._station.heartbeat_ns
+        return list(self._asked)
+
+    def hear(self, answer: KThxBai, now: Now) -> bool:
+        """An answer; returns whether the parent has less than it once gave us: then its history is another one."""
+        asked = self._asked.pop(answer.subtree or "", None)
+        if asked is None:
+            raise PeerError("not-asked", str(answer.subtree))
+        topic, own = asked
+        if answer.number > self._station.store.tip(topic):
+            self._ahead[topic] = answer.number
+            if self._judge_at is None:
+                self._judge_at = now.mono + limits.TIP_GRACE_NS
+        return answer.number < own
+
+    def is_behind(self, now: Now) -> bool:
+        """Whether what the parent has beyond us has had its time to come, and has not."""
+        if self._judge_at is None or now.mono < self._judge_at:
+            return False
+        ahead, self._ahead, self._judge_at = self._ahead, {}, None
+        return any(number > self._station.store.tip(topic) for topic, number in ahead.items())
+
+    def deadline(self) -> int | None:
+        return min((at for at in (self._due_at, self._judge_at) if at is not None), default=None)

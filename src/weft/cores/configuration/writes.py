@@ -1,0 +1,61 @@
+"""What may be written, and what need not be (CFG-022, specs/01 section 3.5)."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from weft.base.paths import is_key
+from weft.cores.configuration import limits
+from weft.cores.configuration.messages import OrderRefused, Write
+from weft.cores.configuration.store import Store
+from weft.wire.replication import CHAINS, MALFORMED, TIP, TOO_LARGE, UNSPECIFIED
+
+RESERVED: Final = (TIP + "/", CHAINS + "/")
+
+
+def is_unchanged(store: Store, write: Write) -> bool:
+    """Whether it would change nothing: the same bytes, and no time to live before or after (CFG-025)."""
+    has_ttl = write.ttl_s is not None or write.key in store.expiries
+    return store.value(write.key) == write.value and (not has_ttl or not write.value)
+
+
+def refusal(store: Store, writes: tuple[Write, ...]) -> OrderRefused | None:
+    """Why none of these may be written; None: all may."""
+    for write in writes:
+        if refused := _fault(write) or _mismatch(store, write):
+            return refused
+    size = sum(len(write.key) + len(write.value) for write in writes)
+    if size > limits.ORDER_BYTES_MAX:
+        return OrderRefused(TOO_LARGE, f"{size} bytes in one order; at most {limits.ORDER_BYTES_MAX}")
+    new = {write.key for write in writes if write.value and write.key not in store.pairs}
+    if len(store.pairs) + len(new) > limits.KEYS_MAX or store.bytes + size > limits.STORE_BYTES_MAX:
+        return OrderRefused(TOO_LARGE, f"the store is full: {len(store.pairs)} keys, {store.bytes} bytes")
+    return None
+
+
+def _fault(write: Write) -> OrderRefused | None:
+    key = write.key
+    if not is_key(key) or key.startswith(RESERVED) or key.endswith("/HUGZ"):
+        return OrderRefused(MALFORMED, f"{key[:80]!r} is no key", key=key[:80])
+    if len(write.value) > limits.VALUE_BYTES_MAX:
+        return OrderRefused(TOO_LARGE, f"a value of {len(write.value)} bytes", key=key)
+    if write.ttl_s is not None and not 0 < write.ttl_s <= limits.TTL_MAX_S:
+        return OrderRefused(MALFORMED, f"a time to live of {write.ttl_s} s", key=key)
+    return None
+
+
+def _mismatch(store: Store, write: Write) -> OrderRefused | None:
+    if write.if_number is None:
+        return None
+    pair = store.pairs.get(write.key)
+    number = pair.number if pair is not None else 0
+    if number == write.if_number:
+        return None
+    return OrderRefused(UNSPECIFIED, f"{write.key} is at number {number}", key=write.key, number=number)
+
+
+def smallest(store: Store, wanted: dict[str, bytes], prefixes: Iterable[str]) -> tuple[Write, ...]:
+    """The smallest list of writes after which exactly `wanted` stands under the prefixes, in key order."""
+    present = {key: None for prefix in prefixes for key in store.keys_under(prefix)}
+    keys = sorted({**present, **dict.fromkeys(wanted)})
+    writes = (Write(key, wanted.get(key, b"")) for key in keys)
+    return tuple(write for write in writes if not is_unchanged(store, write))
