@@ -17,14 +17,15 @@ def between_groups(fleet: Fleet, metrics: Iterable[str]) -> list[str]:
     """All mistakes that one group alone does not show; `metrics`: names of the shared ones (W01)."""
     said: list[str] = []
     for group in fleet.groups.values():
-        said += [*_patterns(group), *_parent(group, fleet.groups), *_idle(group)]
+        said += [*wrong_members(group), *_empty(group), *_parent(group, fleet.groups), *_idle(group)]
     said += _places(fleet)
     used = {name for group in fleet.groups.values() for name in group.metrics}
     said += [f"W01 metric.{name}: no group measures it" for name in sorted(metrics) if name not in used]
     return said
 
 
-def _patterns(group: Group) -> Iterator[str]:
+def wrong_members(group: Group) -> Iterator[str]:
+    """Words that can name no node (E05)."""
     where = f"group.{group.name}"
     for key, patterns in (("members", group.members), ("exclude", group.exclude)):
         for index, pattern in enumerate(patterns):
@@ -33,6 +34,10 @@ def _patterns(group: Group) -> Iterator[str]:
     for index, endpoint in enumerate(group.collectors):
         if not is_endpoint(endpoint):
             yield f"E05 {where}.collectors[{index}]: {endpoint!r} is no host:port (IPv6 stands in brackets)"
+
+
+def _empty(group: Group) -> Iterator[str]:
+    where = f"group.{group.name}"
     if not (group.members or group.collectors or group.labels):
         yield f"E10 {where}: nobody belongs to it: members, collectors or labels are needed"
     if not group.metrics:
@@ -60,7 +65,11 @@ def _idle(group: Group) -> Iterator[str]:
     if len(group.exclude) * len(group.members) > PAIRS_MAX:
         return
     for index, pattern in enumerate(group.exclude):
-        if group.members and not any(may_meet(pattern, member) for member in group.members):
+        if (
+            group.members
+            and fault_of(pattern) is None
+            and not any(may_meet(pattern, member) for member in group.members)
+        ):
             yield f"W03 group.{group.name}.exclude[{index}]: {pattern!r} is no member, so nobody is excluded"
     for index, pattern in enumerate(group.members):
         if is_node(pattern) and any(may_meet(pattern, other) for other in group.exclude):

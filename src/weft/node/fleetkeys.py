@@ -93,7 +93,7 @@ def from_pairs(pairs: Iterable[tuple[str, bytes]]) -> tuple[Fleet, tuple[str, ..
 def _take_global(key: str, value: bytes, times: dict[str, Any]) -> None:
     name = key.removeprefix(GLOBAL)
     if name not in _GLOBALS:
-        raise Unusable("no fleet's file has it")
+        raise Unusable(f"nobody reads it: /CONFIG/global/ has {', '.join(_GLOBALS)}")
     times[name] = decoded(_GLOBALS[name], value)
 
 
@@ -108,7 +108,7 @@ def _take(key: str, value: bytes, groups: dict[str, dict[str, Any]]) -> None:
     elif rest in _KINDS:
         said[rest] = decoded(_KINDS[rest], value)
     else:
-        raise Unusable("no fleet's file has it")
+        raise Unusable(f"nobody reads it: a group has {', '.join(_KINDS)}, metric/NAME and filter/NAME")
 
 
 def decoded(decoder: "msgspec.json.Decoder[Any]", value: bytes) -> Any:

@@ -10,8 +10,9 @@ from weft.base.now import SECOND
 from weft.base.settings import is_plain_name
 from weft.cores.chains.settings import FilterSpec, parse_filters
 from weft.cores.measurement.settings import MetricSpec, parse_metrics
-from weft.node.fleetkeys import GLOBAL, Unusable, decoded, group_pairs, table_of
-from weft.node.fleetparts import DEAD_AFTER_MAX, DEAD_AFTER_MIN, seconds_of
+from weft.node.fleetchecks import wrong_members
+from weft.node.fleetkeys import GLOBAL, Unusable, decoded, from_pairs, group_pairs, table_of
+from weft.node.fleetparts import DEAD_AFTER_MAX, DEAD_AFTER_MIN, FANOUT_MAX, seconds_of
 
 HEARTBEAT_NS: Final = 2 * SECOND  # CFG-074
 DEAD_AFTER: Final = 5
@@ -61,15 +62,28 @@ def plan_of(pairs: Mapping[str, bytes], groups: Sequence[str]) -> Plan:
 
 
 def why_unusable(key: str, value: bytes) -> str | None:
-    """What is wrong with a value for `key` as a node will read it; None if nothing is, or nobody reads it."""
-    parts = key.split("/")
+    """What is wrong with a value for `key` as nodes will read it; None if nothing is, or the key is an application's."""
+    parts = key.split("/")[1:]
     mistakes: list[str] = []
+    if parts[0] == "TOPO":
+        return "the root writes what is under /TOPO/"
     if key.startswith(GLOBAL):
-        plan = plan_of({key: value}, ())
-        mistakes += plan.mistakes
-    elif len(parts) == 5 and parts[1] == "CONFIG" and parts[3] in ("metric", "filter"):
-        (_metric if parts[3] == "metric" else _filter)(key, parts[4], value, mistakes)
+        mistakes += [*plan_of({key: value}, ()).mistakes, *from_pairs([(key, value)])[1]][:1]
+    elif parts[0] == "CONFIG" and len(parts) == 4 and parts[2] in ("metric", "filter"):
+        (_metric if parts[2] == "metric" else _filter)(key, parts[3], value, mistakes)
+    elif parts[0] == "CONFIG":
+        mistakes += _of_group(key, value)
     return "; ".join(mistake.removeprefix(f"{key}: ") for mistake in mistakes) or None
+
+
+def _of_group(key: str, value: bytes) -> list[str]:
+    fleet, unknown = from_pairs([(key, value)])
+    mistakes = list(unknown)
+    for group in fleet.groups.values():
+        mistakes += wrong_members(group)
+        if group.fanout is not None and not 1 <= group.fanout <= FANOUT_MAX:
+            mistakes.append(f"{group.fanout} is no number from 1 to {FANOUT_MAX}")
+    return mistakes
 
 
 def _metric(key: str, name: str, value: bytes, mistakes: list[str]) -> MetricSpec | None:
