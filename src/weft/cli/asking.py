@@ -1,5 +1,6 @@
-"""How the command line asks a running node: its http pages on loopback."""
+"""How the command line asks a running node, and tells it what to do: over http, on loopback."""
 
+import http.client
 import json
 import urllib.error
 import urllib.request
@@ -9,6 +10,8 @@ from weft.base.errors import UserError
 
 HTTP_PORT: Final = 6
 PATIENCE_S: Final = 2.0
+ANSWER_S: Final = 40.0  # an order takes up to 35 s
+LOCAL: Final = "127.0.0.1"
 
 
 def status_of(port: int, host: str = "127.0.0.1") -> dict[str, Any]:
@@ -33,3 +36,38 @@ def try_status(port: int) -> dict[str, Any] | None:
         return status_of(port)
     except UserError:
         return None
+
+
+def order(port: int, name: str, **fields: Any) -> dict[str, Any]:
+    """Give an order to the node of this machine whose port block begins at `port`; what it answers.
+
+    UserError: `unavailable` if nobody answers (in time), `refused` with the sentence of whoever refused it.
+    """
+    request = urllib.request.Request(  # http only, built here
+        f"http://{LOCAL}:{port + HTTP_PORT}/order",
+        json.dumps({"order": name, **fields}).encode(),
+        {"content-type": "application/json"},
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=ANSWER_S) as answer:  # noqa: S310  # http only, as above
+            told: dict[str, Any] = json.load(answer)
+    except urllib.error.HTTPError as error:
+        raise _refusal(name, port, error.code, error.read()) from None
+    except (urllib.error.URLError, OSError, ValueError, http.client.HTTPException):
+        raise UserError(
+            "unavailable",
+            f"no node answers at {LOCAL}:{port}",
+            f"weft up, or --port N of a node that runs (asked port {port + HTTP_PORT})",
+        ) from None
+    return told
+
+
+def _refusal(name: str, port: int, status: int, body: bytes) -> UserError:
+    try:
+        told = json.loads(body)
+        text, root = str(told["text"]), str(told.get("root", ""))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        text, root = body.decode("utf-8", "replace").strip() or f"status {status}", ""
+    code = "unavailable" if status in (503, 504) else "refused"
+    mend = f"the root: {root}" if root else f"weft status --port {port} shows what that node is"
+    return UserError(code, f"the node at {LOCAL}:{port} refused {name}: {text}", mend)

@@ -34,6 +34,7 @@ from weft.shell.links import Links
 from weft.shell.log import Log
 from weft.shell.measuring import Measuring
 from weft.shell.meters import Meters
+from weft.shell.orders import Desk
 from weft.shell.runner import Runner
 from weft.shell.telemetry import Telemetry
 
@@ -104,6 +105,9 @@ class Process:
         machine = Machine(resident_bytes, self._free_bytes)
         self.telemetry = Telemetry(settings, self.node, self.journal, self.links, self.clock, self.log, machine)
         self.runner.on_tell = self.telemetry.on_tell
+        self.desk = Desk(self.runner.order, self.node.cores)
+        self.runner.on_reply = self.desk.reply
+        self.telemetry.http.orders = self.desk.take
         self._winding_down: asyncio.Task[None] | None = None
         self._housekeeping: asyncio.Task[None] | None = None
 

@@ -1,0 +1,221 @@
+"""Orders of people and programs: JSON in, an order of one core, and its `Reply` as JSON out (specs/01, CFG-022).
+
+    request  {"order": NAME, ...}                       POST /order on port +6, content-type application/json
+    answer   {"answer": NAME, ...}                      bytes as text, or {"b64": ...} where they are none
+
+What is asked for is turned into an order with a ticket; the core that owns it replies to the ticket, now or later.
+"""
+
+import asyncio
+import base64
+import json
+from collections.abc import Callable, Container
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from weft.base.errors import PeerError
+from weft.cores.configuration import messages as configuration
+from weft.cores.topology import messages as topology
+from weft.shell.http import Page
+from weft.wire import jsontext
+
+PATIENCE_S: Final = 35.0  # TOP-017 takes up to 30 s
+WAITING_MAX: Final = 64
+VALUE_BYTES_MAX: Final = 1 << 20
+JSON_TYPE: Final = "application/json"
+
+
+class Named(msgspec.Struct):
+    """What every order says first."""
+
+    order: str
+
+
+class Set(Named, forbid_unknown_fields=True):
+    """`set`: write one key; `value` is JSON text. `if_number`: only if the key's last write has it, 0: if absent."""
+
+    key: str
+    value: str
+    ttl_s: float | None = None
+    if_number: int | None = None
+    who: str = ""
+    ack: str = ""
+
+
+class Delete(Named, forbid_unknown_fields=True):
+    """`delete`: let one key be absent."""
+
+    key: str
+    if_number: int | None = None
+    who: str = ""
+    ack: str = ""
+
+
+class Load(Named, forbid_unknown_fields=True):
+    """`load`: let exactly these pairs, key to JSON text, stand under the prefixes."""
+
+    pairs: dict[str, str]
+    prefixes: tuple[str, ...]
+    who: str = ""
+
+
+class Get(Named, forbid_unknown_fields=True):
+    """`get`: one pair."""
+
+    key: str
+
+
+class List(Named, forbid_unknown_fields=True):
+    """`list`: the pairs of a subtree, behind `after`."""
+
+    subtree: str = ""
+    count: int = 1_000
+    after: str = ""
+
+
+class History(Named, forbid_unknown_fields=True):
+    """`history`: the last writes of a subtree."""
+
+    subtree: str = ""
+    count: int = 100
+
+
+class Rollback(Named, forbid_unknown_fields=True):
+    """`rollback`: let a subtree be again as it was just after `number`."""
+
+    number: int
+    subtree: str = ""
+    who: str = ""
+
+
+class StopAll(Named, forbid_unknown_fields=True):
+    """`stop`: stop a group, or all nodes."""
+
+    group: str = ""
+
+
+class Row(NamedTuple):
+    """One kind of order: who obeys it, what it says, and the core's order for it and a ticket."""
+
+    core: str
+    said: type[Named]
+    make: Callable[[Any, int], Any]
+
+
+def canonical(text: str) -> bytes:
+    """The one text of a JSON value (CFG-002); PeerError for what is none, or over 1 MiB."""
+    return jsontext.encode(jsontext.decode(text.encode("utf-8", "surrogatepass"), VALUE_BYTES_MAX))
+
+
+def _set(said: Set, ticket: int) -> Any:
+    write = configuration.Write(said.key, canonical(said.value), said.ttl_s, said.if_number)
+    return configuration.WriteKeys(ticket, (write,), said.who, ack=said.ack)
+
+
+def _delete(said: Delete, ticket: int) -> Any:
+    write = configuration.Write(said.key, b"", None, said.if_number)
+    return configuration.WriteKeys(ticket, (write,), said.who, ack=said.ack)
+
+
+def _load(said: Load, ticket: int) -> Any:
+    pairs = tuple((key, canonical(text)) for key, text in said.pairs.items())
+    return configuration.LoadTree(ticket, pairs, said.prefixes, said.who)
+
+
+ORDERS: Final[dict[str, Row]] = {
+    "set": Row("configuration", Set, _set),
+    "delete": Row("configuration", Delete, _delete),
+    "load": Row("configuration", Load, _load),
+    "get": Row("configuration", Get, lambda said, ticket: configuration.ListKeys(ticket, said.key, 1)),
+    "list": Row(
+        "configuration",
+        List,
+        lambda said, ticket: configuration.ListKeys(ticket, said.subtree, said.count, said.after),
+    ),
+    "history": Row(
+        "configuration", History, lambda said, ticket: configuration.ReadHistory(ticket, said.subtree, said.count)
+    ),
+    "rollback": Row(
+        "configuration",
+        Rollback,
+        lambda said, ticket: configuration.RollBack(ticket, said.number, said.subtree, said.who),
+    ),
+    "stop": Row("topology", StopAll, lambda said, ticket: topology.StopNodes(ticket, said.group)),
+}
+"""Every order that a person can give over HTTP."""
+
+
+class Desk:
+    """Takes orders, hands them to the cores of one node, and answers when they reply."""
+
+    def __init__(self, order: Callable[[str, Any], None], cores: Container[str]) -> None:
+        self._order, self._cores = order, cores
+        self._ticket = 0
+        self._waiting: dict[int, asyncio.Future[Any]] = {}
+
+    def reply(self, ticket: int, answer: Any) -> None:
+        """The answer for a ticket; nobody waits for it any more, if it comes too late."""
+        asked = self._waiting.get(ticket)
+        if asked is not None and not asked.done():
+            asked.set_result(answer)
+
+    async def take(self, body: bytes) -> Page:
+        """The answer to one order: 200, 400 not understood, 409 refused by its core, 503 not here, 504 no answer."""
+        try:
+            name = msgspec.json.decode(body, type=Named).order
+            row = ORDERS.get(name)
+            if row is None:
+                return refusal(400, f"there is no order {name[:64]!r}; there are {', '.join(ORDERS)}")
+            said = msgspec.json.decode(body, type=row.said)
+            order = row.make(said, self._ticket + 1)
+        except (msgspec.DecodeError, UnicodeError, RecursionError, PeerError) as error:
+            return refusal(400, str(error))
+        if row.core not in self._cores:
+            return refusal(503, f"this node has no {row.core}")
+        if len(self._waiting) >= WAITING_MAX:
+            return refusal(503, f"{WAITING_MAX} orders wait already")
+        return await self._ask(row.core, order)
+
+    async def _ask(self, core: str, order: Any) -> Page:
+        self._ticket += 1
+        ticket = self._ticket
+        asked = self._waiting[ticket] = asyncio.get_running_loop().create_future()
+        try:
+            self._order(core, order)
+            async with asyncio.timeout(PATIENCE_S):
+                answer = await asked
+        except TimeoutError:
+            return refusal(504, f"no answer for {PATIENCE_S:.0f} s; what was ordered may still happen")
+        finally:
+            del self._waiting[ticket]
+        status = 409 if isinstance(answer, configuration.OrderRefused) else 200
+        return Page(status, JSON_TYPE, text_of({"answer": type(answer).__name__, **fields_of(answer)}))
+
+
+def refusal(status: int, why: str) -> Page:
+    """What is said to an order that no core has heard, or not answered."""
+    return Page(status, JSON_TYPE, text_of({"answer": "refused", "text": why}))
+
+
+def fields_of(answer: Any) -> dict[str, Any]:
+    """The fields of an answer as JSON has them; bytes are text where they are UTF-8."""
+    return {name: _plain(getattr(answer, name)) for name in answer.__struct_fields__}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return {"b64": base64.b64encode(value).decode()}
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    return fields_of(value) if isinstance(value, msgspec.Struct) else value
+
+
+def text_of(value: Any) -> bytes:
+    """One line of JSON."""
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace") + b"\n"

@@ -1,0 +1,437 @@
+"""The channels of configuration and topology on real sockets, to a node whose cores only listen."""
+
+import asyncio
+import json
+import socket
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import zmq
+
+from weft.base.effects import Connect, Disconnect, Effect, Reply, Send, SendFailed, Source
+from weft.base.endpoints import CONTROL, LINK, SNAPSHOTS, UPDATES, shifted
+from weft.base.now import Now
+from weft.base.records import CoreRecord, Entry
+from weft.cli.fleet import free_blocks
+from weft.cores.configuration.messages import KeysListed, ListKeys
+from weft.node.channels import ANSWER_QUEUE, CHANNELS, channels_of
+from weft.node.node import Node
+from weft.shell import ends, links
+from weft.shell.clock import Clock
+from weft.shell.journal import State
+from weft.shell.links import Links
+from weft.shell.orders import Desk
+from weft.shell.runner import Runner
+from weft.wire.discovery import Announcement, Control, encode_call
+from weft.wire.envelope import Answer, Asked
+from weft.wire.replication import (
+    NOT_ROOT,
+    Hugz,
+    ICanHaz,
+    KThxBai,
+    KvPub,
+    KvSync,
+    Wtf,
+    encode_ask,
+    encode_update,
+)
+
+UUID = b"u" * 16
+POLO = Control("polo", "127.0.0.1:27500", UUID, {})
+ASSIGNMENT = Control("assignment", "127.0.0.1:27500", UUID, {"level": "leaf", "parent": "127.0.0.1:27500"})
+END = KThxBai("/CONFIG/web/", 7)
+
+
+class Listener:
+    """A core that notes what it hears and says what it is told to."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.heard: list[tuple[Any, Source]] = []
+        self.orders: list[Any] = []
+        self.answer: Callable[[Any, Source], list[Effect]] = lambda _, __: []
+        self.obey: Callable[[Any], list[Effect]] = lambda _: []
+        self._effects: list[Effect] = []
+
+    def restore(self, entries: Iterable[Entry], now: Now) -> None: ...
+
+    def condense(self) -> Iterable[CoreRecord]:
+        return ()
+
+    def receive(self, message: Any, source: Source, now: Now) -> None:
+        self.heard.append((message, source))
+        self._effects += self.answer(message, source)
+
+    def command(self, order: Any, now: Now) -> None:
+        self.orders.append(order)
+        self._effects += self.obey(order)
+        if isinstance(order, list):
+            self._effects += order
+
+    def wake(self, now: Now) -> None: ...
+
+    def deadline(self) -> int | None:
+        return None
+
+    def effects(self) -> list[Effect]:
+        done, self._effects = self._effects, []
+        return done
+
+
+JOURNAL: Any = SimpleNamespace(state=State.OPEN, forget=lambda _: None)
+
+
+class Place:
+    """A node with a port block of its own."""
+
+    def __init__(self, port: int, *cores: str) -> None:
+        self.port, self.endpoint = port, f"127.0.0.1:{port}"
+        self.cores = {name: Listener(name) for name in cores}
+        self.links = Links(self._on_readable)
+        node = Node(UUID, 1, list(self.cores.values()), {})
+        self.runner = Runner(node, Clock(), JOURNAL, self.links)
+        self.links.serve("127.0.0.1", port, node.channels)
+
+    def _on_readable(self) -> None:
+        self.runner.work()
+
+    def do(self, *effects: Effect) -> None:
+        """Let a core want this."""
+        channel = effects[0].channel  # type: ignore[union-attr]  # those that are given have one
+        self.runner.order(CHANNELS[channel].core, list(effects))
+
+    @property
+    def topology(self) -> Listener:
+        return self.cores["topology"]
+
+    @property
+    def configuration(self) -> Listener:
+        return self.cores["configuration"]
+
+
+async def until(holds: Callable[[], Any]) -> None:
+    async with asyncio.timeout(10):
+        while not holds():  # noqa: ASYNC110  # sockets tell no event
+            await asyncio.sleep(0)
+
+
+def run(play: Callable[..., Awaitable[None]], *cores: tuple[str, ...]) -> None:
+    """Play with one node per given set of cores."""
+
+    async def main() -> None:
+        places = [Place(port, *names) for port, names in zip(free_blocks(len(cores), 34_000), cores, strict=True)]
+        try:
+            await play(*places)
+        finally:
+            for place in places:
+                place.links.close()
+
+    asyncio.run(main())
+
+
+def stranger(kind: int, port: int) -> Any:
+    made: Any = zmq.Context.instance().socket(kind)
+    made.setsockopt(zmq.LINGER, 0)
+    made.connect(f"tcp://127.0.0.1:{port}")
+    return made
+
+
+async def answer_of(peer: Any) -> list[bytes]:
+    await until(lambda: peer.poll(0))
+    frames: list[bytes] = peer.recv_multipart()
+    return frames
+
+
+def _has_more(heard: list[Any], before: int) -> bool:
+    return len(heard) > before
+
+
+BOTH = ("topology", "configuration")
+
+
+@pytest.mark.proves("CFG-010", "CFG-011", "CFG-012")
+@pytest.mark.parametrize(
+    "kind, correlates, said, heard_as, envelope",
+    [
+        (zmq.REQ, False, encode_ask(ICanHaz(""))[1:], "REQ", 1),
+        (zmq.REQ, True, encode_ask(ICanHaz(""))[1:], "REQ", 2),
+        (zmq.DEALER, False, encode_ask(ICanHaz(""))[1:], "DEALER", 0),
+        (zmq.DEALER, False, encode_ask(ICanHaz("")), "DEALER", 1),
+    ],
+    ids=["REQ", "REQ that correlates", "bare DEALER", "DEALER of Weft"],
+)
+def test_any_client_of_zeromq_is_served_in_its_own_envelope(
+    kind: int, correlates: bool, said: list[bytes], heard_as: str, envelope: int
+) -> None:
+    async def play(parent: Place) -> None:
+        parent.configuration.answer = lambda asked, source: [Send("serve", source.peer, Answer(asked.envelope, END))]
+        peer = stranger(kind, parent.port + SNAPSHOTS)
+        try:
+            if correlates:
+                peer.setsockopt(zmq.REQ_CORRELATE, 1)
+            peer.send_multipart(said)
+            answer = await answer_of(peer)
+        finally:
+            peer.close()
+        ((asked, source),) = parent.configuration.heard
+        assert isinstance(asked, Asked)
+        assert ("serve", None, heard_as) == (source.channel, source.proved, source.kind)
+        assert (envelope, ICanHaz("")) == (len(asked.envelope), asked.message)
+        assert b"KTHXBAI" == answer[1 if kind == zmq.DEALER and envelope else 0]
+
+    run(play, BOTH)
+
+
+@pytest.mark.proves("CFG-012", "TOP-002")
+@pytest.mark.parametrize("kind", [zmq.REQ, zmq.DEALER])
+def test_any_client_of_zeromq_may_call(kind: int) -> None:
+    async def play(root: Place) -> None:
+        refusal = Wtf(NOT_ROOT, "10.0.0.1:27500")
+        root.topology.answer = lambda asked, source: [Send("control", source.peer, Answer(asked.envelope, refusal))]
+        peer = stranger(kind, root.port + CONTROL)
+        try:
+            peer.send_multipart(encode_call(POLO)[1:])
+            assert b"WTF" == (await answer_of(peer))[0]
+        finally:
+            peer.close()
+        ((asked, source),) = root.topology.heard
+        assert (POLO, "") == (asked.message, source.kind)
+
+    run(play, BOTH)
+
+
+def test_a_snapshot_is_asked_for_and_every_piece_carries_the_tag_of_its_connection() -> None:
+    async def play(parent: Place, child: Place) -> None:
+        pieces = [KvSync(f"/CONFIG/web/k{n}", n, b"1") for n in range(1, 40)]
+        parent.configuration.answer = lambda asked, source: [
+            Send("serve", source.peer, Answer(asked.envelope, piece)) for piece in (*pieces, END)
+        ]
+        child.do(Connect("ask", shifted(parent.endpoint, SNAPSHOTS), b"t1"), Send("ask", b"", ICanHaz("/CONFIG/web/")))
+        await until(lambda: len(child.configuration.heard) == 40)
+        assert [*pieces, END] == [message for message, _ in child.configuration.heard]
+        assert {(b"t1", "ask")} == {(source.peer, source.channel) for _, source in child.configuration.heard}
+
+    run(play, BOTH, BOTH)
+
+
+def test_updates_come_by_topic_and_beats_always_until_another_connection_replaces_theirs() -> None:
+    async def play(parent: Place, child: Place) -> None:
+        async def hear(tag: bytes, key: str) -> list[Any]:
+            """Publish until a subscription has arrived, as a heartbeat does; then what came after that."""
+            heard = child.configuration.heard
+            async with asyncio.timeout(10):
+                while not any(source.peer == tag for _, source in heard):
+                    parent.do(Send("publish", b"", Hugz()))
+                    await asyncio.sleep(0)
+            heard.clear()
+            for name in ("/CONFIG/db/x", key, "/TOPO/root"):
+                parent.do(Send("publish", b"", KvPub(name, 1, UUID, b"1")))
+            parent.do(Send("publish", b"", KvPub("/CONFIG/web/last", 2, UUID, b"1")))
+            await until(lambda: any(getattr(message, "number", 0) == 2 for message, _ in heard))
+            assert {tag} == {source.peer for _, source in heard}
+            return [message.key for message, _ in heard if isinstance(message, KvPub)]
+
+        endpoint = shifted(parent.endpoint, UPDATES)
+        child.do(Connect("updates", endpoint, b"t1", (b"/CONFIG/web/",)))
+        assert ["/CONFIG/web/a", "/CONFIG/web/last"] == await hear(b"t1", "/CONFIG/web/a")
+        child.do(Connect("updates", endpoint, b"t2", (b"/",)))
+        assert ["/CONFIG/db/x", "/CONFIG/web/b", "/TOPO/root", "/CONFIG/web/last"] == await hear(b"t2", "/CONFIG/web/b")
+        child.do(Disconnect("updates"))
+        assert {} == child.links._ends["updates"].sockets
+
+    run(play, BOTH, BOTH)
+
+
+@pytest.mark.proves("TOP-001")
+def test_one_announcement_reaches_everyone_who_is_connected_to() -> None:
+    async def play(root: Place, a: Place, b: Place) -> None:
+        marco = Announcement("/MARCO", root.endpoint, UUID, {"fleet": "lab"})
+        root.do(Connect("announce", a.endpoint), Connect("announce", b.endpoint))
+        async with asyncio.timeout(10):
+            while not (a.topology.heard and b.topology.heard):
+                root.do(Send("announce", b"", marco))
+                await asyncio.sleep(0)
+        assert (marco, Source("announced", b"")) == a.topology.heard[0] == b.topology.heard[0]
+        root.do(Disconnect("announce"))
+        root.do(Send("announce", b"", marco))
+        assert 1 == root.links.dropped["announce:closed"]
+
+    run(play, ("topology",), ("topology",), ("topology",))
+
+
+def test_a_call_has_a_socket_per_endpoint_and_its_answer_names_the_endpoint() -> None:
+    async def play(root: Place, a: Place, b: Place) -> None:
+        def assigned(asked: Any, source: Source) -> list[Effect]:
+            return [Send("control", source.peer, Answer(asked.envelope, ASSIGNMENT))]
+
+        for other in (a, b):
+            other.topology.answer = assigned
+            root.do(Send("call", other.endpoint.encode(), POLO))
+        await until(lambda: len(root.topology.heard) == 2)
+        assert [ASSIGNMENT, ASSIGNMENT] == [message for message, _ in root.topology.heard]
+        assert {a.endpoint.encode(), b.endpoint.encode()} == {source.peer for _, source in root.topology.heard}
+
+    run(play, ("topology",), ("topology",), ("topology",))
+
+
+def test_a_call_that_is_idle_is_closed_and_opened_again_when_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ends, "CALL_IDLE_S", 0.02)
+
+    async def play(root: Place, a: Place) -> None:
+        call = Send("call", a.endpoint.encode(), POLO)
+        for _ in range(2):
+            before = len(a.topology.heard)
+            root.do(call)
+            await until(partial(_has_more, a.topology.heard, before))
+            await until(lambda: not root.links._ends["call"].sockets)
+        assert a.topology.heard[0][1].peer != a.topology.heard[1][1].peer
+
+    run(play, ("topology",), ("topology",))
+
+
+def test_calls_are_bounded_and_nonsense_is_called_by_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ends, "CALLS_MAX", 2)
+
+    async def play(root: Place) -> None:
+        for n in range(4):
+            root.do(Send("call", f"127.0.0.1:{20_000 + n}".encode(), POLO))
+        assert [b"127.0.0.1:20002", b"127.0.0.1:20003"] == list(root.links._ends["call"].sockets)
+        root.do(Send("call", b"no endpoint", POLO))
+        root.do(Send("call", b"\xff:1", POLO))
+        root.do(Connect("updates", "127.0.0.1:99999", b""))
+        assert {"call:too many calls": 2, "call:closed": 2} == {
+            why: count for why, count in root.links.dropped.items() if why.startswith("call:")
+        }
+
+    run(play, BOTH)
+
+
+def test_who_is_gone_or_reads_nothing_is_told_of_once_per_message_and_leaves_no_hole() -> None:
+    async def play(parent: Place) -> None:
+        core = parent.configuration
+        parent.do(Send("serve", b"\x01nobody", Answer((b"",), END)))
+        assert SendFailed("serve", b"\x01nobody") == core.orders[-1]
+        peer = stranger(zmq.DEALER, parent.port + SNAPSHOTS)
+        peer.send_multipart(encode_ask(ICanHaz("/")))
+        await until(lambda: core.heard)
+        ((asked, source),) = core.heard
+        said = [
+            Send("serve", source.peer, Answer(asked.envelope, KvSync(f"/k/{n}", n + 1, b"x" * 2_000)))
+            for n in range(8 * ANSWER_QUEUE)
+        ]
+        core.orders.clear()
+        parent.do(*said)
+        failed = [order for order in core.orders if isinstance(order, SendFailed)]
+        assert all(SendFailed("serve", source.peer) == order for order in failed)
+        assert 0 < len(failed) < len(said)
+        arrived: list[bytes] = []
+        while len(arrived) < len(said) - len(failed):
+            arrived.append((await answer_of(peer))[1])
+        peer.close()
+        assert [f"/k/{n}".encode() for n in range(len(arrived))] == arrived
+
+    run(play, BOTH)
+
+
+def test_a_node_binds_what_its_cores_own_and_nothing_else() -> None:
+    def is_open(port: int) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", port)) == 0
+
+    async def play(place: Place) -> None:
+        offsets = [offset for offset in range(10) if is_open(place.port + offset)]
+        assert [0, 1] == offsets
+        assert {"beacon", "announce", "announced", "call", "control"} == set(place.runner.node.channels)
+
+    run(play, ("topology",))
+    assert set(CHANNELS) == set(channels_of(("topology", "configuration", "carrier")))
+
+
+def test_a_flood_on_one_channel_does_not_starve_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(links, "BUDGET_BYTES", 1_000)
+    monkeypatch.setattr(links, "SHARE_BYTES", 500)
+
+    async def main() -> None:
+        (port,) = free_blocks(1, 34_000)
+        side = Links(lambda: None)
+        side.serve("127.0.0.1", port, ["down", "control", "announced", "serve"])
+        fat, thin = stranger(zmq.DEALER, port + LINK), stranger(zmq.DEALER, port + CONTROL)
+        pub = stranger(zmq.PUB, port)
+        try:
+            for _ in range(500):
+                fat.send(b"x" * 400)
+            turns = 0
+            async with asyncio.timeout(10):
+                while not any(item.channel == "down" for item in side.drain()[0]):
+                    fat.send(b"x" * 400)
+                    await asyncio.sleep(0)
+                while not any(item.channel == "announced" for item in side.drain()[0]):
+                    pub.send(b"y" * 2_000)
+                    await asyncio.sleep(0)
+                thin.send(b"here I am")
+                while not any(item.channel == "control" for item in side.drain()[0]):
+                    fat.send(b"x" * 400)
+                    pub.send(b"y" * 2_000)
+                    turns += 1
+                    await asyncio.sleep(0)
+            assert turns < 400
+        finally:
+            for peer in (fat, thin, pub):
+                peer.close()
+            side.close()
+
+    asyncio.run(main())
+
+
+def test_garbage_on_every_bound_channel_is_refused_and_counted() -> None:
+    async def play(place: Place) -> None:
+        node = place.runner.node
+        peers = [stranger(zmq.DEALER, place.port + offset) for offset in (CONTROL, SNAPSHOTS)]
+        pub = stranger(zmq.PUB, place.port)
+        try:
+            for peer in peers:
+                peer.send_multipart([b"", b"noise", b"\xff"])
+                peer.send(b"")
+            async with asyncio.timeout(10):
+                while {channel for channel, _ in node.refused} != {"control", "serve", "announced"}:
+                    pub.send_multipart([b"/MARCO", b"\xff"])
+                    await asyncio.sleep(0)
+        finally:
+            for peer in (*peers, pub):
+                peer.close()
+        assert ([], []) == (place.topology.heard, place.configuration.heard)
+
+    run(play, BOTH)
+
+
+def test_the_reply_of_a_core_reaches_the_person_who_asked() -> None:
+    async def play(root: Place) -> None:
+        listed = KeysListed((("/CONFIG/a", 3, b"1"),), 3, is_current=True)
+        root.configuration.obey = lambda order: [Reply(order.ticket, listed)]
+        desk = Desk(root.runner.order, root.cores)
+        root.runner.on_reply = desk.reply
+        page = await desk.take(b'{"order":"get","key":"/CONFIG/a"}')
+        assert (200, [["/CONFIG/a", 3, "1"]]) == (page.status, json.loads(page.body)["pairs"])
+        assert [ListKeys(1, "/CONFIG/a", 1)] == root.configuration.orders
+
+    run(play, BOTH)
+
+
+def test_an_update_is_what_a_plain_subscriber_reads() -> None:
+    async def play(parent: Place) -> None:
+        update = KvPub("/CONFIG/web/a", 5, UUID, b"1")
+        peer = stranger(zmq.SUB, parent.port + UPDATES)
+        peer.setsockopt(zmq.SUBSCRIBE, b"/CONFIG/")
+        try:
+            async with asyncio.timeout(10):
+                while not peer.poll(0):
+                    parent.do(Send("publish", b"", update))
+                    await asyncio.sleep(0)
+            assert encode_update(update) == peer.recv_multipart()
+        finally:
+            peer.close()
+
+    run(play, BOTH)

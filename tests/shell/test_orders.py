@@ -1,0 +1,335 @@
+"""Orders of people over http: from this machine's programs only, to the core that obeys, and back in JSON."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.shell.ports import free_port
+from weft.base.endpoints import HTTP
+from weft.base.errors import UserError, exit_code
+from weft.cli import asking
+from weft.cores.configuration import messages as configuration
+from weft.cores.topology import messages as topology
+from weft.shell import http, orders
+from weft.shell.http import ORDER_BYTES_MAX, Http, Page
+from weft.shell.orders import Desk, canonical
+
+Answer = Callable[[Any], Any]
+BOTH = ("configuration", "topology")
+WRITTEN = configuration.Written(number=7, count=1)
+
+
+class Office:
+    """A desk whose cores answer as they are told, and note what they were asked."""
+
+    def __init__(self, answer: Answer = lambda _: WRITTEN, cores: tuple[str, ...] = BOTH) -> None:
+        self.asked: list[tuple[str, Any]] = []
+        self._answer = answer
+        self.desk = Desk(self._order, cores)
+
+    def _order(self, core: str, order: Any) -> None:
+        self.asked.append((core, order))
+        answer = self._answer(order)
+        if answer is not None:
+            self.desk.reply(order.ticket, answer)
+
+    def take(self, **said: Any) -> tuple[int, Any]:
+        page = asyncio.run(self._take(json.dumps(said).encode()))
+        return page.status, json.loads(page.body)
+
+    async def _take(self, body: bytes) -> Page:
+        return await self.desk.take(body)
+
+
+WANTED: list[tuple[dict[str, Any], str, Any]] = [
+    (
+        {"order": "set", "key": "/CONFIG/a", "value": ' {"b": 1, "a": "é"}', "if_number": 3, "who": "ann"},
+        "configuration",
+        configuration.WriteKeys(1, (configuration.Write("/CONFIG/a", '{"a":"é","b":1}'.encode(), None, 3),), "ann"),
+    ),
+    (
+        {"order": "delete", "key": "/CONFIG/a", "ack": "local"},
+        "configuration",
+        configuration.WriteKeys(1, (configuration.Write("/CONFIG/a", b""),), ack="local"),
+    ),
+    (
+        {"order": "load", "pairs": {"/CONFIG/a": "1", "/CONFIG/b": ' "x" '}, "prefixes": ["/CONFIG/"]},
+        "configuration",
+        configuration.LoadTree(1, (("/CONFIG/a", b"1"), ("/CONFIG/b", b'"x"')), ("/CONFIG/",)),
+    ),
+    ({"order": "get", "key": "/CONFIG/a"}, "configuration", configuration.ListKeys(1, "/CONFIG/a", 1)),
+    (
+        {"order": "list", "subtree": "/TOPO/", "count": 5, "after": "/TOPO/a"},
+        "configuration",
+        configuration.ListKeys(1, "/TOPO/", 5, "/TOPO/a"),
+    ),
+    ({"order": "history", "subtree": "/CONFIG/"}, "configuration", configuration.ReadHistory(1, "/CONFIG/", 100)),
+    (
+        {"order": "rollback", "number": 9, "subtree": "/CONFIG/web/", "who": "ann"},
+        "configuration",
+        configuration.RollBack(1, 9, "/CONFIG/web/", "ann"),
+    ),
+    ({"order": "stop", "group": "web"}, "topology", topology.StopNodes(1, "web")),
+]
+
+
+@pytest.mark.parametrize("said, core, order", WANTED, ids=[said["order"] for said, _, _ in WANTED])
+def test_every_order_reaches_the_core_that_obeys_it(said: dict[str, Any], core: str, order: Any) -> None:
+    office = Office()
+    assert (200, {"answer": "Written", "number": 7, "count": 1, "is_confirmed": True}) == office.take(**said)
+    assert [(core, order)] == office.asked
+
+
+def test_there_is_a_case_for_every_order() -> None:
+    assert set(orders.ORDERS) == {said["order"] for said, _, _ in WANTED}
+
+
+def test_answers_come_as_json_and_bytes_as_text_where_they_are_text() -> None:
+    pairs = (("/a", 1, "é".encode()), ("/b", 2, b"\xff"))
+    office = Office(lambda _: configuration.KeysListed(pairs, 2, is_current=True))
+    status, answer = office.take(order="list")
+    assert (200, [["/a", 1, "é"], ["/b", 2, {"b64": "/w=="}]]) == (status, answer["pairs"])
+
+
+def test_a_refused_order_says_why_and_whom_to_ask() -> None:
+    refused = configuration.OrderRefused(12, "this node is not the root", "10.0.0.1:27500")
+    status, answer = Office(lambda _: refused).take(order="set", key="/a", value="1")
+    expected = {"answer": "OrderRefused", "code": 12, "text": "this node is not the root", "root": "10.0.0.1:27500"}
+    assert (409, expected) == (status, answer)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"[]",
+        b"\xff",
+        b"{}",
+        b'{"order":"fly"}',
+        b'{"order":7}',
+        b'{"order":"set","key":"/a"}',
+        b'{"order":"set","key":"/a","value":1}',
+        b'{"order":"set","key":"/a","value":"{"}',
+        b'{"order":"set","key":"/a","value":""}',
+        b'{"order":"set","key":"/a","value":"NaN"}',
+        b'{"order":"set","key":"/a","value":"1e999"}',
+        b'{"order":"set","key":"/a","value":"{\\"a\\":1,\\"a\\":2}"}',
+        b'{"order":"set","key":"/a","value":"\\"\\\\ud800\\""}',
+        b'{"order":"set","key":"/a","value":"1","hidden":2}',
+        b'{"order":"set","key":"/a","value":"' + b"[" * 100_000 + b'"}',
+        b"[" * 200_000,
+        b'{"order":"set","key":"/a","value":"\\"' + b"x" * (1 << 20) + b'\\""}',
+        b'{"order":"load","pairs":{"/a":1},"prefixes":[]}',
+        b'{"order":"rollback","number":"9"}',
+    ],
+)
+def test_what_is_not_understood_reaches_no_core(body: bytes) -> None:
+    office = Office()
+    page = asyncio.run(office._take(body))
+    assert (400, "refused", []) == (page.status, json.loads(page.body)["answer"], office.asked)
+
+
+def test_a_node_without_the_core_says_so() -> None:
+    office = Office(cores=("topology",))
+    assert (503, []) == (office.take(order="get", key="/a")[0], office.asked)
+
+
+def test_who_gets_no_answer_is_told_so_and_a_late_answer_disturbs_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(orders, "PATIENCE_S", 0.01)
+    office = Office(lambda _: None)
+    assert 504 == office.take(order="stop")[0]
+    office.desk.reply(1, WRITTEN)
+    assert {} == office.desk._waiting
+
+
+def test_orders_that_wait_are_bounded_and_each_gets_its_own_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(orders, "WAITING_MAX", 2)
+    office = Office(lambda _: None)
+
+    async def main() -> list[Any]:
+        waiting = [asyncio.create_task(office._take(b'{"order":"stop"}')) for _ in range(3)]
+        while len(office.asked) < 2:  # noqa: ASYNC110  # tasks that have begun tell no event
+            await asyncio.sleep(0)
+        office.desk.reply(2, topology.NodesStopped(("b",), ()))
+        office.desk.reply(1, topology.NodesStopped(("a",), ()))
+        pages = await asyncio.gather(*waiting)
+        return [json.loads(page.body).get("stopped", page.status) for page in pages]
+
+    assert [["a"], ["b"], 503] == asyncio.run(main())
+
+
+def test_canonical_text_is_the_same_for_the_same_value() -> None:
+    assert canonical('{"b":[1, 2.50,"\\u00e9"], "a":null}') == '{"a":null,"b":[1,2.5,"é"]}'.encode()
+
+
+# Over the socket.
+
+
+class Server:
+    """The http server of a node on loopback, in a loop of its own as long as it is asked."""
+
+    def __init__(self, office: Office) -> None:
+        self.office = office
+
+    def ask(self, *requests: bytes) -> list[tuple[int, bytes]]:
+        async def main() -> list[tuple[int, bytes]]:
+            port = free_port()
+            server = Http({"/status": lambda _: Page(200, "text/plain", b"well\n")})
+            server.orders = self.office.desk.take
+            await server.serve("127.0.0.1", port)
+            answers = [await self._ask(port, request) for request in requests]
+            await server.close()
+            return answers
+
+        return asyncio.run(main())
+
+    async def _ask(self, port: int, request: bytes) -> tuple[int, bytes]:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        answer = b""
+        try:
+            async with asyncio.timeout(20):
+                writer.write(request)
+                answer = await reader.read()
+        except ConnectionError:
+            pass
+        writer.close()
+        head, _, body = answer.partition(b"\r\n\r\n")
+        return (int(head.split(b" ", 2)[1]) if head else 0), body
+
+    def call(self, do: Callable[[int], Any]) -> Any:
+        """Let `do` ask the port block of a node that answers in the background."""
+
+        async def main() -> Any:
+            port = free_port()
+            server = Http({})
+            server.orders = self.office.desk.take
+            await server.serve("127.0.0.1", port)
+            try:
+                return await asyncio.to_thread(do, port - HTTP)
+            finally:
+                await server.close()
+
+        return asyncio.run(main())
+
+
+BODY = b'{"order":"get","key":"/a"}'
+JSON = b"Content-Type: application/json\r\n"
+
+
+def post(head: bytes = JSON, body: bytes = BODY, host: bytes = b"127.0.0.1:27506", length: int | None = None) -> bytes:
+    size = b"%d" % (len(body) if length is None else length)
+    return b"POST /order HTTP/1.1\r\nHost: " + host + b"\r\n" + head + b"Content-Length: " + size + b"\r\n\r\n" + body
+
+
+def test_an_order_over_http() -> None:
+    office = Office()
+    answers = Server(office).ask(
+        post(),
+        post(b"content-type: Application/JSON; charset=utf-8\r\n", host=b"localhost:27506"),
+        post(JSON + b"Origin: http://127.0.0.1:27506\r\n"),
+        post(JSON + b"Expect: 100-continue\r\n"),
+    )
+    assert [200, 200, 200, 100] == [status for status, _ in answers]
+    assert 4 == len(office.asked)
+    assert b"Written" in answers[0][1]
+    assert answers[3][1].startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize(
+    "request_, status",
+    [
+        (post(b""), 415),
+        (post(b"Content-Type: text/plain\r\n"), 415),
+        (post(b"Content-Type: application/x-www-form-urlencoded\r\n"), 415),
+        (post(b"Content-Type: multipart/form-data; x=application/json\r\n"), 415),
+        (post(JSON + b"Origin: http://evil.example\r\n"), 403),
+        (post(JSON + b"Origin: null\r\n"), 403),
+        (post(host=b"evil.example:27506"), 403),
+        (post(host=b"127.0.0.1.evil.example"), 403),
+        (post(JSON + b"Origin: http://evil.example:27506\r\n", host=b"evil.example:27506"), 403),
+        (post(length=ORDER_BYTES_MAX + 1), 413),
+        (post(length=10**19), 413),
+        (post(length=10**30), 400),
+        (b"GET /order HTTP/1.1\r\nHost: localhost\r\n\r\n", 405),
+        (b"PUT /order HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", 405),
+        (b"POST /status HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", 405),
+        (b"OPTIONS /order HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil.example\r\n\r\n", 405),
+        (post(JSON + b"Transfer-Encoding: chunked\r\n", b"x\r\n").replace(b"Content-Length: 3\r\n", b""), 400),
+        (post(JSON + b"Host: localhost\r\n"), 400),
+        (post(JSON + b"Content-Length: 7\r\n"), 400),
+    ],
+)
+def test_what_a_page_of_a_browser_or_a_liar_can_send_reaches_no_core(request_: bytes, status: int) -> None:
+    office = Office()
+    answers = Server(office).ask(request_, b"GET /status HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert ([status, 200], []) == ([answer for answer, _ in answers], office.asked)
+
+
+def test_a_body_that_grows_beyond_its_limit_or_never_ends_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "ORDER_BYTES_MAX", 100)
+    monkeypatch.setattr(http, "PATIENCE_S", 0.05)
+    office = Office()
+    chunked = b"POST /order HTTP/1.1\r\nHost: localhost\r\n" + JSON + b"Transfer-Encoding: chunked\r\n\r\n" + b"40\r\n"
+    chunked += b" " * 64 + b"\r\n40\r\n" + b" " * 64 + b"\r\n"
+    answers = Server(office).ask(chunked, post(length=90), post())
+    assert ([413, 0, 200], 1) == ([status for status, _ in answers], len(office.asked))
+
+
+def test_too_many_orders_at_once_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "ORDERS_MAX", 0)
+    assert [503] == [status for status, _ in Server(Office()).ask(post())]
+
+
+@pytest.mark.parametrize(
+    "peer, is_local",
+    [
+        ("127.0.0.1", True),
+        ("127.8.8.8", True),
+        ("::1", True),
+        ("::ffff:127.0.0.1", True),
+        ("10.0.0.1", False),
+        ("::ffff:10.0.0.1", False),
+        ("fe80::1", False),
+        ("", False),
+    ],
+)
+def test_only_programs_of_this_machine_are_obeyed(peer: str, is_local: bool) -> None:
+    assert is_local == http._is_loopback(peer)
+
+
+# The command line.
+
+
+def test_the_command_line_asks_and_is_answered() -> None:
+    office = Office()
+    told = Server(office).call(lambda port: asking.order(port, "set", key="/CONFIG/a", value='"1s"'))
+    assert {"answer": "Written", "number": 7, "count": 1, "is_confirmed": True} == told
+
+
+@pytest.mark.parametrize(
+    "answer, code, text, mend",
+    [
+        (configuration.OrderRefused(12, "not the root", "10.0.0.1:27500"), "refused", "not the root", "10.0.0.1:27500"),
+        (configuration.OrderRefused(6, "too large"), "refused", "too large", "weft status --port"),
+    ],
+)
+def test_a_refusal_is_a_sentence_and_its_mend(answer: Any, code: str, text: str, mend: str) -> None:
+    def do(port: int) -> None:
+        asking.order(port, "delete", key="/CONFIG/a")
+
+    with pytest.raises(UserError) as refused:
+        Server(Office(lambda _: answer)).call(do)
+    assert code == refused.value.code
+    assert text in refused.value.text
+    assert mend in refused.value.try_this
+
+
+def test_nobody_there_or_no_such_core_is_unavailable() -> None:
+    with pytest.raises(UserError) as nobody:
+        asking.order(free_port() - HTTP, "get", key="/a")
+    with pytest.raises(UserError) as nothing:
+        Server(Office(cores=())).call(lambda port: asking.order(port, "get", key="/a"))
+    assert [69, 69] == [exit_code(error.value.code) for error in (nobody, nothing)]
