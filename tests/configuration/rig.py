@@ -13,6 +13,7 @@ from weft.base.chance import Chance
 from weft.base.effects import Connect, Disconnect, Effect, Persist, Reply, Send, SendFailed, Source, Tell
 from weft.base.errors import PeerError
 from weft.base.now import SECOND, Now
+from weft.base.paths import is_under
 from weft.base.records import Entry, Stream, StreamRecord
 from weft.cores.configuration import Configuration
 from weft.cores.configuration.messages import (
@@ -213,8 +214,9 @@ class World:
         """A root has published: what the configuration is after that number."""
         if update.number in self.history:
             return
-        before = self.history[max(number for number in self.history if number < update.number)]
-        after = dict(before)
+        held = codec.counter_of(update.number) - 1  # a new root goes on with the counter that it held
+        before = max(n for n in self.history if n < update.number and codec.counter_of(n) == held)
+        after = dict(self.history[before])
         after.pop(update.key, None) if not update.value else after.__setitem__(update.key, update.value)
         self.history[update.number] = after
 
@@ -223,7 +225,7 @@ class World:
         for root in self.machines.values():
             if root.is_up and root.core.root.is_root and root is not machine:
                 is_voter = machine.name in self.voters
-                root.core.command(NoteApplied(machine.node, number, is_voter, len(self.voters) + 1), self.now)
+                root.order(NoteApplied(machine.node, number, is_voter, len(self.voters) + 1))
 
     def look_at(self, machine: Machine) -> None:
         """What users know is what the store holds, and each chain is as the root had it at some number."""
@@ -236,8 +238,7 @@ class World:
             assert expected == actual, f"{machine.name} shows {chain} as it never was at {last.number}"
 
     def chain_at(self, chain: str, number: int) -> Pairs:
-        latest = max(each for each in self.history if each <= number)
-        return {key: value for key, value in self.history[latest].items() if chain_of(key) == chain}
+        return {key: value for key, value in self.history[number].items() if chain_of(key) == chain}
 
     # Links
 
@@ -344,9 +345,7 @@ class World:
             if machine is root or not machine.is_up or machine.place is None:
                 continue
             topics = ["" if topic == "/" else topic for topic in machine.core.replica.topics]
-            expected = {
-                key: value for key, value in root.pairs.items() if any(codec_is_under(key, topic) for topic in topics)
-            }
+            expected = {k: value for k, value in root.pairs.items() if any(is_under(k, topic) for topic in topics)}
             assert State.RUN is machine.core.state, f"{machine.name} is {machine.core.state}"
             assert expected == machine.pairs, machine.name
             assert expected == machine.known, machine.name
@@ -359,15 +358,10 @@ class World:
         return list(core.condense())
 
 
-def codec_is_under(key: str, topic: str) -> bool:
-    from weft.base.paths import is_under
-
-    return is_under(key, topic)
-
-
 __all__ = [
     "FULL",
     "SENSOR_TOPICS",
+    "ConfigurationSettings",
     "ConfigurationWiped",
     "Machine",
     "Pairs",

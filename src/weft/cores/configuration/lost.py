@@ -32,5 +32,5 @@ def lost_writes(
             if is_lacked and any(is_under(key, "" if topic == "/" else topic) for topic in topics):
                 yield WriteLost(key, own.value, own.number)
     for key, pair in pairs.items():
-        if key not in store.pairs and pair.number < wrote_from and chain_of(key) in store.chains:
+        if key not in store.pairs and pair.number <= store.number and chain_of(key) in store.chains:
             yield WriteLost(key, b"", store.chains[chain_of(key)].number)
