@@ -69,7 +69,7 @@ def read_fleet(text: str) -> Reading:
     document = _sane(document, "", said)
     fleet = _fleet(document, said)
     said += between_groups(fleet, _shared_metrics(document))
-    return reading_of(fleet, placed(said, lines_of(text)))
+    return reading_of(fleet, placed(said, lines_of(text) if said else {}))
 
 
 def fleet_of(text: str, where: str) -> Fleet:

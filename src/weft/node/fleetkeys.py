@@ -17,12 +17,12 @@ import msgspec
 from weft.base.paths import is_under
 from weft.base.settings import is_plain_name
 from weft.node.fleetparts import RESERVED, SPANS, Fleet, Group
+from weft.wire import jsontext
 
 CONFIG: Final = "/CONFIG/"
 GLOBAL: Final = "/CONFIG/global/"
 LISTS: Final = ("members", "exclude", "collectors")
 VALUE_BYTES_MAX: Final = 1 << 20
-_ENCODER: Final = msgspec.json.Encoder(order="sorted")
 _TABLE: Final = msgspec.json.Decoder(dict[str, Any])
 _KINDS: Final[dict[str, msgspec.json.Decoder[Any]]] = {
     "members": msgspec.json.Decoder(tuple[str, ...]),
@@ -49,7 +49,7 @@ def canonical(value: Any) -> bytes:
     >>> canonical({"rate": 60, "detail": "CPU"})
     b'{"detail":"CPU","rate":60}'
     """
-    return _ENCODER.encode(value)
+    return jsontext.encode(value)
 
 
 def to_pairs(fleet: Fleet) -> tuple[tuple[str, bytes], ...]:

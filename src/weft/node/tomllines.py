@@ -9,6 +9,7 @@ from typing import Final
 
 _WORD: Final = re.compile(r"[A-Za-z0-9_-]+")
 _QUOTED: Final = re.compile(r'"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\'')
+_RUN: Final = re.compile(r"[^][{}\"'#,\s]+|[ \t]+")
 _STRING: Final = re.compile(
     r'"""(?:[^\\]|\\.)*?"""+|\'\'\'.*?\'\'\'+|"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\'',
     re.DOTALL,
@@ -117,8 +118,9 @@ class _Scan:
             self._step(mark)
 
     def _step(self, mark: str) -> None:
-        """Over one mark, one string or one comment."""
-        end = self.position + 1
+        """Over one mark, one string, one comment, or a run of anything else."""
+        run = _RUN.match(self.text, self.position)
+        end = run.end() if run else self.position + 1
         if mark in "\"'" and (string := _STRING.match(self.text, self.position)):
             end = string.end()
         elif mark == "#":

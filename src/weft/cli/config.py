@@ -1,0 +1,424 @@
+"""`weft config`: write a fleet's file, and change a running fleet."""
+
+import json as json_module
+import math
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+from cyclopts import App, Parameter
+
+from weft.base.errors import EXIT_CODES, UserError
+from weft.base.now import SECOND
+from weft.base.paths import is_key
+from weft.base.settings import span_ns
+from weft.cli.config_store import CONFIG, Change, Outcome, Past, Running, Store, changes, follow
+from weft.node.fleet import Fleet, Reading, read_fleet
+from weft.node.fleetkeys import GLOBAL, canonical, from_pairs, to_pairs
+from weft.node.fleetparts import SPANS, Mistake, in_seconds, refusal
+from weft.node.plan import why_unusable
+
+app = App(name="config", help="Write a fleet's file, and read or change what the root of a running fleet holds.")
+
+Flag = Annotated[bool, Parameter(negative="")]
+Output = Annotated[Path | None, Parameter(name=["--output", "-o"])]
+PORT: Final = 27_500
+HISTORY: Final = 20
+EVERY: Final = "1s"
+
+
+# Files
+
+
+@app.command
+def check(file: Path, /, *, json: Flag = False) -> int:
+    """Say everything that is wrong with a fleet's file: `weft config check fleet.toml`.
+
+    Exit status 0 if it can be used, 1 if not. Each line is file, line, code, place, sentence; codes that begin with W
+    are warnings. Original dCAMP files (`.cfg`) are read, too.
+    """
+    reading = _reading(file)
+    if json:
+        errors, warnings = [_as_json(m) for m in reading.errors], [_as_json(m) for m in reading.warnings]
+        _print_json({"file": str(file), "usable": reading.fleet is not None, "errors": errors, "warnings": warnings})
+    else:
+        _complain(reading, file)
+    if reading.fleet is None:
+        return EXIT_CODES["violated"]
+    if not json:
+        pairs = to_pairs(reading.fleet)
+        print(f"{file} can be used: {_count(len(reading.fleet.groups), 'group')}, {_count(len(pairs), 'key')}")
+    return EXIT_CODES["ok"]
+
+
+@app.command(name="print")
+def show(file: Path, /, *, json: Flag = False) -> None:
+    """Print a fleet's file as the keys and values that are replicated: `weft config print fleet.toml`."""
+    pairs = _pairs(file)
+    if json:
+        _print_json({key: json_module.loads(value) for key, value in pairs})
+        return
+    for key, value in pairs:
+        print(f"{key} {_shown(value)}")
+
+
+@app.command
+def diff(file: Path, other: Path | None = None, /, *, port: int = PORT, json: Flag = False) -> int:
+    """Show what another file, or the running fleet, has otherwise.
+
+    `weft config diff old.toml new.toml`, or against the fleet that the node at PORT belongs to: `weft config diff
+    fleet.toml`; then `+` is what the file would add. Exit status 0 if nothing differs, 1 if something does.
+    """
+    if other is not None:
+        found = changes(_pairs(file), _pairs(other))
+    else:
+        found = changes(_values(Running(port), CONFIG), _pairs(file))
+    _tell_changes(found, json=json)
+    return EXIT_CODES["violated" if found else "ok"]
+
+
+@app.command(name=["convert", "import"])
+def convert(file: Path, /, *, output: Output = None, json: Flag = False) -> None:
+    """Write a fleet's file anew as TOML; an original dCAMP file becomes one: `weft config import old.cfg -o fleet.toml`.
+
+    What groups share stands once. An existing file is not overwritten.
+    """
+    from weft.node.fleettext import to_toml  # only here
+
+    fleet = _fleet(file)
+    text = to_toml(fleet)
+    if output is not None:
+        _write_new(output, text)
+    if json:
+        _print_json({"file": str(output) if output else None, "keys": len(to_pairs(fleet)), "toml": text})
+    elif output is not None:
+        print(f"{output} says what {file} says: {_count(len(fleet.groups), 'group')}")
+    else:
+        print(text, end="")
+
+
+# A running fleet
+
+
+@app.command
+def export(*, output: Output = None, port: int = PORT, json: Flag = False) -> None:
+    """Write the running fleet as a file: `weft config export -o fleet.toml`; loading that changes nothing."""
+    from weft.node.fleettext import to_toml  # only here
+
+    fleet, left_out = from_pairs((key, value.encode()) for key, value in _values(Running(port), CONFIG))
+    text = to_toml(fleet)
+    if output is not None:
+        _write_new(output, text)
+    for why in left_out:
+        print(f"weft: left out: {_shown(why)}", file=sys.stderr)
+    if json:
+        _print_json({"file": str(output) if output else None, "toml": text, "left_out": left_out})
+    else:
+        print(text if output is None else f"{output}: {_count(len(fleet.groups), 'group')}\n", end="")
+
+
+@app.command(name="set")
+def set_value(
+    key: str,
+    value: str,
+    /,
+    *,
+    ttl: str | None = None,
+    if_number: int | None = None,
+    port: int = PORT,
+    json: Flag = False,
+) -> None:
+    """Write one value: `weft config set web/metric/cpu '{"detail": "CPU", "rate": "100ms"}'`.
+
+    Returns when it is durable at the root, and with two or more collectors when a majority of them has it.
+
+    Args:
+        key: a path; without a leading slash it lies under /CONFIG/.
+        value: JSON; anything else is taken as text.
+        ttl: the root deletes the key after that time, like 30s or 2h.
+        if_number: only if the key's last write has this number; 0: only if the key is absent.
+        port: first port of the root.
+        json: number, count and confirmation as JSON.
+    """
+    path = full_key(key)
+    text = value_for(path, value)
+    _tell_outcome(path, Running(port).write(path, text, _ttl_s(ttl), if_number), json=json)
+
+
+@app.command
+def get(key: str, /, *, port: int = PORT, json: Flag = False) -> None:
+    """Print one value: `weft config get web/metric/cpu`; --json: with the number of its last write."""
+    path = full_key(key)
+    found = next((entry for entry in Running(port).entries(path) if entry.key == path), None)
+    if found is None:
+        raise UserError("no-key", f"there is no {path}", "weft config list")
+    if json:
+        _print_json({"key": path, "number": found.number, "value": _loaded(found.value)})
+    else:
+        print(_shown(found.value))
+
+
+@app.command
+def delete(key: str, /, *, if_number: int | None = None, port: int = PORT, json: Flag = False) -> None:
+    """Delete one key: `weft config delete web/metric/cpu`."""
+    path = full_key(key)
+    _tell_outcome(path, Running(port).write(path, "", None, if_number), json=json)
+
+
+@app.command(name="list")
+def list_keys(prefix: str = CONFIG, /, *, port: int = PORT, json: Flag = False) -> None:
+    """Print keys and values: `weft config list`, `weft config list web`, `weft config list /` for everything."""
+    entries = [entry for subtree in _subtrees(prefix) for entry in Running(port).entries(subtree)]
+    if json:
+        _print_json([{"key": key, "number": number, "value": _loaded(value)} for key, number, value in entries])
+        return
+    for entry in entries:
+        print(f"{entry.key} {_shown(entry.value)}")
+
+
+@app.command
+def load(file: Path, /, *, port: int = PORT, json: Flag = False) -> None:
+    """Let the running fleet be as a file says, by the smallest list of writes: `weft config load fleet.toml`.
+
+    What the file does not name is deleted under /CONFIG/; `weft config diff fleet.toml` shows it beforehand.
+    """
+    pairs, store = _pairs(file), Running(port)
+    found = changes(_values(store, CONFIG), pairs)
+    outcome = store.load(pairs)
+    if json:
+        _print_json({**outcome._asdict(), "changes": [change._asdict() for change in found]})
+        return
+    _tell_changes(found, json=False)
+    _tell_outcome(str(file), outcome, json=False)
+
+
+@app.command
+def history(prefix: str = CONFIG, /, *, limit: int = HISTORY, port: int = PORT, json: Flag = False) -> None:
+    """Print the last writes, newest first: `weft config history web`.
+
+    Args:
+        prefix: only keys under it.
+        limit: how many.
+        port: first port of the root.
+        json: as JSON, times in nanoseconds since 1970.
+    """
+    found = [write for subtree in _subtrees(prefix) for write in Running(port).history(subtree, limit)]
+    found = sorted(found, key=lambda write: write.number, reverse=True)[:limit]
+    if json:
+        _print_json([write._asdict() for write in found])
+        return
+    for write in found:
+        print(_told(write))
+
+
+@app.command
+def rollback(number: int, prefix: str = CONFIG, /, *, port: int = PORT, json: Flag = False) -> None:
+    """Let keys be again as they were just after write NUMBER, by new writes: `weft config rollback 12 web`."""
+    store = Running(port)
+    below, *alone = _subtrees(prefix)
+    path = next((key for key in alone if store.history(key, 1) or store.entries(key)), below)
+    _tell_outcome(path, store.roll_back(number, path), json=json)
+
+
+@app.command
+def watch(prefix: str = CONFIG, /, *, every: str = EVERY, port: int = PORT, json: Flag = False) -> None:
+    """Print changes as they come, until Ctrl-C: `weft config watch web`.
+
+    Args:
+        prefix: only keys under it.
+        every: how often to ask the node.
+        port: first port of any node.
+        json: one line of JSON per change.
+    """
+    pause = span_ns(every)
+    if not pause:
+        raise UserError("usage", f"{every!r} is no span of time", "--every 1s")
+    try:
+        for found in follow(Running(port), _subtrees(prefix), _ticks(pause)):
+            _tell_watched(found, json=json)
+    except KeyboardInterrupt:
+        return
+
+
+# Words into keys and values
+
+
+def full_key(key: str) -> str:
+    """The key that was meant: without a leading slash it lies under /CONFIG/.
+
+    >>> full_key("web/metric/cpu"), full_key("CONFIG/web/members"), full_key("/app/x")
+    ('/CONFIG/web/metric/cpu', '/CONFIG/web/members', '/app/x')
+    """
+    path = key if key.startswith("/") else f"/{key}" if key.startswith("CONFIG/") else f"{CONFIG}{key}"
+    if not is_key(path):
+        raise UserError("bad-key", f"{path!r} is no key", "a path like web/metric/cpu: letters, digits, ._:@%+=~[]-")
+    return path
+
+
+def value_for(key: str, text: str) -> str:
+    """The value as it is replicated: canonical JSON; UserError if no node could use it.
+
+    >>> value_for("/CONFIG/web/parent", "site"), value_for("/CONFIG/global/heartbeat", "500ms")
+    ('"site"', '0.5')
+    """
+    try:
+        value = json_module.loads(text, parse_constant=_no_number, parse_float=_finite)
+    except (ValueError, RecursionError):
+        value = text
+    span = span_ns(value) if key.startswith(GLOBAL) and key.removeprefix(GLOBAL) in SPANS else None
+    if span is not None:
+        value = in_seconds(span)
+    try:
+        made = canonical(value)
+    except (ValueError, OverflowError, RecursionError) as error:
+        raise UserError("bad-value", f"{key} cannot be that: {error}", "JSON, or plain text") from None
+    if (why := why_unusable(key, made)) is not None:
+        raise UserError("bad-value", f"{key} cannot be that: {why}", "docs/configuration.md shows each key")
+    return made.decode()
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is too large")
+    return number
+
+
+def _subtrees(prefix: str) -> list[str]:
+    """What to ask for: everything under a path, and without a slash at its end the path itself, too."""
+    bare = prefix.rstrip("/")
+    if bare in ("", "/CONFIG", "CONFIG"):
+        return [CONFIG] if bare else ["/"]
+    path = full_key(bare)
+    return [f"{path}/"] if prefix.endswith("/") else [f"{path}/", path]
+
+
+def _ttl_s(text: str | None) -> float | None:
+    if text is None:
+        return None
+    span = span_ns(text)
+    if not span:
+        raise UserError("usage", f"{text!r} is no span of time", "--ttl 30s")
+    return span / SECOND
+
+
+def _ticks(pause: int) -> Iterator[None]:
+    while True:
+        yield
+        time.sleep(pause / SECOND)
+
+
+# Files into fleets
+
+
+def _reading(file: Path) -> Reading:
+    try:
+        text = file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError("no-file", f"{file} cannot be read: {error}", "the path of a fleet's file") from None
+    if file.suffix == ".cfg":
+        from weft.node.cfgfile import read_cfg  # only for old files
+
+        return read_cfg(text)
+    return read_fleet(text)
+
+
+def _fleet(file: Path) -> Fleet:
+    reading = _reading(file)
+    if reading.fleet is None:
+        raise refusal(reading.errors, str(file))
+    return reading.fleet
+
+
+def _pairs(file: Path) -> list[tuple[str, str]]:
+    return [(key, value.decode()) for key, value in to_pairs(_fleet(file))]
+
+
+def _values(store: Store, subtree: str) -> list[tuple[str, str]]:
+    return [(entry.key, entry.value) for entry in store.entries(subtree)]
+
+
+def _write_new(path: Path, text: str) -> None:
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise UserError("file-exists", f"{path} is there already", "another name behind -o") from None
+    except OSError as error:
+        raise UserError("no-file", f"{path} cannot be written: {error.strerror}", "another name behind -o") from None
+
+
+# Words on the terminal
+
+
+def _complain(reading: Reading, file: Path) -> None:
+    for mistake in sorted([*reading.errors, *reading.warnings], key=lambda mistake: mistake.line):
+        print(mistake.said(str(file)), file=sys.stderr)
+
+
+def _as_json(mistake: Mistake) -> dict[str, Any]:
+    return mistake._asdict()
+
+
+def _tell_changes(found: Sequence[Change], *, json: bool) -> None:
+    if json:
+        _print_json([change._asdict() for change in found])
+        return
+    for line in _lines(found):
+        print(line)
+
+
+def _tell_watched(found: Sequence[Change], *, json: bool) -> None:
+    for change in found:
+        print("\n".join(_lines([change])) if not json else json_module.dumps(change._asdict()), flush=True)
+
+
+def _lines(found: Iterable[Change]) -> Iterator[str]:
+    for change in found:
+        if change.old:
+            yield f"- {change.key} {_shown(change.old)}"
+        if change.new:
+            yield f"+ {change.key} {_shown(change.new)}"
+
+
+def _tell_outcome(what: str, outcome: Outcome, *, json: bool) -> None:
+    if json:
+        _print_json({"key": what, **outcome._asdict()})
+    elif not outcome.writes:
+        print(f"{what}: nothing had to change")
+    else:
+        print(f"{what}: {_count(outcome.writes, 'write')}, the last is number {outcome.number}")
+    if not outcome.is_confirmed:
+        print("weft: no majority of the collectors has said yet that it has it; the write stays", file=sys.stderr)
+
+
+def _told(write: Past) -> str:
+    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(write.at_ns // SECOND))
+    old, new = _shown(write.old) or "-", _shown(write.new) or "deleted"
+    return f"{write.number:>6}  {when}  {_shown(write.who) or '-':10}  {write.key}  {old} -> {new}"
+
+
+def _count(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def _shown(text: str) -> str:
+    """As it stands, control characters escaped (SEC-045)."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def _loaded(value: str) -> Any:
+    try:
+        return json_module.loads(value)
+    except ValueError:
+        return value
+
+
+def _print_json(answer: Any) -> None:
+    print(json_module.dumps(answer, ensure_ascii=False))

@@ -1,0 +1,138 @@
+"""The configuration of a running fleet, as the command line asks a node for it and changes it."""
+
+import getpass
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, NamedTuple, Protocol
+
+from weft.cli import asking
+
+PAGE: Final = 1_000
+CONFIG: Final = "/CONFIG/"
+
+
+class Entry(NamedTuple):
+    """A pair, and the number of the write that made it."""
+
+    key: str
+    number: int
+    value: str
+
+
+class Past(NamedTuple):
+    """A write of the past; an empty text: the key was absent."""
+
+    number: int
+    who: str
+    at_ns: int
+    key: str
+    old: str
+    new: str
+
+
+class Outcome(NamedTuple):
+    """What became of an order to write; number 0: nothing had to change."""
+
+    number: int
+    writes: int
+    is_confirmed: bool
+
+
+class Change(NamedTuple):
+    """One key whose value is another one; an empty text: absent."""
+
+    key: str
+    old: str
+    new: str
+
+
+class Store(Protocol):
+    """What the commands ask of a fleet."""
+
+    def entries(self, subtree: str) -> list[Entry]:
+        """All pairs of a subtree, by key."""
+
+    def write(self, key: str, value: str, ttl_s: float | None, if_number: int | None) -> Outcome:
+        """One write; an empty value deletes."""
+
+    def load(self, pairs: Sequence[tuple[str, str]]) -> Outcome:
+        """Let exactly these stand under `/CONFIG/`."""
+
+    def history(self, subtree: str, count: int) -> list[Past]:
+        """The last writes, newest first."""
+
+    def roll_back(self, number: int, subtree: str) -> Outcome:
+        """Let a subtree be as it was just after a write."""
+
+
+class Running:
+    """The store of the node of this machine whose port block begins at `port`."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+
+    def entries(self, subtree: str) -> list[Entry]:
+        """All pairs of a subtree, by key; page by page."""
+        found: list[Entry] = []
+        while True:
+            after = found[-1].key if found else ""
+            told = asking.order(self.port, "list", subtree=subtree, count=PAGE, after=after)
+            found += [Entry(key, number, _text(value)) for key, number, value in told["pairs"]]
+            if not told["is_more"]:
+                return found
+
+    def write(self, key: str, value: str, ttl_s: float | None, if_number: int | None) -> Outcome:
+        """One write; an empty value deletes."""
+        wanted: dict[str, Any] = {"key": key, "if_number": if_number, "who": _who()}
+        if not value:
+            return _outcome(asking.order(self.port, "delete", **wanted))
+        return _outcome(asking.order(self.port, "set", value=value, ttl_s=ttl_s, **wanted))
+
+    def load(self, pairs: Sequence[tuple[str, str]]) -> Outcome:
+        """Let exactly these stand under `/CONFIG/`, by the smallest list of writes (CFG-022)."""
+        return _outcome(asking.order(self.port, "load", pairs=dict(pairs), prefixes=[CONFIG], who=_who()))
+
+    def history(self, subtree: str, count: int) -> list[Past]:
+        """The last writes, newest first (CFG-027)."""
+        told = asking.order(self.port, "history", subtree=subtree, count=count)
+        return [
+            Past(number, who, at_ns, key, _text(old), _text(new))
+            for number, who, at_ns, key, old, new in told["writes"]
+        ]
+
+    def roll_back(self, number: int, subtree: str) -> Outcome:
+        """Let a subtree be as it was just after a write, by new writes (CFG-027)."""
+        return _outcome(asking.order(self.port, "rollback", number=number, subtree=subtree, who=_who()))
+
+
+def changes(old: Iterable[tuple[str, str]], new: Iterable[tuple[str, str]]) -> list[Change]:
+    """What is different, by key."""
+    before, after = dict(old), dict(new)
+    keys = sorted({*before, *after})
+    found = [Change(key, before.get(key, ""), after.get(key, "")) for key in keys]
+    return [change for change in found if change.old != change.new]
+
+
+def follow(store: Store, subtrees: Sequence[str], ticks: Iterable[object]) -> Iterator[list[Change]]:
+    """What has changed since the tick before, at every tick; the first tick only looks."""
+    known: list[tuple[str, str]] | None = None
+    for _ in ticks:
+        seen = [(entry.key, entry.value) for subtree in subtrees for entry in store.entries(subtree)]
+        yield changes(known, seen) if known is not None else []
+        known = seen
+
+
+def _text(value: Any) -> str:
+    """Values are text; what an application wrote otherwise is shown as the node shows it."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _outcome(told: dict[str, Any]) -> Outcome:
+    return Outcome(told["number"], told["count"], told["is_confirmed"])
+
+
+def _who() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # nobody has that number
+        return ""
