@@ -10,12 +10,13 @@ import selectors
 from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from weft.base.chance import Chance
 from weft.base.effects import Connect
+from weft.base.endpoints import shifted
 from weft.base.errors import StorageFailed
 from weft.base.now import SECOND, Now
 from weft.base.records import LostRecord, Record, Stream, StreamRecord
@@ -31,6 +32,7 @@ from weft.cores.drain.messages import (
     WriteSegment,
 )
 from weft.cores.measurement.messages import Measure, Measured, Reading
+from weft.node.channels import ADDS, BEAT, CALLS, CHANNELS, SHOUTS
 from weft.node.settings import settings_of
 from weft.shell.clock import Clock
 from weft.shell.ends import Heard
@@ -45,6 +47,14 @@ WALL = 1_795_000_000 * SECOND
 MIB = 1 << 20
 SERIES = (Series("cpu", "CPU", "percent", {"core": "0"}), Series("memory", "MEMORY", "basic", {}))
 LATENCY_S = 0.001
+OTHER_END = {
+    "up": "down",
+    "call": "control",
+    "ask": "serve",
+    "updates": "publish",
+    "announce": "announced",
+}
+OTHER_END |= {there: here for here, there in OTHER_END.items()}
 
 
 class LeapSelector(selectors.DefaultSelector):
@@ -88,32 +98,47 @@ class HandClock(Clock):
         return Now(mono, WALL + mono + self.wall_step_ns)
 
 
+class Plug(NamedTuple):
+    """A connection of one host to a port of another's block."""
+
+    channel: str
+    endpoint: str
+    peer: bytes
+    """Its routing id there; a subscription needs none."""
+    tag: bytes = b""
+    topics: tuple[bytes, ...] = ()
+    since: float = 0.0
+    """From when on a subscription is known there."""
+
+
 class Wire(Links):
-    """The links of one host: a parent's inbox, its own, and every frame that left it."""
+    """The links of one host: an inbox, what it has connected, and every frame that left it."""
 
     def __init__(self, host: "Host", on_readable: Callable[[], None]) -> None:
         self.host, self._on_readable = host, on_readable
         self.inbox: deque[Heard] = deque()
         self.dropped: Counter[str] = Counter()
-        self.parent: Host | None = None
-        self.peer = b""
+        self.plugs: list[Plug] = []
         self.is_closed = False
 
     def connect(self, effect: Connect) -> None:
-        if effect.channel != "up":
-            return
+        if CHANNELS[effect.channel].how != ADDS:
+            self.disconnect(effect.channel)
+        self._plug(effect.channel, effect.endpoint, effect.tag, effect.topics)
+
+    def _plug(self, channel: str, endpoint: str, tag: bytes = b"", topics: tuple[bytes, ...] = ()) -> Plug:
         world = self.host.world
         world.connections += 1
-        self.parent = world.at(effect.endpoint)
-        self.peer = b"\x01" + world.connections.to_bytes(15, "big")
+        peer = b"\x01" + world.connections.to_bytes(15, "big")
+        self.plugs.append(Plug(channel, endpoint, peer, tag, topics, world.loop.time() + 4 * LATENCY_S))
+        return self.plugs[-1]
 
-    def disconnect(self, channel: str = "up") -> None:
-        if channel == "up":
-            self.parent, self.peer = None, b""
+    def disconnect(self, channel: str) -> None:
+        self.plugs = [plug for plug in self.plugs if plug.channel != channel]
 
     def close(self) -> None:
         self.is_closed = True
-        self.disconnect()
+        self.plugs = []
 
     def drain(self) -> tuple[list[Heard], bool]:
         taken = (self.inbox.popleft() for _ in range(min(len(self.inbox), BUDGET)))
@@ -121,17 +146,59 @@ class Wire(Links):
 
     def send(self, channel: str, peer: bytes, frames: list[bytes]) -> bool:
         self.host.note(channel, peer, frames)
-        target = self.parent if channel == "up" else self.host.world.child_of(peer)
-        if target is None:
+        row = CHANNELS[channel]
+        if row.how == SHOUTS:
+            return True
+        if row.is_published:
+            self._publish(channel, frames)
+            return True
+        sent = self._answer(channel, peer, frames) if row.is_bound else self._say(channel, peer, frames)
+        if not sent:
             self.dropped[f"{channel}:closed"] += 1
+        return sent
+
+    def _say(self, channel: str, peer: bytes, frames: list[bytes]) -> bool:
+        """Through a DEALER, to whoever is bound there."""
+        is_call = CHANNELS[channel].how == CALLS
+        open_ = [plug for plug in self.plugs if plug.channel == channel and (not is_call or plug.tag == peer)]
+        plug = open_[0] if open_ else None
+        if plug is None and is_call:
+            plug = self._plug(channel, shifted(peer.decode(), CHANNELS[channel].place), peer)
+        target = self.host.world.at(plug.endpoint, CHANNELS[channel].place) if plug else None
+        if plug is None or target is None:
             return False
-        heard = Heard("down", self.peer, None, frames) if channel == "up" else Heard("up", b"", None, frames)
-        self.host.world.carry(self.host, target, heard, peer)
+        self.host.world.carry(self.host, target, Heard(OTHER_END[channel], plug.peer, None, frames, "DEALER"))
         return True
 
+    def _answer(self, channel: str, peer: bytes, frames: list[bytes]) -> bool:
+        """Through a ROUTER, to whoever has that routing id."""
+        for host in self.host.world.hosts.values():
+            for plug in host.links.plugs if host.is_up else ():
+                if plug.peer == peer and OTHER_END[plug.channel] == channel:
+                    self.host.world.carry(self.host, host, Heard(plug.channel, plug.tag, None, frames), plug)
+                    return True
+        return False
+
+    def _publish(self, channel: str, frames: list[bytes]) -> None:
+        """From a PUB, to those who have subscribed by now."""
+        world = self.host.world
+        if CHANNELS[channel].is_bound:
+            plugs = [(host, plug) for host in world.hosts.values() if host.is_up for plug in host.links.plugs]
+            mine = f"127.0.0.1:{self.host.port + CHANNELS[channel].place}"
+            for host, plug in plugs:
+                wants = frames[0].startswith((*plug.topics, BEAT)) and plug.since <= world.loop.time()
+                if plug.channel == OTHER_END[channel] and plug.endpoint == mine and wants:
+                    world.carry(self.host, host, Heard(plug.channel, plug.tag, None, frames), plug)
+            return
+        for plug in self.plugs:
+            target = world.at(plug.endpoint, CHANNELS[channel].place) if plug.channel == channel else None
+            if target is not None and plug.since <= world.loop.time():
+                world.carry(self.host, target, Heard(OTHER_END[channel], b"", None, frames))
+
     def hear(self, heard: Heard) -> None:
-        self.inbox.append(heard)
-        self._on_readable()
+        if heard.channel in self.host.up.node.channels:
+            self.inbox.append(heard)
+            self._on_readable()
 
 
 class Lake:
@@ -359,20 +426,17 @@ class World:
         self.hosts[name] = Host(self, name, port, document)
         return self.hosts[name]
 
-    def at(self, endpoint: str) -> Host | None:
-        port = int(endpoint.rpartition(":")[2]) - 7
+    def at(self, endpoint: str, place: int) -> "Host | None":
+        port = int(endpoint.rpartition(":")[2]) - place
         return next((host for host in self.hosts.values() if host.port == port), None)
 
-    def child_of(self, peer: bytes) -> Host | None:
-        return next((host for host in self.hosts.values() if host.is_up and host.links.peer == peer), None)
-
-    def carry(self, source: Host, target: Host, heard: Heard, peer: bytes) -> None:
+    def carry(self, source: Host, target: Host, heard: Heard, plug: Plug | None = None) -> None:
         """Bring a message across, a little later, if both ends are there then and no link is cut."""
         links = target.links if target.is_up else None
 
         def arrive() -> None:
             is_cut = source.name in self.cut or target.name in self.cut
-            is_same = target.is_up and target.links is links and (not peer or target.links.peer == peer)
+            is_same = target.is_up and target.links is links and (plug is None or plug in target.links.plugs)
             if is_same and not is_cut:
                 target.links.hear(heard)
 
