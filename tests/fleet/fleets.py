@@ -86,7 +86,6 @@ def fleets(draw: st.DrawFn) -> Fleet:
                 "name": names,
                 "heartbeat": st.sampled_from([2, 0.05, 3600, 0.125]),
                 "dead_after": st.integers(2, 100),
-                "flush": st.sampled_from([1, 0.2]),
             },
         )
     )
@@ -100,6 +99,7 @@ def fleets(draw: st.DrawFn) -> Fleet:
             members=(f"10.0.{index}.0/24", f"[2001:db8::{index}]:27500"),
             exclude=draw(st.sampled_from([(), (f"10.0.{index}.9", "web*")])),
             collectors=draw(st.sampled_from([(), (f"10.0.{index}.2:27500",)])),
+            prefer=draw(st.booleans()),
             fanout=draw(st.none() | st.integers(1, 1000)),
             labels=draw(st.dictionaries(texts, texts, max_size=2)),
             metrics=draw(st.dictionaries(names, metrics(), max_size=3)),

@@ -103,7 +103,7 @@ def test_the_smallest_file_measures_the_usual_everywhere() -> None:
     assert ["cpu"] == list(only.metrics)
 
 
-@pytest.mark.proves("CFG-070", "CFG-074")
+@pytest.mark.proves("CFG-070")
 @pytest.mark.parametrize("text, seconds", [("2", 2), ("0.05", 0.05), ("'50ms'", 0.05), ("'1.5m'", 90), ("'1h'", 3600)])
 def test_times_have_units(text: str, seconds: float) -> None:
     assert {"heartbeat": seconds} == fleet_of(f"[fleet]\nheartbeat = {text}\n", "it").times

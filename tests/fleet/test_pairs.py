@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from tests.fleet.fleets import EXAMPLE, fleets, texts
 from weft.base.paths import is_key
+from weft.base.settings import span_ns
+from weft.cores.topology.atlas import Atlas
 from weft.node.fleet import fleet_of, read_fleet
 from weft.node.fleetkeys import canonical, from_pairs, to_pairs
 from weft.node.fleetparts import Fleet
@@ -85,3 +87,19 @@ def test_pairs_that_no_file_can_say_are_named() -> None:
     ]
     _, mistakes = from_pairs(pairs)
     assert sorted(key for key, _ in pairs if key != "/TOPO/root") == [text.partition(": ")[0] for text in mistakes]
+
+
+@pytest.mark.proves("CFG-070")
+@given(fleets())
+def test_the_tree_reads_what_the_file_says(fleet: Fleet) -> None:
+    atlas = Atlas()
+    atlas.apply(to_pairs(fleet), 1)
+    assert sorted(fleet.groups) == sorted(atlas.groups)
+    for name, group in fleet.groups.items():
+        known = atlas.groups[name]
+        told = ("members", "exclude", "collectors", "labels", "parent", "prefer")
+        assert [getattr(group, field) for field in told] == [getattr(known, field) for field in told]
+        assert group.fanout in (None, known.fanout)
+    assert fleet.times.get("dead_after") == atlas.dead_after
+    heartbeat = span_ns(fleet.times["heartbeat"]) if "heartbeat" in fleet.times else None
+    assert heartbeat == atlas.heartbeat_ns

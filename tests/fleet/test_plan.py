@@ -9,7 +9,7 @@ from weft.base.now import MILLISECOND, SECOND
 from weft.node.fleet import fleet_of
 from weft.node.fleetkeys import to_pairs
 from weft.node.fleetparts import Fleet
-from weft.node.plan import DEAD_AFTER, FLUSH_NS, HEARTBEAT_NS, plan_of, why_unusable
+from weft.node.plan import DEAD_AFTER, HEARTBEAT_NS, plan_of, why_unusable
 
 CPU = b'{"detail":"CPU","rate":"1s"}'
 
@@ -38,10 +38,9 @@ def test_a_group_does_not_take_what_belongs_to_a_longer_name() -> None:
     assert ["a"] == [spec.name for spec in plan_of(pairs, ["g1"]).metrics]
 
 
-@pytest.mark.proves("CFG-074")
 def test_times_that_nobody_says_are_the_usual_ones() -> None:
     plan = plan_of({}, ["g"])
-    assert (2 * SECOND, 5, 1 * SECOND) == (plan.heartbeat_ns, plan.dead_after, plan.flush_ns)
+    assert (2 * SECOND, 5) == (plan.heartbeat_ns, plan.dead_after)
 
 
 def test_one_bad_pair_spoils_no_other() -> None:
@@ -52,11 +51,10 @@ def test_one_bad_pair_spoils_no_other() -> None:
         "/CONFIG/g/filter/none": b"[]",
         "/CONFIG/global/heartbeat": b'"soon"',
         "/CONFIG/global/dead_after": b"1",
-        "/CONFIG/global/flush": b"1e9",
     }
     plan = plan_of(pairs, ["g"])
     assert ["good"] == [spec.name for spec in plan.metrics]
-    assert (HEARTBEAT_NS, DEAD_AFTER, FLUSH_NS) == (plan.heartbeat_ns, plan.dead_after, plan.flush_ns)
+    assert (HEARTBEAT_NS, DEAD_AFTER) == (plan.heartbeat_ns, plan.dead_after)
     told = {text.partition(": ")[0] for text in plan.mistakes}
     assert set(pairs) - {"/CONFIG/g/metric/good"} == told
 

@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
+from weft.base.errors import UserError
 from weft.cli import asking
 
 PAGE: Final = 1_000
@@ -84,9 +85,14 @@ class Running:
     def write(self, key: str, value: str, ttl_s: float | None, if_number: int | None) -> Outcome:
         """One write; an empty value deletes."""
         wanted: dict[str, Any] = {"key": key, "if_number": if_number, "who": _who()}
-        if not value:
-            return _outcome(asking.order(self.port, "delete", **wanted))
-        return _outcome(asking.order(self.port, "set", value=value, ttl_s=ttl_s, **wanted))
+        if value:
+            wanted |= {"value": value, "ttl_s": ttl_s}
+        try:
+            return _outcome(asking.order(self.port, "set" if value else "delete", **wanted))
+        except UserError as error:
+            if error.code == "refused" and if_number is not None and " at number " in error.text:
+                raise UserError(error.code, error.text, f"weft config get {key} --json, to see what is there") from None
+            raise
 
     def load(self, pairs: Sequence[tuple[str, str]]) -> Outcome:
         """Let exactly these stand under `/CONFIG/`, by the smallest list of writes (CFG-022)."""

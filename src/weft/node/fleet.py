@@ -190,6 +190,7 @@ def _group(name: str, values: Any, shared: Shared, said: list[str]) -> Group:
         exclude=_list(table, "exclude"),
         collectors=_list(table, "collectors"),
         fanout=table.whole("fanout", 0, 1, FANOUT_MAX) or None,
+        prefer=table.flag("prefer"),
         labels=_labels(table),
         metrics={**_named(table, "metrics", shared[0]), **_own_metrics(table)},
         filters={**_named(table, "filters", shared[1]), **_own_filters(table)},

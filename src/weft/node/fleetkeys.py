@@ -2,7 +2,7 @@
 
     /CONFIG/global/name|heartbeat|dead_after|…     text, seconds, a count
     /CONFIG/<group>/members                        always there; the others only if the file says them:
-    /CONFIG/<group>/exclude|collectors|parent|fanout|labels
+    /CONFIG/<group>/exclude|collectors|parent|fanout|prefer|labels
     /CONFIG/<group>/metric/<name>                  the metric's table: one per key, so a changed rate is one small update
     /CONFIG/<group>/filter/<name>                  the filter's table, without its name
 
@@ -30,6 +30,7 @@ _KINDS: Final[dict[str, msgspec.json.Decoder[Any]]] = {
     "collectors": msgspec.json.Decoder(tuple[str, ...]),
     "parent": msgspec.json.Decoder(str),
     "fanout": msgspec.json.Decoder(int),
+    "prefer": msgspec.json.Decoder(bool),
     "labels": msgspec.json.Decoder(dict[str, str]),
 }
 _GLOBALS: Final[dict[str, msgspec.json.Decoder[Any]]] = {
@@ -63,7 +64,7 @@ def to_pairs(fleet: Fleet) -> tuple[tuple[str, bytes], ...]:
 def _pairs_of(group: Group) -> dict[str, bytes]:
     start = f"{CONFIG}{group.name}/"
     values: dict[str, Any] = {"members": group.members}
-    said = {key: getattr(group, key) for key in ("exclude", "collectors", "parent", "fanout", "labels")}
+    said = {key: getattr(group, key) for key in ("exclude", "collectors", "parent", "fanout", "prefer", "labels")}
     values |= {key: value for key, value in said.items() if value}
     values |= {f"metric/{name}": table for name, table in group.metrics.items()}
     values |= {f"filter/{name}": table for name, table in group.filters.items()}

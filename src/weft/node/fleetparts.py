@@ -24,8 +24,8 @@ LABEL_BYTES_MAX: Final = 64
 EVERYBODY: Final = "all"
 """The group of a fleet that names none."""
 RESERVED: Final = ("global", "root")
-SPANS: Final = ("heartbeat", "snapshot_timeout", "polo_timeout", "election_wait", "flush")
-"""Spans of the whole fleet (CFG-074); `dead_after` counts heartbeats."""
+SPANS: Final = ("heartbeat",)
+"""Spans that the whole fleet shares (CFG-074); `dead_after` counts heartbeats."""
 WARNINGS: Final = ("W01", "W02", "W03")
 
 _SAID: Final = re.compile(r"([EW]\d\d) (.*?): (.*)", re.DOTALL)
@@ -58,6 +58,8 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
     """Endpoints, the first that lives leads (TOP-013); empty: the root picks members."""
     fanout: int | None = None
     """Children per collector, before another one is added (TOP-014)."""
+    prefer: bool = False
+    """Whether a collector that comes back gets its old place (REC-006)."""
     labels: dict[str, str] = {}
     """Nodes that say these of themselves belong here, too (TOP-010)."""
     metrics: dict[str, dict[str, Any]] = {}

@@ -16,7 +16,8 @@ def to_toml(fleet: Fleet) -> str:
     """The text; reading it gives the same pairs (CFG-070)."""
     metrics = _shared(fleet, "metrics")
     filters = _shared(fleet, "filters")
-    parts = [_block("[fleet]", {key: _time(key, fleet.times[key]) for key in sorted(fleet.times)})]
+    times = {key: _time(key, fleet.times[key]) for key in sorted(fleet.times)}
+    parts = [_block("[fleet]", times)] if times else []
     parts += [_block(f"[metric.{_key(name)}]", metrics[name]) for name in sorted(metrics)]
     parts += [_block("[[chains.filter]]", {"name": name, **filters[name]}) for name in sorted(filters)]
     for name in _parents_first(fleet):
@@ -32,6 +33,7 @@ def _group(group: Group, metrics: Tables, filters: Tables) -> list[str]:
         "members": list(group.members),
         "exclude": list(group.exclude),
         "fanout": group.fanout,
+        "prefer": group.prefer,
         "labels": group.labels,
         "metrics": _listed(group.metrics, metrics),
         "filters": _listed(group.filters, filters),

@@ -16,7 +16,6 @@ from weft.node.fleetparts import DEAD_AFTER_MAX, DEAD_AFTER_MIN, FANOUT_MAX, sec
 
 HEARTBEAT_NS: Final = 2 * SECOND  # CFG-074
 DEAD_AFTER: Final = 5
-FLUSH_NS: Final = 1 * SECOND
 _ANY: Final = msgspec.json.Decoder(int | float)
 
 
@@ -28,7 +27,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     heartbeat_ns: int = HEARTBEAT_NS
     dead_after: int = DEAD_AFTER
     """Heartbeats of silence after which a peer counts as dead."""
-    flush_ns: int = FLUSH_NS
     mistakes: tuple[str, ...] = ()
     """Pairs that cannot be used, each as `key: sentence`; the others count all the same."""
 
@@ -56,7 +54,6 @@ def plan_of(pairs: Mapping[str, bytes], groups: Sequence[str]) -> Plan:
         filters=tuple(filters[name] for name in sorted(filters)),
         heartbeat_ns=_span(pairs, "heartbeat", HEARTBEAT_NS, mistakes),
         dead_after=_dead_after(pairs, mistakes),
-        flush_ns=_span(pairs, "flush", FLUSH_NS, mistakes),
         mistakes=tuple(mistakes),
     )
 
