@@ -9,7 +9,7 @@ import msgspec
 from cyclopts import Parameter
 
 from weft.base.errors import UserError
-from weft.node.settings import read_document, settings_of
+from weft.node.settings import FLEETS, PLANS, read_document, settings_of
 
 EXAMPLE = """\
 # A node of a fabric; start it with: weft up node.toml
@@ -60,23 +60,28 @@ def up(
     state: str | None = None,
     lake: str | None = None,
     fleet: str | None = None,
+    config: Path | None = None,
+    join: tuple[str, ...] = (),
     check: Annotated[bool, Parameter(negative="")] = False,
     example: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """Run one node until it is told to stop (Ctrl-C or SIGTERM).
 
-    `weft up node.toml`, or without a file: `weft up --name root --level root --lake ./lake`, then on the same machine
-    `weft up --name s1 --parent root --port 27510`. Flags stand above the file.
+    The root: `weft up --name root --level root --config fleet.toml --lake ./lake`. Every other node, on the same
+    machine or network: `weft up --name s1 --port 27510`; the root finds it a place. Flags stand above the file.
 
     Args:
-        file: the node's TOML file, with the tables [node] [fleet] [metric.NAME] [[chains.filter]] [lake] [journal].
+        file: the node's TOML file, with the tables [node] [fleet] [metric.NAME] [[chains.filter]] [lake] [journal];
+            a root's file may be the fleet's file, too.
         name: unique in the fabric.
-        level: root, collector or sensor.
-        parent: the parent's name, found by its beacon, or its host:port.
+        level: root; or collector or sensor, under a fixed parent. Left out: where the root puts it.
+        parent: a fixed parent's name, found by its beacon, or its host:port.
         port: first of the node's ten ports (27500).
         state: directory of journal and identity.
         lake: directory the root drains into.
         fleet: name of the fabric.
+        config: at a root: the fleet's file, with which a new fleet begins (weft config --help).
+        join: host:port of nodes to call in at, where no beacon reaches.
         check: say whether the settings can be used, and start nothing.
         example: print a file to begin with.
     """
@@ -86,6 +91,7 @@ def up(
     document = read_document(_text(file), str(file)) if file else {}
     flags = {"name": name, "level": level, "parent": parent, "port": port, "state": state}
     _overlay(document, "node", flags)
+    _overlay(document, "node", {"config": _fleet_file(document, file, config), "join": list(join) or None})
     _overlay(document, "lake", {"path": lake})
     _overlay(document, "fleet", {"name": fleet})
     settings = settings_of(document, str(file) if file else "the command line")
@@ -93,6 +99,15 @@ def up(
         print(f"{settings.node.name}: {len(settings.metrics)} metrics, {len(settings.filters)} filters, usable")
     else:
         _become(document)
+
+
+def _fleet_file(document: dict[str, Any], file: Path | None, config: Path | None) -> str | None:
+    """Where the fleet of a root is described: as said, else in its own file if that says anything of it."""
+    if config is not None:
+        return str(config.resolve())
+    has_own = file is not None and any(name in document for name in (*PLANS, *FLEETS))
+    is_root = document.get("node", {}).get("level") == "root"
+    return str(file.resolve()) if file is not None and has_own and is_root else None
 
 
 def _become(document: dict[str, Any]) -> NoReturn:

@@ -9,13 +9,15 @@ from weft.base.now import seconds
 from weft.cores.carrier import Carrier
 from weft.cores.carrier.messages import CarrierSettings
 from weft.cores.chains import Chains
+from weft.cores.configuration import Configuration
+from weft.cores.configuration.messages import ConfigurationSettings
 from weft.cores.drain import Drain
 from weft.cores.measurement import Measurement
 from weft.cores.measurement.messages import MeasurementSettings
 from weft.cores.topology import Topology
 from weft.cores.topology.messages import TopologySettings
 from weft.node.node import Node
-from weft.node.settings import NodeSettings
+from weft.node.settings import AUTO, NodeSettings
 from weft.node.wires import index
 from weft.node.wiring import WIRES
 
@@ -27,17 +29,38 @@ class Start:
         self.settings, self.node, self.era, self.seed = settings, node, era, seed
 
 
+def _place(settings: NodeSettings) -> str:
+    """A former root calls in like any node that its file gives no place."""
+    if settings.level == "root":
+        return "root"
+    return AUTO if settings.role.level else settings.place
+
+
 def _topology(start: Start) -> Core:
     table = start.settings.node
     place = TopologySettings(
         fleet=start.settings.fleet.name,
         name=table.name,
-        level=table.level,
+        level=_place(start.settings),
         parent=table.parent,
         base_port=table.port,
+        host=table.host,
         beacons=table.beacons,
+        join=table.join,
+        labels=table.labels,
+        heartbeat_ns=start.settings.heartbeat_ns,
+        dead_after=start.settings.fleet.dead_after,
+        quorum=start.settings.fleet.quorum,
     )
-    return Topology(place, start.node, start.era)
+    return Topology(place, start.node, start.era, Chance(f"{start.seed}/topology"))
+
+
+def _configuration(start: Start) -> Core:
+    settings, fleet = start.settings, start.settings.fleet
+    replication = ConfigurationSettings(
+        heartbeat_ns=settings.heartbeat_ns, dead_after=fleet.dead_after, write_ack=fleet.write_ack
+    )
+    return Configuration(replication, start.node, Chance(f"{start.seed}/configuration"))
 
 
 def _measurement(start: Start) -> Core:
@@ -54,7 +77,8 @@ def _carrier(start: Start) -> Core:
     fleet, table = start.settings.fleet, start.settings.node
     settings = CarrierSettings(
         name=table.name,
-        level=table.level,
+        level=start.settings.level,
+        epoch=start.settings.role.epoch if start.settings.level == "root" else 0,
         addr=f"{table.host}:{table.port}",
         beat_ms=round(fleet.beat_s * 1_000),
         dead_ms=round(fleet.dead_s * 1_000),
@@ -68,6 +92,7 @@ def _drain(start: Start) -> Core:
 
 MAKERS: Final[dict[str, Callable[[Start], Core]]] = {
     "topology": _topology,
+    "configuration": _configuration,
     "measurement": _measurement,
     "chains": _chains,
     "carrier": _carrier,
@@ -78,4 +103,4 @@ MAKERS: Final[dict[str, Callable[[Start], Core]]] = {
 def build_node(settings: NodeSettings, node: bytes, era: int, seed: str) -> Node:
     """The node that these settings describe; `seed` makes its chance, one purpose apart from the other (SIM-005)."""
     start = Start(settings, node, era, seed)
-    return Node(node, era, [MAKERS[name](start) for name in MAKERS if name in settings.runs], index(WIRES))
+    return Node(node, era, [MAKERS[name](start) for name in MAKERS if name in settings.runs], index(WIRES), settings)

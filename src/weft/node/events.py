@@ -6,6 +6,7 @@ import msgspec
 
 from weft.cores.carrier import messages as carrier
 from weft.cores.chains import messages as chains
+from weft.cores.configuration import messages as configuration
 from weft.cores.drain import messages as drain
 from weft.cores.measurement import messages as measurement
 from weft.cores.topology import messages as topology
@@ -50,6 +51,27 @@ class MemoryExceeded(msgspec.Struct, frozen=True, gc=False):
     limit_bytes: int
 
 
+class RoleChanged(msgspec.Struct, frozen=True, gc=False):
+    """Event: this node is the root from its next start on, or no root any more; that start comes at once."""
+
+    level: str
+    epoch: int
+
+
+class PairRefused(msgspec.Struct, frozen=True, gc=False):
+    """Event: pairs of the configuration cannot be used here; all others are in force."""
+
+    mistakes: tuple[str, ...]
+    number: int
+
+
+class NumberReported(msgspec.Struct, frozen=True, gc=False):
+    """Event, at the root: a node has said which number of the configuration it runs. It is in the journal already."""
+
+    node: bytes
+    number: int
+
+
 class Event(NamedTuple):
     """How an event is journaled."""
 
@@ -86,6 +108,63 @@ EVENTS: Final[dict[type, Event]] = {
     ),
     topology.ParentMoved: Event(
         "topology.parent-moved", "info", "The parent is heard at another endpoint.", "Nothing."
+    ),
+    topology.PlaceAssigned: Event(
+        "topo.assigned", "info", "This node has a place in the tree, or another.", "Nothing."
+    ),
+    topology.PlaceLost: Event(
+        "topo.unplaced", "warning", "This node has no place any more; it calls again.", "See `why`."
+    ),
+    topology.NodeJoined: Event("topo.joined", "info", "The root has given a node its place.", "Nothing."),
+    topology.NodeLeft: Event("topo.left", "warning", "A node was stopped, or a dead collector replaced.", "See `why`."),
+    topology.NodeUnassigned: Event(
+        "topo.unassigned", "warning", "No group wants this node.", "Add it to the members of a group."
+    ),
+    topology.ElectionCalled: Event(
+        "root.election-called", "warning", "The root is silent; the voters are asked.", "See whether the root runs."
+    ),
+    topology.RootTaken: Event(
+        "root.elected", "info", "This node is the root of that epoch; `is_acting`: without a majority.", "Nothing."
+    ),
+    topology.RootLeft: Event(
+        "root.stepped-down", "warning", "This node is the root no longer: one of a higher epoch is.", "Nothing."
+    ),
+    RoleChanged: Event("node.role-changed", "info", "The node starts again in another role.", "Nothing."),
+    PairRefused: Event(
+        "config.refused",
+        "warning",
+        "Pairs of the configuration cannot be used on this node; the others are in force.",
+        "weft config check says what is wrong; mend them at the root.",
+    ),
+    configuration.ConfigurationApplied: Event(
+        "config.applied", "info", "This node runs that number of the configuration now.", "Nothing."
+    ),
+    configuration.ReplicaResynced: Event(
+        "config.resynced", "info", "A new snapshot was needed and is adopted.", "Nothing; often: look at the link."
+    ),
+    configuration.ConfigurationWiped: Event(
+        "config.wiped",
+        "warning",
+        "A lower number was heard: all values are deleted and asked for anew. Measuring goes on.",
+        "See whether two roots are alive.",
+    ),
+    configuration.ConfigurationRewound: Event(
+        "config.rewound",
+        "error",
+        "The parent's configuration is older than what this node held; it is taken.",
+        "The root lost its disk: load the fleet's file again.",
+    ),
+    configuration.WriteLost: Event(
+        "config.lost-write",
+        "error",
+        "A write of this former root is not in the new root's configuration.",
+        "Write it again, if it is still wanted.",
+    ),
+    configuration.ParentSilent: Event(
+        "config.parent-silent", "warning", "Nothing was heard from the parent for so long.", "See whether it runs."
+    ),
+    configuration.SyncFailing: Event(
+        "config.sync-failing", "warning", "The parent gives no snapshot, again and again.", "See `code`."
     ),
     measurement.MetricUnsupported: Event(
         "measurement.unsupported", "warning", "This machine has no source for a metric.", "Take it out of the file."
@@ -144,6 +223,21 @@ EVENTS: Final[dict[type, Event]] = {
     drain.LakeBack: Event("lake.back", "info", "The lake can be written again.", "Nothing."),
 }
 """Every event that is journaled; all others are only told between cores."""
+
+
+APPLIED: Final = EVENTS[configuration.ConfigurationApplied].name
+
+
+def applied_number(payload: bytes) -> int | None:
+    """The number that an event `config.applied` of any node tells; None if it tells none."""
+    try:
+        return msgspec.json.decode(payload, type=_Applied).number
+    except msgspec.DecodeError:
+        return None
+
+
+class _Applied(msgspec.Struct):
+    number: int
 
 
 def describe(event: Any) -> tuple[str, str, dict[str, Any]]:

@@ -15,11 +15,17 @@ import msgspec
 from weft.base.effects import Connect, Core, Disconnect, Effect, Perform, Persist, Reply, Send, Source, Tell
 from weft.base.errors import PeerError
 from weft.base.now import SECOND, Now
-from weft.base.records import Carried, CoreRecord, Entry, Record
+from weft.base.records import Carried, CoreRecord, Entry, Record, Stream, StreamRecord
 from weft.base.spool import Journaled, RecordsFetched
+from weft.cores.measurement import messages as measurement
+from weft.node.census import Census
 from weft.node.channels import CHANNELS, channels_of
-from weft.node.events import InputRefused
+from weft.node.events import APPLIED, InputRefused, NumberReported, RoleChanged, applied_number
 from weft.node.ledger import Ledger
+from weft.node.plan import plan_of
+from weft.node.planner import Planner
+from weft.node.roles import role_record
+from weft.node.settings import NodeSettings, NodeTable, Role
 from weft.node.wires import Action
 
 REFUSAL_EVENT_NS: Final = 60 * SECOND  # one journaled event per minute, channel and code (SEC-026); all are counted
@@ -73,8 +79,19 @@ def part_at_wall(effects: Iterable[NodeEffect]) -> Turn:
 class Node:
     """The cores of one node and their wiring; pure, like they are."""
 
-    def __init__(self, node: bytes, era: int, cores: Sequence[Core], wiring: dict[type, list[Action]]) -> None:
+    def __init__(
+        self,
+        node: bytes,
+        era: int,
+        cores: Sequence[Core],
+        wiring: dict[type, list[Action]],
+        settings: NodeSettings | None = None,
+    ) -> None:
         self.node, self.era = node, era
+        self.settings = settings or NodeSettings(node=NodeTable(name="node"))
+        self.planner = Planner(plan_of, self.settings)
+        self.census = Census()
+        self.role = self.settings.role
         self.cores: dict[str, Core] = {core.name: core for core in cores}
         self.ledger = Ledger(node, era)
         self.next_lsn = 1
@@ -104,6 +121,8 @@ class Node:
     def condense(self) -> list[CoreRecord]:
         """Records from which `restore` gives an equal state (JRN-040)."""
         kept = list(self.ledger.condense())
+        if self.role != Role():
+            kept.append(role_record(self.role))
         for core in self.cores.values():
             kept += core.condense()
         return kept
@@ -188,6 +207,15 @@ class Node:
     def end(self, event: Any) -> None:
         self._out.append(Ended(event))
 
+    def tell_later(self, event: Any) -> None:
+        self._queue.append(Tell(event))
+
+    def change_role(self, role: Role) -> None:
+        self.role = role
+        self._queue.append(Persist((role_record(role),)))
+        self.order("measurement", measurement.Stop())
+        self.tell_later(RoleChanged(role.level, role.epoch))
+
     def release(self, holder: str, upto: int) -> None:
         self.released[holder] = max(upto, self.released.get(holder, 0))
 
@@ -221,8 +249,18 @@ class Node:
         # What goes up must be durable first, so a late Persist of it becomes a wall.
         self._out.append(Persist(effect.records) if is_carried else effect)
         if is_carried:
+            self._note_applied(effect.records)
             for reader in self._readers:
                 self.order(reader, Journaled(first_lsn, effect.records))
+
+    def _note_applied(self, records: Iterable[Record]) -> None:
+        """The events in which nodes say what they run pass here on their way to the lake (CFG-047)."""
+        for record in records:
+            if type(record) is StreamRecord and record.key == APPLIED and record.stream == Stream.EVENTS:
+                number = applied_number(record.payload)
+                if number is not None and self.settings.level == "root":
+                    self.census.note(record.origin, number, record.at)
+                    self.tell_later(NumberReported(record.origin, number))
 
     def _refuse(self, channel: str, error: PeerError, now: Now) -> None:
         key = (channel, error.code)

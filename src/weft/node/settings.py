@@ -5,13 +5,15 @@ once, each error with its code and the place in the file (CFG-071).
 """
 
 import tomllib
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import msgspec
 from msgspec import Meta
 
+from weft.base.endpoints import PORT_MAX, is_endpoint
 from weft.base.errors import UserError
-from weft.base.settings import is_plain_name
+from weft.base.now import MILLISECOND, SECOND
+from weft.base.settings import is_plain_name, span_ns
 from weft.cores.chains.settings import FilterSpec, parse_filters
 from weft.cores.drain.messages import DrainSettings
 from weft.cores.measurement.settings import MetricSpec, parse_metrics
@@ -24,13 +26,17 @@ BASE_PORT: Final = 27_500
 MIB: Final = 1 << 20
 MEGABYTES_MAX: Final = 1 << 20
 SPAN_S_MAX: Final = 3_600.0
-MEMORY_BYTES: Final = {"sensor": 256 * MIB, "collector": 2048 * MIB, "root": 2048 * MIB}  # SEC-014
-JOURNAL_BYTES: Final = {"sensor": 64 * MIB, "collector": 1024 * MIB, "root": 8192 * MIB}  # JRN-031
-RUNS: Final = {
-    "sensor": ("measurement", "chains", "carrier", "topology"),
-    "collector": ("measurement", "chains", "carrier", "topology"),
-    "root": ("measurement", "chains", "carrier", "topology", "drain"),
-}
+AUTO: Final = "auto"
+"""The level of a node whose file names none, and no parent: the root finds it a place (TOP-010)."""
+MEMORY_BYTES: Final = {"sensor": 256 * MIB, "collector": 2048 * MIB, "root": 2048 * MIB, AUTO: 1024 * MIB}  # SEC-014
+JOURNAL_BYTES: Final = {"sensor": 64 * MIB, "collector": 1024 * MIB, "root": 8192 * MIB, AUTO: 256 * MIB}  # JRN-031
+_ALL: Final = ("configuration", "measurement", "chains", "carrier", "topology")
+RUNS: Final = {"sensor": _ALL, "collector": _ALL, AUTO: _ALL, "root": (*_ALL, "drain")}
+HEARTBEAT_NS: Final = (50 * MILLISECOND, 3_600 * SECOND)  # CFG-074
+PLANS: Final = ("metric", "chains")
+"""Tables by which a node has a plan of its own; without them it follows the configuration."""
+FLEETS: Final = ("group", "chp")
+"""Tables of a fleet's file, which may be that of its root, too."""
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 
 Span = Annotated[float, Meta(gt=0, le=SPAN_S_MAX)]
@@ -41,11 +47,18 @@ class NodeTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     """`[node]`: who this is, and where it stands."""
 
     name: str
-    level: str = "sensor"
+    level: str = ""
+    """Empty: `sensor` under the parent that is named, else where the root puts it."""
     parent: str = ""
+    join: tuple[str, ...] = ()
+    """Endpoints to call in at, where no beacon of the root is heard (TOP-006)."""
+    labels: dict[str, str] = {}
+    """Facts about the machine, by which a group may choose it (TOP-010)."""
     host: str = "127.0.0.1"
     port: int = BASE_PORT
     state: str = ""
+    config: str = ""
+    """At a root: the fleet's file, with which the configuration of a new fleet begins (CFG-070)."""
     runs: tuple[str, ...] | None = None
     beacons: bool = True
     flush_s: Span = 1.0
@@ -60,6 +73,19 @@ class FleetTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     beacon_port: int = BASE_PORT
     beat_s: Span = 1.0
     dead_s: Span = 5.0
+    heartbeat: float | str = 2.0
+    """Between two beats of the configuration's parent: seconds, or a span with its unit (CFG-074)."""
+    dead_after: Annotated[int, Meta(ge=2, le=100)] = 5
+    """Beats of silence after which a parent counts as dead."""
+    quorum: Literal["majority", "alone"] = "majority"
+    """`alone`: of two voters one may become root without the other (REC-014)."""
+    write_ack: Literal["auto", "local", "quorum"] = "auto"
+    """Who must have a write before its order is answered (CFG-024)."""
+    snapshot_timeout: float | str | None = None
+    polo_timeout: float | str | None = None
+    election_wait: float | str | None = None
+    flush: float | str | None = None
+    """Further times of the fleet's file; nodes take them from the configuration."""
 
 
 class LakeTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -86,6 +112,14 @@ class SecurityTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     allow_insecure: bool = False
 
 
+class Role(NamedTuple):
+    """What the journal says that this node has become; empty: what its file says."""
+
+    level: str = ""
+    epoch: int = 0
+    """Of the root that it is."""
+
+
 class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """All that a node needs to know to start."""
 
@@ -96,23 +130,49 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     security: SecurityTable = SecurityTable()
     metrics: tuple[MetricSpec, ...] = ()
     filters: tuple[FilterSpec, ...] = ()
+    follows: bool = False
+    """Whether metrics and filters come from the configuration: the file names none."""
+    pairs: tuple[tuple[str, bytes], ...] = ()
+    """At a root: what the configuration of a new fleet begins with."""
+    role: Role = Role()
+
+    @property
+    def place(self) -> str:
+        """Where the file puts this node: `root`, `collector`, `sensor`, or `auto`."""
+        return self.node.level or ("sensor" if self.node.parent else AUTO)
+
+    @property
+    def level(self) -> str:
+        """What this start of the node is: an election may have made it the root, or no root (REC-010)."""
+        return self.role.level or ("sensor" if self.place == AUTO else self.place)
+
+    @property
+    def heartbeat_ns(self) -> int:
+        """Between two beats of the configuration's parent."""
+        span = span_ns(self.fleet.heartbeat)
+        assert span is not None, "checked when the file was read"
+        return span
+
+    @property
+    def _size(self) -> str:
+        return self.level if self.role.level == "root" else self.place
 
     @property
     def runs(self) -> tuple[str, ...]:
         """The cores of this node: what its file says, else what its level needs."""
-        return self.node.runs if self.node.runs is not None else RUNS[self.node.level]
+        return self.node.runs if self.node.runs is not None else RUNS[self.level]
 
     @property
     def journal_bytes(self) -> int:
         """How large the journal may become (JRN-031)."""
         megabytes = self.journal.megabytes
-        return megabytes * MIB if megabytes else JOURNAL_BYTES[self.node.level]
+        return megabytes * MIB if megabytes else JOURNAL_BYTES[self._size]
 
     @property
     def memory_bytes(self) -> int:
         """How large the process may become (SEC-014)."""
         megabytes = self.node.memory_megabytes
-        return megabytes * MIB if megabytes else MEMORY_BYTES[self.node.level]
+        return megabytes * MIB if megabytes else MEMORY_BYTES[self._size]
 
     @property
     def drain(self) -> DrainSettings:
@@ -162,7 +222,7 @@ def settings_of(document: dict[str, Any], where: str = "the settings") -> NodeSe
             ("security", SecurityTable),
         )
     }
-    errors += [f"E02 unknown table [{name}]" for name in document if name not in (*tables, "metric", "chains")]
+    errors += [f"E02 unknown table [{name}]" for name in document if name not in (*tables, *PLANS, *FLEETS)]
     metrics, wrong = parse_metrics(document.get("metric", DEFAULT_METRICS))
     filters, wrong_filters = parse_filters(document.get("chains", {}).get("filter", []))
     errors += [*wrong, *wrong_filters]
@@ -173,7 +233,10 @@ def settings_of(document: dict[str, Any], where: str = "the settings") -> NodeSe
         raise UserError(
             "bad-settings", f"{where} cannot be used:\n  {listed}", "mend these and start again; nothing was changed"
         )
-    return NodeSettings(metrics=tuple(metrics), filters=tuple(filters), **tables)
+    follows = not any(name in document for name in PLANS) or any(name in document for name in FLEETS)
+    if follows and not tables["node"].level and not tables["node"].parent:
+        metrics = []  # nothing is measured before the root has said what
+    return NodeSettings(metrics=tuple(metrics), filters=tuple(filters), follows=follows, **tables)
 
 
 def _table(document: dict[str, Any], name: str, kind: type, errors: list[str]) -> Any:
@@ -188,11 +251,16 @@ def _contradictions(node: NodeTable, fleet: FleetTable, security: SecurityTable 
     rules = (
         (is_plain_name(node.name), f"E15 node.name {node.name!r}: letters, digits, `_`, `.`, `-` only, 63 at most"),
         (is_plain_name(fleet.name), f"E15 fleet.name {fleet.name!r}: letters, digits, `_`, `.`, `-` only, 63 at most"),
-        (node.level in LEVELS, f"E04 node.level {node.level!r}: one of {', '.join(LEVELS)}"),
-        (1024 <= node.port <= 65_529, f"E05 node.port {node.port}: from 1024 to 65529"),
+        (node.level in ("", *LEVELS), f"E04 node.level {node.level!r}: one of {', '.join(LEVELS)}, or left out"),
+        (1024 <= node.port <= PORT_MAX, f"E05 node.port {node.port}: from 1024 to {PORT_MAX}"),
+        (all(map(is_endpoint, node.join)), f"E05 node.join {list(node.join)}: host:port of other nodes"),
         (
-            bool(node.parent) == (node.level != "root"),
-            "E03 node.parent: every level but the root needs one, the root none",
+            HEARTBEAT_NS[0] <= (span_ns(fleet.heartbeat) or 0) <= HEARTBEAT_NS[1],
+            f'E04 fleet.heartbeat {fleet.heartbeat!r}: "50ms" to "1h"',
+        ),
+        (
+            node.level != ("root" if node.parent else "sensor") and (node.parent or node.level != "collector"),
+            "E03 node.parent: a root has none, a collector or sensor needs one; without level and parent the root decides",
         ),
         (
             _is_closed_enough(node, security),

@@ -3,6 +3,10 @@
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
+from weft.node.census import Census
+from weft.node.planner import Planner
+from weft.node.settings import NodeSettings, Role
+
 
 class Orders(Protocol):
     """What an action of the wiring may use of a node."""
@@ -10,6 +14,10 @@ class Orders(Protocol):
     is_full: bool
     unrecorded_samples: int
     unrecorded_events: int
+    settings: NodeSettings
+    planner: Planner
+    census: Census
+    node: bytes
 
     def order(self, core: str, order: Any) -> None:
         """Give a core an order in this turn."""
@@ -19,6 +27,12 @@ class Orders(Protocol):
 
     def end(self, event: Any) -> None:
         """Stop the node, for the reason that the event says."""
+
+    def tell_later(self, event: Any) -> None:
+        """Let the wiring hear an event of the node itself, behind what is under way."""
+
+    def change_role(self, role: Role) -> None:
+        """Be something else after the next start, which comes at once."""
 
     def release(self, holder: str, upto: int) -> None:
         """Note that `holder` needs no record up to `upto`."""

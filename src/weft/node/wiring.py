@@ -2,14 +2,26 @@
 
 from typing import Any, Final
 
+from weft.base.endpoints import LINK, shifted
 from weft.base.spool import Released
 from weft.cores.carrier import messages as carrier
 from weft.cores.chains import messages as chains
+from weft.cores.configuration import messages as configuration
 from weft.cores.drain import messages as drain
 from weft.cores.measurement import messages as measurement
 from weft.cores.topology import messages as topology
-from weft.node.events import InputRefused, JournalChanged, MemoryExceeded, NodeStarted
-from weft.node.wires import Orders, Wire, when
+from weft.node.events import (
+    InputRefused,
+    JournalChanged,
+    MemoryExceeded,
+    NodeStarted,
+    NumberReported,
+    PairRefused,
+    RoleChanged,
+)
+from weft.node.fleetparts import EVERYBODY
+from weft.node.settings import Role
+from weft.node.wires import Action, Orders, Wire, when
 
 METRIC: Final = "weft.metric"
 
@@ -42,6 +54,93 @@ def greet_parent(node: Orders, event: topology.ParentAssigned | topology.ParentM
     node.order("carrier", carrier.AssignParent(event.endpoint, event.name))
 
 
+def follow_parent(node: Orders, event: topology.PlaceAssigned) -> None:
+    """A place in the tree: whom to follow, whom to send to, what to measure."""
+    node.planner.group = event.group
+    serves = event.level == "collector"
+    node.order("configuration", configuration.FollowParent(event.parent, event.topics, serves))
+    node.order("carrier", carrier.AssignParent(shifted(event.parent, LINK), event.parent_name))
+    plan_anew(node, event)
+
+
+def lose_place(node: Orders, _: topology.PlaceLost) -> None:
+    """Without a place nothing goes up, and the last plan stays in force."""
+    node.order("configuration", configuration.LeaveParent())
+    node.order("carrier", carrier.DismissParent())
+
+
+def take_root(node: Orders, event: topology.RootTaken) -> None:
+    """Be the root, or start again to be it; who only acts in its stead goes on, and keeps what comes (REC-014)."""
+    if node.settings.level != "root" and not event.is_acting:
+        node.change_role(Role("root", event.epoch))
+        return
+    if node.settings.level == "root":
+        node.planner.group = node.planner.group or EVERYBODY
+    node.order("configuration", configuration.TakeRoot(event.epoch, event.is_acting))
+
+
+def leave_root(node: Orders, event: topology.RootLeft) -> None:
+    """Somebody else is the root: what is not drained goes up to it, from the next start on."""
+    node.order("configuration", configuration.StepDown())
+    if node.settings.level == "root":
+        node.change_role(Role("collector", event.epoch))
+
+
+def found_fleet(node: Orders, event: configuration.ConfigurationApplied) -> None:
+    """The first root of a fleet writes down what its file says; later the file is loaded by order only."""
+    if event.why == "root" and not node.planner.pairs and node.settings.pairs:
+        load = configuration.LoadTree(0, node.settings.pairs, ("/CONFIG/",), node.settings.node.name)
+        node.order("configuration", load)
+
+
+def write_records(node: Orders, event: topology.RecordsWanted) -> None:
+    """The tree is kept in the configuration."""
+    writes = tuple(configuration.Write(key, value) for key, value in event.writes)
+    order = configuration.WriteKeys(event.ticket, writes, who="topology", by="topology", ack="local")
+    node.order("configuration", order)
+
+
+def answer_writer(node: Orders, event: configuration.WriteDone) -> None:
+    """What a core wanted written is durable."""
+    if event.by == "topology":
+        node.order("topology", topology.RecordWritten(event.ticket, event.code))
+
+
+def learn_pairs(node: Orders, event: configuration.PairsChanged) -> None:
+    """The configuration says something new: to the tree, and to what is measured."""
+    node.order("topology", topology.LearnPairs(event.pairs, event.number))
+    node.census.learn(event.pairs)
+    if node.planner.learn(event.pairs):
+        plan_anew(node, event)
+
+
+def note_applied(node: Orders, event: NumberReported) -> None:
+    """Who has which write: what a quorum is counted from (CFG-024)."""
+    census = node.census
+    note = configuration.NoteApplied(event.node, event.number, census.is_voter(event.node), census.voters(node.node))
+    node.order("configuration", note)
+
+
+def plan_anew(node: Orders, event: Any) -> None:
+    """Measure and filter by what the configuration says now."""
+    change, number = node.planner.change(), getattr(event, "number", None)
+    if change.metrics is not None:
+        node.order("measurement", measurement.PlanMetrics(change.metrics, number))
+    if change.filters is not None:
+        node.order("chains", chains.PlanFilters(change.filters))
+    if change.mistakes:
+        node.tell_later(PairRefused(change.mistakes, number or 0))
+
+
+def parent_is(state: str) -> Action:
+    """Tell the tree how the parent is heard."""
+
+    def say(node: Orders, _: Any) -> None:
+        node.order("topology", topology.ParentIs(state))
+
+    return say
+
+
 def hold_back(node: Orders, event: JournalChanged) -> None:
     """Without room nothing new is taken: not from here, not from children (JRN-030, CHN-040)."""
     node.is_full = event.state != "OPEN"
@@ -49,8 +148,10 @@ def hold_back(node: Orders, event: JournalChanged) -> None:
 
 
 def release_records(node: Orders, event: Released) -> None:
-    """The journal may forget what nobody needs."""
+    """The journal may forget what nobody needs; what is drained need not go up if this root becomes none."""
     node.release(event.holder, event.upto)
+    if event.holder == "drain":
+        node.order("carrier", carrier.Drained(event.upto))
 
 
 WIRES: Final[list[Wire]] = [
@@ -58,6 +159,29 @@ WIRES: Final[list[Wire]] = [
     when(chains.BatchPassed).then(number_batch),
     when(topology.ParentAssigned).then(greet_parent),
     when(topology.ParentMoved).then(greet_parent, append_event),
+    when(topology.PlaceAssigned).then(follow_parent, append_event),
+    when(topology.PlaceLost).then(lose_place, append_event),
+    when(topology.RootTaken).then(take_root, append_event),
+    when(topology.RootLeft).then(leave_root, append_event),
+    when(topology.RecordsWanted).then(write_records),
+    when(topology.NodeJoined).then(append_event),
+    when(topology.NodeLeft).then(append_event),
+    when(topology.NodeUnassigned).then(append_event),
+    when(topology.ElectionCalled).then(append_event),
+    when(configuration.PairsChanged).then(learn_pairs),
+    when(configuration.WriteDone).then(answer_writer),
+    when(configuration.ConfigurationApplied).then(append_event, found_fleet),
+    when(configuration.ParentHeard).then(parent_is("heard")),
+    when(configuration.ParentQuiet).then(parent_is("quiet")),
+    when(configuration.ParentSilent).then(parent_is("silent"), append_event),
+    when(configuration.ReplicaResynced).then(append_event),
+    when(configuration.ConfigurationWiped).then(append_event),
+    when(configuration.ConfigurationRewound).then(append_event),
+    when(configuration.WriteLost).then(append_event),
+    when(configuration.SyncFailing).then(append_event),
+    when(NumberReported).then(note_applied),
+    when(PairRefused).then(append_event),
+    when(RoleChanged).then(append_event, end_node),
     when(topology.NameTaken).then(append_event, end_node),
     when(Released).then(release_records),
     when(JournalChanged).then(hold_back, append_event),

@@ -24,6 +24,7 @@ from weft.cores.topology import messages as topology
 from weft.node.assembly import build_node
 from weft.node.events import MemoryExceeded, NodeStarted
 from weft.node.node import Node
+from weft.node.roles import role_of
 from weft.node.settings import MIB, NodeSettings
 from weft.shell.clock import Clock
 from weft.shell.files import Files
@@ -89,7 +90,7 @@ class Process:
     """One start of one node: opened, run until its end, closed in order."""
 
     def __init__(self, settings: NodeSettings, doors: Doors | None = None) -> None:
-        self.settings, self.doors = settings, doors or Doors()
+        self.doors = doors or Doors()
         self.clock = self.doors.clock
         self.state = state_directory(settings)
         now = self.clock.now()
@@ -97,6 +98,8 @@ class Process:
         self.journal, self.recovery = Journal.open(
             self.state / "journal", self.identity.node_id, self.doors.files, now.wall, limits_of(settings)
         )
+        # What it has become stands above what its file says (REC-010).
+        self.settings = settings = msgspec.structs.replace(settings, role=role_of(self.recovery.entries()))
         self.node: Node = build_node(settings, self.identity.node_id, self.identity.era, self.doors.seed)
         self.node.restore(self.recovery.entries(), self.journal.next_lsn, now)
         self.links = self.doors.links(self._on_readable)
@@ -118,7 +121,7 @@ class Process:
         """Begin to work: whatever is said can be heard by now."""
         table = self.settings.node
         self.runner.note_room()
-        self.runner.tell(NodeStarted(table.name, table.level, __version__, self.recovery.verdicts))
+        self.runner.tell(NodeStarted(table.name, self.settings.level, __version__, self.recovery.verdicts))
         self._housekeeping = self._begin(self._keep_house())
 
     def close(self) -> None:

@@ -7,13 +7,14 @@ import asyncio
 import contextlib
 import resource
 import sys
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
 from weft.base.errors import StorageFailed, UserError, WeftError, exit_code
 from weft.cores.topology import messages as topology
-from weft.node.events import MemoryExceeded
+from weft.node.events import MemoryExceeded, RoleChanged
 from weft.node.settings import MIB, NodeSettings, settings_of
 from weft.shell.log import to_stderr
 from weft.shell.process import Process
@@ -29,7 +30,7 @@ OPEN_WARNING: Final = (
 def main() -> int:
     """Run the node of the settings in the first argument; the exit code says why it ended (OBS-005, JRN-032)."""
     try:
-        settings = settings_of(msgspec.json.decode(sys.argv[1]))
+        settings = founded(settings_of(msgspec.json.decode(sys.argv[1])))
         raise_file_limit()
         for line in OPEN_WARNING:
             say(line)
@@ -41,6 +42,22 @@ def main() -> int:
         return outcome(fault)
 
 
+def founded(settings: NodeSettings) -> NodeSettings:
+    """At a root: with what its fleet begins, from the fleet's file; the usual metrics for everybody without one."""
+    if settings.place != "root":
+        return settings
+    from weft.node.fleet import Fleet, fleet_of  # only a root needs it
+    from weft.node.fleetkeys import to_pairs  # as above
+
+    path = settings.node.config
+    try:
+        text = Path(path).read_text("utf-8") if path else ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError("no-file", f"{path} cannot be read: {error}", "another --config") from None
+    fleet: Fleet = fleet_of(text, path)
+    return msgspec.structs.replace(settings, pairs=to_pairs(fleet), follows=True)
+
+
 def raise_file_limit() -> None:
     """Open files as many as may be: a flood of connections must not keep the journal from its next segment."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -50,7 +67,10 @@ def raise_file_limit() -> None:
 
 
 async def _serve(settings: NodeSettings) -> Any:
-    return await Process(settings).run()
+    """One start after the other, as long as each ends because the node has another role now."""
+    while isinstance(reason := await Process(settings).run(), RoleChanged):
+        say(f"{settings.node.name} starts again as {reason.level} of epoch {reason.epoch}")
+    return reason
 
 
 def say(text: str) -> None:

@@ -8,6 +8,8 @@ import msgspec
 
 from weft import __version__
 from weft.base.now import SECOND
+from weft.cores.carrier import Carrier
+from weft.cores.configuration import Configuration
 from weft.cores.drain import Drain
 from weft.cores.drain.messages import DrainClosed, SegmentPublished
 from weft.cores.topology import Topology
@@ -72,7 +74,7 @@ class Telemetry:
         table, node = self.settings.node, self.node
         return {
             "name": table.name,
-            "level": table.level,
+            "level": self.settings.level,
             "node": node.node.hex(),
             "era": node.era,
             "fleet": self.settings.fleet.name,
@@ -90,6 +92,8 @@ class Telemetry:
             "log": {"collapsed": self.log.collapsed, "unwritten": self.log.unwritten},
             "cores": {name: self._core_facts(core) for name, core in node.cores.items()},
             "parent": self._parent(),
+            "group": node.planner.group,
+            "tree": node.census.rows(),
             "neighbours": self._neighbours(),
         }
 
@@ -97,9 +101,11 @@ class Telemetry:
         return (self.clock.now().mono - self.started_at) // SECOND
 
     def _parent(self) -> dict[str, str]:
-        topology = self.node.cores["topology"]
-        assert isinstance(topology, Topology)
-        return {"name": self.settings.node.parent, "endpoint": topology.parent_endpoint}
+        carrier = self.node.cores.get("carrier")
+        if self.settings.level == "root" or not isinstance(carrier, Carrier):
+            return {"name": "", "endpoint": ""}
+        child = carrier.child
+        return {"name": child.parent_name or self.settings.node.parent, "endpoint": child.endpoint}
 
     def _neighbours(self) -> list[dict[str, Any]]:
         topology = self.node.cores["topology"]
@@ -148,6 +154,9 @@ class Telemetry:
         counters = getattr(core, "counters", None)
         if counters is not None:
             facts |= msgspec.to_builtins(counters, str_keys=True)
+        if isinstance(core, Configuration):
+            facts["number"] = core.store.number
+            facts["state"] = "ROOT" if core.root.is_root else facts["state"]
         if isinstance(core, Drain):
             rows, size = core.behind
             facts |= {"behind_rows": rows, "behind_bytes": size, "segments": self.segments, "rows": self.rows}

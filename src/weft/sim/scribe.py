@@ -13,7 +13,7 @@ import msgspec
 
 from weft.base.effects import Connect, Disconnect, Perform, Tell
 from weft.base.errors import PeerError
-from weft.base.records import EraRecord, LostRecord, Record, StreamRecord
+from weft.base.records import EraRecord, LostRecord, Record, Stream, StreamRecord
 from weft.checks import Fact, Suite
 from weft.cores.carrier import messages as carrier
 from weft.node.node import Ended, Node, NodeEffect, Transmit
@@ -151,7 +151,9 @@ class Scribe:
         own = f"{machine.name}/{machine.era}"
         for kind, stream, origin, first, last in claims:
             if kind == RECORD:
-                what = "taken" if origin == own else "held"
+                # The root's writes are those of the fleet: their origin is no start of a node (specs/00, section 1).
+                is_own = origin == own or (stream == Stream.CONFIGURATION and machine.plan.level == "root")
+                what = "taken" if is_own else "held"
                 self.counts[what] += last - first + 1
                 self.note(machine.name, machine.era, "durable", what, [stream, origin, first, last])
             elif kind == LOSS:

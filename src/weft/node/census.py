@@ -1,0 +1,68 @@
+"""Who is in the fleet and which number of the configuration each node runs, as the root knows it (CFG-047, CFG-092).
+
+The tree stands in the pairs under `/TOPO/`; the numbers come up with the events `config.applied` of the nodes.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+_PREFIX = "/TOPO/"
+NODES_MAX = 10_000  # specs/01, 3.5
+
+
+class Applied(msgspec.Struct, frozen=True, gc=False):
+    """What a node has reported last."""
+
+    number: int
+    at: int
+    """Wall-clock ns, by the node's own clock."""
+
+
+class Census:
+    """Records of nodes by UUID, and what they run."""
+
+    def __init__(self) -> None:
+        self.records: dict[bytes, dict[str, Any]] = {}
+        self.applied: dict[bytes, Applied] = {}
+
+    def learn(self, pairs: Iterable[tuple[str, bytes | None]]) -> None:
+        """Take over changed records `/TOPO/<group>/node/<uuid>`; a record that cannot be read is none."""
+        for key, value in pairs:
+            parts = key.split("/")
+            if not key.startswith(_PREFIX) or len(parts) != 5 or parts[3] != "node":
+                continue
+            try:
+                node = bytes.fromhex(parts[4])
+                record = msgspec.json.decode(value, type=dict[str, Any]) if value else None
+            except (ValueError, msgspec.DecodeError):
+                continue
+            if record is not None and len(self.records) < NODES_MAX:
+                self.records[node] = {**record, "group": parts[2]}
+            elif self.records.get(node, {}).get("group") == parts[2]:
+                del self.records[node]
+
+    def note(self, node: bytes, number: int, at: int) -> None:
+        """A node runs that number, as it said at `at`; an older word changes nothing."""
+        known = self.applied.get(node)
+        if (known is None or at >= known.at) and (known is not None or len(self.applied) < NODES_MAX):
+            self.applied[node] = Applied(number, at)
+
+    def is_voter(self, node: bytes) -> bool:
+        """Whether a node is a first-level collector (REC-010)."""
+        record = self.records.get(node, {})
+        return record.get("level") == "branch" and record.get("tier") == 1
+
+    def voters(self, root: bytes) -> int:
+        """First-level collectors and the root."""
+        return 1 + sum(node != root and self.is_voter(node) for node in self.records)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Every node with what it runs, for people."""
+        rows = []
+        for node, record in sorted(self.records.items(), key=lambda item: (item[1].get("tier", 0), item[0])):
+            applied = self.applied.get(node)
+            known = {"number": applied.number, "at": applied.at} if applied else {"number": None, "at": None}
+            rows.append({"node": node.hex(), **record, **known})
+        return rows

@@ -1,0 +1,30 @@
+"""What a node has become: an election makes a collector the root, and a former root a collector (REC-010, REC-015).
+
+A change of role is a new start: the journal keeps what the node is now, and the next start builds its cores anew, by
+the same way as after a crash. So there is one way into a role, and it is the one that is tested most.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from weft.base.records import CoreRecord, Entry
+from weft.node.ledger import NAME
+from weft.node.settings import Role
+
+ROLE: Final = 2  # kind of the core record: [level, epoch]
+
+
+def role_of(entries: Iterable[Entry]) -> Role:
+    """The role that the journal tells last; an empty one: what the file says."""
+    role = Role()
+    for _, record in entries:
+        if isinstance(record, CoreRecord) and record.core == NAME and record.kind == ROLE:
+            role = Role(*msgspec.msgpack.decode(record.data, type=tuple[str, int]))
+    return role
+
+
+def role_record(role: Role) -> CoreRecord:
+    """The record that `role_of` reads."""
+    return CoreRecord(NAME, ROLE, msgspec.msgpack.encode((role.level, role.epoch)))
