@@ -28,7 +28,9 @@ from weft.shell.runner import Runner
 from weft.wire.discovery import Announcement, Control, encode_call
 from weft.wire.envelope import Answer, Asked
 from weft.wire.replication import (
+    MALFORMED,
     NOT_ROOT,
+    UNKNOWN_COMMAND,
     Hugz,
     ICanHaz,
     KThxBai,
@@ -416,6 +418,28 @@ def test_the_reply_of_a_core_reaches_the_person_who_asked() -> None:
         page = await desk.take(b'{"order":"get","key":"/CONFIG/a"}')
         assert (200, [["/CONFIG/a", 3, "1"]]) == (page.status, json.loads(page.body)["pairs"])
         assert [ListKeys(1, "/CONFIG/a", 1)] == root.configuration.orders
+
+    run(play, BOTH)
+
+
+@pytest.mark.proves("CFG-008")
+@pytest.mark.parametrize("correlates", [False, True])
+@pytest.mark.parametrize(
+    "offset, word, code",
+    [(CONTROL, b"polo", MALFORMED), (SNAPSHOTS, b"ICANHAZ", MALFORMED), (SNAPSHOTS, b"noise", UNKNOWN_COMMAND)],
+)
+def test_a_malformed_message_is_answered_with_wtf_in_its_envelope(
+    offset: int, word: bytes, code: int, *, correlates: bool
+) -> None:
+    async def play(place: Place) -> None:
+        peer = stranger(zmq.REQ, place.port + offset)
+        try:
+            peer.setsockopt(zmq.REQ_CORRELATE, int(correlates))
+            peer.send_multipart([word, b"\xff"])
+            assert [b"WTF", code.to_bytes(4)] == (await answer_of(peer))[:2]
+        finally:
+            peer.close()
+        assert ([], []) == (place.topology.heard, place.configuration.heard)
 
     run(play, BOTH)
 

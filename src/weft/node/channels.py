@@ -12,8 +12,10 @@ from collections.abc import Callable, Container
 from typing import Any, Final, NamedTuple
 
 from weft.base import endpoints
+from weft.base.errors import PeerError
 from weft.cores.carrier.messages import Garbled
 from weft.wire import beacon, discovery, hop, replication
+from weft.wire.envelope import split
 
 BINDS, DIALS, ADDS, CALLS, SHOUTS = "binds", "dials", "adds", "calls", "shouts"
 """How the sockets of a channel come to be: bound at the start; one per `Connect`, which closes the one before; one
@@ -36,6 +38,8 @@ class Channel(NamedTuple):
     encode: Callable[[Any], list[bytes]]
     garbled: Callable[[str, bytes, str], Any] | None = None
     """The order that tells the core of a message that could not be read: channel, peer, code (CLI-006)."""
+    refuse: Callable[[list[bytes], PeerError], list[bytes]] | None = None
+    """What a ROUTER answers to frames that could not be read (CFG-008)."""
     socket: str = ""
     """`ROUTER`, `DEALER`, `PUB` or `SUB`: the type at this end."""
     how: str = SHOUTS
@@ -68,6 +72,14 @@ def _unheard(_: list[bytes]) -> Any:
     raise AssertionError("nothing is heard on a channel that only speaks")
 
 
+def _wtf(frames: list[bytes], error: PeerError) -> list[bytes]:
+    try:
+        envelope, _ = split(frames, frozenset())
+    except PeerError:
+        envelope = ()  # bare, or nothing that is known
+    return [*envelope, *replication.wtf_frames(replication.refusal(error))]
+
+
 def _stream(core: str, decode: Any, encode: Any, socket: str, how: str) -> Channel:
     return Channel(core, "stream", decode, encode, socket=socket, how=how, queue=ANSWER_QUEUE)
 
@@ -89,11 +101,11 @@ CHANNELS: Final[dict[str, Channel]] = {
     "announce": _announce._replace(socket="PUB", how=ADDS, place=endpoints.ANNOUNCEMENTS, queue=ANSWER_QUEUE),
     "announced": _announced._replace(socket="SUB", how=BINDS, place=endpoints.ANNOUNCEMENTS, queue=ANSWER_QUEUE),
     "call": _call._replace(place=endpoints.CONTROL),
-    "control": _control._replace(place=endpoints.CONTROL, tells_failure=True),
+    "control": _control._replace(place=endpoints.CONTROL, refuse=_wtf, tells_failure=True),
     "updates": _updates._replace(socket="SUB", how=DIALS, place=endpoints.UPDATES, queue=PUBLISH_QUEUE),
     "publish": _publish._replace(socket="PUB", how=BINDS, place=endpoints.UPDATES, queue=PUBLISH_QUEUE),
     "ask": _ask._replace(place=endpoints.SNAPSHOTS, frames_max=BUNDLE_FRAMES_MAX),
-    "serve": _serve._replace(place=endpoints.SNAPSHOTS, tells_failure=True, tells_kind=True),
+    "serve": _serve._replace(place=endpoints.SNAPSHOTS, refuse=_wtf, tells_failure=True, tells_kind=True),
 }
 
 

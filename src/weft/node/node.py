@@ -136,6 +136,8 @@ class Node:
             message = row.decode(frames)
         except PeerError as error:
             self._refuse(channel, error, now)
+            if row.refuse is not None:
+                self._out.append(Transmit(channel, source.peer, row.refuse(frames, error)))
             if row.garbled is not None:
                 core.command(row.garbled(channel, source.peer, error.code), now)
         else:
