@@ -65,6 +65,8 @@ class Machine:
         self.core: Configuration
         self.is_up = False
         self.starts = 0
+        self.written = 0
+        """The last number that it has written as root."""
         self.told: list[Any] = []
         self.said: list[Send] = []
         self.replies: dict[int, Any] = {}
@@ -117,6 +119,7 @@ class Machine:
         match effect:
             case Persist():
                 self.disk += enumerate(effect.records, len(self.disk) + 1)
+                self.world.remember(self, effect)
             case Send():
                 self.said.append(effect)
                 self.world.carry(self, effect)
@@ -210,15 +213,17 @@ class World:
         machine.order(WriteKeys(self._tickets, wanted, "test", "", ack))
         return machine.replies.get(self._tickets)
 
-    def remember(self, update: codec.KvPub) -> None:
-        """A root has published: what the configuration is after that number."""
-        if update.number in self.history:
-            return
-        held = codec.counter_of(update.number) - 1  # a new root goes on with the counter that it held
-        before = max(n for n in self.history if n < update.number and codec.counter_of(n) == held)
-        after = dict(self.history[before])
-        after.pop(update.key, None) if not update.value else after.__setitem__(update.key, update.value)
-        self.history[update.number] = after
+    def remember(self, root: Machine, persist: Persist) -> None:
+        """A root has written: what the configuration is after each number; they only grow."""
+        for record in persist.records:
+            if isinstance(record, StreamRecord):
+                number = codec.number_of(record.era or 0, record.sequence)
+                assert root.written < number, f"{root.name} wrote {number} after {root.written}"
+                root.written = number
+                held = record.sequence - 1  # a new root goes on with the counter that it held
+                before = max(n for n in self.history if n < number and codec.counter_of(n) == held)
+                after = {key: value for key, value in self.history[before].items() if key != record.key}
+                self.history[number] = after | ({record.key: record.payload} if record.payload else {})
 
     def note_applied(self, machine: Machine, number: int) -> None:
         """The event travels up at once."""
@@ -253,8 +258,6 @@ class World:
     def carry(self, sender: Machine, send: Send) -> None:
         if send.channel == "publish":
             frames = codec.encode_update(send.message)
-            if isinstance(send.message, codec.KvPub) and sender.core.root.is_root:
-                self.remember(send.message)
             for line in self.lines():
                 wants = line.channel == "updates" and any(frames[0].startswith(topic) for topic in line.topics)
                 if line.target == sender.name and wants and self.is_joined(line):

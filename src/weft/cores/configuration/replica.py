@@ -83,6 +83,7 @@ class Replica:
         self._attempts = self._rewinds = self._tags = 0
         self._updates_tag = self._ask_tag = b""
         self._ask_at: int | None = None
+        self._is_retrying = False
         self._answer_by: int | None = None
         self._asked_at = 0
         self._resynced_at: int | None = None
@@ -111,7 +112,10 @@ class Replica:
         if source.peer != self._updates_tag or self.state is State.IDLE:
             self.station.counters.late += 1
             return
-        self.silence.hear(now)
+        if self.silence.hear(now) and self._is_retrying and self._ask_at is not None:
+            self._ask_at = min(
+                self._ask_at, now.mono + limits.RETRY_NS
+            )  # it is back: the long pause was for its absence
         if type(message) is KvPub:
             self._turn(self.judge(message) if self.state is State.RUN else On.UPDATED, message, now)
         elif type(message) is Hugz:
@@ -251,6 +255,7 @@ class Replica:
         """A new attempt: what waits belongs to the one before."""
         self.waiting, self._waiting_bytes, self.received = [], 0, received
         self._stage = self._answer_by = self._ask_at = None
+        self._is_retrying = False
         self._floors = {}
         self.tips.forget()
 
@@ -261,7 +266,10 @@ class Replica:
         self._attempts += 1
         self.station.counters.attempts += 1
         self._stage = Stage(self.station, self.topics, asks_chains=self.serves)
-        for subtree in self._stage.open:
+        self._ask_more(self._stage)
+
+    def _ask_more(self, stage: Stage) -> None:
+        for subtree in stage.questions():
             self.station.say(station.ASK, b"", ICanHaz(subtree))
 
     def hold(self, on: On, update: KvPub, now: Now) -> None:
@@ -288,6 +296,7 @@ class Replica:
             for pair in answer.pairs:
                 stage.add(pair)
             stage.end(answer.end)
+        self._ask_more(stage)
         self._answer_by = now.mono + limits.SNAPSHOT_NS
         if stage.is_full():
             self._turn(On.FAILED, Failure(TOO_LARGE, is_told=True), now)
@@ -312,6 +321,7 @@ class Replica:
         self._begin(0)
         doubled = min(limits.RETRY_NS << min(self._attempts - 1, 16), limits.RETRY_MAX_NS)
         pause = self._chance.about(doubled, limits.RETRY_SHARE)
+        self._is_retrying = True
         self._ask_at = now.mono + (pause if failure.pause_ns is None else failure.pause_ns)
         if failure.is_told or self._attempts >= limits.FAILING_AFTER:
             self.station.tell(SyncFailing(self._attempts, failure.code))

@@ -68,6 +68,11 @@ class Stream:
         self.portion = limits.PORTION
         self.due_at = self.moved_at = 0
 
+    @property
+    def is_ending(self) -> bool:
+        """Whether the end has been said."""
+        return self.position >= len(self.pairs) and self.sent > 0
+
     def step(self, effects: list[Any], now: Now) -> int:
         """Say the next portion, or the end; returns how many messages."""
         if self.position < len(self.pairs):
@@ -110,7 +115,8 @@ class Serving:
         if type(request) is not ICanHaz:
             raise PeerError("command", type(asked).__name__)
         peer = source.peer
-        of_peer = sum(each.source.peer == peer for each in self.waiting) + sum(s.peer == peer for s in self.streams)
+        of_peer = sum(each.source.peer == peer for each in self.waiting)
+        of_peer += sum(stream.peer == peer and not stream.is_ending for stream in self.streams)
         total = len(self.waiting) + len(self.streams)
         if of_peer >= limits.REQUESTS_PER_CHILD_MAX or total >= limits.REQUESTS_MAX:
             self._refuse(peer, asked.envelope, BUSY)
@@ -136,6 +142,10 @@ class Serving:
         self._station.say(SERVE, peer, Answer(envelope, Wtf(code)))
 
     def _answer(self, request: ICanHaz, source: Source, envelope: Envelope, now: Now) -> None:
+        if request.subtree.startswith(TIP + "/"):
+            end = KThxBai(request.subtree, self._station.store.tip(request.subtree[len(TIP) :]))
+            self._station.say(SERVE, source.peer, Answer(envelope, end))  # one that is lost is asked for again
+            return
         pairs, end = self._content(request.subtree)
         if request.is_bundle or source.kind == "REQ":
             self._say_bundle(pairs, end, source.peer, envelope)
@@ -147,8 +157,6 @@ class Serving:
 
     def _content(self, subtree: str) -> tuple[Sequence[KvSync], KThxBai]:
         store = self._station.store
-        if subtree.startswith(TIP + "/"):
-            return (), KThxBai(subtree, store.tip(subtree[len(TIP) :]))
         if subtree.startswith(CHAINS + "/"):
             path = subtree[len(CHAINS) :]
             told = [

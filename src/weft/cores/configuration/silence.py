@@ -26,13 +26,14 @@ class Silence:
         """No parent."""
         self._silent_at = None
 
-    def hear(self, now: Now) -> None:
-        """It has spoken."""
+    def hear(self, now: Now) -> bool:
+        """It has spoken; returns whether that is news."""
         self._heard_at = now.mono
         self._silent_at = now.mono + self._station.dead_ns
-        if self._is_quiet:
-            self._is_quiet = False
+        was_quiet, self._is_quiet = self._is_quiet, False
+        if was_quiet:
             self._station.tell(ParentHeard())
+        return was_quiet
 
     def forgive(self, now: Now) -> None:
         """We have slept, not the parent."""

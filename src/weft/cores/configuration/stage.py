@@ -3,6 +3,8 @@
 What differs from the store is journaled while it comes, in parts that count only when the closing record is there.
 """
 
+from collections import deque
+
 import msgspec
 
 from weft.base.errors import PeerError
@@ -31,7 +33,8 @@ class Stage:
         self._station, self._topics, self._derives = station, topics, asks_chains
         chains = [CHAINS + (topic or "/") for topic in topics] if asks_chains else []
         self.open: dict[str, None] = dict.fromkeys([*chains, *topics])
-        """What was asked for and has not ended, oldest first."""
+        """What is to be asked for and has not ended, oldest first."""
+        self._unasked = deque(self.open)
         self.ends: dict[str, int] = {}
         self.pairs: dict[str, KvSync] = {}
         self.lasts: dict[str, Last] = {}
@@ -43,6 +46,11 @@ class Stage:
     def number(self) -> int:
         """The highest end of a topic."""
         return max((self.ends[topic] for topic in self._topics), default=0)
+
+    def questions(self) -> list[str]:
+        """What to ask now: everything at once, up to the number of requests that a parent takes from one child."""
+        room = limits.REQUESTS_PER_CHILD_MAX - (len(self.open) - len(self._unasked))
+        return [self._unasked.popleft() for _ in range(min(room, len(self._unasked)))]
 
     def is_full(self) -> bool:
         """Whether it has outgrown what a store may hold."""
@@ -74,7 +82,7 @@ class Stage:
     def end(self, end: KThxBai) -> None:
         """The end of one answer; PeerError `not-asked` if it ends none that is open."""
         subtree = next(iter(self.open)) if end.subtree is None and self.open else end.subtree
-        if subtree is None or subtree not in self.open:
+        if subtree is None or subtree not in self.open or subtree in self._unasked:
             raise PeerError("not-asked", str(end.subtree))
         del self.open[subtree]
         self.ends[subtree] = end.number

@@ -1,0 +1,173 @@
+"""Random dialogues of a tree: messages lost, doubled, late; nodes that die at any wall, and restore.
+
+At every step users know what the store holds, each chain is as the root once had it, and a start from the disk would
+find what is there. After twelve quiet heartbeats every replica equals the root's store within its topics.
+"""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.configuration.rig import SENSOR_TOPICS, Line, State, World
+from weft.base.effects import Persist
+from weft.base.now import SECOND
+
+HEARTBEAT_S = 10
+NAMES = ("root", "c", "d", "s", "t")
+KEYS = ("/CONFIG/web/a", "/CONFIG/web/b", "/CONFIG/g1/a", "/CONFIG/g10/a", "/CONFIG/global/heartbeat", "/TOPO/root")
+D_TOPICS = (*SENSOR_TOPICS, "/CONFIG/g1/", "/TOPO/g1/")
+write = st.tuples(st.just("write"), st.sampled_from(KEYS), st.sampled_from(["", "1", "2", "3"]))
+step = st.one_of(
+    write,
+    st.tuples(st.just("load"), st.integers(1, 4), st.integers(0, 9)),
+    st.tuples(st.just("deliver"), st.integers(0, 30), st.integers(1, 20)),
+    st.tuples(st.just("double"), st.integers(0, 30), st.just(0)),
+    st.tuples(st.just("advance"), st.sampled_from([0.01, 0.3]), st.just(0)),
+)
+rough = st.one_of(
+    step,
+    write,
+    st.tuples(st.just("lose"), st.integers(0, 30), st.integers(1, 4)),
+    st.tuples(st.just("crash"), st.sampled_from(NAMES), st.sampled_from(["now", "before", "behind"])),
+    st.tuples(st.just("start"), st.sampled_from(NAMES), st.just(0)),
+    st.tuples(st.just("cut"), st.sampled_from(NAMES[1:]), st.just(0)),
+    st.tuples(st.just("heal"), st.sampled_from(NAMES[1:]), st.just(0)),
+    st.tuples(st.just("condense"), st.sampled_from(NAMES), st.just(0)),
+    st.tuples(st.just("advance"), st.sampled_from([1.1, 3, 30, 200]), st.just(0)),
+)
+Script = list[tuple[str, Any, Any]]
+
+
+class Play:
+    """s under d under c under root, d with topics of its own; t under root."""
+
+    def __init__(self) -> None:
+        self.world = World()
+        times = {"heartbeat_ns": HEARTBEAT_S * SECOND}
+        self.world.root(**times)
+        self.world.collector("c", **times)
+        self.world.collector("d", "c", D_TOPICS, **times)
+        self.world.sensor("s", "d", **times)
+        self.world.sensor("t", "root", is_kept=False, **times)
+
+    def do(self, action: tuple[str, Any, Any]) -> None:
+        getattr(self, action[0])(*action[1:])
+
+    def write(self, key: str, value: str) -> None:
+        if self.world.machines["root"].is_up:
+            self.world.write((key, value))
+
+    def load(self, count: int, first: int) -> None:
+        if self.world.machines["root"].is_up:
+            self.world.write(*((KEYS[(first + n) % len(KEYS)], f"{first}/{n}") for n in range(count)))
+
+    def _line(self, index: int) -> Line | None:
+        busy = self.world.busy()
+        return busy[index % len(busy)] if busy else None
+
+    def deliver(self, index: int, count: int) -> None:
+        for _ in range(count):
+            if (line := self._line(index)) is not None:
+                self.world.deliver(line)
+
+    def lose(self, index: int, count: int) -> None:
+        for _ in range(count):
+            if (line := self._line(index)) is not None:
+                (line.up or line.down).popleft()
+
+    def double(self, index: int, _: int) -> None:
+        if (line := self._line(index)) is not None and line.down:
+            line.down.appendleft(line.down[0])
+
+    def crash(self, name: str, when: str) -> None:
+        machine = self.world.machines[name]
+        if not machine.is_up:
+            return
+        if when == "now":
+            machine.crash()
+        elif when == "before":
+            machine.dies_before = lambda effect: isinstance(effect, Persist)
+        else:
+            walls: list[Any] = []
+
+            def is_behind(effect: Any) -> bool:
+                walls.append(isinstance(effect, Persist))
+                return any(walls[:-1])
+
+            machine.dies_before = is_behind
+
+    def start(self, name: str, _: int) -> None:
+        machine = self.world.machines[name]
+        if not machine.is_up:
+            machine.dies_before = lambda effect: False
+            machine.start()
+
+    def cut(self, name: str, _: int) -> None:
+        self.world.cut(name)
+
+    def heal(self, name: str, _: int) -> None:
+        self.world.heal(name)
+
+    def condense(self, name: str, _: int) -> None:
+        if self.world.machines[name].is_up:
+            self.world.machines[name].condense()
+
+    def advance(self, seconds: float, _: int) -> None:
+        self.world.advance(seconds)
+
+    def compare(self) -> None:
+        """A start from any disk finds what its node has."""
+        for machine in self.world.machines.values():
+            if machine.is_up:
+                assert list(machine.core.condense()) == self.world.restored(machine), machine.name
+
+    def come_to_rest(self) -> None:
+        """Everything is healed, everybody is up, and nothing is written for twelve heartbeats."""
+        self.world.heal()
+        for machine in self.world.machines.values():
+            machine.dies_before = lambda effect: False
+            self.start(machine.name, 0)
+        self.world.advance(12 * HEARTBEAT_S)
+
+
+def converges(script: Script) -> None:
+    play = Play()
+    for action in script:
+        play.do(action)
+        play.compare()
+    play.come_to_rest()
+    play.world.check()
+    play.compare()
+
+
+def stays_calm(script: Script) -> None:
+    play = Play()
+    for action in script:
+        play.do(action)
+    play.world.advance(12 * HEARTBEAT_S)
+    play.world.check()
+    for machine in play.world.machines.values():
+        assert ["start"] * (machine.place is not None and machine.name != "root") == machine.resyncs, machine.name
+        assert 0 == machine.core.counters.late
+
+
+@pytest.mark.proves("CFG-031", "CFG-034", "CFG-035", "CFG-040", "CFG-041", "CFG-048", "JRN-042")
+@settings(max_examples=250)
+@given(st.lists(rough, max_size=40))
+def test_after_twelve_quiet_heartbeats_every_replica_equals_the_root(script: Script) -> None:
+    converges(script)
+
+
+@pytest.mark.proves("CFG-032")
+@settings(max_examples=150)
+@given(st.lists(step, max_size=60))
+def test_without_loss_nobody_asks_twice(script: Script) -> None:
+    stays_calm(script)
+
+
+def test_everybody_runs_at_the_end() -> None:
+    play = Play()
+    play.come_to_rest()
+    assert {State.RUN} == {play.world.machines[name].core.state for name in NAMES[1:]}
