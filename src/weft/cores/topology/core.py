@@ -17,20 +17,24 @@ from weft.cores.topology.announcing import Announcer
 from weft.cores.topology.assignment import epoch_named, root_named
 from weft.cores.topology.beaconing import Beaconing, Neighbour
 from weft.cores.topology.election import Cue, Election
+from weft.cores.topology.halting import Halting
 from weft.cores.topology.member import Member, whole
 from weft.cores.topology.memory import CORE, from_record, to_record
 from weft.cores.topology.messages import (
     Announcement,
     Asked,
     Beacon,
+    ChildIs,
     Control,
     LearnPairs,
     ParentIs,
     RecordWritten,
     Stop,
+    StopNodes,
     TopologySettings,
     Wtf,
 )
+from weft.cores.topology.recovery import Distress, Rescue
 from weft.cores.topology.registry import Asker, Registry, guest_of
 from weft.cores.topology.states import Role, Standing, State
 from weft.cores.topology.station import Station
@@ -51,7 +55,19 @@ class Topology:
         self.member = Member(self.station, self._on_place)
         self.registry = Registry(self.station, self.announcer)
         self.election = Election(self.station, self.announcer)
-        self._parts: Final = (self.beaconing, self.member, self.announcer, self.registry, self.election)
+        self.distress = Distress(self.station, self.member)
+        self.rescue = Rescue(self.station, self.registry)
+        self.halting = Halting(self.station, self.registry)
+        self._parts: Final = (
+            self.beaconing,
+            self.member,
+            self.distress,
+            self.election,
+            self.registry,
+            self.rescue,
+            self.halting,
+            self.announcer,
+        )
         self._is_static = bool(settings.parent) and settings.level != "root"
         self._started = False
         self._led = False
@@ -139,6 +155,7 @@ class Topology:
         is_own = root.node == self.node or (root.epoch < 0 and self.settings.level == "root")
         if is_own:
             self.election.begin_root(now)
+            self.registry.greet(now)
         elif not self._is_static and self.settings.calls:
             self.member.start(now)
 
@@ -152,6 +169,8 @@ class Topology:
                 self.registry.lead(now)
             else:
                 self.registry.retire()
+                self.rescue.retire()
+                self.halting.retire()
         elif leads and self.station.is_root and self.registry.was_acting:
             self.registry.lead(now)
 
@@ -164,8 +183,11 @@ class Topology:
         if said.key == WUTUP:
             self.election.hear(said, now)
             return
-        if not said.group and not said.content.get("acting") and said.content.get("why") != "stop":
-            self._hear_root(said.endpoint, said.uuid, whole(said.content.get("epoch")), now)
+        if not said.group and said.content.get("why") != "stop":
+            is_acting = said.content.get("acting") is True
+            if not is_acting or not self.election.outranks(said.content.get("holds"), said.uuid):
+                cue = Cue(said.endpoint, said.uuid, propose=whole(said.content.get("epoch")))
+                self._hear_root(cue._replace(why="acting" if is_acting else ""), now)
         if self._is_member:
             self.member.hear(said, now)
 
@@ -173,30 +195,40 @@ class Topology:
     def _is_member(self) -> bool:
         return not self.station.leads and self.role is not Role.STARTING
 
-    def _hear_root(self, endpoint: str, node: bytes, epoch: int, now: Now) -> None:
+    def _hear_root(self, cue: Cue, now: Now) -> None:
         """Another root: this node leads, or calls for votes, no longer if that one is of a higher epoch (REC-015)."""
         was_member = self._is_member
-        if self.election.crowned(Cue(endpoint, node, propose=epoch), now) and not was_member:
+        if self.election.crowned(cue, now) and not was_member:
             self._settle(now)
-            self.member.submit(endpoint, epoch, now)
+            self.member.submit(cue.endpoint, cue.propose, now)
 
     def _hear_asked(self, asked: Asked, source: Source, now: Now) -> None:
         message = asked.message
         if isinstance(message, Wtf):
             if message.code == STALE_EPOCH:  # said by a member of a later root (TOP-007)
-                self._hear_root(root_named(message), b"", epoch_named(message), now)
+                self._hear_root(Cue(root_named(message), propose=epoch_named(message)), now)
         elif message.command in ("yo", "aye", "nay"):
             self.election.hear_answer(message, now)
         elif message.command in ("polo", "sos") and self.station.leads:
-            self.registry.polo(Asker(source.peer, asked.envelope, guest_of(message, now)), now)
+            self._serve(Asker(source.peer, asked.envelope, guest_of(message, now)), message, now)
         else:
             self._refuse(asked, source, now)
+
+    def _serve(self, asker: Asker, message: Control, now: Now) -> None:
+        if self.halting.takes(asker):
+            return
+        if message.command == "sos":
+            self.rescue.sos(asker, str(message.properties.get("parent", "")), now)
+        else:
+            self.registry.polo(asker, now)
 
     def _refuse(self, asked: Asked, source: Source, now: Now) -> None:
         """Only a root places nodes; the others say who it is (TOP-006)."""
         if isinstance(asked.message, Wtf):
             return
-        root = self.station.root.endpoint
+        if self.role is Role.STARTING:
+            self.election.note_holds(asked.message, now)
+        root = self.station.place.root if self.station.place.is_acting else self.station.root.endpoint
         if asked.message.command not in ("polo", "sos"):
             wtf = Wtf(UNKNOWN_COMMAND, asked.message.command)
         elif is_endpoint(root) and root != self.station.endpoint:
@@ -207,8 +239,14 @@ class Topology:
 
     def _hear_answer(self, message: Control | Wtf, source: Source, now: Now) -> None:
         peer = source.peer.decode("ascii", "replace")
+        if self.station.is_root:
+            self.rescue.alive(peer)
+            return
         if not self._is_member:
             raise PeerError("unasked", peer)
+        if isinstance(message, Wtf) and message.code in (NOT_ROOT, STALE_EPOCH) and self.distress.is_on:
+            self.distress.refer(root_named(message), now)
+            return
         self.member.answered(message, peer, now)
 
     def _note_neighbour(self, heard: Neighbour, now: Now) -> None:
@@ -220,10 +258,13 @@ class Topology:
             self.member.hint(heard.endpoint, now)
 
     def _on_place(self, now: Now) -> None:
-        """A place is taken."""
+        """A place is taken, perhaps the one that we had."""
+        if self.station.parent_is != "silent":
+            self.distress.end()
+        self.election.placed(now)
 
     def _standing_call(self) -> Announcement | None:
-        return self.registry.marco() if self.station.leads else None
+        return self.registry.marco() if not self._is_member else None
 
     # Orders
 
@@ -234,6 +275,19 @@ class Topology:
         changes = self.station.atlas.apply(order.pairs, order.number)
         if self.station.leads:
             self.registry.learn(changes, now)
+        elif self._is_member:
+            self._compare_place(now)
+        else:
+            self.election.has_learnt(now)
+
+    def _compare_place(self, now: Now) -> None:
+        """The store knows a later root, or another place of this node: we have missed a call (REC-006)."""
+        root, place = self.station.atlas.root, self.station.place
+        known = self.station.atlas.nodes.get(self.node)
+        if root is not None and root.epoch > max(self.station.root.epoch, place.epoch):
+            self.member.recheck(root.endpoint, root.epoch, now)
+        elif known is not None and (known.record.parent, known.record.level) != (place.parent, place.level):
+            self.member.recheck(place.root, place.epoch, now)
 
     def _note_written(self, order: RecordWritten, now: Now) -> None:
         self.registry.written(order.ticket, order.code, now)
@@ -241,6 +295,14 @@ class Topology:
     def _note_parent(self, order: ParentIs, now: Now) -> None:
         self.station.parent_is = order.state
         self.election.parent_is(order.state, now)
+        if self._is_member and not self.election.is_voter:
+            self.distress.parent_is(order.state, now)
+
+    def _note_child(self, order: ChildIs, now: Now) -> None:
+        self.rescue.child_is(order, now)
+
+    def _stop_nodes(self, order: StopNodes, now: Now) -> None:
+        self.halting.begin(order, now)
 
 
 HEARS: Final[dict[type, Callable[[Topology, Any, Source, Now], None]]] = {
@@ -254,4 +316,6 @@ ORDERS: Final[dict[type, Callable[[Topology, Any, Now], None]]] = {
     LearnPairs: Topology._learn,
     RecordWritten: Topology._note_written,
     ParentIs: Topology._note_parent,
+    ChildIs: Topology._note_child,
+    StopNodes: Topology._stop_nodes,
 }

@@ -6,12 +6,12 @@ from weft.base.now import Now
 from weft.cores.topology import limits
 from weft.cores.topology.announcing import Announcer
 from weft.cores.topology.member import whole
-from weft.cores.topology.memory import Promised, Root
+from weft.cores.topology.memory import Place, Promised, Root
 from weft.cores.topology.messages import Announcement, Control, ElectionCalled, RootLeft, RootTaken
 from weft.cores.topology.states import ELECTION_TABLE, Event, Role
 from weft.cores.topology.station import Station
 from weft.wire.discovery import IWIN, WUTUP
-from weft.wire.replication import EPOCH_MAX, number_of
+from weft.wire.replication import EPOCH_MAX, epoch_of, number_of
 
 Rank = tuple[int, bytes]
 """What a node holds, epoch above counter, then its UUID (REC-010)."""
@@ -42,6 +42,10 @@ class Election:
         self._wins: list[int] = []
         self._bid_at: int | None = None
         self._victory: dict[str, Any] = {}
+        self._donors: dict[str, int] = {}
+        """Full replicas that were heard while this root waits, with the number that they hold (REC-016)."""
+        self._seen = 0
+        """The highest number that anybody was heard to hold."""
 
     # Who may vote
 
@@ -78,6 +82,15 @@ class Election:
     def begin_root(self, now: Now) -> None:
         """This node is the root, by its file or its journal."""
         self._turn(Event.BORN, Cue(), now)
+
+    def placed(self, now: Now) -> None:
+        """This node stands below an acting root, or below a new one: it calls no more for votes."""
+        if self.role in (Role.CALLING, Role.WAITING) and self.station.parent_is == "heard":
+            self._turn(Event.HEARD, Cue(), now)
+
+    def outranks(self, holds: object, node: bytes) -> bool:
+        """Whether this node is of a higher rank than another that acts."""
+        return self.rank > (_number(holds), node)
 
     def parent_is(self, state: str, now: Now) -> None:
         """The root is heard, quiet or silent, if it is the parent."""
@@ -128,6 +141,8 @@ class Election:
         """A root of epoch `cue.propose` is heard; returns whether this node gives way to it."""
         own = self.station.root.epoch
         is_due = bool(cue.endpoint) and (cue.propose > own or (cue.propose == own and self.role is Role.ACTING))
+        if cue.why == "acting":
+            is_due = self.role is Role.ACTING and cue.propose >= own
         if is_due:
             self._turn(Event.CROWNED, cue, now)
         return is_due
@@ -160,6 +175,8 @@ class Election:
 
     def _outcome(self) -> Event:
         """What it means that the time is over."""
+        if self.role is Role.STARTING:
+            return Event.BEHIND if self._donors and max(self._donors.values()) > self.rank[0] else Event.DUE
         is_last = self.role in (Role.CALLING, Role.ACTING) and self.attempt >= limits.ELECTION_TRIES
         if not is_last:
             return Event.DUE
@@ -305,11 +322,35 @@ class Election:
         else:
             self.due_at = now.mono
 
+    def note_holds(self, polo: Control, now: Now) -> None:
+        """What a node holds that answers the call of a root without its disk (REC-016)."""
+        number = _number(polo.properties.get("holds"))
+        if self.station.root.epoch < 0:
+            self._seen = max(self._seen, number)
+            if polo.properties.get("is_full") is True and len(self._donors) < limits.NODES_MAX:
+                self._donors[polo.endpoint] = number
+
+    def fetch(self, cue: Cue, now: Now) -> None:
+        """Take the store of who holds most, for as long as that may take; then of the next (REC-016)."""
+        donor = max(self._donors, key=lambda endpoint: self._donors[endpoint])
+        del self._donors[donor]
+        place = Place(parent=donor, root=self.station.endpoint, level="branch", tier=1, epoch=epoch_of(self._seen))
+        self.station.tell_place(place, ("/",))
+        self.due_at = now.mono + limits.SNAPSHOT_NS
+
+    def has_learnt(self, now: Now) -> None:
+        """The store has grown: a root that waits for it may begin."""
+        if self.role is Role.STARTING and 0 < self._seen <= self.rank[0]:
+            self.due_at = now.mono
+
     def ascend(self, cue: Cue, now: Now) -> None:
         """Be the root by the file or the journal."""
         station = self.station
         self._reset()
         epoch = max(station.root.epoch, 0)
+        if station.root.epoch < 0 and self._seen > 0:
+            epoch = max(epoch_of(self._seen), station.promised.epoch) + 1
+        self._donors, self._seen = {}, 0
         root = Root(epoch, station.node, station.endpoint, station.settings.name)
         station.keep(root, Promised(max(epoch, station.promised.epoch), station.promised.node))
         self._take(RootTaken(epoch, False, 1, len(self.voters())))
@@ -329,8 +370,9 @@ class Election:
         self.announcer.hang_up()
         led = station.leads
         station.is_root = station.is_acting = False
-        if led:
+        if led and cue.why != "acting":
             station.keep(Root(cue.propose, cue.node, cue.endpoint))
+        if led:
             station.tell(RootLeft(cue.propose, cue.endpoint))
 
 

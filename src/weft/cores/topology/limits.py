@@ -38,6 +38,7 @@ SUMMONS_MAX: Final = 8  # how often a group is called before the rest is left to
 STOP_NS: Final = 10 * SECOND  # how long StopNodes waits; TOP-017 allows 30 s
 SOS_WINDOW_NS: Final = 60 * SECOND  # SOS of the same minute count together (REC-003)
 SOS_SHARE: Final = 3  # one third of the children declares a collector dead (REC-003)
+SOS_TIMES_MAX: Final = 1 << 20  # then the pause and the turn do not change any more
 SOS_PAUSE_BEATS_MAX: Final = 8  # SOS after H, 2H ... 8H (REC-002)
 SNAPSHOT_NS: Final = 10 * SECOND  # how long a root without its disk waits for one donor's store (REC-016)
 

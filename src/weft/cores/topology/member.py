@@ -48,6 +48,7 @@ class Member:
         self._retry_at: int | None = None
         self._tries = self._referrals = self._join = 0
         self._stopped_epoch = -1
+        self._is_untold = False
 
     def start(self, now: Now) -> None:
         """Take up the old place at once and have it confirmed, or call in where the file says."""
@@ -64,13 +65,20 @@ class Member:
             self._turn(Hears.CALL, Heard(station.settings.join[0]), now)
 
     def stop(self) -> None:
-        """Ask nobody any more."""
+        """Ask nobody any more: this node leads, and every place is news afterwards."""
+        self._is_untold = True
         self._answer_at = self._retry_at = None
         self.standing = Standing.BASE
 
     def submit(self, endpoint: str, epoch: int, now: Now) -> None:
         """Follow that root: this node led, or has heard of it first."""
         self._turn(Hears.CALL if self.standing is not Standing.CALLED else Hears.BETTER, Heard(endpoint, epoch), now)
+
+    def recheck(self, endpoint: str, epoch: int, now: Now) -> None:
+        """Ask that root for our place again, unless the question is under way."""
+        is_asking = self._answer_at is not None or self._retry_at is not None
+        if self.standing is Standing.JOINED and not (is_asking and self.target.epoch >= epoch):
+            self._turn(Hears.CALL, Heard(endpoint, epoch), now)
 
     # What is heard
 
@@ -216,12 +224,13 @@ class Member:
         assert place is not None, "an assignment was parsed before"
         self._answer_at = self._retry_at = None
         self._tries, self.pause_code, self._stopped_epoch = 0, 0, -1
-        is_news, moved = place != station.place, place.parent != station.place.parent
+        is_news, moved = self._is_untold or place != station.place, place.parent != station.place.parent
         root = station.root if place.is_acting else Root(place.epoch, heard.root, place.root)
         station.keep(root, place)
         if moved:
             station.parent_is = "heard"
         if is_news:
+            self._is_untold = False
             station.tell_place(place, topics_of(place))
         self._on_place(now)
 

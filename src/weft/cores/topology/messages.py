@@ -14,6 +14,7 @@ __all__ = [
     "Answer",
     "Asked",
     "Beacon",
+    "ChildIs",
     "Control",
     "ElectionCalled",
     "LearnPairs",
@@ -88,6 +89,13 @@ class RecordWritten(msgspec.Struct, frozen=True, gc=False):
 class ParentIs(msgspec.Struct, frozen=True, gc=False):
     """Order: how the parent is heard: `heard`, `quiet` (for D/2) or `silent` (for D, said again every D)."""
 
+    state: str
+
+
+class ChildIs(msgspec.Struct, frozen=True, gc=False):
+    """Order, at the root: the node link of a child has ended (`lost`) or is there again (`joined`) (REC-003)."""
+
+    node: bytes
     state: str
 
 

@@ -74,6 +74,16 @@ class Planner:
         self.tree.put(located)
         return located
 
+    def inherit(self, guest: Guest) -> Located | None:
+        """A node that lost its disk, and with it its UUID, stands where its endpoint stood; returns the old record."""
+        former = self.tree.at(guest.endpoint)
+        if former is None or former.node == guest.node:
+            return None
+        self.tree.drop(former.node)
+        if guest.node not in self.tree.nodes:
+            self.put(guest.node, former.group, former.record)
+        return former
+
     def seat(self, guest: Guest, group: str) -> list[Located]:
         """Give a node a place in a group: all that changed, the node itself first."""
         known = self.tree.nodes.get(guest.node)
@@ -154,15 +164,16 @@ class Planner:
             changed.update((located.node, located) for located in risen)
         return list(changed.values())
 
-    def promote(self, group: str, among: Iterable[Located] | None = None) -> list[Located]:
+    def promote(self, group: str) -> list[Located]:
         """Make one member a collector, by uptime, then UUID, and spread the children; nothing if none can be."""
-        chosen = self.candidate(self.tree.leaves(group) if among is None else among)
-        if chosen is None:
-            return []
-        parent = self.tree.least(self.above(group))
-        record = msgspec.structs.replace(chosen.record, **self._under(parent, "branch"))
-        risen = self.put(chosen.node, group, record)
-        return [risen, *self.tidy(group)]
+        chosen = self.candidate(self.tree.leaves(group))
+        return [] if chosen is None else [self._raise(chosen), *self.tidy(group)]
+
+    def _raise(self, located: Located) -> Located:
+        """Make a leaf a collector of its group."""
+        parent = self.tree.least(self.above(located.group))
+        record = msgspec.structs.replace(located.record, **self._under(parent, "branch"))
+        return self.put(located.node, located.group, record)
 
     def candidate(self, among: Iterable[Located]) -> Located | None:
         """Who becomes a collector next: those heard since this root leads, the longest up, then by UUID."""
@@ -172,6 +183,35 @@ class Planner:
             if (guest := self.guests.get(located.node)) is not None and guest.level != "sensor"
         ]
         return min(able, key=lambda row: row[:2])[2] if able else None
+
+    def replace(self, endpoint: str, callers: Iterable[Located]) -> list[Located]:
+        """Give the children of a dead collector to others of its group, or to one of the callers that takes its place.
+
+        The dead one becomes a leaf, so that its record says where it belongs when it comes back (REC-006).
+        """
+        children = self.tree.children(endpoint)
+        dead = self.tree.at(endpoint)
+        group = dead.group if dead is not None else children[0].group if children else ""
+        self.dead[endpoint] = None
+        changed: dict[bytes, Located] = {}
+        if not self._has_room(group, len(children)):
+            chosen = [caller for caller in callers if caller.group == group and caller.record.level == "leaf"]
+            risen = self.candidate(chosen) or self.candidate(c for c in children if c.record.level == "leaf")
+            if risen is not None:
+                changed[risen.node] = self._raise(risen)
+        homes = self.joined(group) or self.above(group)
+        for child in children:
+            if child.node not in changed:
+                changed[child.node] = self._move(child, self.tree.least(homes))
+        if dead is not None:
+            record = msgspec.structs.replace(dead.record, **self._under(self.tree.least(homes), "leaf"))
+            changed[dead.node] = self.put(dead.node, group, record)
+        return list(changed.values())
+
+    def _has_room(self, group: str, more: int) -> bool:
+        parents = self.joined(group)
+        fanout = self.station.atlas.groups.get(group, ANY).fanout
+        return bool(parents) and sum(self.tree.load[parent] for parent in parents) + more <= fanout * len(parents)
 
     def tidy(self, group: str) -> list[Located]:
         """After a new collector: bring home who stood elsewhere for want of one, and even out; what has moved."""

@@ -83,6 +83,10 @@ class Registry:
         self.planner.dead.clear()
         if station.is_root:
             self._write_root()
+        self.greet(now)
+
+    def greet(self, now: Now) -> None:
+        """Call the fleet before this node leads, so that whoever knows better can say so (REC-015, REC-016)."""
         self.announcer.connect(self._everybody(), now)
         self.announcer.call_often(now)
 
@@ -137,11 +141,11 @@ class Registry:
     def polo(self, asker: Asker, now: Now) -> None:
         """Place a node and answer it, after its record is written if that changes (TOP-010, TOP-011)."""
         guest = asker.guest
-        self._note_heard(guest)
+        self.note_heard(guest)
         if len(self.pending) >= limits.ASKED_MAX:
             self.refuse(asker, BUSY, "too many nodes join at once")
         elif self.station.is_acting:
-            self._answer_as_recorded(asker)
+            self.answer_as_recorded(asker)
         elif (group := self._group_for(guest)) is None:
             self._leave_unassigned(asker)
         else:
@@ -149,7 +153,8 @@ class Registry:
             self.announcer.connect((guest.endpoint,), now)
             self._seat(asker, group, now)
 
-    def _note_heard(self, guest: Guest) -> None:
+    def note_heard(self, guest: Guest) -> None:
+        """A node has spoken: it lives, and who called it need not call it again."""
         self.planner.guests[guest.node] = guest
         self.planner.dead.pop(guest.endpoint, None)
         for summons in self.summons.values():
@@ -164,12 +169,14 @@ class Registry:
 
     def _seat(self, asker: Asker, group: str, now: Now) -> None:
         guest = asker.guest
+        former = self.planner.inherit(guest)
         before = self.planner.tree.nodes.get(guest.node)
         changed = self.planner.seat(guest, group)
         if before is None:
             record = changed[0].record
             self.station.tell(NodeJoined(guest.name, guest.endpoint, group, LEVELS[record.level], record.parent))
         gone = [before] if before is not None and before.group != group else []
+        gone += [former] if former is not None else []
         self.write(changed, gone, now)
         self.answer(asker)
 
@@ -227,7 +234,7 @@ class Registry:
             self.unassigned[guest.node] = guest
         self.refuse(asker, NO_GROUP, f"no group wants {guest.endpoint}")
 
-    def _answer_as_recorded(self, asker: Asker) -> None:
+    def answer_as_recorded(self, asker: Asker) -> None:
         """Acting: what the records say, with this node in the root's place; nothing is written (REC-014)."""
         station = self.station
         located = self.planner.tree.nodes.get(asker.guest.node)

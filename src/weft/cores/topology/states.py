@@ -127,6 +127,7 @@ class Event(Enum):
     PROMISED = "a vote is promised elsewhere"
     ALIVE = "a voter hears the root"
     DUE = "the time to wait is over"
+    BEHIND = "the time to wait is over, and somebody holds more than this root without its disk"
     EXHAUSTED = "the last call had no majority"
     ALONE = "the last call had no majority, and two voters need none by the settings"
     CROWNED = "a root of a higher epoch"
@@ -145,6 +146,7 @@ ELECTION_TABLE: Final[dict[tuple[Role, Event], Turn]] = {
     (Role.FOLLOW, Event.WORSE): Turn("outbid", Role.CALLING),
     (Role.FOLLOW, Event.DENIED): Turn("say_nay", Role.FOLLOW),
     (Role.STARTING, Event.DENIED): Turn("say_nay", Role.STARTING),
+    (Role.STARTING, Event.BEHIND): Turn("fetch", Role.STARTING),
     (Role.STARTING, Event.DUE): Turn("ascend", Role.ROOT),
     (Role.STARTING, Event.CROWNED): Turn("submit", Role.FOLLOW),
     (Role.CALLING, Event.SILENT): Turn("call_on", Role.CALLING),

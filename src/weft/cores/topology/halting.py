@@ -1,0 +1,87 @@
+"""Stopping a group, or all nodes: they are called, answer, and are told to stop (TOP-017)."""
+
+from weft.base.effects import Reply
+from weft.base.now import Now
+from weft.cores.topology import limits
+from weft.cores.topology.atlas import Located
+from weft.cores.topology.messages import Announcement, Control, NodeLeft, NodesStopped, StopNodes
+from weft.cores.topology.registry import Asker, Registry
+from weft.cores.topology.station import Station
+from weft.wire.discovery import MARCO, group_key
+
+
+class Halting:
+    """One order at a time: a later one waits for nobody and is answered with nobody stopped."""
+
+    def __init__(self, station: Station, registry: Registry) -> None:
+        self.station, self.registry = station, registry
+        self._order: StopNodes | None = None
+        self._missing: dict[bytes, Located] = {}
+        self._stopped: dict[bytes, Located] = {}
+        self._end_at = self._next_at = 0
+        self._times = 0
+
+    def begin(self, order: StopNodes, now: Now) -> None:
+        """Call who has to stop."""
+        if not self.station.is_root or self._order is not None:
+            self.station.effects.append(Reply(order.ticket, NodesStopped((), ())))
+            return
+        nodes = self.registry.planner.tree.nodes
+        self._order, self._stopped, self._times = order, {}, 0
+        self._missing = {n: located for n, located in sorted(nodes.items()) if order.group in ("", located.group)}
+        self._end_at, self._next_at = now.mono + limits.STOP_NS, now.mono
+
+    def takes(self, asker: Asker) -> bool:
+        """Whether the POLO is of a node that has to stop; then it is told so."""
+        located = self._missing.pop(asker.guest.node, None) or self._stopped.get(asker.guest.node)
+        if self._order is None or located is None:
+            return False
+        self._stopped[asker.guest.node] = located
+        if not self._missing:
+            self._end_at = 0  # nobody is waited for any more
+        said = Control("stop", self.station.endpoint, self.station.node, {})
+        self.station.answer(asker.peer, asker.envelope, said)
+        return True
+
+    def deadline(self) -> int | None:
+        return None if self._order is None else min(self._end_at, self._next_at)
+
+    def wake(self, now: Now) -> None:
+        """Call again; end when all have answered, or when it takes too long."""
+        if self._order is None:
+            return
+        if not self._missing or now.mono >= self._end_at:
+            self._end(self._order, now)
+        elif now.mono >= self._next_at:
+            self.registry.announcer.say(self._call(self._order))
+            self._next_at = now.mono + min(limits.MARCO_GAP_NS << self._times, self.station.beat_ns)
+            self._times = min(self._times + 1, 16)
+
+    def _call(self, order: StopNodes) -> Announcement:
+        """With a fresh UUID, as a root that nobody knows (TOP-003)."""
+        station = self.station
+        content = {"fleet": station.settings.fleet, "epoch": max(station.root.epoch, 0), "why": "stop"}
+        key = group_key(order.group) if order.group else MARCO
+        return Announcement(key, station.endpoint, station.chance.randbytes(16), content)
+
+    def _end(self, order: StopNodes, now: Now) -> None:
+        self._order = None
+        gone = list(self._stopped.values())
+        for located in gone:
+            self.registry.planner.tree.drop(located.node)
+            self.station.tell(NodeLeft(located.record.name, located.record.endpoint, "stopped"))
+        self.registry.write((), gone, now)
+        answer = NodesStopped(_names(gone), _names(list(self._missing.values())))
+        self.station.effects.append(Reply(order.ticket, answer))
+        self._missing, self._stopped = {}, {}
+
+    def retire(self) -> None:
+        """Lead no longer: who asked is told what was done so far."""
+        if self._order is not None:
+            answer = NodesStopped(_names(list(self._stopped.values())), _names(list(self._missing.values())))
+            self.station.effects.append(Reply(self._order.ticket, answer))
+            self._order = None
+
+
+def _names(nodes: list[Located]) -> tuple[str, ...]:
+    return tuple(located.record.name or located.record.endpoint for located in nodes)

@@ -1,0 +1,160 @@
+"""What happens when a parent is silent: children call for help, the root replaces a dead collector (REC-001..006)."""
+
+from typing import Any
+
+from weft.base.now import Now
+from weft.cores.topology import limits
+from weft.cores.topology.member import Member
+from weft.cores.topology.messages import ChildIs, Control, NodeLeft
+from weft.cores.topology.planner import Planner
+from weft.cores.topology.registry import Asker, Registry
+from weft.cores.topology.states import Standing
+from weft.cores.topology.station import Station
+from weft.wire.replication import UNKNOWN_NODE
+
+
+class Distress:
+    """A child's side: SOS to the root, then to the alternates, again and again, until it has a parent that speaks."""
+
+    def __init__(self, station: Station, member: Member) -> None:
+        self.station, self.member = station, member
+        self._due_at: int | None = None
+        self._times = self._referrals = 0
+
+    @property
+    def is_on(self) -> bool:
+        return self._due_at is not None
+
+    def parent_is(self, state: str, now: Now) -> None:
+        """The parent is silent, or speaks again."""
+        if state == "heard":
+            self.end()
+        elif state == "silent" and not self.is_on and self.member.standing is Standing.JOINED and self._targets():
+            self._due_at, self._times = now.mono, 0
+
+    def end(self) -> None:
+        """Help came, or is not needed any more."""
+        self._due_at = None
+
+    def _targets(self) -> list[str]:
+        """Whom to ask, in turn: the root, then the alternates; never the silent parent."""
+        place = self.station.place
+        asked = dict.fromkeys((place.root, *place.alternates))
+        return [endpoint for endpoint in asked if endpoint not in (place.parent, self.station.endpoint)]
+
+    def deadline(self) -> int | None:
+        return self._due_at
+
+    def wake(self, now: Now) -> None:
+        """Say SOS: at once, after H, 2H ... 8H (REC-002)."""
+        if self._due_at is None or now.mono < self._due_at:
+            return
+        targets = self._targets()
+        if not targets:
+            self._due_at = None
+            return
+        self._referrals = 0
+        self._say(targets[self._times % len(targets)], now)
+        pause = self.station.beat_ns * min(1 << self._times, limits.SOS_PAUSE_BEATS_MAX)
+        self._due_at = now.mono + pause
+        self._times = min(self._times + 1, limits.SOS_TIMES_MAX)
+
+    def _say(self, endpoint: str, now: Now) -> None:
+        said: dict[str, Any] = {**self.member.portrait(now), "parent": self.station.place.parent}
+        self.member.note_asked(endpoint)
+        self.station.say(endpoint, "sos", said)
+
+    def refer(self, endpoint: str, now: Now) -> bool:
+        """The one asked knows another root: ask that one at once; returns whether it is done."""
+        is_way = self.is_on and endpoint not in ("", self.station.endpoint, self.station.place.parent)
+        if is_way and self._referrals < limits.REFERRALS_MAX:
+            self._referrals += 1
+            self._say(endpoint, now)
+        return self.is_on
+
+
+class Rescue:
+    """The root's side: who has lost its parent, and which collectors are dead."""
+
+    def __init__(self, station: Station, registry: Registry) -> None:
+        self.station, self.registry = station, registry
+        self.callers: dict[str, dict[bytes, int]] = {}
+        """Who has said SOS because of which parent, and when."""
+        self._lost: dict[str, int] = {}
+        """Collectors whose link has ended and that do not answer, and when they count as dead."""
+
+    @property
+    def planner(self) -> Planner:
+        return self.registry.planner
+
+    def retire(self) -> None:
+        """Lead no longer."""
+        self.callers.clear()
+        self._lost.clear()
+
+    def sos(self, asker: Asker, parent: str, now: Now) -> None:
+        """A child has lost its parent: it is told where to go, or to keep calm (REC-003, REC-004, REC-006)."""
+        located = self.planner.tree.nodes.get(asker.guest.node)
+        if located is None:
+            self.registry.refuse(asker, UNKNOWN_NODE, "there is no record of this node")
+            return
+        self.registry.note_heard(asker.guest)
+        if self.station.is_acting:
+            self.registry.answer_as_recorded(asker)
+        elif located.record.parent != parent:
+            self.registry.answer(asker)
+        elif parent == self.station.endpoint or not self._is_dead(parent, asker.guest.node, now):
+            self.station.answer(asker.peer, asker.envelope, self._calm())
+        else:
+            self.bury(parent, now)
+            self.registry.answer(asker)
+
+    def _calm(self) -> Control:
+        return Control("keepcalm", self.station.endpoint, self.station.node, {})
+
+    def _is_dead(self, parent: str, node: bytes, now: Now) -> bool:
+        callers = self.callers.setdefault(parent, {})
+        callers[node] = now.mono
+        fresh = {who: at for who, at in callers.items() if at + limits.SOS_WINDOW_NS >= now.mono}
+        self.callers[parent] = fresh
+        children = self.planner.tree.load[parent]
+        return len(fresh) * limits.SOS_SHARE >= children
+
+    def bury(self, endpoint: str, now: Now) -> None:
+        """A collector is dead: others take its children, it comes back as one of them (REC-004, REC-006)."""
+        callers = self.callers.pop(endpoint, {})
+        self._lost.pop(endpoint, None)
+        dead = self.planner.tree.at(endpoint)
+        changed = self.planner.replace(endpoint, [self.planner.tree.nodes[n] for n in callers if self._is_known(n)])
+        if dead is not None:
+            self.station.tell(NodeLeft(dead.record.name, endpoint, "dead"))
+        self.registry.write(changed, (), now)
+
+    def _is_known(self, node: bytes) -> bool:
+        return node in self.planner.tree.nodes
+
+    # Collectors that nobody misses but the root
+
+    def child_is(self, order: ChildIs, now: Now) -> None:
+        """The link of a child has ended, or is there again (REC-003)."""
+        located = self.planner.tree.nodes.get(order.node)
+        if located is None or not self.station.is_root or located.record.level != "branch":
+            return
+        endpoint = located.record.endpoint
+        if order.state == "lost":
+            self._lost.setdefault(endpoint, now.mono + self.station.beat_ns)
+            self.station.say(endpoint, "polo", {"protocol": limits.PROTOCOL})
+        else:
+            self._lost.pop(endpoint, None)
+
+    def alive(self, endpoint: str) -> None:
+        """A node that was asked whether it is there has answered, whatever it said."""
+        self._lost.pop(endpoint, None)
+
+    def deadline(self) -> int | None:
+        return min(self._lost.values(), default=None)
+
+    def wake(self, now: Now) -> None:
+        """Who was lost and has not answered is dead."""
+        for endpoint in [endpoint for endpoint, at in self._lost.items() if at <= now.mono]:
+            self.bury(endpoint, now)
