@@ -221,8 +221,9 @@ class World:
                 assert root.written < number, f"{root.name} wrote {number} after {root.written}"
                 root.written = number
                 held = record.sequence - 1  # a new root goes on with the counter that it held
-                before = max(n for n in self.history if n < number and codec.counter_of(n) == held)
-                after = {key: value for key, value in self.history[before].items() if key != record.key}
+                before = [n for n in self.history if n < number and codec.counter_of(n) == held]
+                assert before, f"{root.name} wrote {number}, which follows nothing"
+                after = {key: value for key, value in self.history[max(before)].items() if key != record.key}
                 self.history[number] = after | ({record.key: record.payload} if record.payload else {})
 
     def note_applied(self, machine: Machine, number: int) -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.configuration.rig import SENSOR_TOPICS, Line, State, World
 from weft.base.effects import Persist
 from weft.base.now import SECOND
+from weft.cores.configuration.messages import FollowParent
 
 HEARTBEAT_S = 10
 NAMES = ("root", "c", "d", "s", "t")
@@ -34,6 +35,7 @@ rough = st.one_of(
     st.tuples(st.just("start"), st.sampled_from(NAMES), st.just(0)),
     st.tuples(st.just("cut"), st.sampled_from(NAMES[1:]), st.just(0)),
     st.tuples(st.just("heal"), st.sampled_from(NAMES[1:]), st.just(0)),
+    st.tuples(st.just("move"), st.sampled_from("st"), st.sampled_from("cd")),
     st.tuples(st.just("condense"), st.sampled_from(NAMES), st.just(0)),
     st.tuples(st.just("advance"), st.sampled_from([1.1, 3, 30, 200]), st.just(0)),
 )
@@ -45,7 +47,7 @@ class Play:
 
     def __init__(self) -> None:
         self.world = World()
-        times = {"heartbeat_ns": HEARTBEAT_S * SECOND}
+        times: dict[str, Any] = {"heartbeat_ns": HEARTBEAT_S * SECOND}
         self.world.root(**times)
         self.world.collector("c", **times)
         self.world.collector("d", "c", D_TOPICS, **times)
@@ -109,6 +111,12 @@ class Play:
 
     def heal(self, name: str, _: int) -> None:
         self.world.heal(name)
+
+    def move(self, name: str, parent: str) -> None:
+        machine = self.world.machines[name]
+        machine.place = FollowParent(f"{parent}:27500", SENSOR_TOPICS, False)
+        if machine.is_up:
+            machine.order(machine.place)
 
     def condense(self, name: str, _: int) -> None:
         if self.world.machines[name].is_up:
