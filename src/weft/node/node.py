@@ -213,6 +213,7 @@ class Node:
         self._queue.append(Tell(event))
 
     def change_role(self, role: Role) -> None:
+        """Write down what this node is from its next start on, hand over what is measured, and end (roles.py)."""
         self.role = role
         self._queue.append(Persist((role_record(role),)))
         self.order("measurement", measurement.Stop())

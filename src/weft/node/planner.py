@@ -1,10 +1,13 @@
 """What this node measures and filters by the configuration that it has replicated (CFG-036, CFG-050)."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from weft.base.endpoints import endpoint_of
 from weft.cores.chains.settings import FilterSpec
 from weft.cores.measurement.settings import MetricSpec
+from weft.cores.topology.atlas import Atlas
+from weft.cores.topology.groups import Guest, group_of
 from weft.node.settings import NodeSettings
 
 GLOBAL = "/CONFIG/global/"
@@ -15,6 +18,8 @@ class Change(NamedTuple):
 
     metrics: tuple[MetricSpec, ...] | None
     filters: tuple[FilterSpec, ...] | None
+    times: tuple[int, int] | None
+    """Heartbeat ns, and how many of silence mean death."""
     mistakes: tuple[str, ...]
     """Pairs that cannot be used and were not told before, each with its reason; all others count."""
 
@@ -28,10 +33,17 @@ class Planner:
         self.group = ""
         """Empty: this node has no place yet."""
         self._metrics, self._filters = settings.metrics, settings.filters
+        self._times = (settings.heartbeat_ns, settings.fleet.dead_after)
+        self._is_root = settings.level == "root"
+        self._me = Guest(b"", endpoint_of(settings.node.host, settings.node.port), settings.node.name, _labels(settings))
+        self._atlas = Atlas()
         self._told: tuple[str, ...] = ()
 
-    def learn(self, pairs: Iterable[tuple[str, bytes | None]]) -> bool:
+    def learn(self, pairs: tuple[tuple[str, bytes | None], ...]) -> bool:
         """Take over what has changed; whether anything of it can matter here."""
+        if self._is_root:  # nobody assigns a place to a root: it belongs where it would put itself (TOP-015)
+            self._atlas.apply(pairs, 0)
+            self.group = group_of(self._atlas.groups, self._me) or self.group
         matters = False
         for key, value in pairs:
             if not key.startswith("/CONFIG/"):
@@ -45,12 +57,26 @@ class Planner:
 
     def change(self) -> Change:
         """The plan of now, where it differs from the one before; nothing as long as the group has no metric at all."""
+        plan = self._plan_of(self.pairs, (self.group,) if self.group else ())
+        times = self._changed_times(plan)
         prefix = f"/CONFIG/{self.group}/"
         if not self._follows or not self.group or not any(key.startswith(prefix) for key in self.pairs):
-            return Change(None, None, ())
-        plan = self._plan_of(self.pairs, (self.group,))
+            return Change(None, None, times, ())
         metrics = plan.metrics if plan.metrics != self._metrics else None
         filters = plan.filters if plan.filters != self._filters else None
         mistakes = plan.mistakes if plan.mistakes != self._told else ()
         self._metrics, self._filters, self._told = plan.metrics, plan.filters, plan.mistakes
-        return Change(metrics, filters, mistakes)
+        return Change(metrics, filters, times, mistakes)
+
+    def _changed_times(self, plan: Any) -> tuple[int, int] | None:
+        """What the configuration does not say stays as the file has it."""
+        heartbeat_ns = plan.heartbeat_ns if f"{GLOBAL}heartbeat" in self.pairs else self._times[0]
+        dead_after = plan.dead_after if f"{GLOBAL}dead_after" in self.pairs else self._times[1]
+        if (heartbeat_ns, dead_after) == self._times:
+            return None
+        self._times = (heartbeat_ns, dead_after)
+        return self._times
+
+
+def _labels(settings: NodeSettings) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(settings.node.labels.items()))

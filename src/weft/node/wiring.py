@@ -19,7 +19,6 @@ from weft.node.events import (
     PairRefused,
     RoleChanged,
 )
-from weft.node.fleetparts import EVERYBODY
 from weft.node.settings import Role
 from weft.node.wires import Action, Orders, Wire, when
 
@@ -74,8 +73,6 @@ def take_root(node: Orders, event: topology.RootTaken) -> None:
     if node.settings.level != "root" and not event.is_acting:
         node.change_role(Role("root", event.epoch))
         return
-    if node.settings.level == "root":
-        node.planner.group = node.planner.group or EVERYBODY
     node.order("configuration", configuration.TakeRoot(event.epoch, event.is_acting))
 
 
@@ -128,6 +125,8 @@ def plan_anew(node: Orders, event: Any) -> None:
         node.order("measurement", measurement.PlanMetrics(change.metrics, number))
     if change.filters is not None:
         node.order("chains", chains.PlanFilters(change.filters))
+    if change.times is not None:
+        node.order("configuration", configuration.SetTimes(*change.times))
     if change.mistakes:
         node.tell_later(PairRefused(change.mistakes, number or 0))
 

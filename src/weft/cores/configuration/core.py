@@ -41,6 +41,7 @@ from weft.cores.configuration.messages import (
     NoteApplied,
     ReadHistory,
     RollBack,
+    SetTimes,
     StepDown,
     Stop,
     TakeRoot,
@@ -265,6 +266,10 @@ class Configuration:
     def _read_history(self, order: ReadHistory, now: Now) -> None:
         self.root.read_history(order, now)
 
+    def _set_times(self, order: SetTimes, now: Now) -> None:
+        self.station.set_times(order.heartbeat_ns, order.dead_after)
+        self.replica.silence.forgive(now)
+
     def _note_applied(self, order: NoteApplied, now: Now) -> None:
         self.root.note_applied(order, now)
 
@@ -288,6 +293,7 @@ _OBEY: Final[dict[type, Callable[[Configuration, Any, Now], None]]] = {
     ReadHistory: Configuration._read_history,
     RollBack: Configuration._roll_back,
     NoteApplied: Configuration._note_applied,
+    SetTimes: Configuration._set_times,
     SendFailed: Configuration._send_failed,
     Stop: Configuration._stop,
 }

@@ -31,6 +31,7 @@ __all__ = [
     "ReadHistory",
     "ReplicaResynced",
     "RollBack",
+    "SetTimes",
     "StepDown",
     "Stop",
     "SyncFailing",
@@ -150,6 +151,13 @@ class NoteApplied(msgspec.Struct, frozen=True, gc=False):
     is_voter: bool
     voters: int
     """How many voters there are, this root included (REC-010)."""
+
+
+class SetTimes(msgspec.Struct, frozen=True, gc=False):
+    """Order: beat, and count silences, by what the configuration itself says."""
+
+    heartbeat_ns: int
+    dead_after: int
 
 
 class Stop(msgspec.Struct, frozen=True, gc=False):

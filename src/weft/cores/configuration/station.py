@@ -92,14 +92,18 @@ class Station:
 
     def __init__(self, settings: ConfigurationSettings, node: bytes) -> None:
         self.settings, self.node = settings, node
-        self.heartbeat_ns = min(max(settings.heartbeat_ns, limits.HEARTBEAT_MIN_NS), limits.HEARTBEAT_MAX_NS)
-        self.dead_ns = self.heartbeat_ns * max(settings.dead_after, 2)
+        self.set_times(settings.heartbeat_ns, settings.dead_after)
         self.counters = Counters()
         self.store = Store()
         self.records: list[Record] = []
         self.effects: list[Effect] = []
         self.published_at = 0
         """When children last heard something, monotonic ns (CFG-045)."""
+
+    def set_times(self, heartbeat_ns: int, dead_after: int) -> None:
+        """H, and after how many of it a silence is a death; within their limits (CFG-074)."""
+        self.heartbeat_ns = min(max(heartbeat_ns, limits.HEARTBEAT_MIN_NS), limits.HEARTBEAT_MAX_NS)
+        self.dead_ns = self.heartbeat_ns * max(dead_after, 2)
 
     def keep(self, memory: Memory) -> None:
         """Make it durable before anything that this turn says."""
