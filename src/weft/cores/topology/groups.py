@@ -12,6 +12,8 @@ from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Final, NamedTuple
 
+from msgspec.structs import replace
+
 from weft.base.endpoints import host_of, is_endpoint
 from weft.cores.topology.atlas import Group
 
@@ -99,10 +101,30 @@ def wanted(group: Group, guest: Guest) -> tuple[int, int]:
     return found
 
 
-def group_of(groups: dict[str, Group], guest: Guest) -> str | None:
-    """The group that wants a node most, by name where two want it alike; None: none does."""
-    strongest, found = (0, 0), None
-    for name in sorted(groups):
-        if (much := wanted(groups[name], guest)) > strongest:
-            strongest, found = much, name
-    return found
+class Directory:
+    """Which group wants whom, indexed: a fleet may name each of its nodes (CFG-095)."""
+
+    def __init__(self, groups: dict[str, Group]) -> None:
+        self._exact: dict[str, dict[str, None]] = {}
+        self._loose: dict[str, Group] = {}
+        self._groups = groups
+        for name, group in sorted(groups.items()):
+            loose = []
+            for member in (*group.collectors, *group.members):
+                if is_pattern(member):
+                    loose.append(member)
+                else:
+                    self._exact.setdefault(member, {})[name] = None
+            if loose or group.labels:
+                self._loose[name] = replace(group, members=tuple(loose), collectors=())
+
+    def find(self, guest: Guest) -> str | None:
+        """The group that wants a node most, by name where two want it alike; None: none does."""
+        strongest, found = (0, 0), None
+        for name in self._exact.get(guest.endpoint, ()):
+            if best(self._groups[name].exclude, guest) == (0, 0):
+                return name
+        for name, group in self._loose.items():
+            if (much := wanted(group, guest)) > strongest:
+                strongest, found = much, name
+        return found

@@ -6,12 +6,13 @@ counts differ by one at most, and as few nodes move as that takes.
 """
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 import msgspec
 
 from weft.cores.topology import limits
 from weft.cores.topology.atlas import Group, Located, NodeRecord
-from weft.cores.topology.groups import Guest, strength
+from weft.cores.topology.groups import Guest
 from weft.cores.topology.station import Station
 from weft.cores.topology.tree import Tree
 
@@ -43,8 +44,9 @@ class Planner:
         return [*named, *(endpoint for endpoint in there if endpoint not in named)]
 
     def parents(self, group: str) -> list[str]:
-        """Who may have children in a group: its collectors, else those it names though they have not come yet."""
-        return self.joined(group) or self.listed(group)
+        """Who may have children in a group: its collectors, and those it names that have not come yet."""
+        joined = self.joined(group)
+        return [*joined, *(endpoint for endpoint in self.listed(group) if self.tree.at(endpoint) is None)]
 
     def above(self, group: str) -> list[str]:
         """Under whom the collectors of a group stand: those of the next group above that has any, else the root."""
@@ -157,12 +159,14 @@ class Planner:
         """Add collectors until none has more children than `fanout`; all that changed (TOP-014)."""
         fanout = self.station.atlas.groups.get(group, ANY).fanout
         changed: dict[bytes, Located] = {}
-        while any(self.tree.load[endpoint] > fanout for endpoint in self.joined(group)):
-            risen = self.promote(group)
-            if not risen:
-                break
-            changed.update((located.node, located) for located in risen)
+        before = fanout << 32
+        while fanout < (fullest := self._fullest(group)) < before:
+            before = fullest
+            changed.update((located.node, located) for located in self.promote(group))
         return list(changed.values())
+
+    def _fullest(self, group: str) -> int:
+        return max((self.tree.load[endpoint] for endpoint in self.parents(group)), default=0)
 
     def promote(self, group: str) -> list[Located]:
         """Make one member a collector, by uptime, then UUID, and spread the children; nothing if none can be."""
@@ -261,10 +265,6 @@ class Planner:
         own = (located.record.parent, located.record.endpoint, self.station.endpoint)
         found = [endpoint for endpoint in self.joined(located.group) if endpoint not in own]
         if len(found) < limits.ALTERNATES_MAX:
-            found += [e for e in self.station.atlas.voters().values() if e not in own and e not in found]
+            first = (b.record for group in self.tree.branches.values() for b in group.values() if b.record.tier == 1)
+            found += [r.endpoint for r in islice(first, 8) if r.endpoint not in (*own, *found, *self.dead)]
         return tuple(found[: limits.ALTERNATES_MAX])
-
-
-def is_exact(member: str) -> bool:
-    """Whether a member names one endpoint."""
-    return strength(member, member)[0] == 4

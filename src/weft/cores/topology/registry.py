@@ -8,7 +8,7 @@ from weft.cores.topology import limits
 from weft.cores.topology.announcing import Announcer
 from weft.cores.topology.assignment import properties_of
 from weft.cores.topology.atlas import ROOT_KEY, Changes, Located, NodeRecord, RootRecord, node_key, value_of
-from weft.cores.topology.groups import Guest, group_of, is_pattern
+from weft.cores.topology.groups import Directory, Guest, is_pattern
 from weft.cores.topology.member import whole
 from weft.cores.topology.memory import Place
 from weft.cores.topology.messages import (
@@ -67,6 +67,7 @@ class Registry:
         self.unassigned: dict[bytes, Guest] = {}
         self.summons: dict[str, Summons] = {}
         self.was_acting = False
+        self._directory = Directory({})
         self._ticket = 0
         self._count = 0
 
@@ -77,6 +78,7 @@ class Registry:
         station = self.station
         self._count = 0
         self.was_acting = station.is_acting
+        self._directory = Directory(station.atlas.groups)
         self.said = dict(sorted(station.atlas.nodes.items()))
         self.planner.tree.fill(self.said.values())
         self.planner.guests.clear()
@@ -142,6 +144,7 @@ class Registry:
         """Place a node and answer it, after its record is written if that changes (TOP-010, TOP-011)."""
         guest = asker.guest
         self.note_heard(guest)
+        self.announcer.connect((guest.endpoint,), now)
         if len(self.pending) >= limits.ASKED_MAX:
             self.refuse(asker, BUSY, "too many nodes join at once")
         elif self.station.is_acting:
@@ -150,7 +153,6 @@ class Registry:
             self._leave_unassigned(asker)
         else:
             self.unassigned.pop(guest.node, None)
-            self.announcer.connect((guest.endpoint,), now)
             self._seat(asker, group, now)
 
     def note_heard(self, guest: Guest) -> None:
@@ -162,7 +164,7 @@ class Registry:
 
     def _group_for(self, guest: Guest) -> str | None:
         """The group of a node; one that led before belongs to the first if none wants it (REC-015)."""
-        found = group_of(self.station.atlas.groups, guest)
+        found = self._directory.find(guest)
         if found is None and guest.level == "root":
             return min(self.station.atlas.groups, default=None)
         return found
@@ -288,8 +290,9 @@ class Registry:
             else:
                 self._assign(asker)
         if not code:
+            nodes = self.planner.tree.nodes
             answered = [asker.guest.node for asker in ticket.askers]
-            self.summon([self.planner.tree.nodes[n] for n in mine if n not in answered], now)
+            self.summon([nodes[n] for n in mine if n in nodes and n not in answered], now)
 
     def _undo(self, nodes: list[bytes]) -> None:
         for node in nodes:
@@ -339,10 +342,11 @@ class Registry:
             if node not in self.pending and self.station.atlas.nodes.get(node) != self.said.get(node):
                 self._adopt(node)
         if changes.groups:
+            self._directory = Directory(self.station.atlas.groups)
             self.announcer.connect(self._everybody(), now)
             self.summon(self._displaced(changes.groups), now)
             for node, guest in list(self.unassigned.items()):
-                if (group := group_of(self.station.atlas.groups, guest)) is not None:
+                if (group := self._directory.find(guest)) is not None:
                     del self.unassigned[node]
                     self.summon((Located(node, group, NodeRecord(guest.endpoint, "leaf", 1, "")),), now)
             for group in changes.groups:
