@@ -7,7 +7,7 @@ from weft.base.endpoints import endpoint_of
 from weft.cores.chains.settings import FilterSpec
 from weft.cores.measurement.settings import MetricSpec
 from weft.cores.topology.atlas import Atlas
-from weft.cores.topology.groups import Guest, group_of
+from weft.cores.topology.groups import Directory, Guest
 from weft.node.settings import NodeSettings
 
 GLOBAL = "/CONFIG/global/"
@@ -43,7 +43,7 @@ class Planner:
         """Take over what has changed; whether anything of it can matter here."""
         if self._is_root:  # nobody assigns a place to a root: it belongs where it would put itself (TOP-015)
             self._atlas.apply(pairs, 0)
-            self.group = group_of(self._atlas.groups, self._me) or self.group
+            self.group = Directory(self._atlas.groups).find(self._me) or self.group
         matters = False
         for key, value in pairs:
             if not key.startswith("/CONFIG/"):
