@@ -172,6 +172,8 @@ class World:
         self.cut_off: dict[str, None] = {}
         self.history: dict[int, Pairs] = {0: {}}
         """The pairs after each write, by number."""
+        self.held: dict[int, int] = {}
+        """By first number of a new root: the number that it held."""
         self.voters: tuple[str, ...] = ()
         self.refused: list[str] = []
         self._numbers = 0
@@ -203,6 +205,15 @@ class World:
         machine.place = place
         return machine.start()
 
+    def take(self, name: str, epoch: int) -> None:
+        """Let a node be the root: it goes on with the counter held."""
+        machine = self.machines[name]
+        machine.place = TakeRoot(epoch)
+        held = machine.core.store.number
+        machine.order(machine.place)
+        counter = max(codec.counter_of(held), codec.counter_of(machine.core.store.seen)) + 1
+        self.held[codec.number_of(epoch, counter)] = held
+
     # Writing
 
     def write(self, *writes: tuple[str, str], root: str = "root", ack: str = "local", **extra: Any) -> Any:
@@ -220,10 +231,9 @@ class World:
                 number = codec.number_of(record.era or 0, record.sequence)
                 assert root.written < number, f"{root.name} wrote {number} after {root.written}"
                 root.written = number
-                held = record.sequence - 1  # a new root goes on with the counter that it held
-                before = [n for n in self.history if n < number and codec.counter_of(n) == held]
-                assert before, f"{root.name} wrote {number}, which follows nothing"
-                after = {key: value for key, value in self.history[max(before)].items() if key != record.key}
+                before = self.held.get(number, number - 1)
+                assert before in self.history, f"{root.name} wrote {number}, which follows nothing"
+                after = {key: value for key, value in self.history[before].items() if key != record.key}
                 self.history[number] = after | ({record.key: record.payload} if record.payload else {})
 
     def note_applied(self, machine: Machine, number: int) -> None:

@@ -39,6 +39,19 @@ rough = st.one_of(
     st.tuples(st.just("condense"), st.sampled_from(NAMES), st.just(0)),
     st.tuples(st.just("advance"), st.sampled_from([1.1, 3, 30, 200]), st.just(0)),
 )
+ROOTS = ("root", "c", "d")
+politics = st.one_of(
+    step,
+    st.tuples(st.just("write_at"), st.sampled_from(ROOTS), st.sampled_from(KEYS)),
+    st.tuples(st.just("write_at"), st.sampled_from(ROOTS), st.sampled_from(KEYS)),
+    st.tuples(st.just("take"), st.sampled_from(ROOTS), st.just(0)),
+    st.tuples(st.just("obey"), st.sampled_from(ROOTS), st.just(0)),
+    st.tuples(st.just("crash"), st.sampled_from(ROOTS), st.sampled_from(["now", "before", "behind"])),
+    st.tuples(st.just("start"), st.sampled_from(ROOTS), st.just(0)),
+    st.tuples(st.just("cut"), st.sampled_from(ROOTS), st.just(0)),
+    st.tuples(st.just("heal"), st.sampled_from(ROOTS), st.just(0)),
+    st.tuples(st.just("advance"), st.sampled_from([1.1, 3, 30]), st.just(0)),
+)
 Script = list[tuple[str, Any, Any]]
 
 
@@ -140,8 +153,63 @@ class Play:
         self.world.advance(12 * HEARTBEAT_S)
 
 
-def converges(script: Script) -> None:
-    play = Play()
+class Politics(Play):
+    """Full replicas that become the root one after the other, also before the one before has heard of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.epoch, self.newest, self.serial = 0, "root", 0
+        self.world.machines["d"].place = FollowParent("root:27500", ("/",), True)
+        self.world.machines["d"].order(self.world.machines["d"].place)
+
+    def write_at(self, name: str, key: str) -> None:
+        machine = self.world.machines[name]
+        self.serial += 1
+        if machine.is_up and machine.core.root.is_root:
+            self.world.write((key, f"{name}/{self.serial}"), root=name)
+
+    def write(self, key: str, value: str) -> None:
+        machine = self.world.machines[self.newest]
+        if machine.is_up:
+            self.world.write((key, value), root=self.newest)
+
+    def load(self, count: int, first: int) -> None:
+        """Nothing is loaded."""
+
+    def take(self, name: str, _: int) -> None:
+        if self.world.machines[name].is_up and name != self.newest:
+            self.epoch += 1
+            self.newest = name
+            self.world.take(name, self.epoch)
+            self.record()
+
+    def record(self) -> None:
+        """A root writes who it is at each start, which makes its epoch known."""
+        self.write("/TOPO/root", f"{self.newest}/{self.epoch}")
+
+    def obey(self, name: str, _: int) -> None:
+        """A node follows the newest root."""
+        machine = self.world.machines[name]
+        if name != self.newest:
+            machine.place = FollowParent(f"{self.newest}:27500", ("/",), True)
+            if machine.is_up:
+                machine.order(machine.place)
+
+    def come_to_rest(self) -> None:
+        for name in ROOTS:
+            self.world.machines[name].dies_before = lambda effect: False
+        self.start(self.newest, 0)
+        self.record()
+        for name in ROOTS:
+            self.obey(name, 0)
+        machine = self.world.machines["t"]
+        machine.place = FollowParent(f"{self.newest}:27500", SENSOR_TOPICS, False)
+        machine.order(machine.place)
+        super().come_to_rest()
+
+
+def converges(script: Script, kind: type[Play] = Play) -> None:
+    play = kind()
     for action in script:
         play.do(action)
         play.compare()
@@ -173,6 +241,13 @@ def test_after_twelve_quiet_heartbeats_every_replica_equals_the_root(script: Scr
 @given(st.lists(step, max_size=60))
 def test_without_loss_nobody_asks_twice(script: Script) -> None:
     stays_calm(script)
+
+
+@pytest.mark.proves("CFG-035", "CFG-041", "REC-012")
+@settings(max_examples=150)
+@given(st.lists(politics, max_size=40))
+def test_roots_come_and_go_and_the_newest_is_followed(script: Script) -> None:
+    converges(script, Politics)
 
 
 def test_everybody_runs_at_the_end() -> None:

@@ -15,7 +15,6 @@ from weft.cores.configuration.messages import (
     ParentQuiet,
     ParentSilent,
     StepDown,
-    TakeRoot,
     Written,
 )
 from weft.wire.replication import Hugz, ICanHaz, KThxBai, KvPub, KvSync
@@ -161,7 +160,7 @@ def test_a_parent_that_has_less_than_it_gave_us_has_another_history() -> None:
 def new_root_goes_on() -> None:
     world = World()
     old = world.root()
-    collector = world.collector("c")
+    world.collector("c")
     sensor = world.sensor("s", "c")
     far = world.sensor("t")
     world.settle()
@@ -169,8 +168,7 @@ def new_root_goes_on() -> None:
     world.write((A, "2"))
     world.settle()
     old.crash()
-    collector.place = None
-    collector.order(TakeRoot(1))
+    world.take("c", 1)
     far.place = FollowParent("c:27500", SENSOR_TOPICS, False)
     far.order(far.place)
     assert Written((1 << 40) + 3, 1) == world.write((A, "3"), root="c")
