@@ -51,12 +51,17 @@ WANTED: list[tuple[dict[str, Any], str, Any]] = [
         configuration.WriteKeys(1, (configuration.Write("/CONFIG/a", '{"a":"é","b":1}'.encode(), None, 3),), "ann"),
     ),
     (
+        {"order": "set", "key": "/CONFIG/a", "value": {"b": 1, "a": "é"}, "ttl_s": 2.5},
+        "configuration",
+        configuration.WriteKeys(1, (configuration.Write("/CONFIG/a", '{"a":"é","b":1}'.encode(), 2.5),)),
+    ),
+    (
         {"order": "delete", "key": "/CONFIG/a", "ack": "local"},
         "configuration",
         configuration.WriteKeys(1, (configuration.Write("/CONFIG/a", b""),), ack="local"),
     ),
     (
-        {"order": "load", "pairs": {"/CONFIG/a": "1", "/CONFIG/b": ' "x" '}, "prefixes": ["/CONFIG/"]},
+        {"order": "load", "pairs": {"/CONFIG/a": 1, "/CONFIG/b": ' "x" '}, "prefixes": ["/CONFIG/"]},
         "configuration",
         configuration.LoadTree(1, (("/CONFIG/a", b"1"), ("/CONFIG/b", b'"x"')), ("/CONFIG/",)),
     ),
@@ -111,7 +116,8 @@ def test_a_refused_order_says_why_and_whom_to_ask() -> None:
         b'{"order":"fly"}',
         b'{"order":7}',
         b'{"order":"set","key":"/a"}',
-        b'{"order":"set","key":"/a","value":1}',
+        b'{"order":"set","key":"/a","value":{"a":1,"a":2}}',
+        b'{"order":"set","key":"/a","value":"\xff"}',
         b'{"order":"set","key":"/a","value":"{"}',
         b'{"order":"set","key":"/a","value":""}',
         b'{"order":"set","key":"/a","value":"NaN"}',
@@ -122,7 +128,7 @@ def test_a_refused_order_says_why_and_whom_to_ask() -> None:
         b'{"order":"set","key":"/a","value":"' + b"[" * 100_000 + b'"}',
         b"[" * 200_000,
         b'{"order":"set","key":"/a","value":"\\"' + b"x" * (1 << 20) + b'\\""}',
-        b'{"order":"load","pairs":{"/a":1},"prefixes":[]}',
+        b'{"order":"load","pairs":{"/a":"x"},"prefixes":[]}',
         b'{"order":"rollback","number":"9"}',
     ],
 )

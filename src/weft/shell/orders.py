@@ -33,10 +33,11 @@ class Named(msgspec.Struct):
 
 
 class Set(Named, forbid_unknown_fields=True):
-    """`set`: write one key; `value` is JSON text. `if_number`: only if the key's last write has it, 0: if absent."""
+    """`set`: write one key; `if_number`: only if the key's last write has this number, 0: if it is absent."""
 
     key: str
-    value: str
+    value: msgspec.Raw
+    """A string holds JSON text; anything else is the value itself."""
     ttl_s: float | None = None
     if_number: int | None = None
     who: str = ""
@@ -53,9 +54,9 @@ class Delete(Named, forbid_unknown_fields=True):
 
 
 class Load(Named, forbid_unknown_fields=True):
-    """`load`: let exactly these pairs, key to JSON text, stand under the prefixes."""
+    """`load`: let exactly these pairs, key to value as in `set`, stand under the prefixes."""
 
-    pairs: dict[str, str]
+    pairs: dict[str, msgspec.Raw]
     prefixes: tuple[str, ...]
     who: str = ""
 
@@ -108,8 +109,13 @@ def canonical(text: str) -> bytes:
     return jsontext.encode(jsontext.decode(text.encode("utf-8", "surrogatepass"), VALUE_BYTES_MAX))
 
 
+def _value(said: msgspec.Raw) -> bytes:
+    data = bytes(said).strip()
+    return canonical(msgspec.json.decode(data, type=str) if data.startswith(b'"') else data.decode())
+
+
 def _set(said: Set, ticket: int) -> Any:
-    write = configuration.Write(said.key, canonical(said.value), said.ttl_s, said.if_number)
+    write = configuration.Write(said.key, _value(said.value), said.ttl_s, said.if_number)
     return configuration.WriteKeys(ticket, (write,), said.who, ack=said.ack)
 
 
@@ -119,7 +125,7 @@ def _delete(said: Delete, ticket: int) -> Any:
 
 
 def _load(said: Load, ticket: int) -> Any:
-    pairs = tuple((key, canonical(text)) for key, text in said.pairs.items())
+    pairs = tuple((key, _value(value)) for key, value in said.pairs.items())
     return configuration.LoadTree(ticket, pairs, said.prefixes, said.who)
 
 
