@@ -435,7 +435,7 @@ class Net:
         for key, value in wanted.writes:
             if len(key) + len(value) > 400:
                 self.wrong.append(f"{machine.name} writes {len(key) + len(value)} bytes")
-            if "/node/" in key and value and not {*json.loads(value)} <= RECORD:
+            if "/node/" in key and value and not is_plain_record(json.loads(value)):
                 self.wrong.append(f"{machine.name} writes more than one node: {value!r}")
 
     def check_taken(self, machine: Machine, taken: RootTaken) -> None:
@@ -448,7 +448,10 @@ class Net:
 
     def check_holds(self, machine: Machine, taken: RootTaken) -> None:
         """What a majority of the voters has, the winner has (REC-012)."""
-        voters = [m for m in self.machines.values() if m.node in machine.core.election.voters()]
+        records = {key.rpartition("/")[2]: json.loads(v) for key, v in machine.pairs.items() if "/node/" in key}
+        votes = [node for node, record in records.items() if (record["level"], record["tier"]) == ("branch", 1)]
+        votes.append(json.loads(machine.pairs["/TOPO/root"])["uuid"])
+        voters = [m for m in self.machines.values() if m.node.hex() in votes]
         numbers = sorted((m.kept_number for m in voters), reverse=True)
         if voters and len(voters) == taken.voters and machine.number < numbers[len(voters) // 2]:
             self.wrong.append(f"{machine.name} won with {machine.number}, a majority has {numbers[len(voters) // 2]}")
@@ -482,6 +485,10 @@ class Net:
             f"standing={m.core.standing.name} following={m.following} place={m.place} parent_is={m.parent_is}"
             for m in self.machines.values()
         ]
+
+
+def is_plain_record(record: dict[str, Any]) -> bool:
+    return {*record} <= RECORD and not any(isinstance(value, dict | list) for value in record.values())
 
 
 RECORD = {"endpoint", "level", "tier", "parent", "incarnation", "name"}

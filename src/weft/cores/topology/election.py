@@ -2,11 +2,12 @@
 
 from typing import Any, NamedTuple
 
+from weft.base.effects import Persist
 from weft.base.now import Now
 from weft.cores.topology import limits
 from weft.cores.topology.announcing import Announcer
 from weft.cores.topology.member import whole
-from weft.cores.topology.memory import Place, Promised, Root
+from weft.cores.topology.memory import Place, Promised, Root, to_record
 from weft.cores.topology.messages import Announcement, Control, ElectionCalled, RootLeft, RootTaken
 from weft.cores.topology.states import ELECTION_TABLE, Event, Role
 from weft.cores.topology.station import Station
@@ -287,7 +288,8 @@ class Election:
         station = self.station
         if self.role is Role.FOLLOW:
             self._reset()
-        station.keep(Promised(cue.propose, cue.node))
+        station.recall(Promised(cue.propose, cue.node))
+        station.effects.append(Persist((to_record(station.promised),)))  # again too: the first may be under way
         station.say(cue.endpoint, "aye", {"election": cue.election, "propose": cue.propose})
 
     def say_yo(self, cue: Cue, now: Now) -> None:

@@ -1,0 +1,131 @@
+"""Planted bugs: each is written as someone might really write it, and each must be caught; without it all is clean."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.topology.net import Net
+from tests.topology.test_net import ROOT, fleet, start_all
+from weft.base.now import SECOND
+from weft.cores.topology import announcing, election, registry
+from weft.cores.topology.atlas import NodeRecord
+from weft.cores.topology.election import Cue, Election
+from weft.cores.topology.member import Member
+from weft.cores.topology.memory import Promised
+from weft.cores.topology.messages import Announcement, StopNodes
+from weft.cores.topology.registry import Asker, Registry
+from weft.cores.topology.states import Hears
+
+
+def root_killed() -> list[str]:
+    net = start_all(fleet(Net("canary"), collectors=3, sensors=2))
+    net["root"].crash()
+    net.run(20)
+    return net.wrong
+
+
+def root_killed_while_one_lags() -> list[str]:
+    """c2 is cut from the root when the last writes come, and has the higher UUID."""
+    net = start_all(fleet(Net("canary"), collectors=2, sensors=0))
+    net.cut(["root"], ["c2"])
+    net.add("late", "10.0.2.9:27500", join=(ROOT,)).start()
+    net.run(2)
+    net["root"].crash()
+    net.heal()
+    net["late"].crash()
+    net.run(20)
+    return net.wrong
+
+
+def acting() -> list[str]:
+    net = start_all(fleet(Net("canary"), collectors=1, sensors=1))
+    net["root"].crash()
+    net.run(12)
+    net.add("late", "10.0.2.9:27500", join=(net["c1"].endpoint,)).start()
+    net.run(3)
+    return net.wrong
+
+
+def mass_start() -> list[str]:
+    """The root learns of nodes that nobody told about it, each by a fresh connection."""
+    net = Net("canary", beat_ns=10 * SECOND)
+    net.configure(site={"members": ["10.0.2.1:27500"]})
+    net.add("root", ROOT, level="root").start()
+    net.run(21)
+    for i in (1, 2):
+        net.add(f"s{i}", f"10.0.2.{i}:27500").start()
+    net["root"].apply({"/CONFIG/site/members": b'["10.0.2.1:27500","10.0.2.2:27500"]'}, net["root"].number + 1)
+    took = net.run_until(net.is_settled, 60)
+    return net.wrong + ([] if took is not None and took < 1 else [f"not within a second: {took}"])
+
+
+def one_group_stopped() -> list[str]:
+    net = Net("canary")
+    net.configure(g1={"members": ["10.1.0.0/16"]}, g10={"members": ["10.10.0.0/16"]})
+    net.add("root", ROOT, level="root")
+    net.add("a", "10.1.0.1:27500", join=(ROOT,))
+    net.add("b", "10.10.0.1:27500", join=(ROOT,))
+    start_all(net)
+    net.said.clear()
+    net["root"].order(StopNodes(1, "g1"))
+    net.run(3)
+    asked = [name for _, name, command, _ in net.said if command == "polo"]
+    return [f"{name} was called with g1" for name in asked if name != "a"]
+
+
+def aye_before_durable(self: Election, cue: Cue, now: Any) -> None:
+    self.station.say(cue.endpoint, "aye", {"election": cue.election, "propose": cue.propose})
+    self.station.keep(Promised(cue.propose, cue.node))
+
+
+def acting_root_writes(self: Registry, asker: Asker) -> None:
+    self._seat(asker, "site", self.station.started_at)  # type: ignore[arg-type]  # the time is not looked at
+
+
+def record_holds_its_parents(record: Any) -> bytes:
+    import msgspec
+
+    plain = msgspec.to_builtins(record)
+    if isinstance(record, NodeRecord):
+        plain["parent"] = {"endpoint": record.parent, "level": "branch"}
+    return msgspec.json.encode(plain, order="sorted")
+
+
+def g1_matches_g10(self: Member, said: Announcement, epoch: int) -> Hears | None:
+    return Hears.CALL if self.station.place.group.startswith(said.group) else None
+
+
+def number_only(holds: Any) -> int:
+    return 0
+
+
+CANARIES: list[tuple[str, Callable[[], list[str]], Any, str, Any]] = [
+    ("aye before durable", root_killed, Election, "vote", aye_before_durable),
+    (
+        "voter ignoring holds",
+        root_killed_while_one_lags,
+        Election,
+        "rank",
+        property(lambda self: (0, self.station.node)),
+    ),
+    ("acting root writing", acting, Registry, "answer_as_recorded", acting_root_writes),
+    ("first MARCO not repeated", mass_start, announcing.limits, "MARCO_BURST_NS", (0,)),
+    ("record holding its parent's record", root_killed, registry, "value_of", record_holds_its_parents),
+    ("g1 matching g10", one_group_stopped, Member, "_judge", g1_matches_g10),
+]
+
+
+@pytest.mark.parametrize("name, scenario, place, attribute, bug", CANARIES, ids=[row[0] for row in CANARIES])
+def test_a_planted_bug_is_caught_and_without_it_all_is_clean(
+    name: str, scenario: Callable[[], list[str]], place: Any, attribute: str, bug: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert [] == scenario()
+    monkeypatch.setattr(place, attribute, bug)
+    if attribute == "rank":
+        monkeypatch.setattr(election, "_number", number_only)
+    try:
+        found = scenario()
+    except (AssertionError, TypeError, AttributeError) as error:
+        found = [repr(error)]
+    assert [] != found

@@ -1,0 +1,151 @@
+"""How a voter answers a call for votes, and what a candidate makes of the answers, word by word."""
+
+from typing import Any
+
+import pytest
+
+from tests.topology.test_states import core
+from weft.base.effects import Persist, Send, Source, Tell
+from weft.base.now import SECOND, Now
+from weft.base.records import CoreRecord
+from weft.cores.topology.core import Topology
+from weft.cores.topology.memory import Promised, from_record
+from weft.cores.topology.messages import Announcement, Asked, Control, ParentIs, RootTaken
+from weft.cores.topology.states import Role
+
+ENDPOINT = "10.0.0.6:27500"
+
+
+def at(seconds: float) -> Now:
+    return Now(round((100 + seconds) * SECOND), round((100 + seconds) * SECOND))
+
+
+def quiet() -> Topology:
+    made = core()
+    made.command(ParentIs("quiet"), at(0))
+    made.effects()
+    return made
+
+
+def wutup(made: Topology, *, holds: int = 9, propose: int = 1, node: bytes = b"m" * 16) -> list[Any]:
+    content = {"fleet": "lab", "election": "e", "propose": propose, "holds": [0, holds]}
+    made.receive(Announcement("/RECOVERY/wutup", ENDPOINT, node, content), Source("announced", b""), at(0))
+    return made.effects()
+
+
+def said(effects: list[Any]) -> list[tuple[str, dict[str, Any]]]:
+    return [(e.message.command, e.message.properties) for e in effects if isinstance(e, Send) and e.channel == "call"]
+
+
+def answer(made: Topology, command: str, node: bytes = b"m" * 16, **properties: Any) -> list[Any]:
+    message = Control(command, ENDPOINT, node, {"election": made.election.election, **properties})
+    made.receive(Asked((b"",), message), Source("control", b"id"), at(0.1))
+    return made.effects()
+
+
+def promises(effects: list[Any]) -> list[Any]:
+    records = [record for effect in effects if isinstance(effect, Persist) for record in effect.records]
+    return [from_record(record) for record in records if isinstance(record, CoreRecord)]
+
+
+@pytest.mark.proves("REC-011")
+def test_a_vote_is_durable_before_it_is_said_and_goes_to_one_candidate_per_epoch() -> None:
+    made = quiet()
+    effects = wutup(made)
+    assert isinstance(effects[0], Persist)
+    assert [Promised(1, b"m" * 16)] == promises(effects)
+    assert [("aye", {"election": "e", "propose": 1})] == said(effects)
+    again = wutup(made)  # the same candidate may ask twice
+    assert [("aye", {"election": "e", "propose": 1})] == said(again)
+    assert [Promised(1, b"m" * 16)] == promises(again)  # the first may not be durable yet
+    other = wutup(made, node=b"z" * 16)
+    assert [("nay", {"election": "e", "why": "promised", "promised": 1})] == said(other)
+    later = Topology(made.settings, made.node, 2, made.station.chance)
+    later.restore(list(enumerate(made.condense(), 1)), at(0))
+    later.command(ParentIs("quiet"), at(0))
+    later.wake(at(0))
+    later.effects()
+    assert "nay" == said(wutup(later, node=b"z" * 16))[-1][0]  # also after a restart
+
+
+def test_who_hears_the_root_says_so() -> None:
+    made = core()
+    assert [("nay", {"election": "e", "why": "alive"})] == said(wutup(made))
+
+
+def test_who_holds_more_says_yo_and_calls_itself() -> None:
+    made = quiet()
+    effects = wutup(made, holds=6)
+    assert [("yo", {"election": "e"})] == said(effects)
+    assert Role.CALLING is made.role
+    assert Role.CALLING is (made.role if wutup(made, holds=6) else None)
+
+
+def test_an_epoch_of_the_past_gets_no_vote() -> None:
+    made = quiet()
+    assert "nay" == said(wutup(made, propose=0))[0][0]
+
+
+@pytest.mark.proves("REC-010")
+def test_a_majority_of_ayes_makes_a_root_and_an_aye_of_a_stranger_is_none() -> None:
+    made = quiet()
+    made.command(ParentIs("silent"), at(0))
+    assert Role.CALLING is made.role
+    made.effects()
+    assert [] == answer(made, "aye", b"stranger" * 2, propose=1)
+    assert [] == answer(made, "aye", propose=2)  # of another proposal
+    effects = answer(made, "aye", propose=1)
+    assert Role.ROOT is made.role
+    assert isinstance(effects[0], Persist)
+    assert [RootTaken(1, False, 2, 3)] == [e.event for e in effects if isinstance(e, Tell)][:1]
+
+
+def test_who_has_promised_its_own_epoch_away_does_not_win_it() -> None:
+    made = quiet()
+    made.command(ParentIs("silent"), at(0))
+    wutup(made, propose=1)
+    assert Role.FOLLOW is made.role
+    answer(made, "aye", propose=1)
+    assert Role.FOLLOW is made.role
+
+
+def test_without_answers_a_candidate_calls_three_times_and_then_acts() -> None:
+    made = quiet()
+    made.command(ParentIs("silent"), at(0))
+    proposals = []
+    while made.role is Role.CALLING:
+        due = made.deadline()
+        assert due is not None
+        made.wake(Now(due, due))
+        proposals += [e.event.attempt for e in made.effects() if isinstance(e, Tell) and hasattr(e.event, "attempt")]
+    assert [1, 2, 3] == proposals
+    assert Role.ACTING is made.role
+
+
+def test_a_candidate_waits_for_the_better_one_and_calls_again_if_it_fails() -> None:
+    made = quiet()
+    made.command(ParentIs("silent"), at(0))
+    answer(made, "yo")
+    assert Role.WAITING is made.role
+    due = made.election.deadline()
+    assert due == at(0.1).mono + 3 * made.station.election_ns
+    made.wake(Now(due, due))
+    assert Role.CALLING is made.role
+
+
+def test_a_higher_promise_raises_the_bid() -> None:
+    made = quiet()
+    made.command(ParentIs("silent"), at(0))
+    answer(made, "nay", why="promised", promised=7)
+    while made.election.propose < 8:
+        due = made.deadline()
+        assert due is not None
+        made.wake(Now(due, due))
+    assert 8 == made.election.propose
+
+
+def test_a_root_that_speaks_again_ends_the_call() -> None:
+    made = quiet()
+    made.command(ParentIs("silent"), at(0))
+    made.command(ParentIs("heard"), at(1))
+    assert Role.FOLLOW is made.role
