@@ -216,6 +216,8 @@ class PairsChanged(msgspec.Struct, frozen=True, gc=False):
     number: int
     """Highest number applied."""
     is_root: bool = False
+    numbers: tuple[int, ...] = ()
+    """Of the writes that made the pairs so, in the same order; of a deletion that a snapshot showed: `number`."""
 
 
 class ConfigurationApplied(msgspec.Struct, frozen=True, gc=False):

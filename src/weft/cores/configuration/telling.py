@@ -16,7 +16,8 @@ class Teller:
 
     def __init__(self, station: Station) -> None:
         self._station = station
-        self._changed: dict[str, bytes | None] = {}
+        self._changed: dict[str, tuple[bytes | None, int]] = {}
+        """Value and number by key; None: deleted, by the write of that number, or 0: nobody knows."""
         self._open: dict[str, None] = {}
         """Chains of which more writes are announced."""
         self._together_by: int | None = None
@@ -25,10 +26,10 @@ class Teller:
         self._why = ""
         self._reported_at: int | None = None
 
-    def note(self, key: str, value: bytes, why: str) -> None:
-        """A pair is another one; an empty value deletes."""
+    def note(self, key: str, value: bytes, why: str, number: int = 0) -> None:
+        """A pair is another one; an empty value deletes. `number`: of the write; 0: the last one here."""
         self._changed.pop(key, None)
-        self._changed[key] = value or None
+        self._changed[key] = value or None, number or self._station.store.number
         self._why = why
 
     def expect(self, chain: str, now: Now, *, is_more: bool) -> None:
@@ -61,18 +62,18 @@ class Teller:
         changed = [pair for key, pair in new.items() if (was := old.get(key)) is None or was.value != pair.value]
         held = [key for key in self._changed if key not in new]
         for key in held + [key for key in old if key not in new]:
-            self._changed[key] = None
+            self._changed[key] = None, 0
         for key in [key for key in self._changed if key in new]:
-            self._changed[key] = new[key].value
+            self._changed[key] = new[key].value, new[key].number
         for pair in sorted(changed, key=lambda pair: pair.number):
-            self.note(pair.key, pair.value, "snapshot")
+            self.note(pair.key, pair.value, "snapshot", pair.number)
         self._open.clear()
         self._together_by = None
 
     def tell_all(self) -> None:
         """Users know nothing yet: tell them everything that is here."""
         for pair in self._station.store.view(""):
-            self.note(pair.key, pair.value, "")
+            self.note(pair.key, pair.value, "", pair.number)
 
     def flush(self, now: Now, *, is_root: bool = False) -> None:
         """Tell, unless more is to come; only to be called while nothing is missing."""
@@ -82,7 +83,9 @@ class Teller:
         self._together_by = None
         number = self._station.store.number
         if self._changed:
-            self._station.tell(PairsChanged(tuple(self._changed.items()), number, is_root))
+            pairs = tuple([(key, value) for key, (value, _) in self._changed.items()])
+            numbers = tuple([last or number for _, last in self._changed.values()])
+            self._station.tell(PairsChanged(pairs, number, is_root, numbers))
             self._changed = {}
         if self._why and (self._reported_at is None or now.mono >= self._reported_at + limits.REPORT_NS):
             self._station.tell(ConfigurationApplied(number, self._why))
