@@ -89,7 +89,7 @@ class Grove(Fabric):
     def number(self, name: str) -> int:
         """The number of the configuration that a node runs."""
         told = self.status(name).get("cores", {}).get("configuration", {})
-        return int(told.get("number", -1)) if told.get("state") in ("RUNNING", "ROOT") else -1
+        return int(told.get("number", -1)) if told.get("state") in ("RUN", "ROOT") else -1
 
     def values(self, name: str, prefix: str) -> dict[str, Any]:
         """What a node has replicated under a prefix."""

@@ -59,25 +59,36 @@ _LINE: Final = re.compile(r"line (\d+)")
 _TWICE: Final = ("twice", "Cannot overwrite", "Cannot mutate")
 
 
-def read_fleet(text: str) -> Reading:
-    """The fleet that a TOML text describes, or everything that is wrong with it, in the order of its lines (CFG-071)."""
+def read_fleet(text: str, *, is_of_root: bool = False) -> Reading:
+    """The fleet that a TOML text describes, or everything that is wrong with it, in the order of its lines (CFG-071).
+
+    A root's own file may describe its fleet: what it says of that one node is passed over.
+    """
     try:
         document = read_document(text, "it")
     except UserError as error:
         return Reading(None, (_syntax(error.text.removeprefix("it is not TOML: "), text),))
     said: list[str] = []
-    document = _sane(document, "", said)
+    document = _sane(_without_node(document) if is_of_root else document, "", said)
     fleet = _fleet(document, said)
     said += between_groups(fleet, _shared_metrics(document))
     return reading_of(fleet, placed(said, lines_of(text) if said else {}))
 
 
-def fleet_of(text: str, where: str) -> Fleet:
+def fleet_of(text: str, where: str, *, is_of_root: bool = False) -> Fleet:
     """As `read_fleet`; UserError `bad-settings` names every error."""
-    fleet, errors, _ = read_fleet(text)
+    fleet, errors, _ = read_fleet(text, is_of_root=is_of_root)
     if fleet is None:
         raise refusal(errors, where)
     return fleet
+
+
+def _without_node(document: dict[str, Any]) -> dict[str, Any]:
+    kept = {name: table for name, table in document.items() if name not in OF_NODES}
+    times = document.get("fleet")
+    if isinstance(times, dict):
+        kept["fleet"] = {name: value for name, value in times.items() if name in ("name", "dead_after", *SPANS)}
+    return kept
 
 
 def _syntax(told: str, text: str) -> Mistake:

@@ -54,7 +54,7 @@ def founded(settings: NodeSettings) -> NodeSettings:
         text = Path(path).read_text("utf-8") if path else ""
     except (OSError, UnicodeDecodeError) as error:
         raise UserError("no-file", f"{path} cannot be read: {error}", "another --config") from None
-    fleet: Fleet = fleet_of(text, path)
+    fleet: Fleet = fleet_of(text, path, is_of_root=True)
     return msgspec.structs.replace(settings, pairs=to_pairs(fleet), follows=True)
 
 
