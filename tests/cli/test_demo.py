@@ -7,9 +7,10 @@ import pytest
 
 from weft.base.errors import UserError
 from weft.cli.answers import QUESTIONS
-from weft.cli.demo import PARENTS, SETTINGS, Progress, judged
+from weft.cli.demo import NODES, Progress, judged, texts
 from weft.cli.demo import _seconds as seconds
 from weft.cli.status import in_tree_order
+from weft.node.fleet import fleet_of
 from weft.node.settings import read_document, settings_of
 
 
@@ -18,26 +19,21 @@ def row(node: str, *, missing: int = 0, lost: int = 0) -> dict[str, Any]:
 
 
 def test_the_verdict_is_good_only_if_every_node_is_whole() -> None:
-    whole = [row(name) for name in PARENTS]
+    whole = [row(name) for name in NODES]
     assert (True, "all 70 samples that were taken are in the tables, none is missing") == judged(whole)
     assert (False, "nothing has arrived from sensor-4") == judged(whole[:-1])
     assert not judged([*whole, row("root", missing=1)])[0]
     assert not judged([*whole, row("root", lost=2)])[0]
 
 
-@pytest.mark.parametrize("name", PARENTS)
-def test_every_file_of_the_demonstration_can_be_used(name: str) -> None:
-    text = SETTINGS.format(
-        name=name,
-        level=name.partition("-")[0],
-        parent=PARENTS[name],
-        port=27_500,
-        beacon_port=27_500,
-        state="state",
-        lake="lake",
-    )
-    settings = settings_of(read_document(text, name))
-    assert (7, 1) == (len(settings.metrics), len(settings.filters))
+def test_every_file_of_the_demonstration_can_be_used() -> None:
+    files = texts(Path("place"), {name: 27_500 + 10 * number for number, name in enumerate(NODES)})
+    fleet = files.pop("fleet.toml")
+    (group,) = fleet_of(fleet, "fleet.toml").groups.values()
+    assert (7, 1, 2) == (len(group.metrics), len(group.filters), len(group.collectors))
+    for name, text in files.items():
+        settings = settings_of(read_document(text, name))
+        assert ("root" if name == "root.toml" else "auto", True) == (settings.place, settings.follows)
 
 
 def test_progress_reads_a_growing_file_line_by_line(tmp_path: Path) -> None:

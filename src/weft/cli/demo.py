@@ -1,8 +1,9 @@
 """`weft demo`: a whole fabric on this machine, from measuring to SQL, in one command.
 
-One root, two collectors and four sensors run as separate processes and measure this very machine; the root drains
-into a lake, and the Spark pipeline runs over it while it grows. Whatever dies (try `kill -9`) is started again. At
-the end all stop in the order of the road, the lake is completed, and five questions are answered from its tables.
+Seven nodes run as separate processes and measure this very machine. Only the root has the fleet's file; the others
+know their name, find it, and are given their places: two collectors, four sensors. The root drains into a lake, and the
+Spark pipeline runs over it while it grows. A metric's rate is changed on the way. Whatever dies (try `kill -9`, also on
+the root: a collector takes over) is started again. At the end all stop in the order of the road, the lake is completed, and five questions are answered from its tables.
 """
 
 import contextlib
@@ -22,38 +23,26 @@ from weft.base.errors import UserError
 from weft.base.now import SECOND
 from weft.base.settings import span_ns
 from weft.cli.answers import QUESTIONS
-from weft.cli.asking import try_status
+from weft.cli.asking import order, try_status
 from weft.cli.demo_view import View
 from weft.cli.fleet import Fleet, Member, free_blocks
 
-PARENTS: Final = {
-    "root": "",
-    "collector-1": "root",
-    "collector-2": "root",
-    "sensor-1": "collector-1",
-    "sensor-2": "collector-1",
-    "sensor-3": "collector-2",
-    "sensor-4": "collector-2",
-}
-SENSORS: Final = tuple(name for name in PARENTS if name.startswith("sensor"))
-COLLECTORS: Final = tuple(name for name in PARENTS if name.startswith("collector"))
+ROOT: Final = "root"
+COLLECTORS: Final = ("collector-1", "collector-2")
+SENSORS: Final = ("sensor-1", "sensor-2", "sensor-3", "sensor-4")
+NODES: Final = (ROOT, *COLLECTORS, *SENSORS)
 PIPELINE: Final = "pipeline"
 SUMMED: Final = ("rows", "silver", "values", "duplicates", "quarantined")
 STEP_S: Final = 0.5
 LINE_EVERY_S: Final = 5.0
 DRAIN_S: Final = 30.0  # how long the lake may take to swallow the last samples
-SETTINGS: Final = """\
-# A node of the demonstration; start one like it with: weft up {name}.toml
+CHANGE_AFTER: Final = 0.4  # of the time: then a rate is changed at the root
+CHANGED: Final = "/CONFIG/machines/metric/cpu"
+FLEET: Final = """\
+# The fleet of the demonstration; look at it with: weft config print fleet.toml
 [fleet]
 name = "demo"
-beacon_port = {beacon_port}
-
-[node]
-name = "{name}"
-level = "{level}"
-parent = "{parent}"
-port = {port}
-state = "{state}"
+heartbeat = "500ms"
 
 [metric.cpu]
 detail = "CPU"
@@ -95,6 +84,23 @@ where = {{ name = "process_memory" }}
 field = "value"
 above = 20e6
 
+[group.machines]
+collectors = [{collectors}]
+members = ["127.0.0.0/8"]
+metrics = ["cpu", "memory", "disk", "network", "load", "process_cpu", "process_memory"]
+filters = ["large-processes"]
+"""
+SETTINGS: Final = """\
+# A node of the demonstration; start one like it with: weft up {name}.toml
+[fleet]
+name = "demo"
+beacon_port = {beacon_port}
+
+[node]
+name = "{name}"
+port = {port}
+state = "{state}"
+{more}
 [lake]
 path = "{lake}"
 """
@@ -135,6 +141,7 @@ class Demonstration:
         self.fleet = Fleet(place)
         self.view = View(time.monotonic() + span_s)
         self.progress = Progress(place / f"{PIPELINE}.out")
+        self.ports: dict[str, int] = {}
         self._is_interrupted = False
 
     def run(self, *, as_json: bool) -> int:
@@ -155,27 +162,20 @@ class Demonstration:
         self._is_interrupted = True
 
     def _start(self) -> None:
-        ports = dict(zip(PARENTS, free_blocks(len(PARENTS)), strict=True))
-        for name, parent in PARENTS.items():
-            text = SETTINGS.format(
-                name=name,
-                level=name.partition("-")[0],
-                parent=parent,
-                port=ports[name],
-                beacon_port=ports["root"],
-                state=self.place / "state" / name,
-                lake=self.lake,
-            )
-            file = self.place / f"{name}.toml"
-            file.write_text(text, "utf-8")
-            self.fleet.add(Member(name, ("-m", "weft.cli.main", "up", str(file)), ports[name]))
+        ports = self.ports = dict(zip(NODES, free_blocks(len(NODES)), strict=True))
+        for file, text in texts(self.place, ports).items():
+            (self.place / file).write_text(text, "utf-8")
+        for name in NODES:
+            self.fleet.add(Member(name, ("-m", "weft.cli.main", "up", str(self.place / f"{name}.toml")), ports[name]))
         self.fleet.add(Member(PIPELINE, ("-m", "weft.cli.main", "lake", "run", "--lake", str(self.lake), "--json")))
         self.console.print(f"states, logs and lake are in [bold]{self.place}[/bold]")
         self.console.print(
-            f"the root's port is {ports['root']}: weft status --port {ports['root']}; kill -9 whom you like\n"
+            f"the root's port is {ports[ROOT]}: weft status --port {ports[ROOT]}; kill -9 whom you like, the root, too\n"
         )
 
     def _show(self) -> None:
+        change_at = time.monotonic() + CHANGE_AFTER * (self.view.ends_at - time.monotonic())
+        change = Change(self.ports)
         with Live(console=self.console, refresh_per_second=4, transient=False) as live:
             line_at = 0.0
             while time.monotonic() < self.view.ends_at and not self._is_interrupted:
@@ -183,6 +183,8 @@ class Demonstration:
                 self.view.news.extend(self.fleet.news)
                 self.fleet.news.clear()
                 statuses = self._statuses()
+                if time.monotonic() >= change_at and not change.is_done:
+                    self._tell(change.step(statuses))
                 lake = self.progress.read()
                 if self.console.is_terminal:
                     live.update(self.view.render(statuses, self.fleet.members, lake))
@@ -190,6 +192,12 @@ class Demonstration:
                     line_at = time.monotonic() + LINE_EVERY_S
                     self.console.print(self.view.line(statuses, lake), soft_wrap=True)
                 time.sleep(STEP_S)
+
+    def _tell(self, news: str) -> None:
+        if news:
+            self.view.news.append(news)
+            if not self.console.is_terminal:
+                self.console.print(news, soft_wrap=True)
 
     def _statuses(self) -> list[dict[str, Any]]:
         asked = (try_status(member.port) for member in self.fleet.members if member.port and member.is_running)
@@ -200,7 +208,7 @@ class Demonstration:
         self._say("stopping the sensors, then the collectors, then the root")
         self.fleet.stop(SENSORS)
         self.fleet.stop(COLLECTORS)
-        self.fleet.stop(["root"])
+        self.fleet.stop([ROOT])
         from weft.lake.layout import Layout
         from weft.pipeline.progress import waiting
 
@@ -234,9 +242,60 @@ class Demonstration:
         self.console.print(f"[dim]{text}[/dim]")
 
 
+def texts(place: Path, ports: dict[str, int]) -> dict[str, str]:
+    """The files of the demonstration by name: the fleet's, and one for each node, of which only the root's knows it."""
+    collectors = ", ".join(f'"127.0.0.1:{ports[name]}"' for name in COLLECTORS)
+    files = {"fleet.toml": FLEET.format(collectors=collectors)}
+    for name in NODES:
+        files[f"{name}.toml"] = SETTINGS.format(
+            name=name,
+            more=f'level = "root"\nconfig = "{place / "fleet.toml"}"\n' if name == ROOT else "",
+            port=ports[name],
+            beacon_port=ports[ROOT],
+            state=place / "state" / name,
+            lake=place / "lake",
+        )
+    return files
+
+
+class Change:
+    """A metric's rate, changed at the root while everything runs, and followed until every node has it."""
+
+    def __init__(self, ports: dict[str, int]) -> None:
+        self.ports = ports
+        self.is_done = False
+        self._number = 0
+        self._asked_at = 0.0
+
+    def step(self, statuses: Sequence[dict[str, Any]]) -> str:
+        """Ask for it once, wherever the root is now; then see who runs it. What there is to say, if anything."""
+        if not self._number:
+            root = next((status["name"] for status in statuses if status["level"] == "root"), "")
+            return self._ask(root) if root else ""
+        running = [status["name"] for status in statuses if runs(status) >= self._number]
+        if len(running) < len(NODES):
+            return ""
+        self.is_done = True
+        took = time.monotonic() - self._asked_at
+        return f"all {len(running)} nodes measure cpu every 500 ms now; seen {took:.1f} s after the root was asked"
+
+    def _ask(self, root: str) -> str:
+        try:
+            told = order(self.ports[root], "set", key=CHANGED, value={"detail": "CPU", "rate": "500ms"})
+        except UserError:
+            return ""  # it is being elected, or dies: the next look asks again
+        self._number, self._asked_at = told["number"], time.monotonic()
+        return f"{root} was asked: {CHANGED} every 500 ms; it is number {self._number} of the configuration"
+
+
+def runs(status: dict[str, Any]) -> int:
+    """The number of the configuration that a node runs; 0 while it has none."""
+    return int(status["cores"].get("configuration", {}).get("number") or 0)
+
+
 def judged(completeness: Sequence[dict[str, Any]]) -> tuple[bool, str]:
     """Whether every node's samples are in the tables, each once, and how to say so."""
-    absent = sorted(set(PARENTS) - {row["node"] for row in completeness})
+    absent = sorted(set(NODES) - {row["node"] for row in completeness})
     missing = sum(row["missing"] + row["lost"] for row in completeness)
     if absent:
         return False, f"nothing has arrived from {', '.join(absent)}"
