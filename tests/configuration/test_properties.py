@@ -243,7 +243,7 @@ def test_without_loss_nobody_asks_twice(script: Script) -> None:
     stays_calm(script)
 
 
-@pytest.mark.proves("CFG-035", "CFG-041", "REC-012")
+@pytest.mark.proves("CFG-035", "CFG-041")
 @settings(max_examples=150)
 @given(st.lists(politics, max_size=40))
 def test_roots_come_and_go_and_the_newest_is_followed(script: Script) -> None:

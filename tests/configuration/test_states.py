@@ -201,7 +201,6 @@ def test_resyncs_are_rare_but_a_wipe_never_waits() -> None:
     assert [0, 1, 2, 4, 8, 16, 30] == pauses
 
 
-@pytest.mark.proves("CFG-074")
 def test_an_attempt_that_fails_is_followed_by_others_ever_more_slowly_and_told_from_the_third_on() -> None:
     child = Child().bring_to(State.SYNC)
     pauses, told = [], []

@@ -7,7 +7,7 @@ from tests.configuration.rig import World
 CPU, ROOT = "/CONFIG/web/metric/cpu", "/TOPO/root"
 
 
-@pytest.mark.proves("CFG-030", "CFG-031")
+@pytest.mark.proves("CFG-031")
 def test_a_write_reaches_every_replica_and_nobody_asks_twice() -> None:
     world = World()
     world.root()

@@ -119,7 +119,7 @@ class Serving:
         of_peer += sum(stream.peer == peer and not stream.is_ending for stream in self.streams)
         total = len(self.waiting) + len(self.streams)
         if of_peer >= limits.REQUESTS_PER_CHILD_MAX or total >= limits.REQUESTS_MAX:
-            self._refuse(peer, asked.envelope, BUSY)
+            self.refuse(peer, asked.envelope, BUSY)
         elif is_ready:
             self._answer(request, source, asked.envelope, now)
         else:
@@ -135,11 +135,12 @@ class Serving:
         """What is on its way out is of a history that counts no more: children ask again."""
         streams, self.streams = self.streams, deque()
         for stream in streams:
-            self._refuse(stream.peer, stream.envelope, NOT_READY)
+            self.refuse(stream.peer, stream.envelope, NOT_READY)
 
-    def _refuse(self, peer: bytes, envelope: Envelope, code: int) -> None:
+    def refuse(self, peer: bytes, envelope: Envelope, code: int, text: str = "") -> None:
+        """Say WTF to a child, counted by code (CFG-007)."""
         self._station.counters.count(self._station.counters.wtf_said, code)
-        self._station.say(SERVE, peer, Answer(envelope, Wtf(code)))
+        self._station.say(SERVE, peer, Answer(envelope, Wtf(code, text)))
 
     def _answer(self, request: ICanHaz, source: Source, envelope: Envelope, now: Now) -> None:
         if request.subtree.startswith(TIP + "/"):
@@ -173,7 +174,7 @@ class Serving:
     def _say_bundle(self, pairs: Sequence[KvSync], end: KThxBai, peer: bytes, envelope: Envelope) -> None:
         size = sum(len(pair.key) + len(pair.value) + FRAME_BYTES for pair in pairs)
         if size > limits.BUNDLE_BYTES_MAX:
-            self._refuse(peer, envelope, TOO_LARGE)
+            self.refuse(peer, envelope, TOO_LARGE)
             return
         self._station.counters.served += 1
         self._station.counters.pairs_served += len(pairs)
@@ -193,7 +194,7 @@ class Serving:
         """Time has passed: the next portions, in turn; who waits too long is refused."""
         while self.waiting and now.mono >= self.waiting[0].by:
             each = self.waiting.popleft()
-            self._refuse(each.source.peer, each.envelope, NOT_READY)
+            self.refuse(each.source.peer, each.envelope, NOT_READY)
         budget = limits.TURN_MAX
         for _ in range(len(self.streams)):
             stream = self.streams[0]
