@@ -32,6 +32,7 @@ from weft.cores.topology.messages import (
     RootTaken,
     TopologySettings,
 )
+from weft.wire import discovery
 from weft.wire.replication import NO_QUORUM, counter_of, epoch_of, number_of
 
 SYNC_NS = 1 * MILLISECOND
@@ -251,7 +252,7 @@ class Machine:
     def snapshot_for(self, child: "Machine") -> Callable[[], None]:
         """What the child takes over; a lower epoch than it has seen is refused (CFG-044)."""
         pairs, number, sender = dict(self.pairs), self.number, self.endpoint
-        is_led = self.is_root or self.is_acting or self.following
+        is_led = self.serves
 
         def adopt() -> None:
             if child.following != sender or not is_led or epoch_of(number) < epoch_of(child.number):
@@ -267,9 +268,15 @@ class Machine:
         self.net.later(self.net.beat_ns, self.alive(self.beat))
         if self.following and self.net.mono - self.heard_at > 3 * self.net.dead_ns:
             return  # CFG-045
-        if self.is_root or self.is_acting or self.following:
+        if self.serves:
             for child in self.net.followers(self):
                 self.net.carry(self, child, child.alive(child.heard_from(self)))
+
+    @property
+    def serves(self) -> bool:
+        """Whether others may follow this node: it leads, or is a collector."""
+        is_collector = self.following != "" and self.place is not None and self.place.level == "collector"
+        return self.is_root or self.is_acting or is_collector
 
     def heard_from(self, parent: "Machine") -> Callable[[], None]:
         def heard() -> None:
@@ -319,6 +326,8 @@ class Net:
         self.seed, self.random = seed, Random(seed)
         self.beat_ns, self.dead_after, self.loss, self.delay_ns = beat_ns, 5, loss, delay_ns
         self.dead_ns = self.dead_after * beat_ns
+        self.wired = True
+        """Whether messages travel as frames."""
         self.write_ns = 3 * MILLISECOND
         self.mono, self.writes = 0, 0
         self.machines: dict[str, Machine] = {}
@@ -396,6 +405,7 @@ class Net:
 
     def announce(self, sender: Machine, endpoint: str, message: Announcement) -> None:
         other = self.machines.get(endpoint)
+        message = discovery.decode_announcement(discovery.encode_announcement(message)) if self.wired else message
         if other is not None and other.up:
             action = other.alive(lambda: other.hear(message, Source("announced", b"")))
             self.carry(sender, other, action, loss=self.loss)
@@ -406,15 +416,17 @@ class Net:
             return
         self._count += 1
         token = b"\x00%d" % self._count
+        asked = discovery.decode_control(discovery.encode_call(message)) if self.wired else Asked((b"",), message)
         self._tokens[token] = sender, sender.starts
-        action = other.alive(lambda: other.hear(Asked((b"",), message), Source("control", token)))
+        action = other.alive(lambda: other.hear(asked, Source("control", token)))
         self.carry(sender, other, action, loss=self.loss)
 
     def answer(self, sender: Machine, token: bytes, answer: Answer) -> None:
         asker, start = self._tokens[token]
+        wired = discovery.decode_called(discovery.encode_control_answer(answer)) if self.wired else answer.message
         if asker.up and asker.starts == start:
             source = Source("call", sender.endpoint.encode())
-            action = asker.alive(lambda: asker.hear(answer.message, source))
+            action = asker.alive(lambda: asker.hear(wired, source))
             self.carry(sender, asker, action, loss=self.loss)
 
     # What may never be

@@ -8,7 +8,7 @@ import pytest
 from tests.topology.net import Net
 from tests.topology.test_net import ROOT, fleet, start_all
 from weft.base.now import SECOND
-from weft.cores.topology import announcing, election, registry
+from weft.cores.topology import election, limits, registry
 from weft.cores.topology.atlas import NodeRecord
 from weft.cores.topology.election import Cue, Election
 from weft.cores.topology.member import Member
@@ -110,7 +110,7 @@ CANARIES: list[tuple[str, Callable[[], list[str]], Any, str, Any]] = [
         property(lambda self: (0, self.station.node)),
     ),
     ("acting root writing", acting, Registry, "answer_as_recorded", acting_root_writes),
-    ("first MARCO not repeated", mass_start, announcing.limits, "MARCO_BURST_NS", (0,)),
+    ("first MARCO not repeated", mass_start, limits, "MARCO_BURST_NS", (0,)),
     ("record holding its parent's record", root_killed, registry, "value_of", record_holds_its_parents),
     ("g1 matching g10", one_group_stopped, Member, "_judge", g1_matches_g10),
 ]

@@ -1,24 +1,33 @@
 """A root calls, nodes answer, and each is told its place: the dialogue of joining, word by word."""
 
+import contextlib
+from itertools import pairwise
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from weft.base.chance import Chance
 from weft.base.effects import Connect, Effect, Persist, Send, Source, Tell
+from weft.base.errors import PeerError
 from weft.base.now import SECOND, Now
 from weft.cores.topology.core import Topology
 from weft.cores.topology.messages import (
     Announcement,
     Answer,
     Asked,
+    Beacon,
     Control,
     LearnPairs,
+    ParentIs,
     PlaceAssigned,
+    PlaceLost,
     RecordsWanted,
     RecordWritten,
     RootTaken,
     TopologySettings,
+    Wtf,
 )
 from weft.cores.topology.states import Role, Standing
 
@@ -117,3 +126,255 @@ def test_a_call_of_another_fleet_or_in_plain_text_is_no_reason_to_stop() -> None
     assert Standing.BASE is node.standing
     node.receive(Announcement("/MARCO", "127.0.0.1:27500", b"r" * 16, {"text": "7"}), Source("announced", b""), at(1))
     assert ["polo"] == [said.command for said in sent(node.effects(), "call") if isinstance(said, Control)]
+
+
+def called(
+    node: Topology, *, epoch: int = 0, endpoint: str = "127.0.0.1:27500", why: str = "", t: float = 1
+) -> list[Any]:
+    content: dict[str, Any] = {"fleet": "lab", "epoch": epoch, "count": 1, "protocol": 1}
+    if why:
+        content["why"] = why
+    node.receive(Announcement("/MARCO", endpoint, b"r" * 16, content), Source("announced", b""), at(t))
+    return sent(node.effects(), "call")
+
+
+def answered(node: Topology, message: Any, endpoint: str = "127.0.0.1:27500", t: float = 1) -> list[Effect]:
+    node.receive(message, Source("call", endpoint.encode()), at(t))
+    return node.effects()
+
+
+def assignment(node: Topology, **changes: Any) -> Control:
+    properties = {
+        "parent": "127.0.0.1:27600",
+        "root": "127.0.0.1:27500",
+        "level": "leaf",
+        "group": "web",
+        "tier": 2,
+        "epoch": 0,
+        "alternates": ["127.0.0.1:27700"],
+        **changes,
+    }
+    return Control("assignment", "127.0.0.1:27900", node.node, properties)
+
+
+def joined(**changes: Any) -> Topology:
+    node = make("n1", 27_900)
+    run(node, 0)
+    called(node)
+    answered(node, assignment(node, **changes))
+    assert Standing.JOINED is node.standing
+    return node
+
+
+@pytest.mark.parametrize("code, least, most", [(5, 0.9, 1.1), (7, 0.9, 1.1), (10, 27, 33), (3, 27, 33)])
+def test_a_refusal_is_answered_by_a_pause_that_grows(code: int, least: float, most: float) -> None:
+    node = make("n1", 27_900)
+    run(node, 0)
+    called(node)
+    pauses, t = [], 1.0
+    for _ in range(3):
+        answered(node, Wtf(code, "no"), t=t)
+        due = node.deadline()
+        assert due is not None
+        pauses.append(due / SECOND - t)
+        t = due / SECOND
+        node.wake(Now(due, due))
+        assert ["polo"] == [said.command for said in sent(node.effects(), "call")]
+    assert least <= pauses[0] <= most
+    assert all(1.6 <= later / before <= 2.5 for before, later in pairwise(pauses))
+
+
+def test_silence_is_answered_by_asking_again_for_ever() -> None:
+    node = make("n1", 27_900, join=("127.0.0.1:27500", "127.0.0.1:27501"))
+    asked, effects = [], []
+    for _ in range(60):
+        due = node.deadline()
+        assert due is not None
+        node.wake(Now(due, due))
+        effects += node.effects()
+    asked = [e.peer for e in effects if isinstance(e, Send) and e.channel == "call"]
+    assert {b"127.0.0.1:27500", b"127.0.0.1:27501"} == {*asked}
+    assert len(asked) >= 29
+
+
+def test_a_node_in_a_pause_is_deaf_to_the_same_call_but_not_to_a_later_root_or_a_group() -> None:
+    node = make("n1", 27_900)
+    run(node, 0)
+    called(node)
+    answered(node, Wtf(10, "no group"))
+    assert [] == called(node)
+    assert ["polo"] == [said.command for said in called(node, epoch=1, endpoint="127.0.0.1:27501")]
+
+
+@pytest.mark.proves("TOP-006")
+def test_a_referral_is_followed_but_not_in_a_ring() -> None:
+    node = make("n1", 27_900, join=("127.0.0.1:27501",))
+    run(node, 0)
+    asked = []
+    for turn in range(8):
+        peer = f"127.0.0.1:{27_501 + turn % 2}"
+        effects = answered(node, Wtf(12, f"the root is 127.0.0.1:{27_501 + (turn + 1) % 2}"), peer)
+        asked += sent(effects, "call")
+    assert 4 == len(asked)
+    assert Standing.BASE is node.standing
+
+
+def test_who_is_no_root_says_who_is() -> None:
+    node = joined()
+    polo = Control("polo", "127.0.0.1:28000", b"x" * 16, {})
+    node.receive(Asked((b"",), polo), Source("control", b"id"), at(2))
+    (answer,) = sent(node.effects(), "control")
+    assert Answer((b"",), Wtf(12, "the root is 127.0.0.1:27500")) == answer
+
+
+@pytest.mark.proves("TOP-007")
+def test_a_polo_says_who_one_is_and_what_one_holds() -> None:
+    node = make("n1", 27_900, labels={"rack": "r7"})
+    node.command(LearnPairs((), (2 << 40) + 9), at(0))
+    run(node, 0)
+    (polo,) = called(node)
+    said = polo.properties
+    assert (1, {"rack": "r7"}, [2, 9], ["strict"]) == (
+        said["incarnation"],
+        said["labels"],
+        said["holds"],
+        said["dialects"],
+    )
+
+
+@pytest.mark.proves("TOP-012")
+def test_an_assignment_is_kept_told_and_moves_only_if_it_is_another() -> None:
+    node = joined()
+    assert [] == events(answered(node, assignment(node)))
+    (moved,) = events(answered(node, assignment(node, parent="127.0.0.1:27700", name="c2")))
+    assert ("127.0.0.1:27700", "c2", "web", 2) == (moved.parent, moved.parent_name, moved.group, moved.tier)
+    again = make("n1", 27_900)
+    again.restore(list(enumerate(node.condense(), 1)), at(0))
+    assert [moved] == [event for event in events(run(again, 0)) if isinstance(event, PlaceAssigned)]
+
+
+def test_assignments_that_cannot_be_are_refused_and_change_nothing() -> None:
+    node = joined(epoch=3)
+    wrong: list[dict[str, Any]] = [
+        {"parent": "nowhere"},
+        {"level": "king"},
+        {"tier": 99},
+        {"group": "a/b"},
+        {"epoch": 2},
+        {"alternates": ["x"]},
+        {"epoch": -1},
+    ]
+    for changes in wrong:
+        with pytest.raises(PeerError):
+            answered(node, assignment(node, **{"epoch": 3, **changes}))
+    with pytest.raises(PeerError):
+        answered(node, assignment(node, epoch=4), "127.0.0.1:9999")  # nobody asked that one
+    other = Control("assignment", "127.0.0.1:27900", b"z" * 16, assignment(node, epoch=3).properties)
+    with pytest.raises(PeerError):
+        answered(node, other)
+    assert ("127.0.0.1:27600", 3) == (node.station.place.parent, node.station.place.epoch)
+
+
+def test_a_root_of_the_past_is_told_who_leads_now() -> None:
+    node = joined(epoch=3)
+    (wtf,) = called(node, epoch=1, endpoint="127.0.0.1:27999")
+    assert (9, "epoch 3 is led by 127.0.0.1:27500") == (wtf.code, wtf.text)
+
+
+def test_an_unknown_node_is_a_newcomer_again() -> None:
+    node = joined()
+    node.command(ParentIs("silent"), at(5))
+    run(node, 5)
+    assert [PlaceLost("unknown")] == events(answered(node, Wtf(4, "who"), t=5))
+    assert ["polo"] == [said.command for said in sent(run(node, 5), "call")]
+
+
+def test_a_root_is_found_by_its_beacon() -> None:
+    node = make("n1", 27_900)
+    run(node, 0)
+    node.receive(Beacon("lab", "root", b"r" * 16, "root", 27_500, 5), Source("beacon", b"127.0.0.1"), at(1))
+    assert [b"127.0.0.1:27500"] == [e.peer for e in node.effects() if isinstance(e, Send)]
+
+
+def test_a_root_calls_its_neighbours() -> None:
+    root = make_root()
+    run(root, 9)
+    root.receive(Beacon("lab", "n1", b"n" * 16, "sensor", 27_900, 5), Source("beacon", b"127.0.0.1"), at(10))
+    effects = run(root, 11.9)
+    assert [Connect("announce", "127.0.0.1:27900")] == [e for e in effects if isinstance(e, Connect)]
+    assert 6 == len(sent(effects, "announce"))  # TOP-005
+
+
+@pytest.mark.proves("TOP-004")
+def test_the_endpoint_is_the_configured_one() -> None:
+    settings = TopologySettings(
+        fleet="lab", name="n", level="auto", host="2001:db8::7", base_port=27_500, join=("h:1",)
+    )
+    core = Topology(settings, b"n" * 16, 1, Chance("n"))
+    (polo,) = sent(run(core, 0), "call")
+    assert "[2001:db8::7]:27500" == polo.endpoint
+
+
+@pytest.mark.proves("TOP-011")
+def test_a_question_asked_twice_is_answered_once_and_a_refused_write_is_told() -> None:
+    root = make_root()
+    run(root, 4)
+    polo = Control("polo", "127.0.0.1:27900", b"n" * 16, {"incarnation": 1})
+    for peer in (b"one", b"two"):
+        root.receive(Asked((b"",), polo), Source("control", peer), at(5))
+    effects = root.effects()
+    (wanted,) = [event for event in events(effects) if isinstance(event, RecordsWanted)]
+    root.command(RecordWritten(wanted.ticket), at(5))
+    assert [b"two"] == [e.peer for e in root.effects() if isinstance(e, Send) and e.channel == "control"]
+    other = Control("polo", "127.0.0.1:28000", b"m" * 16, {"incarnation": 1})
+    root.receive(Asked((b"",), other), Source("control", b"three"), at(6))
+    (wanted,) = [event for event in events(root.effects()) if isinstance(event, RecordsWanted)]
+    root.command(RecordWritten(wanted.ticket, 11), at(6))
+    assert [11] == [said.message.code for said in sent(root.effects(), "control")]
+    assert b"m" * 16 not in root.registry.planner.tree.nodes
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5), lambda inner: st.lists(inner, max_size=3)
+)
+NAMES = [
+    "epoch",
+    "why",
+    "acting",
+    "holds",
+    "propose",
+    "election",
+    "parent",
+    "labels",
+    "level",
+    "uptime",
+    "tier",
+    "root",
+]
+
+
+@given(st.data())
+def test_whatever_a_peer_says_is_heard_or_refused(data: st.DataObject) -> None:
+    root = data.draw(st.booleans())
+    core = make_root() if root else joined()
+    run(core, 4)
+    for _ in range(3):
+        said = data.draw(st.dictionaries(st.sampled_from(NAMES), JSON, max_size=5))
+        key = data.draw(st.sampled_from(["/MARCO", "/GROUP/web/", "/RECOVERY/wutup", "/RECOVERY/iwin"]))
+        command = data.draw(st.sampled_from(["polo", "assignment", "stop", "sos", "keepcalm", "yo", "aye", "nay"]))
+        control = Control(command, "127.0.0.1:27999", b"x" * 16, said)
+        messages = [
+            (Announcement(key, "127.0.0.1:27999", b"x" * 16, said), Source("announced", b"")),
+            (Asked((b"",), control), Source("control", b"id")),
+            (control, Source("call", b"127.0.0.1:27500")),
+            (
+                Wtf(data.draw(st.integers(0, 12)), "epoch 2 is led by 127.0.0.1:27999"),
+                Source("call", b"127.0.0.1:27500"),
+            ),
+        ]
+        for message, source in messages:
+            with contextlib.suppress(PeerError):
+                core.receive(message, source, at(5))
+    again = Topology(core.settings, core.node, 2, core.station.chance)
+    again.restore(list(enumerate(core.condense(), 1)), at(5))
+    assert core.station.memories() == again.station.memories()
