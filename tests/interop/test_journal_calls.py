@@ -8,6 +8,7 @@ from typing import Final
 
 import pytest
 
+from tests.interop.programs import needed
 from tests.journal.model import NODE, SMALL, WALL, check_entries
 from weft.base.errors import StorageFailed
 from weft.shell.files import Files
@@ -21,7 +22,7 @@ CALLS_MAX: Final = 200
 
 def traced(options: list[str], directory: Path) -> subprocess.CompletedProcess[str]:
     """Run the small process under strace."""
-    trace = ["strace", "-f", "-o", str(directory.parent / "trace"), *options]
+    trace = [needed("strace"), "-f", "-o", str(directory.parent / "trace"), *options]
     run = subprocess.run([*trace, *LIVE, str(directory)], capture_output=True, text=True, cwd=ROOT, check=False)
     assert "strace: " not in run.stderr, f"{run.stderr}\n{ALLOW}"
     return run

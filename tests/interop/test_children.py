@@ -1,0 +1,117 @@
+"""Children of other stacks, in C on CZMQ and in Java on JeroMQ, beside a root that runs (specs/01, 9.5)."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.fabric.grove import Grove
+from tests.interop.programs import needed
+
+PEERS: Final = Path(__file__).parent / "peers"
+JEROMQ: Final = "/usr/share/java/jeromq.jar"
+LAB: Final = "/CONFIG/lab/"
+NAMES: Final = ("root", "sensor-1")
+PATIENCE_S: Final = 60.0
+Line = tuple[str, str, int, Any]
+"""Word, key or subtree, number, value."""
+
+
+@pytest.fixture(scope="module")
+def grove(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grove]:
+    with Grove(tmp_path_factory.mktemp("grove"), NAMES) as grove:
+        grove.until(lambda: grove.is_joined("sensor-1"), "the sensor has its place")
+        yield grove
+
+
+def built(*command: str) -> None:
+    made = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    assert 0 == made.returncode, made.stderr
+
+
+@pytest.fixture(scope="module")
+def child_in_c(tmp_path_factory: pytest.TempPathFactory) -> str:
+    program = tmp_path_factory.mktemp("c") / "child"
+    compiler = needed("gcc")
+    for header in ("/usr/include/czmq.h", "/usr/include/zmq.h"):
+        needed(header)
+    built(compiler, "-Wall", "-Werror", str(PEERS / "child.c"), "-o", str(program), "-lczmq", "-lzmq")
+    return str(program)
+
+
+@pytest.fixture(scope="module")
+def child_in_java(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
+    place = tmp_path_factory.mktemp("java")
+    java, jar = needed("java"), needed(JEROMQ)
+    built(needed("javac"), "-cp", jar, "-d", str(place), str(PEERS / "Child.java"))
+    return (java, "-cp", f"{jar}:{place}", "Child")
+
+
+def at(grove: Grove, port: int) -> str:
+    return f"tcp://127.0.0.1:{grove.ports['root'] + port}"
+
+
+def line_of(text: str) -> Line:
+    word, name, number, value = [*text.split(" ", 3), ""][:4]
+    return word, name, int(number), json.loads(value) if value else None
+
+
+def lines(*command: str) -> list[Line]:
+    """What a child says that ends by itself."""
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    assert (0, "") == (ran.returncode, ran.stderr), ran.stdout
+    return [line_of(text) for text in ran.stdout.splitlines()]
+
+
+def pairs(said: list[Line]) -> dict[str, Any]:
+    return {name: value for word, name, _, value in said if word == "KVSYNC"}
+
+
+def tip(grove: Grove) -> int:
+    return max(int(number) for _, number, _ in grove.ask("root", "list", subtree=LAB)["pairs"])
+
+
+@pytest.mark.proves("CFG-013", "CFG-018")
+def test_a_req_in_c_gets_the_bundle(grove: Grove, child_in_c: str) -> None:
+    said = lines(child_in_c, at(grove, 3), LAB)
+    assert grove.values("root", LAB) == pairs(said)
+    assert ("KTHXBAI", LAB, tip(grove), None) == said[-1]
+
+
+@pytest.mark.proves("CFG-007", "CFG-012")
+def test_a_req_in_c_hears_a_refusal_and_a_tip(grove: Grove, child_in_c: str) -> None:
+    assert [("KTHXBAI", f"/.tip{LAB}", tip(grove), None)] == lines(child_in_c, at(grove, 3), f"/.tip{LAB}")
+    ran = subprocess.run((child_in_c, at(grove, 3), "nowhere"), capture_output=True, text=True, timeout=60, check=False)
+    assert (1, "WTF") == (ran.returncode, ran.stdout.partition(" ")[0])
+    assert ran.stdout.endswith(" 1\n")
+
+
+@pytest.mark.proves("CFG-001", "CFG-010", "CFG-045")
+def test_a_dealer_in_java_gets_snapshot_beat_and_update(grove: Grove, child_in_java: tuple[str, ...]) -> None:
+    expected = grove.values("root", LAB)
+    value = {"detail": "LOAD", "rate": "1s"}
+    command = (*child_in_java, "DEALER", at(grove, 3), at(grove, 2), LAB)
+    said: list[Line] = []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+        for text in child.stdout or ():
+            said.append(line_of(text))
+            if said[-1][0] == "KTHXBAI":
+                grove.ask("root", "set", key=f"{LAB}metric/load", value=value)
+    assert 0 == child.returncode
+    end = next(place for place, line in enumerate(said) if line[0] == "KTHXBAI")
+    assert ("HUGZ", "-", 0, None) == said[0]
+    assert expected == pairs(said[1:end])
+    assert ("KVPUB", f"{LAB}metric/load", tip(grove), value) == said[-1]
+
+
+@pytest.mark.proves("CFG-013")
+def test_a_req_in_java_hears_one_pair_and_the_bundle_when_it_asks(grove: Grove, child_in_java: tuple[str, ...]) -> None:
+    expected = grove.values("root", LAB)
+    (first,) = lines(*child_in_java, "REQ", at(grove, 3), at(grove, 2), LAB)
+    assert ("KVSYNC", min(expected), expected[min(expected)]) == (first[0], first[1], first[3])
+    said = lines(*child_in_java, "BUNDLE", at(grove, 3), at(grove, 2), LAB)
+    assert expected == pairs(said)
+    assert ("KTHXBAI", LAB, tip(grove), None) == said[-1]
