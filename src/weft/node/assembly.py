@@ -9,6 +9,8 @@ from weft.base.now import seconds
 from weft.cores.carrier import Carrier
 from weft.cores.carrier.messages import CarrierSettings
 from weft.cores.chains import Chains
+from weft.cores.clone import Clone
+from weft.cores.clone.messages import CloneSettings
 from weft.cores.configuration import Configuration
 from weft.cores.configuration.messages import ConfigurationSettings
 from weft.cores.drain import Drain
@@ -86,6 +88,18 @@ def _carrier(start: Start) -> Core:
     return Carrier(settings, start.node, start.era, Chance(f"{start.seed}/carrier"))
 
 
+def _clone(start: Start) -> Core:
+    table = start.settings.chp
+    settings = CloneSettings(
+        serves=bool(table.port),
+        writable=table.writable,
+        loose_prefix=table.loose_prefix,
+        source=table.source,
+        prefix=table.import_prefix,
+    )
+    return Clone(settings, start.node)
+
+
 def _drain(start: Start) -> Core:
     return Drain(start.settings.drain)
 
@@ -97,6 +111,7 @@ MAKERS: Final[dict[str, Callable[[Start], Core]]] = {
     "chains": _chains,
     "carrier": _carrier,
     "drain": _drain,
+    "clone": _clone,
 }
 
 

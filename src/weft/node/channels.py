@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from weft.base import endpoints
 from weft.base.errors import PeerError
 from weft.cores.carrier.messages import Garbled
-from weft.wire import beacon, discovery, hop, replication
+from weft.wire import beacon, chp, discovery, hop, replication
 from weft.wire.envelope import split
 
 BINDS, DIALS, ADDS, CALLS, SHOUTS = "binds", "dials", "adds", "calls", "shouts"
@@ -25,6 +25,8 @@ ANSWER_QUEUE: Final = 1_000  # a snapshot is said in pieces (CLI-002)
 PUBLISH_QUEUE: Final = 10_000  # updates that wait for one child, which then needs a snapshot
 FRAMES_MAX: Final = 1 << 12  # more in one message is a flood, not a message
 BUNDLE_FRAMES_MAX: Final = 1 << 19  # five per pair (CFG-013)
+CLONE: Final = "clone"
+"""The block of the Clone pattern's ports (CFG-060)."""
 BEAT: Final = b"HUGZ"
 """Every subscription takes beats along: they have no key."""
 
@@ -45,6 +47,8 @@ class Channel(NamedTuple):
     how: str = SHOUTS
     place: int = 0
     """Which port of a block it stands on: of this node's where it binds, of the called one's where it calls."""
+    block: str = ""
+    """Whose block that is, where it binds: empty, the node's own; else one that the settings name, or there is none."""
     queue: int = LINK_QUEUE
     """How many messages wait for one peer at most."""
     frames_max: int = FRAMES_MAX
@@ -93,6 +97,11 @@ _call = _stream("topology", discovery.decode_called, discovery.encode_call, "DEA
 _control = _stream("topology", discovery.decode_control, discovery.encode_control_answer, "ROUTER", BINDS)
 _ask = _stream("configuration", replication.decode_answer, replication.encode_ask, "DEALER", DIALS)
 _serve = _stream("configuration", replication.decode_ask, replication.encode_answer, "ROUTER", BINDS)
+_clone_serve = _stream("clone", chp.decode_ask, chp.encode_answer, "ROUTER", BINDS)
+_clone_ask = _stream("clone", chp.decode_answer, chp.encode_ask, "DEALER", DIALS)
+_clone_publish = Channel("clone", "publish", _unheard, chp.encode_update, socket="PUB", how=BINDS)
+_clone_take = Channel("clone", "publish", chp.decode_set, _unsaid, socket="SUB", how=BINDS)
+_clone_follow = Channel("clone", "publish", chp.decode_update, _unsaid, socket="SUB", how=DIALS)
 
 CHANNELS: Final[dict[str, Channel]] = {
     "up": _up._replace(socket="DEALER", how=DIALS, place=endpoints.LINK),
@@ -106,6 +115,11 @@ CHANNELS: Final[dict[str, Channel]] = {
     "publish": _publish._replace(socket="PUB", how=BINDS, place=endpoints.UPDATES, queue=PUBLISH_QUEUE),
     "ask": _ask._replace(place=endpoints.SNAPSHOTS, frames_max=BUNDLE_FRAMES_MAX),
     "serve": _serve._replace(place=endpoints.SNAPSHOTS, refuse=_wtf, tells_failure=True, tells_kind=True),
+    "clone-serve": _clone_serve._replace(block=CLONE, tells_failure=True),
+    "clone-publish": _clone_publish._replace(block=CLONE, place=1, queue=PUBLISH_QUEUE),
+    "clone-take": _clone_take._replace(block=CLONE, place=2, queue=ANSWER_QUEUE),
+    "clone-ask": _clone_ask,
+    "clone-follow": _clone_follow._replace(place=1, queue=PUBLISH_QUEUE),
 }
 
 

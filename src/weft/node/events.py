@@ -6,6 +6,7 @@ import msgspec
 
 from weft.cores.carrier import messages as carrier
 from weft.cores.chains import messages as chains
+from weft.cores.clone import messages as clone
 from weft.cores.configuration import messages as configuration
 from weft.cores.drain import messages as drain
 from weft.cores.measurement import messages as measurement
@@ -165,6 +166,27 @@ EVENTS: Final[dict[type, Event]] = {
     ),
     configuration.SyncFailing: Event(
         "config.sync-failing", "warning", "The parent gives no snapshot, again and again.", "See `code`."
+    ),
+    clone.ServerFollowed: Event(
+        "clone.followed", "info", "What a Clone server has is written here, and its updates follow.", "Nothing."
+    ),
+    clone.ServerLost: Event(
+        "clone.lost",
+        "warning",
+        "The Clone server is silent, or gives no snapshot; it is asked again and again.",
+        "See whether it runs, and [chp] import.",
+    ),
+    clone.KeyRefused: Event(
+        "clone.key-refused",
+        "warning",
+        "A key of the Clone server can be none here, and is left out. Told for the 1st, 2nd, 4th, 8th and so on.",
+        "Give it another name there: letters, digits, `._:@%+=~[]-`, parts between slashes.",
+    ),
+    clone.WriteRefused: Event(
+        "clone.write-refused",
+        "warning",
+        "A write of a Clone client or server was not taken. Told for the 1st, 2nd, 4th, 8th and so on.",
+        "See `code`: 6 too large, 11 no quorum, 12 not root.",
     ),
     measurement.MetricUnsupported: Event(
         "measurement.unsupported", "warning", "This machine has no source for a metric.", "Take it out of the file."

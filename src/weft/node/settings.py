@@ -10,9 +10,10 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from weft.base.endpoints import PORT_MAX, is_endpoint
+from weft.base.endpoints import PORT_MAX, host_of, is_endpoint, port_of
 from weft.base.errors import UserError
 from weft.base.now import MILLISECOND, SECOND
+from weft.base.paths import is_key, is_under
 from weft.base.settings import is_plain_name, span_ns
 from weft.cores.chains.settings import FilterSpec, parse_filters
 from weft.cores.drain.messages import DrainSettings
@@ -35,8 +36,11 @@ RUNS: Final = {"sensor": _ALL, "collector": _ALL, AUTO: _ALL, "root": (*_ALL, "d
 HEARTBEAT_NS: Final = (50 * MILLISECOND, 3_600 * SECOND)  # CFG-074
 PLANS: Final = ("metric", "chains")
 """Tables by which a node has a plan of its own; without them it follows the configuration."""
-FLEETS: Final = ("group", "chp")
+FLEETS: Final = ("group",)
 """Tables of a fleet's file, which may be that of its root, too."""
+CHP_PORTS: Final = 3
+CHP_PORT_MAX: Final = 65_535 - CHP_PORTS + 1
+BLOCK_PORTS: Final = 10
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 
 Span = Annotated[float, Meta(gt=0, le=SPAN_S_MAX)]
@@ -112,6 +116,23 @@ class SecurityTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     allow_insecure: bool = False
 
 
+class ChpTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`[chp]`: the configuration in the dialect of the ZeroMQ Guide's Clone pattern (CFG-060)."""
+
+    port: Annotated[int, Meta(ge=0, le=CHP_PORT_MAX)] = 0
+    """Of the snapshots; updates stand on the next one, clients' writes behind it. 0: no clients."""
+    writable: tuple[str, ...] = ()
+    loose_prefix: str = ""
+    source: str = msgspec.field(name="import", default="")
+    """`host:port` of the snapshots of a server that this root follows."""
+    import_prefix: str = "/clone/"
+
+    @property
+    def is_on(self) -> bool:
+        """Whether there is anything to do."""
+        return bool(self.port or self.source)
+
+
 class Role(NamedTuple):
     """What the journal says that this node has become; empty: what its file says."""
 
@@ -128,6 +149,7 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     lake: LakeTable = LakeTable()
     journal: JournalTable = JournalTable()
     security: SecurityTable = SecurityTable()
+    chp: ChpTable = ChpTable()
     metrics: tuple[MetricSpec, ...] = ()
     filters: tuple[FilterSpec, ...] = ()
     follows: bool = False
@@ -160,7 +182,8 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def runs(self) -> tuple[str, ...]:
         """The cores of this node: what its file says, else what its level needs."""
-        return self.node.runs if self.node.runs is not None else RUNS[self.level]
+        runs = self.node.runs if self.node.runs is not None else RUNS[self.level]
+        return (*runs, "clone") if self.chp.is_on and "configuration" in runs else runs
 
     @property
     def journal_bytes(self) -> int:
@@ -220,6 +243,7 @@ def settings_of(document: dict[str, Any], where: str = "the settings") -> NodeSe
             ("lake", LakeTable),
             ("journal", JournalTable),
             ("security", SecurityTable),
+            ("chp", ChpTable),
         )
     }
     errors += [f"E02 unknown table [{name}]" for name in document if name not in (*tables, *PLANS, *FLEETS)]
@@ -228,6 +252,8 @@ def settings_of(document: dict[str, Any], where: str = "the settings") -> NodeSe
     errors += [*wrong, *wrong_filters]
     if tables["node"] is not None and tables["fleet"] is not None:
         errors += _contradictions(tables["node"], tables["fleet"], tables["security"])
+    if tables["node"] is not None and tables["chp"] is not None:
+        errors += _chp_faults(tables["chp"], tables["node"], tables["security"])
     if errors:
         listed = "\n  ".join(errors)
         raise UserError(
@@ -270,6 +296,51 @@ def _contradictions(node: NodeTable, fleet: FleetTable, security: SecurityTable 
     return [text for holds, text in rules if not holds]
 
 
+def _chp_faults(chp: ChpTable, node: NodeTable, security: SecurityTable | None) -> list[str]:
+    source = chp.source if is_endpoint(chp.source) else ""
+    rules = (
+        (
+            chp.port == 0 or chp.port >= 1024,
+            f"E04 chp.port {chp.port}: from 1024 to {CHP_PORT_MAX}; 0 or left out: none",
+        ),
+        (
+            not -CHP_PORTS < chp.port - node.port < BLOCK_PORTS,
+            f"E06 chp.port {chp.port}: its {CHP_PORTS} ports must not be among the {BLOCK_PORTS} from {node.port} on",
+        ),
+        (
+            all(is_key(prefix.removesuffix("/")) for prefix in chp.writable),
+            f'E04 chp.writable {list(chp.writable)}: keys, or prefixes like "/client/"',
+        ),
+        (
+            not chp.loose_prefix or _is_prefix(chp.loose_prefix),
+            f'E04 chp.loose_prefix {chp.loose_prefix!r}: a prefix like "/client/"',
+        ),
+        (
+            not chp.loose_prefix or any(is_under(chp.loose_prefix, prefix) for prefix in chp.writable),
+            f"E04 chp.loose_prefix {chp.loose_prefix!r}: under none of chp.writable, so nobody could write there",
+        ),
+        (not chp.source or bool(source), f"E05 chp.import {chp.source!r}: host:port of a Clone server's snapshots"),
+        (
+            not source or _is_open_to(host_of(source), security),
+            'E05 chp.import: only loopback, or [security] mode = "none" and allow_insecure = true',
+        ),
+        (
+            not source or port_of(source) != chp.port or host_of(source) not in (node.host, *LOOPBACK),
+            "E05 chp.import: this is the node itself",
+        ),
+        (_is_prefix(chp.import_prefix), f'E04 chp.import_prefix {chp.import_prefix!r}: a prefix like "/clone/"'),
+    )
+    return [text for holds, text in rules if not holds]
+
+
+def _is_prefix(text: str) -> bool:
+    return text.endswith("/") and is_key(text[:-1])
+
+
 def _is_closed_enough(node: NodeTable, security: SecurityTable | None) -> bool:
+    return _is_open_to(node.host, security)
+
+
+def _is_open_to(host: str, security: SecurityTable | None) -> bool:
     is_asked_for = security is not None and security.mode == "none" and security.allow_insecure
-    return node.host in LOOPBACK or is_asked_for
+    return host in LOOPBACK or is_asked_for

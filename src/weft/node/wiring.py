@@ -6,6 +6,7 @@ from weft.base.endpoints import LINK, shifted
 from weft.base.spool import Released
 from weft.cores.carrier import messages as carrier
 from weft.cores.chains import messages as chains
+from weft.cores.clone import messages as clone
 from weft.cores.configuration import messages as configuration
 from weft.cores.drain import messages as drain
 from weft.cores.measurement import messages as measurement
@@ -74,11 +75,13 @@ def take_root(node: Orders, event: topology.RootTaken) -> None:
         node.change_role(Role("root", event.epoch))
         return
     node.order("configuration", configuration.TakeRoot(event.epoch, event.is_acting))
+    node.order("clone", clone.TakeRoot(event.is_acting))
 
 
 def leave_root(node: Orders, event: topology.RootLeft) -> None:
     """Somebody else is the root: what is not drained goes up to it, from the next start on."""
     node.order("configuration", configuration.StepDown())
+    node.order("clone", clone.StepDown())
     if node.settings.level == "root":
         node.change_role(Role("collector", event.epoch))
 
@@ -97,15 +100,24 @@ def write_records(node: Orders, event: topology.RecordsWanted) -> None:
     node.order("configuration", order)
 
 
+def write_for_clone(node: Orders, event: clone.WritesWanted) -> None:
+    """What comes in the dialect of the Clone pattern is written like everything else."""
+    writes = tuple(configuration.Write(wanted.key, wanted.value, wanted.ttl_s) for wanted in event.writes)
+    node.order("configuration", configuration.WriteKeys(event.ticket, writes, who="clone", by="clone", ack="local"))
+
+
 def answer_writer(node: Orders, event: configuration.WriteDone) -> None:
     """What a core wanted written is durable."""
     if event.by == "topology":
         node.order("topology", topology.RecordWritten(event.ticket, event.code))
+    elif event.by == "clone":
+        node.order("clone", clone.WritesDone(event.ticket, event.code))
 
 
 def learn_pairs(node: Orders, event: configuration.PairsChanged) -> None:
     """The configuration says something new: to the tree, and to what is measured."""
     node.order("topology", topology.LearnPairs(event.pairs, event.number))
+    node.order("clone", clone.LearnPairs(event.pairs, event.number, event.numbers))
     node.census.learn(event.pairs)
     if node.planner.learn(event.pairs):
         plan_anew(node, event)
@@ -146,6 +158,11 @@ def hold_back(node: Orders, event: JournalChanged) -> None:
     node.order("carrier", carrier.HoldBack(is_full=node.is_full))
 
 
+def drain_behind(node: Orders, event: carrier.TookOver) -> None:
+    """A new root drains what the one before had not."""
+    node.order("drain", drain.BeginBehind(event.after))
+
+
 def release_records(node: Orders, event: Released) -> None:
     """The journal may forget what nobody needs; what is drained need not go up if this root becomes none."""
     node.release(event.holder, event.upto)
@@ -178,11 +195,17 @@ WIRES: Final[list[Wire]] = [
     when(configuration.ConfigurationRewound).then(append_event),
     when(configuration.WriteLost).then(append_event),
     when(configuration.SyncFailing).then(append_event),
+    when(clone.WritesWanted).then(write_for_clone),
+    when(clone.ServerFollowed).then(append_event),
+    when(clone.ServerLost).then(append_event),
+    when(clone.KeyRefused).then(append_event),
+    when(clone.WriteRefused).then(append_event),
     when(NumberReported).then(note_applied),
     when(PairRefused).then(append_event),
     when(RoleChanged).then(append_event, end_node),
     when(topology.NameTaken).then(append_event, end_node),
     when(Released).then(release_records),
+    when(carrier.TookOver).then(drain_behind),
     when(JournalChanged).then(hold_back, append_event),
     when(MemoryExceeded).then(append_event, end_node),
     when(NodeStarted).then(append_event),

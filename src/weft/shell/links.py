@@ -9,20 +9,21 @@ must be looked at again, or its messages wait for the next edge.
 import asyncio
 import socket
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 import zmq
 
 from weft.base.effects import Connect
 from weft.base.errors import UserError
-from weft.node.channels import CALLS, CHANNELS
+from weft.node.channels import CALLS, CHANNELS, CLONE
 from weft.shell.ends import Calls, Context, End, Heard, size_of
 
 BUDGET: Final = 256  # messages per channel and turn: a flood on one must not starve the others
 BUDGET_BYTES: Final = 4 << 20  # per turn: what is heard in one turn is written in one batch, of at most 16 MiB
 SHARE_BYTES: Final = BUDGET_BYTES // 2  # of one channel; who had to wait is the first in the next turn
 DATAGRAM_BYTES: Final = 2_048
+MENDS: Final = {CLONE: "[chp] port"}
 LOOPBACK_BROADCAST: Final = "127.255.255.255"  # reaches every listener of this machine without any interface up
 
 
@@ -58,20 +59,27 @@ class Links:
         self.dropped: Counter[str] = Counter()
         """Messages that reached nobody, by `channel:why`."""
 
-    def serve(self, host: str, base_port: int, channels: Iterable[str]) -> None:
-        """Bind those of the channels that wait for others, on the node's block of ports; UserError `port-taken`."""
+    def serve(
+        self, host: str, base_port: int, channels: Iterable[str], others: Mapping[str, int] | None = None
+    ) -> None:
+        """Bind those of the channels that wait for others, on the node's block of ports; UserError `port-taken`.
+
+        `others`: where other blocks begin, by name; channels of a block that is not there are not bound.
+        """
+        blocks = {"": base_port, **(others or {})}
         for name in channels:
             row = CHANNELS[name]
-            if not row.is_bound:
+            if not row.is_bound or row.block not in blocks:
                 continue
+            first = blocks[row.block]
             try:
-                self._end(name).bind(host, base_port)
+                self._end(name).bind(host, first)
             except zmq.ZMQError as error:
                 self.close()
                 raise UserError(
                     "port-taken",
-                    f"port {base_port + row.place} of {host} cannot be bound: {error.strerror}",
-                    "another --port, 10 or more away",
+                    f"port {first + row.place} of {host} cannot be bound: {error.strerror}",
+                    f"another {MENDS.get(row.block, '--port, 10 or more away')}",
                 ) from error
 
     def listen(self, port: int) -> None:

@@ -22,6 +22,7 @@ from weft.cores.drain import messages as drain
 from weft.cores.measurement import messages as measurement
 from weft.cores.topology import messages as topology
 from weft.node.assembly import build_node
+from weft.node.channels import CLONE
 from weft.node.events import MemoryExceeded, NodeStarted
 from weft.node.node import Node
 from weft.node.roles import role_of
@@ -138,7 +139,8 @@ class Process:
         loop.set_exception_handler(self._broken)
         self.employ()  # from the first socket on there is work
         try:
-            self.links.serve(table.host, table.port, self.node.channels)
+            port = self.settings.chp.port
+            self.links.serve(table.host, table.port, self.node.channels, {CLONE: port} if port else None)
             await http.serve(table.host, table.port + HTTP_PORT)
             if table.beacons:
                 self.links.listen(self.settings.fleet.beacon_port)

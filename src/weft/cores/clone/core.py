@@ -1,0 +1,103 @@
+"""The dialect of the Clone pattern on a root: its clients are served, and one of its servers may be followed.
+
+The configuration itself is another core's: this one keeps a copy for snapshots, and wants writes done. Nothing here is
+durable, since a start is told everything anew, and a followed server is asked anew.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from weft.base.effects import Effect, SendFailed, Source
+from weft.base.errors import OurFault
+from weft.base.now import Now
+from weft.base.records import CoreRecord, Entry
+from weft.cores.clone.following import Follower
+from weft.cores.clone.messages import CloneSettings, LearnPairs, StepDown, TakeRoot, WritesDone
+from weft.cores.clone.serving import Server
+from weft.cores.clone.states import State
+from weft.cores.clone.station import ASK, FOLLOW, SERVE, Counters, Station
+
+
+class Clone:
+    """Both sides of the dialect on one node."""
+
+    name = "clone"
+
+    def __init__(self, settings: CloneSettings, node: bytes) -> None:
+        self.station = Station(settings, node)
+        self.server = Server(self.station)
+        self.follower = Follower(self.station)
+
+    @property
+    def state(self) -> State:
+        """Where following stands."""
+        return self.follower.state
+
+    @property
+    def counters(self) -> Counters:
+        """What was served, published, taken over."""
+        return self.station.counters
+
+    def restore(self, entries: Iterable[Entry], now: Now) -> None:
+        """Nothing is kept: the configuration tells everything at its start."""
+
+    def condense(self) -> Iterable[CoreRecord]:
+        return ()
+
+    def receive(self, message: Any, source: Source, now: Now) -> None:
+        """Hear a client or the server; PeerError for what may not be said, or not now."""
+        if source.channel == SERVE:
+            self.server.hear_ask(message, source, now)
+        elif source.channel == ASK:
+            self.follower.hear_answer(message, source, now)
+        elif source.channel == FOLLOW:
+            self.follower.hear_update(message, source, now)
+        else:
+            self.server.hear_set(message, now)
+
+    def command(self, order: Any, now: Now) -> None:
+        """Obey an order of `messages`; OurFault for any other."""
+        obey = _OBEY.get(type(order))
+        if obey is None:
+            raise OurFault(f"clone knows no order {type(order).__name__}")
+        obey(self, order, now)
+
+    def _take_root(self, order: TakeRoot, now: Now) -> None:
+        self.server.begin(now)
+        if not order.is_acting:
+            self.follower.begin(now)
+
+    def _step_down(self, order: StepDown, now: Now) -> None:
+        self.server.end()
+        self.follower.end(now)
+
+    def _learn(self, order: LearnPairs, now: Now) -> None:
+        self.server.learn(order, now)
+
+    def _done(self, order: WritesDone, now: Now) -> None:
+        self.server.done(order.ticket, order.code)
+        self.follower.done(order.ticket, order.code, now)
+
+    def _failed(self, order: SendFailed, now: Now) -> None:
+        self.server.failed(order)
+
+    def wake(self, now: Now) -> None:
+        self.server.wake(now)
+        self.follower.wake(now)
+
+    def deadline(self) -> int | None:
+        dues = (self.server.deadline(), self.follower.deadline())
+        return min((at for at in dues if at is not None), default=None)
+
+    def effects(self) -> list[Effect]:
+        done, self.station.effects = self.station.effects, []
+        return done
+
+
+_OBEY: Final[dict[type, Callable[[Clone, Any, Now], None]]] = {
+    TakeRoot: Clone._take_root,
+    StepDown: Clone._step_down,
+    LearnPairs: Clone._learn,
+    WritesDone: Clone._done,
+    SendFailed: Clone._failed,
+}

@@ -1,0 +1,255 @@
+"""The side towards a Clone server: its snapshot and its updates become writes under a prefix (CFG-060, CFG-064)."""
+
+from typing import Any
+
+from weft.base.effects import Source
+from weft.base.endpoints import shifted
+from weft.base.now import Now
+from weft.base.paths import is_key
+from weft.cores.clone import limits
+from weft.cores.clone.messages import (
+    Hugz,
+    ICanHaz,
+    KeyRefused,
+    KThxBai,
+    KvPub,
+    KvSync,
+    ServerFollowed,
+    ServerLost,
+    Wanted,
+)
+from weft.cores.clone.states import TABLE, On, State
+from weft.cores.clone.station import ASK, FOLLOW, UPDATES, Station, is_telling, wanted
+from weft.wire.chp import Pair
+
+
+class Follower:
+    """Follows one server. Times are monotonic nanoseconds."""
+
+    def __init__(self, station: Station) -> None:
+        self._station = station
+        self.state = State.RESTING
+        self.last = 0
+        """Number of the last update, or of the snapshot."""
+        self._stage: dict[str, Wanted] = {}
+        self._waiting: list[KvPub] = []
+        self._stage_bytes = self._waiting_bytes = 0
+        self._asked: dict[int, str] = {}
+        """Open orders by ticket, each with its first key."""
+        self._questions = self._unanswered = 0
+        """Since the server was last followed in calm; since it gave a snapshot."""
+        self._tag = b""
+        self._heard_at = self._adopted_at = 0
+        self._due_at: int | None = None
+        """When to ask again."""
+        self._has_beat = self._is_subscribed = self._is_lost = False
+
+    # Inputs
+
+    def begin(self, now: Now) -> None:
+        """Follow, if there is whom."""
+        if self._station.settings.source:
+            self._turn(On.BEGUN, None, now)
+
+    def end(self, now: Now) -> None:
+        """Follow nobody any more."""
+        self._turn(On.ENDED, None, now)
+
+    def hear_answer(self, message: KvSync | KThxBai, source: Source, now: Now) -> None:
+        """A part of the snapshot."""
+        if source.peer != self._tag or (self.state, On.PAIR) not in TABLE:
+            self._station.counters.late += 1
+            return
+        self._due_at = now.mono + limits.SILENCE_NS
+        self._turn(On.END if type(message) is KThxBai else On.PAIR, message, now)
+
+    def hear_update(self, message: KvPub | Hugz, source: Source, now: Now) -> None:
+        """What the server publishes."""
+        if source.peer != FOLLOW.encode() or self.state is State.RESTING:
+            self._station.counters.late += 1
+            return
+        self._heard_at = now.mono
+        if type(message) is Hugz:
+            self._has_beat = True
+            if self.state is State.FOLLOWING and message.tip and self._is_apart(message.tip - self.last, now):
+                self._turn(On.HOLE, None, now)
+            return
+        if self.state is State.ASKING:
+            self._turn(On.UPDATE, message, now)
+        else:
+            self._judge(message, now)
+
+    def _judge(self, message: Any, now: Now) -> None:
+        """Whether an update is the next one, one that the snapshot had, or the sign of a hole."""
+        if message.number == self.last + 1:
+            self._turn(On.UPDATE, message, now)
+        elif self._is_apart(message.number - self.last, now):
+            self._turn(On.HOLE, None, now)
+        else:
+            self._station.counters.leftovers += 1
+
+    def _is_apart(self, ahead: int, now: Now) -> bool:
+        """Whether a number so far ahead of the last one shows that the two sides differ: also a lower one, later on."""
+        return ahead > 0 or (ahead < 0 and now.mono >= self._adopted_at + limits.LEFTOVER_NS)
+
+    def done(self, ticket: int, code: int, now: Now) -> None:
+        """The configuration has answered writes of ours; one that was refused makes us ask again, in a while."""
+        key = self._asked.pop(ticket, None)
+        if key is not None and code:
+            self._station.refuse(key, code)
+            if self.state is State.FOLLOWING:
+                self._turn(On.HOLE, None, now)
+
+    def wake(self, now: Now) -> None:
+        """Time has passed."""
+        due = self.deadline()
+        if due is not None and now.mono >= due:
+            self._turn(On.SILENCE, None, now)
+
+    def deadline(self) -> int | None:
+        if self.state is State.FOLLOWING:
+            return self._heard_at + (limits.SILENCE_NS if self._has_beat else limits.QUIET_NS)
+        return self._due_at if self.state is State.ASKING else None
+
+    def _turn(self, on: On, message: Any, now: Now) -> None:
+        cell = TABLE.get((self.state, on))
+        if cell is not None:
+            self.state = cell.then
+            getattr(self, cell.do)(message, now)
+
+    # What follows (methods named in states.TABLE)
+
+    def subscribe_then_ask(self, message: None, now: Now) -> None:
+        """Ask for everything, on fresh connections: an answer to an older question cannot be mistaken for this one's."""
+        station, source = self._station, self._station.settings.source
+        if not self._is_subscribed:
+            self._is_subscribed = True
+            station.connect(FOLLOW, shifted(source, UPDATES), FOLLOW.encode(), (b"",))
+        if self._unanswered == limits.FAILING_AFTER and not self._is_lost:
+            self._is_lost = True
+            station.tell(ServerLost(source, "no snapshot"))
+        station.counters.questions += 1
+        self._stage, self._stage_bytes = {}, 0
+        self._tag = b"%d" % station.counters.questions
+        station.connect(ASK, source, self._tag)
+        station.say(ASK, b"", ICanHaz("", dialect="chp"))
+        self._due_at = now.mono + self._pause_ns()
+        self._questions += 1
+        self._unanswered += 1
+
+    def _pause_ns(self) -> int:
+        return min(limits.ANSWER_NS << min(self._questions, 10), limits.ANSWER_MAX_NS)
+
+    def stage_pair(self, pair: KvSync, now: Now) -> None:
+        """A pair of the snapshot, for when it is whole."""
+        key = self._key_of(pair)
+        if key is None:
+            return
+        self._stage[key] = wanted(key, pair, now)
+        self._stage_bytes += len(key) + len(pair.value)
+        if len(self._stage) > limits.STAGE_PAIRS_MAX or self._stage_bytes > limits.STAGE_BYTES_MAX:
+            self._turn(On.HOLE, None, now)
+
+    def hold_update(self, update: KvPub, now: Now) -> None:
+        """An update that has to wait for the snapshot."""
+        self._waiting.append(update)
+        self._waiting_bytes += len(update.key) + len(update.value)
+        if len(self._waiting) > limits.WAITING_UPDATES_MAX or self._waiting_bytes > limits.WAITING_BYTES_MAX:
+            self._turn(On.HOLE, None, now)
+
+    def adopt(self, end: KThxBai, now: Now) -> None:
+        """The snapshot is whole: what stands under the prefix becomes equal to it, and the updates above it follow."""
+        station = self._station
+        station.counters.snapshots += 1
+        self.last, self._adopted_at, self._heard_at = end.number, now.mono, now.mono
+        stage, waiting = self._stage, self._waiting
+        self._drop_held()
+        self._unanswered = 0
+        prefix = station.settings.prefix
+        gone = [Wanted(key, b"") for key in station.sorted_keys() if key.startswith(prefix) and key not in stage]
+        self._want([*gone, *stage.values()])
+        if self._is_lost or station.counters.snapshots == 1:
+            station.tell(ServerFollowed(station.settings.source, end.number, len(stage)))
+        self._is_lost = False
+        for update in waiting:
+            self._go_through(update, now)
+
+    def _drop_held(self) -> None:
+        self._stage, self._waiting = {}, []
+        self._stage_bytes = self._waiting_bytes = 0
+
+    def _go_through(self, update: KvPub, now: Now) -> None:
+        """An update that has waited; a hole among them sends all that follow back to wait."""
+        if self.state is State.FOLLOWING:
+            self._judge(update, now)
+        else:
+            self._turn(On.UPDATE, update, now)
+
+    def write_update(self, update: KvPub, now: Now) -> None:
+        """The next update."""
+        self.last = update.number
+        if now.mono >= self._adopted_at + limits.CALM_NS:
+            self._questions = 0
+        key = self._key_of(update)
+        if key is not None:
+            self._station.counters.updates += 1
+            self._want([wanted(key, update, now)])
+
+    def pause(self, message: None, now: Now) -> None:
+        """Something is missing: ask again, at once or after the pause that is due; what comes meanwhile waits."""
+        self._station.counters.holes += 1
+        self._drop_held()
+        self._tag = b""
+        if now.mono >= self._adopted_at + limits.CALM_NS:
+            self._questions = 0
+        if self._questions == 0:
+            self.subscribe_then_ask(message, now)
+        else:
+            self._due_at = now.mono + self._pause_ns()
+
+    def lose(self, message: None, now: Now) -> None:
+        """The server is silent: begin anew. One that never beats is only asked whether it is still there."""
+        if self._has_beat:
+            self._is_lost = True
+            self._station.tell(ServerLost(self._station.settings.source, "silent"))
+        self._has_beat = self._is_subscribed = False
+        self._questions = 0
+        self._drop_held()
+        self.subscribe_then_ask(message, now)
+
+    def let_go(self, message: None, now: Now) -> None:
+        """Nobody to follow any more; what was written stays."""
+        self._station.disconnect(FOLLOW)
+        self._station.disconnect(ASK)
+        self._drop_held()
+        self._asked, self._tag = {}, b""
+        self._questions = self._unanswered = 0
+        self._has_beat = self._is_subscribed = self._is_lost = False
+
+    # Writing
+
+    def _key_of(self, pair: Pair) -> str | None:
+        """The key under the prefix; None, counted and told, if it is none here."""
+        key = self._station.settings.prefix + pair.key.removeprefix("/")
+        if is_key(key) and not key.endswith("/HUGZ"):
+            return key
+        counters = self._station.counters
+        counters.keys_refused += 1
+        if is_telling(counters.keys_refused):
+            self._station.tell(
+                KeyRefused(pair.key, "it has empty parts, other letters, or too many", counters.keys_refused)
+            )
+        return None
+
+    def _want(self, writes: list[Wanted]) -> None:
+        """Ask for writes, in orders that the configuration takes at once."""
+        order: list[Wanted] = []
+        size = 0
+        for write in writes:
+            order.append(write)
+            size += len(write.key) + len(write.value)
+            if len(order) >= limits.ORDER_WRITES_MAX or size >= limits.ORDER_BYTES_MAX:
+                self._asked[self._station.want(tuple(order))] = order[0].key
+                order, size = [], 0
+        if order:
+            self._asked[self._station.want(tuple(order))] = order[0].key

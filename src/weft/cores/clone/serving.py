@@ -1,0 +1,206 @@
+"""The side towards clients: snapshots, every write as it happens, beats, and their own writes (CFG-060..063).
+
+There is no refusal in this dialect: who may not be answered is not, and is counted under the code of the PeerError.
+A snapshot is a list of immutable pairs, taken when it is asked for, and sent in portions. The end goes out in a turn
+of its own: so a client whose queue is full never gets an end without everything before it.
+"""
+
+from collections import deque
+from typing import Any
+
+import msgspec
+
+from weft.base.effects import SendFailed, Source
+from weft.base.errors import PeerError
+from weft.base.now import MILLISECOND, SECOND, Now
+from weft.base.paths import is_key, is_under
+from weft.cores.clone import limits
+from weft.cores.clone.messages import Hugz, ICanHaz, KThxBai, KvPub, KvSet, KvSync, LearnPairs
+from weft.cores.clone.station import PUBLISH, SERVE, Station, numbered, wanted
+from weft.wire.chp import Pair
+from weft.wire.envelope import Answer, Asked, Envelope
+
+
+class Cause(msgspec.Struct, frozen=True, gc=False):
+    """A write of a client that the configuration has not answered yet."""
+
+    key: str
+    message: KvSet
+
+
+class Stream:
+    """A snapshot on its way out."""
+
+    __slots__ = ("due_at", "end", "envelope", "failed", "moved_at", "pairs", "peer", "position", "sent")
+
+    def __init__(self, peer: bytes, envelope: Envelope, pairs: list[KvSync], end: KThxBai) -> None:
+        self.peer, self.envelope, self.pairs, self.end = peer, envelope, pairs, end
+        self.position = 0
+        """How many messages are surely on their way: pairs, then the end."""
+        self.sent = 0
+        """How many were said in the last turn, and may still be refused."""
+        self.failed = False
+        self.due_at = self.moved_at = 0
+
+    def portion(self) -> list[Any]:
+        """What to say next."""
+        at = self.position
+        return list(self.pairs[at : at + limits.PORTION]) or [self.end]
+
+    def confirm(self, now: Now) -> bool:
+        """The last turn is over; whether all of the snapshot is on its way."""
+        if self.sent and not self.failed:
+            self.position += self.sent
+            self.moved_at = now.mono
+        self.sent, self.failed = 0, False
+        return self.position > len(self.pairs)
+
+
+class Server:
+    """Answers clients, as long as this node is the root. Times are monotonic nanoseconds."""
+
+    def __init__(self, station: Station) -> None:
+        self._station = station
+        self.is_active = False
+        self.streams: deque[Stream] = deque()
+        self._causes: dict[int, Cause] = {}
+        self._published_at = 0
+
+    def begin(self, now: Now) -> None:
+        """Be heard from now on."""
+        if self._station.settings.serves and not self.is_active:
+            self.is_active = True
+            self._beat(now)
+
+    def end(self) -> None:
+        """Be mute from now on."""
+        self.is_active = False
+        self.streams.clear()
+
+    def _check(self, code: str, shown: str, *, holds: bool) -> None:
+        if not holds:
+            raise PeerError(code, shown, shown.encode())
+
+    # Snapshots
+
+    def hear_ask(self, asked: Any, source: Source, now: Now) -> None:
+        """A client wants all pairs whose keys begin with something; PeerError `command`, `not-root`, `busy`."""
+        request = asked.message if type(asked) is Asked else None
+        if type(request) is not ICanHaz:
+            raise PeerError("command", type(asked).__name__)
+        self._check("not-root", request.subtree, holds=self.is_active)
+        of_peer = sum(stream.peer == source.peer for stream in self.streams)
+        is_free = of_peer < limits.REQUESTS_PER_CLIENT_MAX and len(self.streams) < limits.REQUESTS_MAX
+        self._check("busy", request.subtree, holds=is_free)
+        station, subtree = self._station, request.subtree
+        found = [station.pairs[key] for key in station.sorted_keys() if key.startswith(subtree)]
+        stream = Stream(source.peer, asked.envelope, found, KThxBai(subtree, station.number))
+        stream.moved_at = now.mono
+        self.streams.append(stream)
+        self._say(stream, now)
+
+    def _say(self, stream: Stream, now: Now) -> int:
+        portion = stream.portion()
+        for message in portion:
+            self._station.say(SERVE, stream.peer, Answer(stream.envelope, message))
+        stream.sent, stream.due_at = len(portion), now.mono
+        return len(portion)
+
+    def failed(self, order: SendFailed) -> None:
+        """What was last said to a client was not taken; it is said again."""
+        for stream in self.streams:
+            if stream.peer == order.peer and stream.sent:
+                stream.failed = True
+
+    def _go_on(self, stream: Stream, now: Now) -> int:
+        was_refused = stream.failed
+        if stream.confirm(now):
+            self._station.counters.served += 1
+            self._station.counters.pairs_served += len(stream.pairs)
+            self.streams.remove(stream)
+        elif now.mono >= stream.moved_at + limits.STUCK_NS:
+            self._station.counters.stuck += 1
+            self.streams.remove(stream)
+        elif was_refused:
+            stream.due_at = now.mono + limits.PORTION_NS
+        else:
+            return self._say(stream, now)
+        return 0
+
+    # Writes of clients
+
+    def hear_set(self, message: Any, now: Now) -> None:
+        """A client wants a write; PeerError `not-root`, `loose-key`, `key`, `not-writable`, `busy` (CFG-063)."""
+        assert type(message) is KvSet
+        settings, key = self._station.settings, message.key
+        self._check("not-root", key, holds=self.is_active)
+        if not key.startswith("/"):
+            self._check("loose-key", key, holds=bool(settings.loose_prefix))
+            key = settings.loose_prefix + key
+        self._check("key", key, holds=is_key(key) and not key.endswith("/HUGZ"))
+        self._check("not-writable", key, holds=any(is_under(key, prefix) for prefix in settings.writable))
+        self._check("busy", key, holds=len(self._causes) < limits.OPEN_MAX)
+        self._station.counters.sets += 1
+        self._causes[self._station.want((wanted(key, message, now),))] = Cause(key, message)
+
+    def done(self, ticket: int, code: int) -> None:
+        """The configuration has answered a write of a client."""
+        cause = self._causes.pop(ticket, None)
+        if cause is not None and code:
+            self._station.refuse(cause.key, code)
+
+    # What is published
+
+    def learn(self, order: LearnPairs, now: Now) -> None:
+        """Take over what was written, and publish it with the UUID of the client that wanted it (CFG-062)."""
+        for number, key, value in numbered(order):
+            cause = self._cause_of(key, value)
+            uuid = cause.uuid if cause is not None else b""
+            self._station.learn(KvSync(key, number, uuid, value, expires_ms=_end_of(cause, now)))
+            if self.is_active:
+                ttl_s = cause.ttl_s if cause is not None and value else None
+                self._publish(KvPub(key, number, uuid or self._station.node, value, ttl_s), now)
+        self._station.number = max(self._station.number, order.number)
+
+    def _cause_of(self, key: str, value: bytes) -> Pair | None:
+        for cause in self._causes.values():
+            if cause.key == key and cause.message.value == value:
+                return cause.message
+        return None
+
+    def _publish(self, message: KvPub | Hugz, now: Now) -> None:
+        self._published_at = now.mono
+        self._station.counters.published += 1
+        self._station.say(PUBLISH, b"", message)
+
+    def _beat(self, now: Now) -> None:
+        """Its number is 0, or reference clients would take it for a pair (CFG-061)."""
+        self._published_at = now.mono
+        self._station.counters.beats += 1
+        self._station.say(PUBLISH, b"", Hugz())
+
+    # Time
+
+    def wake(self, now: Now) -> None:
+        """Time has passed: the next portions in turn, and a beat into each second of silence."""
+        if self.is_active and now.mono >= self._published_at + limits.BEAT_NS:
+            self._beat(now)
+        budget = limits.TURN_MAX
+        for _ in range(len(self.streams)):
+            stream = self.streams[0]
+            self.streams.rotate(-1)
+            if now.mono >= stream.due_at and budget > 0:
+                budget -= self._go_on(stream, now)
+
+    def deadline(self) -> int | None:
+        dues = [stream.due_at for stream in self.streams]
+        if self.is_active:
+            dues.append(self._published_at + limits.BEAT_NS)
+        return min(dues, default=None)
+
+
+def _end_of(cause: Pair | None, now: Now) -> int | None:
+    """When a pair ends, as an instant: what servers of the pattern say in a snapshot (CFG-064)."""
+    if cause is None or cause.ttl_s is None or not cause.value:
+        return cause.expires_ms if cause is not None else None
+    return (now.wall + round(cause.ttl_s * SECOND)) // MILLISECOND

@@ -1,0 +1,124 @@
+"""What the two sides of the clone core share: a copy of the configuration, what is counted, what is wanted done."""
+
+from typing import Any, Final
+
+import msgspec
+
+from weft.base.effects import Connect, Disconnect, Effect, Send, Tell
+from weft.base.now import MILLISECOND, Now
+from weft.cores.clone import limits
+from weft.cores.clone.messages import CloneSettings, KvSync, LearnPairs, Wanted, WriteRefused, WritesWanted
+from weft.wire.chp import Pair
+
+SERVE, PUBLISH, TAKE, ASK, FOLLOW = "clone-serve", "clone-publish", "clone-take", "clone-ask", "clone-follow"
+"""The channels: three for clients, two to the server that is followed."""
+UPDATES: Final = 1
+"""Which port behind that of the snapshots says the updates."""
+
+
+class Counters(msgspec.Struct):
+    """Plain counts since the start."""
+
+    served: int = 0
+    """Snapshots whose end was said."""
+    pairs_served: int = 0
+    stuck: int = 0
+    """Clients given up because they took nothing."""
+    published: int = 0
+    beats: int = 0
+    sets: int = 0
+    """Writes of clients that were wanted."""
+    questions: int = 0
+    """Snapshots asked for."""
+    snapshots: int = 0
+    """Snapshots taken over."""
+    updates: int = 0
+    """Updates of the server that were written."""
+    leftovers: int = 0
+    """Updates that the snapshot had already."""
+    late: int = 0
+    """Messages of a connection that was given up."""
+    holes: int = 0
+    keys_refused: int = 0
+    writes_refused: int = 0
+
+
+def is_telling(count: int) -> bool:
+    """Whether the so-many-th of a kind is worth an event: 1, 2, 4, 8 and so on.
+
+    >>> [count for count in range(1, 20) if is_telling(count)]
+    [1, 2, 4, 8, 16]
+    """
+    return count & (count - 1) == 0
+
+
+def wanted(key: str, pair: Pair, now: Now) -> Wanted:
+    """A pair of the other side as a write under `key`; one that has ended is a deletion (CFG-064)."""
+    ttl_s = pair.ttl_s
+    if pair.expires_ms is not None:
+        left_ms = pair.expires_ms - now.wall // MILLISECOND
+        if left_ms <= 0:
+            return Wanted(key, b"")
+        ttl_s = left_ms / 1_000
+    is_lasting = ttl_s is None or ttl_s > limits.TTL_MAX_S or not pair.value
+    return Wanted(key, pair.value, None if is_lasting else ttl_s)
+
+
+class Station:
+    """What both sides need. Effects are collected here in order."""
+
+    def __init__(self, settings: CloneSettings, node: bytes) -> None:
+        self.settings, self.node = settings, node
+        self.counters = Counters()
+        self.effects: list[Effect] = []
+        self.pairs: dict[str, KvSync] = {}
+        """The configuration as this core was told of it."""
+        self.number = 0
+        self._ticket = 0
+        self._keys: list[str] | None = None
+
+    def sorted_keys(self) -> list[str]:
+        """All keys, in order; not to be changed."""
+        if self._keys is None:
+            self._keys = sorted(self.pairs)
+        return self._keys
+
+    def learn(self, pair: KvSync) -> None:
+        """A pair is another one; an empty value deletes."""
+        if not pair.value:
+            if self.pairs.pop(pair.key, None) is not None:
+                self._keys = None
+            return
+        if pair.key not in self.pairs:
+            self._keys = None
+        self.pairs[pair.key] = pair
+
+    def want(self, writes: tuple[Wanted, ...]) -> int:
+        """Ask the configuration for writes; the ticket under which it answers."""
+        self._ticket += 1
+        self.tell(WritesWanted(self._ticket, writes))
+        return self._ticket
+
+    def refuse(self, key: str, code: int) -> None:
+        """The configuration did not take a write."""
+        self.counters.writes_refused += 1
+        if is_telling(self.counters.writes_refused):
+            self.tell(WriteRefused(key, code, self.counters.writes_refused))
+
+    def say(self, channel: str, peer: bytes, message: Any) -> None:
+        self.effects.append(Send(channel, peer, message))
+
+    def tell(self, event: Any) -> None:
+        self.effects.append(Tell(event))
+
+    def connect(self, channel: str, endpoint: str, tag: bytes, topics: tuple[bytes, ...] = ()) -> None:
+        self.effects.append(Connect(channel, endpoint, tag, topics))
+
+    def disconnect(self, channel: str) -> None:
+        self.effects.append(Disconnect(channel))
+
+
+def numbered(order: LearnPairs) -> list[tuple[int, str, bytes]]:
+    """What an order tells, in the order of the writes: number, key, value; empty: deleted."""
+    numbers = order.numbers or (order.number,) * len(order.pairs)
+    return sorted((number, key, value or b"") for number, (key, value) in zip(numbers, order.pairs, strict=True))
