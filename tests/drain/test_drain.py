@@ -16,6 +16,7 @@ from weft.cores.drain import Drain, limits
 from weft.cores.drain.core import Cursor
 from weft.cores.drain.lane import Lane, Moment, Noted
 from weft.cores.drain.messages import (
+    BeginBehind,
     DrainClosed,
     DrainSettings,
     InspectLake,
@@ -471,3 +472,14 @@ def test_the_world_draws_all_kinds_of_records() -> None:
     world = World("kinds")
     kinds = {type(a_record(world.chance, lsn)).__name__ for lsn in range(1, 200)}
     assert {"StreamRecord", "LostRecord", "EraRecord", "CoreRecord"} == kinds
+
+
+def test_a_new_root_drains_behind_what_was_safe_before_also_after_its_next_start() -> None:
+    core = Drain(DrainSettings())
+    core.command(BeginBehind(7), Now(0, 0))
+    (kept,) = [effect for effect in core.effects() if isinstance(effect, Persist)]
+    for born in (core, Drain(DrainSettings())):
+        born.restore([(8, record) for record in kept.records], Now(0, 0))
+        born.command(LakeFound(()), Now(0, 0))
+        works = [effect.work for effect in born.effects() if isinstance(effect, Perform)]
+        assert [FetchRecords("drain", 7, limits.FETCH_BYTES)] == works

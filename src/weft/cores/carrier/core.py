@@ -44,6 +44,7 @@ from weft.cores.carrier.messages import (
     Released,
     SpoolDropped,
     Stop,
+    TookOver,
 )
 from weft.cores.carrier.outbox import Outbox, is_carried, weight
 from weft.cores.carrier.parent import Parent
@@ -265,13 +266,14 @@ class Carrier:
             self._settle_soon(now)
 
     def _look_back(self) -> None:
-        """Learn what this new root has: what stands in its journal now, since all of that will be drained.
+        """Learn what this new root has: what in its journal was not safe at the root before, since that will be drained.
 
-        What it had let go was safe at the root before, and comes again if that one could not drain it.
+        What was safe there is in its lake, or comes again when it returns.
         """
         if self.parent.is_waiting and not self._is_looking:
             self._is_looking, self.parent.seen = True, Seen()
-            self.station.effects.append(Perform(FetchRecords(CORE, 0, limits.FETCH_BYTES)))
+            self.station.tell(TookOver(self.outbox.safe_lsn))
+            self.station.effects.append(Perform(FetchRecords(CORE, self.outbox.safe_lsn, limits.FETCH_BYTES)))
 
     def _looked(self, order: RecordsFetched) -> None:
         for _, record in order.entries:

@@ -37,6 +37,7 @@ __all__ = [
     "Span",
     "SpoolDropped",
     "Stop",
+    "TookOver",
     "Welcome",
 ]
 
@@ -103,6 +104,12 @@ class Stop(msgspec.Struct, frozen=True, gc=False):
 
 
 # Events
+
+
+class TookOver(msgspec.Struct, frozen=True, gc=False):
+    """Event: this node begins to be the root; what stands in its journal behind `after` was not safe before."""
+
+    after: int
 
 
 class ParentJoined(msgspec.Struct, frozen=True, gc=False):

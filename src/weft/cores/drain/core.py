@@ -23,6 +23,7 @@ from weft.base.spool import FetchRecords, Journaled, RecordsFetched, Released
 from weft.cores.drain import limits
 from weft.cores.drain.lane import Lane, Moment, Noted
 from weft.cores.drain.messages import (
+    BeginBehind,
     DrainClosed,
     DrainSettings,
     InspectLake,
@@ -145,6 +146,12 @@ class Drain:
                 self.seen = min(self.seen, tip.lsn)
         self._is_found, self._inspect_ns = True, limits.RETRY_NS
         self._better(0)
+
+    def _begin_behind(self, order: BeginBehind, now: Now) -> None:
+        """A new root's journal holds what the root before has in its lake."""
+        if not self._is_found and order.lsn > self._cursor.released:
+            self._cursor = Cursor(order.lsn, self._cursor.tips)
+            self._effects.append(Persist((self._cursor_record(),), limits.CURSOR_WITHIN_NS))
 
     def _lake_refused(self, order: LakeRefused, now: Now) -> None:
         self._inspect_at = now.mono + self._inspect_ns
@@ -295,6 +302,7 @@ class Drain:
             lane.turn(on, Moment(now.mono))
 
     _ORDERS: Final[dict[type, Callable[..., None]]] = {
+        BeginBehind: _begin_behind,
         Journaled: _journaled,
         RecordsFetched: _fetched,
         LakeFound: _lake_found,

@@ -83,6 +83,12 @@ class SegmentFailed(msgspec.Struct, frozen=True, gc=False):
     detail: str = ""
 
 
+class BeginBehind(msgspec.Struct, frozen=True, gc=False):
+    """Order, before the lake is found: what stands in the journal up to this lsn is another root's to drain."""
+
+    lsn: int
+
+
 class Stop(msgspec.Struct, frozen=True, gc=False):
     """Order: write what has been heard, and close; `DrainClosed` follows within ten seconds."""
 
