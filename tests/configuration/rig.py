@@ -365,11 +365,15 @@ class World:
             assert expected == machine.known, machine.name
         assert root.pairs == root.known
 
-    def restored(self, machine: Machine) -> list[Any]:
-        """What a start from this disk would remember."""
+    def restarted(self, machine: Machine) -> Configuration:
+        """A core as a start from this disk would make it."""
         core = Configuration(machine.settings, machine.node, Chance("restored"))
         core.restore(list(machine.disk), self.now)
-        return list(core.condense())
+        return core
+
+    def restored(self, machine: Machine) -> list[Any]:
+        """What a start from this disk would remember."""
+        return list(self.restarted(machine).condense())
 
 
 __all__ = [

@@ -233,7 +233,8 @@ def crash_in_the_middle_of_a_snapshot(patch: pytest.MonkeyPatch) -> None:
             world.deliver(line)
     assert len(sensor.disk) > 3
     assert ({}, {}) == (sensor.pairs, sensor.known)
-    assert [] == [r.kind for r in world.restored(sensor) if r.kind == 5]
+    assert {} == world.restarted(sensor).store.pairs
+    assert world.restored(sensor) == list(sensor.core.condense())
     sensor.crash()
     sensor.start()
     assert {} == sensor.pairs
@@ -393,3 +394,32 @@ def test_the_same_place_again_changes_nothing() -> None:
     world.advance(3)
     sensor.order(sensor.place)
     assert (State.RUN, ["start"]) == (sensor.core.state, sensor.resyncs)
+
+
+@pytest.mark.proves("JRN-042")
+def test_a_snapshot_of_the_journal_in_the_middle_of_ours_keeps_the_parts_that_came_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "PART_BYTES", 100)
+    world = World()
+    world.root()
+    world.write(*((f"/CONFIG/web/{n:02}", "x" * 20) for n in range(20)))
+    sensor = world.sensor("s")
+    for _ in range(12):
+        for line in world.busy():
+            world.deliver(line)
+    sensor.condense()
+    world.advance(5)
+    world.check()
+    assert sensor.pairs == {key: pair.value for key, pair in world.restarted(sensor).store.pairs.items()}
+
+
+def test_topics_that_were_answered_at_different_numbers_do_not_set_the_number_back() -> None:
+    child = Child()
+    child.order(FollowParent("p:27500", ("/CONFIG/global/", "/CONFIG/web/"), False))
+    child.hear(KThxBai("/CONFIG/global/", 10))
+    child.update(KvPub(HEART, 15, b"", b"5", 10))
+    child.hear(KThxBai("/CONFIG/web/", 20))
+    assert (State.RUN, 20, b"5") == (child.core.state, child.core.store.number, child.core.store.value(HEART))
+    child.update(KvPub(A, 21, b"", b"1", 20))
+    assert (State.RUN, 21) == (child.core.state, child.core.store.number)

@@ -74,8 +74,6 @@ class Configuration:
         self.serving = Serving(self.station)
         self._now = Now(0, 0)
         self._asked_for: int | None = None
-        self._parts: list[Part] = []
-        self._is_whole = False
         self._is_untold = False
         self._breaks = 0
 
@@ -122,18 +120,16 @@ class Configuration:
         self.store.wipe()
         self.store.seen = memory.seen
 
-    def _recall_begun(self, memory: Begun) -> None:
-        self._parts, self._is_whole = [], memory.is_whole
-
-    def _recall_part(self, memory: Part) -> None:
-        self._parts.append(memory)
+    def _recall_piece(self, memory: Begun | Part) -> None:
+        self.station.note(memory)
 
     def _recall_adopted(self, memory: Adopted | Kept) -> None:
-        if self._is_whole:
-            self.station.store = Store()
-        for part in self._parts:
-            self.store.take(part)
-        self._parts, self._is_whole = [], False
+        for piece in self.station.parts:
+            if isinstance(piece, Part):
+                self.store.take(piece)
+            elif piece.is_whole:
+                self.station.store = Store()
+        self.station.note(memory)
         self.store.adopt(memory)
         if isinstance(memory, Kept):
             self.root.history.reaches = memory.history_from
@@ -156,6 +152,8 @@ class Configuration:
             yield to_record(memory)
         floors = sorted(store.floors.items())
         yield to_record(Kept(store.number, store.seen, floors, store.wrote_from, history.reaches))
+        for piece in self.station.parts:
+            yield to_record(piece)
 
     # Verbs
 
@@ -312,8 +310,8 @@ _RECALL: Final[dict[type[Memory], Callable[[Configuration, Any], None]]] = {
     Applied: Configuration._recall_applied,
     Wrote: Configuration._recall_wrote,
     Wiped: Configuration._recall_wiped,
-    Begun: Configuration._recall_begun,
-    Part: Configuration._recall_part,
+    Begun: Configuration._recall_piece,
+    Part: Configuration._recall_piece,
     Adopted: Configuration._recall_adopted,
     Kept: Configuration._recall_adopted,
     Took: Configuration._recall_took,

@@ -5,6 +5,7 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 from weft.base.now import SECOND, Now
+from weft.base.paths import is_under
 from weft.base.records import Stream, StreamRecord
 from weft.cores.configuration import limits
 from weft.cores.configuration.history import History
@@ -111,7 +112,7 @@ class Root:
     def load(self, order: LoadTree, now: Now) -> None:
         """Let exactly these pairs stand under the prefixes."""
         for key, _ in order.pairs:
-            if not any(key.startswith(prefix) for prefix in order.prefixes):
+            if not any(is_under(key, prefix) for prefix in order.prefixes):
                 self._refuse(
                     order.ticket, "", OrderRefused(UNSPECIFIED, f"{key} lies under none of the prefixes", key=key)
                 )

@@ -12,13 +12,14 @@ from weft.base.effects import Connect, Disconnect, Effect, Persist, Reply, Send,
 from weft.base.now import Now
 from weft.base.records import Record
 from weft.cores.configuration import limits
-from weft.cores.configuration.memory import Memory, to_record
+from weft.cores.configuration.memory import Adopted, Begun, Memory, Part, to_record
 from weft.cores.configuration.messages import ConfigurationSettings
 from weft.cores.configuration.store import Store
 from weft.wire.replication import Hugz, KvPub
 
 PUBLISH, SERVE, UPDATES, ASK = "publish", "serve", "updates", "ask"
 ROOT_KEY = "/TOPO/root"
+PIECES = (Begun, Part, Adopted)
 
 
 class RootRecord(msgspec.Struct, frozen=True, gc=False):
@@ -84,6 +85,7 @@ class Station:
         "effects",
         "heartbeat_ns",
         "node",
+        "parts",
         "published_at",
         "records",
         "settings",
@@ -97,6 +99,8 @@ class Station:
         self.store = Store()
         self.records: list[Record] = []
         self.effects: list[Effect] = []
+        self.parts: list[Begun | Part] = []
+        """What is journaled of a snapshot that is not adopted."""
         self.published_at = 0
         """When children last heard something, monotonic ns (CFG-045)."""
 
@@ -109,6 +113,17 @@ class Station:
         """Make it durable before anything that this turn says."""
         if self.settings.is_kept:
             self.records.append(to_record(memory))
+            if type(memory) in PIECES:
+                self.note(memory)
+
+    def note(self, memory: Memory) -> None:
+        """A snapshot on its way in: what of it stands in the journal, also when it is read back."""
+        if isinstance(memory, Begun):
+            self.parts = [memory]
+        elif isinstance(memory, Part):
+            self.parts.append(memory)
+        else:
+            self.parts = []
 
     def publish(self, message: KvPub | Hugz, now: Now) -> None:
         """Let all children hear it."""

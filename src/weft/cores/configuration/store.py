@@ -122,7 +122,7 @@ class Store:
             self.bytes -= len(key) + len(before.value)
             self._is_thinned = True
         self.chains[chain_of(key)] = Last(key, number, prev, not value)
-        self.number = number
+        self.number = max(self.number, number)  # topics may be answered at different numbers
         self.seen = max(self.seen, number)
         if self.expiries:
             self.expiries.pop(key, None)

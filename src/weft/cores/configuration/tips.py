@@ -54,7 +54,7 @@ class Tips:
             self._ahead[topic] = answer.number
             if self._judge_at is None:
                 self._judge_at = now.mono + limits.TIP_GRACE_NS
-        return answer.number < own
+        return 0 < answer.number < own  # a foreign parent that knows no tips may answer 0
 
     def is_behind(self, now: Now) -> bool:
         """Whether what the parent has beyond us has had its time to come, and has not."""
