@@ -14,6 +14,7 @@ def build(seed: str) -> Net:
     random = Random(f"{seed}/build")
     net = Net(seed, loss=random.choice([0.0, 0.0, 0.05, 0.2]), delay_ns=random.choice([2, 20, 80]) * MILLISECOND)
     net.wired = False
+    net.restart_ns = random.choice([0, 400]) * MILLISECOND
     collectors, sensors = random.randrange(1, 5), random.randrange(1, 7)
     names = [f"10.0.1.{i + 1}:27500" for i in range(collectors)]
     site = {"members": ["10.0.0.0/16"], "fanout": random.choice([2, 3, 64])}

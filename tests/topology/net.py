@@ -98,6 +98,11 @@ class Machine:
             self.disk, self.kept, self.kept_number = [], {}, 0
             self.node = self._fresh_node()
 
+    def restart(self) -> None:
+        """Become what the journal says now, as a node does whose role has changed."""
+        self.crash()
+        self.net.later(self.net.restart_ns, lambda: None if self.up else self.start())
+
     def alive(self, action: Callable[[], None]) -> Callable[[], None]:
         """The action, unless this start of the node is over by then."""
         start = self.starts
@@ -149,8 +154,10 @@ class Machine:
         for effect in effects:
             if isinstance(effect, Persist):
                 self.disk += [(len(self.disk) + 1 + i, record) for i, record in enumerate(effect.records)]
+        start = self.starts
         for effect in effects:
-            self.carry_out(effect)
+            if self.starts == start:
+                self.carry_out(effect)
 
     def carry_out(self, effect: Effect) -> None:
         net = self.net
@@ -187,6 +194,9 @@ class Machine:
                 net.later(net.write_ns, self.alive(lambda: self.write(event)))
             case RootTaken():
                 net.check_taken(self, event)
+                if net.restart_ns and event.votes > 1 and not event.is_acting:
+                    self.restart()
+                    return
                 self.following, self.is_root, self.is_acting = "", not event.is_acting, event.is_acting
                 self.epoch = event.epoch
                 if not event.is_acting and net.configuration and not self.pairs:
@@ -326,6 +336,8 @@ class Net:
         self.seed, self.random = seed, Random(seed)
         self.beat_ns, self.dead_after, self.loss, self.delay_ns = beat_ns, 5, loss, delay_ns
         self.dead_ns = self.dead_after * beat_ns
+        self.restart_ns = 0
+        """How long an elected root takes to start again in its new role; 0: it need not."""
         self.wired = True
         """Whether messages travel as frames."""
         self.write_ns = 3 * MILLISECOND

@@ -1,7 +1,7 @@
 """Planted bugs: each is written as someone might really write it, and each must be caught; without it all is clean."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -100,32 +100,36 @@ def number_only(holds: Any) -> int:
     return 0
 
 
-CANARIES: list[tuple[str, Callable[[], list[str]], Any, str, Any]] = [
-    ("aye before durable", root_killed, Election, "vote", aye_before_durable),
-    (
-        "voter ignoring holds",
-        root_killed_while_one_lags,
-        Election,
-        "rank",
-        property(lambda self: (0, self.station.node)),
+class Canary(NamedTuple):
+    """`place.attribute` is wrong; `scenario` says what came of it."""
+
+    scenario: Callable[[], list[str]]
+    place: Any
+    attribute: str
+    bug: Any
+
+
+CANARIES: dict[str, Canary] = {
+    "aye before durable": Canary(root_killed, Election, "vote", aye_before_durable),
+    "voter ignoring holds": Canary(
+        root_killed_while_one_lags, Election, "rank", property(lambda self: (0, self.station.node))
     ),
-    ("acting root writing", acting, Registry, "answer_as_recorded", acting_root_writes),
-    ("first MARCO not repeated", mass_start, limits, "MARCO_BURST_NS", (0,)),
-    ("record holding its parent's record", root_killed, registry, "value_of", record_holds_its_parents),
-    ("g1 matching g10", one_group_stopped, Member, "_judge", g1_matches_g10),
-]
+    "acting root writing": Canary(acting, Registry, "answer_as_recorded", acting_root_writes),
+    "first MARCO not repeated": Canary(mass_start, limits, "MARCO_BURST_NS", (0,)),
+    "record holding its parent's record": Canary(root_killed, registry, "value_of", record_holds_its_parents),
+    "g1 matching g10": Canary(one_group_stopped, Member, "_judge", g1_matches_g10),
+}
 
 
-@pytest.mark.parametrize("name, scenario, place, attribute, bug", CANARIES, ids=[row[0] for row in CANARIES])
-def test_a_planted_bug_is_caught_and_without_it_all_is_clean(
-    name: str, scenario: Callable[[], list[str]], place: Any, attribute: str, bug: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert [] == scenario()
-    monkeypatch.setattr(place, attribute, bug)
-    if attribute == "rank":
+@pytest.mark.parametrize("name", CANARIES)
+def test_a_planted_bug_is_caught_and_without_it_all_is_clean(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    canary = CANARIES[name]
+    assert [] == canary.scenario()
+    monkeypatch.setattr(canary.place, canary.attribute, canary.bug)
+    if canary.attribute == "rank":
         monkeypatch.setattr(election, "_number", number_only)
     try:
-        found = scenario()
+        found = canary.scenario()
     except (AssertionError, TypeError, AttributeError) as error:
         found = [repr(error)]
     assert [] != found

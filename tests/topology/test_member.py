@@ -281,6 +281,35 @@ def test_a_root_of_the_past_is_told_who_leads_now() -> None:
     assert (9, "epoch 3 is led by 127.0.0.1:27500") == (wtf.code, wtf.text)
 
 
+def test_a_node_of_another_fleet_is_refused() -> None:
+    root = make_root()
+    run(root, 4)
+    polo = Control("polo", "127.0.0.1:27900", b"n" * 16, {"incarnation": 1, "fleet": "elsewhere"})
+    root.receive(Asked((b"",), polo), Source("control", b"id"), at(5))
+    assert [3] == [said.message.code for said in sent(root.effects(), "control")]
+
+
+def test_who_asks_a_root_that_is_starting_is_answered_when_it_leads() -> None:
+    root = make_root()
+    run(root, 1)
+    polo = Control("polo", "127.0.0.1:27900", b"n" * 16, {"incarnation": 1})
+    root.receive(Asked((b"",), polo), Source("control", b"id"), at(2))
+    assert [] == sent(root.effects(), "control")
+    wanted = [event for event in events(run(root, 4)) if isinstance(event, RecordsWanted)]
+    root.command(RecordWritten(wanted[-1].ticket), at(4))
+    assert ["assignment"] == [said.message.command for said in sent(root.effects(), "control")]
+
+
+def test_before_there_are_groups_nobody_is_sent_away_for_long() -> None:
+    root = make("root", 27_500, level="root")
+    run(root, 4)
+    polo = Control("polo", "127.0.0.1:27900", b"n" * 16, {"incarnation": 1})
+    root.receive(Asked((b"",), polo), Source("control", b"id"), at(5))
+    assert [7] == [said.message.code for said in sent(root.effects(), "control")]
+    root.command(LearnPairs(GROUP, 1), at(6))
+    assert ["/GROUP/all/"] == [said.key for said in sent(run(root, 6), "announce") if said.group]
+
+
 def test_an_unknown_node_is_a_newcomer_again() -> None:
     node = joined()
     node.command(ParentIs("silent"), at(5))

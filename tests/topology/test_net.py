@@ -293,6 +293,15 @@ def test_the_root_is_killed_and_a_collector_takes_its_place_in_time(seed: int) -
     assert [] == net.wrong
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_winner_that_starts_again_in_its_new_role_still_leads_soon(seed: int) -> None:
+    net = start_all(fleet(Net(f"again{seed}"), collectors=3, sensors=4))
+    net.restart_ns = 400_000_000
+    net["root"].crash()
+    assert settle(net, 60) <= election_bound(net) + 1
+    assert [] == net.wrong
+
+
 @pytest.mark.proves("REC-015")
 def test_an_old_root_that_was_only_cut_off_steps_down_when_it_meets_the_new_one() -> None:
     net = start_all(fleet(Net("old"), collectors=3, sensors=3))

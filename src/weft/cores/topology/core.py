@@ -39,7 +39,7 @@ from weft.cores.topology.registry import Asker, Registry, guest_of
 from weft.cores.topology.states import Role, Standing, State
 from weft.cores.topology.station import Station
 from weft.wire.discovery import WUTUP
-from weft.wire.replication import NOT_READY, NOT_ROOT, STALE_EPOCH, UNKNOWN_COMMAND
+from weft.wire.replication import NOT_AUTHORISED, NOT_READY, NOT_ROOT, STALE_EPOCH, UNKNOWN_COMMAND
 
 
 class Topology:
@@ -200,6 +200,7 @@ class Topology:
         was_member = self._is_member
         if self.election.crowned(cue, now) and not was_member:
             self._settle(now)
+            self.registry.retire()  # also if it had only begun
             self.member.submit(cue.endpoint, cue.propose, now)
 
     def _hear_asked(self, asked: Asked, source: Source, now: Now) -> None:
@@ -209,15 +210,20 @@ class Topology:
                 self._hear_root(Cue(root_named(message), propose=epoch_named(message)), now)
         elif message.command in ("yo", "aye", "nay"):
             self.election.hear_answer(message, now)
-        elif message.command in ("polo", "sos") and self.station.leads:
+        elif message.command in ("polo", "sos") and not self._is_member:
             self._serve(Asker(source.peer, asked.envelope, guest_of(message, now)), message, now)
         else:
             self._refuse(asked, source, now)
 
     def _serve(self, asker: Asker, message: Control, now: Now) -> None:
-        if self.halting.takes(asker):
+        if message.properties.get("fleet", self.settings.fleet) != self.settings.fleet:
+            self.registry.refuse(asker, NOT_AUTHORISED, f"this is fleet {self.settings.fleet}")
+        elif self.role is Role.STARTING:
+            self.election.note_holds(message, now)
+            self.registry.hold(asker)
+        elif self.halting.takes(asker):
             return
-        if message.command == "sos":
+        elif message.command == "sos":
             self.rescue.sos(asker, str(message.properties.get("parent", "")), now)
         else:
             self.registry.polo(asker, now)
@@ -226,8 +232,6 @@ class Topology:
         """Only a root places nodes; the others say who it is (TOP-006)."""
         if isinstance(asked.message, Wtf):
             return
-        if self.role is Role.STARTING:
-            self.election.note_holds(asked.message, now)
         root = self.station.place.root if self.station.place.is_acting else self.station.root.endpoint
         if asked.message.command not in ("polo", "sos"):
             wtf = Wtf(UNKNOWN_COMMAND, asked.message.command)

@@ -11,7 +11,7 @@ from weft.cores.topology.memory import Place, Root, Starts
 from weft.cores.topology.messages import Announcement, Control, PlaceLost, Wtf
 from weft.cores.topology.states import MEMBER_TABLE, Hears, Standing
 from weft.cores.topology.station import Station, topics_of
-from weft.wire.replication import BUSY, NOT_READY, NOT_ROOT, STALE_EPOCH, UNKNOWN_NODE
+from weft.wire.replication import BUSY, NO_GROUP, NOT_READY, NOT_ROOT, STALE_EPOCH, UNKNOWN_NODE
 
 ASKED_MAX: Final = 64  # endpoints whose answers are still taken: the last ones asked
 TIMEOUT: Final = -1
@@ -146,7 +146,8 @@ class Member:
         if is_way and self._referrals < limits.REFERRALS_MAX:
             self._turn(Hears.REFERRED, Heard(other), now)
         else:
-            self._turn(Hears.UNKNOWN if wtf.code == UNKNOWN_NODE else Hears.REFUSED, Heard(peer, code=wtf.code), now)
+            is_gone = wtf.code in (UNKNOWN_NODE, NO_GROUP)
+            self._turn(Hears.UNKNOWN if is_gone else Hears.REFUSED, Heard(peer, code=wtf.code), now)
 
     # Time
 
@@ -189,6 +190,7 @@ class Member:
         """What a root has to know of this node."""
         station = self.station
         return {
+            "fleet": station.settings.fleet,
             "protocol": limits.PROTOCOL,
             "incarnation": station.starts.count,
             "name": station.settings.name,

@@ -23,7 +23,7 @@ from weft.cores.topology.planner import Planner
 from weft.cores.topology.station import LEVELS, Station
 from weft.wire.discovery import MARCO, group_key
 from weft.wire.envelope import Envelope
-from weft.wire.replication import BUSY, NO_GROUP, NO_QUORUM, UNKNOWN_NODE
+from weft.wire.replication import BUSY, NO_GROUP, NO_QUORUM, NOT_READY, UNKNOWN_NODE
 
 
 class Asker(NamedTuple):
@@ -68,6 +68,7 @@ class Registry:
         self.summons: dict[str, Summons] = {}
         self.was_acting = False
         self._directory = Directory({})
+        self._early: dict[bytes, Asker] = {}
         self._ticket = 0
         self._count = 0
 
@@ -86,6 +87,14 @@ class Registry:
         if station.is_root:
             self._write_root()
         self.greet(now)
+        early, self._early = self._early, {}
+        for asker in early.values():
+            self.polo(asker, now)
+
+    def hold(self, asker: Asker) -> None:
+        """Answer this one as soon as this node leads."""
+        if len(self._early) < limits.ASKED_MAX:
+            self._early[asker.guest.node] = asker
 
     def greet(self, now: Now) -> None:
         """Call the fleet before this node leads, so that whoever knows better can say so (REC-015, REC-016)."""
@@ -106,6 +115,7 @@ class Registry:
 
     def retire(self) -> None:
         """Lead no longer: who waits will hear of the other root."""
+        self._early.clear()
         self.tickets.clear()
         self.pending.clear()
         self.unassigned.clear()
@@ -149,6 +159,9 @@ class Registry:
             self.refuse(asker, BUSY, "too many nodes join at once")
         elif self.station.is_acting:
             self.answer_as_recorded(asker)
+        elif not self.station.atlas.groups:
+            self.unassigned[guest.node] = guest  # called as soon as there are groups
+            self.refuse(asker, NOT_READY, "no group is configured yet")
         elif (group := self._group_for(guest)) is None:
             self._leave_unassigned(asker)
         else:

@@ -72,7 +72,7 @@ class Hears(Enum):
     STOPPED = "stop"
     REFUSED = "WTF, but for those below"
     REFERRED = "WTF 12 with the endpoint of a root"
-    UNKNOWN = "WTF 4"
+    UNKNOWN = "WTF 4 or 10: no record of this node, no group that wants it"
     NOTHING = "no answer in time"
 
 
