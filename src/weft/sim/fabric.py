@@ -3,11 +3,9 @@
 from collections.abc import Iterable
 from typing import Any, Final
 
-from weft.base.records import Record
 from weft.checks import Checker, Suite
 from weft.sim.datagrams import Datagrams
 from weft.sim.datagrams import Weather as Air
-from weft.sim.disk import Claim
 from weft.sim.links import Path, Streams
 from weft.sim.machine import Machine
 from weft.sim.plan import BASE_PORT, Plan, pairs
@@ -16,6 +14,11 @@ from weft.sim.world import World
 
 SELF: Final = Path(10_000, 10_000)  # from a machine to itself
 SLOW_NS: Final = 200_000_000  # a cable slower than this is called slow: beats come late on it
+
+
+def address(number: int) -> str:
+    """Of the machine with that number."""
+    return f"10.0.{number >> 8}.{number & 255}"
 
 
 class Fabric:
@@ -27,10 +30,11 @@ class Fabric:
         self.plan = plan
         self.world = World()
         self.names: dict[bytes, str] = {}
-        self._origins: dict[tuple[Any, int | None], str] = {}
+        self._origins: dict[tuple[Any, int | None, str], str] = {}
         self.scribe = Scribe(self, Suite(checkers), keep=keep)
         self.streams = Streams(self.world, plan.seed, self._link_changed)
         self.datagrams = Datagrams(self.world, plan.seed, Air())
+        self.addresses = {node.name: address(number) for number, node in enumerate(plan.nodes, 1)}
         self.machines = {node.name: Machine(node, number, self) for number, node in enumerate(plan.nodes, 1)}
         self.is_stormy = False
         self._delays = pairs(plan)
@@ -44,20 +48,22 @@ class Fabric:
 
     # Names.
 
-    def claim_of(self, record: Record) -> Claim | None:
-        """What a record says of itself, for the history."""
-        return self.scribe.claim_of(record)
-
-    def origin_name(self, node: bytes | str, era: int | None) -> str:
-        """`name/era` of an origin, whoever it was."""
-        known = self._origins.get((node, era))
+    def origin_name(self, node: bytes | str, era: int | None, fleet: str = "") -> str:
+        """`name/era` of an origin, whoever it was; what the roots of a fleet write is its `fleet:name/epoch`."""
+        known = self._origins.get((node, era, fleet))
         if known is None:
-            name = self.names.get(node, node.hex()) if isinstance(node, bytes) else node
-            known = self._origins[node, era] = f"{name}/{era}"
+            prefix = f"{fleet}:" if fleet else ""
+            name = self.names.get(node, node.hex()) if isinstance(node, bytes) else prefix + node
+            known = self._origins[node, era, fleet] = f"{name}/{era}"
         return known
 
     def address_of(self, name: str) -> str:
-        return self.machines[name].address if name else ""
+        """Where a machine is; empty for none."""
+        return self.addresses[name] if name else ""
+
+    def children_max(self, name: str) -> int:
+        """How many children it can have at most."""
+        return len(self.machines) if self.plan.fleets else self.children_of(name)
 
     def children_of(self, name: str) -> int:
         """How many nodes have it as their parent."""

@@ -17,18 +17,20 @@ from weft.base.endpoints import shifted
 from weft.base.errors import PeerError
 from weft.base.identity import NODE_ID_BYTES, next_era
 from weft.base.now import MILLISECOND, SECOND, Now
-from weft.base.records import Record
+from weft.base.records import Entry, Record
 from weft.base.spool import DropOldest, FetchRecords
 from weft.cores.drain.messages import InspectLake, SegmentWritten, WriteSegment
 from weft.cores.measurement.details import Place
 from weft.cores.measurement.messages import Measure, Measured
 from weft.node.assembly import build_node
 from weft.node.channels import ADDS, BINDS, CALLS, CHANNELS, DIALS, SHOUTS
-from weft.node.events import JournalChanged, NodeStarted
+from weft.node.events import JournalChanged, NodeStarted, RoleChanged
 from weft.node.node import REFUSAL_KINDS_MAX, Ended, Node, NodeEffect, Transmit, Turn, part_at_wall
+from weft.node.roles import role_of
+from weft.node.settings import Role
 from weft.sim.clocks import Clocks
 from weft.sim.digest import memory_digest, state_digest
-from weft.sim.disk import Image, JournalDisk
+from weft.sim.disk import Claim, Image, JournalDisk
 from weft.sim.lake import Lake, Segment
 from weft.sim.links import Flow, Plug, Router, routing_id, size_of
 from weft.sim.meters import Meters
@@ -46,6 +48,7 @@ TIDY_NS: Final = SECOND  # how often the process looks after its journal
 CALL_IDLE_NS: Final = 60 * SECOND  # as the shell closes them
 HANG_NS: Final = 10 * SECOND
 INBOX_MAX: Final = 20_000
+ROLE_NS: Final = (100 * MILLISECOND, 500 * MILLISECOND)  # from an end in another role to the start in it
 RESTART_NS: Final = 5 * SECOND  # what a supervisor waits before it starts a process again
 
 
@@ -59,11 +62,12 @@ class Machine:
     def __init__(self, plan: NodePlan, number: int, fabric: "Fabric") -> None:
         self.plan, self.name, self.number, self.fabric = plan, plan.name, number, fabric
         self.world = fabric.world
-        self.address = f"10.0.{number >> 8}.{number & 255}"
+        self.address = fabric.address_of(plan.name)
         self.chance = Chance(f"{fabric.plan.seed}/machine/{plan.name}")
         self.clocks = Clocks(EPOCH_NS, plan.offset_ns, plan.drift_ppm)
         self.meters = Meters(plan.name, plan.metrics)
-        self.disk = JournalDisk(fabric.claim_of, plan.segment_records, plan.journal_bytes)
+        self.disk = JournalDisk(self.claim_of, plan.segment_records, plan.journal_bytes)
+        self._settings = settings_for(fabric.plan, plan, fabric.address_of, Role())
         self.lake = Lake(self.world, Chance(f"{fabric.plan.seed}/lake/{plan.name}"), self._published)
         self.node_id = self.chance.randbytes(NODE_ID_BYTES)
         self.image: Image | None = None
@@ -73,6 +77,8 @@ class Machine:
         self.bound: dict[str, Router] = {}
         """Its bound sockets, by channel."""
         self.queue_messages = plan.queue_messages
+        self.is_gone = False
+        """Dead for good: nobody starts it again."""
         self.is_busy = False
         self.is_paused = False
         self._is_slow = self._is_synced = self._stood_still = False
@@ -94,6 +100,15 @@ class Machine:
     def is_listening(self) -> bool:
         return self.node is not None
 
+    @property
+    def level(self) -> str:
+        """What its node is at present, or was last: an election changes it (REC-010)."""
+        return self._settings.level
+
+    def claim_of(self, record: Record) -> Claim | None:
+        """What a record in its journal says of itself."""
+        return self.fabric.scribe.claim_of(record, self.plan.fleet)
+
     def start(self) -> None:
         """A process begins on what the disk holds, with a new era (specs/00, section 1)."""
         fabric, at = self.fabric, self.world.at
@@ -102,16 +117,16 @@ class Machine:
         self.era = next_era(now.wall, self.era)
         self.starts += 1
         fabric.names[self.node_id] = self.name
-        node = self.node = self._build(self.era)
-        self.era = node.era
         entries = self.disk.recover()
+        node = self.node = self._build(self.era, entries)
+        self.era = node.era
         self.fabric.scribe.started(self)
         node.restore(entries, self.disk.next_lsn, now)
         for channel, row in node.channels.items():
             if row.is_bound:
                 address = f"{self.address}:{fabric.base_port + row.place}"
                 self.bound[channel] = fabric.streams.bind(self, address, channel)
-        node.tell(NodeStarted(self.name, self.plan.level, "simulated", "clean"), now)
+        node.tell(NodeStarted(self.name, self.level, "simulated", "clean"), now)
         self._act(now)
 
     def crash(self, disk: str, *, is_loud: bool) -> None:
@@ -414,15 +429,16 @@ class Machine:
     def memories(self) -> tuple[str, str]:
         """What the cores would condense now, and what those of a start from this disk would (JRN-042): digests."""
         assert self.node is not None, "asked of a running node"
-        twin = self._build(self.era + 1)
-        twin.restore(self.disk.recover(), self.disk.next_lsn, self.clocks.now(self.world.at))
+        entries = self.disk.recover()
+        twin = self._build(self.era + 1, entries)
+        twin.restore(entries, self.disk.next_lsn, self.clocks.now(self.world.at))
         return tuple(memory_digest(node) for node in (self.node, twin))  # type: ignore[return-value]  # two of them
 
-    def _build(self, era: int) -> Node:
-        """A node as this machine's settings describe it."""
+    def _build(self, era: int, entries: list[Entry]) -> Node:
+        """A node as this machine's settings, and what its journal says that it has become, describe it."""
         fabric = self.fabric
-        settings = settings_for(fabric.plan, self.plan, fabric.address_of(self.plan.parent))
-        return build_node(settings, self.node_id, era, f"{fabric.plan.seed}/{self.name}/{self.starts}")
+        self._settings = settings_for(fabric.plan, self.plan, fabric.address_of, role_of(entries))
+        return build_node(self._settings, self.node_id, era, f"{fabric.plan.seed}/{self.name}/{self.starts}")
 
     def gauges(self) -> Iterator[tuple[str, int, int]]:
         """What is bounded, how much of it there is, and its limit (CHK-020)."""
@@ -430,7 +446,7 @@ class Machine:
         if self.node is not None:
             yield "refusal kinds", len(self.node.refused), REFUSAL_KINDS_MAX + 2
             children = self.node.cores["carrier"].counters.children  # type: ignore[attr-defined]  # of this core
-            yield "links to children", children, self.fabric.children_of(self.name)
+            yield "links to children", children, self.fabric.children_max(self.name)
 
     # Waking.
 
@@ -526,10 +542,14 @@ class Machine:
         """The node ends by itself; the machine's supervisor starts it again."""
         self.fabric.scribe.ended(self, effect.event)
         self._later(0, partial(self.crash, "kept", is_loud=True))
-        self.world.call_at(self.world.at + RESTART_NS, self._supervise)
+        is_planned = isinstance(effect.event, RoleChanged)
+        pause = self.chance.randint(*ROLE_NS) if is_planned else RESTART_NS
+        if is_planned:
+            self.fabric.scribe.meet(f"a node that becomes {effect.event.level}")
+        self.world.call_at(self.world.at + pause, self._supervise)
 
     def _supervise(self, _: None) -> None:
-        if self.node is None:
+        if self.node is None and not self.is_gone:
             self.start()
 
     # Work.

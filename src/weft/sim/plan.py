@@ -28,12 +28,41 @@ class Metric(msgspec.Struct, frozen=True):
     """How many series the meters answer with."""
 
 
+class GroupPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """A group of a fleet that places itself; all names are those of nodes."""
+
+    name: str
+    collectors: tuple[str, ...] = ()
+    members: tuple[str, ...] = ()
+    parent: str = ""
+    """The group whose collectors are above its own."""
+    fanout: int = 64
+    metrics: tuple[Metric, ...] = ()
+
+
+class FleetPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """A fleet that places itself: what the file of its first root says."""
+
+    name: str
+    heartbeat_ms: int = 1_000
+    dead_after: int = 5
+    quorum: str = "majority"
+    groups: tuple[GroupPlan, ...] = ()
+
+
 class NodePlan(msgspec.Struct, frozen=True, kw_only=True):
     """One machine and the node on it."""
 
     name: str
     level: str
+    """As its file says it; `auto`: where the root puts it."""
     parent: str = ""
+    fleet: str = ""
+    """Of the plan's fleets; empty: a fabric whose files name all parents."""
+    join: tuple[str, ...] = ()
+    """Nodes at which it calls in."""
+    runs: tuple[str, ...] | None = None
+    """Its cores; None: what its level needs."""
     by_beacon: bool = False
     """Whether the parent is found by its name, not by its address."""
     start_at: int = 0
@@ -102,6 +131,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     lake_failures: int = 0
     """Share of segments that the lake refuses while there are faults."""
     weather: Weather = Weather()
+    fleets: tuple[FleetPlan, ...] = ()
+    skips: tuple[str, ...] = ()
+    """Rules that the faults of this plan excuse: a root's lost disk takes what it had called safe."""
     nodes: tuple[NodePlan, ...]
     links: tuple[Link, ...] = ()
     """Cables that differ from `least_ns` and `spread_ns`."""
@@ -145,6 +177,7 @@ def _mistakes(plan: Plan) -> str:
         return "every node needs a name of its own, and one has to be the root"
     known = {*names, ""}
     strangers: list[str] = [node.parent for node in plan.nodes if node.parent not in known]
+    strangers += [name for node in plan.nodes for name in node.join if name not in known]
     strangers += [name for action in plan.actions for name in (action.node, action.other) if name not in known]
     return f"no node is called {strangers[0]!r}" if strangers else ""
 

@@ -164,7 +164,7 @@ class Prose:
 
     def _claim(self, item: hop.HopItem, frames: list[bytes]) -> Claim | None:
         try:
-            return self.fabric.claim_of(to_record(item, frames, 0)) if item.n else None
+            return self.fabric.scribe.claim_of(to_record(item, frames, 0), "") if item.n else None
         except PeerError:
             return None
 

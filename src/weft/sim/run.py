@@ -18,6 +18,7 @@ from weft.sim.scribe import Listener
 LOOK_NS: Final = SECOND  # how often it is asked whether the fabric is at rest
 GAUGE_NS: Final = 10 * SECOND
 CALM_NS: Final = 20 * SECOND  # the workload goes on for this long after the heal
+REST_NS: Final = 2 * SECOND  # a cursor may be written this long after what it stands behind (Persist within a span)
 TAKEN_MIN: Final = 5  # below this many samples a run has shown nothing (SIM-011)
 CORE_FAILED: Final = "sound"
 
@@ -160,10 +161,17 @@ class Run:
         for machine in self.fabric.machines.values():
             machine.obey("measurement", PlanMetrics(()))
         ends_at = world.at + self.plan.settle_ns
-        while world.at < ends_at and not self._is_quiet():
+        while world.at < ends_at and not self._is_at_rest():
             world.run(world.at + LOOK_NS)
             self._gauge()
         self._report_rest()
+
+    def _is_at_rest(self) -> bool:
+        """Whether nobody waits, for long enough that every cursor is written."""
+        if not self._is_quiet():
+            return False
+        self.world.run(self.world.at + REST_NS)
+        return self._is_quiet()
 
     def _is_quiet(self) -> bool:
         return not any(machine.waits() for machine in self.fabric.machines.values())

@@ -46,6 +46,8 @@ class Scribe:
         self.listener: Listener | None = None
         self.counts: Counter[str] = Counter()
         self._keep = keep
+        self._writers: dict[str, str] = {}
+        """Which root wrote in each epoch."""
 
     def note(self, node: str, process: int, kind: str, what: str, value: Any) -> None:
         """One fact: to the checkers at once, to the history if it is kept."""
@@ -75,11 +77,11 @@ class Scribe:
         self.counts["starts"] += 1
         self.world.trace(_mark(self.world.at, machine.number, STARTED))
         dead_ns = self.fabric.plan.dead_ms * 1_000_000
-        self.note(machine.name, machine.era, "info", "start", [plan.level, plan.parent, dead_ns])
+        self.note(machine.name, machine.era, "info", "start", [machine.level, plan.parent, dead_ns])
         if machine.disk.snapshot_upto:
             self.meet("a snapshot restored")
         if machine.starts > 1:
-            self.meet(f"a {plan.level} that starts again")
+            self.meet(f"a {machine.level} that starts again")
         if plan.parent and self.fabric.machines[plan.parent].node is None:
             self.meet("a start while the parent is away")
         if machine.starts > 1:
@@ -106,7 +108,7 @@ class Scribe:
     def went_back(self, machine: "Machine", how: str) -> None:
         """A disk is empty, or an old one."""
         self.meet("a disk lost" if how == "lost" else "a disk from the past")
-        if how == "lost" and machine.plan.level == "collector":
+        if how == "lost" and machine.level == "collector":
             self.meet("a collector's disk lost")
         self.note(machine.name, machine.era, "info", "disk", [how, *self._holds(machine)])
 
@@ -151,8 +153,7 @@ class Scribe:
         own = f"{machine.name}/{machine.era}"
         for kind, stream, origin, first, last in claims:
             if kind == RECORD:
-                # The root's writes are those of the fleet: their origin is no start of a node (specs/00, section 1).
-                is_own = origin == own or (stream == Stream.CONFIGURATION and machine.plan.level == "root")
+                is_own = origin == own or (stream == Stream.CONFIGURATION and self._is_writer(machine, origin))
                 what = "taken" if is_own else "held"
                 self.counts[what] += last - first + 1
                 self.note(machine.name, machine.era, "durable", what, [stream, origin, first, last])
@@ -161,6 +162,11 @@ class Scribe:
             else:
                 before = f"{origin.rpartition('/')[0]}/{first}"
                 self.note(machine.name, machine.era, "durable", "link", [stream, origin, before, last])
+
+    def _is_writer(self, machine: "Machine", origin: str) -> bool:
+        """The root's writes are those of the fleet: their origin is its epoch, no start of a node (specs/00, section 1)."""
+        writer = self._writers.setdefault(origin, machine.name if machine.level == "root" else "")
+        return writer == machine.name and machine.level == "root"
 
     def forgot(self, machine: "Machine", claims: Iterable[Claim]) -> None:
         """The journal gave up these on purpose."""
@@ -220,15 +226,15 @@ class Scribe:
         message = hop.decode(frames)
         if not isinstance(message, hop.Hop) or message.mem:
             return
-        claims = [self._claim_of_item(item, own) for _, item, own in message.numbered()]
+        claims = [self._claim_of_item(machine, item, own) for _, item, own in message.numbered()]
         self.counts["hops"] += len(claims)
         self.note(machine.name, machine.era, "sent", "hop", [machine.plan.parent, message.era, message.s, claims])
 
-    def _claim_of_item(self, item: hop.HopItem, frames: list[bytes]) -> list[Any]:
+    def _claim_of_item(self, machine: "Machine", item: hop.HopItem, frames: list[bytes]) -> list[Any]:
         claim = None
         if item.n:
             try:
-                claim = self.claim_of(to_record(item, frames, 0))
+                claim = machine.claim_of(to_record(item, frames, 0))
             except PeerError:
                 claim = None  # the receiver will say what it thinks of it
         return [0, "", 0, 0, LINK] if claim is None else [*claim[1:], claim.kind]
@@ -254,16 +260,16 @@ class Scribe:
 
     # Names.
 
-    def claim_of(self, record: Record) -> Claim | None:
+    def claim_of(self, record: Record, fleet: str) -> Claim | None:
         """What a record that goes up says of itself; None for a core's own."""
         if type(record) is StreamRecord:
-            origin = self.fabric.origin_name(record.origin, record.era)
+            origin = self.fabric.origin_name(record.origin, record.era, fleet)
             return Claim(RECORD, record.stream, origin, record.sequence, record.last)
         if type(record) is LostRecord:
-            origin = self.fabric.origin_name(record.origin, record.era)
+            origin = self.fabric.origin_name(record.origin, record.era, fleet)
             return Claim(LOSS, record.stream, origin, record.first, record.last)
         if type(record) is EraRecord:
-            origin = self.fabric.origin_name(record.origin, record.era)
+            origin = self.fabric.origin_name(record.origin, record.era, fleet)
             return Claim(LINK, record.stream, origin, record.era_before, record.last_before)
         return None
 

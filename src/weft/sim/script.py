@@ -33,6 +33,7 @@ from weft.sim.prose import Prose
 
 METRIC: Final = Metric("cpu", "CPU", ON_DEMAND)
 SETTLE_NS: Final = 120 * SECOND
+CORES: Final = ("measurement", "chains", "carrier", "topology")  # a story is about the link between two nodes
 STEP_NS: Final = 100 * MILLISECOND
 BREATH_NS: Final = 1_500 * MILLISECOND  # flush of what was measured, and the lake's idle time
 UNITS: Final = {"ms": MILLISECOND, "s": SECOND, "min": 60 * SECOND, "h": 3600 * SECOND}
@@ -85,6 +86,7 @@ class Script:
                 level=words[0],
                 parent=parent,
                 metrics=(METRIC,),
+                runs=(*CORES, "drain") if words[0] == "root" else CORES,
                 late_ns=0,
                 sync_least_ns=MILLISECOND,
                 sync_spread_ns=0,

@@ -1,33 +1,79 @@
 """The settings of a node, from its plan."""
 
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 from weft.base.now import SECOND
 from weft.cores.measurement.settings import MetricSpec
-from weft.node.settings import FleetTable, JournalTable, LakeTable, NodeSettings, NodeTable
-from weft.sim.plan import BASE_PORT, Metric, NodePlan, Plan
+from weft.node.fleetkeys import canonical
+from weft.node.settings import FleetTable, JournalTable, LakeTable, NodeSettings, NodeTable, Role
+from weft.sim.plan import BASE_PORT, FleetPlan, GroupPlan, Metric, NodePlan, Plan
 
 FLEET: Final = "simulated"
 TIMEOUT_NS: Final = SECOND  # of a metric without a rate
+AUTO: Final = "auto"
 
 
-def settings_for(plan: Plan, node: NodePlan, parent_address: str) -> NodeSettings:
-    """What the file of this node would say; `parent_address` is that of the parent's machine."""
-    parent = node.parent if node.by_beacon or not node.parent else f"{parent_address}:{BASE_PORT}"
+def settings_for(plan: Plan, node: NodePlan, address_of: Callable[[str], str], role: Role) -> NodeSettings:
+    """What the file of this node would say, and what its journal says that it has become."""
+
+    def endpoint(name: str) -> str:
+        return f"{address_of(name)}:{BASE_PORT}" if name else ""
+
+    fleet = next((fleet for fleet in plan.fleets if fleet.name == node.fleet), None)
+    is_fleet = fleet is not None
     return NodeSettings(
         node=NodeTable(
             name=node.name,
-            level=node.level,
-            parent=parent,
+            level="" if node.level == AUTO else node.level,
+            parent=node.parent if node.by_beacon else endpoint(node.parent),
+            join=tuple(map(endpoint, node.join)),
+            host=address_of(node.name),
             port=BASE_PORT,
             beacons=plan.beacons,
             flush_s=node.flush_ns / 1e9,
+            runs=node.runs,
         ),
-        fleet=FleetTable(name=FLEET, beat_s=plan.beat_ms / 1e3, dead_s=plan.dead_ms / 1e3),
+        fleet=_fleet_table(plan, fleet),
         lake=LakeTable(rows=plan.lake_rows, age_s=plan.lake_age_ms / 1e3, idle_s=plan.lake_idle_ms / 1e3),
         journal=JournalTable(),
-        metrics=tuple(map(_spec, node.metrics)),
+        metrics=() if is_fleet else tuple(map(_spec, node.metrics)),
+        follows=is_fleet,
+        pairs=pairs_of(fleet, endpoint) if fleet is not None and node.level == "root" else (),
+        role=role,
     )
+
+
+def _fleet_table(plan: Plan, fleet: FleetPlan | None) -> FleetTable:
+    more: dict[str, Any] = {}
+    if fleet is not None:
+        more = {"heartbeat": fleet.heartbeat_ms / 1e3, "dead_after": fleet.dead_after, "quorum": fleet.quorum}
+    name = fleet.name if fleet is not None else FLEET
+    return FleetTable(name=name, beat_s=plan.beat_ms / 1e3, dead_s=plan.dead_ms / 1e3, **more)
+
+
+def pairs_of(fleet: FleetPlan, endpoint: Callable[[str], str]) -> tuple[tuple[str, bytes], ...]:
+    """The configuration with which the fleet begins."""
+    pairs = {"/CONFIG/global/heartbeat": fleet.heartbeat_ms / 1e3, "/CONFIG/global/dead_after": fleet.dead_after}
+    for group in fleet.groups:
+        pairs |= {f"/CONFIG/{group.name}/{key}": value for key, value in _group(group, endpoint).items()}
+    return tuple(sorted((key, canonical(value)) for key, value in pairs.items()))
+
+
+def _group(group: GroupPlan, endpoint: Callable[[str], str]) -> dict[str, Any]:
+    said: dict[str, Any] = {
+        "members": [endpoint(name) for name in group.members],
+        "collectors": [endpoint(name) for name in group.collectors],
+        "parent": group.parent,
+        "fanout": group.fanout,
+    }
+    values = {key: value for key, value in said.items() if value}
+    return values | {f"metric/{metric.name}": table_of(metric) for metric in group.metrics}
+
+
+def table_of(metric: Metric) -> dict[str, Any]:
+    """A metric as the configuration says it."""
+    return {"detail": metric.detail, "rate": metric.rate_ns / 1e9}
 
 
 def _spec(metric: Metric) -> MetricSpec:
