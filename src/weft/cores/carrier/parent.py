@@ -233,8 +233,8 @@ class Parent:
 
     def _keep(self, link: Link, number: int, item: HopItem, frames: list[bytes], now: Now) -> None:
         record = carried.to_record(item, frames, now.wall)
-        if record.origin == self.station.node and type(record) is not LostRecord and not self.is_root:
-            raise PeerError("loop", "what this node has made itself")  # a former root gives back what it took from us
+        if record.origin == self.station.node and type(record) is not LostRecord and not self._may_return(record.era):
+            raise PeerError("loop", "what this node has made itself")
         if type(record) is not StreamRecord:
             is_new = self._notes.is_new(frames[0])
         elif self.is_root:
@@ -251,6 +251,10 @@ class Parent:
             self.station.counters.accepted += 1
         else:
             self.station.counters.known += 1
+
+    def _may_return(self, era: int | None) -> bool:
+        """A former root gives a new one back what it took from it, which is of starts before this one."""
+        return self.is_root and era is not None and era < self.station.era
 
     def _split(self, link: Link, record: StreamRecord) -> None:
         """A batch is immutable, so one that repeats a part is wrong: the numbers that are not here are lost."""
