@@ -258,6 +258,16 @@ def test_a_collector_without_children_is_missed_by_the_root_and_asked_before_it_
     assert "leaf" == net["root"].tree["c1"]["level"]
 
 
+@pytest.mark.proves("REC-001")
+def test_a_root_that_slept_asks_again_before_it_believes_that_a_collector_is_dead() -> None:
+    net = start_all(fleet(Net("sleep"), collectors=2, sensors=0))
+    core = net["root"].core
+    net["root"].order(ChildIs(net["c1"].node, "lost"))
+    late = net.now._replace(mono=net.mono + 10 * net.dead_ns)
+    core.rescue.wake(late)
+    assert core.rescue.deadline() == late.mono + net.beat_ns
+
+
 # Roots
 
 
@@ -299,6 +309,27 @@ def test_a_winner_that_starts_again_in_its_new_role_still_leads_soon(seed: int) 
     net.restart_ns = 400_000_000
     net["root"].crash()
     assert settle(net, 60) <= election_bound(net) + 1
+    assert [] == net.wrong
+
+
+@pytest.mark.proves("REC-013")
+@pytest.mark.parametrize("seed", range(6))
+def test_thirty_nodes_in_three_tiers_lose_their_root_and_a_collector_at_once(seed: int) -> None:
+    net = Net(f"thirty{seed}", loss=0.02, delay_ns=20_000_000)
+    names = [f"10.0.1.{i + 1}:27500" for i in range(4)]
+    net.configure(
+        site={"members": ["10.0.0.0/16"], "collectors": names, "fanout": 4},
+        web={"members": ["10.1.*"], "parent": "site", "fanout": 4},
+    )
+    everyone = [*names, *(f"10.0.2.{i + 1}:27500" for i in range(13)), *(f"10.1.0.{i + 1}:27500" for i in range(12))]
+    net.add("root", ROOT, level="root", join=tuple(everyone))
+    for i, endpoint in enumerate(everyone):
+        net.add(f"n{i + 1}", endpoint, join=(ROOT, names[0]))
+    start_all(net)
+    assert max(len(children(net, collector)) for collector in branches(net)) <= 4
+    net["root"].crash()
+    net["n1"].crash()
+    assert settle(net, 60) <= election_bound(net)
     assert [] == net.wrong
 
 

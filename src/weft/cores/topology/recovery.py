@@ -155,6 +155,8 @@ class Rescue:
         return min(self._lost.values(), default=None)
 
     def wake(self, now: Now) -> None:
-        """Who was lost and has not answered is dead."""
+        """Who was lost and has not answered is dead; but not if this machine slept meanwhile (REC-001)."""
+        if any(at + self.station.dead_ns // 2 < now.mono for at in self._lost.values()):
+            self._lost = dict.fromkeys(self._lost, now.mono + self.station.beat_ns)
         for endpoint in [endpoint for endpoint, at in self._lost.items() if at <= now.mono]:
             self.bury(endpoint, now)
