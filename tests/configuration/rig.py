@@ -1,7 +1,7 @@
 """Nodes that hold one configuration core each, joined by bytes, in virtual time.
 
 A node keeps what its core persists and restores it after a crash. A subscription hears what is published from when it
-stands, in order, unless lost. A DEALER and its ROUTER are joined as long as both live; a full queue refuses. Every pair
+stands, in order, unless lost. A DEALER and its ROUTER are joined as long as both live; a full queue refuses, a break loses all that is under way. Every pair
 that users are told must be as the root had it: each chain as after the number that this node has of it.
 """
 
@@ -50,6 +50,19 @@ class Line:
         self.down: deque[list[bytes]] = deque()
         self.up: deque[list[bytes]] = deque()
 
+    def lose(self) -> None:
+        """A subscription loses the next message; a stream breaks: all under way is lost, and it is somebody new then."""
+        if self.channel == "updates":
+            self.down.popleft()
+        else:
+            self.shatter()
+
+    def shatter(self) -> None:
+        """The connection is gone, and made anew under another id."""
+        self.up.clear()
+        self.down.clear()
+        self.peer += b"+"
+
 
 class Machine:
     """One node: a disk, and as long as it is up, a core."""
@@ -93,8 +106,7 @@ class Machine:
         self.lines.clear()
         for line in self.world.lines():
             if line.target == self.name:
-                line.up.clear()
-                line.down.clear()
+                line.shatter()
 
     def condense(self) -> None:
         """Let the disk hold what the core condenses, as a journal's snapshot does."""
@@ -292,8 +304,7 @@ class World:
         self.cut_off |= dict.fromkeys(names)
         for line in self.lines():
             if not self.is_joined(line):
-                line.up.clear()
-                line.down.clear()
+                line.shatter()
 
     def heal(self, *names: str) -> None:
         for name in names or tuple(self.cut_off):

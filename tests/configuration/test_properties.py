@@ -91,7 +91,7 @@ class Play:
     def lose(self, index: int, count: int) -> None:
         for _ in range(count):
             if (line := self._line(index)) is not None:
-                (line.up or line.down).popleft()
+                line.lose()
 
     def double(self, index: int, _: int) -> None:
         if (line := self._line(index)) is not None and line.down:
