@@ -10,7 +10,7 @@ from weft.base.effects import Connect, Effect, Send, SendFailed, Source
 from weft.base.errors import PeerError
 from weft.base.now import SECOND, Now
 from weft.cores.configuration import Configuration, limits
-from weft.cores.configuration.messages import ConfigurationSettings, FollowParent, Garbled, TakeRoot, Write, WriteKeys
+from weft.cores.configuration.messages import ConfigurationSettings, FollowParent, TakeRoot, Write, WriteKeys
 from weft.wire.envelope import Answer, Asked
 from weft.wire.replication import Bundle, ICanHaz, KThxBai, KvSync, Wtf
 
@@ -198,15 +198,6 @@ def test_only_requests_are_answered() -> None:
         with pytest.raises(PeerError):
             parent.core.receive(message, Source("serve", CHILD), parent.now)
     assert {"command": 2} == parent.core.counters.refused
-
-
-def test_what_cannot_be_read_is_counted_and_answered_to_children_only() -> None:
-    parent = Parent(a="1")
-    before = list(parent.core.condense())
-    for channel in ("serve", "updates", "ask"):
-        parent.core.command(Garbled(channel, CHILD, "frame-count"), parent.now)
-    assert [Wtf(1, "frame-count")] == parent.answers(parent.core.effects())
-    assert ({"frame-count": 3}, before) == (parent.core.counters.refused, list(parent.core.condense()))
 
 
 @pytest.mark.proves("CFG-043")

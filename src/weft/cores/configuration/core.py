@@ -34,7 +34,6 @@ from weft.cores.configuration.memory import (
 from weft.cores.configuration.messages import (
     ConfigurationSettings,
     FollowParent,
-    Garbled,
     KeysListed,
     LeaveParent,
     ListKeys,
@@ -52,13 +51,9 @@ from weft.cores.configuration.replica import Replica
 from weft.cores.configuration.root import Root
 from weft.cores.configuration.serving import Serving
 from weft.cores.configuration.states import State
-from weft.cores.configuration.station import ASK, SERVE, UPDATES, Counters, Station
+from weft.cores.configuration.station import ASK, UPDATES, Counters, Station
 from weft.cores.configuration.store import Store
 from weft.cores.configuration.telling import Teller
-from weft.wire.replication import MALFORMED
-
-ENVELOPE: Final = (b"",)
-"""What Weft's children and every REQ use: the answer to a message whose own envelope could not be told."""
 
 
 class Configuration:
@@ -279,11 +274,6 @@ class Configuration:
     def _send_failed(self, order: SendFailed, now: Now) -> None:
         self.serving.failed(order)
 
-    def _garbled(self, order: Garbled, now: Now) -> None:
-        self.counters.count(self.counters.refused, order.code)
-        if order.channel == SERVE:
-            self.serving.refuse(order.peer, ENVELOPE, MALFORMED, order.code)
-
     def _stop(self, order: Stop, now: Now) -> None:
         self.root.step_down()
         self.replica.leave(now)
@@ -303,7 +293,6 @@ _OBEY: Final[dict[type, Callable[[Configuration, Any, Now], None]]] = {
     NoteApplied: Configuration._note_applied,
     SetTimes: Configuration._set_times,
     SendFailed: Configuration._send_failed,
-    Garbled: Configuration._garbled,
     Stop: Configuration._stop,
 }
 _RECALL: Final[dict[type[Memory], Callable[[Configuration, Any], None]]] = {

@@ -12,7 +12,6 @@ __all__ = [
     "ConfigurationSettings",
     "ConfigurationWiped",
     "FollowParent",
-    "Garbled",
     "HistoryRead",
     "Hugz",
     "ICanHaz",
@@ -159,14 +158,6 @@ class SetTimes(msgspec.Struct, frozen=True, gc=False):
 
     heartbeat_ns: int
     dead_after: int
-
-
-class Garbled(msgspec.Struct, frozen=True, gc=False):
-    """Order: a message on that channel could not be read; `code` says what was wrong (CFG-008)."""
-
-    channel: str
-    peer: bytes
-    code: str
 
 
 class Stop(msgspec.Struct, frozen=True, gc=False):

@@ -137,10 +137,10 @@ class Serving:
         for stream in streams:
             self.refuse(stream.peer, stream.envelope, NOT_READY)
 
-    def refuse(self, peer: bytes, envelope: Envelope, code: int, text: str = "") -> None:
+    def refuse(self, peer: bytes, envelope: Envelope, code: int) -> None:
         """Say WTF to a child, counted by code (CFG-007)."""
         self._station.counters.count(self._station.counters.wtf_said, code)
-        self._station.say(SERVE, peer, Answer(envelope, Wtf(code, text)))
+        self._station.say(SERVE, peer, Answer(envelope, Wtf(code)))
 
     def _answer(self, request: ICanHaz, source: Source, envelope: Envelope, now: Now) -> None:
         if request.subtree.startswith(TIP + "/"):
