@@ -210,6 +210,23 @@ def test_the_children_of_a_killed_collector_have_another_within_d_and_a_second_a
     assert NodeLeft("c1", net["c1"].endpoint, "dead") in net["root"].events
 
 
+@pytest.mark.proves("TOP-013")
+def test_the_member_that_is_up_longest_takes_the_place_of_a_dead_collector_then_the_uuid_decides() -> None:
+    net = Net("uptime")
+    net.configure(site={"members": ["10.0.0.0/16"]})
+    net.add("root", ROOT, level="root").start()
+    net.run(3)
+    for i, name in enumerate(("first", "zeta", "beta", "alpha")):
+        net.add(name, f"10.0.2.{i + 1}:27500", join=(ROOT,)).start()
+        net.run(5 if i < 2 else 0)
+    net.run(3)
+    assert ["first"] == [m.name for m in branches(net)]
+    for expected in ("zeta", "alpha"):
+        branches(net)[0].crash()
+        settle(net, 10)
+        assert [expected] == [m.name for m in branches(net)]
+
+
 @pytest.mark.proves("REC-006")
 @pytest.mark.parametrize("prefer", [False, True])
 def test_a_returned_collector_is_what_the_records_say_unless_its_group_prefers_it(prefer: bool) -> None:

@@ -33,10 +33,12 @@ REFUSAL_BYTES_MAX: Final = 200  # text of WTF (CFG-007)
 START_BEATS: Final = 2  # a root without its disk waits so many H (REC-016)
 
 NAMED_MAX: Final = 50  # nodes that a GROUP names; for more of them it calls the whole group
-UPTIME_S_MAX: Final = 10**9  # thirty years
+UPTIME_MS_MAX: Final = 10**12  # thirty years
+UPTIME_STEP_NS: Final = 1 * SECOND  # who started within one is equally old: messages take time
 SUMMONS_MAX: Final = 8  # how often a group is called before the rest is left to its own SOS
 STOP_NS: Final = 10 * SECOND  # how long StopNodes waits; TOP-017 allows 30 s
 SOS_WINDOW_NS: Final = 60 * SECOND  # SOS of the same minute count together (REC-003)
+GATHER_NS: Final = 100 * MILLISECOND  # children of one collector miss the same beat: they call together
 SOS_SHARE: Final = 3  # one third of the children declares a collector dead (REC-003)
 SOS_TIMES_MAX: Final = 1 << 20  # then the pause and the turn do not change any more
 SOS_PAUSE_BEATS_MAX: Final = 8  # SOS after H, 2H ... 8H (REC-002)

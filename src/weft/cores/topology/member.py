@@ -199,7 +199,7 @@ class Member:
             "dialects": ["strict"],
             "holds": station.holds,
             "is_full": station.place.level == "branch" and station.place.tier == 1,
-            "uptime": station.uptime_s(now),
+            "uptime_ms": station.uptime_ms(now),
         }
 
     def _ask(self, heard: Heard, now: Now) -> None:

@@ -181,8 +181,9 @@ class Planner:
 
     def candidate(self, among: Iterable[Located]) -> Located | None:
         """Who becomes a collector next: those heard since this root leads, the longest up, then by UUID."""
+        half = limits.UPTIME_STEP_NS // 2
         able = [
-            (guest.started_at, located.node, located)
+            ((guest.started_at + half) // limits.UPTIME_STEP_NS, located.node, located)
             for located in among
             if (guest := self.guests.get(located.node)) is not None and guest.level != "sensor"
         ]

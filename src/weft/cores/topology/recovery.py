@@ -82,6 +82,9 @@ class Rescue:
         """Who has said SOS because of which parent, and when."""
         self._lost: dict[str, int] = {}
         """Collectors whose link has ended and that do not answer, and when they count as dead."""
+        self._dying: dict[str, int] = {}
+        """Collectors that enough children miss, and when they are replaced: the others are about to call, too."""
+        self._waiting: dict[str, dict[bytes, Asker]] = {}
 
     @property
     def planner(self) -> Planner:
@@ -89,8 +92,8 @@ class Rescue:
 
     def retire(self) -> None:
         """Lead no longer."""
-        self.callers.clear()
-        self._lost.clear()
+        for kept in (self.callers, self._lost, self._dying, self._waiting):
+            kept.clear()
 
     def sos(self, asker: Asker, parent: str, now: Now) -> None:
         """A child has lost its parent: it is told where to go, or to keep calm (REC-003, REC-004, REC-006)."""
@@ -106,8 +109,8 @@ class Rescue:
         elif parent == self.station.endpoint or not self._is_dead(parent, asker.guest.node, now):
             self.station.answer(asker.peer, asker.envelope, self._calm())
         else:
-            self.bury(parent, now)
-            self.registry.answer(asker)
+            self._dying.setdefault(parent, now.mono + limits.GATHER_NS)
+            self._waiting.setdefault(parent, {})[asker.guest.node] = asker
 
     def _calm(self) -> Control:
         return Control("keepcalm", self.station.endpoint, self.station.node, {})
@@ -124,11 +127,14 @@ class Rescue:
         """A collector is dead: others take its children, it comes back as one of them (REC-004, REC-006)."""
         callers = self.callers.pop(endpoint, {})
         self._lost.pop(endpoint, None)
+        self._dying.pop(endpoint, None)
         dead = self.planner.tree.at(endpoint)
         changed = self.planner.replace(endpoint, [self.planner.tree.nodes[n] for n in callers if self._is_known(n)])
         if dead is not None:
             self.station.tell(NodeLeft(dead.record.name, endpoint, "dead"))
         self.registry.write(changed, (), now)
+        for asker in self._waiting.pop(endpoint, {}).values():
+            self.registry.answer(asker)
 
     def _is_known(self, node: bytes) -> bool:
         return node in self.planner.tree.nodes
@@ -152,11 +158,12 @@ class Rescue:
         self._lost.pop(endpoint, None)
 
     def deadline(self) -> int | None:
-        return min(self._lost.values(), default=None)
+        return min((*self._lost.values(), *self._dying.values()), default=None)
 
     def wake(self, now: Now) -> None:
         """Who was lost and has not answered is dead; but not if this machine slept meanwhile (REC-001)."""
         if any(at + self.station.dead_ns // 2 < now.mono for at in self._lost.values()):
             self._lost = dict.fromkeys(self._lost, now.mono + self.station.beat_ns)
-        for endpoint in [endpoint for endpoint, at in self._lost.items() if at <= now.mono]:
+        due = [endpoint for endpoint, at in (*self._lost.items(), *self._dying.items()) if at <= now.mono]
+        for endpoint in dict.fromkeys(due):
             self.bury(endpoint, now)

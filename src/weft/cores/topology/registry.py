@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from weft.base.now import SECOND, Now
+from weft.base.now import MILLISECOND, Now
 from weft.cores.topology import limits
 from weft.cores.topology.announcing import Announcer
 from weft.cores.topology.assignment import properties_of
@@ -383,7 +383,7 @@ def guest_of(message: Control, now: Now) -> Guest:
     """The node that a POLO or SOS is of; what it does not say is as of a plain member (TOP-007)."""
     said = message.properties
     labels = said.get("labels")
-    name, level, uptime = said.get("name"), said.get("level"), whole(said.get("uptime"))
+    name, level, uptime = said.get("name"), said.get("level"), whole(said.get("uptime_ms"))
     return Guest(
         message.uuid,
         message.endpoint,
@@ -391,5 +391,5 @@ def guest_of(message: Control, now: Now) -> Guest:
         labels=tuple(sorted(labels.items())) if isinstance(labels, dict) else (),
         level=level if isinstance(level, str) else "auto",
         incarnation=whole(said.get("incarnation")),
-        started_at=now.mono - min(uptime, limits.UPTIME_S_MAX) * SECOND,
+        started_at=now.mono - min(uptime, limits.UPTIME_MS_MAX) * MILLISECOND,
     )

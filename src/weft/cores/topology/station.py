@@ -5,7 +5,7 @@ from typing import Any, Final
 from weft.base.chance import Chance
 from weft.base.effects import Effect, Persist, Send, Tell
 from weft.base.endpoints import endpoint_of
-from weft.base.now import SECOND, Now
+from weft.base.now import MILLISECOND, Now
 from weft.cores.topology import limits
 from weft.cores.topology.atlas import Atlas
 from weft.cores.topology.memory import Memory, Place, Promised, Root, Starts, to_record
@@ -104,8 +104,8 @@ class Station:
         """Something of this node for all who listen."""
         return Announcement(key, self.endpoint, self.node, content)
 
-    def uptime_s(self, now: Now) -> int:
-        return (now.mono - self.started_at) // SECOND
+    def uptime_ms(self, now: Now) -> int:
+        return (now.mono - self.started_at) // MILLISECOND
 
     def tell_place(self, place: Place, topics: tuple[str, ...]) -> None:
         """Tell the rest of the node where it stands now."""
