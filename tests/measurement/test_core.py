@@ -108,7 +108,7 @@ def test_an_answer_to_an_older_plan_changes_nothing() -> None:
     assert (4, 0) == (world.core.counters.stale, world.core.counters.readings)
 
 
-def test_nobody_speaks_to_this_core() -> None:
+def test_only_data_is_heard_by_this_core() -> None:
     with pytest.raises(PeerError):
         World(TWO).core.receive(b"", Source("up", b""), World(TWO).now)
 

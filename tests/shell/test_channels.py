@@ -17,8 +17,10 @@ from weft.base.now import Now
 from weft.base.records import CoreRecord, Entry
 from weft.cli.fleet import free_blocks
 from weft.cores.configuration.messages import KeysListed, ListKeys
+from weft.node.assembly import build_node
 from weft.node.channels import ANSWER_QUEUE, CHANNELS, channels_of
 from weft.node.node import Node
+from weft.node.settings import settings_of
 from weft.shell import ends, links
 from weft.shell.clock import Clock
 from weft.shell.journal import State
@@ -349,7 +351,7 @@ def test_a_node_binds_what_its_cores_own_and_nothing_else() -> None:
         assert {"beacon", "announce", "announced", "call", "control"} == set(place.runner.node.channels)
 
     run(play, ("topology",))
-    assert set(CHANNELS) == set(channels_of(("topology", "configuration", "carrier", "clone")))
+    assert set(CHANNELS) == set(channels_of(("topology", "configuration", "carrier", "clone", "measurement")))
 
 
 def test_a_flood_on_one_channel_does_not_starve_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -459,3 +461,19 @@ def test_an_update_is_what_a_plain_subscriber_reads() -> None:
             peer.close()
 
     run(play, BOTH)
+
+
+@pytest.mark.proves("MEA-020")
+def test_only_a_node_that_may_have_others_below_it_hears_foreign_samples() -> None:
+    tables: tuple[dict[str, Any], ...] = (
+        {"level": "root"},
+        {"level": "collector", "parent": "h:27500"},
+        {},
+        {"parent": "h:27500"},
+        {"level": "sensor", "parent": "h:27500"},
+    )
+    hearing = [
+        "data" in build_node(settings_of({"node": {"name": "n", **table}}), UUID, 1, "seed").channels
+        for table in tables
+    ]
+    assert [True, True, True, False, False] == hearing

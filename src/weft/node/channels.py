@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from weft.base import endpoints
 from weft.base.errors import PeerError
 from weft.cores.carrier.messages import Garbled
-from weft.wire import beacon, chp, discovery, hop, replication
+from weft.wire import beacon, chp, data, discovery, hop, replication
 from weft.wire.envelope import split
 
 BINDS, DIALS, ADDS, CALLS, SHOUTS = "binds", "dials", "adds", "calls", "shouts"
@@ -56,6 +56,8 @@ class Channel(NamedTuple):
     """Whether the core hears of each message that could not be handed over, as `SendFailed`."""
     tells_kind: bool = False
     """Whether `Source.kind` says what the peer's socket is (CFG-013)."""
+    is_of_parents: bool = False
+    """Whether a node that is a sensor for good has none."""
 
     @property
     def is_published(self) -> bool:
@@ -93,6 +95,7 @@ _announce = Channel("topology", "publish", _unheard, discovery.encode_announceme
 _announced = Channel("topology", "publish", discovery.decode_announcement, _unsaid)
 _updates = Channel("configuration", "publish", replication.decode_update, _unsaid)
 _publish = Channel("configuration", "publish", _unheard, replication.encode_update)
+_data = Channel("measurement", "publish", data.decode, _unsaid)
 _call = _stream("topology", discovery.decode_called, discovery.encode_call, "DEALER", CALLS)
 _control = _stream("topology", discovery.decode_control, discovery.encode_control_answer, "ROUTER", BINDS)
 _ask = _stream("configuration", replication.decode_answer, replication.encode_ask, "DEALER", DIALS)
@@ -114,6 +117,7 @@ CHANNELS: Final[dict[str, Channel]] = {
     "updates": _updates._replace(socket="SUB", how=DIALS, place=endpoints.UPDATES, queue=PUBLISH_QUEUE),
     "publish": _publish._replace(socket="PUB", how=BINDS, place=endpoints.UPDATES, queue=PUBLISH_QUEUE),
     "ask": _ask._replace(place=endpoints.SNAPSHOTS, frames_max=BUNDLE_FRAMES_MAX),
+    "data": _data._replace(socket="SUB", how=BINDS, place=endpoints.DATA, queue=ANSWER_QUEUE, is_of_parents=True),
     "serve": _serve._replace(place=endpoints.SNAPSHOTS, refuse=_wtf, tells_failure=True, tells_kind=True),
     "clone-serve": _clone_serve._replace(block=CLONE, tells_failure=True),
     "clone-publish": _clone_publish._replace(block=CLONE, place=1, queue=PUBLISH_QUEUE),
@@ -123,6 +127,9 @@ CHANNELS: Final[dict[str, Channel]] = {
 }
 
 
-def channels_of(cores: Container[str]) -> dict[str, Channel]:
-    """The channels of a node that runs these cores: one without an owner is neither bound nor heard."""
-    return {name: row for name, row in CHANNELS.items() if row.core in cores}
+def channels_of(cores: Container[str], *, is_parent: bool = True) -> dict[str, Channel]:
+    """The channels of a node that runs these cores: one without an owner is neither bound nor heard.
+
+    `is_parent`: whether others may stand below it; a sensor for good is no place for foreign samples (MEA-020).
+    """
+    return {name: row for name, row in CHANNELS.items() if row.core in cores and (is_parent or not row.is_of_parents)}

@@ -105,7 +105,7 @@ class Node:
         self._queue: deque[Effect] = deque()
         self._out: list[NodeEffect] = []
         self._refusal_told_at: dict[tuple[str, str], int] = {}
-        self.channels = channels_of(self.cores)
+        self.channels = channels_of(self.cores, is_parent=self.settings.is_parent)
         """Those that its cores own: it hears nothing on any other."""
         self._readers = [name for name in ("carrier", "drain") if name in self.cores]
 

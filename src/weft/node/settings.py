@@ -169,6 +169,11 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
         return self.role.level or ("sensor" if self.place == AUTO else self.place)
 
     @property
+    def is_parent(self) -> bool:
+        """Whether others may stand below it: the root may make everything a collector but what its file calls a sensor."""
+        return self.place != "sensor"
+
+    @property
     def heartbeat_ns(self) -> int:
         """Between two beats of the configuration's parent."""
         span = span_ns(self.fleet.heartbeat)

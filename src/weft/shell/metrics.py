@@ -91,7 +91,7 @@ FACTS: Final = (
     *_counters(
         "cores.measurement",
         "measurement",
-        taken="samples that passed their threshold",
+        taken="samples that passed their threshold, and those of foreign nodes",
         numbered="samples that passed the chain, too; from here on none is lost",
         batches="batches taken",
         readings="readings of a metric that succeeded",
@@ -102,7 +102,13 @@ FACTS: Final = (
         stale="answers that nobody waited for",
         refused_series="series refused by a limit",
         steps="jumps of the wall clock",
+        foreign="samples of foreign nodes that were taken in",
+        foreign_repeated="samples of foreign nodes that were here already",
+        foreign_refused="samples of foreign nodes that no limit leaves room for; `refused` names the limit",
+        foreign_beats="beats of foreign nodes",
     ),
+    Fact("cores.measurement.foreign_sources", "foreign nodes that are known now", "weft_measurement_foreign_sources"),
+    Fact("cores.measurement.foreign_series", "their series", "weft_measurement_foreign_series"),
     Fact("cores.chains.state", "nothing: a chain has no state of its own"),
     *_counters(
         "cores.chains",

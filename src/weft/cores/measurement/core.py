@@ -5,6 +5,8 @@ metric's threshold into the open batch; a second later, or when it is full, the 
 the chain of filters outside of this core, comes back with `NumberBatch`, and is numbered and persisted. So neither a
 threshold nor a filter leaves a hole in the numbers.
 
+Samples that foreign nodes say (MEA-020) join that road at the batch, beside those that are measured here.
+
 Intervals are monotonic, stamps are wall-clock milliseconds (MEA-005); a metric that hangs or fails costs only itself
 (MEA-006); nothing here knows how anything is measured.
 """
@@ -22,6 +24,7 @@ from weft.base.records import CoreRecord, Entry
 from weft.cores.measurement import limits
 from weft.cores.measurement.batch import OpenBatch
 from weft.cores.measurement.details import Place
+from weft.cores.measurement.foreign import Foreign
 from weft.cores.measurement.gates import gate_of
 from weft.cores.measurement.lines import Line, labels_fault, series_of
 from weft.cores.measurement.messages import (
@@ -45,7 +48,8 @@ from weft.cores.measurement.schedule import next_tick, origin_at, phase_of
 from weft.cores.measurement.settings import MetricSpec
 from weft.cores.measurement.states import TABLE, On, State
 from weft.cores.measurement.tasks import Task
-from weft.wire.samples import Labels, Series
+from weft.wire.data import Data, DataHugz
+from weft.wire.samples import Labels, SampleBatch, Series
 
 HEARD: Final = {Verdict.READ: On.READ, Verdict.FAILED: On.FAILED, Verdict.UNSUPPORTED: On.UNSUPPORTED}
 
@@ -54,7 +58,7 @@ class Counters(msgspec.Struct):
     """What has happened since the start."""
 
     taken: int = 0
-    """Samples that passed their threshold."""
+    """Samples that passed their threshold, and foreign ones."""
     numbered: int = 0
     """Samples that passed the chain, too."""
     batches: int = 0
@@ -67,6 +71,14 @@ class Counters(msgspec.Struct):
     """Answers that nobody waited for."""
     refused_series: int = 0
     steps: int = 0
+    foreign: int = 0
+    """Samples of foreign nodes that were taken in."""
+    foreign_repeated: int = 0
+    foreign_refused: int = 0
+    foreign_beats: int = 0
+    foreign_sources: int = 0
+    """Foreign nodes that are known now, and their series."""
+    foreign_series: int = 0
 
 
 class Measurement:
@@ -83,6 +95,7 @@ class Measurement:
         self._phase_ns = phase_of(node)
         self._started = Now(0, 0)
         self._batch = OpenBatch(settings.rows_max, settings.bytes_max)
+        self.foreign = Foreign(settings.rows_max, settings.bytes_max, settings.flush_ns, self._tell_batch)
         self._flush_at: int | None = None
         self._configuration: int | None = None
         self._serial = 0
@@ -104,8 +117,29 @@ class Measurement:
         return self.numbering.condense()
 
     def receive(self, message: Any, source: Source, now: Now) -> None:
-        """Nobody speaks to this core."""
-        raise PeerError("not-spoken", "the measurement core hears no messages")
+        """Hear a foreign node (MEA-020); PeerError for what no limit leaves room for, and then nothing is kept."""
+        counters, foreign = self.counters, self.foreign
+        if type(message) is DataHugz:
+            counters.foreign_beats += 1
+            foreign.beat(message, now.mono)
+        elif self.state is State.STOPPED:
+            counters.foreign_refused += 1
+        elif type(message) is Data:
+            self._take_foreign(message, now)
+        else:
+            raise PeerError("not-spoken", "the measurement core hears DATA only")
+
+    def _take_foreign(self, message: Data, now: Now) -> None:
+        counters, foreign = self.counters, self.foreign
+        try:
+            is_new = foreign.take(message, now.mono)
+        except PeerError:
+            counters.foreign_refused += 1
+            raise
+        counters.foreign += is_new
+        counters.foreign_repeated += not is_new
+        counters.foreign_sources, counters.foreign_series = len(foreign.sources), foreign.series
+        self._is_settled = False
 
     def command(self, order: Any, now: Now) -> None:
         """Obey `PlanMetrics`, `MeasureNow`, `Measured`, `NumberBatch` or `Stop`."""
@@ -124,6 +158,8 @@ class Measurement:
                 gate.open(now.mono)
         if self._flush_at is not None and self._flush_at <= now.mono:
             self._flush()
+        if self.foreign.flush_at is not None and self.foreign.flush_at <= now.mono:
+            self.foreign.flush()
         self._is_settled = False
 
     def deadline(self) -> int | None:
@@ -171,6 +207,8 @@ class Measurement:
         times = [time for task in self.tasks.values() for time in task.deadlines() if time is not None]
         if self._flush_at is not None:
             times.append(self._flush_at)
+        if self.foreign.flush_at is not None:
+            times.append(self.foreign.flush_at)
         return min(times, default=None)
 
     # The plan.
@@ -227,6 +265,7 @@ class Measurement:
                 task.gate.drain()
         self.tasks = {}
         self._flush()
+        self.foreign.flush()
 
     # Ticks.
 
@@ -355,11 +394,14 @@ class Measurement:
         self._flush_at = None
         if not len(self._batch):
             return
-        self.counters.taken += len(self._batch)
-        self.counters.batches += 1
         self._step_told_ns += self._step_ns
         self._step_ns = 0
-        self._effects.append(Tell(BatchTaken(self._batch.close())))
+        self._tell_batch(self._batch.close())
+
+    def _tell_batch(self, batch: SampleBatch) -> None:
+        self.counters.taken += len(batch.rows)
+        self.counters.batches += 1
+        self._effects.append(Tell(BatchTaken(batch)))
 
     def number(self, order: NumberBatch, now: Now) -> None:
         """Number what the chain has let through, and keep it: from here on it is never lost (MEA-023)."""

@@ -17,8 +17,15 @@ LINES_SPARE: Final = 64  # lines of vanished processes and disks that may wait f
 STEP_MIN_NS: Final = 200 * MILLISECOND  # less is weather of the two clocks, and no rate shows it
 STEP_SHARE: Final = 10  # and one tenth of the time since the last look: a clock may drift by 5 % (SIM-003)
 WHY_BYTES_MAX: Final = 200  # of a reason in an event
+FOREIGN_SOURCES_MAX: Final = 256  # nodes that speak DATA to this one; who has more gives them a collector of Weft
+FOREIGN_SERIES_MAX: Final = 4_096  # of all of them; with 6 KB of labels each 24 MB
+FOREIGN_SERIES_OF_SOURCE_MAX: Final = 512  # so that one cannot take the place of all others
+FOREIGN_STAMPS_MAX: Final = 64  # of one name, by which repeats are known: a minute at one a second
+FOREIGN_ROWS_MAX: Final = 2 * FOREIGN_SERIES_MAX  # of one flush: all series each second, and as much to catch up
+FOREIGN_QUIET_NS: Final = 600 * SECOND  # who was not heard for so long makes room
 
 assert RATE_MIN_NS <= FLUSH_NS, "a batch holds at least one tick of the fastest metric"
 assert HELD_ROWS_MAX >= ROWS_MAX, "what is held is sent in whole batches"
 assert SERIES_MAX * 8 <= BODY_BYTES_MAX, "the smallest definitions of all series fit one body"
 assert LABELS_MAX >= 8, "three labels of a meter, its parameter, and those of an aggregate"
+assert FOREIGN_SERIES_OF_SOURCE_MAX < FOREIGN_SERIES_MAX < SERIES_MAX, "foreign series are the smaller part"

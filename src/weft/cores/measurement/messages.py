@@ -1,4 +1,4 @@
-"""What the measurement core hears and says: orders, work, events. It has no messages of its own on the wire."""
+"""What the measurement core hears and says: DATA of foreign nodes, orders, work, events."""
 
 from enum import Enum
 
@@ -8,12 +8,15 @@ from weft.base.calculated import Number
 from weft.cores.measurement import limits
 from weft.cores.measurement.details import Place
 from weft.cores.measurement.settings import MetricSpec
+from weft.wire.data import Data, DataHugz
 from weft.wire.samples import BODY_BYTES_MAX, ROWS_MAX, SERIES_MAX, Labels, Row, SampleBatch, Series
 
 __all__ = [
     "BatchNumbered",
     "BatchTaken",
     "ClockStepped",
+    "Data",
+    "DataHugz",
     "Labels",
     "Measure",
     "MeasureNow",

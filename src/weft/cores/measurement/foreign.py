@@ -1,0 +1,151 @@
+"""Samples of foreign nodes (MEA-020): a message each, and nothing promises that it arrives.
+
+They become series of this node with the label `source`, and go the road of its own samples: chain, numbers, journal.
+Their batches are apart from its own, so that neither a strange stamp nor a flood touches what is measured here. What a
+source has is bounded: its series, the stamps by which a repeat is known, and the rows of a flush. A source or series
+that was quiet for long makes room for others; without room a sample is refused, by name.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from weft.base.errors import PeerError
+from weft.cores.measurement import limits
+from weft.cores.measurement.batch import OpenBatch
+from weft.cores.measurement.lines import Line
+from weft.wire.data import Data, DataHugz
+from weft.wire.samples import LABEL_VALUE_BYTES_MAX, LABELS_MAX, Labels, SampleBatch, Series
+
+SOURCE: Final = "source"
+"""The label that names the endpoint of who measured."""
+Key = tuple[str, str, str, Labels]
+"""Which series: config name, detail, type, labels with the source."""
+
+
+class Foreigner:
+    """A foreign node: its series and the stamps of each name, the longest quiet first; times are monotonic ns."""
+
+    __slots__ = ("heard_at", "lines", "stamps")
+
+    def __init__(self) -> None:
+        self.heard_at = 0
+        self.lines: dict[Key, tuple[Line, int]] = {}
+        self.stamps: dict[str, dict[int, None]] = {}
+
+    def has(self, message: Data) -> bool:
+        """Whether this sample was here already."""
+        return message.time_ms in self.stamps.get(message.config_name, ())
+
+    def note(self, message: Data) -> None:
+        """Know this sample again, as long as there is room."""
+        stamps = self.stamps.pop(message.config_name, None) or {}
+        self.stamps[message.config_name] = stamps
+        stamps[message.time_ms] = None
+        if len(stamps) > limits.FOREIGN_STAMPS_MAX:
+            del stamps[next(iter(stamps))]
+        while len(self.stamps) > len(self.lines):
+            del self.stamps[next(iter(self.stamps))]
+
+    def forget_quiet_line(self, mono: int) -> bool:
+        """Whether a series that was quiet for long made room."""
+        key = next(iter(self.lines), None)
+        if key is None or mono < self.lines[key][1] + limits.FOREIGN_QUIET_NS:
+            return False
+        del self.lines[key]
+        return True
+
+
+class Foreign:
+    """The foreign nodes that are heard here; `tell` takes each batch that is complete."""
+
+    def __init__(self, rows_max: int, bytes_max: int, flush_ns: int, tell: Callable[[SampleBatch], None]) -> None:
+        self.sources: dict[str, Foreigner] = {}
+        self.series = 0
+        """Of all sources together."""
+        self.flush_at: int | None = None
+        """Monotonic ns at which what is held is to leave; None: nothing is held."""
+        self._batch = OpenBatch(rows_max, bytes_max)
+        self._flush_ns, self._tell = flush_ns, tell
+        self._rows = 0  # since the last flush by time
+
+    def take(self, message: Data, mono: int) -> bool:
+        """Take a sample in; False: it is a repeat. PeerError, by the limit that forbids it: then nothing is kept."""
+        known = self.sources.get(message.source)
+        if known is not None:
+            self._heard(message.source, known, mono)
+            if known.has(message):
+                return False
+        key = key_of(message)
+        if self._rows >= limits.FOREIGN_ROWS_MAX:
+            raise PeerError("too-fast", f"{limits.FOREIGN_ROWS_MAX} foreign samples between two flushes are enough")
+        source = known or Foreigner()
+        line = self._line(source, key, mono)
+        self._heard(message.source, source, mono)
+        source.lines.pop(key, None)
+        source.lines[key] = (line, mono)
+        source.note(message)
+        self._put(line, message, mono)
+        return True
+
+    def beat(self, message: DataHugz, mono: int) -> None:
+        """A source that is known is alive; of others there is nothing to keep."""
+        known = self.sources.get(message.source)
+        if known is not None:
+            self._heard(message.source, known, mono)
+
+    def flush(self) -> None:
+        """Tell what is held."""
+        self.flush_at, self._rows = None, 0
+        self._close()
+
+    def _put(self, line: Line, message: Data, mono: int) -> None:
+        if not self._batch.has_room_for(line):
+            self._close()
+        if self.flush_at is None:
+            self.flush_at = mono + self._flush_ns
+        self._batch.add(line, (message.time_ms, message.value, message.base))
+        self._rows += 1
+
+    def _close(self) -> None:
+        if len(self._batch):
+            self._tell(self._batch.close())
+
+    def _heard(self, name: str, source: Foreigner, mono: int) -> None:
+        source.heard_at = mono
+        self.sources.pop(name, None)
+        self.sources[name] = source
+
+    def _line(self, source: Foreigner, key: Key, mono: int) -> Line:
+        """The line of a series, if need be a new one; PeerError if there is no room for it."""
+        known = source.lines.get(key)
+        if known is not None:
+            return known[0]
+        if not source.lines and len(self.sources) >= limits.FOREIGN_SOURCES_MAX and not self._forget_quiet(mono):
+            raise PeerError("too-many-sources", f"{limits.FOREIGN_SOURCES_MAX} foreign nodes are enough")
+        if len(source.lines) >= limits.FOREIGN_SERIES_OF_SOURCE_MAX:
+            if not source.forget_quiet_line(mono):
+                raise PeerError("too-many-series", f"{limits.FOREIGN_SERIES_OF_SOURCE_MAX} of one source are enough")
+            self.series -= 1
+        if self.series >= limits.FOREIGN_SERIES_MAX and not self._forget_quiet(mono):
+            raise PeerError("too-many-series", f"{limits.FOREIGN_SERIES_MAX} of foreign nodes are enough")
+        self.series += 1
+        name, detail, kind, labels = key
+        return Line(Series(name, detail, kind, dict(labels)))
+
+    def _forget_quiet(self, mono: int) -> bool:
+        """Whether a source that was quiet for long made room."""
+        name = next(iter(self.sources), None)
+        if name is None or mono < self.sources[name].heard_at + limits.FOREIGN_QUIET_NS:
+            return False
+        self.series -= len(self.sources.pop(name).lines)
+        return True
+
+
+def key_of(message: Data) -> Key:
+    """Which series a sample is of; PeerError for labels that no batch can carry beside `source`."""
+    labels = {**message.labels, SOURCE: message.source}
+    if len(labels) > LABELS_MAX:
+        raise PeerError("too-large", f"{len(message.labels)} labels, {LABELS_MAX - 1} at most beside the source")
+    if len(message.source) > LABEL_VALUE_BYTES_MAX:
+        raise PeerError("endpoint", f"{len(message.source)} bytes are too many for a label", message.source.encode())
+    return message.config_name, message.detail, message.type, tuple(sorted(labels.items()))
