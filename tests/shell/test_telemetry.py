@@ -11,6 +11,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.shell.world import Host, World
 from weft.cli.status import row_of, troubles_of
+from weft.cores.configuration import Configuration
+from weft.cores.topology import Topology
+from weft.cores.topology.groups import Guest
 from weft.shell.ends import Heard
 from weft.shell.metrics import FACTS, SERIES_MAX, exposition, leaves_at
 from weft.shell.process import HOUSE_IDLE_S
@@ -18,7 +21,7 @@ from weft.shell.process import HOUSE_IDLE_S
 PAGE = Path(__file__).parents[2] / "docs" / "status.md"
 HEAD = """# Status, health, metrics
 
-What a node answers on its port +6: `/status` (also `weft status --json`), `/healthz` (the part `health` of it; status
+What a node answers on its port +6: `/status` (`nodes` of `weft status --json`), `/healthz` (the part `health` of it; status
 503 if it failed, with `?ready=1` also until it is where it belongs), and `/metrics` (what is a number of it, for
 Prometheus). A path names a field; `*` stands for the keys of a map. Fields are only ever added. This page is generated
 from `weft.shell.metrics`.
@@ -46,6 +49,13 @@ def statuses(place: Path) -> list[dict[str, Any]]:
             host.links.hear(Heard("beacon", b"127.0.0.1", None, [BEACON]))
             host.links.dropped["up:closed"] += 1
         hosts[-1].take(10)
+        hosts[0].up.node.census.learn([(f"/TOPO/lab/node/{SOMEBODY.hex()}", RECORD)])
+        topology, configuration = (hosts[0].up.node.cores[name] for name in ("topology", "configuration"))
+        assert isinstance(topology, Topology)
+        assert isinstance(configuration, Configuration)
+        topology.registry.unassigned[SOMEBODY] = Guest(SOMEBODY, "10.0.0.9:27500", "nine")
+        for told in ("wtf_heard", "wtf_said", "refused"):
+            configuration.counters.count(getattr(configuration.counters, told), 7)
         await world.pass_time(5)
         shown.extend(json.loads(host.up.telemetry.pages()["/status"]("").body) for host in hosts)
 
@@ -53,6 +63,10 @@ def statuses(place: Path) -> list[dict[str, Any]]:
     return shown
 
 
+SOMEBODY = b"\x05" * 16
+RECORD = (
+    b'{"endpoint":"10.0.0.3:27500","level":"leaf","tier":1,"parent":"10.0.0.1:27500","incarnation":1,"name":"three"}'
+)
 BEACON = b"WEFTN1 weft other " + b"0f" * 16 + b" sensor 27510 3"
 
 

@@ -1,46 +1,290 @@
-"""`weft status`: the tree as one node of it sees it."""
+"""`weft status`: the whole fleet as its root knows it, and how each node is that answers."""
 
 import json as json_module
-from typing import Any, Final
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Annotated, Any, Final, NamedTuple
 
-from weft.cli.asking import status_of, try_status
+from cyclopts import Parameter
 
+from weft.base.endpoints import endpoint_of, host_of, is_endpoint, port_of
+from weft.base.errors import UserError
+from weft.base.now import SECOND
+from weft.cli.asking import LOCAL, status_of
+
+Flag = Annotated[bool, Parameter(negative="")]
+Ask = Callable[[int, str], dict[str, Any]]
 ORDER: Final = {"root": 0, "collector": 1, "sensor": 2}
-COLUMNS: Final = ("node", "health", "parent link", "children", "samples", "spool", "journal", "memory", "up")
+LEVELS: Final = {"branch": "collector", "leaf": "sensor"}
+COLUMNS: Final = ("node", "level", "group", "endpoint", "runs", "said", "health")
+LOADS: Final = ("node", "health", "parent link", "children", "samples", "spool", "journal", "memory", "up")
+ASKED_AT_ONCE: Final = 64
+NO_ANSWER: Final = "no answer"
 
 
-def status(*, port: int = 27_500, json: bool = False) -> int:
-    """Show the node at PORT and every node of this machine that it hears: tree, links, spool, health.
+class Member(NamedTuple):
+    """A node of the fleet, as the root knows it."""
+
+    depth: int
+    """Steps below the root."""
+    name: str
+    level: str
+    group: str
+    parent: str
+    """Its endpoint."""
+    endpoint: str
+    number: int | None
+    """The write of the configuration that it has said to run; None: it has said nothing yet."""
+    wanted: int | None
+    """The last write that concerns it."""
+    age_s: int | None
+    """How long ago it said so."""
+    health: str
+    """What the node says of itself, or that it does not answer."""
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether it runs less than the last write that concerns it."""
+        return self.wanted is not None and (self.number is None or self.number < self.wanted)
+
+
+class Picture(NamedTuple):
+    """All that is known of a fleet at one moment."""
+
+    fleet: str
+    root: str
+    """Endpoint; empty: nobody here knows a root."""
+    has_root: bool
+    """Whether the root itself has told the tree."""
+    number: int
+    members: list[Member]
+    unassigned: list[dict[str, Any]]
+    nodes: list[dict[str, Any]]
+    """The status of every node that answers: the asked one, the root, the others."""
+
+
+def status(*, port: int = 27_500, long: Flag = False, json: Flag = False) -> int:
+    """Show the whole fleet: who is where, which configuration each node runs, and how it is.
+
+    Any node can be asked; the root tells who belongs to the fleet. RUNS is the number of the last write of the
+    configuration that a node has told to be in force, as in `weft config history`, SAID how long ago it told.
 
     Args:
-        port: first of the node's ten ports.
-        json: all facts, as one JSON array, the asked node first.
+        port: first of the ten ports of a node of this machine.
+        long: also links, samples, spool, journal and memory of every node that answers.
+        json: all facts as JSON: the fleet, the nodes without a group, the status of every node that answers.
     """
-    asked = status_of(port)
-    others = [told for known in asked["neighbours"] if (told := try_status(known["port"]))]
+    picture = picture_of(port, status_of, time.time_ns())
     if json:
-        print(json_module.dumps([asked, *others]))
+        print(json_module.dumps(_facts(picture)))
     else:
-        _show([asked, *others])
-    return 0 if asked["health"]["state"] != "failed" else 1
+        _show(picture, is_long=long)
+    return 1 if any(node["health"]["state"] == "failed" for node in picture.nodes[:1]) else 0
 
 
-def _show(nodes: list[dict[str, Any]]) -> None:
+def picture_of(port: int, ask: Ask, now_ns: int) -> Picture:
+    """Ask the node at `port`, its root, and everybody whom the root names; UserError if the first does not answer."""
+    asked = ask(port, LOCAL)
+    root = asked["root"]["endpoint"]
+    answers: dict[str, dict[str, Any] | None] = {own_endpoint(asked): asked}
+    if root and root not in answers:
+        answers[root] = _try(ask, root)
+    teller = answers.get(root) or asked
+    heard = [endpoint_of(known["host"], known["port"]) for told in (teller, asked) for known in told["neighbours"]]
+    named = [record["endpoint"] for record in _sound(teller)]
+    answers |= _ask_all(ask, [endpoint for endpoint in (*named, *heard) if endpoint not in answers])
+    return Picture(
+        asked["fleet"],
+        root,
+        teller["level"] == "root",
+        number_of(teller) or 0,
+        members_of(teller, answers, now_ns),
+        teller["unassigned"],
+        [told for told in answers.values() if told],
+    )
+
+
+def own_endpoint(told: dict[str, Any]) -> str:
+    """Where a node is that has told its status: as the root has it, else on this machine."""
+    records = [*told["tree"], told["root"]] if told["level"] == "root" else told["tree"]
+    mine = [r["endpoint"] for r in records if r.get("node", told["node"]) == told["node"] and r.get("endpoint")]
+    return str(mine[0]) if mine else endpoint_of(LOCAL, told["port"])
+
+
+def _sound(teller: dict[str, Any]) -> list[dict[str, Any]]:
+    return [record for record in teller["tree"] if is_endpoint(str(record.get("endpoint")))]
+
+
+def _ask_all(ask: Ask, endpoints: Iterable[str]) -> dict[str, dict[str, Any] | None]:
+    wanted = list(dict.fromkeys(endpoints))
+    if not wanted:
+        return {}
+    with ThreadPoolExecutor(min(ASKED_AT_ONCE, len(wanted))) as pool:
+        return dict(zip(wanted, pool.map(lambda endpoint: _try(ask, endpoint), wanted), strict=True))
+
+
+def _try(ask: Ask, endpoint: str) -> dict[str, Any] | None:
+    try:
+        return ask(port_of(endpoint), host_of(endpoint))
+    except UserError:
+        return None
+
+
+def members_of(teller: dict[str, Any], answers: dict[str, dict[str, Any] | None], now_ns: int) -> list[Member]:
+    """The fleet as a tree, each behind its parent; who has no parent that is known stands last."""
+    found = [_teller_itself(teller)] if all(record["node"] != teller["node"] for record in teller["tree"]) else []
+    found += [_recorded(record, answers, now_ns) for record in _sound(teller)]
+    known = {member.endpoint for member in found} | {guest["endpoint"] for guest in teller["unassigned"]}
+    places = {member.name: member.endpoint for member in found}
+    fixed = [told for endpoint, told in answers.items() if told and endpoint not in known]
+    places |= {told["name"]: own_endpoint(told) for told in fixed}
+    found += [_fixed(told, places) for told in fixed]
+    return _in_order(found)
+
+
+def _teller_itself(told: dict[str, Any]) -> Member:
+    number, endpoint, parent = number_of(told), own_endpoint(told), ""
+    health = told["health"]["state"]
+    return Member(0, told["name"], told["level"], told["group"], parent, endpoint, number, None, None, health)
+
+
+def _recorded(record: dict[str, Any], answers: dict[str, dict[str, Any] | None], now_ns: int) -> Member:
+    told, at = answers.get(record["endpoint"]), record["at"]
+    if told is not None and told["node"] != record["node"]:
+        told = None  # another one stands there now
+    number = record["number"]
+    if number is None and record["wanted"] is None and told is not None:  # only a root hears what the others run
+        number = number_of(told)
+    return Member(
+        0,
+        record.get("name") or record["node"][:8],
+        LEVELS.get(str(record.get("level")), "sensor"),
+        record["group"],
+        record.get("parent", ""),
+        record["endpoint"],
+        number,
+        record["wanted"],
+        max(0, now_ns - at) // SECOND if at is not None else None,
+        told["health"]["state"] if told is not None else NO_ANSWER,
+    )
+
+
+def _fixed(told: dict[str, Any], places: dict[str, str]) -> Member:
+    """A node that the root has not placed: its own file says its parent, or nobody does."""
+    parent = places.get(told["parent"]["name"], "") if told["level"] != "root" else ""
+    own, health = own_endpoint(told), told["health"]["state"]
+    return Member(0, told["name"], told["level"], told["group"], parent, own, number_of(told), None, None, health)
+
+
+def number_of(told: dict[str, Any]) -> int | None:
+    """The write of the configuration that a node says to run; None: it has none."""
+    return told["cores"].get("configuration", {}).get("number") or None
+
+
+def _in_order(members: Sequence[Member]) -> list[Member]:
+    below: dict[str, list[Member]] = {}
+    places = {member.endpoint for member in members}
+    for member in sorted(members, key=lambda m: (ORDER.get(m.level, 2), m.name)):
+        below.setdefault(member.parent if member.parent in places else "", []).append(member)
+    listed: list[Member] = []
+
+    def descend(endpoint: str, depth: int) -> None:
+        for member in below.pop(endpoint, ()):
+            listed.append(member._replace(depth=depth))
+            descend(member.endpoint, depth + 1)
+
+    descend("", 0)
+    for ring in list(below):
+        descend(ring, 1)
+    return listed
+
+
+# Words on the terminal
+
+
+def _facts(picture: Picture) -> dict[str, Any]:
+    members = [{**member._asdict(), "is_behind": member.is_behind} for member in picture.members]
+    return {**picture._asdict(), "members": members}
+
+
+def _show(picture: Picture, *, is_long: bool) -> None:
     from rich.console import Console  # only people need it
     from rich.table import Table  # only people need it
     from rich.text import Text  # only people need it
 
-    console = Console()
-    if any(node["open"] for node in nodes):
+    console = Console(soft_wrap=True)
+    if any(node["open"] for node in picture.nodes):
         console.print("[yellow]open fabric: no keys; loopback only[/yellow]")
+    console.print(Text(heading(picture)))
     table = Table(*COLUMNS, box=None, pad_edge=False)
-    for depth, node in in_tree_order(nodes):
-        table.add_row(*row_of(node, depth))
+    for member in picture.members:
+        table.add_row(*map(Text, cells(member)))
     console.print(table)
-    for node in nodes:
+    if is_long:
+        loads = Table(*LOADS, box=None, pad_edge=False)
+        for depth, node in in_tree_order(picture.nodes):
+            loads.add_row(*map(Text, row_of(node, depth)))
+        console.print(loads)
+    for what, mend in troubles(picture):
+        console.print(Text(what, style="yellow"))
+        console.print(Text(f"  try: {mend}", style="dim"))
+
+
+def heading(picture: Picture) -> str:
+    """One line about the whole fleet."""
+    if picture.has_root:
+        return f"fleet {picture.fleet}, root {picture.root}, configuration number {picture.number}"
+    where = f"its root {picture.root} does not answer" if picture.root else "no root is known here"
+    return f"fleet {picture.fleet}, {where}; this is what {picture.nodes[0]['name']} knows"
+
+
+def cells(member: Member) -> tuple[str, ...]:
+    """One line of the table."""
+    number = "nothing yet" if member.number is None else str(member.number)
+    return (
+        "  " * member.depth + member.name,
+        member.level,
+        member.group or "-",
+        member.endpoint,
+        f"{number}, behind {member.wanted}" if member.is_behind else number,
+        "-" if member.age_s is None else age(member.age_s),
+        member.health,
+    )
+
+
+def age(seconds: int) -> str:
+    """A span for people.
+
+    >>> age(7), age(119), age(7_200), age(200_000)
+    ('7 s', '1 min', '2 h', '2 d')
+    """
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"
+
+
+def troubles(picture: Picture) -> list[tuple[str, str]]:
+    """What is wrong in the fleet, each with what to do."""
+    found = []
+    for guest in picture.unassigned:
+        endpoint = guest["endpoint"]
+        mend = f"""weft config set GROUP/members '[..., "{endpoint}"]', with the members that weft config list shows"""
+        found.append((f"{guest['name'] or endpoint} at {endpoint}: no group wants it, so it has no place", mend))
+    for member in picture.members:
+        if member.health == NO_ANSWER:
+            mend = f"see whether it runs; there: weft status --port {port_of(member.endpoint)}"
+            found.append((f"{member.name} at {member.endpoint} does not answer", mend))
+    if picture.root and not picture.has_root:
+        found.append((f"the root at {picture.root} does not answer", "start it, or wait for another one to be elected"))
+    placeless = {guest["endpoint"] for guest in picture.unassigned}
+    for node in picture.nodes:
+        is_told = own_endpoint(node) in placeless
         for name, check, text, mend in troubles_of(node):
-            console.print(Text(f"{name}: {check}: {text}", style="yellow"))
-            console.print(Text(f"  try: {mend}", style="dim"))
+            if check != "parent" or not is_told:
+                found.append((f"{name}: {check}: {text}", mend))
+    return found
 
 
 def in_tree_order(nodes: list[dict[str, Any]]) -> list[tuple[int, dict[str, Any]]]:
@@ -62,13 +306,13 @@ def in_tree_order(nodes: list[dict[str, Any]]) -> list[tuple[int, dict[str, Any]
 
 
 def row_of(node: dict[str, Any], depth: int) -> tuple[str, ...]:
-    """One line of the table."""
+    """What a node carries and uses, as one line."""
     carrier = node["cores"].get("carrier", {})
     measurement = node["cores"].get("measurement", {})
     return (
         "  " * depth + node["name"],
         str(node["health"]["state"]),
-        str(carrier.get("state") or "-") if node["parent"]["name"] else "root",
+        "root" if node["level"] == "root" else str(carrier.get("state") or "-"),
         str(carrier.get("children", "-")),
         f"{measurement.get('numbered', 0):,}",
         f"{carrier.get('spool_records', 0):,}",

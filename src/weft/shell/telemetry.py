@@ -13,6 +13,8 @@ from weft.cores.configuration import Configuration
 from weft.cores.drain import Drain
 from weft.cores.drain.messages import DrainClosed, SegmentPublished
 from weft.cores.topology import Topology
+from weft.cores.topology.memory import Place
+from weft.cores.topology.station import topics_of
 from weft.node.events import EVENTS, describe
 from weft.node.node import Node
 from weft.node.settings import NodeSettings
@@ -93,7 +95,9 @@ class Telemetry:
             "cores": {name: self._core_facts(core) for name, core in node.cores.items()},
             "parent": self._parent(),
             "group": node.planner.group,
-            "tree": node.census.rows(),
+            "root": self._root(),
+            "tree": self._tree(),
+            "unassigned": self._unassigned(),
             "neighbours": self._neighbours(),
         }
 
@@ -107,12 +111,38 @@ class Telemetry:
         child = carrier.child
         return {"name": child.parent_name or self.settings.node.parent, "endpoint": child.endpoint}
 
-    def _neighbours(self) -> list[dict[str, Any]]:
+    @property
+    def _topology(self) -> Topology:
         topology = self.node.cores["topology"]
         assert isinstance(topology, Topology)
+        return topology
+
+    def _root(self) -> dict[str, str]:
+        record = self._topology.station.atlas.root
+        return {"name": record.name, "endpoint": record.endpoint} if record else {"name": "", "endpoint": ""}
+
+    def _tree(self) -> list[dict[str, Any]]:
+        """Who is in the fleet; at the root also the number that each should run: the highest of its topics (CFG-092)."""
+        rows = self.node.census.rows()
+        core, below = self.node.cores.get("configuration"), self._topology.station.atlas.below
+        store = core.store if isinstance(core, Configuration) and core.root.is_root else None
+        wanted: dict[Place, int] = {}
+        for row in rows:
+            group = str(row["group"])
+            place = Place(level=str(row.get("level")), group=group, tier=row.get("tier") or 0, below=below(group))
+            if store is not None and place not in wanted:
+                wanted[place] = max(store.tip(topic) for topic in topics_of(place))
+            row["wanted"] = wanted.get(place)
+        return rows
+
+    def _unassigned(self) -> list[dict[str, str]]:
+        guests = self._topology.registry.unassigned.values()
+        return [{"name": guest.name, "endpoint": guest.endpoint} for guest in guests]
+
+    def _neighbours(self) -> list[dict[str, Any]]:
         return [
             {"name": known.beacon.name, "level": known.beacon.level, "host": known.host, "port": known.beacon.port}
-            for known in topology.neighbours.values()
+            for known in self._topology.neighbours.values()
         ]
 
     def journal_facts(self) -> dict[str, Any]:
