@@ -36,8 +36,8 @@ class Follower:
         self._stage_bytes = self._waiting_bytes = 0
         self._asked: dict[int, str] = {}
         """Open orders by ticket, each with its first key."""
-        self._questions = self._unanswered = 0
-        """Since the server was last followed in calm; since it gave a snapshot."""
+        self._unanswered = self._holes = 0
+        """Questions since the last snapshot; holes since the server was followed in calm."""
         self._tag = b""
         self._heard_at = self._adopted_at = 0
         self._due_at: int | None = None
@@ -133,12 +133,8 @@ class Follower:
         self._tag = b"%d" % station.counters.questions
         station.connect(ASK, source, self._tag)
         station.say(ASK, b"", ICanHaz("", dialect="chp"))
-        self._due_at = now.mono + self._pause_ns()
-        self._questions += 1
+        self._due_at = now.mono + _pause_ns(self._unanswered)
         self._unanswered += 1
-
-    def _pause_ns(self) -> int:
-        return min(limits.ANSWER_NS << min(self._questions, 10), limits.ANSWER_MAX_NS)
 
     def stage_pair(self, pair: KvSync, now: Now) -> None:
         """A pair of the snapshot, for when it is whole."""
@@ -188,8 +184,6 @@ class Follower:
     def write_update(self, update: KvPub, now: Now) -> None:
         """The next update."""
         self.last = update.number
-        if now.mono >= self._adopted_at + limits.CALM_NS:
-            self._questions = 0
         key = self._key_of(update)
         if key is not None:
             self._station.counters.updates += 1
@@ -201,11 +195,12 @@ class Follower:
         self._drop_held()
         self._tag = b""
         if now.mono >= self._adopted_at + limits.CALM_NS:
-            self._questions = 0
-        if self._questions == 0:
+            self._holes = 0
+        self._holes += 1
+        if self._holes == 1:
             self.subscribe_then_ask(message, now)
         else:
-            self._due_at = now.mono + self._pause_ns()
+            self._due_at = now.mono + _pause_ns(self._holes - 2)
 
     def lose(self, message: None, now: Now) -> None:
         """The server is silent: begin anew. One that never beats is only asked whether it is still there."""
@@ -213,7 +208,7 @@ class Follower:
             self._is_lost = True
             self._station.tell(ServerLost(self._station.settings.source, "silent"))
         self._has_beat = self._is_subscribed = False
-        self._questions = 0
+        self._unanswered = self._holes = 0
         self._drop_held()
         self.subscribe_then_ask(message, now)
 
@@ -223,7 +218,7 @@ class Follower:
         self._station.disconnect(ASK)
         self._drop_held()
         self._asked, self._tag = {}, b""
-        self._questions = self._unanswered = 0
+        self._unanswered = self._holes = 0
         self._has_beat = self._is_subscribed = self._is_lost = False
 
     # Writing
@@ -253,3 +248,8 @@ class Follower:
                 order, size = [], 0
         if order:
             self._asked[self._station.want(tuple(order))] = order[0].key
+
+
+def _pause_ns(times: int) -> int:
+    """How long to wait, the so-many-th time: longer and longer."""
+    return min(limits.ANSWER_NS << min(times, 10), limits.ANSWER_MAX_NS)
