@@ -15,6 +15,7 @@ from weft.cores.configuration.messages import (
     KeysListed,
     ListKeys,
     LoadTree,
+    NoteVoters,
     OrderRefused,
     PairsChanged,
     ReadHistory,
@@ -384,3 +385,21 @@ def test_what_is_said_is_said_behind_the_wall() -> None:
     collector.core.receive(update, Source("updates", line.tag), world.now)
     kinds = [type(effect).__name__ for effect in collector.core.effects()]
     assert ["Persist", "Send", "Tell"] == kinds
+
+
+@pytest.mark.proves("REC-015")
+def test_a_root_that_most_collectors_cannot_reach_tries_no_quorum() -> None:
+    world = World()
+    root = world.root()
+    root.order(NoteVoters(3, 2))
+    world.advance(60)
+    root.order(NoteVoters(3, 1))
+    world.advance(9)
+    assert None is world.write((A, "1"), ack="quorum")
+    world.advance(2)
+    refused = world.write((A, "2"), ack="quorum")
+    assert isinstance(refused, OrderRefused)
+    assert (11, b"1") == (refused.code, root.pairs[A])
+    assert Written(2, 1, True) == world.write((A, "2"), ack="local")
+    root.order(NoteVoters(3, 2))
+    assert None is world.write((A, "3"), ack="quorum")

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from cyclopts import App, Parameter
 
@@ -23,6 +23,7 @@ from weft.node.plan import why_unusable
 app = App(name="config", help="Write a fleet's file, and read or change what the root of a running fleet holds.")
 
 Flag = Annotated[bool, Parameter(negative="")]
+Ack = Literal["", "quorum", "local"]
 Output = Annotated[Path | None, Parameter(name=["--output", "-o"])]
 PORT: Final = 27_500
 HISTORY: Final = 20
@@ -127,6 +128,7 @@ def set_value(
     *,
     ttl: str | None = None,
     if_number: int | None = None,
+    ack: Ack = "",
     port: int = PORT,
     json: Flag = False,
 ) -> None:
@@ -139,12 +141,13 @@ def set_value(
         value: JSON; anything else is taken as text.
         ttl: the root deletes the key after that time, like 30s or 2h.
         if_number: only if the key's last write has this number; 0: only if the key is absent.
+        ack: who must have it: quorum (most of the first-level collectors) or local (the root alone).
         port: first port of the root.
         json: number, count and confirmation as JSON.
     """
     path = full_key(key)
     text = value_for(path, value)
-    _tell_outcome(path, Running(port).write(path, text, _ttl_s(ttl), if_number), json=json)
+    _tell_outcome(path, Running(port).write(path, text, _ttl_s(ttl), if_number, ack), json=json)
 
 
 @app.command

@@ -53,7 +53,7 @@ class Store(Protocol):
     def entries(self, subtree: str) -> list[Entry]:
         """All pairs of a subtree, by key."""
 
-    def write(self, key: str, value: str, ttl_s: float | None, if_number: int | None) -> Outcome:
+    def write(self, key: str, value: str, ttl_s: float | None, if_number: int | None, ack: str = "") -> Outcome:
         """One write; an empty value deletes."""
 
     def load(self, pairs: Sequence[tuple[str, str]]) -> Outcome:
@@ -82,9 +82,9 @@ class Running:
             if not told["is_more"]:
                 return found
 
-    def write(self, key: str, value: str, ttl_s: float | None, if_number: int | None) -> Outcome:
+    def write(self, key: str, value: str, ttl_s: float | None, if_number: int | None, ack: str = "") -> Outcome:
         """One write; an empty value deletes."""
-        wanted: dict[str, Any] = {"key": key, "if_number": if_number, "who": _who()}
+        wanted: dict[str, Any] = {"key": key, "if_number": if_number, "who": _who(), "ack": ack}
         if value:
             wanted |= {"value": value, "ttl_s": ttl_s}
         try:

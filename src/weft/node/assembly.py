@@ -32,8 +32,8 @@ class Start:
 
 
 def _place(settings: NodeSettings) -> str:
-    """A former root calls in like any node that its file gives no place."""
-    if settings.level == "root":
+    """Once elected, or by the file, a root; the core knows from its journal whether it leads now. Else as it is placed."""
+    if "root" in (settings.level, settings.place):
         return "root"
     return AUTO if settings.role.level else settings.place
 

@@ -26,6 +26,8 @@ class Census:
     def __init__(self) -> None:
         self.records: dict[bytes, dict[str, Any]] = {}
         self.applied: dict[bytes, Applied] = {}
+        self.linked: dict[bytes, None] = {}
+        """Children with a live link."""
 
     def learn(self, pairs: Iterable[tuple[str, bytes | None]]) -> None:
         """Take over changed records `/TOPO/<group>/node/<uuid>`; a record that cannot be read is none."""
@@ -57,6 +59,10 @@ class Census:
     def voters(self, root: bytes) -> int:
         """First-level collectors and the root."""
         return 1 + sum(node != root and self.is_voter(node) for node in self.records)
+
+    def linked_voters(self, root: bytes) -> int:
+        """Voters with a live link, the root included."""
+        return 1 + sum(node != root and self.is_voter(node) for node in self.linked)
 
     def rows(self) -> list[dict[str, Any]]:
         """Every node with what it runs, for people."""

@@ -119,6 +119,8 @@ def learn_pairs(node: Orders, event: configuration.PairsChanged) -> None:
     node.order("topology", topology.LearnPairs(event.pairs, event.number))
     node.order("clone", clone.LearnPairs(event.pairs, event.number, event.numbers))
     node.census.learn(event.pairs)
+    if any(key.startswith("/TOPO/") for key, _ in event.pairs):
+        count_voters(node, event)
     if node.planner.learn(event.pairs):
         plan_anew(node, event)
 
@@ -128,6 +130,25 @@ def note_applied(node: Orders, event: NumberReported) -> None:
     census = node.census
     note = configuration.NoteApplied(event.node, event.number, census.is_voter(event.node), census.voters(node.node))
     node.order("configuration", note)
+
+
+def note_child(node: Orders, event: carrier.ChildJoined | carrier.ChildLost) -> None:
+    """Who has a link here: a root knows by that who is dead, and whether it still leads a majority."""
+    has_joined = isinstance(event, carrier.ChildJoined)
+    if has_joined:
+        node.census.linked[event.node] = None
+    else:
+        node.census.linked.pop(event.node, None)
+    node.order("topology", topology.ChildIs(event.node, "joined" if has_joined else "lost"))
+    count_voters(node, event)
+
+
+def count_voters(node: Orders, _: Any) -> None:
+    """How many voters there are, and how many of them are in reach (REC-015)."""
+    if node.settings.level == "root":
+        census = node.census
+        voters = configuration.NoteVoters(census.voters(node.node), census.linked_voters(node.node))
+        node.order("configuration", voters)
 
 
 def plan_anew(node: Orders, event: Any) -> None:
@@ -177,7 +198,7 @@ WIRES: Final[list[Wire]] = [
     when(topology.ParentMoved).then(greet_parent, append_event),
     when(topology.PlaceAssigned).then(follow_parent, append_event),
     when(topology.PlaceLost).then(lose_place, append_event),
-    when(topology.RootTaken).then(take_root, append_event),
+    when(topology.RootTaken).then(take_root, count_voters, append_event),
     when(topology.RootLeft).then(leave_root, append_event),
     when(topology.RecordsWanted).then(write_records),
     when(topology.NodeJoined).then(append_event),
@@ -217,8 +238,8 @@ WIRES: Final[list[Wire]] = [
     when(carrier.ParentJoined).then(append_event),
     when(carrier.ParentLost).then(append_event),
     when(carrier.ParentRefused).then(append_event),
-    when(carrier.ChildJoined).then(append_event),
-    when(carrier.ChildLost).then(append_event),
+    when(carrier.ChildJoined).then(note_child, append_event),
+    when(carrier.ChildLost).then(note_child, append_event),
     when(carrier.ChildRefused).then(append_event),
     when(carrier.LoopFound).then(append_event),
     when(carrier.RolledBack).then(append_event),

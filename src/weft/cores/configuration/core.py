@@ -39,6 +39,7 @@ from weft.cores.configuration.messages import (
     ListKeys,
     LoadTree,
     NoteApplied,
+    NoteVoters,
     ReadHistory,
     RollBack,
     SetTimes,
@@ -264,6 +265,9 @@ class Configuration:
     def _read_history(self, order: ReadHistory, now: Now) -> None:
         self.root.read_history(order, now)
 
+    def _note_voters(self, order: NoteVoters, now: Now) -> None:
+        self.root.note_voters(order, now)
+
     def _set_times(self, order: SetTimes, now: Now) -> None:
         self.station.set_times(order.heartbeat_ns, order.dead_after)
         self.replica.silence.forgive(now)
@@ -291,6 +295,7 @@ _OBEY: Final[dict[type, Callable[[Configuration, Any, Now], None]]] = {
     ReadHistory: Configuration._read_history,
     RollBack: Configuration._roll_back,
     NoteApplied: Configuration._note_applied,
+    NoteVoters: Configuration._note_voters,
     SetTimes: Configuration._set_times,
     SendFailed: Configuration._send_failed,
     Stop: Configuration._stop,

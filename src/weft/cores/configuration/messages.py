@@ -23,6 +23,7 @@ __all__ = [
     "ListKeys",
     "LoadTree",
     "NoteApplied",
+    "NoteVoters",
     "OrderRefused",
     "PairsChanged",
     "ParentHeard",
@@ -151,6 +152,13 @@ class NoteApplied(msgspec.Struct, frozen=True, gc=False):
     is_voter: bool
     voters: int
     """How many voters there are, this root included (REC-010)."""
+
+
+class NoteVoters(msgspec.Struct, frozen=True, gc=False):
+    """Order, at the root: how many voters there are, and how many of them have a live link to it, itself included."""
+
+    voters: int
+    linked: int
 
 
 class SetTimes(msgspec.Struct, frozen=True, gc=False):

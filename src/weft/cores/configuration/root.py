@@ -14,6 +14,7 @@ from weft.cores.configuration.messages import (
     HistoryRead,
     LoadTree,
     NoteApplied,
+    NoteVoters,
     OrderRefused,
     ReadHistory,
     RollBack,
@@ -66,6 +67,8 @@ class Root:
         self.epoch = 0
         self.nodes: dict[bytes, Report] = {}
         self.voters = 1
+        self._alone_since: int | None = None
+        """Since when less than a majority of the voters has a link here."""
         self._pending: list[Pending] = []
         self._expiring: list[tuple[int, str, int]] = []
         """When, key, number: a heap; what was overwritten since is passed over."""
@@ -77,7 +80,7 @@ class Root:
         store = self.station.store
         was_root, self.is_root, self.is_acting, self.epoch = self.is_root, True, order.is_acting, order.epoch
         if not was_root:
-            self.nodes, self.voters = {}, 1
+            self.nodes, self.voters, self._alone_since = {}, 1, None
         if not order.is_acting and not store.wrote_from:
             took = Took(self._next_number())
             self.station.keep(took)
@@ -156,6 +159,8 @@ class Root:
         refused = refusal(self.station.store, writes)
         if self.is_acting:
             refused = OrderRefused(NO_QUORUM, "there is no root, only one that acts for it")
+        elif refused is None and not order.by and self._waits(order) and self._is_alone(now):
+            refused = OrderRefused(NO_QUORUM, "most of the first-level collectors are out of reach")
         if refused is not None:
             self._refuse(order.ticket, order.by, refused)
             return
@@ -236,6 +241,22 @@ class Root:
         for each in done:
             self._answer(each, is_confirmed=True)
 
+    def note_voters(self, order: NoteVoters, now: Now) -> None:
+        """Who has a link; without a majority for D a quorum is not even tried (REC-015)."""
+        self.voters = max(order.voters, 1)
+        if order.linked > self.voters // 2:
+            self._alone_since = None
+        elif self._alone_since is None:
+            self._alone_since = now.mono
+
+    def _is_alone(self, now: Now) -> bool:
+        return self._alone_since is not None and now.mono >= self._alone_since + self.station.dead_ns
+
+    def _waits(self, order: WriteKeys) -> bool:
+        """Whether a majority has to have it before the order is answered (CFG-024)."""
+        ack = order.ack or self.station.settings.write_ack
+        return ack == "quorum" or (ack == "auto" and self.voters > 2)
+
     def _confirmed(self) -> int:
         """The highest number that a majority of voters has, this root included."""
         others = self.voters // 2  # besides this root
@@ -246,8 +267,7 @@ class Root:
 
     def _promise(self, order: WriteKeys, count: int, now: Now) -> None:
         number = self.station.store.number if count else 0
-        ack = order.ack or self.station.settings.write_ack
-        waits = ack == "quorum" or (ack == "auto" and self.voters > 2)
+        waits = self._waits(order)
         pending = Pending(now.mono + limits.ACK_NS, number, count, order.ticket, order.by)
         if waits and number > self._confirmed() and len(self._pending) < limits.PENDING_MAX:
             self._pending.append(pending)
