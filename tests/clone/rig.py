@@ -8,6 +8,7 @@ from typing import Any
 from weft.cli.fleet import free_blocks
 from weft.cores.clone import Clone
 from weft.cores.configuration import Configuration
+from weft.cores.configuration.messages import Write, WriteKeys
 from weft.cores.topology.messages import RootTaken
 from weft.node.assembly import MAKERS, Start
 from weft.node.channels import CLONE
@@ -20,7 +21,7 @@ from weft.shell.journal import State
 from weft.shell.links import Links
 from weft.shell.runner import Runner
 
-UUID = bytes.fromhex("6f1c2a345b6d4e7f8091a2b3c4d5e6f7")
+UUID = bytes.fromhex("00112233445566778899aabbccddeeff")  # as the server that the reference clients heard
 PATIENCE_S = 20.0
 
 
@@ -64,6 +65,10 @@ class Place:
         core = self.node.cores["configuration"]
         assert isinstance(core, Configuration)
         return {key: pair.value for key, pair in core.store.pairs.items()}
+
+    def write(self, key: str, value: bytes) -> None:
+        """As a person with `weft config set`."""
+        self.runner.order("configuration", WriteKeys(1, (Write(key, value),)))
 
     def _write(self, records: Any, *_: Any, **__: Any) -> None:
         self.kept += records
