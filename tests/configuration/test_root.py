@@ -97,15 +97,13 @@ def test_an_order_is_written_wholly_or_not_at_all() -> None:
     assert Written(3, 2) == ask(root, WriteKeys(18, (Write(A, b"2", if_number=1), Write(B, b"1", if_number=0))))
 
 
-def test_a_full_store_refuses_the_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "KEYS_MAX", 2)
+def test_a_full_store_refuses_the_order() -> None:
     world = World()
-    root = world.root()
+    root = world.root(keys_max=2, bytes_max=200)
     world.write((A, "1"), (B, "1"))
     assert 6 == world.write((C, "1")).code
     assert Written(3, 1) == world.write((A, "2"))
-    monkeypatch.setattr(limits, "STORE_BYTES_MAX", root.core.store.bytes + 2)
-    assert 6 == world.write((A, "long")).code
+    assert 6 == world.write((A, "1" * (201 - len(A) - root.core.store.bytes))).code
 
 
 @pytest.mark.proves("CFG-021")

@@ -376,9 +376,8 @@ def test_too_many_waiting_updates_begin_the_attempt_again(monkeypatch: pytest.Mo
     assert (State.RUN, b"5") == (child.core.state, child.core.store.value(A))
 
 
-def test_a_snapshot_that_is_too_large_leaves_the_old_store(monkeypatch: pytest.MonkeyPatch) -> None:
-    child = Child().bring_to(State.RUN)
-    monkeypatch.setattr(limits, "KEYS_MAX", 2)
+def test_a_snapshot_that_is_too_large_leaves_the_old_store() -> None:
+    child = Child(keys_max=2).bring_to(State.RUN)
     child.update(KvPub(A, 9, b"", b"1", 8))
     told: list[Any] = []
     for number in range(3):

@@ -31,9 +31,9 @@ UPDATES = {
 class Child:
     """A replica whose parent is played by the test."""
 
-    def __init__(self) -> None:
+    def __init__(self, **settings: Any) -> None:
         self.mono = SECOND
-        self.core = Configuration(ConfigurationSettings(), b"s" * 16, Chance("states"))
+        self.core = Configuration(ConfigurationSettings(**settings), b"s" * 16, Chance("states"))
         self.tags: dict[str, bytes] = {}
         self.done: list[Effect] = []
 

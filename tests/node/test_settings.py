@@ -6,6 +6,9 @@ import pytest
 
 from weft.base.errors import UserError
 from weft.cli.up import EXAMPLE
+from weft.cores.configuration import Configuration
+from weft.cores.configuration.store import Room
+from weft.node.assembly import build_node
 from weft.node.settings import DEFAULT_METRICS, read_document, settings_of
 
 GOOD: dict[str, Any] = {"node": {"name": "a", "parent": "root"}}
@@ -32,6 +35,7 @@ def test_a_silent_file_measures_the_usual_and_its_level_decides_the_rest() -> No
     settings = settings_of(GOOD)
     assert sorted(DEFAULT_METRICS) == sorted(spec.name for spec in settings.metrics)
     assert (64 << 20, False) == (settings.journal_bytes, "drain" in settings.runs)
+    assert (200_000, 256) == (settings.store.keys, settings.store.megabytes)
     root = settings_of({"node": {"name": "r", "level": "root"}})
     assert (8192 << 20, True) == (root.journal_bytes, "drain" in root.runs)
 
@@ -80,3 +84,10 @@ def test_a_file_that_is_no_toml_or_beyond_its_bounds_is_refused(text: str) -> No
     with pytest.raises(UserError) as error:
         read_document(text, "file")
     assert "bad-settings" == error.value.code
+
+
+def test_how_large_a_configuration_a_node_takes_is_said_in_its_file() -> None:
+    settings = settings_of({"node": {"name": "r", "level": "root"}, "store": {"keys": 1_000_000, "megabytes": 300}})
+    core = build_node(settings, b"r" * 16, 1, "seed").cores["configuration"]
+    assert isinstance(core, Configuration)
+    assert Room(1_000_000, 300 << 20) == core.store.room

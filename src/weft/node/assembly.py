@@ -19,7 +19,7 @@ from weft.cores.measurement.messages import MeasurementSettings
 from weft.cores.topology import Topology
 from weft.cores.topology.messages import TopologySettings
 from weft.node.node import Node
-from weft.node.settings import AUTO, NodeSettings
+from weft.node.settings import AUTO, MIB, NodeSettings
 from weft.node.wires import index
 from weft.node.wiring import WIRES
 
@@ -60,7 +60,11 @@ def _topology(start: Start) -> Core:
 def _configuration(start: Start) -> Core:
     settings, fleet = start.settings, start.settings.fleet
     replication = ConfigurationSettings(
-        heartbeat_ns=settings.heartbeat_ns, dead_after=fleet.dead_after, write_ack=fleet.write_ack
+        heartbeat_ns=settings.heartbeat_ns,
+        dead_after=fleet.dead_after,
+        write_ack=fleet.write_ack,
+        keys_max=settings.store.keys,
+        bytes_max=settings.store.megabytes * MIB,
     )
     return Configuration(replication, start.node, Chance(f"{start.seed}/configuration"))
 

@@ -26,6 +26,7 @@ DOTS_MAX: Final = 32
 BASE_PORT: Final = 27_500
 MIB: Final = 1 << 20
 MEGABYTES_MAX: Final = 1 << 20
+STORE_KEYS_MAX: Final = 10_000_000
 SPAN_S_MAX: Final = 3_600.0
 AUTO: Final = "auto"
 """The level of a node whose file names none, and no parent: the root finds it a place (TOP-010)."""
@@ -109,6 +110,14 @@ class JournalTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     """Less than this free on its file system counts as full (JRN-031)."""
 
 
+class StoreTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`[store]`: how large a configuration this node takes (specs/01, section 3.5); as large at a root as below it."""
+
+    keys: Annotated[int, Meta(ge=1, le=STORE_KEYS_MAX)] = 200_000
+    megabytes: Megabytes = 256
+    """Of keys and values; memory holds each pair in some 400 bytes more."""
+
+
 class SecurityTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """`[security]`: an open network has to be asked for by name (SEC-001)."""
 
@@ -148,6 +157,7 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     fleet: FleetTable = FleetTable()
     lake: LakeTable = LakeTable()
     journal: JournalTable = JournalTable()
+    store: StoreTable = StoreTable()
     security: SecurityTable = SecurityTable()
     chp: ChpTable = ChpTable()
     metrics: tuple[MetricSpec, ...] = ()
@@ -247,6 +257,7 @@ def settings_of(document: dict[str, Any], where: str = "the settings") -> NodeSe
             ("fleet", FleetTable),
             ("lake", LakeTable),
             ("journal", JournalTable),
+            ("store", StoreTable),
             ("security", SecurityTable),
             ("chp", ChpTable),
         )

@@ -124,7 +124,7 @@ class Configuration:
             if isinstance(piece, Part):
                 self.store.take(piece)
             elif piece.is_whole:
-                self.station.store = Store()
+                self.station.store = Store(self.store.room)
         self.station.note(memory)
         self.store.adopt(memory)
         if isinstance(memory, Kept):

@@ -56,6 +56,10 @@ class ConfigurationSettings(msgspec.Struct, frozen=True, kw_only=True):
     """`local`, `quorum`, or `auto`: quorum with two or more first-level collectors (CFG-024)."""
     is_kept: bool = True
     """Whether the replica is written to the journal (CFG-048); sensors may go without."""
+    keys_max: int = limits.KEYS_MAX
+    """How many keys the store may hold, and how many chains (specs/01, section 3.5)."""
+    bytes_max: int = limits.STORE_BYTES_MAX
+    """How many bytes of keys and values."""
 
 
 # Orders

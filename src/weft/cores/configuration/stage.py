@@ -54,7 +54,8 @@ class Stage:
 
     def is_full(self) -> bool:
         """Whether it has outgrown what a store may hold."""
-        return len(self.pairs) > limits.KEYS_MAX or self.bytes > limits.STORE_BYTES_MAX
+        room = self._station.store.room
+        return len(self.pairs) > room.keys or self.bytes > room.bytes
 
     def add(self, pair: KvSync) -> None:
         """One answer; PeerError `not-asked` for a key that lies in no open topic."""
@@ -75,7 +76,7 @@ class Stage:
         except msgspec.MsgspecError:
             raise PeerError("value", "no last write of a chain") from None
         key = pair.key[len(CHAINS) :]
-        if len(self.lasts) >= limits.KEYS_MAX:
+        if len(self.lasts) >= self._station.store.room.keys:
             raise PeerError("too-many", "chains")
         self.lasts[chain_of(key)] = Last(key, pair.number, told.prev, told.deleted)
 

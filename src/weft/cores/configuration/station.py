@@ -14,7 +14,7 @@ from weft.base.records import Record
 from weft.cores.configuration import limits
 from weft.cores.configuration.memory import Adopted, Begun, Memory, Part, to_record
 from weft.cores.configuration.messages import ConfigurationSettings
-from weft.cores.configuration.store import Store
+from weft.cores.configuration.store import Room, Store
 from weft.wire.replication import Hugz, KvPub
 
 PUBLISH, SERVE, UPDATES, ASK = "publish", "serve", "updates", "ask"
@@ -96,7 +96,7 @@ class Station:
         self.settings, self.node = settings, node
         self.set_times(settings.heartbeat_ns, settings.dead_after)
         self.counters = Counters()
-        self.store = Store()
+        self.store = Store(Room(settings.keys_max, settings.bytes_max))
         self.records: list[Record] = []
         self.effects: list[Effect] = []
         self.parts: list[Begun | Part] = []

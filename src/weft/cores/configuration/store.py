@@ -6,6 +6,7 @@ while writes go on beside it (CFG-043).
 
 from bisect import bisect_left
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from weft.cores.configuration import limits
 from weft.cores.configuration.memory import Adopted, Begun, Kept, Last, Memory, Part
@@ -33,10 +34,19 @@ def prefix_end(prefix: str) -> str:
     return prefix[:-1] + chr(ord(prefix[-1]) + 1)
 
 
+class Room(NamedTuple):
+    """How much a store may hold (specs/01, section 3.5)."""
+
+    keys: int
+    bytes: int
+    """Of keys and values."""
+
+
 class Store:
     """What a node holds of the configuration."""
 
-    def __init__(self) -> None:
+    def __init__(self, room: Room) -> None:
+        self.room = room
         self.pairs: dict[str, KvSync] = {}
         self.chains: dict[str, Last] = {}
         self.expiries: dict[str, int] = {}
@@ -148,8 +158,8 @@ class Store:
     def has_room(self, key: str, value: bytes) -> bool:
         """Whether one more write of that size stays within the limits (specs/01, section 3.5)."""
         is_new = key not in self.pairs
-        return (not is_new or len(self.pairs) < limits.KEYS_MAX) and (
-            self.bytes + len(key) + len(value) <= limits.STORE_BYTES_MAX
+        return (not is_new or len(self.pairs) < self.room.keys) and (
+            self.bytes + len(key) + len(value) <= self.room.bytes
         )
 
     def replace(self, pairs: dict[str, KvSync], chains: dict[str, Last], adopted: Adopted) -> None:

@@ -27,7 +27,7 @@ def refusal(store: Store, writes: tuple[Write, ...]) -> OrderRefused | None:
     if size > limits.ORDER_BYTES_MAX:
         return OrderRefused(TOO_LARGE, f"{size} bytes in one order; at most {limits.ORDER_BYTES_MAX}")
     new = {write.key for write in writes if write.value and write.key not in store.pairs}
-    if len(store.pairs) + len(new) > limits.KEYS_MAX or store.bytes + size > limits.STORE_BYTES_MAX:
+    if len(store.pairs) + len(new) > store.room.keys or store.bytes + size > store.room.bytes:
         return OrderRefused(TOO_LARGE, f"the store is full: {len(store.pairs)} keys, {store.bytes} bytes")
     return None
 
