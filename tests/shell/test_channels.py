@@ -12,8 +12,8 @@ import pytest
 import zmq
 
 from weft.base.effects import Connect, Disconnect, Effect, Reply, Send, SendFailed, Source
-from weft.base.endpoints import CONTROL, LINK, SNAPSHOTS, UPDATES, shifted
-from weft.base.now import Now
+from weft.base.endpoints import CONTROL, DATA, LINK, SNAPSHOTS, UPDATES, shifted
+from weft.base.now import SECOND, Now
 from weft.base.records import CoreRecord, Entry
 from weft.cli.fleet import free_blocks
 from weft.cores.configuration.messages import KeysListed, ListKeys
@@ -27,6 +27,8 @@ from weft.shell.journal import State
 from weft.shell.links import Links
 from weft.shell.orders import Desk
 from weft.shell.runner import Runner
+from weft.wire.data import Data
+from weft.wire.data import encode as encode_data
 from weft.wire.discovery import Announcement, Control, encode_call
 from weft.wire.envelope import Answer, Asked
 from weft.wire.replication import (
@@ -444,6 +446,73 @@ def test_a_malformed_message_is_answered_with_wtf_in_its_envelope(
         assert ([], []) == (place.topology.heard, place.configuration.heard)
 
     run(play, BOTH)
+
+
+@pytest.mark.proves("CFG-008", "CFG-011")
+@pytest.mark.parametrize(
+    "offset, said, envelope",
+    [
+        (CONTROL, [b"polo", b"", UUID, b"{}"], []),  # a word of four bytes before an empty frame is no envelope
+        (CONTROL, [b"stop"], []),
+        (CONTROL, [b"", b"polo", b"", UUID, b"{}"], [b""]),
+        (CONTROL, [b"\x00\x01\x02\x03", b"", b"polo", b"", UUID, b"{}"], [b"\x00\x01\x02\x03", b""]),
+        (SNAPSHOTS, [b"ICANHAZ", b""], []),
+        (SNAPSHOTS, [b"", b"ICANHAZ", b"seven..", b"", b"", b"/"], [b""]),
+        (SNAPSHOTS, [b"\xff\xfe\xfd\xfc", b"", b"ICANHAZ"], [b"\xff\xfe\xfd\xfc", b""]),
+    ],
+)
+def test_the_envelope_is_found_however_malformed_the_message_behind_it_is(
+    offset: int, said: list[bytes], envelope: list[bytes]
+) -> None:
+    async def play(place: Place) -> None:
+        peer = stranger(zmq.DEALER, place.port + offset)
+        try:
+            peer.send_multipart(said)
+            answer = await answer_of(peer)
+        finally:
+            peer.close()
+        assert [*envelope, b"WTF", MALFORMED.to_bytes(4)] == answer[:-1]
+
+    run(play, BOTH)
+
+
+@pytest.mark.proves("CFG-093")
+def test_what_a_peer_said_is_set_aside_for_people_to_look_at() -> None:
+    async def play(place: Place) -> None:
+        peer = stranger(zmq.DEALER, place.port + SNAPSHOTS)
+        try:
+            peer.send_multipart([b"", b"ICANHAZ", b"seven..", *[b"\x1b" * 300] * 9])
+            await answer_of(peer)
+        finally:
+            peer.close()
+        (row,) = place.runner.node.quarantine.rows()
+        assert ("serve", "frame-count", 12) == (row["channel"], row["code"], row["count"])
+        assert abs(place.runner.clock.now().wall - row["at"]) < 60 * SECOND
+        assert 10 == len(row["peer"]), "what a ROUTER calls it, hex"
+        assert ["", b"ICANHAZ".hex(), b"seven..".hex(), *["1b" * 256] * 5] == [frame["hex"] for frame in row["frames"]]
+        assert [0, 7, 7, *[300] * 5] == [frame["bytes"] for frame in row["frames"]]
+
+    run(play, BOTH)
+
+
+@pytest.mark.proves("MEA-020")
+def test_a_plain_publisher_reaches_the_measurement_core() -> None:
+    sample = Data(source="h:1", type="basic", detail="LOAD", config_name="load", time_ms=5, value=0.5)
+
+    async def play(place: Place) -> None:
+        pub = stranger(zmq.PUB, place.port + DATA)
+        heard = place.cores["measurement"].heard
+        try:
+            async with asyncio.timeout(10):
+                while ("data", "frame-count") not in place.runner.node.refused or not heard:
+                    pub.send_multipart([b"h:1", b'{"type":"HUGZ"}'])
+                    pub.send_multipart(encode_data(sample))
+                    await asyncio.sleep(0)
+        finally:
+            pub.close()
+        assert (sample, Source("data", b"")) == heard[0]
+
+    run(play, ("topology", "measurement"))
 
 
 def test_an_update_is_what_a_plain_subscriber_reads() -> None:

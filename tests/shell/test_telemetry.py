@@ -21,10 +21,10 @@ from weft.shell.process import HOUSE_IDLE_S
 PAGE = Path(__file__).parents[2] / "docs" / "status.md"
 HEAD = """# Status, health, metrics
 
-What a node answers on its port +6: `/status` (`nodes` of `weft status --json`), `/healthz` (the part `health` of it; status
-503 if it failed, with `?ready=1` also until it is where it belongs), and `/metrics` (what is a number of it, for
-Prometheus). A path names a field; `*` stands for the keys of a map. Fields are only ever added. This page is generated
-from `weft.shell.metrics`.
+What a node answers on its port +6: `/status` (`nodes` of `weft status --json`), `/healthz` (the part `health` of it;
+status 503 if it failed, with `?ready=1` also until it is where it belongs), `/metrics` (what is a number of it, for
+Prometheus), and `/quarantine` (the last messages that it refused; `weft quarantine`). A path names a field; `*` stands
+for the keys of a map. Fields are only ever added. This page is generated from `weft.shell.metrics`.
 
 | field | meaning | metric |
 |---|---|---|
@@ -197,3 +197,24 @@ def test_leaves_of_maps_and_lists_are_found_by_their_path() -> None:
     assert [(("x",), 1), (("y",), 2)] == list(leaves_at(status, ["a", "*", "n"]))
     assert [(("0",), 4)] == list(leaves_at(status, ["l", "*", "n"]))
     assert [] == list(leaves_at(status, ["a", "n"]))
+
+
+@pytest.mark.proves("CFG-093")
+def test_what_was_refused_is_a_page(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    root = world.host("root", "root")
+
+    async def play() -> None:
+        root.start()
+        root.links.hear(Heard("down", b"\x01stranger", None, [b"noise"]))
+        await world.pass_time(1)
+        code, facts = ask(root, "/quarantine")
+        assert (200, 1) == (code, facts["refused"])
+        (message,) = facts["messages"]
+        assert ("down", "bad-header", b"noise".hex()) == (
+            message["channel"],
+            message["code"],
+            message["frames"][0]["hex"],
+        )
+
+    world.run(play())

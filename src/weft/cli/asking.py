@@ -16,9 +16,14 @@ LOCAL: Final = "127.0.0.1"
 
 def status_of(port: int, host: str = "127.0.0.1") -> dict[str, Any]:
     """The status of the node whose port block begins at `port`; UserError `unavailable` if none answers."""
+    return page_of(port, "status", host)
+
+
+def page_of(port: int, name: str, host: str = LOCAL) -> dict[str, Any]:
+    """A page of JSON of that node, by its name; UserError `unavailable` if none answers."""
     try:
         with urllib.request.urlopen(
-            f"http://{host}:{port + HTTP_PORT}/status", timeout=PATIENCE_S
+            f"http://{host}:{port + HTTP_PORT}/{name}", timeout=PATIENCE_S
         ) as answer:  # http only, built here
             told: dict[str, Any] = json.load(answer)
     except (urllib.error.URLError, OSError, ValueError):

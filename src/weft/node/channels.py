@@ -9,6 +9,7 @@ messages in both. A core never learns which of the two it lives in.
 """
 
 from collections.abc import Callable, Container
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from weft.base import endpoints
@@ -78,9 +79,10 @@ def _unheard(_: list[bytes]) -> Any:
     raise AssertionError("nothing is heard on a channel that only speaks")
 
 
-def _wtf(frames: list[bytes], error: PeerError) -> list[bytes]:
+def _wtf(frames: list[bytes], error: PeerError, words: frozenset[bytes] = frozenset()) -> list[bytes]:
+    """WTF in the envelope of what could not be read; `words`: those that could be mistaken for one."""
     try:
-        envelope, _ = split(frames, frozenset())
+        envelope, _ = split(frames, words)
     except PeerError:
         envelope = ()  # bare, or nothing that is known
     return [*envelope, *replication.wtf_frames(replication.refusal(error))]
@@ -113,7 +115,9 @@ CHANNELS: Final[dict[str, Channel]] = {
     "announce": _announce._replace(socket="PUB", how=ADDS, place=endpoints.ANNOUNCEMENTS, queue=ANSWER_QUEUE),
     "announced": _announced._replace(socket="SUB", how=BINDS, place=endpoints.ANNOUNCEMENTS, queue=ANSWER_QUEUE),
     "call": _call._replace(place=endpoints.CONTROL),
-    "control": _control._replace(place=endpoints.CONTROL, refuse=_wtf, tells_failure=True),
+    "control": _control._replace(
+        place=endpoints.CONTROL, refuse=partial(_wtf, words=discovery.WORDS), tells_failure=True
+    ),
     "updates": _updates._replace(socket="SUB", how=DIALS, place=endpoints.UPDATES, queue=PUBLISH_QUEUE),
     "publish": _publish._replace(socket="PUB", how=BINDS, place=endpoints.UPDATES, queue=PUBLISH_QUEUE),
     "ask": _ask._replace(place=endpoints.SNAPSHOTS, frames_max=BUNDLE_FRAMES_MAX),

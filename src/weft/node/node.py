@@ -24,6 +24,7 @@ from weft.node.events import APPLIED, InputRefused, NumberReported, RoleChanged,
 from weft.node.ledger import Ledger
 from weft.node.plan import plan_of
 from weft.node.planner import Planner
+from weft.node.quarantine import Quarantine
 from weft.node.roles import role_record
 from weft.node.settings import NodeSettings, NodeTable, Role
 from weft.node.wires import Action
@@ -97,6 +98,7 @@ class Node:
         self.next_lsn = 1
         self.released: dict[str, int] = {}
         self.refused: Counter[tuple[str, str]] = Counter()
+        self.quarantine = Quarantine()
         self.is_full = False
         """The journal has no room: samples are not numbered, children are told to wait (JRN-030)."""
         self.unrecorded_samples = self.unrecorded_events = 0
@@ -135,20 +137,17 @@ class Node:
         try:
             message = row.decode(frames)
         except PeerError as error:
-            self._refuse(channel, error, now)
+            self._refuse(source, frames, error, now)
             if row.refuse is not None:
                 self._out.append(Transmit(channel, source.peer, row.refuse(frames, error)))
             if row.garbled is not None:
                 core.command(row.garbled(channel, source.peer, error.code), now)
         else:
-            self._hear(core, message, source, now)
+            try:
+                core.receive(message, source, now)
+            except PeerError as error:
+                self._refuse(source, frames, error, now)
         self._take(core, now)
-
-    def _hear(self, core: Core, message: Any, source: Source, now: Now) -> None:
-        try:
-            core.receive(message, source, now)
-        except PeerError as error:
-            self._refuse(source.channel, error, now)
 
     def command(self, core: str, order: Any, now: Now) -> None:
         """Give one core an order; unknown cores are not asked, since a node runs what its level needs."""
@@ -265,7 +264,9 @@ class Node:
                     self.census.note(record.origin, number, record.at)
                     self.tell_later(NumberReported(record.origin, number))
 
-    def _refuse(self, channel: str, error: PeerError, now: Now) -> None:
+    def _refuse(self, source: Source, frames: list[bytes], error: PeerError, now: Now) -> None:
+        self.quarantine.keep(source, frames, error, now)
+        channel = source.channel
         key = (channel, error.code)
         if key not in self.refused and len(self.refused) >= REFUSAL_KINDS_MAX:
             key = (channel, "other")

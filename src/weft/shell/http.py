@@ -1,4 +1,4 @@
-"""What a node shows of itself on its port +6: `/healthz`, `/metrics`, `/status` (specs/00, section 7; OBS-005).
+"""What a node shows of itself on its port +6: `/healthz`, `/metrics`, `/status`, `/quarantine` (specs/00, section 7; OBS-005).
 
 And what it can be told there: `POST /order`, by programs of this machine only. No page of a browser may do that: its
 form cannot send `application/json`, its script says its `Origin`, and a name that was made to point here is no address.
@@ -38,7 +38,7 @@ class Page(NamedTuple):
 Pages = dict[str, Callable[[str], Page]]
 """What makes the page of a path from its query, the text behind `?`."""
 _TEXT: Final = "text/plain; charset=utf-8"
-_NOT_FOUND: Final = Page(404, _TEXT, b"there are /healthz, /metrics, /status, and POST /order\n")
+_NOT_FOUND: Final = Page(404, _TEXT, b"there are /healthz, /metrics, /status, /quarantine, and POST /order\n")
 _REFUSALS: Final = range(400, 502)  # 503 is what a failed node says of itself
 _NOT_ALLOWED: Final = Page(405, _TEXT, b"GET only, POST for /order\n")
 _NOT_JSON: Final = Page(415, _TEXT, b"content-type: application/json\n")

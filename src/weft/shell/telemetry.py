@@ -69,7 +69,12 @@ class Telemetry:
 
     def pages(self) -> Pages:
         """The http pages of this node."""
-        return {"/status": self._status_page, "/healthz": self._health_page, "/metrics": self._metrics_page}
+        return {
+            "/status": self._status_page,
+            "/healthz": self._health_page,
+            "/metrics": self._metrics_page,
+            "/quarantine": self._quarantine_page,
+        }
 
     def status(self) -> dict[str, Any]:
         """Everything at a glance, as `weft status --json` prints it; the schema is only added to (OBS-005)."""
@@ -175,6 +180,10 @@ class Telemetry:
         facts = self.health_facts()
         is_well = facts["state"] != FAILED and (facts["ready"] or "ready=1" not in query.split("&"))
         return Page(200 if is_well else 503, JSON_TYPE, json.dumps(facts).encode() + b"\n")
+
+    def _quarantine_page(self, _: str) -> Page:
+        facts = {"refused": self.node.refused.total(), "messages": self.node.quarantine.rows()}
+        return Page(200, JSON_TYPE, json.dumps(facts).encode() + b"\n")
 
     def _metrics_page(self, _: str) -> Page:
         return Page(200, CONTENT_TYPE, exposition(self.status()))

@@ -39,7 +39,8 @@ PLAIN: Final = "text"
 """Where the content of an announcement stands that is plain text (TOP-003)."""
 _COMMANDS: Final = {command.encode(): command for command in COMMANDS}
 _WTF: Final = b"WTF"
-_WORDS: Final = frozenset({*_COMMANDS, _WTF})
+WORDS: Final = frozenset({*_COMMANDS, _WTF})
+"""Those that begin a bare message."""
 _KEY: Final = re.compile(rf"/MARCO|/RECOVERY/(?:wutup|iwin)|/GROUP/(?!(?:global|root)/){NAME}/")
 _LEVELS: Final = {
     "root": "root",
@@ -101,7 +102,7 @@ def encode_call(message: Control | Wtf) -> list[bytes]:
 
 def decode_control(frames: list[bytes]) -> Asked:
     """What is said to this node, from the frames behind the identity of who says it (CFG-010, TOP-002)."""
-    envelope, message = split(frames, _WORDS)
+    envelope, message = split(frames, WORDS)
     return Asked(envelope, _control(message))
 
 

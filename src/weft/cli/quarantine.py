@@ -1,0 +1,54 @@
+"""`weft quarantine`: the last messages that a node has refused."""
+
+import json as json_module
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from weft.cli.asking import page_of
+
+LINE_BYTES: Final = 16
+
+
+def quarantine(*, port: int = 27_500, json: bool = False) -> int:
+    """Show the last messages that the node at PORT has refused, the newest first: who said what, and why it is none.
+
+    A node keeps at most 100 of them, in memory only, and of each the first 256 bytes of at most 8 frames.
+
+    Args:
+        port: first of the node's ten ports.
+        json: all of it as JSON, frames as hex.
+    """
+    told = page_of(port, "quarantine")
+    if json:
+        print(json_module.dumps(told))
+        return 0
+    for message in told["messages"]:
+        for line in lines_of(message):
+            print(line)
+    print(f"{len(told['messages'])} kept of {told['refused']} refused since the start")
+    return 0
+
+
+def lines_of(message: dict[str, Any]) -> Iterator[str]:
+    """A refused message for people: when, who, why; then its frames. Nothing in it reaches a terminal as it is."""
+    at = datetime.fromtimestamp(message["at"] / 1e9, UTC)
+    why = f": {plain(message['why'])}" if message["why"] else ""
+    peer = f" from {plain(message['peer'])}" if message["peer"] else ""
+    yield f"{at:%Y-%m-%d %H:%M:%S.%f} UTC  {message['channel']}{peer}  {message['code']}{why}"
+    for number, frame in enumerate(message["frames"], 1):
+        data, size = bytes.fromhex(frame["hex"]), frame["bytes"]
+        cut = f", the first {len(data)} shown" if len(data) < size else ""
+        yield f"  frame {number} of {message['count']}, {size} bytes{cut}"
+        for start in range(0, len(data), LINE_BYTES):
+            line = data[start : start + LINE_BYTES]
+            yield f"    {start:04x}  {line.hex(' '):{3 * LINE_BYTES - 1}}  {plain(line.decode('latin-1'))}"
+
+
+def plain(text: str) -> str:
+    r"""Printable ASCII as it is, a dot for everything else.
+
+    >>> plain("a\x1b[2Jß")
+    'a.[2J.'
+    """
+    return "".join(letter if " " <= letter <= "~" else "." for letter in text)

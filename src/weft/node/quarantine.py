@@ -1,0 +1,104 @@
+"""The last messages that were refused, so that a person can look at what somebody says (CFG-093). In memory only.
+
+What is kept of each is bounded, and so is the whole; a flood of one kind leaves room for the others.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+
+from weft.base.effects import Source
+from weft.base.errors import PeerError
+from weft.base.now import Now
+
+MESSAGES_MAX: Final = 100
+BYTES_MAX: Final = 64 << 10  # of all of them
+KIND_MAX: Final = 25  # of one channel and code
+FRAMES_MAX: Final = 8  # of one message
+FRAME_BYTES_MAX: Final = 256  # of one frame
+WHY_MAX: Final = 200  # characters
+PEER_BYTES_MAX: Final = 300  # an endpoint is the longest
+OVERHEAD_BYTES: Final = 100  # of what is kept beside bytes and texts
+
+assert OVERHEAD_BYTES + FRAMES_MAX * FRAME_BYTES_MAX + WHY_MAX + PEER_BYTES_MAX < BYTES_MAX, "one always has room"
+
+
+class Refused(msgspec.Struct, frozen=True, gc=False):
+    """A message that was refused, and what is left of it."""
+
+    channel: str
+    peer: bytes
+    at: int
+    """Wall-clock ns."""
+    code: str
+    why: str
+    frames: tuple[bytes, ...]
+    """The first bytes of the first frames."""
+    sizes: tuple[int, ...]
+    """How long these frames were."""
+    count: int
+    """How many frames it had."""
+
+    @property
+    def bytes(self) -> int:
+        """What it takes, about."""
+        return OVERHEAD_BYTES + sum(map(len, self.frames)) + len(self.why) + len(self.peer)
+
+
+class Quarantine:
+    """Keeps the last ones; the oldest goes first."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self._kept: deque[Refused] = deque()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def __iter__(self) -> Iterator[Refused]:
+        """The newest first."""
+        return reversed(self._kept)
+
+    def keep(self, source: Source, frames: list[bytes], error: PeerError, now: Now) -> None:
+        """Keep what a peer said, in place of the oldest: of its kind, if there are many, else of all."""
+        shown = tuple([bytes(frame[:FRAME_BYTES_MAX]) for frame in frames[:FRAMES_MAX]])
+        sizes = tuple(map(len, frames[:FRAMES_MAX]))
+        peer, why = source.peer[:PEER_BYTES_MAX], error.why[:WHY_MAX]
+        message = Refused(source.channel, peer, now.wall, error.code, why, shown, sizes, len(frames))
+        alike = [known for known in self._kept if (known.channel, known.code) == (message.channel, message.code)]
+        if len(alike) >= KIND_MAX:
+            self._kept.remove(alike[0])
+            self.bytes -= alike[0].bytes
+        self._kept.append(message)
+        self.bytes += message.bytes
+        while len(self._kept) > MESSAGES_MAX or self.bytes > BYTES_MAX:
+            self.bytes -= self._kept.popleft().bytes
+
+    def rows(self) -> list[dict[str, Any]]:
+        """For people, the newest first; bytes as hex, a peer as text where it is an address."""
+        return [
+            {
+                "at": kept.at,
+                "channel": kept.channel,
+                "peer": _name_of(kept.peer),
+                "code": kept.code,
+                "why": kept.why,
+                "count": kept.count,
+                "frames": [
+                    {"bytes": size, "hex": frame.hex()} for size, frame in zip(kept.sizes, kept.frames, strict=True)
+                ],
+            }
+            for kept in self
+        ]
+
+
+def _name_of(peer: bytes) -> str:
+    """The address that a peer is called by, or the hex of a routing id.
+
+    >>> _name_of(b"10.0.0.1:27500"), _name_of(bytes([1, 46, 58]))
+    ('10.0.0.1:27500', '012e3a')
+    """
+    text = peer.decode("ascii", "replace")
+    return text if all("!" <= letter <= "~" for letter in text) else peer.hex()
