@@ -18,8 +18,7 @@ from typing import Final
 
 import msgspec
 
-from weft.base.errors import OurFault
-from weft.base.records import CoreRecord
+from weft.base.memories import Memories
 
 CORE: Final = "configuration"
 
@@ -131,25 +130,6 @@ KINDS: Final[dict[int, type[Memory]]] = {
     9: Old,
     10: Kept,
 }
-_NUMBERS: Final = {kind: number for number, kind in KINDS.items()}
-_DECODERS: Final = {number: msgspec.msgpack.Decoder(kind) for number, kind in KINDS.items()}
-_encode: Final = msgspec.msgpack.Encoder().encode
-
-
-def to_record(memory: Memory) -> CoreRecord:
-    """The journal record of a piece of memory."""
-    return CoreRecord(CORE, _NUMBERS[type(memory)], _encode(memory))
-
-
-def from_record(record: CoreRecord) -> Memory:
-    """The piece of memory of a journal record; OurFault for what this version did not write (JRN-014)."""
-    decoder = _DECODERS.get(record.kind)
-    if decoder is None:
-        raise OurFault(f"newer-data: configuration knows no record of kind {record.kind}")
-    try:
-        memory: Memory = decoder.decode(record.data)
-    except msgspec.DecodeError as error:
-        raise OurFault(
-            f"newer-data: a configuration record of kind {record.kind} that cannot be read: {error}"
-        ) from None
-    return memory
+_MEMORIES: Final = Memories[Memory](CORE, KINDS)
+to_record = _MEMORIES.to_record
+from_record = _MEMORIES.from_record
