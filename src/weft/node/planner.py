@@ -35,7 +35,9 @@ class Planner:
         self._metrics, self._filters = settings.metrics, settings.filters
         self._times = (settings.heartbeat_ns, settings.fleet.dead_after)
         self._is_root = settings.level == "root"
-        self._me = Guest(b"", endpoint_of(settings.node.host, settings.node.port), settings.node.name, _labels(settings))
+        self._me = Guest(
+            b"", endpoint_of(settings.node.host, settings.node.port), settings.node.name, _labels(settings)
+        )
         self._atlas = Atlas()
         self._told: tuple[str, ...] = ()
 
