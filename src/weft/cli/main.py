@@ -21,6 +21,7 @@ ROOMS: Final[dict[str, tuple[str, str]]] = {
     "demo": ("weft.cli.demo:demo", "Run a whole fabric on this machine, then ask its tables five questions."),
     "status": ("weft.cli.status:status", "Show the tree: links, samples, spools, health."),
     "quarantine": ("weft.cli.quarantine:quarantine", "Show what a node has refused to hear, and from whom."),
+    "stop": ("weft.cli.stop:stop", "Let a group of nodes, or all of them, stop and wait."),
     "config": ("weft.cli.config:app", "Write a fleet's file, change a running fleet."),
     "sql": ("weft.cli.sql:sql", "Ask the tables of a lake, at once and without Java."),
     "lake": ("weft.cli.lake:app", "What lies in a lake, and the jobs that make tables of it."),

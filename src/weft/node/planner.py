@@ -57,6 +57,10 @@ class Planner:
                 self.pairs[key] = value
         return matters
 
+    def stop(self) -> None:
+        """Nothing is measured until there is a place again."""
+        self.group, self._metrics = "", ()
+
     def change(self) -> Change:
         """The plan of now, where it differs from the one before; nothing as long as the group has no metric at all."""
         plan = self._plan_of(self.pairs, (self.group,) if self.group else ())

@@ -63,9 +63,12 @@ def follow_parent(node: Orders, event: topology.PlaceAssigned) -> None:
     plan_anew(node, event)
 
 
-def lose_place(node: Orders, _: topology.PlaceLost) -> None:
-    """Without a place nothing goes up, and the last plan stays in force."""
+def lose_place(node: Orders, event: topology.PlaceLost) -> None:
+    """Without a place nothing goes up, and the last plan stays in force; who was stopped measures no more (TOP-017)."""
     node.order("configuration", configuration.LeaveParent())
+    if event.why == "stopped":
+        node.planner.stop()
+        node.order("measurement", measurement.PlanMetrics(()))
     node.order("carrier", carrier.DismissParent())
 
 

@@ -1,0 +1,31 @@
+"""`weft stop`: let a group, or all nodes but the root, give up their places (TOP-017)."""
+
+import json as to_json
+import sys
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from weft.cli.asking import order
+
+
+def stop(group: str = "", /, *, port: int = 27_500, json: Annotated[bool, Parameter(negative="")] = False) -> int:
+    """Tell the nodes of a group, or all of them, to stop measuring and to wait: `weft stop web`.
+
+    They hand over what they have and stay up without a place, until a root starts that calls them. Exit status 1 if
+    somebody did not answer.
+
+    Args:
+        group: its name; left out: everybody but the root.
+        port: first port of the root.
+        json: who was stopped and who is missing, as JSON.
+    """
+    told = order(port, "stop", group=group)
+    stopped, missing = told["stopped"], told["missing"]
+    if json:
+        print(to_json.dumps({"stopped": stopped, "missing": missing}))
+    else:
+        print(f"stopped: {', '.join(stopped) or 'nobody'}")
+        if missing:
+            print(f"no answer from: {', '.join(missing)}\n  try: weft status, and stop these by hand", file=sys.stderr)
+    return 1 if missing else 0

@@ -1,0 +1,77 @@
+"""What a node makes of the configuration: its own group's metrics, the fleet's times, and nothing while it is stopped."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from weft.node.plan import plan_of
+from weft.node.planner import Planner
+from weft.node.settings import Role, settings_of
+
+CPU = b'{"detail":"CPU","rate":"1s"}'
+FAST = b'{"detail":"CPU","rate":"100ms"}'
+
+
+def planner(**node: Any) -> Planner:
+    return Planner(plan_of, settings_of({"node": {"name": "n", **node}}))
+
+
+def names(metrics: Any) -> list[tuple[str, int]] | None:
+    return None if metrics is None else [(spec.name, spec.rate_ns) for spec in metrics]
+
+
+@pytest.mark.proves("CFG-020", "CFG-036")
+def test_only_what_the_own_group_says_is_measured_and_told_once() -> None:
+    mine = planner()
+    assert not mine.learn((("/CONFIG/web10/metric/cpu", CPU),))
+    mine.group = "web1"
+    assert (None, None, None) == mine.change()[:3]
+    assert mine.learn((("/CONFIG/web1/metric/cpu", CPU),))
+    assert [("cpu", 10**9)] == names(mine.change().metrics)
+    assert mine.change().metrics is None
+    assert mine.learn((("/CONFIG/web1/metric/cpu", FAST),))
+    assert [("cpu", 10**8)] == names(mine.change().metrics)
+
+
+def test_a_node_with_metrics_in_its_own_file_follows_no_others_but_the_times() -> None:
+    document = {"node": {"name": "n", "parent": "r"}, "metric": {"own": {"detail": "LOAD", "rate": "1s"}}}
+    own = Planner(plan_of, settings_of(document))
+    own.group = "all"
+    own.learn(
+        (("/CONFIG/all/metric/cpu", CPU), ("/CONFIG/global/heartbeat", b"0.5"), ("/CONFIG/global/dead_after", b"7"))
+    )
+    change = own.change()
+    assert (None, None, (5 * 10**8, 7)) == change[:3]
+    assert own.change().times is None
+
+
+def test_a_pair_that_cannot_be_used_is_said_once_and_the_others_count() -> None:
+    mine = planner()
+    mine.group = "all"
+    mine.learn((("/CONFIG/all/metric/cpu", CPU), ("/CONFIG/all/metric/bad", b'{"detail":"NOPE"}')))
+    change = mine.change()
+    assert [("cpu", 10**9)] == names(change.metrics)
+    assert any("/CONFIG/all/metric/bad" in mistake for mistake in change.mistakes)
+    assert () == mine.change().mistakes
+
+
+@pytest.mark.proves("TOP-017")
+def test_who_was_stopped_measures_again_when_it_has_a_place_again() -> None:
+    mine = planner()
+    mine.group = "all"
+    mine.learn((("/CONFIG/all/metric/cpu", CPU),))
+    mine.change()
+    mine.stop()
+    assert mine.change().metrics is None
+    mine.group = "all"
+    assert [("cpu", 10**9)] == names(mine.change().metrics)
+
+
+@pytest.mark.proves("TOP-015")
+def test_a_root_belongs_to_the_group_that_wants_its_endpoint() -> None:
+    settings = settings_of({"node": {"name": "r", "port": 27_600}})
+    root = Planner(plan_of, msgspec.structs.replace(settings, role=Role("root", 1)))
+    root.learn((("/CONFIG/db/members", b'["127.0.0.1:27600"]'), ("/CONFIG/web/members", b'["127.0.0.0/8"]')))
+    root.learn((("/CONFIG/db/metric/cpu", CPU),))
+    assert ("db", [("cpu", 10**9)]) == (root.group, names(root.change().metrics))
