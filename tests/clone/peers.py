@@ -112,7 +112,7 @@ class Server:
         self.pairs: dict[bytes, tuple[int, bytes, bytes]] = {}
         """Number, properties, value."""
         self.asked = 0
-        self._orders: queue.SimpleQueue[tuple[Frames, bool]] = queue.SimpleQueue()
+        self._said: queue.SimpleQueue[Frames] = queue.SimpleQueue()
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._run)
 
@@ -134,16 +134,12 @@ class Server:
             self.pairs[key.encode()] = self.number, ends, value
         else:
             self.pairs.pop(key.encode(), None)
-        self._orders.put((frames, True))
+        self._said.put(frames)
 
     def skip(self) -> None:
         """A write that is published to nobody, as if it had been lost."""
         self.number += 1
         self.pairs[b"/skipped"] = self.number, b"", b"1"
-
-    def say(self, frames: Frames) -> None:
-        """Publish exactly this."""
-        self._orders.put((frames, False))
 
     def _run(self) -> None:
         context: zmq.Context[Any] = zmq.Context()
@@ -160,7 +156,7 @@ class Server:
                     self._answer(router, peer, subtree)
             with contextlib.suppress(queue.Empty):
                 while True:
-                    publisher.send_multipart(self._orders.get_nowait()[0])
+                    publisher.send_multipart(self._said.get_nowait())
                     beat_at = time.monotonic() + 0.3
             if self.beats and time.monotonic() >= beat_at:
                 publisher.send_multipart([b"HUGZ", struct.pack("!q", self.number), uuid.uuid4().bytes, b"", b""])
