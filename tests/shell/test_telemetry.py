@@ -17,6 +17,8 @@ from weft.cores.topology.groups import Guest
 from weft.shell.ends import Heard
 from weft.shell.metrics import FACTS, SERIES_MAX, exposition, leaves_at
 from weft.shell.process import HOUSE_IDLE_S
+from weft.wire.data import Data
+from weft.wire.data import encode as encode_data
 
 PAGE = Path(__file__).parents[2] / "docs" / "status.md"
 HEAD = """# Status, health, metrics
@@ -49,6 +51,7 @@ def statuses(place: Path) -> list[dict[str, Any]]:
             host.links.hear(Heard("beacon", b"127.0.0.1", None, [BEACON]))
             host.links.dropped["up:closed"] += 1
         hosts[-1].take(10)
+        hosts[0].links.hear(Heard("data", b"", None, encode_data(FOREIGN)))
         hosts[0].up.node.census.learn([(f"/TOPO/lab/node/{SOMEBODY.hex()}", RECORD)])
         topology, configuration = (hosts[0].up.node.cores[name] for name in ("topology", "configuration"))
         assert isinstance(topology, Topology)
@@ -63,6 +66,7 @@ def statuses(place: Path) -> list[dict[str, Any]]:
     return shown
 
 
+FOREIGN = Data(source="10.0.0.8:5556", type="basic", detail="LOAD", config_name="load", time_ms=1, value=0.5)
 SOMEBODY = b"\x05" * 16
 RECORD = (
     b'{"endpoint":"10.0.0.3:27500","level":"leaf","tier":1,"parent":"10.0.0.1:27500","incarnation":1,"name":"three"}'
@@ -218,3 +222,14 @@ def test_what_was_refused_is_a_page(tmp_path: Path) -> None:
         )
 
     world.run(play())
+
+
+def test_a_parent_says_of_each_child_what_it_has_kept(told: list[dict[str, Any]]) -> None:
+    root, collector, sensor = told
+    for parent, child in ((root, collector), (collector, sensor)):
+        (link,) = parent["children"]
+        assert (child["name"], child["node"], child["era"]) == (link["name"], link["node"], link["era"])
+        assert child["cores"]["carrier"]["held"] == link["kept"] > 0
+        assert 0 <= link["heard_s"] <= 5
+    assert [] == sensor["children"]
+    assert [{"source": FOREIGN.source, "series": 1, "heard_s": 5}] == root["foreign"]

@@ -12,6 +12,7 @@ from weft.cores.carrier import Carrier
 from weft.cores.configuration import Configuration
 from weft.cores.drain import Drain
 from weft.cores.drain.messages import DrainClosed, SegmentPublished
+from weft.cores.measurement import Measurement
 from weft.cores.topology import Topology
 from weft.cores.topology.memory import Place
 from weft.cores.topology.station import topics_of
@@ -99,6 +100,8 @@ class Telemetry:
             "log": {"collapsed": self.log.collapsed, "unwritten": self.log.unwritten},
             "cores": {name: self._core_facts(core) for name, core in node.cores.items()},
             "parent": self._parent(),
+            "children": self._children(),
+            "foreign": self._foreign(),
             "group": node.planner.group,
             "root": self._root(),
             "tree": self._tree(),
@@ -115,6 +118,30 @@ class Telemetry:
             return {"name": "", "endpoint": ""}
         child = carrier.child
         return {"name": child.parent_name or self.settings.node.parent, "endpoint": child.endpoint}
+
+    def _children(self) -> list[dict[str, Any]]:
+        """Who has a live link here, and what is kept of it (CFG-090)."""
+        carrier, now = self.node.cores.get("carrier"), self.clock.now().mono
+        links = carrier.parent.links if isinstance(carrier, Carrier) else ()
+        return [
+            {
+                "name": link.name,
+                "node": link.node.hex(),
+                "era": link.era,
+                "kept": link.upto,
+                "heard_s": (now - link.heard_at) // SECOND,
+            }
+            for link in links
+        ]
+
+    def _foreign(self) -> list[dict[str, Any]]:
+        """Who sends DATA to this node (MEA-020)."""
+        measurement, now = self.node.cores.get("measurement"), self.clock.now().mono
+        sources = measurement.foreign.sources if isinstance(measurement, Measurement) else {}
+        return [
+            {"source": name, "series": len(known.lines), "heard_s": (now - known.heard_at) // SECOND}
+            for name, known in sources.items()
+        ]
 
     @property
     def _topology(self) -> Topology:
