@@ -124,11 +124,12 @@ class Health:
         carrier = self.node.cores.get("carrier")
         if self.settings.level == "root" or not isinstance(carrier, Carrier):
             return None
-        parent = carrier.child.parent_name or carrier.child.endpoint or self.settings.node.parent
+        child = carrier.child
+        parent = (child.endpoint and child.parent_name) or child.endpoint or self.settings.node.parent
         waiting = f"{carrier.counters.spool_records} records wait on disk"
         if not parent:
             do = "start the root, or name a node that runs in [node] join; weft status at the root lists who has no place"
-            return Check(DEGRADED, f"the root has given it no place yet; {waiting}", do)
+            return Check(DEGRADED, f"the root has given it no place, or has stopped it; {waiting}", do)
         if carrier.state is Link.OPEN:
             return Check(OK, f"joined {parent}")
         if carrier.state is Link.STOPPED:

@@ -117,7 +117,7 @@ class Telemetry:
         if self.settings.level == "root" or not isinstance(carrier, Carrier):
             return {"name": "", "endpoint": ""}
         child = carrier.child
-        return {"name": child.parent_name or self.settings.node.parent, "endpoint": child.endpoint}
+        return {"name": child.parent_name if child.endpoint else self.settings.node.parent, "endpoint": child.endpoint}
 
     def _children(self) -> list[dict[str, Any]]:
         """Who has a live link here, and what is kept of it (CFG-090)."""
