@@ -37,7 +37,7 @@ def statuses(place: Path) -> list[dict[str, Any]]:
     """Of a root, a collector and a sensor that have had some life, and some trouble."""
     world = World(place)
     filters = [{"name": "few", "kind": "rate-limit", "count": 5, "per": "1h"}]
-    root = world.host("root", "root")
+    root = world.host("root", "root", chp={"port": 5_556})
     hosts = [root, world.host("collector", "collector", "root")]
     hosts.append(world.host("sensor", "sensor", "collector", chains={"filter": filters}))
     shown: list[dict[str, Any]] = []

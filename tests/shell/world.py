@@ -53,6 +53,8 @@ OTHER_END = {
     "ask": "serve",
     "updates": "publish",
     "announce": "announced",
+    "clone-ask": "clone-serve",
+    "clone-follow": "clone-publish",
 }
 OTHER_END |= {there: here for here, there in OTHER_END.items()}
 
