@@ -4,6 +4,7 @@ from weft.checks.bounded import Bounded
 from weft.checks.checker import Broken, Checker, Suite, Verdict, judge, judge_all
 from weft.checks.complete import Complete
 from weft.checks.converged import Converged
+from weft.checks.crown import Forward, Kept, Numbers, OneRoot, Settled, Swift
 from weft.checks.durable import Durable
 from weft.checks.exactly_once import ExactlyOnce
 from weft.checks.history import Fact, Unknown, Violation, read_lines, write_lines
@@ -16,8 +17,20 @@ from weft.checks.wall import Wall
 CHECKERS: tuple[type[Checker], ...] = (Wall, ExactlyOnce, Order, Durable, Inert, Bounded, Timely, Converged, Complete)
 """All that run beside a simulation, in the order in which they are asked; `Same` needs two runs."""
 
+FLEET_CHECKERS: tuple[type[Checker], ...] = (
+    *(kind for kind in CHECKERS if kind not in (Order, Timely)),
+    OneRoot,
+    Numbers,
+    Kept,
+    Forward,
+    Settled,
+    Swift,
+)
+"""Those of fleets that place themselves. Where parents change, a resend may come by another way, behind what followed."""
+
 __all__ = [
     "CHECKERS",
+    "FLEET_CHECKERS",
     "Bounded",
     "Broken",
     "Checker",
@@ -26,10 +39,16 @@ __all__ = [
     "Durable",
     "ExactlyOnce",
     "Fact",
+    "Forward",
     "Inert",
+    "Kept",
+    "Numbers",
+    "OneRoot",
     "Order",
     "Same",
+    "Settled",
     "Suite",
+    "Swift",
     "Timely",
     "Unknown",
     "Verdict",

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from weft.base.ranges import Range, RangeSet
+from weft.base.records import Stream
 from weft.checks.checker import Checker, Shelf, numbers_of, shown, without
 from weft.checks.history import Fact, Unknown, Violation
 
@@ -30,6 +31,7 @@ class Complete(Checker):
         ("durable", "segment"): "note_segment",
         ("info", "forgot"): "note_forgot",
         ("info", "disk"): "note_disk",
+        ("info", "gone"): "note_gone",
         ("info", "quiet"): "note_quiet",
     }
 
@@ -47,6 +49,8 @@ class Complete(Checker):
         """Per stream and origin: its last number, as the start after it said."""
         self.rewound: set[str] = set()
         """Nodes whose disk was lost or went back: they cannot know how their eras before ended."""
+        self.gone: dict[str, None] = {}
+        """Nodes that are dead for good."""
         self.quiet: Fact | None = None
 
     def note_taken(self, fact: Fact) -> None:
@@ -128,21 +132,29 @@ class Complete(Checker):
         copies = [self.lake, self.named, self.unknown, *self.held.values(), *self.losses.values()]
         return without(was_taken, [shelf[key] for shelf in copies if key in shelf])
 
+    def note_gone(self, fact: Fact) -> None:
+        """What this journal holds stays in it."""
+        self.gone[fact.node] = None
+
     def note_quiet(self, fact: Fact) -> None:
-        """At rest the lake has everything, or names it; and its table says exactly that."""
+        """At rest the lake has everything, or names it, or a dead node kept it; and its table says exactly that."""
         self.quiet = fact
         for key, taken in self.taken.items():
             stream, origin = key
-            excused = [self.unknown[key]] if key in self.unknown else []
+            buried = [self.held[node] for node in self.gone if node in self.held]
+            excused = [shelf[key] for shelf in (self.unknown, *buried) if key in shelf]
             there = [shelf[key] for shelf in (self.lake, self.named) if key in shelf]
             missing = without(list(taken), [*there, *excused])
             if missing:
                 self.broken(f"{shown(missing)} of {origin} (stream {stream}) never came, and nobody named them", fact)
-            if not excused:
+            if not excused and not self.gone and stream != Stream.CONFIGURATION:
                 self._compare_table(key, fact)
 
     def _compare_table(self, key: Key, fact: Fact) -> None:
-        """The completeness table: what the lake alone, without the truth, would call missing."""
+        """The completeness table: what the lake alone, without the truth, would call missing.
+
+        Numbers of the configuration go on from one root to the next, so its first is not 1.
+        """
         lake = self.lake.get(key, RangeSet())
         upto = self.links.get(key, 0) or max(lake.highest, self.named.get(key, RangeSet()).highest)
         missing = without([(1, upto)] if upto else [], [lake, self.named.get(key, RangeSet())])

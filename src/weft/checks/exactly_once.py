@@ -23,12 +23,15 @@ class ExactlyOnce(Checker):
         self.taken: Shelf = {}
         self.delivered: dict[str, Shelf] = {}
         """By root: what its journal has ever held."""
-        self.lake: Shelf = {}
+        self.lakes: dict[str, Shelf] = {}
+        """By root: what its lake holds. Two may hold the same, since who becomes the root may drain it again."""
         self.segments: dict[tuple[str, int], int] = {}
 
     def note_start(self, fact: Fact) -> None:
         if fact.value[0] == "root":
             self.delivered.setdefault(fact.node, {})
+        else:
+            self.delivered.pop(fact.node, None)
 
     def note_disk(self, fact: Fact) -> None:
         """A root whose disk is gone begins anew; what is in the lake stays there."""
@@ -53,8 +56,9 @@ class ExactlyOnce(Checker):
         if number != before + 1:
             self.broken(f"{fact.node} wrote segment {number} of stream {stream} after {before}", fact)
         self.segments[fact.node, stream] = number
+        lake = self.lakes.setdefault(fact.node, {})
         for origin, first, last in claims:
-            self._once(numbers_of(self.lake, stream, origin), first, last, f"segment {number} holds of {origin}", fact)
+            self._once(numbers_of(lake, stream, origin), first, last, f"segment {number} holds of {origin}", fact)
 
     def _once(self, seen: RangeSet, first: int, last: int, who: str, fact: Fact) -> None:
         if seen.add(first, last) != last - first + 1:

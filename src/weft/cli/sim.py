@@ -16,6 +16,7 @@ from weft import __version__
 from weft.base.errors import EXIT_CODES, UserError
 from weft.base.now import seconds
 from weft.sim import report
+from weft.sim.grove import GROVES
 from weft.sim.plan import Plan, read, write
 from weft.sim.run import Outcome, Run, run
 from weft.sim.sometimes import SITUATIONS, unmet
@@ -78,8 +79,9 @@ def run_one(
 
 def _plan(seed: int, scenario: str, path: Path | None) -> Plan:
     if path is None:
-        if scenario not in SIZES:
-            raise UserError("no-scenario", f"there is no scenario {scenario!r}", f"--scenario {' | '.join(SIZES)}")
+        known = (*SIZES, *GROVES)
+        if scenario not in known:
+            raise UserError("no-scenario", f"there is no scenario {scenario!r}", f"--scenario {' | '.join(known)}")
         return draw_plan(str(seed), scenario)
     try:
         return read(path.read_bytes())
@@ -297,16 +299,17 @@ def list_all(*, json: Flag = False) -> int:
     Args:
         json: for machines.
     """
-    from weft.checks import CHECKERS
+    from weft.checks import CHECKERS, FLEET_CHECKERS
     from weft.sim.canaries import load
     from weft.sim.swarm import FAULTS
 
     rows = {
         "scenarios": {
             name: f"{size.nodes[0]} to {size.nodes[1]} sensors, {size.tiers[1]} tiers" for name, size in SIZES.items()
-        },
+        }
+        | {name: f"fleets that place themselves: {', '.join(variants)}" for name, variants in GROVES.items()},
         "faults": {name: _first_line(draw) for name, draw in FAULTS.items()},
-        "checkers": {kind.rule: _first_line(kind) for kind in CHECKERS},
+        "checkers": {kind.rule: _first_line(kind) for kind in dict.fromkeys((*CHECKERS, *FLEET_CHECKERS))},
         "situations": dict.fromkeys(SITUATIONS, ""),
         "canaries": {bug.name: f"{bug.why} -> {bug.caught_by}" for bug in load().values()},
     }

@@ -28,9 +28,26 @@ class Census:
         self.applied: dict[bytes, Applied] = {}
         self.linked: dict[bytes, None] = {}
         """Children with a live link."""
+        self._leaving: dict[bytes, int] = {}
+        """Voters whose record went with that number, of which no majority has heard yet."""
+        self._heard: dict[bytes, int] = {}
+        """The highest number that each has reported."""
 
-    def learn(self, pairs: Iterable[tuple[str, bytes | None]]) -> None:
-        """Take over changed records `/TOPO/<group>/node/<uuid>`; a record that cannot be read is none."""
+    def learn(self, pairs: Iterable[tuple[str, bytes | None]], number: int = 0) -> None:
+        """Take over changed records `/TOPO/<group>/node/<uuid>`; a record that cannot be read is none.
+
+        A root cannot shrink its own majority: a voter counts until a majority, itself included, has the write that
+        removed it. Else a root that is cut off from all others declares them dead, and is a majority of one.
+        """
+        before = {node: None for node in self.records if self.is_elector(node)}
+        self._learn(pairs)
+        for node in before:
+            if not self.is_elector(node):
+                self._leaving[node] = number
+        for node in [node for node in self._leaving if self.is_elector(node)]:
+            del self._leaving[node]
+
+    def _learn(self, pairs: Iterable[tuple[str, bytes | None]]) -> None:
         for key, value in pairs:
             parts = key.split("/")
             if not key.startswith(_PREFIX) or len(parts) != 5 or parts[3] != "node":
@@ -50,15 +67,31 @@ class Census:
         known = self.applied.get(node)
         if (known is None or at >= known.at) and (known is not None or len(self.applied) < NODES_MAX):
             self.applied[node] = Applied(number, at)
+        if node in self._heard or len(self._heard) < NODES_MAX:
+            self._heard[node] = max(number, self._heard.get(node, 0))
 
-    def is_voter(self, node: bytes) -> bool:
-        """Whether a node is a first-level collector (REC-010)."""
+    def is_elector(self, node: bytes) -> bool:
+        """Whether the records call a node a first-level collector."""
         record = self.records.get(node, {})
         return record.get("level") == "branch" and record.get("tier") == 1
 
+    def is_voter(self, node: bytes) -> bool:
+        """Whether a node is a first-level collector, or counts as one until a majority knows better (REC-010)."""
+        return self.is_elector(node) or node in self._leaving
+
     def voters(self, root: bytes) -> int:
         """First-level collectors and the root."""
-        return 1 + sum(node != root and self.is_voter(node) for node in self.records)
+        voters = [node for node in (*self.records, *self._leaving) if node != root and self.is_voter(node)]
+        count = len(dict.fromkeys(voters))
+        if self._leaving:
+            self._let_go([self._heard.get(node, 0) for node in dict.fromkeys(voters)])
+        return 1 + count
+
+    def _let_go(self, numbers: list[int]) -> None:
+        """Those count no more of whose end a majority, the root included, has heard."""
+        needed = (len(numbers) + 1) // 2
+        known = sorted(numbers, reverse=True)[needed - 1] if needed else 0
+        self._leaving = {node: number for node, number in self._leaving.items() if number > known}
 
     def linked_voters(self, root: bytes) -> int:
         """Voters with a live link, the root included."""

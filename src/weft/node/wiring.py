@@ -59,7 +59,8 @@ def follow_parent(node: Orders, event: topology.PlaceAssigned) -> None:
     node.planner.group = event.group
     serves = event.level == "collector"
     node.order("configuration", configuration.FollowParent(event.parent, event.topics, serves))
-    node.order("carrier", carrier.AssignParent(shifted(event.parent, LINK), event.parent_name))
+    if node.settings.level != "root":  # a root that lost its disk takes the configuration of another node (REC-016)
+        node.order("carrier", carrier.AssignParent(shifted(event.parent, LINK), event.parent_name))
     plan_anew(node, event)
 
 
@@ -121,7 +122,7 @@ def learn_pairs(node: Orders, event: configuration.PairsChanged) -> None:
     """The configuration says something new: to the tree, and to what is measured."""
     node.order("topology", topology.LearnPairs(event.pairs, event.number))
     node.order("clone", clone.LearnPairs(event.pairs, event.number, event.numbers))
-    node.census.learn(event.pairs)
+    node.census.learn(event.pairs, event.number)
     if any(key.startswith("/TOPO/") for key, _ in event.pairs):
         count_voters(node, event)
     if node.planner.learn(event.pairs):
@@ -131,7 +132,8 @@ def learn_pairs(node: Orders, event: configuration.PairsChanged) -> None:
 def note_applied(node: Orders, event: NumberReported) -> None:
     """Who has which write: what a quorum is counted from (CFG-024)."""
     census = node.census
-    note = configuration.NoteApplied(event.node, event.number, census.is_voter(event.node), census.voters(node.node))
+    is_voter = event.node != node.node and census.is_voter(event.node)  # as a voter, the root is counted for itself
+    note = configuration.NoteApplied(event.node, event.number, is_voter, census.voters(node.node))
     node.order("configuration", note)
 
 

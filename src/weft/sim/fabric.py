@@ -6,6 +6,7 @@ from typing import Any, Final
 from weft.checks import Checker, Suite
 from weft.sim.datagrams import Datagrams
 from weft.sim.datagrams import Weather as Air
+from weft.sim.herald import Herald
 from weft.sim.links import Path, Streams
 from weft.sim.machine import Machine
 from weft.sim.plan import BASE_PORT, Plan, pairs
@@ -37,6 +38,7 @@ class Fabric:
         self.addresses = {node.name: address(number) for number, node in enumerate(plan.nodes, 1)}
         self.machines = {node.name: Machine(node, number, self) for number, node in enumerate(plan.nodes, 1)}
         self.is_stormy = False
+        self.herald = Herald(self) if plan.fleets else None
         self._delays = pairs(plan)
         self._links_up: set[tuple[str, str]] = set()
         self.cuts: dict[tuple[str, str], int] = {}
@@ -60,6 +62,10 @@ class Fabric:
     def address_of(self, name: str) -> str:
         """Where a machine is; empty for none."""
         return self.addresses[name] if name else ""
+
+    def fleet_of(self, fleet: str) -> list[Machine]:
+        """The machines of a fleet."""
+        return [machine for machine in self.machines.values() if machine.plan.fleet == fleet]
 
     def children_max(self, name: str) -> int:
         """How many children it can have at most."""

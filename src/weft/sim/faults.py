@@ -10,12 +10,14 @@ from weft.cores.carrier import messages as carrier
 from weft.cores.drain import messages as drain
 from weft.cores.measurement import messages as measurement
 from weft.cores.topology import messages as topology
+from weft.node.fleetkeys import canonical
 from weft.sim.fabric import Fabric
 from weft.sim.garbage import make
 from weft.sim.machine import Machine
 from weft.sim.plan import Action
 
 STOP_NS: Final = SECOND // 5  # between two orders to stop
+ACKS: Final = ("", "quorum", "local")
 STRANGER: Final = b"\x7fstranger"
 
 
@@ -38,6 +40,33 @@ def _crash(fabric: Fabric, action: Action) -> None:
     machine = fabric.machines[action.node]
     end = machine.doom if action.second else machine.crash
     end(action.how, is_loud=bool(action.number))
+
+
+def _bury(fabric: Fabric, action: Action) -> None:
+    """`node` dies for good; `how` `root`: whoever is the root of its fleet; `second` 1: its replacement is timed."""
+    machine = fabric.machines[action.node]
+    if action.how == "root":
+        machine = next((each for each in fabric.fleet_of(machine.plan.fleet) if _leads(each)), machine)
+    if machine.node is None or fabric.herald is None:
+        return
+    if action.second:
+        fabric.herald.buried(machine)
+    machine.bury(is_loud=bool(action.number))
+
+
+def _leads(machine: Machine) -> bool:
+    return machine.node is not None and machine.level == "root"
+
+
+def _write(fabric: Fabric, action: Action) -> None:
+    """Somebody writes a rate of `number` ms for metric `how` of a group, at every root of the fleet of `node`.
+
+    `second`: 1 with, 2 without a majority, else as the settings say.
+    """
+    value = canonical({"detail": "CPU", "rate": action.number / 1e3})
+    for machine in fabric.fleet_of(fabric.machines[action.node].plan.fleet):
+        if fabric.herald is not None and _leads(machine):
+            fabric.herald.write(machine, f"/CONFIG/{action.how}", value, ACKS[action.second])
 
 
 def _stop(fabric: Fabric, action: Action) -> None:
@@ -142,6 +171,8 @@ def _garbage(fabric: Fabric, action: Action) -> None:
 ACTIONS: Final[dict[str, Callable[[Fabric, Action], None]]] = {
     "start": _start,
     "crash": _crash,
+    "bury": _bury,
+    "write": _write,
     "stop": _stop,
     "pause": _pause,
     "resume": _resume,

@@ -105,12 +105,37 @@ class Machine:
         """What its node is at present, or was last: an election changes it (REC-010)."""
         return self._settings.level
 
+    @property
+    def running(self) -> Node:
+        """Its node, which runs."""
+        assert self.node is not None, "asked of a running node"
+        return self.node
+
+    @property
+    def endpoint(self) -> str:
+        """Of its port block."""
+        return f"{self.address}:{self.fabric.base_port}"
+
+    @property
+    def parent_endpoint(self) -> str:
+        """Below whom it stands, as it knows; empty: nobody."""
+        topology: Any = self.node.cores["topology"] if self.node is not None else None
+        return "" if topology is None or topology.station.leads else topology.station.place.parent
+
+    def bury(self, *, is_loud: bool) -> None:
+        """The machine is dead for good; its disk lies in a drawer."""
+        self.crash("kept", is_loud=is_loud)
+        self.is_gone = True
+        self.fabric.scribe.gone(self)
+
     def claim_of(self, record: Record) -> Claim | None:
         """What a record in its journal says of itself."""
         return self.fabric.scribe.claim_of(record, self.plan.fleet)
 
     def start(self) -> None:
-        """A process begins on what the disk holds, with a new era (specs/00, section 1)."""
+        """A process begins on what the disk holds, with a new era (specs/00, section 1); not if it is dead for good."""
+        if self.is_gone:
+            return
         fabric, at = self.fabric, self.world.at
         self.clocks.boot(at, self.chance.randint(0, 1 << 50))
         now = self.clocks.now(at)
@@ -549,7 +574,7 @@ class Machine:
         self.world.call_at(self.world.at + pause, self._supervise)
 
     def _supervise(self, _: None) -> None:
-        if self.node is None and not self.is_gone:
+        if self.node is None:
             self.start()
 
     # Work.

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from traceback import format_exception_only, format_tb
 from typing import Any, Final, NamedTuple
 
-from weft.base.now import SECOND
-from weft.checks import CHECKERS, Broken, Checker, Fact, Verdict, Violation
+from weft.base.now import MILLISECOND, SECOND
+from weft.checks import CHECKERS, FLEET_CHECKERS, Broken, Checker, Fact, Verdict, Violation
 from weft.cores.measurement.messages import PlanMetrics
 from weft.sim.datagrams import Weather as Air
 from weft.sim.fabric import Fabric
@@ -18,6 +18,7 @@ from weft.sim.scribe import Listener
 LOOK_NS: Final = SECOND  # how often it is asked whether the fabric is at rest
 GAUGE_NS: Final = 10 * SECOND
 CALM_NS: Final = 20 * SECOND  # the workload goes on for this long after the heal
+QUIET_BEATS: Final = 60  # after which every node of a fleet is joined, and in step (specs/01, section 9.3)
 REST_NS: Final = 2 * SECOND  # a cursor may be written this long after what it stands behind (Persist within a span)
 TAKEN_MIN: Final = 5  # below this many samples a run has shown nothing (SIM-011)
 CORE_FAILED: Final = "sound"
@@ -55,7 +56,8 @@ class Run:
 
     def __init__(self, plan: Plan, checkers: Iterable[Checker] | None = None, *, keep: bool = False) -> None:
         self.plan = plan
-        chosen = [kind() for kind in CHECKERS] if checkers is None else checkers
+        rules = FLEET_CHECKERS if plan.fleets else CHECKERS
+        chosen = [kind() for kind in rules if kind.rule not in plan.skips] if checkers is None else checkers
         self.fabric = Fabric(plan, chosen, keep=keep)
         self.world = self.fabric.world
 
@@ -157,7 +159,9 @@ class Run:
     def _settle(self) -> None:
         """Measuring goes on for a while, ends, and then everything has to arrive."""
         world = self.world
-        world.run(world.at + CALM_NS)
+        world.run(world.at + self._calm_ns())
+        if self.fabric.herald is not None:
+            self.fabric.herald.look()
         for machine in self.fabric.machines.values():
             machine.obey("measurement", PlanMetrics(()))
         ends_at = world.at + self.plan.settle_ns
@@ -165,6 +169,10 @@ class Run:
             world.run(world.at + LOOK_NS)
             self._gauge()
         self._report_rest()
+
+    def _calm_ns(self) -> int:
+        """For how long the workload goes on after the heal: a fleet has to have found itself by then."""
+        return max([CALM_NS, *(QUIET_BEATS * fleet.heartbeat_ms * MILLISECOND for fleet in self.plan.fleets)])
 
     def _is_at_rest(self) -> bool:
         """Whether nobody waits, for long enough that every cursor is written."""
@@ -174,11 +182,14 @@ class Run:
         return self._is_quiet()
 
     def _is_quiet(self) -> bool:
-        return not any(machine.waits() for machine in self.fabric.machines.values())
+        return not any(machine.waits() for machine in self._living())
+
+    def _living(self) -> list[Machine]:
+        return [machine for machine in self.fabric.machines.values() if not machine.is_gone]
 
     def _report_rest(self) -> None:
         scribe = self.fabric.scribe
-        for machine in self.fabric.machines.values():
+        for machine in self._living():
             waiting = machine.waits()
             if waiting:
                 scribe.note(machine.name, machine.era, "info", "waits", [waiting, self.world.at])

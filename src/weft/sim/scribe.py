@@ -121,6 +121,11 @@ class Scribe:
         """A node has ended by itself."""
         self._tell(machine, "ended", event)
 
+    def gone(self, machine: "Machine") -> None:
+        """A node is dead for good."""
+        self.meet("a node dead for good")
+        self.note(machine.name, machine.era, "info", "gone", None)
+
     def acted(self, action: Action) -> None:
         """Something is done to the fabric."""
         if self.listener is not None:
@@ -203,6 +208,8 @@ class Scribe:
             self.world.trace(_mark(self.world.at, machine.number, SAID) + _bytes_of(effect))
             if type(effect) is Tell:
                 self._tells(machine, effect.event)
+        if self.fabric.herald is not None:
+            self.fabric.herald.spoke(machine, effect)
         self._tell(machine, "spoke", effect)
 
     def _transmits(self, machine: "Machine", effect: Transmit) -> None:

@@ -1,0 +1,208 @@
+"""What a fleet that places itself promises about its root and its configuration (specs/01, section 9.3).
+
+At most one root of an epoch, numbers that only ascend, nothing lost that a majority had, no replica that goes back
+unsaid; after quiet one root and everybody placed; and the dead replaced within their bounds.
+"""
+
+from typing import Any, ClassVar
+
+from weft.base.now import SECOND
+from weft.checks.checker import Checker
+from weft.checks.history import Fact, Unknown, Violation
+
+
+class OneRoot(Checker):
+    """No two nodes are the root of one epoch, but by a lost disk (REC-011)."""
+
+    rule = "one_root"
+    HEARS: ClassVar = {("info", "disk"): "note_disk", ("event", "root-taken"): "note_taken"}
+
+    def __init__(self) -> None:
+        self.roots: dict[tuple[str, int], Fact] = {}
+        self.forgetful: set[str] = set()
+
+    def note_disk(self, fact: Fact) -> None:
+        self.forgetful.add(fact.node)
+
+    def note_taken(self, fact: Fact) -> None:
+        fleet, epoch, is_acting = fact.value
+        if is_acting:
+            return
+        first = self.roots.setdefault((fleet, epoch), fact)
+        if first.node != fact.node and not self.forgetful:
+            self.broken(f"{first.node} and {fact.node} are both the root of epoch {epoch} of {fleet}", first, fact)
+
+
+class Numbers(Checker):
+    """Only a root writes; its numbers ascend, and each belongs to one write for ever (CFG-022, REC-012, REC-014)."""
+
+    rule = "numbers"
+    HEARS: ClassVar = {
+        ("info", "start"): "note_start",
+        ("info", "disk"): "note_disk",
+        ("event", "root-taken"): "note_taken",
+        ("event", "root-left"): "note_left",
+        ("sent", "write"): "note_write",
+    }
+
+    def __init__(self) -> None:
+        self.roots: set[str] = set()
+        self.writes: dict[tuple[str, int], Fact] = {}
+        self.last: dict[tuple[str, int], int] = {}
+        """Per start of a node: its highest number."""
+        self.has_lost = False
+        """With a disk went what was written before: a number may come again."""
+
+    def note_start(self, fact: Fact) -> None:
+        self.roots.discard(fact.node)
+
+    def note_disk(self, _: Fact) -> None:
+        self.has_lost = True
+
+    def note_taken(self, fact: Fact) -> None:
+        _, _, is_acting = fact.value
+        (self.roots.discard if is_acting else self.roots.add)(fact.node)
+
+    def note_left(self, fact: Fact) -> None:
+        self.roots.discard(fact.node)
+
+    def note_write(self, fact: Fact) -> None:
+        fleet, number, key, value = fact.value
+        if fact.node not in self.roots:
+            self.broken(f"{fact.node} writes number {number}, and is no root", fact)
+        before = self.last.get((fact.node, fact.process), 0)
+        known = self.writes.setdefault((fleet, number), fact)
+        if known.value[2:] != [key, value] and not self.has_lost:
+            self.broken(f"number {number} of {fleet} is that of two writes", known, fact)
+        if number < before or (number == before and known is fact):
+            self.broken(f"{fact.node} writes number {number} after number {before}", fact)
+        self.last[fact.node, fact.process] = number
+
+
+class Kept(Checker):
+    """A write of which a majority has said that it has it is there at the end, or written over (CFG-024, REC-012)."""
+
+    rule = "kept"
+    HEARS: ClassVar = {
+        ("ok", "wrote"): "note_wrote",
+        ("info", "store"): "note_store",
+    }
+
+    def __init__(self) -> None:
+        self.wrote: dict[str, dict[str, Fact]] = {}
+        """The last confirmed write of each key, by fleet."""
+        self.judged: set[str] = set()
+
+    def note_wrote(self, fact: Fact) -> None:
+        fleet, key, _, number, is_confirmed = fact.value
+        known = self.wrote.setdefault(fleet, {})
+        if is_confirmed and (key not in known or known[key].value[3] < number):
+            known[key] = fact
+
+    def note_store(self, fact: Fact) -> None:
+        fleet, pairs = fact.value
+        self.judged.add(fleet)
+        store = {key: (number, value) for key, number, value in pairs}
+        for key, wrote in self.wrote.get(fleet, {}).items():
+            value, number = wrote.value[2:4]
+            there = store.get(key, (0, ""))
+            if there[0] < number or (there[0] == number and there[1] != value):
+                self.broken(f"{key} = {value} was confirmed as number {number}, the last root has {there}", wrote, fact)
+
+    def end(self) -> Violation | Unknown | None:
+        missing = [fleet for fleet, wrote in self.wrote.items() if wrote and fleet not in self.judged]
+        return Unknown(self.rule, f"nobody said what {missing[0]} holds at the end") if missing else None
+
+
+class Forward(Checker):
+    """What a node runs never becomes older, unless it says so (CFG-034, CFG-044)."""
+
+    rule = "forward"
+    HEARS: ClassVar = {
+        ("info", "disk"): "note_reset",
+        ("event", "went-back"): "note_reset",
+        ("event", "other-topics"): "note_reset",
+        ("event", "applied"): "note_applied",
+    }
+
+    def __init__(self) -> None:
+        self.last: dict[str, Fact] = {}
+
+    def note_reset(self, fact: Fact) -> None:
+        self.last.pop(fact.node, None)
+
+    def note_applied(self, fact: Fact) -> None:
+        before = self.last.get(fact.node)
+        if before is not None and fact.value[0] < before.value[0]:
+            self.broken(f"{fact.node} goes back from number {before.value[0]} to {fact.value[0]}", before, fact)
+        self.last[fact.node] = fact
+
+
+class Settled(Checker):
+    """After quiet a fleet has one root, nobody acts for it, and everybody has a place and a current replica."""
+
+    rule = "settled"
+    HEARS: ClassVar = {("info", "standing"): "note_standing", ("info", "quiet"): "note_quiet"}
+
+    def __init__(self) -> None:
+        self.fleets: dict[str, list[Fact]] = {}
+
+    def note_standing(self, fact: Fact) -> None:
+        self.fleets.setdefault(fact.value[0], []).append(fact)
+
+    def note_quiet(self, _: Fact) -> None:
+        for fleet, standings in self.fleets.items():
+            roots = [each for each in standings if each.value[1] == "ROOT"]
+            if len(roots) != 1:
+                names = ", ".join(each.node for each in roots) or "no root"
+                self.broken(f"after quiet {fleet} has {len(roots)} roots: {names}", *standings)
+            for each in standings:
+                self._judge(each)
+
+    def _judge(self, each: Fact) -> None:
+        _, role, standing, replica, parent = each.value
+        if role not in ("ROOT", "FOLLOW"):
+            self.broken(f"after quiet {each.node} is still {role}", each)
+        if role == "FOLLOW" and (standing, replica) != ("JOINED", "RUN"):
+            self.broken(
+                f"after quiet {each.node} is {standing}, its replica {replica}, below {parent or 'nobody'}", each
+            )
+
+
+class Swift(Checker):
+    """Where cables are quick and a majority lives, the dead are replaced within their bounds (REC-005, REC-013)."""
+
+    rule = "swift"
+    HEARS: ClassVar = {
+        ("info", "due"): "note_due",
+        ("event", "root-taken"): "note_taken",
+        ("event", "parent-joined"): "note_joined",
+        ("info", "gauge"): "note_time",
+        ("info", "quiet"): "note_time",
+    }
+
+    def __init__(self) -> None:
+        self.due: dict[tuple[str, str], Fact] = {}
+        """What has to happen: a fleet has a root, a node a parent other than the one that died."""
+
+    def note_due(self, fact: Fact) -> None:
+        what, whom, _, _ = fact.value
+        self.due[what, whom] = fact
+
+    def note_taken(self, fact: Fact) -> None:
+        self.note_time(fact)
+        if not fact.value[2]:
+            self.due.pop(("root", fact.value[0]), None)
+
+    def note_joined(self, fact: Fact) -> None:
+        self.note_time(fact)
+        due = self.due.get(("parent", fact.node))
+        if due is not None and fact.value[0] != due.value[3]:
+            del self.due["parent", fact.node]
+
+    def note_time(self, fact: Fact) -> None:
+        for (what, whom), due in self.due.items():
+            by: Any = due.value[2]
+            if by < fact.at:
+                late = f"{whom} has no new {what} {(by - due.at) / SECOND:.3f} s after the death of {due.value[3]}"
+                self.broken(late, due, fact)

@@ -1,0 +1,354 @@
+"""Draws fleets that place themselves, and what befalls them: the scenarios of specs/01, section 9.3.
+
+A fleet is a root by its file, collectors, and members that know only whom to call. Each variant is about one kind of
+fault; what it leaves off is part of it. For good dies at most one voter in four, or no majority is left to elect.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from weft.base.chance import Chance
+from weft.base.now import MILLISECOND, SECOND
+from weft.sim.noise import SHARE
+from weft.sim.plan import Action, FleetPlan, GroupPlan, Metric, NodePlan, Plan, Weather
+
+START_NS: Final = 20 * SECOND  # by then a small fleet has found itself
+BUILT_BEATS: Final = 10
+RATES_MS: Final = (500, 1_000, 2_000, 5_000)
+
+
+class Draw(NamedTuple):
+    """What a fault of a fleet draws from."""
+
+    chance: Chance
+    fleet: FleetPlan
+    root: str
+    collectors: tuple[str, ...]
+    """Those right below the root, by its file."""
+    members: tuple[str, ...]
+    others: tuple[str, ...]
+    """Nodes of other fleets."""
+    begin_ns: int
+    end_ns: int
+
+    @property
+    def dead_ns(self) -> int:
+        return self.fleet.heartbeat_ms * self.fleet.dead_after * MILLISECOND
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.root, *self.collectors, *self.members)
+
+    def moment(self) -> int:
+        """Some instant of the stormy phase."""
+        return self.chance.randrange(self.begin_ns, self.end_ns)
+
+    def span(self, most_dead: int = 3) -> int:
+        """A while: from a fifth of a death to several."""
+        return self.chance.randint(self.dead_ns // 5, most_dead * self.dead_ns)
+
+    def lasts(self, begin: Action, end: Action) -> list[Action]:
+        """Both ends of something; what outlasts the stormy phase is ended by the heal."""
+        return [begin, end] if end.at < self.end_ns else [begin]
+
+
+Fault = Callable[[Draw], list[Action]]
+
+
+def _down(draw: Draw, name: str, how: str, span: int) -> list[Action]:
+    chance, at = draw.chance, draw.moment()
+    begin = Action(at, "crash", name, how=how, number=chance.randint(0, 1), second=chance.randint(0, 1))
+    return draw.lasts(begin, Action(at + span, "start", name))
+
+
+def crash_root(draw: Draw) -> list[Action]:
+    """The root by its file is killed for a while."""
+    return _down(draw, draw.root, draw.chance.choice(("kept", "torn")), draw.span())
+
+
+def crash_collector(draw: Draw) -> list[Action]:
+    """A collector is killed for a while, under load."""
+    return _down(draw, draw.chance.choice(draw.collectors), draw.chance.choice(("kept", "torn")), draw.span())
+
+
+def crash_member(draw: Draw) -> list[Action]:
+    """A member is killed for a while."""
+    return _down(draw, draw.chance.choice(draw.members), draw.chance.choice(("kept", "torn")), draw.span())
+
+
+def replace_member(draw: Draw) -> list[Action]:
+    """A member's machine is replaced, with an empty disk (S9)."""
+    return _down(draw, draw.chance.choice(draw.members), "lost", draw.span(1))
+
+
+def forget_root(draw: Draw) -> list[Action]:
+    """The root's disk is lost; it is back before anybody misses it, or later (S8)."""
+    return _down(draw, draw.root, "lost", draw.chance.randint(SECOND // 5, 2 * draw.dead_ns))
+
+
+def bury_root(draw: Draw) -> list[Action]:
+    """The root dies for good."""
+    return [Action(draw.moment(), "bury", draw.root, number=draw.chance.randint(0, 1))]
+
+
+def bury_collector(draw: Draw) -> list[Action]:
+    """A collector dies for good."""
+    return [Action(draw.moment(), "bury", draw.chance.choice(draw.collectors), number=draw.chance.randint(0, 1))]
+
+
+def return_root(draw: Draw) -> list[Action]:
+    """The old root is back after ten silences (S7)."""
+    at = draw.begin_ns + draw.chance.randrange(draw.dead_ns)
+    return [Action(at, "crash", draw.root, how="kept"), Action(at + 10 * draw.dead_ns, "start", draw.root)]
+
+
+def heirs_die(draw: Draw) -> list[Action]:
+    """The root is killed for good, and soon a collector for a while, which may be the best candidate (S5)."""
+    at, name = draw.moment(), draw.chance.choice(draw.collectors)
+    died = at + draw.chance.randrange(2 * draw.dead_ns)
+    begin = Action(died, "crash", name, how=draw.chance.choice(("kept", "torn")), number=draw.chance.randint(0, 1))
+    return [Action(at, "bury", draw.root, number=1), begin, Action(died + draw.span(), "start", name)]
+
+
+def _part(draw: Draw, here: list[str], most_dead: int) -> list[Action]:
+    at, span, made = draw.moment(), draw.span(most_dead), []
+    for one in here:
+        for other in draw.names:
+            if other not in here:
+                made += draw.lasts(Action(at, "cut", one, other), Action(at + span, "mend", one, other))
+    return made
+
+
+def partition(draw: Draw) -> list[Action]:
+    """The fleet falls into two parts, drawn at random."""
+    here = [name for name in draw.names if draw.chance.random() < 0.5]
+    return _part(draw, here, 4)
+
+
+def part_root(draw: Draw) -> list[Action]:
+    """The root and a few others are cut off from the rest (S2, S6)."""
+    here = [draw.root, *(name for name in draw.names[1:] if draw.chance.random() < 0.2)]
+    return _part(draw, here, 4)
+
+
+def cut_off(draw: Draw) -> list[Action]:
+    """One node reaches nobody for a while."""
+    return _part(draw, [draw.chance.choice(draw.names)], 2)
+
+
+def flap(draw: Draw) -> list[Action]:
+    """A cable is cut and whole again about every D (S12)."""
+    one, other = draw.chance.sample(draw.names, k=2)
+    at, made = draw.moment(), []
+    for _ in range(draw.chance.randint(2, 6)):
+        down = draw.chance.randint(draw.dead_ns // 3, 3 * draw.dead_ns // 2)
+        made += draw.lasts(Action(at, "cut", one, other), Action(at + down, "mend", one, other))
+        at += down + draw.chance.randint(draw.dead_ns // 3, 2 * draw.dead_ns)
+        if at >= draw.end_ns:
+            break
+    return made
+
+
+def slow(draw: Draw) -> list[Action]:
+    """All cables of a node are slow: up to three silences of delay."""
+    name, at, made = draw.chance.choice(draw.names), draw.moment(), []
+    least, span = draw.chance.randint(20 * MILLISECOND, 3 * draw.dead_ns), draw.span()
+    for other in draw.names:
+        if other != name:
+            begin = Action(at, "slow", name, other, "both", least, least // 2)
+            made += draw.lasts(begin, Action(at + span, "slow", name, other, "both"))
+    return made
+
+
+def pause(draw: Draw) -> list[Action]:
+    """A process stands still for a while."""
+    name, at = draw.chance.choice(draw.names), draw.moment()
+    return draw.lasts(Action(at, "pause", name), Action(at + draw.span(), "resume", name))
+
+
+def step(draw: Draw) -> list[Action]:
+    """A wall clock is set by an hour; back only where no disk forgets its eras."""
+    by = 3_600 * SECOND * draw.chance.choice((-1, 1))
+    return [Action(draw.moment(), "step", draw.chance.choice(draw.names), number=by)]
+
+
+def write(draw: Draw) -> list[Action]:
+    """Somebody changes rates, at whoever is the root."""
+    made, chance = [], draw.chance
+    for _ in range(chance.randint(3, 12)):
+        group = chance.choice(draw.fleet.groups).name
+        key = f"{group}/metric/w{chance.randint(1, 3)}"
+        ack = chance.choice((0, 1, 1, 2))
+        made.append(Action(draw.moment(), "write", draw.root, how=key, number=chance.randint(1_000, 9_999), second=ack))
+    return made
+
+
+def crowd(draw: Draw) -> list[Action]:
+    """A member stands still again and again, so that its queue of updates fills while many rates change (S10)."""
+    name, made = draw.chance.choice(draw.members), []
+    for _ in range(3):
+        at = draw.moment()
+        made += draw.lasts(Action(at, "pause", name), Action(at + draw.dead_ns // 2, "resume", name))
+        made += [
+            Action(
+                at + index * SECOND // 50, "write", draw.root, how=f"{draw.fleet.groups[0].name}/metric/w1", number=ms
+            )
+            for index, ms in enumerate(range(1_000, 1_012))
+        ]
+    return made
+
+
+def timed_root(draw: Draw) -> list[Action]:
+    """The root dies for good, and nothing else is wrong (REC-013)."""
+    return [Action(draw.end_ns - 3 * draw.dead_ns - 10 * SECOND, "bury", draw.root, number=1, second=1)]
+
+
+def timed_collector(draw: Draw) -> list[Action]:
+    """A collector dies for good, and nothing else is wrong (REC-005)."""
+    at = draw.end_ns - 3 * draw.dead_ns - 10 * SECOND
+    return [Action(at, "bury", draw.chance.choice(draw.collectors), number=1, second=1)]
+
+
+CALM: Final[tuple[Fault, ...]] = (crash_member, step, write)
+STORM: Final[tuple[Fault, ...]] = (
+    crash_root,
+    crash_collector,
+    crash_member,
+    partition,
+    part_root,
+    cut_off,
+    flap,
+    slow,
+    pause,
+    step,
+    write,
+)
+SMALL: Final = (2, 8)
+
+
+class Variant(NamedTuple):
+    """One of the scenarios: what may happen, how often, in fleets of how many members."""
+
+    faults: tuple[Fault, ...]
+    times: int = 2
+    members: tuple[int, int] = SMALL
+    fleets: int = 1
+    skips: tuple[str, ...] = ()
+    is_massed: bool = False
+    """All start within a second."""
+    queue: int = 0
+    is_quick: bool = False
+
+
+VARIANTS: Final[dict[str, Variant]] = {
+    "mass start": Variant((write,), 1, (12, 36), is_massed=True),
+    "rates in a partition": Variant((partition, part_root, write)),
+    "collectors die": Variant((bury_collector, *CALM), 1),
+    "collectors come and go": Variant((crash_collector, *CALM), 3),
+    "the root dies": Variant((bury_root, *CALM), 1),
+    "the root dies, then its heir": Variant((heirs_die, write), 1),
+    "the root comes and goes": Variant((crash_root, crash_root, *CALM)),
+    "writes on both sides": Variant((part_root, write, write), 1),
+    "an old root returns": Variant((return_root, write), 1),
+    "the root forgets": Variant((forget_root, write), 1, skips=("complete", "durable", "wall", "forward", "kept")),
+    "a member forgets": Variant((replace_member, write)),
+    "a full queue": Variant((crowd, write), 1, queue=4),
+    "flapping": Variant((flap, flap, write)),
+    "a storm": Variant(STORM),
+    "two fleets": Variant((crash_root, crash_collector, cut_off, write), 1, (1, 4), fleets=2),
+    "a quick election": Variant((timed_root,), 1, is_quick=True),
+    "a quick substitute": Variant((timed_collector,), 1, is_quick=True),
+}
+"""S1 with S13, S2, S3, S4, S5, S6, S7, S8, S9, S10, S12, everything temporary at once, S14, and the two bounds."""
+
+GROVES: Final[dict[str, tuple[str, ...]]] = {
+    "grove": tuple(VARIANTS),
+    "deaths": ("collectors die", "the root dies", "the root dies, then its heir", "a storm", "writes on both sides"),
+}
+"""Scenarios of fleets that place themselves, and the variants that they draw from."""
+
+
+def draw_grove(seed: str, scenario: str) -> Plan:
+    """The plan of a seed."""
+    chance = Chance(f"{seed}/grove/{scenario}")
+    name = chance.choice(GROVES[scenario])
+    variant = VARIANTS[name]
+    heartbeat_ms, dead_after = chance.choice((500, 1_000, 2_000)), chance.choice((3, 4, 5))
+    dead_ns = heartbeat_ms * dead_after * MILLISECOND
+    begin_ns = START_NS + BUILT_BEATS * heartbeat_ms * MILLISECOND
+    safety_ns = begin_ns + 12 * dead_ns + 20 * SECOND
+    fleets, nodes, actions = [], [], []
+    for number in range(variant.fleets):
+        drawn = _fleet(Chance(f"{seed}/fleet/{number}"), number, variant, (heartbeat_ms, dead_after))
+        fleets.append(drawn.fleet)
+        nodes += _nodes(Chance(f"{seed}/nodes/{number}"), drawn, variant)
+        actions += _faults(seed, drawn._replace(begin_ns=begin_ns, end_ns=safety_ns), variant)
+    delay = MILLISECOND if variant.is_quick else chance.choice((1, 5, 20)) * MILLISECOND
+    weather = Weather(loss=0 if variant.is_quick else chance.randint(0, SHARE * 3 // 10), late_ns=SECOND)
+    return Plan(
+        seed=seed,
+        scenario=scenario,
+        menu=(name, *dict.fromkeys(fault.__name__ for fault in variant.faults)),
+        beacons=chance.random() < 0.5,
+        lake_rows=chance.choice((50, 100_000)),
+        weather=weather,
+        fleets=tuple(fleets),
+        skips=variant.skips,
+        nodes=tuple(nodes),
+        least_ns=delay // 2,
+        spread_ns=delay,
+        actions=tuple(sorted(actions, key=lambda action: action.at)),
+        safety_ns=safety_ns,
+        settle_ns=300 * SECOND,
+    )
+
+
+def _fleet(chance: Chance, number: int, variant: Variant, times: tuple[int, int]) -> Draw:
+    """A root, three to five collectors below it, and members in one to three groups, of which one may lie lower."""
+    mark = "xyz"[number - 1] if number else ""
+    collectors = tuple(f"{mark}c{index}" for index in range(1, chance.randint(3, 5) + 1))
+    members = tuple(f"{mark}m{index}" for index in range(1, chance.randint(*variant.members) + 1))
+    metric = Metric("load", "CPU", chance.choice(RATES_MS) * MILLISECOND)
+    groups = [GroupPlan(name=f"{mark}g1", collectors=collectors, members=members, metrics=(metric,))]
+    root = f"{mark}root"
+    if len(members) >= 4 and chance.random() < 0.6:
+        cut = chance.randint(1, len(members) - 2)
+        lower, rest = members[:cut], members[cut:]
+        parent = groups[0].name if chance.random() < 0.7 else ""
+        groups[0] = GroupPlan(name=groups[0].name, collectors=collectors, members=(root, *rest), metrics=(metric,))
+        named = lower[:1] if chance.random() < 0.5 else ()
+        groups.append(GroupPlan(name=f"{mark}g2", members=lower, collectors=named, parent=parent, metrics=(metric,)))
+    fleet = FleetPlan(name=f"{mark}grove", heartbeat_ms=times[0], dead_after=times[1], groups=tuple(groups))
+    return Draw(chance, fleet, root, collectors, members, (), 0, 0)
+
+
+def _nodes(chance: Chance, drawn: Draw, variant: Variant) -> list[NodePlan]:
+    calls = (drawn.root, *drawn.collectors[:2])
+    made = []
+    for name in drawn.names:
+        more: dict[str, Any] = {}
+        if chance.random() < 0.3:
+            more = {"segment_records": chance.choice((16, 64)), "snapshot_records": chance.choice((32, 128))}
+        made.append(
+            NodePlan(
+                name=name,
+                level="root" if name == drawn.root else "auto",
+                fleet=drawn.fleet.name,
+                join=tuple(other for other in calls if other != name),
+                start_at=chance.randint(0, SECOND if variant.is_massed else 5 * SECOND),
+                drift_ppm=chance.randint(-200, 200),
+                offset_ns=0 if variant.is_quick else chance.randint(-60, 60) * SECOND,
+                queue_messages=variant.queue if name in drawn.members else 0,
+                **more,
+            )
+        )
+    return made
+
+
+def _faults(seed: str, drawn: Draw, variant: Variant) -> list[Action]:
+    made: list[Action] = []
+    for index, fault in enumerate(variant.faults):
+        draw = drawn._replace(chance=Chance(f"{seed}/{drawn.fleet.name}/{fault.__name__}/{index}"))
+        for _ in range(draw.chance.randint(1, variant.times)):
+            made += fault(draw)
+    return made

@@ -1,0 +1,162 @@
+"""Notes what a fleet that places itself does: who leads, what is written, what every node runs, how it stands at rest.
+
+Writes are read off the bytes that are published, and roles off the events that nodes tell. Only at rest the cores are
+asked, since then the question is what they hold.
+"""
+
+from collections.abc import Callable
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final
+
+from weft.base.effects import Reply, Tell
+from weft.base.now import MILLISECOND, SECOND
+from weft.cores.configuration import messages as configuration
+from weft.cores.topology import messages as topology
+from weft.cores.topology.limits import ELECTION_NS_MIN
+from weft.cores.topology.states import Role
+from weft.cores.topology.station import topics_of
+from weft.node.node import NodeEffect, Transmit
+from weft.wire.replication import KvPub, decode_update
+
+if TYPE_CHECKING:
+    from weft.sim.fabric import Fabric
+    from weft.sim.machine import Machine
+
+HUGZ: Final = b"HUGZ"  # the first frame of a beat
+MARGIN_NS: Final = 3 * SECOND // 2  # of both bounds (REC-005, REC-013)
+Noted = Callable[["Machine", Any], list[Any]]
+
+
+def digest_of(value: bytes) -> str:
+    """A value, short."""
+    return blake2b(value, digest_size=8).hexdigest()
+
+
+class Herald:
+    """Notes for the checkers of fleets."""
+
+    def __init__(self, fabric: "Fabric") -> None:
+        self.fabric, self.scribe = fabric, fabric.scribe
+        self._tickets: dict[int, tuple[str, str, str]] = {}
+        self._topics: dict[str, tuple[str, ...]] = {}
+        self._published_before: dict[tuple[str, int, str, str], None] = {}
+        """What a collector repeats for its children is no new write."""
+
+    def spoke(self, machine: "Machine", effect: NodeEffect) -> None:
+        """An effect is about to be done."""
+        if type(effect) is Transmit:
+            if effect.channel == "publish" and effect.frames[0] != HUGZ:
+                self._published(machine, effect)
+        elif type(effect) is Tell:
+            row = EVENTS.get(type(effect.event))
+            if row is not None:
+                self.scribe.note(machine.name, machine.era, "event", row[0], row[1](machine, effect.event))
+            elif isinstance(effect.event, topology.PlaceAssigned):
+                self._placed(machine, effect.event.topics)
+        elif type(effect) is Reply:
+            self._replied(machine, effect)
+
+    def _placed(self, machine: "Machine", topics: tuple[str, ...]) -> None:
+        """Of fewer topics the last number may be an older one."""
+        if self._topics.setdefault(machine.name, topics) != topics:
+            self._topics[machine.name] = topics
+            self.scribe.note(machine.name, machine.era, "event", "other-topics", list(topics))
+
+    def _published(self, machine: "Machine", effect: Transmit) -> None:
+        update = decode_update(effect.frames)
+        if not isinstance(update, KvPub) or update.uuid != machine.node_id:
+            return
+        write = (machine.plan.fleet, update.number, update.key, digest_of(update.value))
+        if write not in self._published_before:
+            self._published_before[write] = None
+            self.scribe.note(machine.name, machine.era, "sent", "write", list(write))
+
+    # Writes of people
+
+    def write(self, machine: "Machine", key: str, value: bytes, ack: str) -> None:
+        """Somebody writes a pair at this node."""
+        ticket = len(self._tickets) + 1
+        self._tickets[ticket] = (key, digest_of(value), ack)
+        order = configuration.WriteKeys(ticket, (configuration.Write(key, value),), who="somebody", ack=ack)
+        machine.obey("configuration", order)
+
+    def _replied(self, machine: "Machine", effect: Reply) -> None:
+        answer, wanted = effect.answer, self._tickets.get(effect.ticket)
+        if wanted is None or not isinstance(answer, configuration.Written):
+            self.scribe.meet("a write refused")
+            return
+        self.scribe.meet("a write confirmed" if answer.is_confirmed else "a write not confirmed")
+        if answer.number:
+            key, digest, ack = wanted
+            value = [machine.plan.fleet, key, digest, answer.number, answer.is_confirmed and ack == "quorum"]
+            self.scribe.note(machine.name, machine.era, "ok", "wrote", value)
+
+    # The dead
+
+    def buried(self, machine: "Machine") -> None:
+        """A node dies, where nothing else is wrong: from here on its replacement is timed."""
+        fleet = next(fleet for fleet in self.fabric.plan.fleets if fleet.name == machine.plan.fleet)
+        beat_ns = fleet.heartbeat_ms * MILLISECOND
+        dead_ns, wait_ns = beat_ns * fleet.dead_after, max(ELECTION_NS_MIN, beat_ns // 2)
+        at, is_root = self.fabric.world.at, machine.level == "root"
+        if is_root:
+            due = ["root", fleet.name, at + dead_ns + 4 * wait_ns + MARGIN_NS, machine.name]
+            self.scribe.note(machine.name, machine.era, "info", "due", due)
+            return
+        for other in self.fabric.fleet_of(fleet.name):
+            if other.parent_endpoint == machine.endpoint:
+                due = ["parent", other.name, at + dead_ns + MARGIN_NS, machine.name]
+                self.scribe.note(machine.name, machine.era, "info", "due", due)
+
+    # At rest
+
+    def look(self) -> None:
+        """How everybody stands, and what is held of what others hold too."""
+        for fleet in self.fabric.plan.fleets:
+            living = [machine for machine in self.fabric.fleet_of(fleet.name) if machine.node is not None]
+            topics = dict.fromkeys(topic for machine in living for topic in _topics(machine))
+            for machine in living:
+                self._standing(machine)
+                for topic in topics if _role(machine) is Role.ROOT else _topics(machine):
+                    held = [f"{pair.key} {pair.number} {digest_of(pair.value)}" for pair in _store(machine).view(topic)]
+                    subject = [f"{topic} of {fleet.name}", digest_of("\n".join(held).encode())]
+                    self.scribe.note(machine.name, machine.era, "info", "state", subject)
+
+    def _standing(self, machine: "Machine") -> None:
+        node = machine.running
+        core: Any = node.cores["topology"]
+        replica: Any = node.cores["configuration"]
+        fleet, role = machine.plan.fleet, _role(machine)
+        value = [fleet, role.name, core.standing.name, replica.state.name, machine.parent_endpoint]
+        self.scribe.note(machine.name, machine.era, "info", "standing", value)
+        if role is Role.ROOT:
+            pairs = [[pair.key, pair.number, digest_of(pair.value)] for pair in _store(machine).view("")]
+            self.scribe.note(machine.name, machine.era, "info", "store", [fleet, pairs])
+
+
+def _role(machine: "Machine") -> Role:
+    core: Any = machine.running.cores["topology"]
+    role: Role = core.role
+    return role
+
+
+def _store(machine: "Machine") -> Any:
+    core: Any = machine.running.cores["configuration"]
+    return core.store
+
+
+def _topics(machine: "Machine") -> tuple[str, ...]:
+    """What the node replicates at its place."""
+    core: Any = machine.running.cores["topology"]
+    place = core.station.place
+    return topics_of(place) if place.parent and _role(machine) is not Role.ROOT else ()
+
+
+EVENTS: Final[dict[type, tuple[str, Noted]]] = {
+    topology.RootTaken: ("root-taken", lambda machine, told: [machine.plan.fleet, told.epoch, told.is_acting]),
+    topology.RootLeft: ("root-left", lambda machine, told: [machine.plan.fleet, told.epoch]),
+    configuration.ConfigurationApplied: ("applied", lambda _, told: [told.number]),
+    configuration.ConfigurationWiped: ("went-back", lambda _, told: [told.number, told.last]),
+    configuration.ConfigurationRewound: ("went-back", lambda _, told: [told.number, told.last]),
+}
+"""What events become in the history."""

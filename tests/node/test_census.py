@@ -1,0 +1,55 @@
+"""Who votes, and how few may say that they are a majority."""
+
+import json
+
+from weft.node.census import Census
+
+ROOT, ONE, TWO, THREE, HELPER = (bytes([number]) * 16 for number in range(5))
+
+
+def record(node: bytes, level: str = "branch") -> tuple[str, bytes]:
+    return f"/TOPO/site/node/{node.hex()}", json.dumps({"level": level, "tier": 1}).encode()
+
+
+def census(*voters: bytes) -> Census:
+    made = Census()
+    made.learn([record(node) for node in voters], 1)
+    return made
+
+
+def gone(node: bytes) -> tuple[str, None]:
+    return record(node)[0], None
+
+
+def test_a_root_that_hears_nobody_remains_one_of_many() -> None:
+    made = census(ONE, TWO)
+    made.learn([gone(ONE)], 2)
+    made.learn([gone(TWO)], 3)
+    assert [3, 3] == [made.voters(ROOT), made.voters(ROOT)]
+    made.learn([record(HELPER)], 4)
+    made.note(HELPER, 4, 1)
+    assert [4, 4] == [made.voters(ROOT), made.voters(ROOT)]
+
+
+def test_a_dead_collector_counts_no_more_when_a_majority_knows() -> None:
+    made = census(ONE, TWO, THREE)
+    made.learn([gone(ONE)], 2)
+    made.note(TWO, 2, 1)
+    made.voters(ROOT)
+    assert [4, True] == [made.voters(ROOT), made.is_voter(ONE)]
+    made.note(THREE, 2, 1)
+    made.voters(ROOT)
+    assert [3, False] == [made.voters(ROOT), made.is_voter(ONE)]
+
+
+def test_who_is_back_is_a_voter_as_before() -> None:
+    made = census(ONE, TWO)
+    made.learn([gone(ONE)], 2)
+    made.learn([record(ONE)], 3)
+    made.note(TWO, 3, 1)
+    made.voters(ROOT)
+    assert [3, True] == [made.voters(ROOT), made.is_voter(ONE)]
+
+
+def test_the_root_has_one_voice() -> None:
+    assert 2 == census(ROOT, ONE).voters(ROOT)
