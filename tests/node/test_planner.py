@@ -75,3 +75,12 @@ def test_a_root_belongs_to_the_group_that_wants_its_endpoint() -> None:
     root.learn((("/CONFIG/db/members", b'["127.0.0.1:27600"]'), ("/CONFIG/web/members", b'["127.0.0.0/8"]')))
     root.learn((("/CONFIG/db/metric/cpu", CPU),))
     assert ("db", [("cpu", 10**9)]) == (root.group, names(root.change().metrics))
+
+
+def test_a_root_that_no_group_wants_measures_nothing() -> None:
+    settings = msgspec.structs.replace(settings_of({"node": {"name": "r", "level": "root"}}), follows=True)
+    root = Planner(plan_of, settings)
+    assert settings.metrics
+    root.learn((("/CONFIG/web/members", b'["10.0.0.0/8"]'), ("/CONFIG/web/metric/cpu", CPU)))
+    assert () == root.change().metrics
+    assert root.change().metrics is None

@@ -487,3 +487,17 @@ def test_a_changed_group_moves_its_nodes() -> None:
     ]
     assert LearnPairs is not None
     assert net.is_settled()
+
+
+@pytest.mark.proves("REC-011")
+def test_a_root_that_most_voters_cannot_reach_makes_no_new_ones_of_who_is_left() -> None:
+    net = start_all(fleet(Net("electorate"), collectors=2, sensors=2))
+    for name in ("c1", "c2"):
+        net[name].crash()
+        net["root"].order(ChildIs(net[name].node, "lost"))
+    net.run(60)
+    levels = {name: net["root"].tree[name]["level"] for name in ("c1", "c2", "s1", "s2")}
+    assert {"c1": "branch", "c2": "branch", "s1": "leaf", "s2": "leaf"} == levels
+    net["c1"].start()
+    net.run(10)
+    assert ("branch", "leaf") == (net["root"].tree["c1"]["level"], net["root"].tree["c2"]["level"])

@@ -66,6 +66,9 @@ class Planner:
         plan = self._plan_of(self.pairs, (self.group,) if self.group else ())
         times = self._changed_times(plan)
         prefix = f"/CONFIG/{self.group}/"
+        if self._follows and self._is_root and self._atlas.groups and not self.group and self._metrics:
+            self._metrics = ()  # its groups are there, and none wants this machine
+            return Change((), None, times, ())
         if not self._follows or not self.group or not any(key.startswith(prefix) for key in self.pairs):
             return Change(None, None, times, ())
         metrics = plan.metrics if plan.metrics != self._metrics else None

@@ -15,6 +15,8 @@ class Orders(Protocol):
     unrecorded_samples: int
     unrecorded_events: int
     settings: NodeSettings
+    role: Role
+    """What this node is from its next start on; else as the settings say."""
     planner: Planner
     census: Census
     node: bytes

@@ -55,7 +55,16 @@ def greet_parent(node: Orders, event: topology.ParentAssigned | topology.ParentM
 
 
 def follow_parent(node: Orders, event: topology.PlaceAssigned) -> None:
-    """A place in the tree: whom to follow, whom to send to, what to measure."""
+    """A place in the tree: whom to follow, whom to send to, what to measure.
+
+    Who starts again in another role takes its place then; a root that takes over what another holds follows it, but
+    sends it nothing (REC-016).
+    """
+    if node.role != node.settings.role:
+        return
+    if node.settings.level == "root":
+        node.order("configuration", configuration.FollowParent(event.parent, event.topics, serves=True))
+        return
     node.planner.group = event.group
     serves = event.level == "collector"
     node.order("configuration", configuration.FollowParent(event.parent, event.topics, serves))

@@ -4,6 +4,7 @@ from typing import Any
 
 from weft.base.now import Now
 from weft.cores.topology import limits
+from weft.cores.topology.election import quorum
 from weft.cores.topology.member import Member
 from weft.cores.topology.messages import ChildIs, Control, NodeLeft
 from weft.cores.topology.planner import Planner
@@ -166,4 +167,19 @@ class Rescue:
             self._lost = dict.fromkeys(self._lost, now.mono + self.station.beat_ns)
         due = [endpoint for endpoint, at in (*self._lost.items(), *self._dying.items()) if at <= now.mono]
         for endpoint in dict.fromkeys(due):
-            self.bury(endpoint, now)
+            if self._may_bury(endpoint):
+                self.bury(endpoint, now)
+            else:
+                self._ask_again(endpoint, now)
+
+    def _may_bury(self, endpoint: str) -> bool:
+        """Whether those out of reach cannot elect a root of their own: else this one, who may be the one that is cut off,
+        would make a majority of who is left, and both sides would confirm writes (REC-011, REC-015)."""
+        voters = self.station.atlas.voters()
+        away = [place for place in voters.values() if place in self._lost or place in self._dying]
+        return endpoint not in away or len(away) < quorum(len(voters) + 1)
+
+    def _ask_again(self, endpoint: str, now: Now) -> None:
+        self._dying.pop(endpoint, None)
+        self._lost[endpoint] = now.mono + self.station.beat_ns
+        self.station.say(endpoint, "polo", {"protocol": limits.PROTOCOL})
