@@ -173,8 +173,11 @@ class Rescue:
                 self._ask_again(endpoint, now)
 
     def _may_bury(self, endpoint: str) -> bool:
-        """Whether those out of reach cannot elect a root of their own: else this one, who may be the one that is cut off,
-        would make a majority of who is left, and both sides would confirm writes (REC-011, REC-015)."""
+        """Whether those out of reach cannot elect a root of their own (REC-011, REC-015).
+
+        Else this root, who may be the one that is cut off, would make a majority of who is left, and both sides would
+        confirm writes.
+        """
         voters = self.station.atlas.voters()
         away = [place for place in voters.values() if place in self._lost or place in self._dying]
         return endpoint not in away or len(away) < quorum(len(voters) + 1)
