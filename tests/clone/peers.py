@@ -4,8 +4,6 @@ Both know what the reference programs know and no more: five frames, numbers as 
 but a message with a number, properties as lines of text.
 """
 
-import contextlib
-import queue
 import struct
 import threading
 import time
@@ -112,7 +110,8 @@ class Server:
         self.pairs: dict[bytes, tuple[int, bytes, bytes]] = {}
         """Number, properties, value."""
         self.asked = 0
-        self._said: queue.SimpleQueue[Frames] = queue.SimpleQueue()
+        self._said: list[Frames] = []
+        self._lock = threading.Lock()  # number, pairs and what is to be published change together
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._run)
 
@@ -126,20 +125,21 @@ class Server:
 
     def set(self, key: str, value: bytes, ttl: int | None = None) -> None:
         """Somebody has written: numbered and published; a time to live stands in the state as an instant (ms)."""
-        self.number += 1
         lines = b"" if ttl is None else b"ttl=%d\n" % ttl
         ends = b"" if ttl is None else b"ttl=%d\n" % (time.time_ns() // 1_000_000 + 1_000 * ttl)
-        frames = [key.encode(), struct.pack("!q", self.number), uuid.uuid4().bytes, lines, value]
-        if value:
-            self.pairs[key.encode()] = self.number, ends, value
-        else:
-            self.pairs.pop(key.encode(), None)
-        self._said.put(frames)
+        with self._lock:
+            self.number += 1
+            if value:
+                self.pairs[key.encode()] = self.number, ends, value
+            else:
+                self.pairs.pop(key.encode(), None)
+            self._said.append([key.encode(), struct.pack("!q", self.number), uuid.uuid4().bytes, lines, value])
 
     def skip(self) -> None:
         """A write that is published to nobody, as if it had been lost."""
-        self.number += 1
-        self.pairs[b"/skipped"] = self.number, b"", b"1"
+        with self._lock:
+            self.number += 1
+            self.pairs[b"/skipped"] = self.number, b"", b"1"
 
     def _run(self) -> None:
         context: zmq.Context[Any] = zmq.Context()
@@ -154,23 +154,24 @@ class Server:
                 assert b"ICANHAZ?" == command
                 if self.asked > self.mute:
                     self._answer(router, peer, subtree)
-            with contextlib.suppress(queue.Empty):
-                while True:
-                    publisher.send_multipart(self._said.get_nowait())
+            with self._lock:
+                while self._said:
+                    publisher.send_multipart(self._said.pop(0))
                     beat_at = time.monotonic() + 0.3
-            if self.beats and time.monotonic() >= beat_at:
-                publisher.send_multipart([b"HUGZ", struct.pack("!q", self.number), uuid.uuid4().bytes, b"", b""])
-                beat_at = time.monotonic() + 0.3
+                if self.beats and time.monotonic() >= beat_at:
+                    publisher.send_multipart([b"HUGZ", struct.pack("!q", self.number), uuid.uuid4().bytes, b"", b""])
+                    beat_at = time.monotonic() + 0.3
         context.destroy(linger=0)
 
     def _answer(self, router: "zmq.Socket[bytes]", peer: bytes, subtree: bytes) -> None:
-        number = self.number
-        for frames in self.snapshot(subtree):
+        with self._lock:
+            number, snapshot = self.number, list(self.snapshot(subtree))
+        for frames in snapshot:
             router.send_multipart([peer, *frames])
         router.send_multipart([peer, b"KTHXBAI", struct.pack("!q", number), uuid.uuid4().bytes, b"", b""])
 
     def snapshot(self, subtree: bytes) -> Iterator[Frames]:
         """KVSYNC for each pair, with the UUID of whoever wrote it."""
-        for key, (number, lines, value) in list(self.pairs.items()):
+        for key, (number, lines, value) in self.pairs.items():
             if key.startswith(subtree):
                 yield [key, struct.pack("!q", number), uuid.uuid4().bytes, lines, value]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.clone.test_states import SETTINGS, START, UPDATES, answers, in_state, kinds, later
-from weft.base.effects import Effect, Send, SendFailed, Source, Tell
+from weft.base.effects import Connect, Effect, Send, SendFailed, Source, Tell
 from weft.base.errors import OurFault, PeerError
 from weft.base.now import MILLISECOND, SECOND, Now
 from weft.cores.clone import Clone, limits
@@ -29,7 +29,7 @@ from weft.cores.clone.messages import (
     WritesWanted,
 )
 from weft.cores.clone.states import State
-from weft.cores.clone.station import PUBLISH, SERVE, TAKE
+from weft.cores.clone.station import ASK, FOLLOW, PUBLISH, SERVE, TAKE
 from weft.wire.envelope import Answer, Asked
 
 NODE = b"n" * 16
@@ -374,11 +374,18 @@ def test_a_server_that_never_beats_is_asked_again_now_and_then_without_a_word() 
     core = in_state(State.ASKING)
     core.receive(KThxBai(None, 7), answers(core), START)
     core.effects()
-    assert START.mono + limits.QUIET_NS == core.deadline()
-    core.wake(later(limits.QUIET_NS))
-    assert [] == told(core.effects())
-    core.receive(KThxBai(None, 7), answers(core), later(limits.QUIET_NS))
-    assert ([], State.FOLLOWING) == (told(core.effects()), core.state)
+    pauses, now = [], START
+    for connections in ([ASK], [FOLLOW, ASK], [ASK]):
+        due = core.deadline()
+        assert due is not None
+        pauses.append(due - now.mono)
+        now = later(due - START.mono)
+        core.wake(now)
+        effects = core.effects()
+        assert (connections, []) == ([e.channel for e in effects if isinstance(e, Connect)], told(effects))
+        core.receive(KThxBai(None, 7), answers(core), now)
+        assert ([], State.FOLLOWING) == (told(core.effects()), core.state)
+    assert [limits.LEFTOVER_NS, limits.QUIET_NS, limits.LEFTOVER_NS] == pauses
 
 
 def test_a_key_that_can_be_none_here_is_left_out_and_told() -> None:

@@ -133,10 +133,10 @@ def followed(play: Callable[[Place, Script], Awaitable[None]]) -> None:
     (port,) = free_blocks(1, 39_000)
 
     async def scene(place: Place) -> None:
-        with Script(port) as script:
-            await play(place, script)
+        await play(place, script)
 
-    run(scene, serves=False, **{"import": f"127.0.0.1:{port}", "import_prefix": "/guide/"})
+    with Script(port) as script:
+        run(scene, serves=False, **{"import": f"127.0.0.1:{port}", "import_prefix": "/guide/"})
 
 
 def imported(place: Place) -> dict[bytes, bytes]:

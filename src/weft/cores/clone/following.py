@@ -42,7 +42,9 @@ class Follower:
         self._heard_at = self._adopted_at = 0
         self._due_at: int | None = None
         """When to ask again."""
-        self._has_beat = self._is_subscribed = self._is_lost = False
+        self._has_beat = self._is_lost = False
+        self._is_subscribed = self._is_sure = False
+        """Sure: it was asked again after the subscription had surely arrived, in case that something was published before."""
 
     # Inputs
 
@@ -107,6 +109,8 @@ class Follower:
             self._turn(On.SILENCE, None, now)
 
     def deadline(self) -> int | None:
+        if self.state is State.FOLLOWING and not (self._has_beat or self._is_sure):
+            return self._adopted_at + limits.LEFTOVER_NS
         if self.state is State.FOLLOWING:
             return self._heard_at + (limits.SILENCE_NS if self._has_beat else limits.QUIET_NS)
         return self._due_at if self.state is State.ASKING else None
@@ -203,11 +207,13 @@ class Follower:
             self._due_at = now.mono + _pause_ns(self._holes - 2)
 
     def lose(self, message: None, now: Now) -> None:
-        """The server is silent: begin anew. One that never beats is only asked whether it is still there."""
+        """The server is silent: begin anew. One that never beats is only asked whether something was missed."""
         if self._has_beat:
             self._is_lost = True
             self._station.tell(ServerLost(self._station.settings.source, "silent"))
-        self._has_beat = self._is_subscribed = False
+        is_new = not (self._has_beat or self._is_sure)
+        self._is_subscribed = self._is_sure = is_new
+        self._has_beat = False
         self._unanswered = self._holes = 0
         self._drop_held()
         self.subscribe_then_ask(message, now)
@@ -219,7 +225,7 @@ class Follower:
         self._drop_held()
         self._asked, self._tag = {}, b""
         self._unanswered = self._holes = 0
-        self._has_beat = self._is_subscribed = self._is_lost = False
+        self._has_beat = self._is_subscribed = self._is_sure = self._is_lost = False
 
     # Writing
 

@@ -12,7 +12,7 @@ ANSWER_NS: Final = SECOND  # how long the first question waits; doubles. A model
 ANSWER_MAX_NS: Final = 30 * SECOND
 FAILING_AFTER: Final = 4  # questions without an answer, after which it is told: 15 s
 CALM_NS: Final = 10 * SECOND  # of following, after which the pauses begin anew
-LEFTOVER_NS: Final = 2 * SECOND  # after a snapshot old numbers may be under way; later they are a new server's
+LEFTOVER_NS: Final = 2 * SECOND  # after a snapshot old numbers may be under way, and a subscription may be late
 
 STAGE_PAIRS_MAX: Final = 200_000  # as many as the configuration may hold
 STAGE_BYTES_MAX: Final = 256 << 20
