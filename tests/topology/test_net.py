@@ -229,15 +229,29 @@ def test_the_member_that_is_up_longest_takes_the_place_of_a_dead_collector_then_
 
 @pytest.mark.proves("REC-006")
 @pytest.mark.parametrize("prefer", [False, True])
-def test_a_returned_collector_is_what_the_records_say_unless_its_group_prefers_it(prefer: bool) -> None:
+def test_a_named_collector_that_returns_is_one_again_and_has_its_children_back_if_its_group_prefers_it(
+    prefer: bool,
+) -> None:
     net = start_all(fleet(Net("back"), collectors=2, sensors=6, prefer=prefer))
     net["c1"].crash()
     settle(net, 10)
     net["c1"].start()
     net.run(5)
     assert net.is_settled()
-    assert ("collector" if prefer else "sensor") == net["c1"].place.level  # type: ignore[union-attr]  # settled
+    assert "collector" == net["c1"].place.level  # type: ignore[union-attr]  # settled
+    assert (3 if prefer else 0) == len(list(children(net, net["c1"])))
     assert [] == net.wrong
+
+
+@pytest.mark.proves("REC-006", "REC-010")
+def test_deaths_one_after_the_other_leave_as_many_voters_as_before() -> None:
+    net = start_all(fleet(Net("voters"), collectors=3, sensors=3))
+    for name in ("c1", "c2", "c3"):
+        net[name].crash()
+        net.run(15)
+        net[name].start()
+        net.run(15)
+    assert 3 == len(net["root"].core.station.atlas.voters())
 
 
 @pytest.mark.proves("REC-002")

@@ -96,17 +96,22 @@ class Planner:
             parent = self._parent_kept(known)
             return [self.put(guest.node, group, msgspec.structs.replace(record, **self._under(parent, record.level)))]
         self.tree.drop(guest.node)
-        if self._is_collector(guest, group):
-            return [self._seat_branch(guest, group), *self.tidy(group)]
-        return self._seat_leaf(guest, group)
+        if not self._is_collector(guest, group):
+            return self._seat_leaf(guest, group)
+        branch = self._seat_branch(guest, group)
+        comes_back = known is not None and known.group == group
+        return [branch] if comes_back and self._keeps_children(group) else [branch, *self.tidy(group)]
 
     def _may_stay(self, known: Located, guest: Guest) -> bool:
         record = known.record
         if record.level == "branch":
             return guest.level != "sensor"
-        group = self.station.atlas.groups.get(known.group, ANY)
-        comes_back = group.prefer or not self.joined(known.group)
-        return not (guest.endpoint in group.collectors and comes_back) and guest.level != "collector"
+        # Whom the group names is a collector as soon as it is back, and votes: else every death would leave fewer voters.
+        return guest.endpoint not in self.listed(known.group) and guest.level != "collector"
+
+    def _keeps_children(self, group: str) -> bool:
+        """Whether children stay where they were moved when their old parent comes back (REC-006)."""
+        return not self.station.atlas.groups.get(group, ANY).prefer and bool(self.joined(group)[1:])
 
     def _parent_kept(self, known: Located) -> str:
         """The parent of a node that stays; another one only where the old one is none any more."""
