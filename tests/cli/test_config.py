@@ -233,6 +233,8 @@ def test_history_and_rollback(root: Root, capsys: pytest.CaptureFixture[str]) ->
     assert lines[0].endswith('{"detail":"CPU","rate":"2s"} -> {"detail":"CPU","rate":"3s"}')
     run("rollback", 1, "web/metric/cpu")
     assert CPU.encode() == root.values["/CONFIG/web/metric/cpu"]
+    with pytest.raises(UserError, match="the last write is number 4"):
+        run("rollback", 5, "web")
     run("rollback", 0, "web")
     assert {} == root.values
     run("history", "--json")
@@ -346,3 +348,18 @@ def test_control_characters_of_a_value_never_reach_the_terminal(root: Root, caps
     root.put("/app/x", '"\x9b2J"')
     run("get", "/app/x")
     assert '"\\x9b2J"\n' == capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [
+        ("web/metric/cpu", "5s", """it has to be a table like {"a": 1}, not a text"""),
+        ("web/members", "10.0.0.0/24", """it has to be a list like ["a", "b"], not a text"""),
+        ("web/fanout", "many", "it has to be a whole number, not a text"),
+        ("global/name", "7", "it has to be a text, not a whole number"),
+    ],
+)
+def test_a_value_of_another_type_is_refused_in_words(key: str, value: str, expected: str) -> None:
+    with pytest.raises(UserError) as refused:
+        value_for(f"/CONFIG/{key}", value)
+    assert expected in refused.value.text

@@ -114,6 +114,12 @@ def test_without_its_root_a_node_shows_what_it_knows() -> None:
     assert "the root at 127.0.0.1:27500 does not answer" in dict(troubles(picture))
 
 
+def test_a_root_that_does_not_lead_yet_says_so() -> None:
+    picture = Fabric(page("root", "root", 27_500, number=0, root={"name": "", "endpoint": ""})).picture()
+    assert "its root has just started" in heading(picture)
+    assert ["nothing yet"] == [cells(member)[4] for member in picture.members]
+
+
 def test_nodes_with_fixed_parents_stand_below_them() -> None:
     neighbours = [{"name": "c", "level": "collector", "host": "127.0.0.1", "port": 27_510}]
     root = page("root", "root", 27_500, neighbours=[*neighbours, {**neighbours[0], "port": 27_520}])

@@ -74,5 +74,7 @@ def _refusal(name: str, port: int, status: int, body: bytes) -> UserError:
     except (ValueError, KeyError, TypeError, AttributeError):
         text, root = body.decode("utf-8", "replace").strip() or f"status {status}", ""
     code = "unavailable" if status in (503, 504) else "refused"
-    mend = f"the root: {root}" if root else f"weft status --port {port} shows what that node is"
+    mend = f"ask the root: {root}; on its machine --port {root.rpartition(':')[2]}"
+    if not root:
+        mend = f"weft status --port {port} shows what that node is"
     return UserError(code, f"the node at {LOCAL}:{port} refused {name}: {text}", mend)

@@ -19,7 +19,7 @@ app = App(
 ROOMS: Final[dict[str, tuple[str, str]]] = {
     "up": ("weft.cli.up:up", "Run one node here."),
     "demo": ("weft.cli.demo:demo", "Run a whole fabric on this machine, then ask its tables five questions."),
-    "status": ("weft.cli.status:status", "Show the tree: links, samples, spools, health."),
+    "status": ("weft.cli.status:status", "Show the whole fleet: who is where, runs what, and how each node is."),
     "quarantine": ("weft.cli.quarantine:quarantine", "Show what a node has refused to hear, and from whom."),
     "stop": ("weft.cli.stop:stop", "Let a group of nodes, or all of them, stop and wait."),
     "config": ("weft.cli.config:app", "Write a fleet's file, change a running fleet."),
@@ -30,7 +30,8 @@ ROOMS: Final[dict[str, tuple[str, str]]] = {
     "sim": ("weft.cli.sim:app", "Simulate a fabric under faults, and explain the night."),
 }
 for name, (where, what) in ROOMS.items():
-    app.command(where, name=name, help=what)
+    # Whoever asks for one command reads all of its own words, the list of commands shows these.
+    app.command(where, name=name, help=None if [name] == sys.argv[1:2] else what)
 
 
 def main() -> None:

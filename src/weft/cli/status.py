@@ -233,6 +233,8 @@ def _show(picture: Picture, *, is_long: bool) -> None:
 
 def heading(picture: Picture) -> str:
     """One line about the whole fleet."""
+    if picture.has_root and not picture.root:
+        return f"fleet {picture.fleet}, its root has just started: it leads after two heartbeats"
     if picture.has_root:
         return f"fleet {picture.fleet}, root {picture.root}, configuration number {picture.number}"
     where = f"its root {picture.root} does not answer" if picture.root else "no root is known here"

@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from weft.base.errors import UserError
 from weft.node.settings import FLEETS, PLANS, read_document, settings_of
 
+Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 EXAMPLE = """\
 # A node of a fabric; start it with: weft up node.toml
 [fleet]
@@ -61,26 +62,27 @@ def up(
     lake: str | None = None,
     fleet: str | None = None,
     config: Path | None = None,
-    join: tuple[str, ...] = (),
-    check: Annotated[bool, Parameter(negative="")] = False,
-    example: Annotated[bool, Parameter(negative="")] = False,
+    join: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
+    check: Flag = False,
+    example: Flag = False,
 ) -> None:
     """Run one node until it is told to stop (Ctrl-C or SIGTERM).
 
     The root: `weft up --name root --level root --config fleet.toml --lake ./lake`. Every other node, on the same
-    machine or network: `weft up --name s1 --port 27510`; the root finds it a place. Flags stand above the file.
+    machine: `weft up --name s1 --port 27510`; the root finds it a place, and `weft status` shows where. Flags stand
+    above the file. What a fleet's file says: docs/configuration.md.
 
     Args:
         file: the node's TOML file, with the tables [node] [fleet] [metric.NAME] [[chains.filter]] [lake] [journal];
             a root's file may be the fleet's file, too.
-        name: unique in the fabric.
+        name: unique in the fleet; needed, here or in the file.
         level: root; or collector or sensor, under a fixed parent. Left out: where the root puts it.
         parent: a fixed parent's name, found by its beacon, or its host:port.
         port: first of the node's ten ports (27500).
-        state: directory of journal and identity.
+        state: directory of journal and identity (~/.local/state/weft/FLEET/NAME); one node each, kept between starts.
         lake: directory the root drains into.
-        fleet: name of the fabric.
-        config: at a root: the fleet's file, with which a new fleet begins (weft config --help).
+        fleet: nodes of other names are not heard (weft).
+        config: at a root: the fleet's file, with which a new fleet begins; later it is read by weft config load only.
         join: host:port of nodes to call in at, where no beacon reaches.
         check: say whether the settings can be used, and start nothing.
         example: print a file to begin with.

@@ -9,6 +9,7 @@
 Values are canonical JSON (CFG-002).
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -24,6 +25,16 @@ GLOBAL: Final = "/CONFIG/global/"
 LISTS: Final = ("members", "exclude", "collectors")
 VALUE_BYTES_MAX: Final = 1 << 20
 _TABLE: Final = msgspec.json.Decoder(dict[str, Any])
+_TYPE: Final = re.compile("Expected `([^`]+)`, got `([^`]+)`")
+_WORDS: Final = {
+    "array": 'a list like ["a", "b"]',
+    "bool": "true or false",
+    "float": "a number",
+    "int": "a whole number",
+    "object": 'a table like {"a": 1}',
+    "str": "a text",
+}
+"""What types are called to people."""
 _KINDS: Final[dict[str, msgspec.json.Decoder[Any]]] = {
     "members": msgspec.json.Decoder(tuple[str, ...]),
     "exclude": msgspec.json.Decoder(tuple[str, ...]),
@@ -118,8 +129,15 @@ def decoded(decoder: "msgspec.json.Decoder[Any]", value: bytes) -> Any:
         raise Unusable(f"longer than {VALUE_BYTES_MAX} bytes")
     try:
         return decoder.decode(value)
+    except msgspec.ValidationError as error:
+        raise Unusable(_TYPE.sub(_in_words, str(error))) from None
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise Unusable(str(error)) from None
+
+
+def _in_words(match: re.Match[str]) -> str:
+    wanted, found = ([_WORDS.get(name, name) for name in types.split(" | ")] for types in match.groups())
+    return f"it has to be {' or '.join(wanted)}, not {' or '.join(found)}"
 
 
 def table_of(value: bytes) -> dict[str, Any]:

@@ -125,8 +125,10 @@ class Root:
 
     def roll_back(self, order: RollBack, now: Now) -> None:
         """Let keys be again as they were just after a number, by new writes."""
-        if self.is_root and order.number < self.history.reaches:
-            text = f"the history begins behind number {self.history.reaches}"
+        reaches, last = self.history.reaches, self.station.store.number
+        if self.is_root and not reaches <= order.number <= last:
+            is_early = order.number < reaches
+            text = f"the history begins behind number {reaches}" if is_early else f"the last write is number {last}"
             self._refuse(order.ticket, "", OrderRefused(UNSPECIFIED, text))
             return
         then = self.history.before(order.number, order.subtree)
