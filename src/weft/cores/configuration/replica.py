@@ -296,7 +296,8 @@ class Replica:
             for pair in answer.pairs:
                 stage.add(pair)
             stage.end(answer.end)
-        self._ask_more(stage)
+        if type(answer) is not KvSync:
+            self._ask_more(stage)  # an answer has ended: there is room for the next question
         self._answer_by = now.mono + limits.SNAPSHOT_NS
         if stage.is_full():
             self._turn(On.FAILED, Failure(TOO_LARGE, is_told=True), now)
