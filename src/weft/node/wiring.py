@@ -68,8 +68,7 @@ def follow_parent(node: Orders, event: topology.PlaceAssigned) -> None:
     node.planner.group = event.group
     serves = event.level == "collector"
     node.order("configuration", configuration.FollowParent(event.parent, event.topics, serves))
-    if node.settings.level != "root":  # a root that lost its disk takes the configuration of another node (REC-016)
-        node.order("carrier", carrier.AssignParent(shifted(event.parent, LINK), event.parent_name))
+    node.order("carrier", carrier.AssignParent(shifted(event.parent, LINK), event.parent_name))
     plan_anew(node, event)
 
 
