@@ -187,6 +187,12 @@ def test_a_running_fleet_becomes_a_file(
     assert 0 == run("diff", file, tmp_path / "new.toml")
 
 
+def test_an_export_says_what_loading_it_would_refuse(root: Root, capsys: pytest.CaptureFixture[str]) -> None:
+    root.put("/CONFIG/wbe/metric/cpu", CPU)
+    run("export")
+    assert "cannot be loaded as it is: export:5: E10 group.wbe" in capsys.readouterr().err
+
+
 @pytest.mark.proves("CFG-022")
 def test_values_are_set_read_and_deleted(root: Root, capsys: pytest.CaptureFixture[str]) -> None:
     run("set", "web/metric/cpu", '{"rate": "1s", "detail": "CPU"}', "--ttl", "30s", "--if-number", 0)

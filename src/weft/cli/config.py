@@ -114,6 +114,8 @@ def export(*, output: Output = None, port: int = PORT, json: Flag = False) -> No
         _write_new(output, text)
     for why in left_out:
         print(f"weft: left out: {_shown(why)}", file=sys.stderr)
+    for mistake in read_fleet(text).errors:
+        print(f"weft: cannot be loaded as it is: {mistake.said(str(output or 'export'))}", file=sys.stderr)
     if json:
         _print_json({"file": str(output) if output else None, "toml": text, "left_out": left_out})
     else:
