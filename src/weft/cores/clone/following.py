@@ -124,7 +124,10 @@ class Follower:
     # What follows (methods named in states.TABLE)
 
     def subscribe_then_ask(self, message: None, now: Now) -> None:
-        """Ask for everything, on fresh connections: an answer to an older question cannot be mistaken for this one's."""
+        """Ask for everything, on a fresh connection, so that no older answer is mistaken for this one's.
+
+        What was heard before is dropped: it was published before the answer, which therefore has it.
+        """
         station, source = self._station, self._station.settings.source
         if not self._is_subscribed:
             self._is_subscribed = True
@@ -133,7 +136,7 @@ class Follower:
             self._is_lost = True
             station.tell(ServerLost(source, "no snapshot"))
         station.counters.questions += 1
-        self._stage, self._stage_bytes = {}, 0
+        self._drop_held()
         self._tag = b"%d" % station.counters.questions
         station.connect(ASK, source, self._tag)
         station.say(ASK, b"", ICanHaz("", dialect="chp"))
@@ -215,7 +218,6 @@ class Follower:
         self._is_subscribed = self._is_sure = is_new
         self._has_beat = False
         self._unanswered = self._holes = 0
-        self._drop_held()
         self.subscribe_then_ask(message, now)
 
     def let_go(self, message: None, now: Now) -> None:
