@@ -1,5 +1,6 @@
 """A real fabric on loopback for a test: processes of `weft up`, and what their journals and their lake hold."""
 
+import os
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -16,9 +17,11 @@ from weft.cli.fleet import Fleet, Member, free_blocks
 from weft.shell.journal import JournalReader
 
 PATIENCE_S = 60.0
+FLEET = f"test-{os.getpid()}"  # nodes of other test runs are not heard
+FIRST_PORT = 28_000 + os.getpid() % 20 * 200
 SETTINGS = """
 [fleet]
-name = "test"
+name = "{fleet}"
 beacon_port = {beacon_port}
 beat_s = 0.2
 dead_s = 1.0
@@ -53,7 +56,7 @@ class Fabric:
         self.place, self.parents = place, parents
         self.lake = place / "lake"
         self.fleet = Fleet(place)
-        self.ports = dict(zip(parents, free_blocks(max(1, len(parents)), 31_000), strict=False))
+        self.ports = dict(zip(parents, free_blocks(max(1, len(parents)), FIRST_PORT), strict=False))
         self.more = more
 
     def __enter__(self) -> Self:
@@ -70,6 +73,7 @@ class Fabric:
 
     def settings(self, name: str, port: int, state: Path) -> str:
         return SETTINGS.format(
+            fleet=FLEET,
             name=name,
             level=name.partition("-")[0],
             parent=self.parents[name],

@@ -4,12 +4,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+from tests.fabric.fabric import FLEET as NAME
 from tests.fabric.fabric import Fabric
 from weft.cli.asking import order
 
 FLEET = """
 [fleet]
-name = "grove"
+name = "{fleet}"
 heartbeat = "{heartbeat}"
 dead_after = 5
 
@@ -28,7 +29,7 @@ metrics = ["cpu", "memory"]
 """
 NODE = """
 [fleet]
-name = "grove"
+name = "{fleet}"
 beacon_port = {beacon_port}
 heartbeat = "{heartbeat}"
 beat_s = 0.2
@@ -54,10 +55,11 @@ class Grove(Fabric):
         self.heartbeat = heartbeat
         collectors = ", ".join(f'"127.0.0.1:{self.ports[name]}"' for name in names if name.startswith("collector"))
         self.file = place / "fleet.toml"
-        self.file.write_text(FLEET.format(collectors=collectors, heartbeat=heartbeat), "utf-8")
+        self.file.write_text(FLEET.format(fleet=NAME, collectors=collectors, heartbeat=heartbeat), "utf-8")
 
     def settings(self, name: str, port: int, state: Path) -> str:
         return NODE.format(
+            fleet=NAME,
             name=name,
             more=f'level = "root"\nconfig = "{self.file}"' if name == "root" else "",
             port=port,

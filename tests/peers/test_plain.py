@@ -10,6 +10,7 @@ from typing import Any, Final
 import pytest
 import zmq
 
+from tests.fabric.fabric import FLEET
 from tests.fabric.grove import Grove
 from tests.peers import plain
 from weft.cli.fleet import free_blocks
@@ -55,7 +56,7 @@ def test_it_hears_the_call_of_a_root_that_knows_its_endpoint_and_is_assigned_a_p
         key, root, said = calls.hear()
     finally:
         calls.close()
-    assert ("/MARCO", grove.endpoint("root"), "grove", 1) == (key, root, said["fleet"], said["protocol"])
+    assert ("/MARCO", grove.endpoint("root"), FLEET, 1) == (key, root, said["fleet"], said["protocol"])
     for kind in plain.KINDS:
         node = uuid.uuid4()
         place = plain.join(root, own, node, kind, "plain")
