@@ -317,6 +317,25 @@ def test_a_message_that_was_here_before_is_refused_for_good() -> None:
     assert {"loop": 1} == play.machine.core.counters.refused
 
 
+def test_what_a_former_root_gives_back_is_taken_and_what_was_never_given_is_not() -> None:
+    play = Play("collector")
+    me = play.machine.node
+    play.greet(b"1")
+    era = play.machine.core.station.era
+    play.machine.core.command(Journaled(1, (sample(1, 5, origin=me, era=era),)), play.world.now)
+    before, given = sample(3, origin=me, era=era - 1), sample(1, 5, origin=me, era=era)
+    (hack,) = play.hop(b"1", 1, before, given, sample(6, origin=me, era=era), sample(1, origin=me, era=era + 1))
+    assert (4, [(3, "loop"), (4, "loop")]) == (hack.upto, hack.no)
+    assert [(era - 1, 3), (era, 1)] == [(record.era, record.sequence) for record in play.machine.samples()]
+
+
+def test_at_a_root_a_way_ends() -> None:
+    play = Play()
+    play.greet(b"1")
+    play.hop(b"1", 1, sample(1, origin=B, attributes={"via": [B]}))
+    assert [{}] == [record.attributes for record in play.machine.samples()]
+
+
 def test_an_expired_message_is_counted_and_acknowledged() -> None:
     play = Play()
     play.greet(b"1")

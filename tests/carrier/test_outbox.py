@@ -58,7 +58,7 @@ def test_a_long_way_travelled_does_not_burst_the_header() -> None:
     world.heal("a")
     world.advance(20)
     assert 100 == len(b.samples())
-    assert [64] == sorted({len(record.attributes["via"]) for record in b.samples()})
+    assert [] == [record for record in b.samples() if "via" in record.attributes], "at a root a way ends"
 
 
 @pytest.mark.proves("CHN-032")

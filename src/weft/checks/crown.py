@@ -12,17 +12,32 @@ from weft.checks.history import Fact, Unknown, Violation
 
 
 class OneRoot(Checker):
-    """No two nodes are the root of one epoch, but by a lost disk (REC-011)."""
+    """No two nodes are the root of one epoch, but by a lost disk; and nobody votes by what is not durable (REC-011)."""
 
     rule = "one_root"
-    HEARS: ClassVar = {("info", "disk"): "note_disk", ("event", "root-taken"): "note_taken"}
+    HEARS: ClassVar = {
+        ("info", "disk"): "note_disk",
+        ("event", "root-taken"): "note_taken",
+        ("durable", "promise"): "note_promise",
+        ("sent", "aye"): "note_aye",
+    }
 
     def __init__(self) -> None:
+        self.promises: dict[str, int] = {}
         self.roots: dict[tuple[str, int], Fact] = {}
         self.forgetful: set[str] = set()
 
     def note_disk(self, fact: Fact) -> None:
         self.forgetful.add(fact.node)
+        self.promises.pop(fact.node, None)
+
+    def note_promise(self, fact: Fact) -> None:
+        self.promises[fact.node] = fact.value[0]
+
+    def note_aye(self, fact: Fact) -> None:
+        epoch = fact.value[1]
+        if epoch > self.promises.get(fact.node, -1):
+            self.broken(f"{fact.node} votes in epoch {epoch} before its promise is durable", fact)
 
     def note_taken(self, fact: Fact) -> None:
         fleet, epoch, is_acting = fact.value
@@ -50,6 +65,9 @@ class Numbers(Checker):
         self.writes: dict[tuple[str, int], Fact] = {}
         self.last: dict[tuple[str, int], int] = {}
         """Per start of a node: its highest number."""
+        self.terms: dict[str, dict[int, list[int]]] = {}
+        """Per fleet, per epoch of a root: its lowest and its highest number."""
+        self.epochs: dict[str, int] = {}
         self.has_lost = False
         """With a disk went what was written before: a number may come again."""
 
@@ -60,8 +78,9 @@ class Numbers(Checker):
         self.has_lost = True
 
     def note_taken(self, fact: Fact) -> None:
-        _, _, is_acting = fact.value
+        _, epoch, is_acting = fact.value
         (self.roots.discard if is_acting else self.roots.add)(fact.node)
+        self.epochs[fact.node] = epoch
 
     def note_left(self, fact: Fact) -> None:
         self.roots.discard(fact.node)
@@ -77,6 +96,18 @@ class Numbers(Checker):
         if number < before or (number == before and known is fact):
             self.broken(f"{fact.node} writes number {number} after number {before}", fact)
         self.last[fact.node, fact.process] = number
+        self._compare_terms(fact)
+
+    def _compare_terms(self, fact: Fact) -> None:
+        """Every number of a root is above all numbers of the roots before it, whenever they were written."""
+        fleet, number = fact.value[:2]
+        terms, epoch = self.terms.setdefault(fleet, {}), self.epochs[fact.node]
+        least, most = terms.setdefault(epoch, [number, number])
+        terms[epoch] = [min(least, number), max(most, number)]
+        for other, (lowest, highest) in terms.items():
+            is_wrong = number <= highest if other < epoch else other > epoch and number >= lowest
+            if is_wrong and not self.has_lost:
+                self.broken(f"number {number} of epoch {epoch} does not agree with those of epoch {other}", fact)
 
 
 class Kept(Checker):

@@ -25,6 +25,9 @@ class ExactlyOnce(Checker):
         """By root: what its journal has ever held."""
         self.lakes: dict[str, Shelf] = {}
         """By root: what its lake holds. Two may hold the same, since who becomes the root may drain it again."""
+        self.carried: dict[str, Shelf] = {}
+        self.doubled: dict[str, Shelf] = {}
+        """What a node held twice, by two paths, before it was the root: its lake has that twice, the tables once."""
         self.segments: dict[tuple[str, int], int] = {}
 
     def note_start(self, fact: Fact) -> None:
@@ -41,14 +44,15 @@ class ExactlyOnce(Checker):
     def note_taken(self, fact: Fact) -> None:
         stream, origin, first, last = fact.value
         self._once(numbers_of(self.taken, stream, origin), first, last, f"{origin} gave", fact)
-        if fact.node in self.delivered:
-            self.note_held(fact)
+        self.note_held(fact)
 
     def note_held(self, fact: Fact) -> None:
         shelf = self.delivered.get(fact.node)
+        stream, origin, first, last = fact.value
         if shelf is not None:
-            stream, origin, first, last = fact.value
             self._once(numbers_of(shelf, stream, origin), first, last, f"{fact.node} delivered of {origin}", fact)
+        elif numbers_of(self.carried.setdefault(fact.node, {}), stream, origin).add(first, last) != last - first + 1:
+            numbers_of(self.doubled.setdefault(fact.node, {}), stream, origin).add(first, last)
 
     def note_segment(self, fact: Fact) -> None:
         stream, number, claims, _, _ = fact.value
@@ -58,6 +62,8 @@ class ExactlyOnce(Checker):
         self.segments[fact.node, stream] = number
         lake = self.lakes.setdefault(fact.node, {})
         for origin, first, last in claims:
+            if numbers_of(self.doubled.get(fact.node, {}), stream, origin).overlap(first, last):
+                continue
             self._once(numbers_of(lake, stream, origin), first, last, f"segment {number} holds of {origin}", fact)
 
     def _once(self, seen: RangeSet, first: int, last: int, who: str, fact: Fact) -> None:

@@ -264,7 +264,8 @@ def canaries(*names: str, json: Flag = False) -> int:
             caught.append(catch(bug))
             step(1, bug.name)
     needed = max((each.seeds or each.canary.within for each in caught), default=0)
-    sick = [seed for seed in range(needed) if not run(draw_plan(str(seed))).is_green]
+    looked = {(each.canary.scenario, seed) for each in caught for seed in range(each.seeds or each.canary.within)}
+    sick = sorted(seed for name, seed in looked if not run(draw_plan(str(seed), name)).is_green)
     _tell_canaries(caught, needed, sick, json=json)
     return GREEN if all(each.is_right for each in caught) and not sick else VIOLATED
 

@@ -29,6 +29,7 @@ class Canary(NamedTuple):
     attribute: Any
     plant: Plant
     why: str
+    scenario: str = "fabric"
 
 
 class Caught(NamedTuple):
@@ -53,12 +54,16 @@ CANARIES: Final[dict[str, Canary]] = {}
 """All planted bugs by name, in the order of the promises that they break."""
 
 
-def canary(place: Any, attribute: Any, *, caught_by: str, within: int) -> Callable[[Plant], Plant]:
+def canary(
+    place: Any, attribute: Any, *, caught_by: str, within: int, scenario: str = "fabric"
+) -> Callable[[Plant], Plant]:
     """Register a planted bug: the decorated function makes `place.attribute` wrong."""
 
     def register(plant: Plant) -> Plant:
         name = plant.__name__
-        CANARIES[name] = Canary(name, caught_by, within, place, attribute, plant, (plant.__doc__ or "").strip())
+        CANARIES[name] = Canary(
+            name, caught_by, within, place, attribute, plant, (plant.__doc__ or "").strip(), scenario
+        )
         return plant
 
     return register
@@ -93,7 +98,7 @@ def catch(
             count += 1
             if on_seed is not None:
                 on_seed(seed)
-            outcome = run(draw_plan(str(seed)))
+            outcome = run(draw_plan(str(seed), bug.scenario))
             if outcome.verdicts:
                 return Caught(bug, count, outcome)
     return Caught(bug, 0, None)
@@ -101,7 +106,7 @@ def catch(
 
 def load() -> dict[str, Canary]:
     """All canaries; the bugs themselves are written in `sim.bugs`."""
-    from weft.sim import bugs
+    from weft.sim import bugs, crownbugs
 
-    assert bugs.__doc__, "importing it registers them"
+    assert all(module.__doc__ for module in (bugs, crownbugs)), "importing them registers them"
     return CANARIES

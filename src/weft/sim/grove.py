@@ -198,6 +198,22 @@ def crowd(draw: Draw) -> list[Action]:
     return made
 
 
+def lagging_heir(draw: Draw) -> list[Action]:
+    """A collector misses what a majority has confirmed; then the root dies for good, before anybody misses that one."""
+    at, name, made = draw.moment(), draw.chance.choice(draw.collectors), []
+    key = f"{draw.fleet.groups[0].name}/metric/w1"
+    for index in range(3):
+        when = at + (index + 1) * draw.dead_ns // 8
+        made.append(Action(when, "write", draw.root, how=key, number=draw.chance.randint(1_000, 9_999), second=1))
+    died = at + draw.dead_ns * 3 // 4
+    return [
+        Action(at, "cut", name, draw.root),
+        *made,
+        Action(died, "bury", draw.root, number=1),
+        Action(died, "mend", name, draw.root),
+    ]
+
+
 def timed_root(draw: Draw) -> list[Action]:
     """The root dies for good, and nothing else is wrong (REC-013)."""
     return [Action(draw.end_ns - 3 * draw.dead_ns - 10 * SECOND, "bury", draw.root, number=1, second=1)]
@@ -247,6 +263,7 @@ VARIANTS: Final[dict[str, Variant]] = {
     "collectors come and go": Variant((crash_collector, *CALM), 3),
     "the root dies": Variant((bury_root, *CALM), 1),
     "the root dies, then its heir": Variant((heirs_die, write), 1),
+    "a lagging heir": Variant((lagging_heir, crash_member), 1),
     "the root comes and goes": Variant((crash_root, crash_root, *CALM)),
     "writes on both sides": Variant((part_root, write, write), 1),
     "an old root returns": Variant((return_root, write), 1),
@@ -264,6 +281,9 @@ VARIANTS: Final[dict[str, Variant]] = {
 GROVES: Final[dict[str, tuple[str, ...]]] = {
     "grove": tuple(VARIANTS),
     "deaths": ("collectors die", "the root dies", "the root dies, then its heir", "a storm", "writes on both sides"),
+    "heirs": ("a lagging heir",),
+    "splits": ("writes on both sides", "rates in a partition"),
+    "memories": ("the root forgets", "an old root returns"),
 }
 """Scenarios of fleets that place themselves, and the variants that they draw from."""
 

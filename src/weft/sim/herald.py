@@ -4,18 +4,22 @@ Writes are read off the bytes that are published, and roles off the events that 
 asked, since then the question is what they hold.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
 from weft.base.effects import Reply, Tell
 from weft.base.now import MILLISECOND, SECOND
+from weft.base.records import CoreRecord, Entry
 from weft.cores.configuration import messages as configuration
 from weft.cores.topology import messages as topology
 from weft.cores.topology.limits import ELECTION_NS_MIN
+from weft.cores.topology.memory import CORE, Promised, from_record
 from weft.cores.topology.states import Role
 from weft.cores.topology.station import topics_of
 from weft.node.node import NodeEffect, Transmit
+from weft.wire.discovery import Control, decode_called
+from weft.wire.journal import decode_record
 from weft.wire.replication import KvPub, decode_update
 
 if TYPE_CHECKING:
@@ -47,6 +51,8 @@ class Herald:
         if type(effect) is Transmit:
             if effect.channel == "publish" and effect.frames[0] != HUGZ:
                 self._published(machine, effect)
+            elif effect.channel == "call":
+                self._called(machine, effect)
         elif type(effect) is Tell:
             row = EVENTS.get(type(effect.event))
             if row is not None:
@@ -55,6 +61,29 @@ class Herald:
                 self._placed(machine, effect.event.topics)
         elif type(effect) is Reply:
             self._replied(machine, effect)
+
+    # Votes
+
+    def durable(self, machine: "Machine", batch: Iterable[bytes]) -> None:
+        """A batch is about to be durable; a promise may be in it."""
+        name = CORE.encode()
+        self.promised(machine, ((0, decode_record(data)) for data in batch if name in data))
+
+    def promised(self, machine: "Machine", entries: Iterable[Entry]) -> None:
+        """These stand on the disk."""
+        for _, record in entries:
+            if isinstance(record, CoreRecord) and record.core == CORE:
+                memory = from_record(record)
+                if isinstance(memory, Promised):
+                    self.scribe.note(machine.name, machine.era, "durable", "promise", [memory.epoch])
+
+    def _called(self, machine: "Machine", effect: Transmit) -> None:
+        message = decode_called(effect.frames)
+        if isinstance(message, Control) and message.command == "aye":
+            epoch = message.properties["propose"]
+            self.scribe.note(machine.name, machine.era, "sent", "aye", [machine.plan.fleet, epoch])
+
+    # The configuration
 
     def _placed(self, machine: "Machine", topics: tuple[str, ...]) -> None:
         """Of fewer topics the last number may be an older one."""

@@ -146,6 +146,8 @@ class Machine:
         node = self.node = self._build(self.era, entries)
         self.era = node.era
         self.fabric.scribe.started(self)
+        if self.fabric.herald is not None:
+            self.fabric.herald.promised(self, entries)
         node.restore(entries, self.disk.next_lsn, now)
         for channel, row in node.channels.items():
             if row.is_bound:
@@ -387,6 +389,8 @@ class Machine:
 
     def _synced(self) -> None:
         """The batch is durable; a process that stands still learns of it later."""
+        if self.fabric.herald is not None:
+            self.fabric.herald.durable(self, self.disk.unsynced_bytes())
         self.fabric.scribe.synced(self, self.disk.sync())
         self._is_slow, self._is_synced = False, True
         self._tell_standing()

@@ -46,6 +46,8 @@ class Scribe:
         self.listener: Listener | None = None
         self.counts: Counter[str] = Counter()
         self._keep = keep
+        self._given: dict[tuple[str, int], int] = {}
+        """The last number of each origin and stream that was durable where it was made."""
         self._writers: dict[str, str] = {}
         """Which root wrote in each epoch."""
 
@@ -159,7 +161,11 @@ class Scribe:
         for kind, stream, origin, first, last in claims:
             if kind == RECORD:
                 is_own = origin == own or (stream == Stream.CONFIGURATION and self._is_writer(machine, origin))
+                # What a former root gives back was taken before.
+                is_own = is_own and last > self._given.get((origin, stream), 0)
                 what = "taken" if is_own else "held"
+                if is_own:
+                    self._given[origin, stream] = last
                 self.counts[what] += last - first + 1
                 self.note(machine.name, machine.era, "durable", what, [stream, origin, first, last])
             elif kind == LOSS:

@@ -233,7 +233,7 @@ class Carrier:
         self._settle()
 
     def _journaled(self, order: Journaled, now: Now) -> None:
-        last = self.outbox.seen_lsn
+        last, node, era = self.outbox.seen_lsn, self.station.node, self.station.era
         if self._is_root:
             self._journaled_at_root(order)
         else:
@@ -241,6 +241,8 @@ class Carrier:
         for lsn, record in enumerate(order.records, order.first_lsn):
             if is_carried(record):
                 last = lsn
+                if type(record) is StreamRecord and record.origin == node and record.era == era:
+                    self.parent.given[record.stream] = max(record.last, self.parent.given.get(record.stream, 0))
             elif type(record) is CoreRecord and record.core == CORE:
                 memory = from_record(record)
                 if type(memory) is Held:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from weft.base.effects import Persist, Send, Source
 from weft.base.errors import PeerError
 from weft.base.now import Now
-from weft.base.records import LostRecord, Record, StreamRecord
+from weft.base.records import Carried, LostRecord, Record, StreamRecord
 from weft.base.settings import is_plain_name
 from weft.cores.carrier import limits
 from weft.cores.carrier.kept import Kept
@@ -51,6 +51,8 @@ class Parent:
         self.parent_name = ""
         self.is_full = self.is_stopped = False
         self.is_waiting = station.settings.is_root and station.settings.epoch > 0
+        self.given: dict[int, int] = {}
+        """The last number of each own stream in this start."""
         """A new root that does not know yet what it has: nothing is taken meanwhile."""
         self._strangers = Strangers()
         self._notes = Notes()
@@ -233,11 +235,12 @@ class Parent:
 
     def _keep(self, link: Link, number: int, item: HopItem, frames: list[bytes], now: Now) -> None:
         record = carried.to_record(item, frames, now.wall)
-        if record.origin == self.station.node and type(record) is not LostRecord and not self._may_return(record.era):
+        if record.origin == self.station.node and not self._may_return(record):
             raise PeerError("loop", "what this node has made itself")
         if type(record) is not StreamRecord:
             is_new = self._notes.is_new(frames[0])
         elif self.is_root:
+            record.attributes.pop("via", None)  # the way ends here; if this root becomes none, another one begins
             verdict = self.seen.take(record)
             if verdict is Verdict.OVERLAPS:
                 self._split(link, record)
@@ -252,9 +255,13 @@ class Parent:
         else:
             self.station.counters.known += 1
 
-    def _may_return(self, era: int | None) -> bool:
-        """A former root gives a new one back what it took from it, which is of starts before this one."""
-        return self.is_root and era is not None and era < self.station.era
+    def _may_return(self, record: Carried) -> bool:
+        """A former root, now below us, sends up what it took from us and called safe: of a start before, or given."""
+        own = self.station.era
+        if type(record) is LostRecord or (record.era is not None and record.era < own):
+            return True
+        is_given = type(record) is not StreamRecord or record.last <= self.given.get(record.stream, 0)
+        return record.era == own and is_given and not self.is_root
 
     def _split(self, link: Link, record: StreamRecord) -> None:
         """A batch is immutable, so one that repeats a part is wrong: the numbers that are not here are lost."""

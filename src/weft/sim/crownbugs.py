@@ -1,0 +1,111 @@
+"""The planted bugs of fleets that place themselves. Nothing imports this but `canaries.load`."""
+# ruff: noqa: ARG001, ARG005  # a bug takes what the right method takes, and ignores it
+
+from typing import Any
+
+import weft.cores.configuration.root as root_module
+from weft.base.effects import Persist
+from weft.base.now import Now
+from weft.cores.carrier.core import Carrier
+from weft.cores.carrier.seen import Seen
+from weft.cores.configuration.core import Configuration
+from weft.cores.configuration.replica import Replica
+from weft.cores.configuration.states import TABLE, Cell, On, State
+from weft.cores.topology.election import Cue, Election
+from weft.node.census import Census
+from weft.sim.canaries import canary
+from weft.wire.replication import counter_of, epoch_of, number_of
+
+
+@canary(Election, "vote", caught_by="one_root", within=10, scenario="deaths")
+def aye_before_durable(right: Any) -> Any:
+    """A voter says aye, and then writes its promise down."""
+
+    def vote(self: Election, cue: Cue, now: Now) -> None:
+        effects = self.station.effects
+        begin = len(effects)
+        right(self, cue, now)
+        effects[begin:] = sorted(effects[begin:], key=lambda effect: isinstance(effect, Persist))
+
+    return vote
+
+
+@canary(Election, "hear", caught_by="kept", within=40, scenario="heirs")
+def voter_ignores_what_is_held(right: Any) -> Any:
+    """Voters and candidates look at the UUID only, not at what somebody holds."""
+
+    def hear(self: Election, said: Any, now: Now) -> None:
+        kept, self.station.atlas.number = self.station.atlas.number, 0
+        said.content["holds"] = [0, 0]
+        right(self, said, now)
+        self.station.atlas.number = kept
+
+    return hear
+
+
+@canary(Configuration, "_take_root", caught_by="numbers", within=40, scenario="splits")
+def acting_root_writes(right: Any) -> Any:
+    """Who acts in the root's stead writes as if it were the root."""
+
+    def take_root(self: Configuration, order: Any, now: Now) -> None:
+        right(self, type(order)(order.epoch, False), now)
+
+    return take_root
+
+
+@canary(root_module, "number_of", caught_by="numbers", within=20, scenario="splits")
+def epoch_in_the_low_bits(right: Any) -> Any:
+    """A new epoch does not lift the numbers: an old root may already have written higher ones."""
+    return lambda epoch, counter: number_of(0, counter << 3 | epoch & 7) if epoch else right(epoch, counter)
+
+
+@canary(root_module.Root, "_next_number", caught_by="numbers", within=20, scenario="splits")
+def new_root_goes_on_in_the_old_epoch(right: Any) -> Any:
+    """The first number of a new root is the next one of what it holds."""
+
+    def next_number(self: root_module.Root) -> int:
+        held = max(self.station.store.number, self.station.store.seen)
+        return number_of(epoch_of(held), counter_of(held) + 1)
+
+    return next_number
+
+
+@canary(Replica, "_tell_tale", caught_by="converged", within=60, scenario="splits")
+def telltale_missing(right: Any) -> Any:
+    """A collector that had to ask anew does not tell its children what they have missed."""
+    return lambda self, now: None
+
+
+@canary(TABLE, (State.RUN, On.LOWER), caught_by="converged", within=60, scenario="memories")
+def lower_number_ignored(right: Any) -> Any:
+    """A lower number is passed over, as the original did."""
+    return Cell("pass_over", State.RUN)
+
+
+@canary(Carrier, "_looked", caught_by="exactly_once", within=40, scenario="deaths")
+def new_root_forgets_what_it_has(right: Any) -> Any:
+    """A new root knows nothing of what stands in its journal, and takes all of it again."""
+
+    def looked(self: Carrier, order: Any) -> None:
+        right(self, order)
+        self.parent.seen = Seen()
+
+    return looked
+
+
+@canary(Carrier, "restore", caught_by="complete", within=40, scenario="grove")
+def former_root_keeps_what_it_had_not_drained(right: Any) -> Any:
+    """Who was the root, and is none, sends up only what comes from now on."""
+
+    def restore(self: Carrier, entries: Any, now: Now) -> None:
+        right(self, entries, now)
+        if self.station.settings.level == "collector":
+            self.outbox.resume(self.outbox.seen_lsn, 0)
+
+    return restore
+
+
+@canary(Census, "is_voter", caught_by="kept", within=60, scenario="splits")
+def majority_of_one(right: Any) -> Any:
+    """A root that is cut off calls the others dead, and then has a majority without them."""
+    return lambda self, node: self.is_elector(node)
