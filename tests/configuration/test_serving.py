@@ -126,7 +126,7 @@ def test_what_a_full_queue_refuses_is_said_again_and_the_end_comes_last() -> Non
         parent.write(f"/x/y/{n}", str(n))
     taken: dict[str, bytes] = {}
     said = parent.ask("/x/")
-    room, ended = 3, False
+    room, ended, twice = 3, False, 0
     for _ in range(60):
         for number, message in enumerate(said):
             if number >= room:
@@ -135,6 +135,7 @@ def test_what_a_full_queue_refuses_is_said_again_and_the_end_comes_last() -> Non
                 ended = True
                 assert 10 == len(taken)
             else:
+                twice += message.key in taken
                 taken[message.key] = message.value
         parent.core.effects()
         parent.mono += limits.PORTION_NS
@@ -142,6 +143,7 @@ def test_what_a_full_queue_refuses_is_said_again_and_the_end_comes_last() -> Non
     assert ended
     assert 1 == parent.core.counters.served
     assert parent.core.counters.choked > 0
+    assert 0 == twice
 
 
 @pytest.mark.proves("CFG-043")

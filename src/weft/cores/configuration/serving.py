@@ -2,7 +2,9 @@
 
 A snapshot is a list of immutable pairs, taken when the answer begins, and sent in portions. The end of an answer goes
 out only in a turn after its last portion, when no `SendFailed` has come: so a child whose queue is full never gets an
-end without everything before it. What a full queue refused is said again; a pair twice is harmless.
+end without everything before it. Of what is said in one turn a full queue refuses the rest from some message on, one
+`SendFailed` for each: only these are said again. Two answers to one child count each other's refusals as their own, too,
+and say some pairs twice, which is harmless.
 """
 
 from collections import deque
@@ -56,7 +58,7 @@ class Waiting:
 class Stream:
     """An answer on its way out."""
 
-    __slots__ = ("due_at", "end", "envelope", "failed", "moved_at", "pairs", "peer", "portion", "position", "sent")
+    __slots__ = ("due_at", "end", "envelope", "moved_at", "pairs", "peer", "portion", "position", "refused", "sent")
 
     def __init__(self, peer: bytes, envelope: Envelope, pairs: Sequence[KvSync], end: KThxBai) -> None:
         self.peer, self.envelope, self.pairs, self.end = peer, envelope, pairs, end
@@ -64,7 +66,8 @@ class Stream:
         """How many messages are surely on their way: pairs, then the end."""
         self.sent = 0
         """How many were said in the last turn, and may still be refused."""
-        self.failed = False
+        self.refused = 0
+        """How many of them were."""
         self.portion = limits.PORTION
         self.due_at = self.moved_at = 0
 
@@ -86,15 +89,15 @@ class Stream:
         return self.sent
 
     def confirm(self, now: Now) -> bool:
-        """The last turn is over: what was said then has left, or all of it is said again. Whether all is done."""
-        if self.failed:
-            self.failed = False
-            self.portion = max(self.portion // 2, 1)
-        elif self.sent:
-            self.position += self.sent
+        """The last turn is over: what was said then has left, but for the last that were refused. Whether all is done."""
+        if taken := max(self.sent - self.refused, 0):
+            self.position += taken
             self.moved_at = now.mono
+        if self.refused:
+            self.portion = max(self.portion // 2, 1)
+        elif taken:
             self.portion = min(self.portion * 2, limits.PORTION)
-        self.sent = 0
+        self.sent = self.refused = 0
         return self.position > len(self.pairs)
 
 
@@ -184,11 +187,11 @@ class Serving:
     # Streams
 
     def failed(self, order: SendFailed) -> None:
-        """The last messages to a child were not taken; what was said to it in this turn is said again."""
+        """One more of the last messages to a child was not taken; it is said again."""
         self._station.counters.choked += 1
         for stream in self.streams:
             if stream.peer == order.peer and stream.sent:
-                stream.failed = True
+                stream.refused += 1
 
     def wake(self, now: Now) -> None:
         """Time has passed: the next portions, in turn; who waits too long is refused."""
@@ -206,7 +209,7 @@ class Serving:
 
     def _go_on(self, stream: Stream, now: Now) -> int:
         counters = self._station.counters
-        was_refused = stream.failed
+        was_refused = stream.refused > 0
         if stream.confirm(now):
             counters.served += 1
             counters.pairs_served += len(stream.pairs)
