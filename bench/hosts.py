@@ -27,7 +27,6 @@ import msgspec
 
 from weft.cores.carrier import Carrier
 from weft.cores.configuration import Configuration
-from weft.cores.configuration.messages import Write, WriteKeys
 from weft.cores.configuration.store import Store
 from weft.cores.measurement.messages import Measure
 from weft.cores.topology import Topology
@@ -41,7 +40,8 @@ from weft.shell.serve import founded, raise_file_limit
 
 OWN_NETWORK: Final = "WEFT_BENCH_OWN_NETWORK"
 LOOK_S: Final = 0.01
-FILL: Final = 10_000  # writes of one order
+FILL: Final = 10_000  # keys before the node has its turn again
+FILL_AFTER_S: Final = 0.5
 VALUE: Final = b"%064d" % 0
 CONFIGURATION: Final = ("updates", "ask")
 """Channels on which a replica hears its configuration."""
@@ -152,14 +152,14 @@ class Guest:
             _say(node=self.name, what="placed")
 
     async def fill(self) -> None:
-        """At a root: write so many keys as it leads."""
+        """At a root that leads: put so many keys into its store, as so many writes had done; its journal has them not."""
         await self.runs.wait()
-        assert self.process is not None
-        for first in range(0, self.fill_keys, FILL):
-            numbers = range(first, min(first + FILL, self.fill_keys))
-            writes = tuple(Write(f"/BENCH/many/k{n:07}", VALUE) for n in numbers)
-            self.process.runner.order("configuration", WriteKeys(0, writes, ack="local"))
-            await asyncio.sleep(0)
+        await asyncio.sleep(FILL_AFTER_S)
+        store = self._store
+        for n in range(self.fill_keys):
+            store.apply(f"/BENCH/many/k{n:07}", store.number + 1, VALUE, store.number if n else 0)
+            if n % FILL == 0:
+                await asyncio.sleep(0)
         _say(node=self.name, what="filled", keys=len(self._store.pairs))
 
     @property

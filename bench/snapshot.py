@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from bench.hosts import Hosts, enter_own_network, load
+from bench.sensor import cpu_seconds
 from weft.cli.fleet import free_blocks
 
 VALUE_BYTES: Final = 64
@@ -43,6 +44,8 @@ class Seen(NamedTuple):
     """One full synchronisation."""
 
     seconds: float
+    cpu_s: float
+    """Of both sides."""
     source: Memory
     replica: Memory
 
@@ -100,14 +103,16 @@ def ours(place: Path, keys: int) -> Seen:
         replica = hosts.hosts[1].process.pid
         if not hosts.until(lambda: "copy" in hosts.placed, 30):
             raise TimeoutError("the replica has no place")
-        fresh = forget_high(replica)
+        fresh, spent = forget_high(replica), cpu_seconds(source) + cpu_seconds(replica)
         if not hosts.until(lambda: hosts.stands["copy"].is_settled, PATIENCE_S):
             raise TimeoutError("the snapshot")
         seconds = hosts.stands["copy"].at - hosts.placed["copy"]
+        spent = cpu_seconds(source) + cpu_seconds(replica) - spent
         assert hosts.counts()["copy"]["keys"] >= keys
         time.sleep(2)
         return Seen(
             seconds,
+            spent,
             Memory(before, resident_mb(source, "VmHWM"), resident_mb(source)),
             Memory(fresh, resident_mb(replica, "VmHWM"), resident_mb(replica)),
         )
@@ -176,17 +181,17 @@ def theirs(place: Path, keys: int) -> Seen:
         master.fill(keys)
         pids = master.process.pid, copy.process.pid
         before = [forget_high(pid) for pid in pids]
-        began = time.monotonic()
+        began, spent = time.monotonic(), sum(map(cpu_seconds, pids))
         copy.ask(b"REPLICAOF", b"127.0.0.1", b"%d" % MASTER)
         while not copy.is_synchronised(keys):
             if time.monotonic() > began + PATIENCE_S:
                 raise TimeoutError("redis")
             time.sleep(0.01)
-        seconds = time.monotonic() - began
+        seconds, spent = time.monotonic() - began, sum(map(cpu_seconds, pids)) - spent
         memory = [
             Memory(was, resident_mb(pid, "VmHWM"), resident_mb(pid)) for was, pid in zip(before, pids, strict=True)
         ]
-        return Seen(seconds, *memory)
+        return Seen(seconds, spent, *memory)
 
 
 def main() -> None:
@@ -198,17 +203,18 @@ def main() -> None:
     if not is_there:
         print("redis-server is not installed, so there is no ratio: apt-get install redis-server")
     print(
-        f"{'keys':>9} {'who':>6} {'seconds':>8} {'keys/s':>9} {'source MB':>24} {'replica MB':>24} {'ratio to Redis':>15}"
+        f"{'keys':>9} {'who':>6} {'seconds':>8} {'keys/s':>9} {'CPU s':>6} {'root MB':>24} {'replica MB':>24}"
+        f" {'rate/Redis':>10} {'per CPU':>8}"
     )
     for keys in options.keys:
         with tempfile.TemporaryDirectory() as place:
             peer = theirs(Path(place), keys) if is_there else None
             rows = {"weft": ours(Path(place), keys), **({"redis": peer} if peer else {})}
         for who, seen in rows.items():
-            ratio = f"{peer.seconds / seen.seconds:.3f}" if peer else "-"
+            ratios = (peer.seconds / seen.seconds, peer.cpu_s / seen.cpu_s) if peer else (float("nan"),) * 2
             print(
-                f"{keys:>9,} {who:>6} {seen.seconds:>8.2f} {keys / seen.seconds:>9,.0f} {seen.source!s:>24}"
-                f" {seen.replica!s:>24} {ratio:>15}"
+                f"{keys:>9,} {who:>6} {seen.seconds:>8.2f} {keys / seen.seconds:>9,.0f} {seen.cpu_s:>6.2f}"
+                f" {seen.source!s:>24} {seen.replica!s:>24} {ratios[0]:>10.3f} {ratios[1]:>8.3f}"
             )
         print(f"{load()}\n", flush=True)
 
