@@ -20,7 +20,8 @@ class Heir(Root):
 def become(machine: Machine, level: str, parent: str = "", epoch: int = 0) -> None:
     """Start again in another role."""
     machine.crash()
-    machine.settings = msgspec.structs.replace(machine.settings, level=level, epoch=epoch)
+    was_root = machine.settings.level == "root" and level != "root"
+    machine.settings = msgspec.structs.replace(machine.settings, level=level, epoch=epoch, was_root=was_root)
     machine.parent = parent
     machine.start()
 
@@ -113,3 +114,20 @@ def test_a_root_that_starts_again_in_its_epoch_counts_on() -> None:
         heir.start()
         assert before == heir.core.parent.seen
         assert not heir.core.parent.is_waiting
+
+
+@pytest.mark.proves("REC-015", "REC-017")
+def test_what_a_former_root_took_from_its_new_parent_goes_back_through_it() -> None:
+    world, root, heir, leaf = fleet()
+    heir.make(3)
+    leaf.make(2)
+    world.advance(5)
+    assert 5 == len(numbers(root))
+    assert not heir.samples(), "safe at the root, so forgotten"
+    third = world.root("third")
+    become(heir, "collector", "third")
+    root.__class__ = Machine
+    become(root, "collector", "heir")
+    world.advance(20)
+    held = numbers(third)
+    assert 5 == len(held) == len(set(held))
