@@ -125,7 +125,9 @@ class Guest:
     """One node of a host."""
 
     def __init__(self, document: dict[str, Any]) -> None:
-        self.fill_keys: int = document.pop("bench", {}).get("keys", 0)
+        wish = document.pop("bench", {})
+        self.fill_keys: int = wish.get("keys", 0)
+        self.links = CountedLinks if wish.get("counts", True) else Links
         self.settings = founded(settings_of(document))
         self.name = self.settings.node.name
         self.process: WatchedProcess | None = None
@@ -138,7 +140,7 @@ class Guest:
         """One start after the other while its role changes, as `weft up` does."""
         reason: Any = RoleChanged("", 0)
         while isinstance(reason, RoleChanged):
-            self.process = WatchedProcess(self.settings, Doors(links=CountedLinks))
+            self.process = WatchedProcess(self.settings, Doors(links=self.links))
             self.process.on_rate = _say_rate
             self.process.runner.on_tell = self._hear
             reason = await self.process.run()
@@ -170,17 +172,21 @@ class Guest:
         return configuration.store
 
     def _keep_counts(self, process: WatchedProcess) -> None:
-        assert isinstance(process.links, CountedLinks)
-        self.bytes += process.links.bytes
-        self.messages += process.links.messages
+        if isinstance(process.links, CountedLinks):
+            self.bytes += process.links.bytes
+            self.messages += process.links.messages
 
     def counts(self) -> dict[str, Any]:
         """What was heard so far, over all starts."""
         links = self.process.links if self.process is not None else None
+        keys = len(self._store.pairs) if self.process is not None else 0
         if not isinstance(links, CountedLinks):
-            return {"bytes": {}, "messages": {}, "keys": 0}
-        counted = {"bytes": dict(self.bytes + links.bytes), "messages": dict(self.messages + links.messages)}
-        return {**counted, "keys": len(self._store.pairs)}
+            return {"bytes": {}, "messages": {}, "keys": keys}
+        return {
+            "bytes": dict(self.bytes + links.bytes),
+            "messages": dict(self.messages + links.messages),
+            "keys": keys,
+        }
 
     def look(self) -> None:
         """Say how it stands, if that is new."""

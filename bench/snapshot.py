@@ -44,8 +44,8 @@ class Seen(NamedTuple):
     """One full synchronisation."""
 
     seconds: float
-    cpu_s: float
-    """Of both sides."""
+    cpu_s: tuple[float, float]
+    """Of the source and of the replica."""
     source: Memory
     replica: Memory
 
@@ -87,7 +87,11 @@ def documents(place: Path, keys: int) -> tuple[dict[str, Any], dict[str, Any]]:
     }
     copy = {"name": "copy", "port": replica_port, "state": str(place / "copy"), **own}
     lake = {"path": str(place / "lake")}
-    return {**shared, "node": root, "lake": lake, "bench": {"keys": keys}}, {**shared, "node": copy}
+    return {**shared, "node": root, "lake": lake, "bench": {"keys": keys, "counts": False}}, {
+        **shared,
+        "node": copy,
+        "bench": {"counts": False},
+    }
 
 
 def ours(place: Path, keys: int) -> Seen:
@@ -103,11 +107,11 @@ def ours(place: Path, keys: int) -> Seen:
         replica = hosts.hosts[1].process.pid
         if not hosts.until(lambda: "copy" in hosts.placed, 30):
             raise TimeoutError("the replica has no place")
-        fresh, spent = forget_high(replica), cpu_seconds(source) + cpu_seconds(replica)
+        fresh, spent = forget_high(replica), (cpu_seconds(source), cpu_seconds(replica))
         if not hosts.until(lambda: hosts.stands["copy"].is_settled, PATIENCE_S):
             raise TimeoutError("the snapshot")
         seconds = hosts.stands["copy"].at - hosts.placed["copy"]
-        spent = cpu_seconds(source) + cpu_seconds(replica) - spent
+        spent = cpu_seconds(source) - spent[0], cpu_seconds(replica) - spent[1]
         assert hosts.counts()["copy"]["keys"] >= keys
         time.sleep(2)
         return Seen(
@@ -181,17 +185,20 @@ def theirs(place: Path, keys: int) -> Seen:
         master.fill(keys)
         pids = master.process.pid, copy.process.pid
         before = [forget_high(pid) for pid in pids]
-        began, spent = time.monotonic(), sum(map(cpu_seconds, pids))
+        began, spent = time.monotonic(), [cpu_seconds(pid) for pid in pids]
         copy.ask(b"REPLICAOF", b"127.0.0.1", b"%d" % MASTER)
         while not copy.is_synchronised(keys):
             if time.monotonic() > began + PATIENCE_S:
                 raise TimeoutError("redis")
             time.sleep(0.01)
-        seconds, spent = time.monotonic() - began, sum(map(cpu_seconds, pids)) - spent
+        seconds, spent = (
+            time.monotonic() - began,
+            [cpu_seconds(pid) - was for pid, was in zip(pids, spent, strict=True)],
+        )
         memory = [
             Memory(was, resident_mb(pid, "VmHWM"), resident_mb(pid)) for was, pid in zip(before, pids, strict=True)
         ]
-        return Seen(seconds, spent, *memory)
+        return Seen(seconds, (spent[0], spent[1]), *memory)
 
 
 def main() -> None:
@@ -203,7 +210,7 @@ def main() -> None:
     if not is_there:
         print("redis-server is not installed, so there is no ratio: apt-get install redis-server")
     print(
-        f"{'keys':>9} {'who':>6} {'seconds':>8} {'keys/s':>9} {'CPU s':>6} {'root MB':>24} {'replica MB':>24}"
+        f"{'keys':>9} {'who':>6} {'seconds':>8} {'keys/s':>9} {'CPU s of each':>13} {'root MB':>24} {'replica MB':>24}"
         f" {'rate/Redis':>10} {'per CPU':>8}"
     )
     for keys in options.keys:
@@ -211,9 +218,9 @@ def main() -> None:
             peer = theirs(Path(place), keys) if is_there else None
             rows = {"weft": ours(Path(place), keys), **({"redis": peer} if peer else {})}
         for who, seen in rows.items():
-            ratios = (peer.seconds / seen.seconds, peer.cpu_s / seen.cpu_s) if peer else (float("nan"),) * 2
+            ratios = (peer.seconds / seen.seconds, sum(peer.cpu_s) / sum(seen.cpu_s)) if peer else (float("nan"),) * 2
             print(
-                f"{keys:>9,} {who:>6} {seen.seconds:>8.2f} {keys / seen.seconds:>9,.0f} {seen.cpu_s:>6.2f}"
+                f"{keys:>9,} {who:>6} {seen.seconds:>8.2f} {keys / seen.seconds:>9,.0f} {seen.cpu_s[0]:>6.2f} {seen.cpu_s[1]:>6.2f}"
                 f" {seen.source!s:>24} {seen.replica!s:>24} {ratios[0]:>10.3f} {ratios[1]:>8.3f}"
             )
         print(f"{load()}\n", flush=True)
