@@ -6,7 +6,7 @@ Kills: SIGKILL of a collector, until all its children stand elsewhere and delive
 is one other and all others follow, collectors under it, with open links. Heartbeat 0.5 s, dead after 5: D = 2.5 s,
 W = 0.3 s. The bounds are REC-005 (D + 1.5 s) and REC-013 (D + 4 W + 1.5 s).
 
-    .venv/bin/python -m bench.change [--nodes 100] [--changes 6] [--kills 5] [--what change collector root]
+    .venv/bin/python -m bench.change [--nodes 100] [--changes 6] [--kills 5] [--children 5] [--what change collector root]
 """
 
 import argparse
@@ -45,7 +45,7 @@ class Plan:
         text += f'[metric.cpu]\ndetail = "CPU"\nrate = "{rate}"\n'
         for n in range(groups):
             text += f'[group.g{n}]\ncollectors = ["127.0.0.1:{self.ports[f"g{n}-00"]}"]\n'
-            text += f'members = ["g{n}-*"]\nmetrics = ["cpu"]\n'
+            text += f'members = ["g{n}-*"]\nmetrics = ["cpu"]\nfanout = 200\n'
         self.file.write_text(text)
         shared |= {"beacon_port": BEACONS, "beat_s": BEAT_S, "dead_s": D}
         self.documents = {name: {"fleet": shared, "node": self._node(name, place)} for name in names}
@@ -128,20 +128,20 @@ def under(hosts: Hosts, rate: str) -> dict[str, float]:
 # Kills
 
 
-def kill_collectors(kills: int, place: Path) -> list[float]:
+def kill_collectors(kills: int, children: int, place: Path) -> list[float]:
     """One fleet, one collector after the other; seconds until all its children deliver elsewhere."""
-    plan = Plan(1 + 6 * kills, kills, place, "1s")
+    plan = Plan(1 + (1 + children) * kills, kills, place, "1s")
     seconds = []
     with Hosts(place) as hosts:
         plan.start(hosts, 2, alone=True)
         for group, collector in enumerate(plan.collectors):
             time.sleep(1)
-            children = [name for name in plan.sensors if name.startswith(f"g{group}-")]
-            seconds.append(until_elsewhere(hosts, plan, collector, children))
+            below = [name for name in plan.sensors if name.startswith(f"g{group}-")]
+            seconds.append(until_elsewhere(hosts, plan, collector, below))
     return seconds
 
 
-def kill_roots(kills: int, place: Path) -> list[float]:
+def kill_roots(kills: int, _: int, place: Path) -> list[float]:
     """A fleet each; seconds until all others follow another root."""
     seconds = []
     for number in range(kills):
@@ -174,6 +174,7 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=100)
     parser.add_argument("--changes", type=int, default=6)
     parser.add_argument("--kills", type=int, default=5)
+    parser.add_argument("--children", type=int, default=5, help="of each collector that is killed")
     parser.add_argument("--what", nargs="+", default=["change", "collector", "root"])
     options = parser.parse_args()
     enter_own_network()
@@ -188,12 +189,13 @@ def main() -> None:
             p99 = statistics.quantiles(values, n=100)[98]
             print(f"| {what} | {statistics.median(values):.2f} | {p99:.2f} | {max(values):.2f} | 0.2 | 1.0 |")
         print(flush=True)
-    kinds: dict[str, Callable[[int, Path], list[float]]] = {"collector": kill_collectors, "root": kill_roots}
+    kinds: dict[str, Callable[[int, int, Path], list[float]]] = {"collector": kill_collectors, "root": kill_roots}
     for what in (name for name in kinds if name in options.what):
         with tempfile.TemporaryDirectory() as place:
-            seconds = kinds[what](options.kills, Path(place))
+            seconds = kinds[what](options.kills, options.children, Path(place))
         told = " ".join(f"{value:.2f}" for value in sorted(seconds))
-        print(f"{what} killed {len(seconds)} times: {told} s; bound {BOUNDS[what]:.1f} s; {load()}", flush=True)
+        of = f" of {options.children} children" if what == "collector" else ""
+        print(f"{what}{of} killed {len(seconds)} times: {told} s; bound {BOUNDS[what]:.1f} s; {load()}", flush=True)
 
 
 if __name__ == "__main__":
