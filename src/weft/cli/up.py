@@ -47,6 +47,9 @@ path = "./lake"
 
 [journal]
 megabytes = 64              # how much may wait on disk while the parent is away
+
+[store]
+keys = 200_000              # how large a configuration this node takes; as large at a root as below it
 """
 
 
@@ -73,7 +76,7 @@ def up(
     above the file. What a fleet's file says: docs/configuration.md.
 
     Args:
-        file: the node's TOML file, with the tables [node] [fleet] [metric.NAME] [[chains.filter]] [lake] [journal];
+        file: the node's TOML file, with the tables [node] [fleet] [metric.NAME] [[chains.filter]] [lake] [journal] [store];
             a root's file may be the fleet's file, too.
         name: unique in the fleet; needed, here or in the file.
         level: root; or collector or sensor, under a fixed parent. Left out: where the root puts it.
