@@ -313,12 +313,12 @@ class Election:
     # What roots do
 
     def begin(self, cue: Cue, now: Now) -> None:
-        """Wait for who knows better: without a disk for 2 H (REC-016), else only if there are voters to say it."""
+        """Wait for who knows better: without a disk for 2 H, 10 s at most (REC-016), else only if there are voters to say it."""
         station = self.station
         if not station.settings.calls:
             self.due_at = now.mono
         elif station.root.epoch < 0:
-            self.due_at = now.mono + station.settings.start_beats * station.beat_ns
+            self.due_at = now.mono + min(station.settings.start_beats * station.beat_ns, limits.START_NS_MAX)
         elif len(self.voters()) > 1:
             self.due_at = now.mono + station.election_ns
         else:
