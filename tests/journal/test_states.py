@@ -343,7 +343,8 @@ def test_a_used_up_budget_counts_as_full_and_a_tenth_before_it_is_tight() -> Non
 
 @pytest.mark.proves("JRN-031")
 def test_the_budgets_of_the_levels() -> None:
-    assert settings.JOURNAL_BYTES == {"sensor": 64 << 20, "collector": 1 << 30, "root": 8 << 30}
+    budgets = {"sensor": 64 << 20, "collector": 1 << 30, "root": 8 << 30, "auto": 256 << 20}
+    assert budgets == settings.JOURNAL_BYTES
     for level, budget in settings.JOURNAL_BYTES.items():
         limits = for_budget(budget)
         assert (limits.budget_bytes, limits.tight_bytes) == (budget, budget * 9 // 10), level
