@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from weft.base.now import SECOND
-from weft.checks import CHECKERS, Checker, Same, Violation, judge
+from weft.checks import CHECKERS, FLEET_CHECKERS, Checker, Same, Violation, judge
 from weft.checks.history import Fact
 from weft.cores.carrier.core import Carrier
 from weft.sim import report
@@ -23,13 +23,17 @@ from weft.sim.run import Run, run
 from weft.sim.sometimes import SITUATIONS, unmet
 from weft.sim.swarm import draw_plan
 
-SEEDS = int(os.environ.get("WEFT_SOAK") or 100)
+SEEDS = int(os.environ.get("WEFT_SOAK") or 24)
 QUICK = (
     "hack_before_persist",
     "era_kept_over_a_restart",
     "cursor_before_publication",
     "silence_by_wall_clock",
     "newest_first",
+    "aye_before_durable",
+    "voter_ignores_what_is_held",
+    "new_root_forgets_what_it_has",
+    "death_takes_twice_as_long",
 )
 BUGS = load()
 PYTHON = "import sys; from weft.sim.run import run; from weft.sim.swarm import draw_plan; print(run(draw_plan(sys.argv[1])).trace_hash)"
@@ -128,7 +132,7 @@ def test_a_planted_bug_is_caught_by_its_checker(name: str) -> None:
 
 def test_every_promise_has_a_planted_bug() -> None:
     judged = {bug.caught_by for bug in BUGS.values()}
-    assert judged >= {kind.rule for kind in CHECKERS}
+    assert judged >= {kind.rule for kind in (*CHECKERS, *FLEET_CHECKERS)}
     assert len(BUGS) >= 14
     assert all(bug.within <= 200 for bug in BUGS.values())
 

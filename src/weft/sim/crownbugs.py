@@ -1,16 +1,19 @@
 """The planted bugs of fleets that place themselves. Nothing imports this but `canaries.load`."""
-# ruff: noqa: ARG001, ARG005  # a bug takes what the right method takes, and ignores it
+# ruff: noqa: ARG001  # a bug takes what the right method takes, and ignores it
 
 from typing import Any
 
+import weft.cores.configuration.core as core_module
 import weft.cores.configuration.root as root_module
 from weft.base.effects import Persist
 from weft.base.now import Now
 from weft.cores.carrier.core import Carrier
 from weft.cores.carrier.seen import Seen
 from weft.cores.configuration.core import Configuration
+from weft.cores.configuration.messages import TakeRoot
 from weft.cores.configuration.replica import Replica
 from weft.cores.configuration.states import TABLE, Cell, On, State
+from weft.cores.configuration.station import Station
 from weft.cores.topology.election import Cue, Election
 from weft.node.census import Census
 from weft.sim.canaries import canary
@@ -43,17 +46,17 @@ def voter_ignores_what_is_held(right: Any) -> Any:
     return hear
 
 
-@canary(Configuration, "_take_root", caught_by="numbers", within=40, scenario="splits")
+@canary(core_module._OBEY, TakeRoot, caught_by="numbers", within=40, scenario="splits")
 def acting_root_writes(right: Any) -> Any:
     """Who acts in the root's stead writes as if it were the root."""
 
     def take_root(self: Configuration, order: Any, now: Now) -> None:
-        right(self, type(order)(order.epoch, False), now)
+        right(self, TakeRoot(order.epoch), now)
 
     return take_root
 
 
-@canary(root_module, "number_of", caught_by="numbers", within=20, scenario="splits")
+@canary(root_module, "number_of", caught_by="complete", within=20, scenario="splits")
 def epoch_in_the_low_bits(right: Any) -> Any:
     """A new epoch does not lift the numbers: an old root may already have written higher ones."""
     return lambda epoch, counter: number_of(0, counter << 3 | epoch & 7) if epoch else right(epoch, counter)
@@ -68,12 +71,6 @@ def new_root_goes_on_in_the_old_epoch(right: Any) -> Any:
         return number_of(epoch_of(held), counter_of(held) + 1)
 
     return next_number
-
-
-@canary(Replica, "_tell_tale", caught_by="converged", within=60, scenario="splits")
-def telltale_missing(right: Any) -> Any:
-    """A collector that had to ask anew does not tell its children what they have missed."""
-    return lambda self, now: None
 
 
 @canary(TABLE, (State.RUN, On.LOWER), caught_by="converged", within=60, scenario="memories")
@@ -109,3 +106,31 @@ def former_root_keeps_what_it_had_not_drained(right: Any) -> Any:
 def majority_of_one(right: Any) -> Any:
     """A root that is cut off calls the others dead, and then has a majority without them."""
     return lambda self, node: self.is_elector(node)
+
+
+@canary(Election, "submit", caught_by="settled", within=20, scenario="splits")
+def old_root_goes_on(right: Any) -> Any:
+    """A root that meets one of a higher epoch stays the root."""
+
+    def submit(self: Election, cue: Cue, now: Now) -> None:
+        if not self.station.is_root:
+            right(self, cue, now)
+
+    return submit
+
+
+@canary(Station, "set_times", caught_by="swift", within=10, scenario="quick")
+def death_takes_twice_as_long(right: Any) -> Any:
+    """A silence of twice as many beats as the fleet says means death."""
+    return lambda self, heartbeat_ns, dead_after: right(self, heartbeat_ns, 2 * dead_after)
+
+
+@canary(Replica, "_note_adopted", caught_by="forward", within=40, scenario="memories")
+def older_snapshot_taken_unsaid(right: Any) -> Any:
+    """A node that takes a snapshot from the past does not say so."""
+
+    def note_adopted(self: Replica, stage: Any, seen: int, now: Now) -> None:
+        self._rewinds = 0
+        right(self, stage, seen, now)
+
+    return note_adopted

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from weft.base.chance import Chance
 from weft.base.now import SECOND
@@ -46,7 +46,9 @@ def _bury(fabric: Fabric, action: Action) -> None:
     """`node` dies for good; `how` `root`: whoever is the root of its fleet; `second` 1: its replacement is timed."""
     machine = fabric.machines[action.node]
     if action.how == "root":
-        machine = next((each for each in fabric.fleet_of(machine.plan.fleet) if _leads(each)), machine)
+        machine = next(
+            (each for each in fabric.fleet_of(machine.plan.fleet) if each.level == "root" and each.node), machine
+        )
     if machine.node is None or fabric.herald is None:
         return
     if action.second:
@@ -55,11 +57,13 @@ def _bury(fabric: Fabric, action: Action) -> None:
 
 
 def _leads(machine: Machine) -> bool:
-    return machine.node is not None and machine.level == "root"
+    """Whether it would take a write: a root, or who acts in its stead and has to refuse."""
+    core: Any = machine.node.cores["topology"] if machine.node is not None else None
+    return core is not None and core.station.leads
 
 
 def _write(fabric: Fabric, action: Action) -> None:
-    """Somebody writes a rate of `number` ms for metric `how` of a group, at every root of the fleet of `node`.
+    """Somebody writes a rate of `number` ms for metric `how` of a group, at whoever leads the fleet of `node`.
 
     `second`: 1 with, 2 without a majority, else as the settings say.
     """

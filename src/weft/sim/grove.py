@@ -86,6 +86,16 @@ def forget_root(draw: Draw) -> list[Action]:
     return _down(draw, draw.root, "lost", draw.chance.randint(SECOND // 5, 2 * draw.dead_ns))
 
 
+def age_root(draw: Draw) -> list[Action]:
+    """The root comes back with a disk from the past, before anybody misses it: its numbers are lower (CFG-034)."""
+    at = draw.moment()
+    return [
+        Action(max(1, at - draw.span(4)), "image", draw.root),
+        Action(at, "crash", draw.root, how="old", number=1),
+        Action(at + draw.dead_ns // 4, "start", draw.root),
+    ]
+
+
 def bury_root(draw: Draw) -> list[Action]:
     """The root dies for good."""
     return [Action(draw.moment(), "bury", draw.root, number=draw.chance.randint(0, 1))]
@@ -242,6 +252,10 @@ STORM: Final[tuple[Fault, ...]] = (
 SMALL: Final = (2, 8)
 
 
+FORGOTTEN: Final = ("complete", "durable", "wall", "kept", "exactly_once")
+"""What a root's lost disk takes with it."""
+
+
 class Variant(NamedTuple):
     """One of the scenarios: what may happen, how often, in fleets of how many members."""
 
@@ -267,7 +281,8 @@ VARIANTS: Final[dict[str, Variant]] = {
     "the root comes and goes": Variant((crash_root, crash_root, *CALM)),
     "writes on both sides": Variant((part_root, write, write), 1),
     "an old root returns": Variant((return_root, write), 1),
-    "the root forgets": Variant((forget_root, write), 1, skips=("complete", "durable", "wall", "forward", "kept")),
+    "the root forgets": Variant((forget_root, write), 1, skips=FORGOTTEN),
+    "the root's disk is an old one": Variant((age_root, write, write), 1, skips=FORGOTTEN),
     "a member forgets": Variant((replace_member, write)),
     "a full queue": Variant((crowd, write), 1, queue=4),
     "flapping": Variant((flap, flap, write)),
@@ -278,12 +293,15 @@ VARIANTS: Final[dict[str, Variant]] = {
 }
 """S1 with S13, S2, S3, S4, S5, S6, S7, S8, S9, S10, S12, everything temporary at once, S14, and the two bounds."""
 
+COPSE: Final = "copse"  # a grove of at most a dozen, for every day
 GROVES: Final[dict[str, tuple[str, ...]]] = {
     "grove": tuple(VARIANTS),
     "deaths": ("collectors die", "the root dies", "the root dies, then its heir", "a storm", "writes on both sides"),
+    COPSE: tuple(name for name in VARIANTS if name != "mass start"),
+    "quick": ("a quick election", "a quick substitute"),
     "heirs": ("a lagging heir",),
     "splits": ("writes on both sides", "rates in a partition"),
-    "memories": ("the root forgets", "an old root returns"),
+    "memories": ("the root forgets", "the root's disk is an old one"),
 }
 """Scenarios of fleets that place themselves, and the variants that they draw from."""
 
@@ -294,6 +312,8 @@ def draw_grove(seed: str, scenario: str) -> Plan:
     name = chance.choice(GROVES[scenario])
     variant = VARIANTS[name]
     heartbeat_ms, dead_after = chance.choice((500, 1_000, 2_000)), chance.choice((3, 4, 5))
+    if scenario == COPSE:
+        heartbeat_ms, variant = 500, variant._replace(members=(1, 4))
     dead_ns = heartbeat_ms * dead_after * MILLISECOND
     begin_ns = START_NS + BUILT_BEATS * heartbeat_ms * MILLISECOND
     safety_ns = begin_ns + 12 * dead_ns + 20 * SECOND

@@ -54,6 +54,8 @@ class Herald:
             elif effect.channel == "call":
                 self._called(machine, effect)
         elif type(effect) is Tell:
+            if isinstance(effect.event, topology.RootTaken) and effect.event.is_acting:
+                self.scribe.meet("a node that acts for the root")
             row = EVENTS.get(type(effect.event))
             if row is not None:
                 self.scribe.note(machine.name, machine.era, "event", row[0], row[1](machine, effect.event))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import msgspec
 
 from weft.base.now import SECOND
-from weft.sim.plan import Action, NodePlan, Plan, Weather
+from weft.sim.plan import Action, GroupPlan, NodePlan, Plan, Weather
 from weft.sim.run import run
 
 RUNS_MAX = 2_000  # ten minutes of an everyday fabric
@@ -76,14 +76,27 @@ def horizon(plan: Plan, ends_at: int) -> Plan:
 
 def without(plan: Plan, name: str) -> Plan:
     """The plan without a node and what is about it; the same plan if others need it."""
-    if any(node.parent == name or (node.name == name and not node.parent) for node in plan.nodes):
+    if any(node.parent == name or (node.name == name and node.level == "root") for node in plan.nodes):
         return plan
+    replace = msgspec.structs.replace
     return msgspec.structs.replace(
         plan,
-        nodes=tuple(node for node in plan.nodes if node.name != name),
+        nodes=tuple(replace(node, join=_others(node.join, name)) for node in plan.nodes if node.name != name),
+        fleets=tuple(
+            replace(fleet, groups=tuple(_less(group, name) for group in fleet.groups)) for fleet in plan.fleets
+        ),
         links=tuple(link for link in plan.links if name not in (link.here, link.there)),
         actions=_about_others(plan.actions, name),
     )
+
+
+def _less(group: GroupPlan, name: str) -> GroupPlan:
+    collectors, members = _others(group.collectors, name), _others(group.members, name)
+    return msgspec.structs.replace(group, collectors=collectors, members=members)
+
+
+def _others(names: tuple[str, ...], name: str) -> tuple[str, ...]:
+    return tuple(other for other in names if other != name)
 
 
 def _about_others(actions: Iterable[Action], name: str) -> tuple[Action, ...]:

@@ -1,0 +1,75 @@
+"""Fleets that place themselves, lose collectors and roots, and are cut: what they promise about it (specs/01, 9.3)."""
+
+import os
+
+import pytest
+
+from weft.checks import FLEET_CHECKERS, Violation
+from weft.sim import report
+from weft.sim.grove import GROVES, VARIANTS
+from weft.sim.plan import read, write
+from weft.sim.run import run
+from weft.sim.shrink import without
+from weft.sim.swarm import draw_plan
+
+SEEDS = int(os.environ.get("WEFT_SOAK") or 32)
+LARGE = int(os.environ.get("WEFT_SOAK") or 2)
+
+
+@pytest.mark.proves("SIM-008", "REC-010", "REC-011", "REC-012", "REC-014", "REC-015", "REC-017", "CFG-024", "TOP-010")
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_every_copse_is_green(seed: int) -> None:
+    outcome = run(draw_plan(str(seed), "copse"))
+    assert outcome.is_green, report.failure(outcome, "-", f"weft sim --seed {seed} --scenario copse --explain")
+
+
+@pytest.mark.parametrize("seed", range(LARGE))
+def test_every_grove_is_green(seed: int) -> None:
+    outcome = run(draw_plan(str(seed), "grove"))
+    assert outcome.is_green, report.failure(outcome, "-", f"weft sim --seed {seed} --scenario grove --explain")
+
+
+@pytest.mark.proves("REC-005", "REC-013")
+@pytest.mark.parametrize("seed", range(3))
+def test_the_dead_are_replaced_within_their_bounds(seed: int) -> None:
+    outcome = run(draw_plan(str(seed), "quick"))
+    assert outcome.is_green, report.failure(outcome, "-", f"weft sim --seed {seed} --scenario quick --explain")
+    assert outcome.counts["met a node dead for good"] == 1
+
+
+@pytest.mark.proves("SIM-012")
+def test_the_same_seed_is_the_same_fleet() -> None:
+    plan = draw_plan("5", "splits")
+    assert run(plan).trace_hash == run(draw_plan("5", "splits")).trace_hash
+    assert plan == read(write(plan))
+
+
+def test_every_variant_is_drawn_somewhere() -> None:
+    drawn = {draw_plan(str(seed), "grove").menu[0] for seed in range(300)}
+    assert drawn == set(VARIANTS)
+    assert all(set(names) <= set(VARIANTS) for names in GROVES.values())
+
+
+def test_what_a_root_that_acts_is_asked_is_refused() -> None:
+    met = run(draw_plan("0", "splits")).counts
+    assert met["met a node that acts for the root"] > 0
+    assert met["met a write refused"] > 0
+
+
+def test_a_rule_that_is_broken_is_named_by_its_checker() -> None:
+    class Wrong(FLEET_CHECKERS[-1]):  # type: ignore[misc,valid-type]  # whichever is the last
+        rule = "wrong"
+
+        def end(self) -> Violation:
+            return Violation(self.rule, "on purpose")
+
+    outcome = run(draw_plan("1", "quick"), [Wrong()])
+    assert [verdict.rule for verdict in outcome.verdicts] == ["wrong"]
+
+
+def test_a_plan_can_lose_a_member_but_not_who_is_needed() -> None:
+    plan = draw_plan("1", "quick")
+    member = next(node.name for node in plan.nodes if node.name.startswith("m"))
+    smaller = without(plan, member)
+    assert member not in {node.name for node in smaller.nodes}
+    assert run(smaller).is_green
