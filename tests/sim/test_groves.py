@@ -73,3 +73,11 @@ def test_a_plan_can_lose_a_member_but_not_who_is_needed() -> None:
     smaller = without(plan, member)
     assert member not in {node.name for node in smaller.nodes}
     assert run(smaller).is_green
+
+
+@pytest.mark.proves("CFG-034", "CFG-041")
+@pytest.mark.parametrize("seed", [139, 148])
+def test_leaves_hear_of_another_history_that_has_come_to_the_same_number(seed: int) -> None:
+    outcome = run(draw_plan(str(seed), "copse"))
+    assert outcome.plan.menu[0] == "the root's disk is an old one"
+    assert outcome.is_green, report.failure(outcome, "-", f"weft sim --seed {seed} --scenario copse --explain")

@@ -335,6 +335,8 @@ class Replica:
         for lost in lost_writes(store, stage.pairs, stage.lasts, self.topics):
             self.station.tell(lost)
         self.teller.compare(stage.pairs)
+        if stage.number <= seen and self._why in ("lower", "tip"):
+            self.published = {}  # another history may have the same numbers: children hear its last writes, and compare
         if self._rewinds or stage.number >> COUNTER_BITS != seen >> COUNTER_BITS:
             self.breaks += 1
         stage.close()
