@@ -74,8 +74,11 @@ class Plan:
         others = self.sensors if alone else [name for name in self.ports if name != "root"]
         for part in [*parts, *dealt([self.documents[name] for name in others], sensor_hosts)]:
             hosts.start(part)
-        joined = lambda: len(hosts.stands) == len(self.ports) and all(s.is_joined for s in hosts.stands.values())  # noqa: E731
-        if not hosts.until(joined, 90):
+
+        def all_joined() -> bool:
+            return len(hosts.stands) == len(self.ports) and all(stand.is_joined for stand in hosts.stands.values())
+
+        if not hosts.until(all_joined, 90):
             late = [name for name in self.ports if name not in hosts.stands or not hosts.stands[name].is_joined]
             raise TimeoutError(f"not joined: {late[:5]} and {len(late)} in all; see {hosts.place}")
 

@@ -109,8 +109,11 @@ def measure(nodes: int, place: Path, options: argparse.Namespace) -> Seen:
         time.sleep(1)
         before_bytes = loopback()[0]
         began = hosts.start([root])
-        everyone = lambda: len(hosts.stands) == nodes and all(s.is_settled for s in hosts.stands.values())  # noqa: E731
-        if not hosts.until(everyone, PATIENCE_S):
+
+        def all_settled() -> bool:
+            return len(hosts.stands) == nodes and all(stand.is_settled for stand in hosts.stands.values())
+
+        if not hosts.until(all_settled, PATIENCE_S):
             late = {name: stand for name, stand in hosts.stands.items() if not stand.is_settled}
             raise TimeoutError(f"{len(late)} of {nodes} have not joined: {dict(list(late.items())[:3])}")
         joined = max(stand.at for stand in hosts.stands.values()) - began

@@ -44,7 +44,9 @@ SOS_TIMES_MAX: Final = 1 << 20  # then the pause and the turn do not change any 
 SOS_PAUSE_BEATS_MAX: Final = 8  # SOS after H, 2H ... 8H (REC-002)
 SNAPSHOT_NS: Final = 10 * SECOND  # how long a root without its disk waits for one donor's store (REC-016)
 
-START_NS_MAX: Final = 10 * SECOND  # a root without its disk has heard everybody by then: calls end at 1.6 s, beacons come each 5
+START_NS_MAX: Final = (
+    10 * SECOND
+)  # a root without its disk has heard everybody by then: calls end at 1.6 s, beacons come each 5
 ELECTION_NS_MIN: Final = 300 * MILLISECOND  # W is H/2, and at least this (CFG-074)
 ELECTION_TRIES: Final = 3  # calls without an answer before a candidate acts (REC-010)
 WUTUP_REPEATS: Final = (0, 1, 2)  # in quarters of W: the first message of a connection is usually lost
