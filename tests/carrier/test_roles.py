@@ -20,8 +20,7 @@ class Heir(Root):
 def become(machine: Machine, level: str, parent: str = "", epoch: int = 0) -> None:
     """Start again in another role."""
     machine.crash()
-    was_root = machine.settings.level == "root" and level != "root"
-    machine.settings = msgspec.structs.replace(machine.settings, level=level, epoch=epoch, was_root=was_root)
+    machine.settings = msgspec.structs.replace(machine.settings, level=level, epoch=epoch)
     machine.parent = parent
     machine.start()
 

@@ -85,7 +85,6 @@ def _carrier(start: Start) -> Core:
         name=table.name,
         level=start.settings.level,
         epoch=start.settings.role.epoch if start.settings.level == "root" else 0,
-        was_root=start.settings.role.level == "collector",
         addr=f"{table.host}:{table.port}",
         beat_ms=round(fleet.beat_s * 1_000),
         dead_ms=round(fleet.dead_s * 1_000),

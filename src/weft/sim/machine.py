@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from weft.base.chance import Chance
 from weft.base.effects import Connect, Disconnect, Perform, Persist, Reply, Send, SendFailed, Source, Tell
-from weft.base.endpoints import shifted
 from weft.base.errors import PeerError
 from weft.base.identity import NODE_ID_BYTES, next_era
 from weft.base.now import MILLISECOND, SECOND, Now
@@ -23,7 +22,7 @@ from weft.cores.drain.messages import InspectLake, SegmentWritten, WriteSegment
 from weft.cores.measurement.details import Place
 from weft.cores.measurement.messages import Measure, Measured
 from weft.node.assembly import build_node
-from weft.node.channels import ADDS, BINDS, CALLS, CHANNELS, DIALS, SHOUTS
+from weft.node.channels import CHANNELS
 from weft.node.events import JournalChanged, NodeStarted, RoleChanged
 from weft.node.node import REFUSAL_KINDS_MAX, Ended, Node, NodeEffect, Transmit, Turn, part_at_wall
 from weft.node.roles import role_of
@@ -32,8 +31,9 @@ from weft.sim.clocks import Clocks
 from weft.sim.digest import memory_digest, state_digest
 from weft.sim.disk import Claim, Image, JournalDisk
 from weft.sim.lake import Lake, Segment
-from weft.sim.links import Flow, Plug, Router, routing_id, size_of
+from weft.sim.links import Flow, Router, size_of
 from weft.sim.meters import Meters
+from weft.sim.mouth import Mouth
 from weft.sim.plan import EPOCH_NS, NodePlan
 from weft.sim.settings import settings_for
 
@@ -45,7 +45,6 @@ ANSWER_NS: Final = 300_000  # a reading of kernel counters, a read of the journa
 SLOW_SYNC_BITS: Final = 12  # one sync in 4,096 takes seconds while there are faults (SIM-022)
 SLOW_SYNC_NS: Final = (SECOND, 10 * SECOND)
 TIDY_NS: Final = SECOND  # how often the process looks after its journal
-CALL_IDLE_NS: Final = 60 * SECOND  # as the shell closes them
 HANG_NS: Final = 10 * SECOND
 INBOX_MAX: Final = 20_000
 ROLE_NS: Final = (100 * MILLISECOND, 500 * MILLISECOND)  # from an end in another role to the start in it
@@ -60,7 +59,8 @@ class Machine:
     """One machine and, while it runs, the node on it."""
 
     def __init__(self, plan: NodePlan, number: int, fabric: "Fabric") -> None:
-        self.plan, self.name, self.number, self.fabric = plan, plan.name, number, fabric
+        self.plan: NodePlan = plan
+        self.name, self.number, self.fabric = plan.name, number, fabric
         self.world = fabric.world
         self.address = fabric.address_of(plan.name)
         self.chance = Chance(f"{fabric.plan.seed}/machine/{plan.name}")
@@ -91,7 +91,7 @@ class Machine:
         self._doom: tuple[str, bool] | None = None
         self._wakes = (0, 0)
         self._unsent: Counter[tuple[str, bytes]] = Counter()
-        self._called_at: dict[bytes, int] = {}
+        self.mouth = Mouth(self)
         self._tidy_at = self._paused_at = 0
 
     # The process.
@@ -193,7 +193,8 @@ class Machine:
         self.node = self._waiting = self._timer_at = self._armed = None
         self.is_busy = self.is_paused = self._is_slow = self._is_synced = self._stood_still = False
         self._inbox, self._orders, self._buffered = [], [], []
-        self.bound, self._called_at, self._unsent = {}, {}, Counter()
+        self.bound, self._unsent = {}, Counter()
+        self.mouth.called_at.clear()
 
     def pause(self) -> None:
         """The process stands still; the world does not."""
@@ -217,7 +218,7 @@ class Machine:
             heard, self._inbox = self._inbox, []
             self._turn()
             self._inbox = heard + self._inbox
-            self._later(MILLISECOND, self._turn)
+            self.later(MILLISECOND, self._turn)
         else:
             self._turn()
 
@@ -228,7 +229,7 @@ class Machine:
             self._stood_still = stands_still
             self.fabric.scribe.paused(self, is_paused=stands_still)
 
-    def _later(self, delay_ns: int, do: Callable[[], None]) -> None:
+    def later(self, delay_ns: int, do: Callable[[], None]) -> None:
         """Do it if this process still runs by then."""
         self.world.call_at(self.world.at + delay_ns, self._if_alive, (self.starts, do))
 
@@ -241,8 +242,8 @@ class Machine:
 
     def hear(self, channel: str, peer: bytes, frames: list[bytes], heard: Flow | None) -> None:
         """A message has reached a socket of this process."""
-        if peer in self._called_at and channel == "call":
-            self._called_at[peer] = self.world.at
+        if channel == "call":
+            self.mouth.note_answer(peer)
         self._inbox.append((channel, peer, frames, heard))
         if not self.is_busy and not self.is_paused:
             self._turn()
@@ -360,13 +361,13 @@ class Machine:
 
     def _buffer(self, turn: Turn) -> None:
         if not self._buffered:
-            self._later(turn.within_ns, self._flush)
+            self.later(turn.within_ns, self._flush)
         self._buffered += turn.records
 
     def _flush(self) -> None:
         """The span of a late Persist is over: its records are written, if no wall has taken them along."""
         if self._buffered and self.is_busy:
-            self._later(MILLISECOND, self._flush)
+            self.later(MILLISECOND, self._flush)
         elif self._buffered:
             self._write(self._buffered)
 
@@ -382,10 +383,10 @@ class Machine:
             self._is_slow = True
             self.fabric.scribe.meet("a sync of seconds")
             self._tell_standing()
-        self._later(delay, self._synced)
+        self.later(delay, self._synced)
         if self._doom is not None:
             (disk, is_loud), self._doom = self._doom, None
-            self._later(self.chance.randrange(max(1, delay)), partial(self.crash, disk, is_loud=is_loud))
+            self.later(self.chance.randrange(max(1, delay)), partial(self.crash, disk, is_loud=is_loud))
 
     def _synced(self) -> None:
         """The batch is durable; a process that stands still learns of it later."""
@@ -428,11 +429,11 @@ class Machine:
         if self.world.at < self._tidy_at:
             return
         self._tidy_at = self.world.at + TIDY_NS
-        self._later(TIDY_NS, self._keep_house)
-        self._later(0, partial(self._drop_oldest, node.releasable))
+        self.later(TIDY_NS, self._keep_house)
+        self.later(0, partial(self._drop_oldest, node.releasable))
         is_full = self.disk.bytes_used > self.disk.budget
         if is_full != node.is_full:
-            self._later(0, partial(self._tell, JournalChanged("FULL" if is_full else "OPEN", "simulated")))
+            self.later(0, partial(self._tell, JournalChanged("FULL" if is_full else "OPEN", "simulated")))
 
     def _drop_oldest(self, released: int) -> None:
         upto, spans = self.disk.oldest(released)
@@ -514,52 +515,15 @@ class Machine:
     def _transmit(self, effect: Transmit) -> None:
         row, key = CHANNELS[effect.channel], (effect.channel, effect.peer)
         # What follows a message that was not sent is not sent either, as in the runner.
-        is_sent = key not in self._unsent and self._SEND[row.how, row.kind](self, effect)
+        is_sent = key not in self._unsent and self.mouth.say(row, effect)
         if not is_sent and row.tells_failure:
             self._unsent[key] += 1
 
-    def _shout(self, effect: Transmit) -> bool:
-        self.fabric.broadcast(self, effect.frames)
-        return True
-
-    def _send_up(self, effect: Transmit) -> bool:
-        return self.fabric.streams.send_up(self.name, effect.frames, effect.channel)
-
-    def _send_down(self, effect: Transmit) -> bool:
-        return self.fabric.streams.send_down(self.bound[effect.channel], effect.peer, effect.frames)
-
-    def _publish(self, effect: Transmit) -> bool:
-        self.fabric.streams.publish(self.bound[effect.channel], effect.frames)
-        return True
-
-    def _announce(self, effect: Transmit) -> bool:
-        self.fabric.streams.announce(self.name, effect.channel, effect.frames)
-        return True
-
-    def _call(self, effect: Transmit) -> bool:
-        """To a socket of its own per endpoint, which is made when it is needed and closed when it is idle."""
-        streams, peer = self.fabric.streams, effect.peer
-        endpoint = shifted(peer.decode(), CHANNELS[effect.channel].place)
-        if not streams.is_connected(self.name, effect.channel, endpoint):
-            streams.connect(self, Plug(endpoint, routing_id(self.chance), effect.channel, peer))
-            self._later(CALL_IDLE_NS, partial(self._hang_up, effect.channel, peer))
-        self._called_at[peer] = self.world.at
-        return streams.send_up(self.name, effect.frames, effect.channel, endpoint)
-
-    def _hang_up(self, channel: str, peer: bytes) -> None:
-        idle_at = self._called_at[peer] + CALL_IDLE_NS
-        if self.world.at < idle_at:
-            self._later(idle_at - self.world.at, partial(self._hang_up, channel, peer))
-            return
-        del self._called_at[peer]
-        self.fabric.streams.hang_up(self.name, channel, shifted(peer.decode(), CHANNELS[channel].place))
-
     def _connect(self, effect: Connect) -> None:
-        plug = Plug(effect.endpoint, routing_id(self.chance), effect.channel, effect.tag, effect.topics)
-        self.fabric.streams.connect(self, plug)
+        self.mouth.connect(effect)
 
     def _disconnect(self, effect: Disconnect) -> None:
-        self.fabric.streams.disconnect(self.name, effect.channel)
+        self.mouth.disconnect(effect)
 
     def _perform(self, effect: Perform) -> None:
         self._WORK[type(effect.work)](self, effect.work)
@@ -570,7 +534,7 @@ class Machine:
     def _ended(self, effect: Ended) -> None:
         """The node ends by itself; the machine's supervisor starts it again."""
         self.fabric.scribe.ended(self, effect.event)
-        self._later(0, partial(self.crash, "kept", is_loud=True))
+        self.later(0, partial(self.crash, "kept", is_loud=True))
         is_planned = isinstance(effect.event, RoleChanged)
         pause = self.chance.randint(*ROLE_NS) if is_planned else RESTART_NS
         if is_planned:
@@ -584,7 +548,7 @@ class Machine:
     # Work.
 
     def _fetch(self, work: FetchRecords) -> None:
-        self._later(ANSWER_NS, partial(self._fetched, work))
+        self.later(ANSWER_NS, partial(self._fetched, work))
 
     def _fetched(self, work: FetchRecords) -> None:
         self.obey(work.holder, self.disk.read(work.holder, work.after, work.bytes_max))
@@ -594,9 +558,7 @@ class Machine:
         delay = ANSWER_NS
         if work.place is not Place.INLINE:
             delay = self.chance.randint(MILLISECOND, 50 * MILLISECOND)
-        self._later(
-            self.chance.randint(0, HANG_NS) if hangs else delay, partial(self._measured, work, is_failing=hangs)
-        )
+        self.later(self.chance.randint(0, HANG_NS) if hangs else delay, partial(self._measured, work, is_failing=hangs))
 
     def _measured(self, work: Measure, *, is_failing: bool) -> None:
         wall = self.clocks.now(self.world.at).wall
@@ -612,14 +574,6 @@ class Machine:
     def _published(self, stream: int, segment: Segment) -> None:
         self.fabric.scribe.published(self, stream, segment)
 
-    _SEND: Final[dict[tuple[str, str], Callable[..., bool]]] = {
-        (SHOUTS, "datagram"): _shout,
-        (DIALS, "stream"): _send_up,
-        (BINDS, "stream"): _send_down,
-        (BINDS, "publish"): _publish,
-        (ADDS, "publish"): _announce,
-        (CALLS, "stream"): _call,
-    }
     _SAY: Final[dict[type, Callable[..., None]]] = {
         Transmit: _transmit,
         Connect: _connect,

@@ -59,13 +59,10 @@ class Uncarriable(Exception):
         self.why = why
 
 
-def to_item(record: Carried, me: bytes, *, is_anew: bool = False) -> tuple[HopItem, list[bytes]]:
-    """The item and payload frames by which node `me` sends a record on; Uncarriable `too-big` or `ttl`.
-
-    `is_anew`: its road had ended here, at a root that is none any more, and begins again: who sent it before may have it.
-    """
+def to_item(record: Carried, me: bytes) -> tuple[HopItem, list[bytes]]:
+    """The item and payload frames by which node `me` sends a record on; Uncarriable `too-big` or `ttl`."""
     if type(record) is StreamRecord:
-        return _stream_item(record, me, is_anew=is_anew)
+        return _stream_item(record, me)
     if type(record) is LostRecord:
         mid = (record.origin, record.era, record.first)
         return HopItem(mid=mid, type=LOST, via=(me,), depth=0, ts=0), [_encode(record)]
@@ -74,16 +71,15 @@ def to_item(record: Carried, me: bytes, *, is_anew: bool = False) -> tuple[HopIt
     return HopItem(mid=mid, type=ERA, via=(me,), depth=0, ts=0), [_encode(record)]
 
 
-def _stream_item(record: StreamRecord, me: bytes, *, is_anew: bool) -> tuple[HopItem, list[bytes]]:
+def _stream_item(record: StreamRecord, me: bytes) -> tuple[HopItem, list[bytes]]:
     attributes = record.attributes.copy()
-    before = attributes.pop("via", ())
-    via = (me,) if is_anew else (*before, me)
+    via = (*attributes.pop("via", ()), me)
     name = TYPES.get(record.stream)
     if name is None:
         name = record.key if is_type(record.key) and not record.key.startswith("weft.") else MESSAGE
     if record.key != name:
         attributes["key"] = record.key
-    if before:
+    if len(via) > 1:
         attributes["rx"] = record.received
     more = _encode(attributes)
     if len(record.payload) > PAYLOAD_BYTES_MAX or len(more) > ATTRIBUTES_BYTES_MAX:

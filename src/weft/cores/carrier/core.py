@@ -98,8 +98,6 @@ class Carrier:
             elif is_carried(record):
                 self._recount(lsn, record)
         self.outbox.resume(self._written_lsn, 0)
-        if self.station.settings.was_root:
-            self.outbox.ended_lsn = self.outbox.seen_lsn
         self._settle_at = now.mono
 
     def _recall(self, lsn: int, record: CoreRecord) -> None:

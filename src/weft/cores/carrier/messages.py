@@ -52,8 +52,6 @@ class CarrierSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What a child may show as the address of its parent."""
     epoch: int = 0
     """At a root that was elected: its epoch; what it has seen is counted from there."""
-    was_root: bool = False
-    """A collector that was a root: what it had not drained begins its road anew (REC-015)."""
     boot: int = 0
     """How many starts this node has had."""
     beat_ms: int = limits.BEAT_MS

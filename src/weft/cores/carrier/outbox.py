@@ -93,8 +93,6 @@ class Outbox:
         """All carried records up to here are safe or given up."""
         self.seen_lsn = 0
         """The last carried record that the journal has."""
-        self.ended_lsn = 0
-        """Up to here this node was, or may have been, a root: the road of these records begins anew (REC-015)."""
         self._ledger = Ledger()
         self._slots: list[Slot] = []
         self._bytes = self._flight_bytes = 0
@@ -232,7 +230,7 @@ class Outbox:
             self._counters.resent += 1
         if record is not None:
             try:
-                return to_item(record, self._node, is_anew=lsn <= self.ended_lsn)
+                return to_item(record, self._node)
             except Uncarriable as error:
                 left_out.append((record, error.why))
                 self._slots[index] = (lsn, None, size)

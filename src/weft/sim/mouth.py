@@ -1,0 +1,94 @@
+"""How the messages of a simulated machine get into its links: one way for each kind of channel, as in the shell."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from weft.base.effects import Connect, Disconnect
+from weft.base.endpoints import shifted
+from weft.base.now import SECOND
+from weft.node.channels import ADDS, BINDS, CALLS, CHANNELS, DIALS, SHOUTS, Channel
+from weft.node.node import Transmit
+from weft.sim.links import Plug, routing_id
+
+if TYPE_CHECKING:
+    from weft.sim.machine import Machine
+
+CALL_IDLE_NS: Final = 60 * SECOND  # as the shell closes them
+
+
+class Mouth:
+    """The sending side of one machine's sockets."""
+
+    def __init__(self, machine: "Machine") -> None:
+        self.machine = machine
+        self.called_at: dict[bytes, int] = {}
+        """Endpoints that this process calls, and when they were last spoken to or heard."""
+
+    def say(self, row: Channel, effect: Transmit) -> bool:
+        """Hand a message to its link; whether that took it."""
+        return _SAY[row.how, row.kind](self, effect)
+
+    def note_answer(self, peer: bytes) -> None:
+        """Who answers is no idle connection."""
+        if peer in self.called_at:
+            self.called_at[peer] = self.machine.world.at
+
+    def connect(self, effect: Connect) -> None:
+        """Open a connection through a fresh socket."""
+        machine = self.machine
+        plug = Plug(effect.endpoint, routing_id(machine.chance), effect.channel, effect.tag, effect.topics)
+        machine.fabric.streams.connect(machine, plug)
+
+    def disconnect(self, effect: Disconnect) -> None:
+        """Close what was opened on a channel."""
+        self.machine.fabric.streams.disconnect(self.machine.name, effect.channel)
+
+    def _shout(self, effect: Transmit) -> bool:
+        self.machine.fabric.broadcast(self.machine, effect.frames)
+        return True
+
+    def _send_up(self, effect: Transmit) -> bool:
+        return self.machine.fabric.streams.send_up(self.machine.name, effect.frames, effect.channel)
+
+    def _send_down(self, effect: Transmit) -> bool:
+        machine = self.machine
+        return machine.fabric.streams.send_down(machine.bound[effect.channel], effect.peer, effect.frames)
+
+    def _publish(self, effect: Transmit) -> bool:
+        self.machine.fabric.streams.publish(self.machine.bound[effect.channel], effect.frames)
+        return True
+
+    def _announce(self, effect: Transmit) -> bool:
+        self.machine.fabric.streams.announce(self.machine.name, effect.channel, effect.frames)
+        return True
+
+    def _call(self, effect: Transmit) -> bool:
+        """To a socket of its own per endpoint, which is made when it is needed and closed when it is idle."""
+        machine, peer = self.machine, effect.peer
+        streams = machine.fabric.streams
+        endpoint = shifted(peer.decode(), CHANNELS[effect.channel].place)
+        if not streams.is_connected(machine.name, effect.channel, endpoint):
+            streams.connect(machine, Plug(endpoint, routing_id(machine.chance), effect.channel, peer))
+            machine.later(CALL_IDLE_NS, partial(self._hang_up, effect.channel, peer))
+        self.called_at[peer] = machine.world.at
+        return streams.send_up(machine.name, effect.frames, effect.channel, endpoint)
+
+    def _hang_up(self, channel: str, peer: bytes) -> None:
+        machine = self.machine
+        idle_at = self.called_at[peer] + CALL_IDLE_NS
+        if machine.world.at < idle_at:
+            machine.later(idle_at - machine.world.at, partial(self._hang_up, channel, peer))
+            return
+        del self.called_at[peer]
+        machine.fabric.streams.hang_up(machine.name, channel, shifted(peer.decode(), CHANNELS[channel].place))
+
+
+_SAY: Final[dict[tuple[str, str], Callable[[Mouth, Transmit], bool]]] = {
+    (SHOUTS, "datagram"): Mouth._shout,
+    (DIALS, "stream"): Mouth._send_up,
+    (BINDS, "stream"): Mouth._send_down,
+    (BINDS, "publish"): Mouth._publish,
+    (ADDS, "publish"): Mouth._announce,
+    (CALLS, "stream"): Mouth._call,
+}
