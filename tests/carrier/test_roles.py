@@ -43,7 +43,7 @@ def fleet() -> tuple[World, Machine, Heir, Machine]:
     return world, root, heir, world.sensor("leaf", "heir")
 
 
-@pytest.mark.proves("REC-013", "REC-017", "MEA-027")
+@pytest.mark.proves("REC-017", "MEA-027")
 def test_a_root_dies_its_heir_takes_over_and_the_dead_one_returns_below() -> None:
     world, root, heir, leaf = fleet()
     made = 0

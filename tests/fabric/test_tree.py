@@ -10,7 +10,7 @@ NAMES = ("root", "collector-1", "collector-2", "collector-3", "sensor-1", "senso
 SENSORS = NAMES[4:]
 
 
-@pytest.mark.proves("TOP-010", "TOP-015", "CFG-031", "CFG-050", "REC-005", "REC-013", "REC-015")
+@pytest.mark.proves("TOP-010", "TOP-015", "CFG-031", "REC-015")
 def test_a_fleet_finds_itself_follows_its_root_and_outlives_it(tmp_path: Path) -> None:
     with Grove(tmp_path, NAMES) as grove:
         grove.until(lambda: all(map(grove.is_joined, NAMES[1:])), "everybody has a parent")
