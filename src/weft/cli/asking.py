@@ -26,7 +26,7 @@ def page_of(port: int, name: str, host: str = LOCAL) -> dict[str, Any]:
             f"http://{host}:{port + HTTP_PORT}/{name}", timeout=PATIENCE_S
         ) as answer:  # http only, built here
             told: dict[str, Any] = json.load(answer)
-    except (urllib.error.URLError, OSError, ValueError):
+    except (urllib.error.URLError, OSError, ValueError, http.client.HTTPException):
         raise UserError(
             "unavailable",
             f"no node answers at {host}:{port}",
