@@ -98,6 +98,7 @@ DOES: dict[str, set[str]] = {
     "act": {RootTaken.__name__},
     "rest": set(),
     "submit": set(),
+    "give_up": {Persist.__name__, RootLeft.__name__},
 }
 
 

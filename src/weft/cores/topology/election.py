@@ -365,12 +365,18 @@ class Election:
 
     def submit(self, cue: Cue, now: Now) -> None:
         """There is a root of a higher epoch: stop writing at once, and follow it (REC-015)."""
+        self._give_way(cue, led=self.station.leads)
+
+    def give_up(self, cue: Cue, now: Now) -> None:
+        """The same before this one, root by its file or its journal, has begun to lead."""
+        self._give_way(cue, led=True)
+
+    def _give_way(self, cue: Cue, *, led: bool) -> None:
         station = self.station
         self._reset()
         self._wins = []
         self.attempt = 0
         self.announcer.hang_up()
-        led = station.leads
         station.is_root = station.is_acting = False
         if led and cue.why != "acting":
             station.keep(Root(cue.propose, cue.node, cue.endpoint))

@@ -148,7 +148,7 @@ ELECTION_TABLE: Final[dict[tuple[Role, Event], Turn]] = {
     (Role.STARTING, Event.DENIED): Turn("say_nay", Role.STARTING),
     (Role.STARTING, Event.BEHIND): Turn("fetch", Role.STARTING),
     (Role.STARTING, Event.DUE): Turn("ascend", Role.ROOT),
-    (Role.STARTING, Event.CROWNED): Turn("submit", Role.FOLLOW),
+    (Role.STARTING, Event.CROWNED): Turn("give_up", Role.FOLLOW),
     (Role.CALLING, Event.SILENT): Turn("call_on", Role.CALLING),
     (Role.CALLING, Event.HEARD): Turn("calm", Role.FOLLOW),
     (Role.CALLING, Event.BETTER): Turn("vote", Role.FOLLOW),
