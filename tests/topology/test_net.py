@@ -468,6 +468,13 @@ def test_random_histories_end_in_one_tree_and_never_have_two_roots_of_an_epoch(s
     assert {} == wrong
 
 
+@pytest.mark.proves("REC-011")
+@pytest.mark.parametrize("seed", ["1049"])
+def test_histories_that_once_had_two_roots(seed: str) -> None:
+    """Voters were lost and buried one by one, until who was left was a majority of its own."""
+    assert [] == chaos.play(seed).wrong
+
+
 def test_the_same_seed_is_the_same_history() -> None:
     one, other = chaos.play("7"), chaos.play("7")
     assert one.said == other.said

@@ -38,6 +38,7 @@ UPTIME_STEP_NS: Final = 1 * SECOND  # who started within one is equally old: mes
 SUMMONS_MAX: Final = 8  # how often a group is called before the rest is left to its own SOS
 STOP_NS: Final = 10 * SECOND  # how long StopNodes waits; TOP-017 allows 30 s
 SOS_WINDOW_NS: Final = 60 * SECOND  # SOS of the same minute count together (REC-003)
+ELECTORATES_MAX: Final = 1_000  # sets of voters remembered while one of them is away (REC-011)
 GATHER_NS: Final = 100 * MILLISECOND  # children of one collector miss the same beat: they call together
 SOS_SHARE: Final = 3  # one third of the children declares a collector dead (REC-003)
 SOS_TIMES_MAX: Final = 1 << 20  # then the pause and the turn do not change any more

@@ -86,6 +86,10 @@ class Rescue:
         self._dying: dict[str, int] = {}
         """Collectors that enough children miss, and when they are replaced: the others are about to call, too."""
         self._waiting: dict[str, dict[bytes, Asker]] = {}
+        self._buried: dict[str, None] = {}
+        """Voters that were declared dead and have not been heard since."""
+        self._electorates: dict[tuple[str, ...], None] = {}
+        """Who the voters were, besides this root, since the first of those out of reach was lost."""
 
     @property
     def planner(self) -> Planner:
@@ -93,7 +97,7 @@ class Rescue:
 
     def retire(self) -> None:
         """Lead no longer."""
-        for kept in (self.callers, self._lost, self._dying, self._waiting):
+        for kept in (self.callers, self._lost, self._dying, self._waiting, self._buried):
             kept.clear()
 
     def sos(self, asker: Asker, parent: str, now: Now) -> None:
@@ -130,6 +134,8 @@ class Rescue:
         self._lost.pop(endpoint, None)
         self._dying.pop(endpoint, None)
         dead = self.planner.tree.at(endpoint)
+        if dead is not None and (dead.record.level, dead.record.tier) == ("branch", 1):
+            self._buried[endpoint] = None
         changed = self.planner.replace(endpoint, [self.planner.tree.nodes[n] for n in callers if self._is_known(n)])
         if dead is not None:
             self.station.tell(NodeLeft(dead.record.name, endpoint, "dead"))
@@ -176,11 +182,20 @@ class Rescue:
         """Whether those out of reach cannot elect a root of their own (REC-011, REC-015).
 
         Else this root, who may be the one that is cut off, would make a majority of who is left, and both sides would
-        confirm writes.
+        confirm writes. Those out of reach know the voters of the time when they were lost; who was buried since, and
+        has not been heard, votes on. So no electorate since the first was lost may have a majority among them.
         """
-        voters = self.station.atlas.voters()
-        away = [place for place in voters.values() if place in self._lost or place in self._dying]
-        return endpoint not in away or len(away) < quorum(len(voters) + 1)
+        voters = tuple(sorted(self.station.atlas.voters().values()))
+        self._buried = {place: None for place in self._buried if place in self.planner.dead}
+        away = {place: None for place in voters if place in self._lost or place in self._dying}
+        if endpoint not in away:
+            return True
+        away |= self._buried
+        if len(away) == 1:
+            self._electorates.clear()
+        if len(self._electorates) < limits.ELECTORATES_MAX:
+            self._electorates[voters] = None
+        return all(sum(place in away for place in known) < quorum(len(known) + 1) for known in self._electorates)
 
     def _ask_again(self, endpoint: str, now: Now) -> None:
         self._dying.pop(endpoint, None)
