@@ -12,11 +12,11 @@ from weft.base.endpoints import endpoint_of, host_of, is_endpoint, port_of
 from weft.base.errors import UserError
 from weft.base.now import SECOND
 from weft.cli.asking import LOCAL, status_of
+from weft.wire.discovery import LEVEL_NAMES
 
 Flag = Annotated[bool, Parameter(negative="")]
 Ask = Callable[[int, str], dict[str, Any]]
 ORDER: Final = {"root": 0, "collector": 1, "sensor": 2}
-LEVELS: Final = {"branch": "collector", "leaf": "sensor"}
 COLUMNS: Final = ("node", "level", "group", "endpoint", "runs", "said", "health")
 LOADS: Final = ("node", "health", "parent link", "children", "samples", "spool", "journal", "memory", "up")
 ASKED_AT_ONCE: Final = 64
@@ -159,7 +159,7 @@ def _recorded(record: dict[str, Any], answers: dict[str, dict[str, Any] | None],
     return Member(
         0,
         record.get("name") or record["node"][:8],
-        LEVELS.get(str(record.get("level")), "sensor"),
+        LEVEL_NAMES.get(str(record.get("level")), "sensor"),
         record["group"],
         record.get("parent", ""),
         record["endpoint"],

@@ -44,8 +44,9 @@ class Planner:
     def learn(self, pairs: tuple[tuple[str, bytes | None], ...]) -> bool:
         """Take over what has changed; whether anything of it can matter here."""
         if self._is_root:  # nobody assigns a place to a root: it belongs where it would put itself (TOP-015)
-            self._atlas.apply(pairs, 0)
-            self.group = Directory(self._atlas.groups).find(self._me) or self.group
+            changes = self._atlas.apply(pairs, 0)
+            if changes.groups:
+                self.group = Directory(self._atlas.groups).find(self._me) or self.group
         matters = False
         for key, value in pairs:
             if not key.startswith("/CONFIG/"):

@@ -50,6 +50,8 @@ _LEVELS: Final = {
     "sensor": "leaf",
 }
 """What assignments may say, and what it is called on the wire (TOP-012)."""
+LEVEL_NAMES: Final = {"branch": "collector", "leaf": "sensor"}
+"""What people call the levels of nodes that are placed."""
 
 
 class Announcement(msgspec.Struct, frozen=True, gc=False):

@@ -1,6 +1,6 @@
 """Assignments as they travel: properties of a control message, and back (TOP-012)."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -10,9 +10,9 @@ from weft.base.errors import PeerError
 from weft.cores.topology import limits
 from weft.cores.topology.atlas import is_group_name
 from weft.cores.topology.memory import Place
+from weft.wire.discovery import LEVEL_NAMES
 from weft.wire.replication import EPOCH_MAX, Wtf
 
-LEVELS: Final = {"branch": "branch", "collector": "branch", "leaf": "leaf", "sensor": "leaf"}
 Text = Annotated[str, Meta(max_length=300)]
 
 
@@ -33,16 +33,15 @@ class Assigned(msgspec.Struct, frozen=True, gc=False):
 
 
 def parse_assignment(properties: dict[str, Any]) -> tuple[Place, bytes]:
-    """The place and the root's UUID, empty if not said; typed pairs `["str", "leaf"]` count as their value.
+    """The place and the root's UUID, empty if not said, from properties as the codec gives them.
 
     PeerError `assignment` for anything that is no place.
     """
-    plain = {name: _unpaired(value) for name, value in properties.items()}
     try:
-        said = msgspec.convert(plain, Assigned)
+        said = msgspec.convert(properties, Assigned)
     except msgspec.ValidationError as error:
         raise PeerError("assignment", str(error)) from None
-    if said.level not in LEVELS or not all(map(is_endpoint, (said.parent, said.root, *said.alternates))):
+    if said.level not in LEVEL_NAMES or not all(map(is_endpoint, (said.parent, said.root, *said.alternates))):
         raise PeerError("assignment", f"level {said.level}, parent {said.parent}, root {said.root}")
     if not all(is_group_name(group) for group in (said.group or "all", *said.below)):
         raise PeerError("assignment", f"group {said.group}")
@@ -50,7 +49,7 @@ def parse_assignment(properties: dict[str, Any]) -> tuple[Place, bytes]:
         parent=said.parent,
         parent_name=said.name,
         root=said.root,
-        level=LEVELS[said.level],
+        level=said.level,
         group=said.group,
         tier=said.tier,
         epoch=said.epoch,
@@ -59,11 +58,6 @@ def parse_assignment(properties: dict[str, Any]) -> tuple[Place, bytes]:
         is_acting=said.acting,
     )
     return place, bytes.fromhex(said.root_uuid)
-
-
-def _unpaired(value: Any) -> Any:
-    is_pair = isinstance(value, list | tuple) and len(value) == 2 and value[0] in ("str", "int")
-    return value[1] if is_pair else value
 
 
 def properties_of(place: Place, root: bytes) -> dict[str, Any]:

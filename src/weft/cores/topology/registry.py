@@ -20,8 +20,8 @@ from weft.cores.topology.messages import (
     Wtf,
 )
 from weft.cores.topology.planner import Planner
-from weft.cores.topology.station import LEVELS, Station
-from weft.wire.discovery import MARCO, group_key
+from weft.cores.topology.station import Station
+from weft.wire.discovery import LEVEL_NAMES, MARCO, group_key
 from weft.wire.envelope import Envelope
 from weft.wire.replication import BUSY, NO_GROUP, NO_QUORUM, NOT_READY, UNKNOWN_NODE
 
@@ -189,7 +189,7 @@ class Registry:
         changed = self.planner.seat(guest, group)
         if before is None:
             record = changed[0].record
-            self.station.tell(NodeJoined(guest.name, guest.endpoint, group, LEVELS[record.level], record.parent))
+            self.station.tell(NodeJoined(guest.name, guest.endpoint, group, LEVEL_NAMES[record.level], record.parent))
         gone = [before] if before is not None and before.group != group else []
         gone += [former] if former is not None else []
         self.write(changed, gone, now)

@@ -10,11 +10,9 @@ from weft.cores.topology import limits
 from weft.cores.topology.atlas import Atlas
 from weft.cores.topology.memory import Memory, Place, Promised, Root, Starts, to_record
 from weft.cores.topology.messages import PlaceAssigned, TopologySettings
-from weft.wire.discovery import Announcement, Control
+from weft.wire.discovery import LEVEL_NAMES, Announcement, Control
 from weft.wire.envelope import Answer, Envelope
 from weft.wire.replication import Wtf, counter_of, epoch_of
-
-LEVELS: Final = {"branch": "collector", "leaf": "sensor"}
 
 
 class Station:
@@ -61,7 +59,7 @@ class Station:
         """What this node is at present: `root`, `collector` or `sensor`."""
         if self.leads:
             return "root"
-        placed = LEVELS[self.place.level] if self.place.parent else "sensor"
+        placed = LEVEL_NAMES[self.place.level] if self.place.parent else "sensor"
         return placed if self.settings.level == "auto" else self.settings.level
 
     def keep(self, *memories: Memory) -> None:
@@ -114,7 +112,7 @@ class Station:
                 parent=place.parent,
                 parent_name=place.parent_name,
                 root=place.root,
-                level=LEVELS[place.level],
+                level=LEVEL_NAMES[place.level],
                 group=place.group,
                 tier=place.tier,
                 epoch=place.epoch,
