@@ -2,6 +2,7 @@
 
 import msgspec
 
+from weft.base.mail import Mail
 from weft.base.spool import DropOldest, FetchRecords, Journaled, RecordsFetched, Released, Span
 from weft.cores.carrier import limits
 from weft.wire.hop import Beat, Bye, Hack, Hello, Hop, HopItem, Refuse, Welcome
@@ -26,10 +27,14 @@ __all__ = [
     "HopItem",
     "Journaled",
     "LoopFound",
+    "Mail",
+    "MailFailed",
+    "MailReached",
     "MessageRefused",
     "ParentJoined",
     "ParentLost",
     "ParentRefused",
+    "PostMail",
     "RecordsFetched",
     "Refuse",
     "Released",
@@ -103,7 +108,31 @@ class Stop(msgspec.Struct, frozen=True, gc=False):
     """Order: say goodbye on all links."""
 
 
+class PostMail(msgspec.Struct, frozen=True, gc=False):
+    """Order: send this without the outbox, on the streams that have no promise; answered by one of two events."""
+
+    ticket: int
+    mail: Mail
+    nodes: tuple[bytes, ...] = ()
+    """Children to go to. None: to the parent; or, if the mail is DIRECT to another node, wherever that one is."""
+
+
 # Events
+
+
+class MailReached(msgspec.Struct, frozen=True, gc=False):
+    """Event: so many of the nodes that a post went to have acknowledged it; `failed` have not in time."""
+
+    ticket: int
+    count: int
+    failed: int = 0
+
+
+class MailFailed(msgspec.Struct, frozen=True, gc=False):
+    """Event: a post reached nobody: `unreachable`, `no-parent`, `no-route`, `ttl`, `loop`, `expired`."""
+
+    ticket: int
+    why: str
 
 
 class TookOver(msgspec.Struct, frozen=True, gc=False):

@@ -1,11 +1,58 @@
-"""What the chains core hears and says: orders and events. Clients of chains will bring the first wire messages."""
+"""What the chains core hears and says: orders, events. Its wire messages stand in `weft.wire.clients`."""
 
 import msgspec
 
+from weft.base.mail import Mail
 from weft.cores.chains.settings import FilterSpec
 from weft.wire.samples import SampleBatch
 
-__all__ = ["BatchFailed", "BatchPassed", "FiltersPlanned", "PassBatch", "PlanFilters", "RowsDropped", "SampleBatch"]
+__all__ = [
+    "BatchFailed",
+    "BatchPassed",
+    "ChainsSettings",
+    "ClientLost",
+    "ClientRefused",
+    "ClientWelcomed",
+    "FiltersPlanned",
+    "Garbled",
+    "HoldBack",
+    "LinkRecovered",
+    "LinkSickened",
+    "LinkStood",
+    "Mail",
+    "MailPosted",
+    "MessagesLost",
+    "PassBatch",
+    "Placed",
+    "PlanFilters",
+    "PostFailed",
+    "PostReached",
+    "PressureChanged",
+    "RowsDropped",
+    "SampleBatch",
+    "ShowChains",
+    "Stop",
+]
+
+
+class ChainsSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Who the node is, as its clients see it, and `[chains]` of its file (specs/05, 2.6)."""
+
+    name: str = "node"
+    level: str = "root"
+    addr: str = ""
+    boot: int = 0
+    beat_ms: int = 1_000
+    dead_ms: int = 5_000
+    credit: int = 1_024
+    """How many sends of one client may be without a final status."""
+    credit_bytes: int = 8 << 20
+    clients: int = 1_000
+    links_per_client: int = 256
+    answer_ms: int = 5_000
+    wait_ms: int = 60_000
+    stop_ms: int = 2_000
+    inbox_bytes: int = 256 << 20
 
 
 class PassBatch(msgspec.Struct, frozen=True):
@@ -53,3 +100,138 @@ class FiltersPlanned(msgspec.Struct, frozen=True, gc=False):
     """Event: another set of filters is in force (`chains.config.applied`)."""
 
     count: int
+
+
+# Where this node stands
+
+
+class Placed(msgspec.Struct, frozen=True, gc=False):
+    """Order: this is the place of the node in the tree (RTE-001)."""
+
+    level: str
+    parent: str
+    """Its name; empty: none is assigned."""
+    children: tuple[tuple[bytes, str], ...] = ()
+    """Live links: node id and name."""
+
+
+class HoldBack(msgspec.Struct, frozen=True, gc=False):
+    """Order: take nothing from clients while `is_full` (credit 0, CHN-040), then go on."""
+
+    is_full: bool
+
+
+class Garbled(msgspec.Struct, frozen=True, gc=False):
+    """Order: a multipart of that peer could not be read; ten of them in 60 s cut it off (CLI-006)."""
+
+    channel: str
+    peer: bytes
+    code: str
+
+
+class Stop(msgspec.Struct, frozen=True, gc=False):
+    """Order: refuse sends, wait for what is parked, apply the policies, say goodbye (CHN-043)."""
+
+
+class ShowChains(msgspec.Struct, frozen=True, gc=False):
+    """Order: all chains in order with their counters, as plain data; answered by a `Reply`."""
+
+    ticket: int
+
+
+# Mail that no journal keeps: downward, and with `keep` memory
+
+
+class MailPosted(msgspec.Struct, frozen=True, gc=False):
+    """Event: this is to go, not by the outbox: the carrier answers `PostReached` or `PostFailed` to the ticket."""
+
+    ticket: int
+    mail: Mail
+    nodes: tuple[bytes, ...] = ()
+    """Children to go to. None: to the parent; or, if the mail is DIRECT to another node, wherever that one is."""
+
+
+class PostReached(msgspec.Struct, frozen=True, gc=False):
+    """Order: so many nodes have it."""
+
+    ticket: int
+    count: int
+    failed: int = 0
+
+
+class PostFailed(msgspec.Struct, frozen=True, gc=False):
+    """Order: nobody has it: `unreachable`, `no-parent`, `no-route`, `ttl`, `loop`, `expired`."""
+
+    ticket: int
+    why: str
+
+
+# Events for the journal (CHN-083)
+
+
+class ClientWelcomed(msgspec.Struct, frozen=True, gc=False):
+    """Event: a client has attached (`chains.client-up`)."""
+
+    name: str
+    pid: int
+
+
+class ClientLost(msgspec.Struct, frozen=True, gc=False):
+    """Event: a client is gone: `silent`, `replaced`, `garbled`, or what its `bye` said (`chains.client-down`)."""
+
+    name: str
+    why: str
+    held: int
+    """Messages that it had not handed back."""
+
+
+class ClientRefused(msgspec.Struct, frozen=True, gc=False):
+    """Event: somebody was not taken as a client, or may not do what it asked for; told once a minute."""
+
+    name: str
+    why: str
+
+
+class LinkStood(msgspec.Struct, frozen=True, gc=False):
+    """Event: a client stands in a chain (`chains.registered`)."""
+
+    client: str
+    direction: str
+    type: str
+    place: str
+    access: str
+
+
+class LinkSickened(msgspec.Struct, frozen=True, gc=False):
+    """Event: a client has missed its time too often in a row; its link is bypassed (`chains.sick`)."""
+
+    client: str
+    reg: int
+    direction: str
+    type: str
+
+
+class LinkRecovered(msgspec.Struct, frozen=True, gc=False):
+    """Event: it has answered the probe (`chains.recovered`)."""
+
+    client: str
+    reg: int
+    direction: str
+    type: str
+
+
+class MessagesLost(msgspec.Struct, frozen=True, gc=False):
+    """Event: messages ended at a link whose policy is `closed`; told at most once a minute for each link and reason."""
+
+    client: str
+    reg: int
+    type: str
+    why: str
+    """`timeout`, `client-lost`, `unregistered`, `handler-failed`, `backlog`, `bypassed`."""
+    count: int
+
+
+class PressureChanged(msgspec.Struct, frozen=True, gc=False):
+    """Event: sends are refused for lack of room, or taken again."""
+
+    is_high: bool

@@ -1,0 +1,96 @@
+"""A message under way from node to node, and the two journal streams it stands in (specs/05; specs/00, section 2).
+
+What is addressed is mail. It never is in the lake: there stands, in the stream of messages, what the root's `journal`
+filter has taken.
+
+    OUTBOX   mail that goes up: the carrier sends it as it sends everything in the journal
+    INBOX    mail that has arrived at this node and waits in its `in` chain
+
+A record of either has the message's identity as its own, its type as key, its payload frames one behind the other, and
+everything else in its attributes.
+"""
+
+from typing import Any, Final
+
+import msgspec
+
+from weft.base.records import StreamRecord
+
+OUTBOX: Final = 17
+INBOX: Final = 18
+"""Beyond the numbers of `records.Stream`: no table of the lake has them."""
+
+
+class Mail(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One message with everything that travels with it."""
+
+    origin: bytes
+    era: int
+    sequence: int
+    type: str
+    frames: tuple[bytes, ...]
+    to: tuple[Any, ...]
+    """`(kind, node or None, ttl)`, as sent; absent parts are left out."""
+    via: tuple[bytes, ...] = ()
+    """The nodes that have transmitted it, the origin first (RTE-004)."""
+    depth: int = 0
+    at: int = 0
+    """The origin's wall clock at acceptance, nanoseconds."""
+    fmt: str = "raw"
+    exp: int = 0
+
+    @property
+    def mid(self) -> tuple[bytes, int, int]:
+        """Its identity (CHN-004)."""
+        return self.origin, self.era, self.sequence
+
+
+def to_record(mail: Mail, stream: int, received: int) -> StreamRecord:
+    """The journal record of mail; `of_record` gives it back."""
+    attributes: dict[str, Any] = {"to": list(mail.to)}
+    if mail.via:
+        attributes["via"] = list(mail.via)
+    if mail.depth:
+        attributes["depth"] = mail.depth
+    if mail.fmt != "raw":
+        attributes["fmt"] = mail.fmt
+    if mail.exp:
+        attributes["exp"] = mail.exp
+    payload = mail.frames[0]
+    if len(mail.frames) > 1:
+        attributes["frames"] = [len(frame) for frame in mail.frames]
+        payload = b"".join(mail.frames)
+    return StreamRecord(stream, mail.origin, mail.era, mail.sequence, mail.at, received, mail.type, payload, attributes)
+
+
+def of_record(record: StreamRecord) -> Mail:
+    """The mail of a record that `to_record` made."""
+    attributes = record.attributes
+    return Mail(
+        origin=record.origin,
+        era=record.era or 0,
+        sequence=record.sequence,
+        type=record.key,
+        frames=split(record.payload, attributes.get("frames")),
+        to=tuple(attributes["to"]),
+        via=tuple(attributes.get("via", ())),
+        depth=attributes.get("depth", 0),
+        at=record.at,
+        fmt=attributes.get("fmt", "raw"),
+        exp=attributes.get("exp", 0),
+    )
+
+
+def split(payload: bytes, lengths: list[int] | None) -> tuple[bytes, ...]:
+    """The frames of a payload by their lengths; without them it is one.
+
+    >>> split(b"onetwo", [3, 3]), split(b"one", None)
+    ((b'one', b'two'), (b'one',))
+    """
+    if lengths is None:
+        return (payload,)
+    frames, at = [], 0
+    for length in lengths:
+        frames.append(payload[at : at + length])
+        at += length
+    return tuple(frames)
