@@ -9,6 +9,7 @@ from weft.base.now import seconds
 from weft.cores.carrier import Carrier
 from weft.cores.carrier.messages import CarrierSettings
 from weft.cores.chains import Chains
+from weft.cores.chains.messages import ChainsSettings
 from weft.cores.clone import Clone
 from weft.cores.clone.messages import CloneSettings
 from weft.cores.configuration import Configuration
@@ -76,7 +77,17 @@ def _measurement(start: Start) -> Core:
 
 
 def _chains(start: Start) -> Core:
-    return Chains(start.settings.filters)
+    table, own = start.settings.chains, start.settings.node
+    settings = ChainsSettings(
+        name=own.name,
+        level=start.settings.level,
+        addr=own.host,
+        clients=table.clients,
+        credit=table.credit,
+        beat_ms=round(table.beat_s * 1_000),
+        dead_ms=round(table.dead_s * 1_000),
+    )
+    return Chains(start.settings.filters, settings, start.node, start.era)
 
 
 def _carrier(start: Start) -> Core:
@@ -122,4 +133,13 @@ MAKERS: Final[dict[str, Callable[[Start], Core]]] = {
 def build_node(settings: NodeSettings, node: bytes, era: int, seed: str) -> Node:
     """The node that these settings describe; `seed` makes its chance, one purpose apart from the other (SIM-005)."""
     start = Start(settings, node, era, seed)
-    return Node(node, era, [MAKERS[name](start) for name in MAKERS if name in settings.runs], index(WIRES), settings)
+    cores = {name: MAKERS[name](start) for name in MAKERS if name in settings.runs}
+    _join(cores)
+    return Node(node, era, list(cores.values()), index(WIRES), settings)
+
+
+def _join(cores: dict[str, Core]) -> None:
+    """What a child sends goes down the `in` chain before the carrier keeps it, and in the same write (CHN-033)."""
+    carrier, chains = cores.get("carrier"), cores.get("chains")
+    if isinstance(carrier, Carrier) and isinstance(chains, Chains):
+        carrier.screen = chains.screen

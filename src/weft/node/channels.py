@@ -15,7 +15,8 @@ from typing import Any, Final, NamedTuple
 from weft.base import endpoints
 from weft.base.errors import PeerError
 from weft.cores.carrier.messages import Garbled
-from weft.wire import beacon, chp, data, discovery, hop, replication
+from weft.cores.chains import messages as chains
+from weft.wire import beacon, chp, clients, data, discovery, hop, replication
 from weft.wire.envelope import split
 
 BINDS, DIALS, ADDS, CALLS, SHOUTS = "binds", "dials", "adds", "calls", "shouts"
@@ -26,8 +27,11 @@ ANSWER_QUEUE: Final = 1_000  # a snapshot is said in pieces (CLI-002)
 PUBLISH_QUEUE: Final = 10_000  # updates that wait for one child, which then needs a snapshot
 FRAMES_MAX: Final = 1 << 12  # more in one message is a flood, not a message
 BUNDLE_FRAMES_MAX: Final = 1 << 19  # five per pair (CFG-013)
+CLIENTS_QUEUE: Final = 1_000  # multiparts for one client; the core keeps and bounds what waits behind them (CHN-018)
 CLONE: Final = "clone"
 """The block of the Clone pattern's ports (CFG-060)."""
+LOCAL: Final = "local"
+"""A socket of this machine's file system, in the node's state directory (CLI-001)."""
 BEAT: Final = b"HUGZ"
 """Every subscription takes beats along: they have no key."""
 
@@ -98,6 +102,7 @@ _announced = Channel("topology", "publish", discovery.decode_announcement, _unsa
 _updates = Channel("configuration", "publish", replication.decode_update, _unsaid)
 _publish = Channel("configuration", "publish", _unheard, replication.encode_update)
 _data = Channel("measurement", "publish", data.decode, _unsaid)
+_clients = Channel("chains", "stream", clients.decode_asked, clients.encode, chains.Garbled)
 _call = _stream("topology", discovery.decode_called, discovery.encode_call, "DEALER", CALLS)
 _control = _stream("topology", discovery.decode_control, discovery.encode_control_answer, "ROUTER", BINDS)
 _ask = _stream("configuration", replication.decode_answer, replication.encode_ask, "DEALER", DIALS)
@@ -111,6 +116,9 @@ _clone_follow = Channel("clone", "publish", chp.decode_update, _unsaid, socket="
 CHANNELS: Final[dict[str, Channel]] = {
     "up": _up._replace(socket="DEALER", how=DIALS, place=endpoints.LINK),
     "down": _up._replace(socket="ROUTER", how=BINDS, place=endpoints.LINK),
+    "clients": _clients._replace(
+        socket="ROUTER", how=BINDS, place=endpoints.CLIENTS, block=LOCAL, queue=CLIENTS_QUEUE, tells_failure=True
+    ),
     "beacon": Channel("topology", "datagram", beacon.decode, beacon.encode),
     "announce": _announce._replace(socket="PUB", how=ADDS, place=endpoints.ANNOUNCEMENTS, queue=ANSWER_QUEUE),
     "announced": _announced._replace(socket="SUB", how=BINDS, place=endpoints.ANNOUNCEMENTS, queue=ANSWER_QUEUE),

@@ -27,6 +27,7 @@ from weft.node.planner import Planner
 from weft.node.quarantine import Quarantine
 from weft.node.roles import role_record
 from weft.node.settings import NodeSettings, NodeTable, Role
+from weft.node.standing import Standing
 from weft.node.wires import Action
 
 REFUSAL_EVENT_NS: Final = 60 * SECOND  # one journaled event per minute, channel and code (SEC-026); all are counted
@@ -93,6 +94,7 @@ class Node:
         self.planner = Planner(plan_of, self.settings)
         self.census = Census()
         self.role = self.settings.role
+        self.standing = Standing(self.settings.level)
         self.cores: dict[str, Core] = {core.name: core for core in cores}
         self.ledger = Ledger(node, era)
         self.next_lsn = 1
@@ -109,6 +111,7 @@ class Node:
         self._refusal_told_at: dict[tuple[str, str], int] = {}
         self.channels = channels_of(self.cores, is_parent=self.settings.is_parent)
         """Those that its cores own: it hears nothing on any other."""
+        self._screen = self.cores.get("chains")
         self._readers = [name for name in ("carrier", "drain") if name in self.cores]
 
     def restore(self, entries: Iterable[Entry], next_lsn: int, now: Now) -> None:
@@ -197,7 +200,7 @@ class Node:
     def order(self, core: str, order: Any) -> None:
         if core in self.cores:
             self.cores[core].command(order, self._now)
-            self._queue.extend(self.cores[core].effects())
+            self._queue_effects(self.cores[core])
 
     def append_event(self, event: Any) -> None:
         if self.is_full:
@@ -224,8 +227,13 @@ class Node:
     # One turn.
 
     def _take(self, core: Core, now: Now) -> None:
-        self._queue.extend(core.effects())
+        self._queue_effects(core)
         self._drain(now)
+
+    def _queue_effects(self, core: Core) -> None:
+        self._queue.extend(core.effects())
+        if core.name == "carrier" and self._screen is not None:
+            self._queue.extend(self._screen.effects())  # copies of what the carrier took stand behind its wall
 
     def _drain(self, now: Now) -> None:
         self._now = now

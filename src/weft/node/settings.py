@@ -35,8 +35,6 @@ JOURNAL_BYTES: Final = {"sensor": 64 * MIB, "collector": 1024 * MIB, "root": 819
 _ALL: Final = ("configuration", "measurement", "chains", "carrier", "topology")
 RUNS: Final = {"sensor": _ALL, "collector": _ALL, AUTO: _ALL, "root": (*_ALL, "drain")}
 HEARTBEAT_NS: Final = (50 * MILLISECOND, 3_600 * SECOND)  # CFG-074
-PLANS: Final = ("metric", "chains")
-"""Tables by which a node has a plan of its own; without them it follows the configuration."""
 FLEETS: Final = ("group",)
 """Tables of a fleet's file, which may be that of its root, too."""
 CHP_PORTS: Final = 3
@@ -142,6 +140,19 @@ class ChpTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         return bool(self.port or self.source)
 
 
+class ChainsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`[chains]` but its filters: how programs on this machine attach (specs/05, 2.6)."""
+
+    tcp: bool = False
+    """Whether clients are heard on the port block, too, and not only at the socket in the state directory (CLI-001)."""
+    clients: Annotated[int, Meta(ge=1, le=10_000)] = 1_000
+    credit: Annotated[int, Meta(ge=1, le=1_000_000)] = 1_024
+    """How many sends of one client may be without an answer."""
+    beat_s: Span = 1.0
+    dead_s: Span = 5.0
+    """Silence after which a client counts as dead."""
+
+
 class Role(NamedTuple):
     """What the journal says that this node has become; empty: what its file says."""
 
@@ -160,6 +171,7 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     store: StoreTable = StoreTable()
     security: SecurityTable = SecurityTable()
     chp: ChpTable = ChpTable()
+    chains: ChainsTable = ChainsTable()
     metrics: tuple[MetricSpec, ...] = ()
     filters: tuple[FilterSpec, ...] = ()
     follows: bool = False
@@ -250,6 +262,8 @@ def _bound(text: str) -> None:
 def settings_of(document: dict[str, Any], where: str = "the settings") -> NodeSettings:
     """The settings that the tables of a node's file say; UserError `bad-settings` names everything that is wrong."""
     errors: list[str] = []
+    document, tables_of_filters = _without_filters(document)
+    is_planned = "metric" in document or bool(tables_of_filters)
     tables = {
         name: _table(document, name, kind, errors)
         for name, kind in (
@@ -260,11 +274,12 @@ def settings_of(document: dict[str, Any], where: str = "the settings") -> NodeSe
             ("store", StoreTable),
             ("security", SecurityTable),
             ("chp", ChpTable),
+            ("chains", ChainsTable),
         )
     }
-    errors += [f"E02 unknown table [{name}]" for name in document if name not in (*tables, *PLANS, *FLEETS)]
+    errors += [f"E02 unknown table [{name}]" for name in document if name not in (*tables, "metric", *FLEETS)]
     metrics, wrong = parse_metrics(document.get("metric", DEFAULT_METRICS))
-    filters, wrong_filters = parse_filters(document.get("chains", {}).get("filter", []))
+    filters, wrong_filters = parse_filters(tables_of_filters)
     errors += [*wrong, *wrong_filters]
     if tables["node"] is not None and tables["fleet"] is not None:
         errors += _contradictions(tables["node"], tables["fleet"], tables["security"])
@@ -275,10 +290,19 @@ def settings_of(document: dict[str, Any], where: str = "the settings") -> NodeSe
         raise UserError(
             "bad-settings", f"{where} cannot be used:\n  {listed}", "mend these and start again; nothing was changed"
         )
-    follows = not any(name in document for name in PLANS) or any(name in document for name in FLEETS)
+    follows = not is_planned or any(name in document for name in FLEETS)
     if follows and not tables["node"].level and not tables["node"].parent:
         metrics = []  # nothing is measured before the root has said what
     return NodeSettings(metrics=tuple(metrics), filters=tuple(filters), follows=follows, **tables)
+
+
+def _without_filters(document: dict[str, Any]) -> tuple[dict[str, Any], Any]:
+    """The document, and `[[chains.filter]]` out of it."""
+    chains = document.get("chains")
+    if not isinstance(chains, dict):
+        return document, []
+    rest = {key: value for key, value in chains.items() if key != "filter"}
+    return {**document, "chains": rest}, chains.get("filter", [])
 
 
 def _table(document: dict[str, Any], name: str, kind: type, errors: list[str]) -> Any:

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 from weft.node.census import Census
 from weft.node.planner import Planner
 from weft.node.settings import NodeSettings, Role
+from weft.node.standing import Standing
 
 
 class Orders(Protocol):
@@ -19,6 +20,7 @@ class Orders(Protocol):
     """What this node is from its next start on; else as the settings say."""
     planner: Planner
     census: Census
+    standing: Standing
     node: bytes
 
     def order(self, core: str, order: Any) -> None:

@@ -49,9 +49,17 @@ def number_batch(node: Orders, event: chains.BatchPassed) -> None:
         node.order("measurement", measurement.NumberBatch(event.batch))
 
 
+def stand(node: Orders, **changed: str) -> None:
+    """Note where the node stands, and let the chains and their clients know."""
+    for name, value in changed.items():
+        setattr(node.standing, name, value)
+    node.order("chains", node.standing.placed())
+
+
 def greet_parent(node: Orders, event: topology.ParentAssigned | topology.ParentMoved) -> None:
     """The link upward follows the tree."""
     node.order("carrier", carrier.AssignParent(event.endpoint, event.name))
+    stand(node, parent=event.name)
 
 
 def follow_parent(node: Orders, event: topology.PlaceAssigned) -> None:
@@ -69,6 +77,7 @@ def follow_parent(node: Orders, event: topology.PlaceAssigned) -> None:
     serves = event.level == "collector"
     node.order("configuration", configuration.FollowParent(event.parent, event.topics, serves))
     node.order("carrier", carrier.AssignParent(shifted(event.parent, LINK), event.parent_name))
+    stand(node, level=event.level, parent=event.parent_name or event.parent)
     plan_anew(node, event)
 
 
@@ -79,6 +88,12 @@ def lose_place(node: Orders, event: topology.PlaceLost) -> None:
         node.planner.stop()
         node.order("measurement", measurement.PlanMetrics(()))
     node.order("carrier", carrier.DismissParent())
+    stand(node, parent="")
+
+
+def know_parent(node: Orders, event: carrier.ParentJoined) -> None:
+    """The parent has said its name."""
+    stand(node, parent=event.name)
 
 
 def take_root(node: Orders, event: topology.RootTaken) -> None:
@@ -150,8 +165,11 @@ def note_child(node: Orders, event: carrier.ChildJoined | carrier.ChildLost) -> 
     has_joined = isinstance(event, carrier.ChildJoined)
     if has_joined:
         node.census.linked[event.node] = None
+        node.standing.children[event.node] = event.name
     else:
         node.census.linked.pop(event.node, None)
+        node.standing.children.pop(event.node, None)
+    stand(node)
     node.order("topology", topology.ChildIs(event.node, "joined" if has_joined else "lost"))
     count_voters(node, event)
 
@@ -190,6 +208,22 @@ def hold_back(node: Orders, event: JournalChanged) -> None:
     """Without room nothing new is taken: not from here, not from children (JRN-030, CHN-040)."""
     node.is_full = event.state != "OPEN"
     node.order("carrier", carrier.HoldBack(is_full=node.is_full))
+    node.order("chains", chains.HoldBack(is_full=node.is_full))
+
+
+def post_mail(node: Orders, event: chains.MailPosted) -> None:
+    """What is addressed, and waits in no journal."""
+    node.order("carrier", carrier.PostMail(event.ticket, event.mail, event.nodes))
+
+
+def note_reached(node: Orders, event: carrier.MailReached) -> None:
+    """So many have it: the sender is told."""
+    node.order("chains", chains.PostReached(event.ticket, event.count, event.failed))
+
+
+def note_unreached(node: Orders, event: carrier.MailFailed) -> None:
+    """Nobody has it: the sender is told why."""
+    node.order("chains", chains.PostFailed(event.ticket, event.why))
 
 
 def drain_behind(node: Orders, event: carrier.TookOver) -> None:
@@ -248,7 +282,18 @@ WIRES: Final[list[Wire]] = [
     when(measurement.MetricFailed).then(append_event),
     when(measurement.ClockStepped).then(append_event),
     when(chains.BatchFailed).then(append_event),
-    when(carrier.ParentJoined).then(append_event),
+    when(carrier.ParentJoined).then(know_parent, append_event),
+    when(chains.MailPosted).then(post_mail),
+    when(carrier.MailReached).then(note_reached),
+    when(carrier.MailFailed).then(note_unreached),
+    when(chains.ClientWelcomed).then(append_event),
+    when(chains.ClientLost).then(append_event),
+    when(chains.ClientRefused).then(append_event),
+    when(chains.LinkStood).then(append_event),
+    when(chains.LinkSickened).then(append_event),
+    when(chains.LinkRecovered).then(append_event),
+    when(chains.MessagesLost).then(append_event),
+    when(chains.PressureChanged).then(append_event),
     when(carrier.ParentLost).then(append_event),
     when(carrier.ParentRefused).then(append_event),
     when(carrier.ChildJoined).then(note_child, append_event),

@@ -8,6 +8,7 @@ import asyncio
 import os
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final, NamedTuple
 
 import zmq
@@ -84,7 +85,14 @@ class End:
 
     def bind(self, host: str, base_port: int) -> None:
         """Wait for others at this channel's port of the block; ZMQError if it is taken."""
-        self._open(b"", host).bind(f"tcp://{_bracketed(host)}:{base_port + self.row.place}")
+        made = self.sockets.get(b"") or self._open(b"", host)
+        made.bind(f"tcp://{_bracketed(host)}:{base_port + self.row.place}")
+
+    def bind_local(self, path: Path) -> None:
+        """Wait, too, for others on this machine, who may open the socket if they are this user; ZMQError."""
+        made = self.sockets.get(b"") or self._open(b"", "")
+        made.bind(f"ipc://{path}")
+        path.chmod(0o600)
 
     def connect(self, effect: Connect) -> None:
         """Open a connection: instead of the one before, or beside it, as the channel's row says."""

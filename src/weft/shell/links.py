@@ -10,13 +10,14 @@ import asyncio
 import socket
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Final
 
 import zmq
 
 from weft.base.effects import Connect
 from weft.base.errors import UserError
-from weft.node.channels import CALLS, CHANNELS, CLONE
+from weft.node.channels import CALLS, CHANNELS, CLONE, LOCAL
 from weft.shell.ends import Calls, Context, End, Heard, size_of
 
 BUDGET: Final = 256  # messages per channel and turn: a flood on one must not starve the others
@@ -80,6 +81,19 @@ class Links:
                     "port-taken",
                     f"port {first + row.place} of {host} cannot be bound: {error.strerror}",
                     f"another {MENDS.get(row.block, '--port, 10 or more away')}",
+                ) from error
+
+    def serve_locally(self, path: Path, channels: Iterable[str]) -> None:
+        """Bind those of the channels that belong to this machine alone, on a socket of its file system; UserError."""
+        for name in channels:
+            if CHANNELS[name].block != LOCAL:
+                continue
+            try:
+                self._end(name).bind_local(path)
+            except (zmq.ZMQError, OSError) as error:
+                self.close()
+                raise UserError(
+                    "socket-refused", f"{path} cannot be bound: {error.strerror}", "another [node] state"
                 ) from error
 
     def listen(self, port: int) -> None:

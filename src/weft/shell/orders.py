@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from weft.base.errors import PeerError
+from weft.cores.chains import messages as chains
 from weft.cores.configuration import messages as configuration
 from weft.cores.topology import messages as topology
 from weft.shell.http import Page
@@ -96,6 +97,10 @@ class StopAll(Named, forbid_unknown_fields=True):
     group: str = ""
 
 
+class Chains(Named, forbid_unknown_fields=True):
+    """`chains`: all chains in order, with their links and counters."""
+
+
 class Row(NamedTuple):
     """One kind of order: who obeys it, what it says, and the core's order for it and a ticket."""
 
@@ -147,6 +152,7 @@ ORDERS: Final[dict[str, Row]] = {
         Rollback,
         lambda said, ticket: configuration.RollBack(ticket, said.number, said.subtree, said.who),
     ),
+    "chains": Row("chains", Chains, lambda said, ticket: chains.ShowChains(ticket)),
     "stop": Row("topology", StopAll, lambda said, ticket: topology.StopNodes(ticket, said.group)),
 }
 """Every order that a person can give over HTTP."""

@@ -22,12 +22,13 @@ from weft.cores.drain import messages as drain
 from weft.cores.measurement import messages as measurement
 from weft.cores.topology import messages as topology
 from weft.node.assembly import build_node
-from weft.node.channels import CLONE
+from weft.node.channels import CLONE, LOCAL
 from weft.node.events import MemoryExceeded, NodeStarted
 from weft.node.node import Node
 from weft.node.roles import role_of
 from weft.node.settings import MIB, NodeSettings
 from weft.shell.clock import Clock
+from weft.shell.door import Door
 from weft.shell.files import Files
 from weft.shell.health import Machine
 from weft.shell.identity import begin_start
@@ -112,6 +113,7 @@ class Process:
         self.desk = Desk(self.runner.order, self.node.cores)
         self.runner.on_reply = self.desk.reply
         self.telemetry.http.orders = self.desk.take
+        self.door = Door(self.state)
         self._winding_down: asyncio.Task[None] | None = None
         self._housekeeping: asyncio.Task[None] | None = None
 
@@ -139,8 +141,8 @@ class Process:
         loop.set_exception_handler(self._broken)
         self.employ()  # from the first socket on there is work
         try:
-            port = self.settings.chp.port
-            self.links.serve(table.host, table.port, self.node.channels, {CLONE: port} if port else None)
+            self.links.serve(table.host, table.port, self.node.channels, self._blocks())
+            self.door.open(self.links, self.node.channels)
             await http.serve(table.host, table.port + HTTP_PORT)
             if table.beacons:
                 self.links.listen(self.settings.fleet.beacon_port)
@@ -149,8 +151,14 @@ class Process:
             self.open()
             return await self.runner.ended
         finally:
+            self.door.close()
             await http.close()
             self.close()
+
+    def _blocks(self) -> dict[str, int]:
+        """Where the blocks of ports begin that are not this node's own."""
+        chp = {CLONE: self.settings.chp.port} if self.settings.chp.port else {}
+        return chp | ({LOCAL: self.settings.node.port} if self.settings.chains.tcp else {})
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Start a task whose faults end the node: nobody else would look at them."""

@@ -14,10 +14,18 @@ import msgspec
 from weft.base.effects import Effect, Source, Tell
 from weft.base.errors import PeerError
 from weft.base.now import Now
-from weft.base.records import CoreRecord, Entry
+from weft.base.records import CoreRecord, Entry, Record, StreamRecord
 from weft.cores.chains import limits
 from weft.cores.chains.links import ChainFull, FilterLink, Link, LinkCounters
-from weft.cores.chains.messages import BatchFailed, BatchPassed, FiltersPlanned, PassBatch, PlanFilters, RowsDropped
+from weft.cores.chains.messages import (
+    BatchFailed,
+    BatchPassed,
+    ChainsSettings,
+    FiltersPlanned,
+    PassBatch,
+    PlanFilters,
+    RowsDropped,
+)
 from weft.cores.chains.order import Key
 from weft.cores.chains.settings import FilterSpec
 from weft.cores.chains.states import TABLE, State, Verdict
@@ -52,7 +60,14 @@ class Chains:
 
     name = "chains"
 
-    def __init__(self, filters: Sequence[FilterSpec] = ()) -> None:
+    def __init__(
+        self,
+        filters: Sequence[FilterSpec] = (),
+        settings: ChainsSettings | None = None,
+        node: bytes = bytes(16),
+        era: int = 0,
+    ) -> None:
+        self.settings, self.node, self.era = settings or ChainsSettings(), node, era
         self.counters = Counters()
         self._links: list[Link] = []
         self._chains: dict[tuple[str, str], list[Link]] = {}
@@ -72,11 +87,15 @@ class Chains:
         """Nobody speaks to this core yet."""
         raise PeerError("not-spoken", "the chains core hears no messages")
 
-    def command(self, order: PassBatch | PlanFilters, now: Now) -> None:
+    def screen(self, record: StreamRecord, now: Now) -> Sequence[Record]:
+        """What to keep in the journal in place of a record that a child has sent."""
+        return (record,)
+
+    def command(self, order: Any, now: Now) -> None:
         """Obey `PassBatch` or `PlanFilters`."""
         if isinstance(order, PassBatch):
             self.walk(order, now)
-        else:
+        elif isinstance(order, PlanFilters):
             self._replace(order.filters)
             self._effects.append(Tell(FiltersPlanned(len(order.filters))))
 

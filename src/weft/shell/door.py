@@ -1,0 +1,53 @@
+"""The door of a node for programs of its machine: a socket in its state directory, and a note of where it is (CLI-001).
+
+    <state>/chains.sock        the socket, mode 0600
+    <state>/chains.endpoint    one line, `ipc://PATH`: what a client connects to
+
+A socket's path has at most 107 bytes; where the state directory lies too deep, the socket stands in a directory of its
+own below the system's temporary one, and the note says so.
+"""
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from weft.shell.links import Links
+
+SOCKET: Final = "chains.sock"
+NOTE: Final = "chains.endpoint"
+PATH_BYTES_MAX: Final = 107  # sun_path of Linux, with its closing zero
+
+
+class Door:
+    """Where clients knock, as long as the node runs."""
+
+    def __init__(self, state: Path) -> None:
+        self.note = state / NOTE
+        self.path = state.resolve() / SOCKET
+        self._makeshift: Path | None = None
+
+    @property
+    def endpoint(self) -> str:
+        """What clients connect to."""
+        return f"ipc://{self.path}"
+
+    def open(self, links: Links, channels: Iterable[str]) -> None:
+        """Bind the socket, then write the note; UserError `socket-refused`."""
+        if len(os.fsencode(self.path)) > PATH_BYTES_MAX:
+            self._makeshift = Path(tempfile.mkdtemp(prefix="weft-"))
+            self.path = self._makeshift / SOCKET
+        links.serve_locally(self.path, channels)
+        fresh = self.note.with_suffix(".new")
+        fresh.write_text(f"{self.endpoint}\n", "utf-8")
+        fresh.replace(self.note)
+
+    def close(self) -> None:
+        """Take the note away, and what was made besides."""
+        with contextlib.suppress(OSError):
+            self.note.unlink()
+        if self._makeshift is not None:
+            shutil.rmtree(self._makeshift, ignore_errors=True)
