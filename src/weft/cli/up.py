@@ -9,7 +9,7 @@ import msgspec
 from cyclopts import Parameter
 
 from weft.base.errors import UserError
-from weft.node.settings import FLEETS, PLANS, read_document, settings_of
+from weft.node.settings import FLEETS, has_plan, read_document, settings_of
 
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 EXAMPLE = """\
@@ -110,7 +110,7 @@ def _fleet_file(document: dict[str, Any], file: Path | None, config: Path | None
     """Where the fleet of a root is described: as said, else in its own file if that says anything of it."""
     if config is not None:
         return str(config.resolve())
-    has_own = file is not None and any(name in document for name in (*PLANS, *FLEETS))
+    has_own = has_plan(document) or any(name in document for name in FLEETS)
     is_root = document.get("node", {}).get("level") == "root"
     return str(file.resolve()) if file is not None and has_own and is_root else None
 

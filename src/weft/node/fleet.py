@@ -48,7 +48,7 @@ from weft.node.fleetparts import (
     reading_of,
     refusal,
 )
-from weft.node.settings import DEFAULT_METRICS, read_document
+from weft.node.settings import DEFAULT_METRICS, ChainsTable, read_document
 from weft.node.tomllines import lines_of
 
 __all__ = ["Fleet", "Group", "Mistake", "Reading", "fleet_of", "read_fleet"]
@@ -166,6 +166,8 @@ def _metrics(document: dict[str, Any], said: list[str]) -> dict[str, dict[str, A
 def _filters(document: dict[str, Any], said: list[str]) -> dict[str, dict[str, Any]]:
     chains = Table(document.get("chains", {}), "chains", said)
     tables = chains.raw("filter")
+    for own in ChainsTable.__struct_fields__:
+        chains.raw(own)  # of the root's own file, which may be this one
     chains.end()
     if tables is None:
         return {}

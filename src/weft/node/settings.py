@@ -262,8 +262,8 @@ def _bound(text: str) -> None:
 def settings_of(document: dict[str, Any], where: str = "the settings") -> NodeSettings:
     """The settings that the tables of a node's file say; UserError `bad-settings` names everything that is wrong."""
     errors: list[str] = []
+    is_planned = has_plan(document)
     document, tables_of_filters = _without_filters(document)
-    is_planned = "metric" in document or bool(tables_of_filters)
     tables = {
         name: _table(document, name, kind, errors)
         for name, kind in (
@@ -294,6 +294,11 @@ def settings_of(document: dict[str, Any], where: str = "the settings") -> NodeSe
     if follows and not tables["node"].level and not tables["node"].parent:
         metrics = []  # nothing is measured before the root has said what
     return NodeSettings(metrics=tuple(metrics), filters=tuple(filters), follows=follows, **tables)
+
+
+def has_plan(document: dict[str, Any]) -> bool:
+    """Whether a file says what its node measures or filters; without that it follows the configuration."""
+    return "metric" in document or bool(_without_filters(document)[1])
 
 
 def _without_filters(document: dict[str, Any]) -> tuple[dict[str, Any], Any]:

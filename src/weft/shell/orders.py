@@ -152,7 +152,7 @@ ORDERS: Final[dict[str, Row]] = {
         Rollback,
         lambda said, ticket: configuration.RollBack(ticket, said.number, said.subtree, said.who),
     ),
-    "chains": Row("chains", Chains, lambda said, ticket: chains.ShowChains(ticket)),
+    "chains": Row("chains", Chains, lambda _, ticket: chains.ShowChains(ticket)),
     "stop": Row("topology", StopAll, lambda said, ticket: topology.StopNodes(ticket, said.group)),
 }
 """Every order that a person can give over HTTP."""
