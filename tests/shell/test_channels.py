@@ -353,7 +353,7 @@ def test_a_node_binds_what_its_cores_own_and_nothing_else() -> None:
         assert {"beacon", "announce", "announced", "call", "control"} == set(place.runner.node.channels)
 
     run(play, ("topology",))
-    assert set(CHANNELS) == set(channels_of(("topology", "configuration", "carrier", "clone", "measurement")))
+    assert set(CHANNELS) == set(channels_of(("topology", "configuration", "carrier", "clone", "measurement", "chains")))
 
 
 def test_a_flood_on_one_channel_does_not_starve_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
