@@ -1,0 +1,5 @@
+"""The four demonstrations of chains, and the walk-through that counts what they let pass (specs/05, 2.10).
+
+`programs` is what they do, without socket, clock or terminal; `live` runs them beside a real node, `virtual` beside
+the nodes of a simulated tree; `walkthrough` does both, row by row.
+"""
