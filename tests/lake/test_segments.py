@@ -165,7 +165,8 @@ BODIES = [
     ({"fmt": "text"}, "grün".encode(), '"grün"', None),
     ({"fmt": "text"}, b"\xff", None, "undecodable"),
     ({"fmt": "xml"}, b"<a/>", '"<a/>"', None),
-    ({"fmt": "raw"}, b"\x00\xff", '{"$b":"AP8="}', None),
+    ({"fmt": "xml"}, b"<a>\xff</a>", None, "undecodable"),
+    ({"fmt": "raw"}, b"\x00\xff", None, None),
     ({}, b"", None, None),
 ]
 
@@ -176,9 +177,27 @@ def test_payload_as_canonical_json(
     tmp_path: Path, attributes: dict[str, str], value: Any, body: str | None, error: str | None
 ) -> None:
     payload = value if isinstance(value, bytes) else msgspec.msgpack.encode(value)
-    (row,) = written(tmp_path, [other(Stream.MESSAGES, 4, payload, **attributes)], "messages")
+    (row,) = written(tmp_path, [other(Stream.LOGS, 4, payload, **attributes)], "logs")
     assert (body, error, payload, "some/key") == (row["body"], row["error"], row["raw"], row["key"])
     assert attributes == dict(row["attributes"])
+
+
+VIA = [NODE_A, NODE_B]
+
+
+@pytest.mark.proves("LAK-012", "CHN-036")
+def test_a_message_that_does_not_say_what_it_is_is_bytes_and_its_way_is_spoken_in_names(tmp_path: Path) -> None:
+    records = [
+        other(Stream.MESSAGES, 1, b"\xc1", via=VIA, depth=2, frames=[1, 0]),
+        other(Stream.MESSAGES, 7, b'{"b": 1}', fmt="json"),
+        other(Stream.MESSAGES, 9, b"", fmt=7, via=5),
+    ]
+    silent, spoken, odd = written(tmp_path, records, "messages")
+    assert (None, None, b"\xc1") == (silent["body"], silent["error"], silent["raw"])
+    way = f'["{NODE_A.hex()}","{NODE_B.hex()}"]'
+    assert {"via": way, "depth": "2", "frames": "[1,0]"} == dict(silent["attributes"])
+    assert ('{"b":1}', None) == (spoken["body"], spoken["error"])
+    assert (None, "unknown-format", "5") == (odd["body"], odd["error"], dict(odd["attributes"])["via"])
 
 
 @pytest.mark.proves("LAK-013")

@@ -14,6 +14,8 @@ import msgspec
 
 DEPTH_MAX: Final = 64  # nested arrays and maps; deeper is an attack or a mistake (section 9)
 RAW_BYTES_MAX: Final = 1 << 20  # kept of a payload (LAK-013)
+RAW: Final = "raw"
+"""The format of bytes that claim to be nothing else."""
 
 
 class Body(NamedTuple):
@@ -39,16 +41,17 @@ class _BadBody(Exception):
     """Carries the error of PIP-031 out of the recursion."""
 
 
-def body_of(payload: bytes, attributes: Mapping[str, Any]) -> Body:
-    """The body of a record. Its format is `attributes["fmt"]`, MessagePack if nothing is said.
+def body_of(payload: bytes, attributes: Mapping[str, Any], usual: str = "msgpack") -> Body:
+    """The body of a record. Its format is `attributes["fmt"]`, `usual` if nothing is said.
 
-    An empty payload has no body and no error: a deletion, a mark.
+    Bytes that are `raw` have no body. Neither has an empty payload, and no error: a deletion, a mark.
     """
-    if not payload:
-        return Body(None, None)
-    decode = _DECODERS.get(str(attributes.get("fmt", "msgpack")))
-    if decode is None:
+    fmt = str(attributes.get("fmt", usual))
+    decode = _DECODERS.get(fmt)
+    if decode is None and fmt != RAW:
         return Body(None, "unknown-format")
+    if not payload or decode is None:
+        return Body(None, None)
     try:
         return Body(decode(payload), None)
     except _BadBody as bad:
@@ -132,14 +135,9 @@ def _from_text(payload: bytes) -> str:
     return msgspec.json.encode(payload.decode()).decode()
 
 
-def _from_raw(payload: bytes) -> str:
-    return canonical(payload[:RAW_BYTES_MAX])
-
-
 _DECODERS: Final[dict[str, Callable[[bytes], str]]] = {
     "msgpack": _from_msgpack,
     "json": _from_json,
     "text": _from_text,
     "xml": _from_text,
-    "raw": _from_raw,
 }

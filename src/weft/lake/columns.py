@@ -115,11 +115,16 @@ def _fit(name: str, number: int | None, wide: dict[str, str]) -> int | None:
     return None
 
 
+USUAL_FORMATS: Final = {"messages": bodies.RAW}
+"""What a payload is if its record does not say; in all other streams MessagePack."""
+
+
 class OtherColumns:
     """Rows of every stream but `samples`: one per record, payload as canonical JSON and raw."""
 
     def __init__(self, stream: str, mask: bodies.Mask | None = None) -> None:
         self.stream, self.mask = stream, mask
+        self.usual = USUAL_FORMATS.get(stream, "msgpack")
         self.runs = Runs()
         self.key: list[str] = []
         self.body: list[str | None] = []
@@ -139,12 +144,12 @@ class OtherColumns:
             assert self.mask is not None
             body, raw_kept = bodies.Body(self.mask.body(record.payload), None), None
         else:
-            body, raw_kept = bodies.body_of(record.payload, record.attributes), raw
+            body, raw_kept = bodies.body_of(record.payload, record.attributes, self.usual), raw
         self.key.append(record.key)
         self.body.append(body.text)
         self.raw.append(raw_kept)
         self.error.append("out-of-range" if wide else body.error)
-        self.runs.attributes.append(bodies.text_map(record.attributes) | more | wide)
+        self.runs.attributes.append(bodies.text_map(_named(record.attributes)) | more | wide)
         self.bytes += len(record.payload) + len(body.text or "") + 128
 
     def _is_secret(self, record: StreamRecord) -> bool:
@@ -170,6 +175,14 @@ class OtherColumns:
             "attributes": map_of(runs.attributes),
         }
         return pa.table([arrays[name] for name in schema.names], names=schema.names)
+
+
+def _named(attributes: dict[str, Any]) -> dict[str, Any]:
+    """Attributes with the nodes of a message's way (CHN-036) as the lake names origins: 32 hex each."""
+    via = attributes.get("via")
+    if not isinstance(via, list | tuple):
+        return attributes
+    return attributes | {"via": [manifests.name_of(node) for node in via]}
 
 
 def dictionary_of(values: list[Any]) -> "pa.Array":

@@ -94,7 +94,7 @@ SAMPLES: Final = Schema(
 _OTHER: Final[tuple[Column, ...]] = (
     *COMMON,
     Column("key", "string", "key, path or type of the record"),
-    Column("body", "string", "the payload as canonical JSON", optional=True),
+    Column("body", "string", "the payload as canonical JSON; null if it is raw bytes or empty", optional=True),
     Column("attributes", "map<string,string>", "attributes of the record, values other than text as JSON"),
 )
 SEGMENTS: Final[dict[str, Schema]] = {
