@@ -134,9 +134,27 @@ class Node:
 
     def receive(self, source: Source, frames: list[bytes], now: Now) -> None:
         """Hear one message; what is malformed or may not be said now is refused, counted, and changes nothing."""
+        self.hear(((source, frames),), now)
+
+    def hear(self, messages: Iterable[tuple[Source, list[bytes]]], now: Now) -> None:
+        """Hear what has come in, in order.
+
+        A core is asked what follows when the next message is for another one, so that what came together is kept and
+        answered together (CLI-008).
+        """
+        hearing: Core | None = None
+        for source, frames in messages:
+            core = self.cores[CHANNELS[source.channel].core]
+            if hearing is not None and core is not hearing:
+                self._take(hearing, now)
+            hearing = core
+            self._hear(core, source, frames, now)
+        if hearing is not None:
+            self._take(hearing, now)
+
+    def _hear(self, core: Core, source: Source, frames: list[bytes], now: Now) -> None:
         channel = source.channel
         row = CHANNELS[channel]
-        core = self.cores[row.core]
         try:
             message = row.decode(frames)
         except PeerError as error:
@@ -150,7 +168,6 @@ class Node:
                 core.receive(message, source, now)
             except PeerError as error:
                 self._refuse(source, frames, error, now)
-        self._take(core, now)
 
     def command(self, core: str, order: Any, now: Now) -> None:
         """Give one core an order; unknown cores are not asked, since a node runs what its level needs."""

@@ -45,9 +45,9 @@ class Runner:
             for _ in range(TURNS_MAX):
                 heard, more = self.links.drain()
                 now = self.clock.now()
-                for item in heard:
-                    source = Source(item.channel, item.peer, item.proved, item.kind)
-                    self.node.receive(source, item.frames, now)
+                self.node.hear(
+                    [(Source(item.channel, item.peer, item.proved, item.kind), item.frames) for item in heard], now
+                )
                 due = self.node.deadline()
                 if due is not None and due <= now.mono:
                     self.node.wake(now)

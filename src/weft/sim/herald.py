@@ -130,6 +130,9 @@ class Herald:
         beat_ns = fleet.heartbeat_ms * MILLISECOND
         dead_ns, wait_ns = beat_ns * fleet.dead_after, max(ELECTION_NS_MIN, beat_ns // 2)
         at, is_root = self.fabric.world.at, machine.level == "root"
+        if is_root and any(other.level == "root" for other in self.fabric.fleet_of(fleet.name) if other is not machine):
+            self.scribe.meet("a root dead that was none any more")  # a disk was slow: another leads already
+            return
         if is_root:
             due = ["root", fleet.name, at + dead_ns + 4 * wait_ns + MARGIN_NS, machine.name]
             self.scribe.note(machine.name, machine.era, "info", "due", due)
