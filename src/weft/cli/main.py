@@ -18,7 +18,8 @@ app = App(
 
 ROOMS: Final[dict[str, tuple[str, str]]] = {
     "up": ("weft.cli.up:up", "Run one node here."),
-    "demo": ("weft.cli.demo:demo", "Run a whole fabric on this machine, then ask its tables five questions."),
+    "demo": ("weft.cli.demos.app:app", "Run a whole fabric on this machine; or programs that show what chains do."),
+    "chain": ("weft.cli.chain:app", "Who stands in the chains of a node; send a message, watch messages pass."),
     "status": ("weft.cli.status:status", "Show the whole fleet: who is where, runs what, and how each node is."),
     "quarantine": ("weft.cli.quarantine:quarantine", "Show what a node has refused to hear, and from whom."),
     "stop": ("weft.cli.stop:stop", "Let a group of nodes, or all of them, stop and wait."),

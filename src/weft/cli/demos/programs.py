@@ -30,7 +30,13 @@ class Link(NamedTuple):
     on: str
     access: str = READS
     at: int | str = "after-all"
-    timeout_ms: int = ANSWER_MS
+    holds: int = 0
+    """How many messages it keeps in hand."""
+
+    @property
+    def timeout_ms(self) -> int:
+        """How long it may take to answer."""
+        return HOLD_MS if self.holds else ANSWER_MS
 
 
 class Heard(NamedTuple):
@@ -68,6 +74,11 @@ class Program(Protocol):
     counts: Counter[str]
 
     @property
+    def is_done(self) -> bool:
+        """Whether it has nothing more to do."""
+        ...
+
+    @property
     def links(self) -> tuple[Link, ...]: ...
     def take(self, heard: Heard, /) -> Verdict:
         """What becomes of it; of a read-only link the answer is not asked for."""
@@ -83,10 +94,14 @@ class Program(Protocol):
 
 
 class Silent:
-    """What programs have in common: most send nothing."""
+    """What programs have in common: most send nothing, and go on for ever."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
+
+    @property
+    def is_done(self) -> bool:
+        return False
 
     def take(self, _: Heard) -> Verdict:
         """Let it pass."""
@@ -132,7 +147,7 @@ class Responder(Silent):
     def __init__(self, on: str = IN, at: int | str = "after-all", access: str = READS, hold: int = 0) -> None:
         super().__init__()
         self.hold = hold
-        self._link = Link(on, access, at, HOLD_MS if hold else ANSWER_MS)
+        self._link = Link(on, access, at, hold)
 
     @property
     def links(self) -> tuple[Link, ...]:

@@ -1,0 +1,103 @@
+"""`weft chain`: who stands in the chains of a node, and a message in or out by hand (specs/05)."""
+
+import json as to_json
+import sys
+from typing import Annotated, Literal
+
+from cyclopts import App, Parameter
+
+from weft.base.errors import EXIT_CODES, UserError
+from weft.cli.asking import order
+from weft.cli.chain_lines import show, wanted
+
+app = App(name="chain", help="Who stands in the chains of a node; send a message, watch messages pass.")
+
+Flag = Annotated[bool, Parameter(negative="")]
+Way = Literal["in", "out"]
+PAYLOAD_BYTES_MAX = 1 << 20
+
+
+@app.command(name="ls", alias="show")
+def list_chains(
+    *, port: int = 27_500, type_name: Annotated[str | None, Parameter(name="--type")] = None, json: Flag = False
+) -> int:
+    """Show the chains of a node of this machine, each from top to bottom: who stands there, and what it did.
+
+    Args:
+        port: first of the ten ports of the node.
+        type_name: only the chains of this type, e.g. demo.report.
+        json: all facts as JSON.
+    """
+    told = order(port, "chains")
+    chains = wanted(told, type_name)
+    if json:
+        print(to_json.dumps({**told, "chains": chains}))
+    else:
+        show(told, chains)
+    return EXIT_CODES["ok"]
+
+
+@app.command
+def send(
+    type_name: str,
+    payload: str,
+    /,
+    *,
+    to: str = "parentsof",
+    fmt: Literal["raw", "text", "json", "msgpack", "xml"] | None = None,
+    want: Literal["spool", "dest", "none"] = "spool",
+    keep: Literal["disk", "memory"] = "disk",
+    node: str | None = None,
+    json: Flag = False,
+) -> int:  # tidy: each is an option of the command line
+    """Send one message, and say what became of it: `weft chain send demo.report '<report type="leaf"/>'`.
+
+    Exit status 1 if it was not sent; the word says why: `deleted`, `no-parent`, `unreachable`, `overload` …
+
+    Args:
+        type_name: its type: letters, digits, dots, - and _, in lower case.
+        payload: what it says; `-`: read it from standard input.
+        to: parentsof, childrenof, nearestcoord, local, direct:NODE; further parts follow with a colon: direct:NODE:TTL.
+        fmt: how filters read it; default text, raw from standard input.
+        want: which answer to wait for: `spool` (the node is responsible for it), `dest` (the next node has it), none.
+        keep: `memory`: never on a disk, and lost with the node.
+        node: a node's name, its state directory, or an endpoint; default: the only one that runs here.
+        json: the answer as JSON.
+    """
+    from weft.cli.chain_calls import send_once
+
+    body = _standard_input() if payload == "-" else payload.encode()
+    kind = fmt or ("raw" if payload == "-" else "text")
+    ok, why = send_once(node, type_name, body, to=to, fmt=kind, want=want, keep=keep)
+    if json:
+        print(to_json.dumps({"ok": ok, "why": why}))
+    else:
+        print(why or "sent", file=sys.stdout if ok else sys.stderr)
+    return EXIT_CODES["ok"] if ok else 1
+
+
+@app.command
+def watch(
+    type_name: str, /, *, on: Way = "in", count: int | None = None, node: str | None = None, json: Flag = False
+) -> int:
+    """Watch messages pass, behind all others in their chain: `weft chain watch demo.report --on out`; Ctrl-C ends it.
+
+    It reads only, and delays nobody: what it cannot print in time is left out and counted.
+
+    Args:
+        type_name: their type; `*` for all, `demo.*` for those that begin so.
+        on: `in`: what arrives at the node; `out`: what is sent there.
+        count: end after so many.
+        node: a node's name, its state directory, or an endpoint; default: the only one that runs here.
+        json: each message as JSON.
+    """
+    from weft.cli.chain_calls import watch_messages
+
+    return watch_messages(node, type_name, on, count, json=json)
+
+
+def _standard_input() -> bytes:
+    body = sys.stdin.buffer.read(PAYLOAD_BYTES_MAX + 1)
+    if len(body) > PAYLOAD_BYTES_MAX:
+        raise UserError("too-big", f"more than {PAYLOAD_BYTES_MAX:,} bytes", "several messages")
+    return body

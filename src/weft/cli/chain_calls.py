@@ -1,0 +1,92 @@
+"""What `weft chain` says to a node as a client of its chains."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final
+
+from weft.base.errors import UserError
+from weft.cli.chain_ends import until_any
+from weft.cli.chain_lines import Lines, who
+from weft.client.addressing import LOCAL, direct
+from weft.client.chain import chain_client
+from weft.client.links import Handler
+from weft.client.message import Message, SendFailed
+
+Stand = Callable[[Handler], Handler]
+NAME: Final = "weft-chain"
+ANSWER_S: Final = 15.0  # a message without promise waits 10 s for its link
+PARTS_MAX: Final = 3
+
+
+def destination_of(text: str) -> tuple[Any, ...]:
+    """A destination as it is typed: kind, node and most hops, with colons between.
+
+    >>> destination_of("parentsof"), destination_of("local"), destination_of("direct:C")
+    (('PARENTSOF',), ('DIRECT',), ('DIRECT', 'C'))
+    >>> destination_of("childrenof:node_local:3")
+    ('CHILDRENOF', None, 3)
+    """
+    kind, *rest = text.split(":")
+    if kind.lower() in ("local", "node_local", "localnode"):
+        kind = "DIRECT"
+    if not kind or len(rest) >= PARTS_MAX or (rest[1:] and not rest[1].isdecimal()):
+        raise UserError("usage", f"--to {text!r} is no destination", "parentsof, childrenof, nearestcoord, direct:NODE")
+    parts: list[Any] = [kind.upper()]
+    if rest:
+        parts.append(_node_of(rest[0]))
+    if rest[1:]:
+        parts.append(int(rest[1]))
+    return tuple(parts)
+
+
+def _node_of(text: str) -> str | bytes | None:
+    if text.upper() in ("", LOCAL, "NODE_LOCAL", "LOCALNODE"):
+        return None
+    node: str | bytes = direct(text)[1]  # a name, or an id in hexadecimal
+    return node
+
+
+def send_once(node: str | None, type_name: str, payload: bytes, **how: Any) -> tuple[bool, str]:
+    """Send one message and wait for its final status: whether it is good, and its word."""
+    how["to"] = destination_of(how["to"])
+    return asyncio.run(_send_once(node, type_name, payload, how))
+
+
+async def _send_once(node: str | None, type_name: str, payload: bytes, how: dict[str, Any]) -> tuple[bool, str]:
+    async with chain_client(NAME, node=node) as chain:
+        try:
+            receipt = await asyncio.wait_for(chain.send(type_name, payload, **how), ANSWER_S)
+        except SendFailed as error:
+            return False, str(error)
+        except TimeoutError:
+            raise UserError("unavailable", f"no answer within {ANSWER_S:g} s", "weft chain ls: who holds it?") from None
+        reached = "" if receipt.count is None else f" to {receipt.count} nodes"
+        return True, f"{receipt.why}{reached}"
+
+
+def watch_messages(node: str | None, type_name: str, on: str, count: int | None, *, json: bool) -> int:
+    """Print messages as they pass, until a signal, or so many."""
+    asyncio.run(_watch(node, type_name, on, count, Lines(json)))
+    return 0
+
+
+async def _watch(node: str | None, type_name: str, on: str, count: int | None, lines: Lines) -> None:
+    left = count
+    async with chain_client(NAME, node=node) as chain:
+
+        def see(message: Message) -> None:
+            nonlocal left
+            if left == 0:
+                return
+            lines.message(message, who(message, chain.here), "", message.payload)
+            if left is not None:
+                left -= 1
+                if not left:
+                    chain.close()
+
+        reads: Stand = chain.reads(type_name, on=on)
+        reads(see)
+        await chain.ready()
+        here = chain.here
+        lines.begin(f"watching {type_name} on {on} of {here.name}, a {here.level}; Ctrl-C ends it", node=here.name)
+        await until_any(chain.run(), lines.broken())

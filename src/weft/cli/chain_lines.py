@@ -1,0 +1,193 @@
+"""What people and programs read of chains: a message as one line, and all chains of a node as tables."""
+
+import asyncio
+import base64
+import json as to_json
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from weft.base.now import MILLISECOND, SECOND
+from weft.client.message import Message
+from weft.wire.clients import Welcome
+
+ID_DIGITS: Final = 8
+"""Of a node's id: enough to tell nodes apart by eye."""
+PLACE, NAME, ACCESS, STATE = "place", "name", "access", "state"
+COUNTERS: Final = (
+    "offered",
+    "passed",
+    "changed",
+    "dropped",
+    "failed",
+    "timed_out",
+    "late",
+    "released",
+    "lost",
+    "pending",
+    "backlog",
+)
+"""Of a link, in the order of the table (CHN-082)."""
+ALWAYS: Final = ("offered", "passed")
+"""Columns that are shown even if they are all zero."""
+
+
+def clock(at_ns: int) -> str:
+    """An instant as the time of day here.
+
+    >>> clock(1_763_800_000_123_000_000)[-4:]
+    '.123'
+    """
+    seconds, rest = divmod(at_ns, SECOND)
+    return f"{time.strftime('%H:%M:%S', time.localtime(seconds))}.{rest // MILLISECOND:03}"
+
+
+def printable(payload: bytes) -> str:
+    r"""Text as it is; what could move a cursor never reaches a terminal (SEC-045).
+
+    >>> printable(b"<a/>"), printable(b"a\x1b[2J"), printable(b"\xff")
+    ('<a/>', "'a\\x1b[2J'", "b'\\xff'")
+    """
+    try:
+        text = payload.decode()
+    except UnicodeDecodeError:
+        return repr(payload)
+    return text if text.isprintable() else repr(text)
+
+
+def as_json(payload: bytes) -> Any:
+    r"""Text as text, anything else as `{"b64": …}`, as in answers of a node.
+
+    >>> as_json(b"<a/>"), as_json(b"\xff")
+    ('<a/>', {'b64': '/w=='})
+    """
+    try:
+        return payload.decode()
+    except UnicodeDecodeError:
+        return {"b64": base64.b64encode(payload).decode()}
+
+
+def who(message: Message, here: Welcome) -> str:
+    """Where a message was sent first: the name of this node, or the beginning of another one's id."""
+    origin = message.origin
+    if origin == here.node:
+        return here.name
+    return origin.hex()[:ID_DIGITS] if isinstance(origin, bytes) else str(origin)
+
+
+class Lines:
+    """Prints as it happens, for people or for programs; what is no message goes to the standard error of people."""
+
+    def __init__(self, json: bool) -> None:
+        self._json = json
+        self._is_broken = asyncio.Event()
+
+    async def broken(self) -> None:
+        """Until whoever reads has seen enough; then BrokenPipeError."""
+        await self._is_broken.wait()
+        raise BrokenPipeError
+
+    def begin(self, words: str, **facts: Any) -> None:
+        """It stands."""
+        if self._json:
+            self._event("ready", facts)
+        else:
+            print(words, file=sys.stderr, flush=True)
+
+    def message(self, message: Message, origin: str, word: str, payload: bytes) -> None:
+        """One has passed; `word` says what became of it, if it is worth a word."""
+        if message.lost:
+            self.lost(message.lost)
+        if self._json:
+            mid = [message.origin.hex(), *message.mid[1:]] if isinstance(message.origin, bytes) else list(message.mid)
+            facts = {"at": message.at, "on": message.direction, "type": message.type, "origin": origin, "mid": mid}
+            self._event(
+                "message", {**facts, "own": message.own, "verdict": word or "passed", "payload": as_json(payload)}
+            )
+        else:
+            self._print(
+                f"{clock(message.at)} {message.direction:3} {origin} {word + ' ' if word else ''}{printable(payload)}"
+            )
+
+    def lost(self, count: int) -> None:
+        """Copies before this message were discarded, because they were not read in time."""
+        if self._json:
+            self._event("lost", {"count": count})
+        else:
+            print(f"{count} before this one were not read in time", file=sys.stderr, flush=True)
+
+    def sent(self, at: int, why: str, payload: bytes, *, ok: bool) -> None:
+        """What became of one that was sent."""
+        if self._json:
+            self._event("sent", {"at": at, "ok": ok, "why": why, "payload": as_json(payload)})
+        else:
+            self._print(f"{clock(at)} {why} {printable(payload)}")
+
+    def end(self, counts: dict[str, int], trouble: dict[str, int]) -> None:
+        """The counts at the end."""
+        if self._json:
+            self._event("end", {"counts": counts, "trouble": trouble})
+            return
+        told = [f"{count:,} {what}" for what, count in [*counts.items(), *trouble.items()]]
+        print(", ".join(told) or "nothing happened", file=sys.stderr, flush=True)
+
+    def _event(self, name: str, facts: dict[str, Any]) -> None:
+        self._print(to_json.dumps({"event": name, **facts}, separators=(",", ":")))
+
+    def _print(self, line: str) -> None:
+        if self._is_broken.is_set():
+            return
+        try:
+            print(line, flush=True)
+        except BrokenPipeError:
+            self._is_broken.set()
+
+
+# All chains of a node
+
+
+def headings(links: Iterable[dict[str, Any]]) -> list[str]:
+    """The counters that are worth a column."""
+    links = list(links)
+    return [name for name in COUNTERS if name in ALWAYS or any(link.get(name) for link in links)]
+
+
+def rows(chain: dict[str, Any], counters: Sequence[str]) -> list[tuple[str, ...]]:
+    """The links of a chain, from top to bottom."""
+    return [
+        (
+            str(link[PLACE]),
+            str(link[NAME]),
+            str(link[ACCESS]),
+            str(link[STATE]).lower(),
+            *(f"{link.get(name, 0):,}" for name in counters),
+        )
+        for link in chain["links"]
+    ]
+
+
+def wanted(told: dict[str, Any], type_name: str | None) -> list[dict[str, Any]]:
+    """The chains of a type, or all: those on the way out first, each direction by type."""
+    chosen = [chain for chain in told["chains"] if type_name in (None, chain["type"])]
+    return sorted(chosen, key=lambda chain: (chain["direction"] != "out", chain["type"]))
+
+
+def show(told: dict[str, Any], chains: Sequence[dict[str, Any]]) -> None:
+    """Print the chains of a node for people."""
+    from rich.console import Console  # only people need it
+    from rich.table import Table  # only people need it
+    from rich.text import Text  # only people need it
+
+    console = Console(soft_wrap=True)
+    if not chains:
+        console.print("nobody stands in a chain here")
+    counters = headings(link for chain in chains for link in chain["links"])
+    for chain in chains:
+        console.print(Text(f"{chain['direction']} {chain['type']}", style="bold"))
+        table = Table("place", "client", "access", "state", *(name.replace("_", " ") for name in counters), box=None)
+        for row in rows(chain, counters):
+            table.add_row(*map(Text, row))
+        console.print(table)
+    clients = [str(client.get("name", "?")) if isinstance(client, dict) else str(client) for client in told["clients"]]
+    console.print(Text(f"clients: {', '.join(clients) or 'none'}", style="dim"))

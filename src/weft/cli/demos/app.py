@@ -1,0 +1,191 @@
+"""`weft demo`: a whole fabric; or one of the programs that show what chains do (specs/05, 2.10)."""
+
+import os
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+from cyclopts import App, Parameter
+
+from weft.base.errors import UserError
+from weft.base.now import MILLISECOND, SECOND
+from weft.base.settings import span_ns
+from weft.cli.demos.programs import REWRITES, Aggregator, Detector, Responder, Rewriter
+
+app = App(
+    name="demo", help="Run a whole fabric on this machine; or, beside a node, a program that shows what chains do."
+)
+
+Flag = Annotated[bool, Parameter(negative="")]
+Begin = Annotated[float, Parameter(name="--begin-at", show=False)]
+"""Seconds since 1970: the walk-through lets its programs begin together."""
+DESTINATIONS: Final = {"parentsof": ("PARENTSOF",), "direct": ("DIRECT",), "nearestcoord": ("NEARESTCOORD",)}
+PLACE_MAX: Final = 4_294_967_294
+
+
+@app.default
+def whole_fabric(
+    *,
+    run_for: Annotated[str, Parameter(name="--for")] = "60s",
+    directory: Path | None = None,
+    json: Flag = False,
+) -> int:
+    """Run a whole fabric on this machine for a while, then answer five questions from its tables.
+
+    Args:
+        run_for: how long, e.g. 60s or 5m.
+        directory: where states, logs and lake go; default ./var/demo-TIME. An existing one is continued.
+        json: print the answers as JSON.
+    """
+    from weft.cli.demo import demo
+
+    return demo(run_for=run_for, directory=directory, json_out=json)
+
+
+@app.command
+def detector(
+    *,
+    period: str = "2s",
+    to: Literal["parentsof", "direct", "nearestcoord"] = "parentsof",
+    count: int | None = None,
+    node: str | None = None,
+    json: Flag = False,
+    begin_at: Begin = 0.0,
+) -> int:  # tidy: each is an option of the command line
+    """Send a report to the node above, at once and then every period, and print what became of each.
+
+    It stands in no chain. Ctrl-C ends it, with a count of what it was told.
+
+    Args:
+        period: between two reports; a number alone means seconds.
+        to: parentsof: one level up; direct: this node; nearestcoord: this node if it has children, else its parent.
+        count: end after so many.
+        node: a node's name, its state directory, or an endpoint; default: the only one that runs here.
+        json: one JSON object a line.
+    """
+    from weft.cli.demos.live import Stage, run
+
+    every = seconds(period)
+    stage = Stage(
+        name="demodetector",
+        node=node,
+        period_s=every,
+        is_prompt=True,
+        begin_at=begin_at,
+        to=DESTINATIONS[to],
+        json=json,
+    )
+    return run(lambda here: Detector(here.name, count), stage)
+
+
+@app.command
+def responder(
+    *,
+    on: Annotated[Literal["in", "out"], Parameter(name=["--dir", "--on"])] = "in",
+    place: str = "after-all",
+    access: Literal["ro", "rw"] = "ro",
+    hold: int = 0,
+    node: str | None = None,
+    json: Flag = False,
+) -> int:  # tidy: each is an option of the command line
+    """Print every report that passes: time, direction, node of origin, payload.
+
+    Args:
+        on: `in`: what arrives at the node; `out`: what is sent there.
+        place: where in the chain: before-all, after-all, or a number.
+        access: `rw`: every report has to wait until it is handed back, which it is.
+        hold: keep the first so many and never hand them back; kill it then, and see what becomes of them.
+        node: a node's name, its state directory, or an endpoint; default: the only one that runs here.
+        json: one JSON object a line.
+    """
+    from weft.cli.demos.live import Stage, run
+
+    at = place_of(place)
+    if hold and access != REWRITES:
+        raise UserError("usage", "--hold without --access rw", "weft demo responder --access rw --hold 3")
+    return run(lambda _: Responder(on, at, access, hold), Stage(name="demoresponder", node=node, json=json))
+
+
+@app.command
+def aggregator(
+    *,
+    period: str = "2s",
+    outbound: Flag = False,
+    node: str | None = None,
+    json: Flag = False,
+    begin_at: Begin = 0.0,
+) -> int:
+    """Send on, every period, all reports that have arrived at this node as one report to the node above.
+
+    Args:
+        period: between two reports; a number alone means seconds.
+        outbound: take the reports of this very node into it, too, instead of letting them go up alone.
+        node: a node's name, its state directory, or an endpoint; default: the only one that runs here.
+        json: one JSON object a line.
+    """
+    from weft.cli.demos.live import Stage, run
+
+    stage = Stage(name="demoaggregator", node=node, period_s=seconds(period), begin_at=begin_at, json=json)
+    return run(lambda here: Aggregator(here.name, outbound=outbound), stage)
+
+
+@app.command
+def rewriter(*, place: str = "after-all", node: str | None = None, json: Flag = False) -> int:
+    """Tag the reports that are sent at this node with its address and my process id, and delete every second one.
+
+    Args:
+        place: where in the chain: before-all, after-all, or a number.
+        node: a node's name, its state directory, or an endpoint; default: the only one that runs here.
+        json: one JSON object a line.
+    """
+    from weft.cli.demos.live import Stage, run
+
+    at = place_of(place)
+    return run(lambda here: Rewriter(here.addr, os.getpid(), at), Stage(name="demorewriter", node=node, json=json))
+
+
+@app.command
+def walkthrough(*, real: Flag = False, period: str = "2s", ticks: int | None = None, json: Flag = False) -> int:
+    """Play the walk-through of chains: seven set-ups of these programs beside three nodes A, B and C, and count.
+
+    C is the root, B its child, A the child of B. Exit status 1 if a count is another one than it must be.
+
+    Args:
+        real: with three nodes and all programs as processes of this machine, in minutes; default: in virtual time.
+        period: between two reports.
+        ticks: how many reports each detector sends; default 20, with --real so many as 20 s have.
+        json: one JSON object for each set-up.
+    """
+    from weft.cli.demos.walkthrough import TICKS, shown, virtual
+
+    every = seconds(period)
+    if ticks is not None and ticks < 1:
+        raise UserError("usage", f"--ticks {ticks}", "at least 1")
+    if not real:
+        return shown(virtual(ticks or TICKS, round(every * SECOND / MILLISECOND)), json=json)
+    from weft.cli.demos.real import real as with_processes
+
+    return shown(with_processes(ticks or max(1, round(REAL_S / every)), every), json=json)
+
+
+REAL_S: Final = 20.0  # of a row with real processes (DEM-007)
+
+
+def seconds(text: str) -> float:
+    """A span as it is typed; UserError if it is none, or not longer than nothing.
+
+    >>> seconds("2"), seconds("2s"), seconds("250ms")
+    (2.0, 2.0, 0.25)
+    """
+    span = span_ns(f"{text}s" if text.replace(".", "", 1).isdecimal() else text)
+    if not span or span < 0:
+        raise UserError("usage", f"--period {text!r} is not a time", "--period 2s")
+    return span / SECOND
+
+
+def place_of(text: str) -> int | str:
+    """A place in a chain as it is typed; UserError if it is none."""
+    if text in ("before-all", "after-all"):
+        return text
+    if text.isdecimal() and 1 <= int(text) <= PLACE_MAX:
+        return int(text)
+    raise UserError("usage", f"--place {text!r} is no place in a chain", "before-all, after-all, or a number from 1")

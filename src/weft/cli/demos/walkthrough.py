@@ -1,0 +1,88 @@
+"""The walk-through: all seven rows, each counted and judged, in virtual time or with real processes."""
+
+import json as to_json
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple
+
+from weft.cli.demos.rows import ROWS, Outcome, Row, differences
+
+TICKS: Final = 20
+PERIOD_MS: Final = 2_000
+COLUMNS: Final = ("", "#", "set-up", "B receives", "C receives", "statuses of the detectors")
+
+
+class Judged(NamedTuple):
+    """A row, what came of it, and what of that is wrong."""
+
+    row: Row
+    actual: Outcome
+    wrong: list[str]
+
+
+def virtual(ticks: int = TICKS, period_ms: int = PERIOD_MS) -> Iterator[Judged]:
+    """Each row, played over simulated nodes (DEM-006)."""
+    from weft.cli.demos.virtual import play  # the simulator loads a whole node
+
+    for row in ROWS:
+        actual = play(row, ticks, period_ms)
+        yield Judged(row, actual, differences(row.expected(ticks), actual))
+
+
+def shown(rows: Iterator[Judged], *, json: bool) -> int:
+    """Print each row as soon as it is known; exit status 1 if any went wrong."""
+    say: Callable[[Judged], None] = _say_json if json else _Table().say
+    is_right = True
+    for judged in rows:
+        say(judged)
+        is_right = is_right and not judged.wrong
+    return 0 if is_right else 1
+
+
+def _say_json(judged: Judged) -> None:
+    row, actual, wrong = judged
+    facts: dict[str, Any] = {"row": row.number, "set_up": row.words, "is_right": not wrong, "wrong": wrong}
+    print(to_json.dumps({**facts, **actual._asdict()}), flush=True)
+
+
+class _Table:
+    """The table of the specification, one row after another."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+
+        self._console = Console(soft_wrap=True, highlight=False)
+        self._line(*COLUMNS, style="bold")
+
+    def say(self, judged: Judged) -> None:
+        """One row, and what is wrong with it."""
+        row, actual, wrong = judged
+        mark, style = ("✗", "red") if wrong else ("✓", "green")
+        received = [told(actual.received[node]) if node in actual.received else "-" for node in ("B", "C")]
+        self._line(mark, str(row.number), row.words, *received, statuses(actual.statuses), style=style)
+        for text in wrong:
+            self._console.print(f"      {text}", style="red", markup=False)
+
+    def _line(self, *cells: str, style: str) -> None:
+        text = "".join(cell.ljust(width) for cell, width in zip(cells, WIDTHS, strict=True))
+        self._console.print(text.rstrip(), style=style, markup=False)
+
+
+WIDTHS: Final = (2, 3, 52, 36, 40, 30)
+
+
+def told(labels: list[str]) -> str:
+    """How many came, and the first of them.
+
+    >>> told(["A:0", "A:2", "A:4", "A:6"]), told([])
+    ('4: A:0 A:2 A:4 …', '0')
+    """
+    return f"{len(labels)}: {' '.join(labels[:3])}{' …' if len(labels) > 3 else ''}" if labels else "0"
+
+
+def statuses(by_node: dict[str, dict[str, int]]) -> str:
+    """Who was told what how often.
+
+    >>> statuses({"A": {"ok": 20}, "B": {"deleted": 20}})
+    'A 20 ok, B 20 deleted'
+    """
+    return ", ".join(f"{node} {count} {why}" for node, told in by_node.items() for why, count in told.items())
