@@ -32,6 +32,7 @@ from weft.shell.door import Door
 from weft.shell.files import Files
 from weft.shell.health import Machine
 from weft.shell.identity import begin_start
+from weft.shell.inside import Inside
 from weft.shell.journal import Journal, Limits, StorageFull, for_budget
 from weft.shell.links import Links
 from weft.shell.log import Log
@@ -110,6 +111,7 @@ class Process:
         machine = Machine(resident_bytes, self._free_bytes)
         self.telemetry = Telemetry(settings, self.node, self.journal, self.links, self.clock, self.log, machine)
         self.runner.on_tell = self.telemetry.on_tell
+        self.inside = Inside(self.runner)
         self.desk = Desk(self.runner.order, self.node.cores)
         self.runner.on_reply = self.desk.reply
         self.telemetry.http.orders = self.desk.take

@@ -33,6 +33,9 @@ class Runner:
         self.on_reply: Callable[[int, Any], None] = lambda _, __: None
         self.ended: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self.turns = 0
+        self.inside: dict[tuple[str, bytes], Callable[[list[bytes]], None]] = {}
+        """Who hears what is said to a peer on a channel, without a socket (CLI-023)."""
+        self._posted: list[tuple[Source, list[bytes]]] = []
         self._timer: asyncio.TimerHandle | None = None
         self._flush: asyncio.TimerHandle | None = None
         self._unsent: Counter[tuple[str, bytes]] = Counter()
@@ -45,20 +48,32 @@ class Runner:
             for _ in range(TURNS_MAX):
                 heard, more = self.links.drain()
                 now = self.clock.now()
+                posted, self._posted = self._posted, []
                 self.node.hear(
                     [(Source(item.channel, item.peer, item.proved, item.kind), item.frames) for item in heard], now
                 )
+                self.node.hear(posted, now)
                 due = self.node.deadline()
                 if due is not None and due <= now.mono:
                     self.node.wake(now)
                 acted = self._turn(now)
-                if not heard and not more and not acted:
+                if not heard and not more and not acted and not self._posted:
                     break
             else:
                 asyncio.get_running_loop().call_soon(self.work)
         except StorageFailed as failure:
             self._end(failure)
         self._arm()
+
+    def post(self, source: Source, frames: list[bytes]) -> None:
+        """Let the node hear a message that came by no socket, at its next turn."""
+        if not self._posted:
+            self.soon(self.work)
+        self._posted.append((source, frames))
+
+    def soon(self, do: Callable[[], None]) -> None:
+        """Do it when this turn is over."""
+        asyncio.get_running_loop().call_soon(do)
 
     def order(self, core: str, order: Any) -> None:
         """Give a core an order from outside, and turn."""
@@ -139,6 +154,9 @@ class Runner:
 
     def _transmit(self, effect: Transmit) -> None:
         key = (effect.channel, effect.peer)
+        if self.inside and (hear := self.inside.get(key)) is not None:
+            hear(effect.frames)
+            return
         # What follows a message that was not sent is not sent either: there are no holes before the end.
         is_sent = key not in self._unsent and self.links.send(effect.channel, effect.peer, effect.frames)
         if not is_sent and CHANNELS[effect.channel].tells_failure:

@@ -1,0 +1,62 @@
+"""Clients inside the process of their node: the same words, the same limits, and no socket (CLI-023).
+
+    async with weft.chain_client("tagger", node=process.inside) as chain: ...
+
+`Inside` opens connections as a client of the library wants them (`weft.client.dealer.Opener`). Nobody outside can have
+such a routing id: libzmq keeps a first byte of zero for ids of five bytes that it makes itself.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from weft.base.effects import Source
+from weft.shell.runner import Runner
+
+CHANNEL: Final = "clients"
+PREFIX: Final = b"\x00inside"
+
+
+class Inside:
+    """Opens connections to the node that runs here."""
+
+    def __init__(self, runner: Runner) -> None:
+        self.runner = runner
+        self._opened = 0
+
+    def __call__(self, on_ready: Callable[[], None], on_end: Callable[[], None]) -> "InsideWire":
+        """One more connection; `on_ready` is called when there is something to take, `on_end` when the node has ended."""
+        self._opened += 1
+        self.runner.ended.add_done_callback(lambda _: on_end())
+        return InsideWire(self.runner, PREFIX + self._opened.to_bytes(9, "big"), on_ready)
+
+
+class InsideWire:
+    """One connection of a client of this very process."""
+
+    def __init__(self, runner: Runner, peer: bytes, on_ready: Callable[[], None]) -> None:
+        self._runner, self._peer, self._on_ready = runner, peer, on_ready
+        self._inbox: deque[list[bytes]] = deque()
+        runner.inside[CHANNEL, peer] = self._hear
+
+    def send(self, frames: list[bytes]) -> bool:
+        """Hand over a multipart; the node hears it in its next turn."""
+        self._runner.post(Source(CHANNEL, self._peer), frames)
+        return True
+
+    def take(self) -> list[bytes] | None:
+        """The next multipart; None: there is none now."""
+        return self._inbox.popleft() if self._inbox else None
+
+    def is_ready(self) -> bool:
+        """Whether there is one."""
+        return bool(self._inbox)
+
+    def close(self) -> None:
+        """Nothing is heard any more."""
+        self._runner.inside.pop((CHANNEL, self._peer), None)
+
+    def _hear(self, frames: list[bytes]) -> None:
+        self._inbox.append(frames)
+        if len(self._inbox) == 1:
+            self._runner.soon(self._on_ready)

@@ -1,0 +1,96 @@
+"""The door for programs of the machine, and the way in for those of the process itself."""
+
+import stat
+from pathlib import Path
+
+import pytest
+import zmq
+
+from weft.base.errors import UserError
+from weft.shell.door import PATH_BYTES_MAX, Door
+from weft.shell.links import Links
+
+CHANNELS = ("clients", "down")
+
+
+class Shown(Links):
+    """Links that only say where they were asked to bind."""
+
+    def __init__(self) -> None:
+        self.asked: list[Path] = []
+
+    def serve_locally(self, path: Path, channels: object) -> None:
+        self.asked.append(path)
+
+
+@pytest.mark.proves("CLI-001")
+def test_the_socket_stands_in_the_state_directory_and_the_note_says_so(tmp_path: Path) -> None:
+    door, links = Door(tmp_path), Shown()
+    door.open(links, CHANNELS)
+    assert [tmp_path / "chains.sock"] == links.asked
+    assert f"ipc://{tmp_path}/chains.sock\n" == (tmp_path / "chains.endpoint").read_text("utf-8")
+    door.close()
+    assert not (tmp_path / "chains.endpoint").exists()
+
+
+@pytest.mark.proves("CLI-001")
+def test_a_path_that_no_socket_can_have_is_replaced_by_a_short_one(tmp_path: Path) -> None:
+    deep = tmp_path / ("x" * 60) / ("y" * 60)
+    deep.mkdir(parents=True)
+    door, links = Door(deep), Shown()
+    door.open(links, CHANNELS)
+    assert len(bytes(links.asked[0])) <= PATH_BYTES_MAX
+    assert f"ipc://{links.asked[0]}\n" == (deep / "chains.endpoint").read_text("utf-8")
+    made = links.asked[0].parent
+    assert made.is_dir()
+    door.close()
+    assert not made.exists()
+
+
+@pytest.mark.proves("CLI-001")
+def test_only_this_user_may_open_the_socket(tmp_path: Path) -> None:
+    import asyncio
+
+    async def main() -> None:
+        links = Links(lambda: None)
+        links.serve_locally(tmp_path / "chains.sock", CHANNELS)
+        mode = stat.S_IMODE((tmp_path / "chains.sock").stat().st_mode)
+        links.close()
+        assert 0o600 == mode
+
+    asyncio.run(main())
+
+
+def test_a_place_where_no_socket_can_be_is_said_with_its_mend(tmp_path: Path) -> None:
+    import asyncio
+
+    async def main() -> None:
+        links = Links(lambda: None)
+        with pytest.raises(UserError) as refused:
+            links.serve_locally(tmp_path / "nowhere" / "chains.sock", CHANNELS)
+        assert "socket-refused" == refused.value.code
+
+    asyncio.run(main())
+
+
+def test_what_was_bound_before_a_crash_is_in_nobodys_way(tmp_path: Path) -> None:
+    import asyncio
+
+    (tmp_path / "chains.sock").write_bytes(b"")
+
+    async def main() -> None:
+        links = Links(lambda: None)
+        links.serve_locally(tmp_path / "chains.sock", CHANNELS)
+        with zmq.Context() as context, context.socket(zmq.DEALER) as dealer:
+            dealer.setsockopt(zmq.LINGER, 0)
+            dealer.connect(f"ipc://{tmp_path}/chains.sock")
+            dealer.send(b"hello")
+            for _ in range(1_000):
+                heard, _ = links.drain()
+                if heard:
+                    break
+                await asyncio.sleep(0.001)  # tidy: libzmq's own thread tells nobody; bounded
+            assert [[b"hello"]] == [item.frames for item in heard]
+        links.close()
+
+    asyncio.run(main())
