@@ -1,0 +1,362 @@
+"""`weft.chain_client`: a program's place in the chains of its node (CLI-020)."""
+
+import asyncio
+import logging
+import os
+from asyncio import Future
+from collections import Counter
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Final, Protocol, Self, TypeVar
+
+from msgspec.structs import replace
+
+from weft.base.errors import UserError
+from weft.client.addressing import AFTER_ALL, PARENTS_OF_LOCAL, destination
+from weft.client.connection import Connection
+from weft.client.dealer import Curve, Dealer, Opener
+from weft.client.finding import Node, endpoint_of, locate
+from weft.client.limits import FRAMES_MAX, HELLO_S, MESSAGE_BYTES_MAX, PAYLOAD_BYTES_MAX, TYPE_CHARS_MAX
+from weft.client.links import CAUSE, Handler, Link
+from weft.client.message import Receipt, SendFailed
+from weft.client.outgoing import Outgoing
+from weft.client.payloads import to_frames
+from weft.client.sending import Pending, Sends
+from weft.wire import clients
+
+LOG: Final = logging.getLogger("weft.client")
+H = TypeVar("H", bound=Handler)
+LATE: Final = frozenset({"expired", "not-holding"})
+
+
+class Decorator(Protocol):
+    """Registers a handler, and leaves it as it is."""
+
+    def __call__(self, handler: H, /) -> H: ...
+
+
+MENDS: Final = {
+    "bad-type": "1 to 64 of a-z 0-9 . _ -; `*`, or an end in `.*`, for all that match",
+    "bad-position": "place= 1 to 4,294,967,294, weft.BEFORE_ALL or weft.AFTER_ALL",
+    "confirm-on-out": 'on="in": only what has arrived can be confirmed',
+    "denied": "a [[chains.allow]] rule at the node",
+    "limit": "fewer registrations, or higher limits in the node's [chains]",
+}
+
+
+class ChainClient:
+    """A client of a node's chains, to be used with `async with`, in one event loop.
+
+    While the node is away, sends wait and registrations are kept; both are said again when it is back (CLI-022).
+    """
+
+    def __init__(self, name: str, node: Node = None, curve: Curve | None = None) -> None:
+        self.name = name
+        self.counts: Counter[str] = Counter()
+        """What went wrong and hurt nobody: `late answers`, `handlers failed`, `copies lost`, `connections lost` …"""
+        self.session: clients.Welcome | None = None
+        """The node as it introduced itself; None while it is away."""
+        self.here: clients.Welcome
+        """Where the node stands: its name, address, level, parent and children; the last that was heard."""
+        self._node, self._curve = node, curve
+        self.links: dict[int, Link] = {}
+        self._sends, self._outgoing = Sends(), Outgoing()
+        self._tag = self._reg = 0
+        self._is_flush_due = False
+
+    async def __aenter__(self) -> Self:
+        """Attach; UserError if no node is found, or none answers within five seconds."""
+        self._loop = asyncio.get_running_loop()
+        self._standing: Future[None] = self._loop.create_future()
+        self._end: Future[None] = self._loop.create_future()
+        hello = clients.Hello(v=clients.VERSION, role="client", name=self.name, id=os.urandom(16), pid=os.getpid())
+        self._connection = Connection(_opener(self._node, self._curve), hello, self, self.counts)
+        self._connection.open()
+        try:
+            async with asyncio.timeout(HELLO_S):
+                await self._standing
+        except TimeoutError:
+            self._connection.close()
+            text = f"no node answered {self.name!r} within {HELLO_S:g} s"
+            raise UserError("unavailable", text, "weft status, or node=…") from None
+        except BaseException:
+            self._connection.close()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leave: what is queued is said, what is held is given back by policy, open sends fail with `closing`."""
+        self.flush()
+        links, self.links = list(self.links.values()), {}
+        for link in links:
+            link.stop()
+        self._connection.close()
+        self._sends.fail(SendFailed("closing"))
+        self.session = None
+        self.close()
+        for link in links:
+            await link.finish()
+
+    # ------------------------------------------------------------------------------------------------- asking
+
+    def send(  # tidy: the documented shape (CLI-020)
+        self,
+        type: str,  # noqa: A002  # the field's word
+        payload: Any,
+        *,
+        to: Any = PARENTS_OF_LOCAL,
+        want: str = "spool",
+        fmt: str | None = None,
+        keep: str = "disk",
+        expires: int = 0,
+    ) -> "Future[Receipt]":
+        """Send a message; await it for the Receipt, or SendFailed with the reason (CHN-030).
+
+        It is queued at once, in order, and leaves as soon as the node's credit allows. `want`: `spool`, `dest` or
+        `none`; `keep`: `disk` or `memory`; `expires`: nanoseconds since 1970. In a handler its cause is the handler's
+        message. Bytes, text, a tuple of frames or JSON values are a payload (`weft.client.payloads`).
+        """
+        future: Future[Receipt] = self._loop.create_future()
+        frames, fmt = to_frames(payload, fmt)
+        whereto = destination(to)
+        why = "closing" if self._end.done() else _refusal(type, frames, whereto)
+        if why:
+            future.set_exception(SendFailed(why))
+            return future
+        self._tag += 1
+        cause = CAUSE.get()
+        is_known = cause is not None and cause.session is self.session
+        item = clients.SendItem(
+            tag=self._tag,
+            type=type,
+            to=whereto,
+            want=want,
+            cause=cause.id if cause is not None and is_known else None,
+            fmt=fmt,
+            keep=keep,
+            exp=expires,
+            n=len(frames),
+        )
+        self._sends.add(Pending(item, frames, self.here.boot, future))
+        self._schedule()
+        return future
+
+    def reads(  # tidy: the documented shape (CLI-020)
+        self,
+        type: str,  # noqa: A002  # the field's word
+        *,
+        on: str = "in",
+        place: int | str = AFTER_ALL,
+        confirm: bool = False,
+        parallel: int = 1,
+        window: int = 64,
+        noself: bool = False,
+    ) -> Decorator:
+        """Register a handler that is given copies.
+
+        `confirm`: at least once: a message is confirmed when its handler has ended well (CHN-019). `parallel`: so many
+        calls of an `async` handler at once.
+        """
+        reg = clients.Reg(
+            reg=0, dir=on, type=type, at=place, confirm=confirm, window=max(window, parallel), noself=noself
+        )
+        return lambda handler: self._register(reg, handler, parallel)
+
+    def rewrites(  # tidy: the documented shape (CLI-020)
+        self,
+        type: str,  # noqa: A002  # the field's word
+        *,
+        on: str = "in",
+        place: int | str = AFTER_ALL,
+        fail: str = "open",
+        timeout: float = 5.0,
+        ordered: bool = False,
+        window: int = 64,
+        parallel: int = 1,
+        noself: bool = False,
+    ) -> Decorator:
+        """Register a handler through which every message of the type goes.
+
+        It returns the message, `message.replace(…)` or `weft.drop(why)`; anything else is a failure, as is raising,
+        and `fail` says what then becomes of the message. `timeout` is in seconds.
+        """
+        reg = clients.Reg(
+            reg=0,
+            dir=on,
+            type=type,
+            at=place,
+            access="rw",
+            fail=None if fail == "open" else fail,
+            timeout=round(timeout * 1_000),
+            window=max(window, parallel),
+            noself=noself,
+            ordered=ordered,
+        )
+        return lambda handler: self._register(reg, handler, parallel)
+
+    async def ready(self) -> None:
+        """Wait until the node has taken all registrations; UserError for one that it refused."""
+        for link in list(self.links.values()):
+            await link.standing
+
+    async def run(self) -> None:
+        """Serve the handlers until `close`; UserError if the node refuses the client or a registration."""
+        await asyncio.shield(self._end)
+
+    def close(self) -> None:
+        """Let `run` return."""
+        if not self._end.done():
+            self._end.set_result(None)
+
+    # ------------------------------------------------------------------------------------------------- hearing
+
+    def stand(self, welcome: clients.Welcome) -> None:
+        """Attached: registrations first, then what has no status, then the rest."""
+        self.session = self.here = welcome
+        self._sends.credit, self._sends.credit_bytes = welcome.credit, welcome.credit_bytes
+        for link in self.links.values():
+            self._connection.say(clients.encode(link.reg))
+        self._sends.repeat(welcome.boot)
+        if not self._standing.done():
+            self._standing.set_result(None)
+
+    def fall(self) -> None:
+        """Detached: what handlers hold is abandoned, and nothing of it may be answered any more."""
+        self.session = None
+        self._outgoing.forget()
+        for link in self.links.values():
+            link.abandon()
+
+    def give_up(self, error: UserError) -> None:
+        """The node does not want this client: everything that waits hears it."""
+        self._end_with(error)
+        self._sends.fail(error)
+        if not self._standing.done():
+            self._standing.set_exception(error)
+
+    def hear(self, message: clients.Answered) -> None:
+        """What the node says while the client stands."""
+        HEARD[type(message)](self, message)
+
+    def flush(self) -> None:
+        """Say everything that may be said."""
+        self._is_flush_due = False
+        connection = self._connection
+        if not connection.is_clear:
+            return
+        for pending in self._sends.ready():
+            self._outgoing.send(pending.item, pending.frames, pending.size)
+        if self._outgoing:
+            for frames in self._outgoing.take():
+                connection.say(frames)
+
+    def answer(self, op: str, reg: int, item: Any, frames: tuple[bytes, ...] = ()) -> None:
+        """A handler's answer."""
+        self._outgoing.answer(op, reg, item, frames)
+        self._schedule()
+
+    def leave(self, reg: int) -> None:
+        """Take a registration back."""
+        link = self.links.pop(reg)
+        link.stop()
+        if self.session is not None:
+            self._connection.say(clients.encode(clients.Unreg(reg)))
+
+    def _schedule(self) -> None:
+        if not self._is_flush_due:
+            self._is_flush_due = True
+            self._loop.call_soon(self.flush)
+
+    def _register(self, reg: clients.Reg, handler: H, parallel: int) -> H:
+        self._reg += 1
+        link = self.links[self._reg] = Link(replace(reg, reg=self._reg), handler, parallel, self)
+        if self.session is not None:
+            self._connection.say(clients.encode(link.reg))
+        return handler
+
+    def _end_with(self, error: UserError) -> None:
+        if not self._end.done():
+            self._end.set_exception(error)
+            self._end.exception()  # whoever never calls `run` has it in the log
+
+    def _take(self, rec: clients.Rec) -> None:
+        link = self.links.get(rec.reg)
+        if link is None:
+            self.counts["of nobody"] += len(rec.m)
+        else:
+            link.take(rec)
+
+    def _settle(self, status: clients.Status) -> None:
+        for item in status.m:
+            if not self._sends.settle(item):
+                self.counts["statuses of nothing"] += 1
+
+    def _note_done(self, done: clients.Done) -> None:
+        link = self.links.get(done.reg)
+        if link is not None and not link.standing.done():
+            link.standing.set_result(done)
+
+    def _note_credit(self, credit: clients.Credit) -> None:
+        self._sends.credit, self._sends.credit_bytes = credit.credit, credit.credit_bytes
+
+    def _note_place(self, place: clients.Place) -> None:
+        self.here = replace(self.here, level=place.level, parent=place.parent, children=place.children)
+
+    def _note_error(self, error: clients.Error) -> None:
+        """A late answer hurts nobody: its message went on as the policy said (CLI-022)."""
+        if error.why in LATE:
+            self.counts["late answers"] += 1
+            return
+        self.counts[f"{error.about} {error.why}"] += 1
+        LOG.error("the node refused %s: %s %s", error.about, error.why, error.text)
+        link = self.links.get(error.reg or 0)
+        if error.about == "reg" and link is not None:
+            self._refuse(link, error)
+
+    def _refuse(self, link: Link, error: clients.Error) -> None:
+        text = f"the node does not register {link.reg.type!r} on {link.reg.dir!r}: {error.why} {error.text}".rstrip()
+        refusal = UserError(error.why, text, MENDS.get(error.why, "weft chain show"))
+        if not link.standing.done():
+            link.standing.set_exception(refusal)
+            link.standing.exception()  # `run` raises it too
+        self._end_with(refusal)
+
+
+HEARD: Final[dict[type, Callable[[ChainClient, Any], None]]] = {
+    clients.Rec: ChainClient._take,
+    clients.Status: ChainClient._settle,
+    clients.Done: ChainClient._note_done,
+    clients.Credit: ChainClient._note_credit,
+    clients.Place: ChainClient._note_place,
+    clients.Error: ChainClient._note_error,
+}
+
+
+def chain_client(name: str, node: Node = None, curve: Curve | None = None) -> ChainClient:
+    """A client of the chains of a node: `async with weft.chain_client("tagger") as chain: …`.
+
+    `node`: an endpoint, a state directory, a node's name, or None for the one that runs here (`WEFT_NODE` first).
+    """
+    return ChainClient(name, node, curve)
+
+
+def _opener(node: Node, curve: Curve | None) -> Opener:
+    """How to connect to a node; UserError if it cannot be found. When it comes back it may listen elsewhere."""
+    if callable(node):
+        return node
+    place = locate(node)
+    endpoint_of(place)
+    return lambda on_ready, on_end: Dealer(endpoint_of(place), curve, on_ready, on_end)
+
+
+def _refusal(type_: str, frames: tuple[bytes, ...], to: list[Any] | None) -> str | None:
+    """What cannot even be said."""
+    if to is None:
+        return "bad-destination"
+    if not frames:
+        return "empty"
+    if len(frames) > FRAMES_MAX or max(map(len, frames)) > PAYLOAD_BYTES_MAX:
+        return "too-big"
+    return "too-big" if sum(map(len, frames)) > MESSAGE_BYTES_MAX or len(type_) > TYPE_CHARS_MAX else None

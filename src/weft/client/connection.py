@@ -1,0 +1,186 @@
+"""One client's way to its node: hello, beats, death, and coming back by a fresh socket (CLI-005, CLI-022).
+
+APART      nobody answers yet, or no more; after a pause, doubling from 0.1 s to 5 s, the next hello
+GREETING   hello is said
+STANDING   the node said welcome; either side says beat in silence, and gives the other up after `dead`
+"""
+
+import asyncio
+import logging
+import random
+from collections import Counter, deque
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from weft.base.errors import PeerError, UserError
+from weft.client.dealer import Opener, Wire
+from weft.client.limits import BACK_OFF_MAX_S, BACK_OFF_MIN_S, BACK_OFF_SPREAD, HELLO_S, MULTIPARTS_PER_TURN
+from weft.wire import clients
+
+LOG: Final = logging.getLogger("weft.client")
+BEAT: Final = clients.encode(clients.Beat())
+RETRIED: Final = frozenset({"busy"})
+"""Refusals that mean: later."""
+
+
+class Ear(Protocol):
+    """Who hears what a connection hears."""
+
+    def stand(self, welcome: clients.Welcome) -> None:
+        """The node took the client, for the first time or again: everything that is open is to be said now."""
+
+    def hear(self, message: clients.Answered) -> None:
+        """The node said something."""
+
+    def fall(self) -> None:
+        """The connection is gone; another one is tried for."""
+
+    def give_up(self, error: UserError) -> None:
+        """The node does not want this client."""
+
+    def flush(self) -> None:
+        """The turn is over: say what it brought."""
+
+
+class Connection:
+    """Keeps one connection standing. To be used in a running loop."""
+
+    def __init__(self, opener: Opener, hello: clients.Hello, ear: Ear, counts: Counter[str]) -> None:
+        self.welcome: clients.Welcome | None = None
+        """What the node said of itself; None: the client does not stand."""
+        self._opener, self._hello, self._ear, self._counts = opener, hello, ear, counts
+        self._loop = asyncio.get_running_loop()
+        self._wire: Wire | None = None
+        self._unsent: deque[list[bytes]] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+        self._back_off_s = BACK_OFF_MIN_S
+        self._heard_at = self._said_at = 0.0
+        self._is_due = self._is_closed = False
+
+    def open(self) -> None:
+        """Say hello through a fresh socket."""
+        try:
+            self._wire = self._opener(self.work, self._break)
+        except UserError as error:
+            LOG.info("%s", error.text)
+            self._come_again()
+            return
+        self._heard_at = self._loop.time()
+        self.say(clients.encode(self._hello))
+        self._arm(HELLO_S, self._tick)
+
+    def close(self, why: str = "") -> None:
+        """Say goodbye and end."""
+        if self.welcome is not None:
+            self.say(clients.encode(clients.Bye(why)))
+        self._is_closed = True
+        self._let_go()
+        if self._timer is not None:
+            self._timer.cancel()
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether everything that was said has left."""
+        return self.welcome is not None and not self._unsent
+
+    def say(self, frames: list[bytes]) -> None:
+        """Say it now, or in its turn as soon as the queue has room."""
+        assert self._wire is not None, "nothing is said apart"
+        self._said_at = self._loop.time()
+        if self._unsent or not self._wire.send(frames):
+            self._unsent.append(frames)
+        self._look()
+
+    def _look(self) -> None:
+        """After something was said: what came meanwhile is heard in the next turn."""
+        if self._wire is not None and not self._is_due and self._wire.is_ready():
+            self._is_due = True
+            self._loop.call_soon(self.work)
+
+    def work(self) -> None:
+        """One turn: hear what has come, say what it brought, let others run."""
+        self._is_due = False
+        wire = self._wire
+        for _ in range(MULTIPARTS_PER_TURN):
+            if wire is None or self._wire is not wire:
+                return
+            frames = wire.take()
+            if frames is None:
+                break
+            self._hear(frames)
+        while self._unsent and self._wire is not None and self._wire.send(self._unsent[0]):
+            self._unsent.popleft()
+        self._ear.flush()
+        self._look()
+
+    def _hear(self, frames: list[bytes]) -> None:
+        self._heard_at = self._loop.time()
+        try:
+            message = clients.decode_answered(frames)
+        except PeerError as error:
+            self._counts[error.code] += 1
+            LOG.warning("the node said what cannot be read: %s", error)
+            return
+        kind = type(message)
+        if kind is clients.Beat:
+            return
+        if kind is clients.Bye:
+            self._break()
+        elif isinstance(message, clients.Refuse):
+            self._be_refused(message)
+        elif isinstance(message, clients.Welcome):
+            self._stand(message)
+        elif self.welcome is not None:
+            self._ear.hear(message)
+
+    def _stand(self, welcome: clients.Welcome) -> None:
+        self.welcome = welcome
+        self._back_off_s = BACK_OFF_MIN_S
+        self._arm(welcome.beat / 2_000, self._tick)
+        self._ear.stand(welcome)
+
+    def _be_refused(self, refusal: clients.Refuse) -> None:
+        """A node that forgot this client takes everything but hello for a bad one."""
+        if self.welcome is not None or refusal.why in RETRIED:
+            self._break()
+            return
+        self.close()
+        text = f"the node does not take {self._hello.name!r}: {refusal.why} {refusal.text}".rstrip()
+        self._ear.give_up(UserError(refusal.why, text, "weft status, and the node's [[chains.allow]] rules"))
+
+    def _tick(self) -> None:
+        self.work()  # what waits in the socket is no silence
+        wire, welcome, now = self._wire, self.welcome, self._loop.time()
+        if wire is None:
+            return
+        if now - self._heard_at >= (welcome.dead / 1_000 if welcome else HELLO_S):
+            self._break()
+            return
+        if welcome is not None and now - self._said_at >= welcome.beat / 1_000:
+            self.say(BEAT)
+        self._arm(welcome.beat / 2_000 if welcome else HELLO_S, self._tick)
+
+    def _break(self) -> None:
+        if self._is_closed or self._wire is None:
+            return
+        self._counts["connections lost"] += self.welcome is not None
+        self._let_go()
+        self._ear.fall()
+        self._come_again()
+
+    def _let_go(self) -> None:
+        self.welcome = None
+        self._unsent.clear()
+        if self._wire is not None:
+            self._wire.close()
+            self._wire = None
+
+    def _come_again(self) -> None:
+        if not self._is_closed:
+            self._arm(self._back_off_s * random.uniform(1 - BACK_OFF_SPREAD, 1 + BACK_OFF_SPREAD), self.open)  # noqa: S311  # only spreads
+            self._back_off_s = min(2 * self._back_off_s, BACK_OFF_MAX_S)
+
+    def _arm(self, span_s: float, do: Callable[[], None]) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_later(span_s, do)

@@ -1,0 +1,32 @@
+"""Every number of the client library, with its unit and its reason."""
+
+from typing import Final
+
+BATCH_MESSAGES: Final = 64  # of one multipart (CLI-008)
+BATCH_BYTES: Final = 256 << 10
+BATCH_FRAMES: Final = 256  # payload frames of one multipart (CLI-003)
+PAYLOAD_BYTES_MAX: Final = 1 << 20  # one frame
+MESSAGE_BYTES_MAX: Final = 4 << 20  # all frames of one message: they travel in one multipart
+FRAMES_MAX: Final = 16
+TYPE_CHARS_MAX: Final = 64
+NODE_BYTES_MAX: Final = 128  # a name or an id in a destination; what it may be is judged by the node
+WHY_BYTES_MAX: Final = 240  # 64 reasons stand in one header of 64 KiB
+
+MULTIPARTS_PER_TURN: Final = 16  # then others have the loop: 1,024 messages at most
+CALLS_PER_TURN: Final = 64  # of a waiting handler that never waits
+COPIES_MAX: Final = 1_000  # copies that wait for a slow handler; the node's own bound (CHN-018)
+COPIES_BYTES_MAX: Final = 8 << 20
+
+HELLO_S: Final = 5.0  # until somebody answers hello; as long as a node may be silent
+BACK_OFF_MIN_S: Final = 0.1
+BACK_OFF_MAX_S: Final = 5.0
+BACK_OFF_SPREAD: Final = 0.2  # a hundred clients of one node come back one by one
+LINGER_MS: Final = 1_000  # for the last words
+
+SOCKET_QUEUE: Final = 1_000  # multiparts, either way
+FRAME_BYTES_MAX: Final = (1 << 20) + (1 << 16)  # CLI-002
+SOCKET_PATH_BYTES_MAX: Final = 107  # of a Unix socket
+PROBE_S: Final = 0.5  # whether anybody listens at a socket
+
+assert BATCH_MESSAGES * (WHY_BYTES_MAX + 32) < 64 << 10, "else a batch of reasons has no header that holds it"
+assert MESSAGE_BYTES_MAX >= PAYLOAD_BYTES_MAX, "a message of one whole frame must fit"

@@ -1,0 +1,167 @@
+"""What a handler is given, and what it may answer."""
+
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from weft.base.errors import WeftError
+from weft.client.addressing import destination
+from weft.client.payloads import of_frame, to_frames
+from weft.wire.clients import RecItem
+
+
+class SendFailed(WeftError):
+    """A message was not sent: `why` is the word of the status (CHN-030)."""
+
+    def __init__(self, why: str, count: int | None = None, failed: int = 0) -> None:
+        super().__init__(why if not failed else f"{why}: {count or 0} nodes reached, {failed} not")
+        self.why, self.count, self.failed = why, count, failed
+
+
+class Receipt(Struct, frozen=True):
+    """What became of a message that was sent: `spooled`, `local` or `delivered`; empty: nobody wanted to know."""
+
+    why: str
+    count: int | None = None
+    """Nodes reached, where the destination may be several."""
+
+
+class Dropped(NamedTuple):
+    """The answer that deletes a message."""
+
+    why: str
+
+
+def drop(why: str = "") -> Dropped:
+    """Delete the message: its chain ends here, and on `out` its sender hears `deleted`."""
+    return Dropped(why)
+
+
+class Message:
+    """One message on its way down a chain; it never changes, `replace` makes another one of it."""
+
+    __slots__ = ("_frames", "_item", "_to", "direction", "is_changed", "session")
+
+    def __init__(self, item: RecItem, frames: list[bytes], direction: str, session: Any) -> None:
+        self._item, self._frames = item, frames
+        self.direction = direction
+        """`in` or `out`."""
+        self._to: list[Any] | None = None
+        self.is_changed = False
+        """Whether the payload is another one than was offered."""
+        self.session = session
+        """The connection by which it came: an answer through a later one would be about another message."""
+
+    @property
+    def id(self) -> int:
+        """Between this node and its clients (CHN-005)."""
+        return self._item.id
+
+    @property
+    def type(self) -> str:
+        return self._item.type
+
+    @property
+    def payload(self) -> bytes:
+        """The first frame; nearly always the only one."""
+        return self._frames[0] if self._frames else b""
+
+    @property
+    def frames(self) -> tuple[bytes, ...]:
+        return tuple(self._frames)
+
+    @property
+    def text(self) -> str:
+        """The first frame as text; UnicodeDecodeError if it is none."""
+        return self.payload.decode()
+
+    def json(self) -> Any:
+        """The values in the first frame: MessagePack if `fmt` says so, else JSON; ValueError if it is neither."""
+        return of_frame(self.payload, self._item.fmt)
+
+    @property
+    def fmt(self) -> str:
+        """How to read the first frame: `raw`, `text`, `json`, `msgpack`, `xml`."""
+        return self._item.fmt
+
+    @property
+    def mid(self) -> tuple[Any, int | None, int]:
+        """Its identity: origin, era, sequence (CHN-004); the same at every node that it passes."""
+        return self._item.mid
+
+    @property
+    def origin(self) -> Any:
+        """The id of the node where it was sent first."""
+        return self._item.mid[0]
+
+    @property
+    def own(self) -> bool:
+        """Whether this very client has sent it."""
+        return self._item.own
+
+    @property
+    def to(self) -> tuple[Any, ...]:
+        """Its destination."""
+        return tuple(self._to if self._to is not None else self._item.to)
+
+    @property
+    def via(self) -> tuple[bytes, ...]:
+        """The nodes that have transmitted it, the origin first."""
+        return self._item.via
+
+    @property
+    def depth(self) -> int:
+        """How many messages caused one another before this one."""
+        return self._item.depth
+
+    @property
+    def at(self) -> int:
+        """The origin's wall clock when it was sent, nanoseconds since 1970."""
+        return self._item.ts
+
+    @property
+    def re(self) -> bool:
+        """Whether it was offered before."""
+        return self._item.re
+
+    @property
+    def lost(self) -> int:
+        """So many copies before this one were discarded (CHN-018)."""
+        return self._item.lost
+
+    @property
+    def size(self) -> int:
+        """Bytes of its payload."""
+        return sum(map(len, self._frames))
+
+    @property
+    def new_to(self) -> list[Any] | None:
+        """The destination that `replace` has given it; None: the one it came with."""
+        return self._to
+
+    def replace(self, payload: Any = None, to: Any = None) -> "Message":
+        """The same message with another payload, and on `out` another destination (CHN-006).
+
+        `fmt` stays what it is: values are written as that says, everything else as in a send. ValueError for what
+        can be no destination.
+        """
+        made = Message(self._item, self._frames, self.direction, self.session)
+        made._to, made.is_changed = self._to, self.is_changed
+        if payload is not None:
+            frames, _ = to_frames(payload, self._item.fmt)
+            made._frames, made.is_changed = list(frames), True
+        if to is not None:
+            made._to = destination(to)
+            if made._to is None:
+                raise ValueError(f"no destination: {to!r}")
+        return made
+
+    def with_losses(self, count: int) -> "Message":
+        """The same message, which also says that `count` copies before it were discarded."""
+        made = Message(replace(self._item, lost=self._item.lost + count), self._frames, self.direction, self.session)
+        made._to, made.is_changed = self._to, self.is_changed
+        return made
+
+    def __repr__(self) -> str:
+        return f"<Message {self.id} {self.type} {self.direction} {self.payload[:64]!r}>"

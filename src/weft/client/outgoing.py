@@ -1,0 +1,88 @@
+"""What leaves in one multipart: at most 64 messages and 256 KiB, and nothing waits for company (CLI-008).
+
+Sends go before answers, so that the node still knows the message that caused them. Answers of one registration keep
+their order where the order means something: what is handed back, and what could not be handled.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from weft.client.limits import BATCH_BYTES, BATCH_FRAMES, BATCH_MESSAGES
+from weft.wire import clients
+
+Frames = tuple[bytes, ...]
+MAKERS: Final[dict[str, Callable[[int, list[Any], list[bytes]], clients.Asked]]] = {
+    "send": lambda _, items, frames: clients.Send(items, frames),
+    "next": clients.Next,
+    "drop": lambda reg, items, _: clients.Drop(reg, items),
+    "fail": lambda reg, items, _: clients.Fail(reg, items),
+    "conf": lambda reg, items, _: clients.Conf(reg, items),
+}
+IN_ORDER: Final = frozenset({"next", "fail"})
+
+
+class Run:
+    """Messages that may leave together."""
+
+    __slots__ = ("frames", "items", "op", "reg", "size")
+
+    def __init__(self, op: str, reg: int) -> None:
+        self.op, self.reg, self.size = op, reg, 0
+        self.items: list[Any] = []
+        self.frames: list[bytes] = []
+
+    def has_room(self, frames: Frames, size: int) -> bool:
+        """Whether one more fits; the first always does."""
+        return not self.items or (
+            len(self.items) < BATCH_MESSAGES
+            and self.size + size <= BATCH_BYTES
+            and len(self.frames) + len(frames) <= BATCH_FRAMES
+        )
+
+    def add(self, item: Any, frames: Frames, size: int) -> None:
+        """Take one more."""
+        self.items.append(item)
+        self.frames += frames
+        self.size += size
+
+    def encoded(self) -> list[bytes]:
+        """The frames of the multipart."""
+        return clients.encode(MAKERS[self.op](self.reg, self.items, self.frames))
+
+
+class Outgoing:
+    """What was said since the last multipart left."""
+
+    def __init__(self) -> None:
+        self._sends: list[Run] = []
+        self._answers: list[Run] = []
+        self._last: dict[tuple[str, int], Run] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._sends or self._answers)
+
+    def send(self, item: clients.SendItem, frames: Frames, size: int) -> None:
+        """One message to be sent."""
+        if not (self._sends and self._sends[-1].has_room(frames, size)):
+            self._sends.append(Run("send", 0))
+        self._sends[-1].add(item, frames, size)
+
+    def answer(self, op: str, reg: int, item: Any, frames: Frames = ()) -> None:
+        """One message resolved."""
+        size = sum(map(len, frames))
+        key = ("", reg) if op in IN_ORDER else (op, reg)
+        run = self._last.get(key)
+        if run is None or run.op != op or not run.has_room(frames, size):
+            run = self._last[key] = Run(op, reg)
+            self._answers.append(run)
+        run.add(item, frames, size)
+
+    def forget(self) -> None:
+        """Nothing of it may leave any more: the connection that it was about is gone."""
+        self._sends, self._answers, self._last = [], [], {}
+
+    def take(self) -> Iterator[list[bytes]]:
+        """The multiparts, in order; asking empties."""
+        runs = self._sends + self._answers
+        self.forget()
+        return (run.encoded() for run in runs)

@@ -1,0 +1,191 @@
+"""`weft.chain_sync`: the client library for scripts that wait for nothing but the next message (CLI-024).
+
+An event loop in a thread of its own speaks with the node, so that beats go out while the script is busy.
+"""
+
+import asyncio
+import queue
+import threading
+from asyncio import Future
+from collections.abc import Callable, Coroutine, Generator
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
+
+from weft.base.errors import UserError
+from weft.client.addressing import PARENTS_OF_LOCAL
+from weft.client.chain import ChainClient
+from weft.client.dealer import Curve
+from weft.client.finding import Node
+from weft.client.message import Dropped, Message, Receipt
+
+T = TypeVar("T")
+WINDOW: Final = 64
+
+
+class Unanswered(Exception):
+    """A body ended without saying what becomes of its message."""
+
+
+class Held(Message):
+    """A message that waits for the script's word."""
+
+    __slots__ = ("_settle",)
+
+    def __init__(self, message: Message, settle: Callable[[Any], None]) -> None:
+        super().__init__(message._item, message._frames, message.direction, message.session)
+        self._settle: Callable[[Any], None] | None = settle
+
+    def passes(self, payload: Any = None, to: Any = None) -> None:
+        """Hand it back, with another payload or destination if they are given."""
+        self._answer(self.replace(payload, to))
+
+    def drops(self, why: str = "") -> None:
+        """Delete it."""
+        self._answer(Dropped(why))
+
+    def end(self) -> None:
+        """The body has ended: without an answer that is a failure."""
+        if self._settle is not None:
+            self._answer(Unanswered("no answer in the loop's body"))
+
+    def _answer(self, answer: Any) -> None:
+        if self._settle is None:
+            raise RuntimeError(f"message {self.id} has its answer")
+        settle, self._settle = self._settle, None
+        settle(answer)
+
+
+class SyncChain:
+    """A client of a node's chains, to be used with `with`, in one thread."""
+
+    def __init__(self, name: str, node: Node = None, curve: Curve | None = None) -> None:
+        self._chain = ChainClient(name, node, curve)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name=f"weft {name}", daemon=True)
+        self._waiting: set[queue.SimpleQueue[Any]] = set()
+
+    def __enter__(self) -> Self:
+        """Attach; UserError if no node is found, or none answers within five seconds."""
+        self._thread.start()
+        try:
+            self._do(self._chain.__aenter__())
+        except BaseException:
+            self._stop()
+            raise
+        self._watch = asyncio.run_coroutine_threadsafe(self._until_end(), self._loop)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leave, as the form that waits does."""
+        self._do(self._chain.__aexit__(kind, error, trace))
+        self._watch.cancel()
+        self._stop()
+
+    def send(  # tidy: the documented shape (CLI-020)
+        self,
+        type: str,  # noqa: A002  # the field's word
+        payload: Any,
+        *,
+        to: Any = PARENTS_OF_LOCAL,
+        want: str = "spool",
+        fmt: str | None = None,
+        keep: str = "disk",
+        expires: int = 0,
+    ) -> Receipt:
+        """Send a message and wait for its Receipt; SendFailed with the reason."""
+
+        async def send() -> Receipt:
+            return await self._chain.send(type, payload, to=to, want=want, fmt=fmt, keep=keep, expires=expires)
+
+        return self._do(send())
+
+    def reads(self, type: str, **options: Any) -> Generator[Message, None, None]:  # noqa: A002  # the field's word
+        """Copies, one after the other, without end; with `confirm` each is confirmed when its body has ended."""
+        return self._loop_over(self._chain.reads, type, options, lambda message, _: message)
+
+    def rewrites(self, type: str, **options: Any) -> Generator[Held, None, None]:  # noqa: A002  # the field's word
+        """Messages to be answered by `passes` or `drops`; a body that ends without an answer has failed."""
+        return self._loop_over(self._chain.rewrites, type, options, Held)
+
+    def _loop_over(
+        self, register: Callable[..., Any], of: str, options: dict[str, Any], make: Callable[..., Any]
+    ) -> Generator[Any, None, None]:
+        came: queue.SimpleQueue[Any] = queue.SimpleQueue()
+
+        async def hand_over(message: Message) -> Any:
+            answered: Future[Any] = self._loop.create_future()
+            came.put((message, answered))
+            answer = await answered
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        async def stand() -> int:
+            register(of, **{"parallel": WINDOW, **options})(hand_over)
+            await self._chain.ready()
+            return max(self._chain.links)
+
+        self._waiting.add(came)
+        return self._each(came, self._do(stand()), make)
+
+    def _each(self, came: queue.SimpleQueue[Any], reg: int, make: Callable[..., Any]) -> Generator[Any, None, None]:
+        try:
+            while True:
+                message, answered = came.get()
+                if answered is None:
+                    raise message
+                yield from self._one(make, message, answered)
+        finally:
+            self._waiting.discard(came)
+            self._do(self._leave(reg))
+
+    def _one(self, make: Callable[..., Any], message: Message, answered: "Future[Any]") -> Generator[Any, None, None]:
+        """Give the body its message; when it comes back or breaks off, what it did not say is said."""
+
+        def settle(answer: Any) -> None:
+            self._loop.call_soon_threadsafe(_settle, answered, answer)
+
+        made = make(message, settle)
+        try:
+            yield made
+        finally:
+            if isinstance(made, Held):
+                made.end()
+            else:
+                settle(None)
+
+    async def _leave(self, reg: int) -> None:
+        """What the last body said is said before."""
+        await asyncio.sleep(0)
+        self._chain.flush()
+        if reg in self._chain.links:
+            self._chain.leave(reg)
+
+    async def _until_end(self) -> None:
+        try:
+            await self._chain.run()
+            end: Exception = UserError("closing", "the client has ended", "another weft.chain_sync")
+        except UserError as error:
+            end = error
+        for came in self._waiting:
+            came.put((end, None))
+
+    def _do(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def _stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+def _settle(answered: "Future[Any]", answer: Any) -> None:
+    if not answered.done():  # cancelled: the connection is gone, and with it the message
+        answered.set_result(answer)
+
+
+def chain_sync(name: str, node: Node = None, curve: Curve | None = None) -> SyncChain:
+    """A client of the chains of a node: `with weft.chain_sync("x") as chain: …`."""
+    return SyncChain(name, node, curve)
