@@ -12,12 +12,14 @@ from typing import Any
 from weft.base.chance import Chance
 from weft.base.effects import Connect, Disconnect, Effect, Perform, Persist, Send, Source, Tell
 from weft.base.errors import PeerError
+from weft.base.mail import INBOX, OUTBOX, Mail, to_record
 from weft.base.now import SECOND, Now
 from weft.base.records import Carried, CoreRecord, Entry, EraRecord, LostRecord, Record, Stream, StreamRecord
 from weft.base.spool import DropOldest, FetchRecords, Journaled, RecordsFetched, Released, Span
 from weft.cores.carrier import Carrier
 from weft.cores.carrier.messages import AssignParent, CarrierSettings, Garbled, Stop
 from weft.wire import hop
+from weft.wire.carried import is_mail
 
 WALL = 1_795_000_000 * SECOND
 Frames = list[bytes]
@@ -48,14 +50,19 @@ class Machine:
         self.may_fetch = True
         self.reads_nothing = False
         self.names_era = True
+        self.mails = 0
+        self.screened: list[StreamRecord] = []
+        """What the screen was asked about, in this start and those before."""
+        self.judge: Callable[[StreamRecord], Iterable[Record]] = lambda record: (record,)
 
     # Life
 
     def start(self) -> "Machine":
         """Begin a new era with what is on disk."""
-        self.era, self.sequence, self.is_up = self.world.next_era(), 0, True
+        self.era, self.sequence, self.mails, self.is_up = self.world.next_era(), 0, 0, True
         self.orders.clear()
         self.core = Carrier(self.settings, self.node, self.era, Chance(f"{self.name}/{self.era}"))
+        self.core.screen = self.screen
         self.core.restore(list(self.disk), self.world.now)
         self.do()
         if self.parent:
@@ -90,6 +97,24 @@ class Machine:
         records.append(record)
         self.do([Persist(tuple(records))])
         return record
+
+    def mail(self, **fields: Any) -> Mail:
+        """The next message of this node."""
+        self.mails += 1
+        standard: dict[str, Any] = {"origin": self.node, "era": self.era, "sequence": self.mails, "type": "demo.report"}
+        standard |= {"frames": (b"%d" % self.mails,), "to": ("PARENTSOF",), "at": self.world.now.wall}
+        return Mail(**standard | fields)
+
+    def post(self, **fields: Any) -> Mail:
+        """One message for the parent, durable."""
+        mail = self.mail(**fields)
+        self.write(to_record(mail, OUTBOX, self.world.now.wall))
+        return mail
+
+    def screen(self, record: StreamRecord, now: Now) -> tuple[Record, ...]:
+        """The screen of its carrier: notes what it was asked, and does as `judge` says."""
+        self.screened.append(record)
+        return tuple(self.judge(record))
 
     def write(self, *records: Record) -> None:
         """Anything else, durable."""
@@ -157,12 +182,25 @@ class Machine:
         return RecordsFetched("carrier", work.after, upto, tuple(found))
 
     def _forget(self, upto: int) -> None:
-        self.disk = [(lsn, r) for lsn, r in self.disk if lsn > upto or isinstance(r, CoreRecord)]
+        """The inbox is another core's to keep, so it stays."""
+        self.disk = [
+            (lsn, r)
+            for lsn, r in self.disk
+            if lsn > upto or isinstance(r, CoreRecord) or (isinstance(r, StreamRecord) and r.stream == INBOX)
+        ]
 
     # What it has
 
     def samples(self) -> list[StreamRecord]:
-        return [record for record in self.archive() if isinstance(record, StreamRecord)]
+        return [record for record in self.archive() if isinstance(record, StreamRecord) and not is_mail(record)]
+
+    def inbox(self) -> list[StreamRecord]:
+        """The mail that has arrived and was kept."""
+        return [record for record in self.archive() if isinstance(record, StreamRecord) and record.stream == INBOX]
+
+    def outbox(self) -> list[StreamRecord]:
+        """The mail that was to go up."""
+        return [record for record in self.archive() if isinstance(record, StreamRecord) and record.stream == OUTBOX]
 
     def lost(self) -> list[LostRecord]:
         return [record for record in self.archive() if isinstance(record, LostRecord)]

@@ -73,7 +73,7 @@ def test_every_key_arrives(stream: Stream, key: str) -> None:
 
 
 def test_a_foreign_message_without_attributes_is_a_message_of_its_type() -> None:
-    item = HopItem(mid=(A, 7, 5), type="demo.report", to=["PARENTSOF"], via=(A,), depth=0, ts=111)
+    item = HopItem(mid=(A, 7, 5), type="demo.report", via=(A,), depth=0, ts=111)
     expected = sample(stream=Stream.MESSAGES, key="demo.report", received=222, attributes={"via": [A]})
     assert expected == to_record(item, [BODY], 222)
 

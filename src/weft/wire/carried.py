@@ -1,24 +1,29 @@
-"""Journal records as items of a hop, and back (specs/00, section 2; specs/05, section 2.5).
+"""Journal records and mail as items of a hop, and back (specs/00, section 2; specs/05, section 2.5).
 
 A record of a stream is two payload frames: its payload, unchanged, and a map of its attributes. The body of a
 sample batch is never decoded on the way. The map has three reserved keys: `rx` is the first receiver's clock
 (nanoseconds; absent until somebody received it), `key` the record's key if it is not the type, and on
 disk `via` lists the nodes that have sent it on. Announced losses and era links travel as their journal record.
 
+Mail is what has a destination (`to`): it leaves as a record of the outbox and arrives as one of the inbox, and its
+payload frames are exactly those of the message.
+
 `to_item` and `to_record` are inverse up to what a hop adds: a name in `via`, the time of first receipt.
 """
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 import msgspec
 
+from weft.base import mail as mails
 from weft.base.errors import PeerError
 from weft.base.identity import NODE_ID_BYTES, Origin, is_canonical
+from weft.base.mail import INBOX, OUTBOX, Mail
 from weft.base.records import Carried, EraRecord, LostRecord, Stream, StreamRecord
 from weft.wire import journal
 from weft.wire.hop import VIA_MAX, HopItem, is_type
-from weft.wire.multipart import PAYLOAD_BYTES_MAX, UNREADABLE
+from weft.wire.multipart import HEADER_BYTES_MAX, MULTIPART_BYTES_MAX, PAYLOAD_BYTES_MAX, UNREADABLE
 
 LOST: Final = "weft.lost"
 ERA: Final = "weft.era"
@@ -45,6 +50,13 @@ ROWS_MAX: Final = 1 << 24  # rows that one record may claim
 NUMBER_MAX: Final = (1 << 64) - 1
 INSTANT_MAX: Final = (1 << 63) - 1
 STREAM_MAX: Final = 255
+MAIL_STREAMS: Final = frozenset((OUTBOX, INBOX))
+RECEIPT: Final = "weft.receipt"  # the one reserved type that is mail (RTE-006)
+STEPS_MAX: Final = 16  # messages that brought one another about (RTE-005)
+TTL_MAX: Final = 255
+KIND_MAX: Final = 32  # characters of a kind of destination
+NAME_MAX: Final = 64
+MAIL_BYTES_MAX: Final = MULTIPART_BYTES_MAX - HEADER_BYTES_MAX
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_map = msgspec.msgpack.Decoder(dict[str, Any]).decode
@@ -52,17 +64,17 @@ _decode_note: Final[Callable[[bytes], LostRecord | EraRecord]] = msgspec.msgpack
 
 
 class Uncarriable(Exception):
-    """A record of our own that no hop can carry; `why` goes into the announcement of its loss."""
+    """A record or mail of our own that no hop can carry; `why` goes into the announcement of its loss."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
         self.why = why
 
 
-def to_item(record: Carried, me: bytes) -> tuple[HopItem, list[bytes]]:
-    """The item and payload frames by which node `me` sends a record on; Uncarriable `too-big` or `ttl`."""
+def to_item(record: Carried, me: bytes, wall: int = 0) -> tuple[HopItem, list[bytes]]:
+    """The item and payload frames by which node `me` sends a record on at `wall`; Uncarriable `too-big` or `ttl`."""
     if type(record) is StreamRecord:
-        return _stream_item(record, me)
+        return _stream_item(record, me) if record.stream != OUTBOX else mail_item(mails.of_record(record), me, wall)
     if type(record) is LostRecord:
         mid = (record.origin, record.era, record.first)
         return HopItem(mid=mid, type=LOST, via=(me,), depth=0, ts=0), [_encode(record)]
@@ -90,6 +102,50 @@ def _stream_item(record: StreamRecord, me: bytes) -> tuple[HopItem, list[bytes]]
     return HopItem(mid=mid, type=name, via=via, depth=0, ts=record.at, n=2), [record.payload, more]
 
 
+def mail_item(mail: Mail, me: bytes, wall: int = 0) -> tuple[HopItem, list[bytes]]:
+    """The item and payload frames by which node `me` sends mail on; Uncarriable `too-big` or `ttl`.
+
+    Mail that nobody wants any more at `wall` keeps its number and its identity, and nothing else (CHN-041).
+    """
+    if len(mail.via) >= hops_max(mail.to):
+        raise Uncarriable("ttl")
+    if sum(map(len, mail.frames)) > MAIL_BYTES_MAX or max(map(len, mail.frames)) > PAYLOAD_BYTES_MAX:
+        raise Uncarriable("too-big")
+    frames = [] if is_past(mail.exp, wall) else list(mail.frames)
+    item = HopItem(
+        mid=mail.mid,
+        type=mail.type,
+        to=list(mail.to),
+        via=(*mail.via, me),
+        depth=mail.depth,
+        ts=mail.at,
+        fmt=mail.fmt,
+        exp=mail.exp,
+        n=len(frames),
+    )
+    return item, frames
+
+
+def hops_max(to: Any) -> int:
+    """How many nodes may transmit mail to that destination (RTE-002, RTE-004).
+
+    >>> hops_max(("PARENTSOF",)), hops_max(("PARENTSOF", None, 1))
+    (64, 1)
+    """
+    ttl = to[2] if len(to) > 2 and to[2] is not None else TTL_MAX
+    return min(ttl, VIA_MAX)
+
+
+def is_past(exp: int, wall: int) -> bool:
+    """Whether nobody wants at `wall` what expires at `exp`; 0: it never does."""
+    return 0 < exp <= wall
+
+
+def is_mail(record: object) -> TypeGuard[StreamRecord]:
+    """Whether a record of the journal is mail under way, going up or waiting: never for the lake."""
+    return type(record) is StreamRecord and record.stream in MAIL_STREAMS
+
+
 def gone_item(me: bytes, era: int, number: int) -> HopItem:
     """An item that keeps a hop number whose record is not here any more (CHN-041)."""
     return HopItem(mid=(me, era, number), type=GONE, via=(me,), depth=0, ts=0, n=0)
@@ -98,13 +154,60 @@ def gone_item(me: bytes, era: int, number: int) -> HopItem:
 def to_record(item: HopItem, frames: list[bytes], wall: int) -> Carried:
     """The record of an item received at `wall` (nanoseconds); PeerError `bad-record` or `unimplemented`.
 
-    The payload is taken as it is; only the map of attributes is decoded. What comes out can be written into a journal:
+    Mail may also be refused as `bad-type`, `loop` (RTE-005) or `ttl` (RTE-004). The payload is taken as it is; only the map of attributes is decoded. What comes out can be written into a journal:
     nothing that a peer says may stop a node at its next write.
     """
-    record = _note(item, frames) if item.type in _NOTES else _stream_record(item, frames, wall)
+    record: Carried
+    if item.to is not None:
+        record = mails.to_record(_mail(item, frames), INBOX, wall)
+    else:
+        record = _note(item, frames) if item.type in _NOTES else _stream_record(item, frames, wall)
     if not journal.is_sound(record):
         raise PeerError("bad-record", "over a limit of journals")
     return record
+
+
+def _mail(item: HopItem, frames: list[bytes]) -> Mail:
+    origin, era, sequence = item.mid
+    if type(origin) is not bytes or era is None or not 1 <= sequence < NUMBER_MAX or not is_identity(origin, era):
+        raise PeerError("bad-record", "not the identity of a message")
+    if abs(item.ts) > INSTANT_MAX or item.exp > NUMBER_MAX:
+        raise PeerError("bad-record", "time")
+    if item.type.startswith("weft.") and item.type != RECEIPT:
+        raise PeerError("bad-type", item.type)
+    to = _destination(item.to)
+    if item.depth > STEPS_MAX:
+        raise PeerError("loop", f"depth {item.depth}")
+    if len(item.via) > hops_max(to):
+        raise PeerError("ttl", f"after {len(item.via)} hops")
+    return Mail(
+        origin=origin,
+        era=era,
+        sequence=sequence,
+        type=item.type,
+        frames=tuple(frames),
+        to=to,
+        via=item.via,
+        depth=item.depth,
+        at=item.ts,
+        fmt=item.fmt,
+        exp=item.exp,
+    )
+
+
+def _destination(to: Any) -> tuple[Any, ...]:
+    """`[kind, node?, ttl?]` within its limits; which kinds there are is for the node that receives it."""
+    if type(to) not in (list, tuple) or not 1 <= len(to) <= 3:
+        raise PeerError("bad-record", "destination")
+    kind, node, ttl = (*to, None, None)[:3]
+    is_node = node is None or (
+        len(node) == NODE_ID_BYTES if type(node) is bytes else type(node) is str and 1 <= len(node) <= NAME_MAX
+    )
+    is_kind = type(kind) is str and 1 <= len(kind) <= KIND_MAX
+    is_ttl = ttl is None or (type(ttl) is int and 0 <= ttl <= TTL_MAX)
+    if not (is_kind and is_node and is_ttl):
+        raise PeerError("bad-record", "destination")
+    return tuple(to)
 
 
 def _stream_record(item: HopItem, frames: list[bytes], wall: int) -> StreamRecord:
@@ -167,7 +270,7 @@ def _note(item: HopItem, frames: list[bytes]) -> LostRecord | EraRecord:
     else:
         assert type(note) is EraRecord, note
         numbers = (note.era_before, note.last_before)
-    if not is_identity(note.origin, note.era) or not 1 <= note.stream <= STREAM_MAX:
+    if not is_identity(note.origin, note.era) or not 1 <= note.stream <= STREAM_MAX or note.stream in MAIL_STREAMS:
         raise PeerError("bad-record", item.type)
     if not all(0 <= number <= NUMBER_MAX for number in numbers):
         raise PeerError("bad-record", item.type)

@@ -25,6 +25,7 @@ from weft.cores.carrier.messages import (
 from weft.cores.carrier.outbox import Outbox
 from weft.cores.carrier.states import TABLE, On, State
 from weft.cores.carrier.station import Station
+from weft.wire.carried import is_mail
 from weft.wire.hop import VERSION
 
 UP: Final = "up"
@@ -100,7 +101,7 @@ class Child:
         if self._is_below(welcome.node):
             self._turn(On.REFUSED, Refuse("denied", f"{welcome.name} stands below us"), now)
             return
-        self.outbox.begin(welcome.upto)
+        self.outbox.begin(welcome.upto, welcome.node)
         self._turn(On.WELCOMED, welcome, now)
         self.outbox.release(safe)
 
@@ -242,12 +243,17 @@ class Child:
         outbox.release(self._safe_of(hack))
 
     def _answer_refusals(self, hack: Hack) -> None:
-        """A loop means that the parent had it before; whatever else it refuses for good is lost, and announced."""
+        """A loop means that the parent had it before; whatever else it refuses for good is lost, and announced.
+
+        Mail that it refuses is counted by the reason: its numbers are not waited for.
+        """
         lost: list[LostRecord] = []
         for number, why in hack.no:
             record = self.outbox.record_of(number)
             self.station.counters.refused_above += 1
-            if why == "loop":
+            if is_mail(record):
+                self.station.counters.refuse(f"mail-{why}")
+            elif why == "loop":
                 self._tell_loop()
             elif why != "overlap" and type(record) is StreamRecord:
                 lost.append(announce(record, why))
@@ -285,7 +291,7 @@ class Child:
         if self.state is not State.OPEN:
             return
         station, outbox = self.station, self.outbox
-        while (batch := outbox.take(self._win, self._winb)) is not None:
+        while (batch := outbox.take(self._win, self._winb, now.wall)) is not None:
             if outbox.in_flight() == len(batch.hop.m):
                 self._moved_at = now.mono
             if batch.left_out:
@@ -302,9 +308,15 @@ class Child:
         self._fetch_at = now.mono + span if span else 0
 
     def _announce_left_out(self, left_out: list[tuple[Any, str]]) -> None:
-        lost = tuple(announce(record, why) for record, why in left_out if type(record) is StreamRecord)
+        lost = []
+        for record, why in left_out:
+            if is_mail(record):
+                self.station.counters.refuse(f"mail-{why}")
+            elif type(record) is StreamRecord:
+                lost.append(announce(record, why))
         self.station.counters.uncarriable += len(lost)
-        self.station.effects.append(Persist(lost))
+        if lost:
+            self.station.effects.append(Persist(tuple(lost)))
 
     def _say(self, message: Any, now: Now) -> None:
         self._said_at = now.mono

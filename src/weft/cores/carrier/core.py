@@ -4,8 +4,9 @@ The journal is the outbox: what stands in it behind the safe cursor goes up in l
 The parent writes it into its own journal and only then says so; from there it goes on in the same way, and when it
 is durable at the root, that news comes back down as `safe`. Nothing is forgotten before (CHN-030..043, MEA-023..028).
 
-Samples never expire on the way (CHN-041 is understood, never used for them), and replay does not overtake: live records
-wait behind the backlog, since all travel in lsn order.
+Samples never expire on the way (CHN-041 is used for mail), and replay does not overtake: live records wait behind the
+backlog, since all travel in lsn order. Mail rides the same stream for one hop: what becomes of it where it arrives is
+decided by `screen`, and what that keeps stands in one Persist with the news that the hop is done.
 """
 
 from collections.abc import Callable, Iterable
@@ -18,11 +19,15 @@ from weft.base.now import Now
 from weft.base.records import CoreRecord, Entry, Record, StreamRecord
 from weft.cores.carrier import limits
 from weft.cores.carrier.child import UP, Child
+from weft.cores.carrier.mailroom import Mailroom, Screen
 from weft.cores.carrier.memory import (
     CORE,
     ChildKept,
     GivenUp,
     Held,
+    Home,
+    Met,
+    MetKept,
     Rooted,
     Safe,
     SeenKept,
@@ -52,6 +57,7 @@ from weft.cores.carrier.seen import Seen
 from weft.cores.carrier.spool import Dropping
 from weft.cores.carrier.states import State
 from weft.cores.carrier.station import Counters, Station
+from weft.wire.carried import is_mail
 
 
 class Carrier:
@@ -62,7 +68,8 @@ class Carrier:
     def __init__(self, settings: CarrierSettings, node: bytes, era: int, chance: Chance) -> None:
         self.station = Station(settings, node, era)
         self.outbox = Outbox(node, era, settings.memory_bytes, self.station.counters)
-        self.parent = Parent(self.station, lambda: self.outbox.seen_lsn)
+        self.mailroom = Mailroom(self.station)
+        self.parent = Parent(self.station, lambda: self.outbox.seen_lsn, self.mailroom)
         self.child = Child(self.station, chance, self.outbox, self.parent.links.has_node)
         self._is_root = settings.is_root
         self._rooted = 0
@@ -73,6 +80,15 @@ class Carrier:
         self._settle_at: int | None = None
         self._asked_for: int | None = None
         self._released = self._written_lsn = self._counted_lsn = 0
+
+    @property
+    def screen(self) -> Screen:
+        """Asked about each record and each piece of mail that is new here: what to keep in its place (CHN-033)."""
+        return self.mailroom.screen
+
+    @screen.setter
+    def screen(self, screen: Screen) -> None:
+        self.mailroom.screen = screen
 
     @property
     def state(self) -> State:
@@ -102,9 +118,10 @@ class Carrier:
 
     def _recall(self, lsn: int, record: CoreRecord) -> None:
         memory = from_record(record)
+        parent = self.parent
         match memory:
             case Held():
-                self.parent.note(memory, lsn, self.outbox.seen_lsn)
+                parent.note(memory, lsn, self.outbox.seen_lsn)
             case Safe() | GivenUp():
                 if lsn > self._counted_lsn:
                     self._recall_spool(memory)
@@ -113,12 +130,23 @@ class Carrier:
                 self.outbox.resume(0, memory.seen_lsn)
                 self._recall_spool(memory)
             case ChildKept():
-                self.parent.kept.adopt(memory)
+                parent.kept.adopt(memory)
             case SeenKept():
-                self.parent.seen.adopt(memory)
+                parent.seen.adopt(memory)
             case Rooted():
-                self._rooted, self.parent.seen = memory.epoch, Seen()
-                self.parent.is_waiting = memory.epoch < self.station.settings.epoch
+                self._rooted, parent.seen = memory.epoch, Seen()
+                parent.is_waiting = memory.epoch < self.station.settings.epoch
+            case _:
+                self._recall_mail(memory)
+
+    def _recall_mail(self, memory: Any) -> None:
+        match memory:
+            case Met():
+                self.mailroom.met.replay(memory)
+            case MetKept():
+                self.mailroom.met.adopt(memory)
+            case Home():
+                self.outbox.home_lsn = memory.lsn
 
     def _recall_spool(self, memory: Safe | SpoolKept | GivenUp) -> None:
         self._written_lsn = max(self._written_lsn, memory.lsn)
@@ -131,7 +159,7 @@ class Carrier:
     def _recount(self, lsn: int, record: Any) -> None:
         self.outbox.resume(0, lsn)
         if self._is_root:
-            if type(record) is StreamRecord:
+            if type(record) is StreamRecord and not is_mail(record):
                 self.parent.seen.take(record)
         elif lsn > self._counted_lsn:
             self.station.counters.spool_records += 1
@@ -148,6 +176,10 @@ class Carrier:
             yield to_record(child)
         for seen in self.parent.seen.condense():
             yield to_record(seen)
+        for met in self.mailroom.met.condense():
+            yield to_record(met)
+        if self.outbox.home_lsn:
+            yield to_record(Home(self.outbox.home_lsn))
 
     # Verbs
 
@@ -258,7 +290,7 @@ class Carrier:
         for lsn, record in enumerate(order.records, order.first_lsn):
             if is_carried(record):
                 self.outbox.seen_lsn = lsn
-            if type(record) is StreamRecord:
+            if type(record) is StreamRecord and not is_mail(record):
                 self.parent.seen.take(record)
 
     def _drained(self, order: Drained, now: Now) -> None:
@@ -279,7 +311,7 @@ class Carrier:
 
     def _looked(self, order: RecordsFetched) -> None:
         for _, record in order.entries:
-            if type(record) is StreamRecord:
+            if type(record) is StreamRecord and not is_mail(record):
                 self.parent.seen.take(record)
         if order.upto < self.outbox.seen_lsn:
             self.station.effects.append(Perform(FetchRecords(CORE, order.upto, limits.FETCH_BYTES)))
@@ -311,7 +343,7 @@ class Carrier:
         if self._dropping is not None:
             self._dropping.upto = max(self._dropping.upto, order.upto)
         elif order.upto > frontier:
-            self._dropping = Dropping(order, frontier)
+            self._dropping = Dropping(order, frontier, self.outbox.is_taken)
             self.station.effects.append(Perform(self._dropping.work(CORE)))
         else:
             self._settle()

@@ -10,6 +10,7 @@ BATCH_MESSAGES_MAX: Final = 64  # per multipart (CLI-008)
 BATCH_BYTES_MAX: Final = 256 << 10  # payload per multipart; one larger message goes alone
 BATCH_HEADER_BYTES: Final = 48 << 10  # estimate of the header at which a batch closes; its limit is 64 KiB
 ITEM_HEADER_BYTES: Final = 180  # estimate of one item's header without its `via`
+MAIL_HEADER_BYTES: Final = 560  # the same of mail without its format: type and destination are text
 VIA_BYTES: Final = 18  # one more node in `via`
 RECORD_BYTES: Final = 100  # what a record costs beyond its payload, on disk and on the link (CHN-039)
 
@@ -37,6 +38,9 @@ ERAS_MAX: Final = 4  # starts of one child whose `upto` is kept (CHN-032)
 MARKS_MAX: Final = 256  # per child and era: places in our journal that wait to become safe; thinned out when full
 SEEN_ERAS_MAX: Final = 16  # starts of one origin per stream whose numbers the root keeps
 SEEN_RANGES_MAX: Final = 4_096  # holes in one origin's numbers; beyond, the lowest range is forgotten
+IDENTITIES: Final = 65_536  # per origin and era: mail at 10/s for two hours, in 8 KiB (CHN-035)
+IDENTITY_PAIRS_MAX: Final = 10_000  # starts of nodes whose mail is remembered: at most 80 MiB
+TAKERS_MAX: Final = 256  # changes of parent since the oldest number that is not safe
 NOTES_MAX: Final = 4_096  # losses and era links remembered, so that they are not kept twice
 
 GARBLED_MAX: Final = 10  # unreadable multiparts in GARBLED_NS after which a peer is cut off (CLI-006)

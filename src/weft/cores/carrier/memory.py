@@ -7,6 +7,9 @@
     SPOOL  as SAFE, for snapshots
     ROOTED what follows as SEEN is what this node has as root of an epoch
     GIVEN  as SAFE, but given up: the announcements of what is lost stand before it, in one Persist
+    MET    mail of these identities has been here; stands beside what became of it, in one Persist
+    METS   all that is known of one origin's era, for snapshots
+    HOME   mail that was to go up, up to an lsn, was given to the `in` chain of this root
 
 Replaying a record that a snapshot contains already has no effect.
 """
@@ -83,7 +86,30 @@ class Rooted(msgspec.Struct, array_like=True, frozen=True, gc=False):
     epoch: int
 
 
-Memory = Rooted | Safe | Held | ChildKept | SeenKept | SpoolKept | GivenUp
+class Met(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """Mail with these sequences of `origin` in `era` has been here (CHN-035)."""
+
+    origin: bytes
+    era: int
+    numbers: list[int]
+
+
+class MetKept(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """The window of one origin's era: its highest sequence, and below it a bit for each (big-endian)."""
+
+    origin: bytes
+    era: int
+    high: int
+    bits: bytes
+
+
+class Home(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """Mail in the outbox up to `lsn` does not go up any more: this root has taken it as its own parent."""
+
+    lsn: int
+
+
+Memory = Rooted | Safe | Held | ChildKept | SeenKept | SpoolKept | GivenUp | Met | MetKept | Home
 
 KINDS: Final[dict[int, type[Memory]]] = {
     1: Safe,
@@ -93,6 +119,9 @@ KINDS: Final[dict[int, type[Memory]]] = {
     5: SpoolKept,
     6: GivenUp,
     7: Rooted,
+    8: Met,
+    9: MetKept,
+    10: Home,
 }
 _MEMORIES: Final = Memories[Memory](CORE, KINDS)
 to_record = _MEMORIES.to_record

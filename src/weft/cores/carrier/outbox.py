@@ -15,25 +15,31 @@ with `fetch`. Of the numbers between safe and given it is remembered which lsn t
 
 from array import array
 from bisect import bisect_right
+from typing import TypeGuard
 
 import msgspec
 
 from weft.base.errors import PeerError
+from weft.base.mail import OUTBOX
 from weft.base.records import Carried, Entry, EraRecord, LostRecord, Record, StreamRecord
 from weft.base.spool import FetchRecords, RecordsFetched
 from weft.cores.carrier import limits
 from weft.cores.carrier.station import Counters
-from weft.wire.carried import Uncarriable, gone_item, to_item
+from weft.cores.carrier.takers import Takers
+from weft.wire.carried import MAIL_STREAMS, Uncarriable, gone_item, is_mail, to_item
 from weft.wire.hop import Hop, HopItem
+from weft.wire.multipart import MULTIPART_FRAMES_MAX
 
 _CARRIED = (StreamRecord, LostRecord, EraRecord)
 Slot = tuple[int, Carried | None, int]
 """lsn, record (None: nothing to send any more, only a hop number to keep), bytes."""
 
 
-def is_carried(record: Record) -> bool:
-    """Whether a record goes up the tree."""
-    return isinstance(record, _CARRIED)
+def is_carried(record: Record) -> TypeGuard[Carried]:
+    """Whether a record goes up the tree. Of mail only what is going up, and never the news that it was lost."""
+    if not isinstance(record, _CARRIED):
+        return False
+    return record.stream not in MAIL_STREAMS or (record.stream == OUTBOX and type(record) is StreamRecord)
 
 
 def weight(record: Carried) -> int:
@@ -101,6 +107,10 @@ class Outbox:
         self._late: list[Slot] = []
         self._late_from = self._late_bytes = 0
         self._fruitless = 0
+        self._takers = Takers()
+        self._parent: bytes | None = None
+        self.home_lsn = 0
+        """Mail up to here was given to this node's own `in` chain when it was a root."""
 
     # What the journal has
 
@@ -114,7 +124,7 @@ class Outbox:
         is_at_end = self._upto >= self.seen_lsn
         counters = self._counters
         for lsn, record in enumerate(records, first_lsn):
-            if not isinstance(record, _CARRIED):
+            if not is_carried(record):
                 continue
             size = weight(record)
             self.seen_lsn = lsn
@@ -169,7 +179,7 @@ class Outbox:
         return 0
 
     def _extend(self, entries: tuple[Entry, ...], upto: int) -> None:
-        slots: list[Slot] = [(lsn, rec, weight(rec)) for lsn, rec in entries if isinstance(rec, _CARRIED)]
+        slots: list[Slot] = [(lsn, rec, weight(rec)) for lsn, rec in entries if is_carried(rec)]
         number = self.held + len(self._slots)
         last = min(self.given, self._ledger.number_at(upto))
         if number < last:
@@ -189,8 +199,8 @@ class Outbox:
 
     # What goes up
 
-    def take(self, room: int, room_bytes: int) -> Batch | None:
-        """The next batch to send, at most `room` messages and `room_bytes` unacknowledged in all."""
+    def take(self, room: int, room_bytes: int, wall: int = 0) -> Batch | None:
+        """The next batch to send at `wall`, at most `room` messages and `room_bytes` unacknowledged in all."""
         start = self.sent - self.held
         room = min(room - start, limits.BATCH_MESSAGES_MAX)
         if room <= 0 or start >= len(self._slots):
@@ -206,19 +216,22 @@ class Outbox:
                 break
             if self._flight_bytes and self._flight_bytes + slot[2] > room_bytes:
                 break
-            item, parts = self._item(index, left_out)
+            if len(frames) + _frames_of(slot[1]) >= MULTIPART_FRAMES_MAX:
+                break
+            item, parts = self._item(index, left_out, wall)
             items.append(item)
             frames += parts
             size += slot[2]
             self._flight_bytes += slot[2]
-            header += limits.ITEM_HEADER_BYTES + limits.VIA_BYTES * len(item.via)
+            header += limits.ITEM_HEADER_BYTES if item.to is None else _mail_header(item)
+            header += limits.VIA_BYTES * len(item.via)
             if header > limits.BATCH_HEADER_BYTES:
                 break
         if not items:
             return None
         return Batch(Hop(self._era, first, items, frames), left_out)
 
-    def _item(self, index: int, left_out: list[tuple[Carried, str]]) -> tuple[HopItem, list[bytes]]:
+    def _item(self, index: int, left_out: list[tuple[Carried, str]], wall: int) -> tuple[HopItem, list[bytes]]:
         lsn, record, size = self._slots[index]
         self.sent += 1
         if self.sent > self.given:
@@ -228,13 +241,27 @@ class Outbox:
             self._counters.sent += 1
         else:
             self._counters.resent += 1
-        if record is not None:
+        if record is not None and not (is_mail(record) and self._is_elsewhere(lsn)):
             try:
-                return to_item(record, self._node)
+                item, frames = to_item(record, self._node, wall)
             except Uncarriable as error:
                 left_out.append((record, error.why))
                 self._slots[index] = (lsn, None, size)
+            else:
+                if not item.n:
+                    self._counters.refuse("mail-expired")
+                    self._slots[index] = (lsn, None, size)
+                return item, frames
         return gone_item(self._node, self._era, self.sent), []
+
+    def _is_elsewhere(self, lsn: int) -> bool:
+        """Whether the mail of the number just given has a taker, who is not the parent that would get it now."""
+        return lsn <= self.home_lsn or self._takers.has_other(self.sent, self._parent)
+
+    def is_taken(self, lsn: int) -> bool:
+        """Whether mail at that place has arrived at a parent, or at this node itself."""
+        upto = self._takers.upto
+        return lsn <= self.home_lsn or (upto > self.safe and lsn <= self._ledger.lsn(upto))
 
     def in_flight(self) -> int:
         """How many messages are sent on this link and not acknowledged."""
@@ -247,10 +274,13 @@ class Outbox:
 
     # What has arrived
 
-    def begin(self, upto: int) -> None:
-        """A link begins: the parent has all up to `upto`; PeerError `bad-upto` if that cannot be."""
+    def begin(self, upto: int, parent: bytes | None = None) -> None:
+        """A link begins: `parent` has all up to `upto`; PeerError `bad-upto` if that cannot be."""
         if not self.safe <= upto <= self.given:
             raise PeerError("bad-upto", f"{upto} is not in {self.safe}..{self.given}")
+        self._parent = parent
+        if parent is not None:
+            self._takers.note(upto, parent)
         ahead = upto - self.held
         if 0 <= ahead <= len(self._slots):
             self._bytes -= sum(slot[2] for slot in self._slots[:ahead])
@@ -279,6 +309,8 @@ class Outbox:
         self._bytes -= freed
         self._flight_bytes -= freed
         self.held = upto
+        if self._parent is not None:
+            self._takers.note(upto, self._parent)
         self._counters.held += count
         return count
 
@@ -302,6 +334,7 @@ class Outbox:
         counters.spool_records = max(0, counters.spool_records - (number - self.safe))
         counters.spool_bytes = max(0, counters.spool_bytes - self._ledger.forget(number))
         self.safe = number
+        self._takers.forget(number)
 
     def drop(self, upto_lsn: int, records: int, size: int) -> None:
         """Give up everything up to `upto_lsn`: so many records of so many bytes. Numbers in flight keep their place."""
@@ -339,3 +372,12 @@ class Outbox:
             return self._ledger.at(self.safe + 1)
         unsent = self.given - self.held
         return getattr(self._slots[unsent][1], "at", 0) if unsent < len(self._slots) else 0
+
+
+def _frames_of(record: Carried | None) -> int:
+    """How many payload frames a record travels in, at most."""
+    return len(record.attributes.get("frames", "12")) if type(record) is StreamRecord else 1
+
+
+def _mail_header(item: HopItem) -> int:
+    return limits.MAIL_HEADER_BYTES + len(item.fmt.encode())

@@ -10,11 +10,12 @@ from typing import Any, Final
 from weft.base.effects import Persist, Send, Source
 from weft.base.errors import PeerError
 from weft.base.now import Now
-from weft.base.records import Carried, LostRecord, Record, StreamRecord
+from weft.base.records import Carried, CoreRecord, LostRecord, Record, StreamRecord
 from weft.base.settings import is_plain_name
 from weft.cores.carrier import limits
 from weft.cores.carrier.kept import Kept
 from weft.cores.carrier.links import Link, Links, Strangers
+from weft.cores.carrier.mailroom import Mailroom
 from weft.cores.carrier.memory import Held, to_record
 from weft.cores.carrier.messages import (
     Beat,
@@ -33,6 +34,7 @@ from weft.cores.carrier.messages import (
 from weft.cores.carrier.seen import Notes, Seen, Verdict
 from weft.cores.carrier.station import Station
 from weft.wire import carried
+from weft.wire.carried import is_mail, is_past
 from weft.wire.hop import VERSION, HopItem
 
 DOWN: Final = "down"
@@ -41,8 +43,8 @@ DOWN: Final = "down"
 class Parent:
     """All links to children. `last_lsn` says where the last carried record stands in our journal."""
 
-    def __init__(self, station: Station, last_lsn: Callable[[], int]) -> None:
-        self.station, self.last_lsn = station, last_lsn
+    def __init__(self, station: Station, last_lsn: Callable[[], int], mailroom: Mailroom) -> None:
+        self.station, self.last_lsn, self.mailroom = station, last_lsn, mailroom
         self.is_root = station.settings.is_root
         self.kept, self.seen = Kept(is_root=self.is_root), Seen()
         self.links = Links()
@@ -222,9 +224,9 @@ class Parent:
             begin, at = at, at + item.n
             if number < skip:
                 continue
-            if item.n == 0:
+            if item.n == 0 or (item.to is not None and is_past(item.exp, now.wall)):
                 counters.expired += 1
-            elif me in item.via and not self.is_root:
+            elif me in item.via and (item.to is not None or not self.is_root):
                 self._turn_away(link, hop.s + number, "loop", now)
             else:
                 try:
@@ -235,6 +237,9 @@ class Parent:
 
     def _keep(self, link: Link, number: int, item: HopItem, frames: list[bytes], now: Now) -> None:
         record = carried.to_record(item, frames, now.wall)
+        if is_mail(record):
+            link.pending += self.mailroom.pass_mail(record, now)
+            return
         if record.origin == self.station.node and not self._may_return(record):
             raise PeerError("loop", "what this node has made itself")
         if type(record) is not StreamRecord:
@@ -250,7 +255,7 @@ class Parent:
         else:
             is_new = True
         if is_new:
-            link.pending.append(record)
+            link.pending += self.mailroom.pass_record(record, now) if type(record) is StreamRecord else (record,)
             self.station.counters.accepted += 1
         else:
             self.station.counters.known += 1
@@ -293,9 +298,10 @@ class Parent:
                 records.append(to_record(noted[-1]))
                 link.pending, link.written = [], link.upto
                 self._underway[link.node, link.era] = link.upto
+        records += map(to_record, self.mailroom.met.news())
         if records:
             self.station.effects.append(Persist(tuple(records)))
-        if len(records) == len(noted):  # nothing that goes up: nobody will tell us its place in the journal
+        if all(type(record) is CoreRecord for record in records):  # nobody will tell us its place in the journal
             for held in noted:
                 self.note(held, self.last_lsn() + 1, self.last_lsn())
         for link in self._dirty.values():

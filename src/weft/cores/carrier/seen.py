@@ -100,6 +100,12 @@ class Seen:
     __hash__ = None  # type: ignore[assignment]  # mutable: must not be a key
 
 
+def seen_of(record: StreamRecord) -> SeenKept:
+    """What to write down of a record that is not kept as it came, so that `adopt` knows its numbers."""
+    numbers = RangeSet([(record.sequence, record.last)])
+    return SeenKept(record.stream, VersionVector([(record.source, numbers)]).encode())
+
+
 class Notes:
     """Losses and era links that were kept lately: saying them again changes nothing, so they are kept once."""
 

@@ -1,12 +1,18 @@
-"""Giving up the oldest records of a full spool: read them once more, and announce exactly what is lost (MEA-025)."""
+"""Giving up the oldest records of a full spool: read them once more, and announce exactly what is lost (MEA-025).
 
+Mail is not announced: nobody above waits for its numbers. The event of the drop names it (CHN-039), unless a parent
+has taken it: then it is not lost.
+"""
+
+from collections.abc import Callable
 from typing import Any
 
 from weft.base.ranges import RangeSet
 from weft.base.records import EraRecord, LostRecord, Record, StreamRecord
 from weft.base.spool import DropOldest, FetchRecords, RecordsFetched, Span
 from weft.cores.carrier import limits
-from weft.cores.carrier.outbox import weight
+from weft.cores.carrier.outbox import is_carried, weight
+from weft.wire.carried import is_mail
 
 WHY = "spool-full"
 
@@ -17,8 +23,8 @@ class Dropping:
     Announcements of earlier losses and era links among it are kept: they are said again.
     """
 
-    def __init__(self, order: DropOldest, after: int) -> None:
-        self.upto, self.after = order.upto, after
+    def __init__(self, order: DropOldest, after: int, is_taken: Callable[[int], bool]) -> None:
+        self.upto, self.after, self._is_taken = order.upto, after, is_taken
         self.records = self.bytes = 0
         self._lost: dict[tuple[int, Any, int | None, str], RangeSet] = {}
         self._new: dict[tuple[int, Any, int | None], RangeSet] = {}
@@ -35,23 +41,25 @@ class Dropping:
         """
         for lsn, record in order.entries:
             if safe_lsn < lsn <= self.upto:
-                self._note(record)
+                self._note(record, is_lost=not (is_mail(record) and self._is_taken(lsn)))
         if order.upto <= self.after:
             self.upto = self.after
         self.after = order.upto
         return self.after >= self.upto
 
-    def _note(self, record: Record) -> None:
+    def _note(self, record: Record, *, is_lost: bool) -> None:
+        if not is_carried(record):
+            return
         if isinstance(record, StreamRecord):
             source = (record.stream, record.origin, record.era)
-            _add(self._new, source, record.sequence, record.last)
-            _add(self._lost, (*source, WHY), record.sequence, record.last)
+            if is_lost:
+                _add(self._new, source, record.sequence, record.last)
+            if not is_mail(record):
+                _add(self._lost, (*source, WHY), record.sequence, record.last)
         elif isinstance(record, LostRecord):
             _add(self._lost, (record.stream, record.origin, record.era, record.why), record.first, record.last)
-        elif isinstance(record, EraRecord):
-            self._links.append(record)
         else:
-            return
+            self._links.append(record)
         self.records += 1
         self.bytes += weight(record)
 
