@@ -1,77 +1,148 @@
-"""The built-in filters: pure functions of batches and time, one class per kind (specs/05, 2.8).
+"""The built-in filters: pure functions of records and time, one class per kind (specs/05, 2.8).
 
-A filter is handed the rows that its `where` lets it see and says which it takes out and which it could not judge; the
-link decides what happens to the latter. Its state is by key, bounded, and survives a change of the configuration that
-leaves kind, key and window as they were (CHN-070).
+A filter is handed the records that its `where` and `when` let it see and says which it takes out and which it could not
+judge; the link decides what happens to the latter. Its state is by key, bounded, and survives a change of the
+configuration that leaves kind, key and window as they were (CHN-070).
 """
 
-from collections.abc import Callable
-from typing import Final, NamedTuple, Protocol
+from collections import deque
+from hashlib import blake2b
+from typing import Any, Final, NamedTuple, Protocol
+from zlib import crc32
 
 from weft.base.now import Now
 from weft.cores.chains import limits
-from weft.cores.chains.settings import FilterSpec, MatchOptions, RateOptions, ThresholdOptions
-from weft.cores.chains.view import Value, View
-from weft.cores.chains.where import VALUE, field_of
+from weft.cores.chains.options import DedupeOptions, MatchOptions, RateOptions, SampleOptions, ThresholdOptions
+from weft.cores.chains.settings import FilterSpec
+from weft.cores.chains.viewed import Value, Viewed
 
 
 class Judgement(NamedTuple):
-    """Rows by their index in the batch."""
+    """Records by their index."""
 
     dropped: list[int]
     erred: list[int]
+    is_changed: bool = False
+    """Whether some of those that stay are not what they were."""
+
+
+FINE: Final = Judgement([], [])
+
+
+class House(NamedTuple):
+    """What filters may know of their node."""
+
+    secret: bytes = b""
+    """Known to nobody else; from it the key of `hash` is made."""
+    node: bytes = b""
+    """Its id: the origin of what it has made itself."""
+
+
+NOWHERE: Final = House()
 
 
 class Filter(Protocol):
     """One filter with its state."""
 
-    def judge(self, view: View, seen: list[int], now: Now) -> Judgement:
-        """Which of the rows in `seen` go."""
+    def judge(self, view: Viewed, seen: list[int], now: Now) -> Judgement:
+        """Which of the records in `seen` go."""
 
-    def inherit(self, old: "Filter") -> None:
+    def inherit(self, old: Any) -> None:
         """Take over the state of the filter of the same name, kind, key and window before it."""
 
 
-KeyOf = Callable[[int], tuple[object, ...]]
-
-
-def _keys(view: View, fields: tuple[str, ...]) -> KeyOf:
-    """The key of a series of this batch by the named fields, each series looked at once."""
-    getters = [field_of(field) for field in fields]
-    known: dict[int, tuple[object, ...]] = {}
-
-    def key(index: int) -> tuple[object, ...]:
-        found = known.get(index)
-        if found is None:
-            series = view.series[index]
-            found = known[index] = tuple([read(series) for read in getters])
-        return found
-
-    return key
-
-
 class Match:
-    """`match`: takes out what does not fulfil `where`, or with `invert` what does. It sees everything (CHN-065)."""
+    """`match`: takes out what does not fulfil `where` and `when`, or with `invert` what does (CHN-065)."""
 
-    def __init__(self, spec: FilterSpec, options: MatchOptions) -> None:
-        self._where, self._invert = spec.compiled(), options.invert
+    def __init__(self, spec: FilterSpec, options: MatchOptions, house: House) -> None:
+        self._invert = options.invert
 
-    def judge(self, view: View, seen: list[int], now: Now) -> Judgement:
-        """Nothing can go wrong here: `where` was checked when it was parsed."""
-        matching = view.matching(self._where)
+    def judge(self, view: Viewed, seen: list[int], now: Now) -> Judgement:
+        """Nothing can go wrong here: who is seen matches."""
         if self._invert:
-            return Judgement(list(matching), [])
-        if len(matching) == len(seen):
-            return Judgement([], [])
-        fits = dict.fromkeys(matching)
-        return Judgement([index for index in seen if index not in fits], [])
+            return Judgement(list(seen), []) if seen else FINE
+        if len(seen) == len(view.kept):
+            return FINE
+        fits = dict.fromkeys(seen)
+        return Judgement([index for index in view.kept if index not in fits], [])
 
     def inherit(self, old: Filter) -> None:
         """It has no state."""
 
 
+class HandOver:
+    """`forward` and `journal`: the engine does the work, for the messages that the link takes (CHN-068)."""
+
+    def __init__(self, spec: FilterSpec, options: object, house: House) -> None:
+        """Nothing can be set."""
+
+    def judge(self, view: Viewed, seen: list[int], now: Now) -> Judgement:
+        """Nothing is taken out."""
+        return FINE
+
+    def inherit(self, old: Filter) -> None:
+        """It has no state."""
+
+
+def short(key: bytes) -> bytes:
+    """A key to be remembered: long ones by their digest, so that states stay small."""
+    return key if len(key) <= limits.KEY_BYTES_MAX else blake2b(key, digest_size=limits.KEY_BYTES_MAX).digest()
+
+
+def mixed(value: int) -> int:
+    """The last step of MurmurHash3, which spreads what crc32 leaves in neighbours (CHN-062)."""
+    value ^= value >> 16
+    value = value * 0x85EBCA6B & 0xFFFF_FFFF
+    value ^= value >> 13
+    value = value * 0xC2B2AE35 & 0xFFFF_FFFF
+    return value ^ value >> 16
+
+
+class Sample:
+    """`sample`: keeps a share of the identities (`rate`), or the first of each n (`every`); CHN-062.
+
+    A rate decides by the identity, or by the fields of `key`, and by nothing else: the same again is decided the same
+    way, here, after a restart and at every other node.
+    """
+
+    def __init__(self, spec: FilterSpec, options: SampleOptions, house: House) -> None:
+        self._options, self._node = options, house.node
+        self._salted = crc32(options.salt.encode() + b"\0")
+        self._below = int(options.rate * (1 << 32)) if options.rate is not None else 0
+        self._counts: dict[bytes, int] = {}
+
+    def judge(self, view: Viewed, seen: list[int], now: Now) -> Judgement:
+        """No error is possible: a field that is missing is nil."""
+        key = self._options.key
+        if self._options.rate is None:
+            keys = view.keys(key, seen) if key else [b""] * len(seen)
+            dropped = [index for index, which in zip(seen, keys, strict=True) if not self._is_first(short(which))]
+        else:
+            keys = view.keys(key, seen) if key else view.identities(seen, self._node)
+            salted, below = self._salted, self._below
+            dropped = [index for index, which in zip(seen, keys, strict=True) if mixed(crc32(which, salted)) >= below]
+        return Judgement(dropped, []) if dropped else FINE
+
+    def _is_first(self, key: bytes) -> bool:
+        count = self._counts.get(key)
+        if count is None:
+            count = 0
+            _make_room(self._counts)
+        self._counts[key] = (count + 1) % self._options.every
+        return count == 0
+
+    def inherit(self, old: "Sample") -> None:
+        """Go on counting."""
+        self._counts = old._counts
+
+
+def _make_room(states: dict[Any, Any]) -> None:
+    if len(states) >= limits.KEYS_MAX:
+        del states[next(iter(states))]
+
+
 class Bucket:
-    """An integer bucket (CHN-063): capacity burst*per, refilled by elapsed*count, each row costs per. It starts full.
+    """An integer bucket (CHN-063): capacity burst*per, refilled by elapsed*count, each record costs per. It starts full.
 
     >>> bucket = Bucket(count=1, per_ns=60, burst=2)
     >>> [bucket.take(at) for at in (0, 1, 2, 60)]
@@ -101,147 +172,153 @@ class Bucket:
 
 
 class RateLimit:
-    """`rate-limit`: at most `count` rows per `per`, `burst` at once, for each key."""
+    """`rate-limit`: at most `count` records per `per`, `burst` at once, for each key."""
 
-    def __init__(self, spec: FilterSpec, options: RateOptions) -> None:
+    def __init__(self, spec: FilterSpec, options: RateOptions, house: House) -> None:
         self._options = options
-        self._buckets: dict[tuple[object, ...], Bucket] = {}
+        self._buckets: dict[bytes, Bucket] = {}
 
-    def judge(self, view: View, seen: list[int], now: Now) -> Judgement:
-        """Take a token for every row, or the row out; by the monotonic clock, which stands still within a batch."""
-        key, rows = _keys(view, self._options.key), view.rows
-        by_key: dict[tuple[object, ...], list[int]] = {}
-        by_series: dict[int, list[int]] = {}  # the list of its key
-        for index in seen:
-            series = rows[index].series
-            if series not in by_series:
-                by_series[series] = by_key.setdefault(key(series), [])
-            by_series[series].append(index)
+    def judge(self, view: Viewed, seen: list[int], now: Now) -> Judgement:
+        """Take a token for every record, or it out; by the monotonic clock, which stands still within a batch."""
+        key = self._options.key
+        if not key:
+            return self._taken({b"": seen}, now)
+        by_key: dict[bytes, list[int]] = {}
+        for index, which in zip(seen, view.keys(key, seen), strict=True):
+            by_key.setdefault(short(which), []).append(index)
+        return self._taken(by_key, now)
+
+    def _taken(self, by_key: dict[bytes, list[int]], now: Now) -> Judgement:
         dropped: list[int] = []
         for name, indexes in by_key.items():
             bucket = self._buckets.get(name) or self._new_bucket(name)
             dropped += indexes[bucket.take(now.mono, len(indexes)) :]
-        return Judgement(dropped, [])
+        return Judgement(dropped, []) if dropped else FINE
 
-    def _new_bucket(self, name: tuple[object, ...]) -> Bucket:
-        if len(self._buckets) >= limits.KEYS_MAX:
-            del self._buckets[next(iter(self._buckets))]
+    def _new_bucket(self, name: bytes) -> Bucket:
+        _make_room(self._buckets)
         options = self._options
         bucket = self._buckets[name] = Bucket(options.count, options.per_ns, options.burst)
         return bucket
 
-    def inherit(self, old: Filter) -> None:
+    def inherit(self, old: "RateLimit") -> None:
         """Go on with its buckets, at the new rate."""
-        assert isinstance(old, RateLimit), old
         self._buckets = old._buckets
         for bucket in self._buckets.values():
             bucket.retune(self._options.count, self._options.burst)
 
 
+class Dedupe:
+    """`dedupe`: lets a key pass that last passed `within` ago, or is not remembered any more (CHN-064).
+
+    Who passed longest ago is forgotten first. A key that is held back is not refreshed: it passes again `within` after
+    it last passed, however often it comes.
+    """
+
+    def __init__(self, spec: FilterSpec, options: DedupeOptions, house: House) -> None:
+        self._options = options
+        self._passed: dict[bytes, int] = {}
+        """When each key last passed, monotonic nanoseconds; in that order."""
+
+    def judge(self, view: Viewed, seen: list[int], now: Now) -> Judgement:
+        """By the monotonic clock, which stands still within a batch."""
+        options, passed, mono = self._options, self._passed, now.mono
+        since = mono - options.within_ns
+        dropped = []
+        for index, which in zip(seen, view.keys(options.fields, seen), strict=True):
+            key = short(which)
+            last = passed.get(key)
+            if last is not None and last > since:
+                dropped.append(index)
+                continue
+            if last is not None:
+                del passed[key]
+            passed[key] = mono
+            if len(passed) > options.max_keys:
+                del passed[next(iter(passed))]
+        return Judgement(dropped, []) if dropped else FINE
+
+    def inherit(self, old: "Dedupe") -> None:
+        """Go on with what it remembers, or the newest part of it."""
+        newest = deque(old._passed.items(), maxlen=self._options.max_keys)
+        self._passed = dict(newest)
+
+
 class Edge:
     """The state of one key of an edge threshold."""
 
-    __slots__ = ("is_on", "since_ms")
+    __slots__ = ("is_on", "since")
 
     def __init__(self) -> None:
         self.is_on = False
-        self.since_ms: int | None = None
+        self.since: int | None = None
         """When the value came above, if it has not stayed there long enough yet."""
 
 
 class Threshold:
-    """`threshold`: lets rows pass whose value is `above` (or `below`) a limit (CHN-066).
+    """`threshold`: lets records pass whose value is `above` (or `below`) a limit (CHN-066).
 
     Mode `pass`: all of them. Mode `edge`, for each key: only the one that completes `for` above, and then the first
-    that is back at or under `clear`. Time is that of the samples, so a batch is judged as its rows would be singly.
+    that is back at or under `clear`. Time is that of the records, so a batch is judged as its rows would be singly.
     """
 
-    def __init__(self, spec: FilterSpec, options: ThresholdOptions) -> None:
+    def __init__(self, spec: FilterSpec, options: ThresholdOptions, house: House) -> None:
         self._options = options
         self._sign = 1 if options.above is not None else -1
         limit = options.above if options.above is not None else options.below
         assert limit is not None, options
         self._limit = limit * self._sign
         self._clear = self._limit if options.clear is None else options.clear * self._sign
-        self._hold_ms = options.for_ns // 1_000_000
-        self._edges: dict[tuple[object, ...], Edge] = {}
+        self._edges: dict[Any, Edge] = {}
 
-    def judge(self, view: View, seen: list[int], now: Now) -> Judgement:
-        """A row without a value is not above anything; a label that is no number is an error."""
-        values, erred = self._values(view, seen)
+    def judge(self, view: Viewed, seen: list[int], now: Now) -> Judgement:
+        """A record without a value is not above anything; a value that is no number is an error."""
+        values, erred = view.numbers(self._options.field, seen)
         if self._options.mode == "edge":
             is_kept = self._kept_edges(view, seen, values)
+        elif self._sign > 0:
+            limit = self._limit
+            is_kept = [value is not None and value > limit for value in values]
         else:
-            is_kept = [value is not None and value > self._limit for value in values]
+            limit = -self._limit
+            is_kept = [value is not None and value < limit for value in values]
+        if False not in is_kept:
+            return FINE
         dropped = [index for index, keep in zip(seen, is_kept, strict=True) if not keep]
         if erred:
             spared = dict.fromkeys(erred)
             dropped = [index for index in dropped if index not in spared]
         return Judgement(dropped, erred)
 
-    def _values(self, view: View, seen: list[int]) -> tuple[list[Value], list[int]]:
-        """The field of each row, turned so that more is more; and the rows whose label is no number."""
-        sign = self._sign
-        if self._options.field == VALUE:
-            found = view.values()
-            return [None if (value := found[index]) is None else value * sign for index in seen], []
-        read, values, erred = field_of(self._options.field), [], []
-        for index in seen:
-            text = read(view.series[view.rows[index].series])
-            number = _number(text)
-            values.append(None if number is None else number * sign)
-            if text is not None and number is None:
-                erred.append(index)
-        return values, erred
+    def _kept_edges(self, view: Viewed, seen: list[int], values: list[Value]) -> list[bool]:
+        key, sign = self._options.key, self._sign
+        keys = [short(which) for which in view.keys(key, seen)] if key else view.groups(seen)
+        return [
+            value is not None and self._is_edge(self._edge(which), at, value * sign)
+            for which, at, value in zip(keys, view.times(seen), values, strict=True)
+        ]
 
-    def _kept_edges(self, view: View, seen: list[int], values: list[Value]) -> list[bool]:
-        by_fields = _keys(view, self._options.key) if self._options.key else None
-        kept = []
-        for index, value in zip(seen, values, strict=True):
-            row = view.rows[index]
-            key = view.key(row.series) if by_fields is None else by_fields(row.series)
-            at_ms = view.batch.t0_ms + row.offset_ms
-            kept.append(value is not None and self._is_edge(self._edge(key), at_ms, value))
-        return kept
-
-    def _edge(self, key: tuple[object, ...]) -> Edge:
+    def _edge(self, key: Any) -> Edge:
         edge = self._edges.get(key)
         if edge is None:
-            if len(self._edges) >= limits.KEYS_MAX:
-                del self._edges[next(iter(self._edges))]
+            _make_room(self._edges)
             edge = self._edges[key] = Edge()
         return edge
 
-    def _is_edge(self, edge: Edge, at_ms: int, value: float) -> bool:
+    def _is_edge(self, edge: Edge, at: int, value: float) -> bool:
         if edge.is_on:
             edge.is_on = value > self._clear
             return not edge.is_on
         if not value > self._limit:
-            edge.since_ms = None
+            edge.since = None
             return False
-        if edge.since_ms is None or at_ms < edge.since_ms:
-            edge.since_ms = at_ms
-        edge.is_on = at_ms - edge.since_ms >= self._hold_ms
+        if edge.since is None or at < edge.since:
+            edge.since = at
+        edge.is_on = at - edge.since >= self._options.for_ns
         if edge.is_on:
-            edge.since_ms = None
+            edge.since = None
         return edge.is_on
 
-    def inherit(self, old: Filter) -> None:
+    def inherit(self, old: "Threshold") -> None:
         """Go on with its edges."""
-        assert isinstance(old, Threshold), old
         self._edges = old._edges
-
-
-def _number(text: str | None) -> float | None:
-    try:
-        return None if text is None else float(text)
-    except ValueError:
-        return None
-
-
-def make(spec: FilterSpec) -> Filter:
-    """The filter of a specification, with a fresh state."""
-    return MAKERS[spec.kind](spec, spec.options)
-
-
-MAKERS: Final[dict[str, Callable[..., Filter]]] = {"match": Match, "rate-limit": RateLimit, "threshold": Threshold}

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from weft.base.now import MILLISECOND, SECOND
+
 PLACE_MIN: Final = 1
 PLACE_MAX: Final = 4_294_967_294  # numbers of a place in a chain (CHN-010)
 PLACE_USUAL: Final = 1_000
@@ -13,5 +15,73 @@ SERIES_MAX: Final = 100_000  # last samples kept to calculate values from: five 
 CONDITIONS_MAX: Final = 64  # of one `where`
 COUNT_MAX: Final = 1_000_000  # of a rate limit, and of its burst
 
+# Filters over messages
+PATH_PARTS_MAX: Final = 8
+PATH_CHARS_MAX: Final = 256  # of one field's name, with its dots
+RECORDS_MAX: Final = 16_384  # maps of one payload: 64 bytes each fill it; more is not taken apart
+KEY_BYTES_MAX: Final = 64  # of a state's key as it stands; a longer one is remembered by its digest
+EXPRESSION_BYTES_MAX: Final = 2_048  # of CEL (CHN-061)
+EXPRESSION_DEPTH_MAX: Final = 24  # open brackets; the parser gives up at a hundred, with pages of excuses
+EXPRESSION_LIST_MAX: Final = 1_024  # elements that a macro may go through
+MACROS_MAX: Final = 1  # a second one inside the first would square the time
+EDITS_MAX: Final = 64  # steps of one filter
+EDIT_BYTES_MAX: Final = 256  # of a text to be set, of a pattern, of what stands in its place
+EDITED_CHARS_MAX: Final = 65_536  # of a text in which a pattern is looked for, and of what becomes of it
+SALT_BYTES_MAX: Final = 64
+PLACE_HANDOVER: Final = 4_000_000_000  # of `forward` and `journal`: behind everything that has a number (CHN-071)
+
 assert KEYS_MAX >= SERIES_MAX, "a filter by series keeps a state for every series that has values"
 assert PLACE_MIN <= PLACE_USUAL <= PLACE_MAX, "a filter without a place has one"
+
+# Clients' links (specs/05, 2.2 and 2.6)
+WINDOW_MAX: Final = 65_536  # offered and unanswered, of one link
+BACKLOG_MAX: Final = 10_000  # messages that wait behind a full window
+MISSES_MAX: Final = 5  # deadlines missed in a row: one is a slow moment, five are a program that hangs
+BYPASS_NS: Final = 30 * SECOND  # how long a sick link is left alone before it is tried with one message
+RESOLVED_MAX: Final = 10_000  # messages that a link remembers to have held (CHN-017)
+WAITING_MAX: Final = 100_000  # messages that wait for clients to come back, over all (`wait`): ten full backlogs
+TYPES_TOLD_MAX: Final = 64  # types of which a counter of reasons is shown by name
+
+# Messages
+PAYLOAD_BYTES_MAX: Final = 1 << 20  # of one message, over all its frames
+DEPTH_MAX: Final = 16  # messages that caused messages (RTE-005)
+TTL_MAX: Final = 255
+VIA_MAX: Final = 64  # nodes that one message has travelled by (RTE-004)
+TO_PARTS_MAX: Final = 3  # kind, node, ttl
+NAME_BYTES_MAX: Final = 256  # of a node, in a destination
+CAUSES_MAX: Final = 65_536  # messages deeper than 0 that may still be named as a cause
+TAGS_MAX: Final = 4_096  # sends of one client that are known again (CHN-042)
+TAGGED_CLIENTS_MAX: Final = 4_000  # clients whose tags are remembered: four times what may be attached at once
+TICKETS_MAX: Final = 100_000  # posts without an answer; more than all credit of a hundred clients
+DONE_WITHIN_NS: Final = SECOND  # an inbox entry that ended needs no sync of its own: at worst it comes again, marked
+
+# Events
+QUIET_NS: Final = 60 * SECOND  # between two events that a client can provoke at will
+QUIET_MAX: Final = 1_000  # of them remembered
+
+assert TAGS_MAX >= 1_024, "a client's credit must fit its window of tags"
+assert WAITING_MAX >= BACKLOG_MAX + WINDOW_MAX, "what one client has held can wait for it"
+
+# Clients
+
+CLIENT_NAME_BYTES_MAX: Final = 64  # what a program is called (specs/05, 2.5)
+BATCH_MESSAGES_MAX: Final = 64  # of one multipart (CLI-008)
+BATCH_BYTES_MAX: Final = 256 << 10  # of one multipart; one larger message goes alone
+BATCH_FRAMES_MAX: Final = 256  # payload frames of one multipart, which has 257 at most
+BATCH_HEADER_BYTES: Final = 56 << 10  # estimate of the header at which a batch closes; its limit is 64 KiB
+ITEM_HEADER_BYTES: Final = 560  # the longest item of a `rec` without its `via`
+VIA_BYTES: Final = 18  # one more node in `via`
+COPIES_MAX: Final = 1_000  # copies that wait for one client that does not take them (CHN-018)
+COPIES_BYTES_MAX: Final = 8 << 20
+ANSWERS_MAX: Final = 65_536  # statuses and errors that wait for one client: who sends on and never reads is cut off
+PORTION_MAX: Final = 1_024  # multiparts said to one client in one go: what its socket takes
+RETRY_NS: Final = 5 * MILLISECOND  # first pause for a client that takes nothing: half its socket is read in 2 ms
+RETRY_MAX_NS: Final = 100 * MILLISECOND  # a client that has just woken up notices no delay
+SWEEP_NS: Final = SECOND // 2  # one look at all clients: 1,000 of them cost 0.2 ms
+GARBLED_MAX: Final = 10  # unreadable multiparts in GARBLED_NS after which a client is cut off (CLI-006)
+GARBLED_NS: Final = 60 * SECOND
+STRANGERS_MAX: Final = 1_024  # peers that are no clients and remembered, to answer each once a second
+STRANGER_NS: Final = SECOND
+
+assert COPIES_BYTES_MAX >= 2 * BATCH_BYTES_MAX, "what comes back unsent must fit beside what is new"
+assert BATCH_MESSAGES_MAX * ITEM_HEADER_BYTES <= BATCH_HEADER_BYTES, "a full batch of short ways must fit its header"

@@ -10,11 +10,13 @@ import msgspec
 
 from weft.base.errors import WeftError
 from weft.base.now import Now
-from weft.cores.chains.filters import Filter, make
+from weft.cores.chains.expression import Expression
+from weft.cores.chains.filters import FINE, NOWHERE, Filter, House, Judgement
+from weft.cores.chains.kinds import make
 from weft.cores.chains.order import Key, by_filter, covers
 from weft.cores.chains.settings import FilterSpec
 from weft.cores.chains.states import Verdict
-from weft.cores.chains.view import View
+from weft.cores.chains.viewed import Viewed
 
 
 class LinkCounters(msgspec.Struct):
@@ -40,20 +42,23 @@ class Link(Protocol):
     def covers(self, kind: str) -> bool:
         """Whether it stands on the chain of this type."""
 
-    def offer(self, view: View, now: Now) -> Verdict:
+    def offer(self, view: Viewed, now: Now) -> Verdict:
         """Let it act on a batch."""
 
 
 class FilterLink:
-    """A built-in filter at its place."""
+    """A built-in filter at its place. It acts on views: of samples, or of a message."""
 
-    def __init__(self, spec: FilterSpec) -> None:
+    def __init__(self, spec: FilterSpec, house: House = NOWHERE) -> None:
         self.spec = spec
         self.key: Key = by_filter(spec.place, spec.name)
         self.name, self.direction = spec.name, spec.direction
         self.counters = LinkCounters()
-        self.filter: Filter = make(spec)
-        self._sees = None if spec.kind == "match" or not spec.where else spec.compiled()
+        self.filter: Filter = make(spec, house)
+        self._where = spec.compiled() if spec.where else None
+        self._when = Expression(spec.when, spec.direction) if spec.when else None
+        self._reads = spec.reads_fields or (self._when is not None and self._when.reads_fields)
+        self._is_match = spec.kind == "match"
 
     def covers(self, kind: str) -> bool:
         return any(covers(pattern, kind) for pattern in self.spec.types)
@@ -64,29 +69,73 @@ class FilterLink:
         if self.spec.state == old.spec.state:
             self.filter.inherit(old.filter)
 
-    def offer(self, view: View, now: Now) -> Verdict:
-        """Take out what the filter says; rows that it cannot judge stay, go, or fail the batch (`on_error`)."""
+    def offer(self, view: Viewed, now: Now) -> Verdict:
+        """Take out, or change, what the filter says; what it cannot judge stays, goes, or fails all (`on_error`)."""
         offered = len(view.kept)
         self.counters.offered += offered
-        seen = view.kept if self._sees is None else view.matching(self._sees)
-        if not seen:
+        if self._reads and not view.is_readable:
+            return self._settle(view, FINE, view.kept)
+        seen, unsure = self._seen(view)
+        if not seen and not self._is_match:
+            return self._settle(view, FINE, unsure) if unsure else self._pass(offered)
+        judgement = self.filter.judge(view, seen, now)
+        if judgement is FINE and not unsure:
             return self._pass(offered)
-        dropped, erred = self.filter.judge(view, seen, now)
+        return self._settle(view, judgement, unsure)
+
+    def takes(self, view: Viewed) -> Verdict | None:
+        """For `forward` and `journal`: None if the message is to be taken, else what becomes of it here.
+
+        It is taken if one of its records is seen. What cannot be judged is taken as well, unless `on_error` says
+        otherwise: a mistake in an expression must not keep an alert from its parent.
+        """
+        self.counters.offered += len(view.kept)
+        readable = view.is_readable or not self._reads
+        seen, unsure = self._seen(view) if readable else ([], view.kept)
+        if unsure and self.spec.on_error == "keep":
+            self.counters.failed += len(unsure)
+            seen = seen or unsure
+        elif unsure:
+            verdict = self._settle(view, FINE, unsure)
+            if verdict in (Verdict.FAILED, Verdict.DROPPED):
+                return verdict
+            return None if seen else verdict
+        self.counters.passed += len(view.kept)
+        return None if seen else Verdict.PASSED
+
+    def _seen(self, view: Viewed) -> tuple[list[int], list[int]]:
+        """The records that `where` and `when` let it see, and those for which `when` has no answer."""
+        seen = view.kept if self._where is None else view.matching(self._where)
+        if self._when is None or not seen:
+            return seen, []
+        return self._when.parted(view, seen)
+
+    def _settle(self, view: Viewed, judgement: Judgement, unsure: list[int]) -> Verdict:
+        offered = len(view.kept)
+        dropped, erred, is_changed = judgement
+        if unsure:
+            spared = dict.fromkeys(unsure)
+            dropped = [index for index in dropped if index not in spared]
+            erred = erred + unsure
         self.counters.failed += len(erred)
         if erred and self.spec.on_error == "fail":
             self.counters.dropped += offered
             return Verdict.FAILED
         if erred and self.spec.on_error == "drop":
             dropped = dropped + erred
-        if not dropped:
+        if dropped:
+            return self._take_out(view, dropped)
+        if not is_changed:
             return self._pass(offered)
-        return self._take_out(view, dropped)
+        self.counters.passed += offered
+        self.counters.changed += 1
+        return Verdict.CHANGED
 
-    def _pass(self, rows: int) -> Verdict:
-        self.counters.passed += rows
+    def _pass(self, count: int) -> Verdict:
+        self.counters.passed += count
         return Verdict.PASSED
 
-    def _take_out(self, view: View, dropped: list[int]) -> Verdict:
+    def _take_out(self, view: Viewed, dropped: list[int]) -> Verdict:
         view.take_out(dropped)
         self.counters.dropped += len(dropped)
         self.counters.passed += len(view.kept)

@@ -2,11 +2,12 @@
 
     [[chains.filter]]
     name = "hot-only"          # unique; the tie-breaker among equal places
-    kind = "threshold"         # match, rate-limit, threshold
+    kind = "threshold"         # match, sample, rate-limit, dedupe, edit, threshold, forward, journal
     types = ["weft.metric"]    # or "*", or "app.*"
     dir = "out"                # or "in"
     place = 200                # 1 to 4294967294
     where = { name = "cpu" }   # whom it sees; for `match`, what stays
+    when = "depth == 0"        # the same as an expression
     on_error = "keep"          # or "drop", "fail"
     above = 90.0               # keys of the kind
 
@@ -14,52 +15,22 @@ Pure functions; the loader of the file adds where the file is.
 """
 
 import re
-from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
 
 from weft.base.settings import Table, is_plain_name, nearest
 from weft.cores.chains import limits
-from weft.cores.chains.where import GETTERS, LABEL, VALUE, Condition, Where, is_field, parse_where
+from weft.cores.chains.options import HANDOVERS, KINDS, Of, Options, reads_fields, state_of
+from weft.cores.chains.order import covers
+from weft.cores.chains.where import Condition, Where, parse_where
 
 DIRECTIONS: Final = ("in", "out")
 ON_ERROR: Final = ("keep", "drop", "fail")
-MODES: Final = ("pass", "edge")
+METRIC: Final = "weft.metric"
+"""The type of batches of samples; everything else is a message."""
 
 _TYPE: Final = re.compile(r"[a-z0-9][a-z0-9._-]*", re.ASCII)
-
-
-class MatchOptions(msgspec.Struct, frozen=True, tag="match"):
-    """Keys of `match`."""
-
-    invert: bool = False
-
-
-class RateOptions(msgspec.Struct, frozen=True, tag="rate-limit"):
-    """Keys of `rate-limit`."""
-
-    count: int
-    per_ns: int
-    burst: int
-    key: tuple[str, ...] = ()
-    """Fields; none: one bucket for all."""
-
-
-class ThresholdOptions(msgspec.Struct, frozen=True, tag="threshold"):
-    """Keys of `threshold`."""
-
-    field: str = VALUE
-    above: float | int | None = None
-    below: float | int | None = None
-    mode: str = "pass"
-    clear: float | int | None = None
-    for_ns: int = 0
-    key: tuple[str, ...] = ()
-    """Fields; none: each series by itself."""
-
-
-Options = MatchOptions | RateOptions | ThresholdOptions
 
 
 class FilterSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,10 +38,11 @@ class FilterSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     kind: str
-    types: tuple[str, ...] = ("weft.metric",)
+    types: tuple[str, ...] = (METRIC,)
     direction: str = "out"
     place: int = limits.PLACE_USUAL
     where: tuple[Condition, ...] = ()
+    when: str = ""
     on_error: str = "keep"
     options: Options
 
@@ -81,12 +53,12 @@ class FilterSpec(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def state(self) -> tuple[object, ...]:
         """What a filter's state depends on: equal in two versions of it, the state goes on (CHN-070)."""
-        options = self.options
-        if isinstance(options, RateOptions):
-            return self.kind, options.key, options.per_ns
-        if isinstance(options, ThresholdOptions):
-            return self.kind, options.key, options.for_ns, options.field
-        return (self.kind,)
+        return (self.kind, *state_of(self.options))
+
+    @property
+    def reads_fields(self) -> bool:
+        """Whether it looks into the payload of a message, `when` aside."""
+        return bool(self.where) or reads_fields(self.options)
 
 
 def parse_filters(tables: Any) -> tuple[list[FilterSpec], list[str]]:
@@ -124,24 +96,37 @@ def _filter(table: Table) -> FilterSpec | None:
         table.say("E04", "kind", f"{kind!r} is none of {', '.join(KINDS)}{nearest(kind, KINDS)}")
     if kind not in KINDS:
         return None  # which keys it may have is not known either
+    types = _types(table)
+    of = Of.SAMPLES if types == (METRIC,) else Of.MESSAGES
+    usual = limits.PLACE_HANDOVER if kind in HANDOVERS else limits.PLACE_USUAL
     spec = FilterSpec(
         name=name,
         kind=kind,
-        types=_types(table),
+        types=types,
         direction=table.choice("dir", DIRECTIONS, "out"),
-        place=table.whole("place", limits.PLACE_USUAL, limits.PLACE_MIN, limits.PLACE_MAX),
-        where=parse_where(table),
+        place=table.whole("place", usual, limits.PLACE_MIN, limits.PLACE_MAX),
+        where=parse_where(table, of_samples=of is Of.SAMPLES),
+        when=_when(table),
         on_error=table.choice("on_error", ON_ERROR, "keep"),
-        options=KINDS[kind](table),
+        options=KINDS[kind](table, of),
     )
-    if kind == "match" and not spec.where:
-        table.say("E03", "where", "is missing: a match without conditions matches everything")
+    _check_kind(table, spec)
     table.end()
     return spec
 
 
+def _check_kind(table: Table, spec: FilterSpec) -> None:
+    """What the kind asks of the keys that all have."""
+    if spec.kind == "match" and not spec.where and "when" not in table:
+        table.say("E03", "where", "or when is missing: a match without conditions matches everything")
+    if spec.kind in HANDOVERS and table.raw("dir") != "in":
+        table.say("E11", "dir", f'must be "in": {spec.kind} takes what has arrived')
+    if spec.kind == "edit" and any(covers(pattern, METRIC) for pattern in spec.types):
+        table.say("E11", "types", f"an edit does not change samples: name message types, without {METRIC}")
+
+
 def _types(table: Table) -> tuple[str, ...]:
-    types = table.texts("types") or ("weft.metric",)
+    types = table.texts("types") or (METRIC,)
     for kind in types:
         stem = kind.removesuffix("*")
         is_wild = kind == "*" or (kind.endswith(".*") and _TYPE.fullmatch(stem) is not None)
@@ -150,61 +135,16 @@ def _types(table: Table) -> tuple[str, ...]:
     return types
 
 
-def _match(table: Table) -> Options:
-    return MatchOptions(table.flag("invert"))
+def _when(table: Table) -> str:
+    source = table.raw("when")
+    if source is None:
+        return ""
+    if not isinstance(source, str) or not source.strip():
+        table.say("E04", "when", 'must be an expression: "f.level > 3"')
+        return ""
+    from weft.cores.chains import expression  # only who writes one loads the library
 
-
-def _rate(table: Table) -> Options:
-    count = table.whole("count", 0, 1, limits.COUNT_MAX)
-    if "count" not in table:
-        table.say("E03", "count", "is missing")
-    per_ns = table.span("per", 1_000_000_000)
-    if per_ns <= 0:
-        table.say("E04", "per", "must be longer than nothing")
-    return RateOptions(count, per_ns, table.whole("burst", max(1, count), 1, limits.COUNT_MAX), _key(table))
-
-
-def _threshold(table: Table) -> Options:
-    field = table.text("field", VALUE)
-    if field != VALUE and not field.startswith(LABEL):
-        table.say("E04", "field", f"{field!r} is no number: `value`, or a label that holds one")
-    above, below = table.number("above"), table.number("below")
-    if (above is None) == (below is None):
-        table.say("E03", "above", "or below, one of the two")
-        above = 0 if above is None else above
-        below = None
-    options = ThresholdOptions(
-        field=field,
-        above=above,
-        below=below,
-        mode=table.choice("mode", MODES, "pass"),
-        clear=table.number("clear"),
-        for_ns=table.span("for", 0),
-        key=_key(table),
-    )
-    _check_edge(table, options)
-    return options
-
-
-def _check_edge(table: Table, options: ThresholdOptions) -> None:
-    if options.mode != "edge":
-        for key in ("clear", "for", "key"):
-            if key in table:
-                table.say("E11", key, 'belongs to mode = "edge"')
-        return
-    clear = options.clear
-    if clear is None:
-        return
-    if (options.above is not None and clear > options.above) or (options.below is not None and clear < options.below):
-        table.say("E11", "clear", "must lie on the quiet side of the limit")
-
-
-def _key(table: Table) -> tuple[str, ...]:
-    fields = table.texts("key")
-    for field in fields:
-        if not is_field(field) or field == VALUE:
-            table.say("E02", "key", f"{field!r} is no field of a series{nearest(field, [*GETTERS, LABEL])}")
-    return tuple([field for field in fields if is_field(field) and field != VALUE])
-
-
-KINDS: Final[dict[str, Callable[[Table], Options]]] = {"match": _match, "rate-limit": _rate, "threshold": _threshold}
+    wrong = expression.mistakes(source)
+    for text in wrong:
+        table.say(text[:3], "when", text[4:])
+    return "" if wrong else source

@@ -5,12 +5,20 @@ once per batch and only if a filter asks for them. If nothing was taken out, the
 came, not a copy.
 """
 
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
 from weft.base.calculated import Point, calculate
-from weft.cores.chains.where import Where
+from weft.base.now import MILLISECOND
+from weft.cores.chains.viewed import Value
+from weft.cores.chains.where import NUMBERS, VALUE, Where, field_of
 from weft.wire.samples import Row, SampleBatch, Series, select
 
 SeriesKey = tuple[object, ...]
-Value = int | float | None
+
+encode: Final = msgspec.msgpack.Encoder().encode
 
 
 class History:
@@ -36,10 +44,13 @@ class History:
 class View:
     """One batch on its way down one chain."""
 
-    __slots__ = ("_history", "_keys", "_origin", "_values", "batch", "kept")
+    __slots__ = ("_history", "_keys", "_origin", "_values", "batch", "kept", "type")
 
-    def __init__(self, batch: SampleBatch, origin: bytes | str, history: History) -> None:
-        self.batch = batch
+    is_one = False
+    is_readable = True
+
+    def __init__(self, batch: SampleBatch, origin: bytes | str, history: History, kind: str = "weft.metric") -> None:
+        self.batch, self.type = batch, kind
         self.kept: list[int] = list(range(len(batch.rows)))
         """Rows that are still in, ascending."""
         self._origin, self._history = origin, history
@@ -97,6 +108,72 @@ class View:
                 found = [index for index in found if test(values[index])]
         return found
 
+    def record(self, index: int) -> dict[Any, Any]:
+        """A row as a map; one without a value has no field `value`."""
+        series, value = self.batch.series[self.batch.rows[index].series], self.values()[index]
+        record = {"name": series.config_name, "detail": series.detail, "type": series.type, "labels": series.labels}
+        return record if value is None else {**record, VALUE: value}
+
+    def facts(self, index: int, names: tuple[str, ...]) -> dict[str, Any]:
+        """Samples have no size and no depth of their own."""
+        return {name: FACTS[name](self, index) for name in names}
+
+    def keys(self, fields: tuple[str, ...], seen: list[int]) -> list[bytes]:
+        """Looked at once per series, unless the value is one of the fields."""
+        if VALUE in fields:
+            records = [self.record(index) for index in seen]
+            reads = [field_of(field) for field in fields]
+            series = [self.batch.series[self.batch.rows[index].series] for index in seen]
+            return [
+                encode([r.get(VALUE) if field == VALUE else read(s) for field, read in zip(fields, reads, strict=True)])
+                for r, s in zip(records, series, strict=True)
+            ]
+        getters = [field_of(field) for field in fields]
+        return self._by_series(seen, lambda index: encode([read(self.batch.series[index]) for read in getters]))
+
+    def _by_series(self, seen: list[int], make: Callable[[int], bytes]) -> list[bytes]:
+        known: dict[int, bytes] = {}
+        keys, rows = [], self.batch.rows
+        for index in seen:
+            which = rows[index].series
+            key = known.get(which)
+            if key is None:
+                key = known[which] = make(which)
+            keys.append(key)
+        return keys
+
+    def identities(self, seen: list[int], node: bytes) -> list[bytes]:
+        """Its series and its time: a sample has no number before the filters have seen it."""
+        origin, rows, t0_ms = self._origin or node, self.batch.rows, self.batch.t0_ms
+        series = self._by_series(seen, lambda index: encode([origin, *self.key(index)[1:]]))
+        pairs = zip(seen, series, strict=True)
+        return [key + encode(t0_ms + rows[index].offset_ms) for index, key in pairs]
+
+    def groups(self, seen: list[int]) -> list[Any]:
+        """The series of each row."""
+        rows = self.batch.rows
+        return [self.key(rows[index].series) for index in seen]
+
+    def numbers(self, field: str, seen: list[int]) -> tuple[list[Value], list[int]]:
+        """The calculated value, or a label that holds a number."""
+        if field == VALUE:
+            found = self.values()
+            return [found[index] for index in seen], []
+        read, rows = field_of(field), self.batch.rows
+        texts = [read(self.batch.series[rows[index].series]) for index in seen]
+        values = [_number(text) for text in texts]
+        wrong = [
+            index
+            for index, text, value in zip(seen, texts, values, strict=True)
+            if text is not None and type(value) not in NUMBERS
+        ]
+        return values, wrong
+
+    def times(self, seen: list[int]) -> list[int]:
+        """When each row was measured, nanoseconds since 1970."""
+        rows, t0_ms = self.batch.rows, self.batch.t0_ms
+        return [(t0_ms + rows[index].offset_ms) * MILLISECOND for index in seen]
+
     def take_out(self, dropped: list[int]) -> None:
         """These rows are out."""
         gone = dict.fromkeys(dropped)
@@ -107,3 +184,24 @@ class View:
         if len(self.kept) == len(self.batch.rows):
             return self.batch
         return select(self.batch, [self.batch.rows[index] for index in self.kept])
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return None
+
+
+def _origin(view: View, _: int) -> str:
+    origin = view._origin
+    return origin.hex() if isinstance(origin, bytes) else origin
+
+
+FACTS: Final[dict[str, Callable[[View, int], Any]]] = {
+    "type": lambda view, _: view.type,
+    "origin": _origin,
+    "size": lambda *_: 0,
+    "depth": lambda *_: 0,
+    "ts": lambda view, index: view.times([index])[0],
+}

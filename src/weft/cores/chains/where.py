@@ -2,8 +2,9 @@
 
 A sample has the fields `name` (its metric), `detail`, `type`, `labels.X` and `value`. All but the value belong to the
 series, so they are looked at once per series of a batch, and not once per row. The value is the calculated one
-(MEA-001), since a raw counter says nothing by itself. A field that is not there fulfils only `exists = false` and
-`ne`.
+(MEA-001), since a raw counter says nothing by itself. A message has the fields of its payload, whatever they are; a
+dot leads into a map. A field that is not there, or is null, fulfils only `exists = false` and `ne`; one that is of
+another type than what it is compared with is not equal to it, and neither more nor less.
 """
 
 from collections.abc import Callable
@@ -13,11 +14,12 @@ import msgspec
 
 from weft.base.settings import Table, nearest
 from weft.cores.chains import limits
+from weft.cores.chains.fields import Read, is_path, reader
 from weft.wire.samples import Series
 
 Scalar = str | int | float
+Test = Callable[[Any], bool]
 OfSeries = Callable[[Series], bool]
-OfValue = Callable[[int | float | None], bool]
 
 FIELDS: Final = ("name", "detail", "type", "value", "labels.")
 LABEL: Final = "labels."
@@ -29,46 +31,62 @@ class Condition(msgspec.Struct, frozen=True):
 
     field: str
     test: str
-    operand: Scalar | bool | tuple[Scalar, ...]
+    operand: Scalar | bool | tuple[Scalar | bool, ...]
 
 
-def _eq(operand: Any) -> Callable[[Any], bool]:
-    return lambda found: found == operand
+def _eq(operand: Any) -> Test:
+    if isinstance(operand, bool):
+        return lambda found: found is operand
+    return lambda found: found == operand and found is not True and found is not False
 
 
-def _ne(operand: Any) -> Callable[[Any], bool]:
-    return lambda found: found != operand
+def _ne(operand: Any) -> Test:
+    is_equal = _eq(operand)
+    return lambda found: not is_equal(found)
 
 
-def _gt(operand: Any) -> Callable[[Any], bool]:
-    return lambda found: found is not None and found > operand
+def _gt(operand: Any) -> Test:
+    if isinstance(operand, str):
+        return lambda found: type(found) is str and found > operand
+    return lambda found: type(found) in NUMBERS and found > operand
 
 
-def _ge(operand: Any) -> Callable[[Any], bool]:
-    return lambda found: found is not None and found >= operand
+def _ge(operand: Any) -> Test:
+    if isinstance(operand, str):
+        return lambda found: type(found) is str and found >= operand
+    return lambda found: type(found) in NUMBERS and found >= operand
 
 
-def _lt(operand: Any) -> Callable[[Any], bool]:
-    return lambda found: found is not None and found < operand
+def _lt(operand: Any) -> Test:
+    if isinstance(operand, str):
+        return lambda found: type(found) is str and found < operand
+    return lambda found: type(found) in NUMBERS and found < operand
 
 
-def _le(operand: Any) -> Callable[[Any], bool]:
-    return lambda found: found is not None and found <= operand
+def _le(operand: Any) -> Test:
+    if isinstance(operand, str):
+        return lambda found: type(found) is str and found <= operand
+    return lambda found: type(found) in NUMBERS and found <= operand
 
 
-def _in(operand: Any) -> Callable[[Any], bool]:
-    return lambda found: found in operand
+def _in(operand: Any) -> Test:
+    if all(isinstance(item, str) for item in operand):
+        texts = frozenset(operand)
+        return lambda found: type(found) is str and found in texts
+    tests = [_eq(item) for item in operand]
+    return lambda found: any(test(found) for test in tests)
 
 
-def _prefix(operand: Any) -> Callable[[Any], bool]:
-    return lambda found: found is not None and found.startswith(operand)
+def _prefix(operand: Any) -> Test:
+    return lambda found: type(found) is str and found.startswith(operand)
 
 
-def _exists(operand: Any) -> Callable[[Any], bool]:
+def _exists(operand: Any) -> Test:
     return lambda found: (found is not None) is operand
 
 
-TESTS: Final[dict[str, Callable[[Any], Callable[[Any], bool]]]] = {
+NUMBERS: Final = (float, int)  # by exact type: true is no number
+TESTS: Final[dict[str, Callable[[Any], Test]]] = {
     "eq": _eq,
     "ne": _ne,
     "gt": _gt,
@@ -82,14 +100,18 @@ TESTS: Final[dict[str, Callable[[Any], Callable[[Any], bool]]]] = {
 
 
 def field_of(name: str) -> Callable[[Series], str | None]:
-    """Reads a field of a series; None if it has no such label."""
+    """Reads a field of a series; None if it has no such label, or if samples have no such field."""
     if name.startswith(LABEL):
         label = name[len(LABEL) :]
         return lambda series: series.labels.get(label)
-    return GETTERS[name]
+    return GETTERS.get(name, _nothing)
 
 
-GETTERS: Final[dict[str, Callable[[Series], str]]] = {
+def _nothing(_: Series) -> None:
+    return None
+
+
+GETTERS: Final[dict[str, Callable[[Series], str | None]]] = {
     "name": lambda series: series.config_name,
     "detail": lambda series: series.detail,
     "type": lambda series: series.type,
@@ -101,14 +123,18 @@ class Where:
 
     def __init__(self, conditions: tuple[Condition, ...]) -> None:
         self._series = [_of_series(condition) for condition in conditions if condition.field != VALUE]
-        self.of_values: list[OfValue] = [
+        self.of_values: list[Test] = [
             TESTS[condition.test](condition.operand) for condition in conditions if condition.field == VALUE
         ]
-        """Tests of a row's value; where there are none, its series decides."""
+        """Tests of a sample's value; where there are none, its series decides."""
+        self.of_records: list[tuple[Read, Test]] = [
+            (reader(condition.field), TESTS[condition.test](condition.operand)) for condition in conditions
+        ]
+        """The same conditions for the records of a message."""
 
     @property
     def is_empty(self) -> bool:
-        return not self._series and not self.of_values
+        return not self.of_records
 
     def matches_series(self, series: Series) -> bool:
         """Whether the conditions on the series hold."""
@@ -128,8 +154,11 @@ def is_field(name: str) -> bool:
     return name in GETTERS or name == VALUE or (name.startswith(LABEL) and len(name) > len(LABEL))
 
 
-def parse_where(table: Table) -> tuple[Condition, ...]:
-    """The conditions of a filter's `where`, with its mistakes noted in the table."""
+def parse_where(table: Table, *, of_samples: bool = True) -> tuple[Condition, ...]:
+    """The conditions of a filter's `where`, with its mistakes noted in the table.
+
+    The fields of samples are known, and so is what each is compared with; those of messages are free.
+    """
     values = table.raw("where")
     if values is None:
         return ()
@@ -138,11 +167,15 @@ def parse_where(table: Table) -> tuple[Condition, ...]:
         return ()
     found: list[Condition] = []
     for field, wanted in _flat(values):
-        if not is_field(field):
+        if of_samples and not is_field(field):
             table.say("E02", f"where.{field}", f"is no field of a sample{nearest(field, FIELDS)}")
             continue
+        if not is_path(field):
+            table.say("E15", f"where.{field[:64]}", "is no field: names with dots between them")
+            continue
         tests = wanted if isinstance(wanted, dict) else {"eq": wanted}
-        found += [made for test, operand in tests.items() if (made := _condition(table, field, test, operand))]
+        known = _known_kinds(field) if of_samples else None
+        found += [made for test, operand in tests.items() if (made := _condition(table, field, (test, operand), known))]
     if len(found) > limits.CONDITIONS_MAX:
         table.say("E04", "where", f"{len(found)} conditions, {limits.CONDITIONS_MAX} at most")
     return tuple(found)
@@ -159,24 +192,43 @@ def _flat(values: dict[str, Any]) -> list[tuple[str, Any]]:
     return flat
 
 
-def _condition(table: Table, field: str, test: str, operand: object) -> Condition | None:
+Kinds = tuple[type, ...]
+ANY_SCALAR: Final[Kinds] = (str, int, float, bool)
+ORDERED: Final[Kinds] = (str, int, float)
+OPERANDS: Final[dict[str, Kinds]] = {
+    **dict.fromkeys(("eq", "ne", "in"), ANY_SCALAR),
+    **dict.fromkeys(("gt", "ge", "lt", "le"), ORDERED),
+    "prefix": (str,),
+    "exists": (bool,),
+}
+"""What each comparison compares with, where the field may hold anything."""
+
+
+def _known_kinds(field: str) -> Kinds:
+    return (int, float) if field == VALUE else (str,)
+
+
+def _condition(table: Table, field: str, said: tuple[str, object], known: Kinds | None) -> Condition | None:
+    test, operand = said
     place = f"where.{field}.{test}"
     if test not in TESTS:
         table.say("E02", place, f"is no comparison{nearest(test, TESTS)}")
         return None
-    kind = (int, float) if field == VALUE else (str,)
-    if test == "exists":
-        is_right = isinstance(operand, bool)
-    elif test == "in":
-        is_right = isinstance(operand, list) and all(_is_a(item, kind) for item in operand)
+    kinds = OPERANDS[test] if known is None or test == "exists" else known
+    if test == "in":
+        is_right = isinstance(operand, list) and all(_is_a(item, kinds) for item in operand)
     else:
-        is_right = _is_a(operand, kind) and not (test == "prefix" and field == VALUE)
+        is_right = _is_a(operand, kinds) and not (test == "prefix" and str not in kinds)
     if not is_right:
-        wanted = "numbers" if field == VALUE else "text"
-        table.say("E04", place, f"{operand!r} does not go with {test}: {field} is compared with {wanted}")
+        table.say("E04", place, f"{operand!r} does not go with {test}: {_sentence(field, kinds)}")
         return None
     return Condition(field, test, tuple(operand) if isinstance(operand, list) else operand)  # type: ignore[arg-type]  # just looked at
 
 
-def _is_a(operand: object, kinds: tuple[type, ...]) -> bool:
-    return isinstance(operand, kinds) and not isinstance(operand, bool)
+def _sentence(field: str, kinds: Kinds) -> str:
+    wanted = [text for kind, text in ((str, "text"), (int, "numbers"), (bool, "true or false")) if kind in kinds]
+    return f"{field} is compared with {', '.join(wanted)}"
+
+
+def _is_a(operand: object, kinds: Kinds) -> bool:
+    return isinstance(operand, kinds) and (bool in kinds or not isinstance(operand, bool))

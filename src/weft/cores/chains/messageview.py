@@ -1,0 +1,161 @@
+"""The payload of a message as filters see it: decoded once, encoded once, and only if one of them has changed it.
+
+Frame 1 is read by the message's `fmt`. A map is one record; an array of maps is one record each, filtered one by one, and the
+message is deleted when none is left (CHN-060). Text, XML and raw bytes are one record without fields. Any other frames
+are not looked at. What was handed out before is never touched: records are made here, and frames are made anew.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from weft.cores.chains import limits
+from weft.cores.chains.fields import Fields, reader
+from weft.cores.chains.parcel import Parcel
+from weft.cores.chains.viewed import Value
+from weft.cores.chains.where import NUMBERS, Where
+
+JSON, MSGPACK = "json", "msgpack"
+Content = dict[str, Any] | list[dict[str, Any]]
+DECODERS: Final[dict[str, Callable[[bytes], Any]]] = {
+    JSON: msgspec.json.Decoder(type=Content).decode,
+    MSGPACK: msgspec.msgpack.Decoder(type=Content).decode,
+}
+ENCODERS: Final[dict[str, Callable[[Any], bytes]]] = {
+    JSON: msgspec.json.Encoder().encode,
+    MSGPACK: msgspec.msgpack.Encoder().encode,
+}
+UNREADABLE: Final = (msgspec.DecodeError, ValueError, TypeError, RecursionError, OverflowError)
+pack: Final = msgspec.msgpack.Encoder().encode
+TIME: Final = "t"
+"""The field in which a record says its own time, nanoseconds since 1970 (CHN-071)."""
+
+
+class MessageView:
+    """One message on its way down one chain; made when it comes to its first filter."""
+
+    __slots__ = ("_grown", "_is_array", "is_changed", "is_readable", "kept", "parcel", "records")
+
+    is_one = True
+
+    def __init__(self, parcel: Parcel) -> None:
+        self.parcel = parcel
+        self.records: list[Fields] = [{}]
+        self.is_changed = False
+        """Whether what leaves is not what came."""
+        self._is_array = False
+        self.is_readable = True
+        self._grown = 0
+        """At most so many bytes larger than it came."""
+        decode = DECODERS.get(parcel.fmt)
+        if decode is not None:
+            self.is_readable = self._open(decode)
+        self.kept: list[int] = [0] if len(self.records) == 1 else list(range(len(self.records)))
+
+    def _open(self, decode: Callable[[bytes], Any]) -> bool:
+        try:
+            content = decode(self.parcel.frames[0])
+        except UNREADABLE:
+            return False
+        if type(content) is dict:
+            self.records = [content]
+            return True
+        if len(content) > limits.RECORDS_MAX:
+            return False
+        self.records, self._is_array = content, True
+        return True
+
+    def matching(self, where: Where) -> list[int]:
+        """The records still in that fulfil the conditions."""
+        found, records = self.kept, self.records
+        for read, test in where.of_records:
+            found = [index for index in found if test(read(records[index]))]
+        return found
+
+    def record(self, index: int) -> Fields:
+        return self.records[index]
+
+    def facts(self, index: int, names: tuple[str, ...]) -> dict[str, Any]:
+        """Of the message: the same for all its records."""
+        return {name: FACTS[name](self.parcel) for name in names}
+
+    def keys(self, fields: tuple[str, ...], seen: list[int]) -> list[bytes]:
+        """Fields of the records as they are now."""
+        records = self.records
+        if len(fields) == 1:
+            read = reader(fields[0])
+            return [_packed([read(records[index])]) for index in seen]
+        reads = [reader(field) for field in fields]
+        return [_packed([read(records[index]) for read in reads]) for index in seen]
+
+    def identities(self, seen: list[int], node: bytes) -> list[bytes]:
+        """The identity of the message; its records stay or go together."""
+        parcel = self.parcel
+        origin = parcel.origin or node
+        return [origin + parcel.era.to_bytes(8, "big") + parcel.sequence.to_bytes(8, "big")] * len(seen)
+
+    def groups(self, seen: list[int]) -> list[Any]:
+        """One for all records of a message."""
+        return [(self.parcel.type, self.parcel.origin)] * len(seen)
+
+    def numbers(self, field: str, seen: list[int]) -> tuple[list[Value], list[int]]:
+        """A text is no number, and neither is true."""
+        read, records = reader(field), self.records
+        values = [read(records[index]) for index in seen]
+        wrong = [
+            index for index, value in zip(seen, values, strict=True) if type(value) not in NUMBERS and value is not None
+        ]
+        return [value if type(value) in NUMBERS else None for value in values] if wrong else values, wrong
+
+    def times(self, seen: list[int]) -> list[int]:
+        """What the record says in `t`, else when the message was sent."""
+        at, records = self.parcel.at, self.records
+        said = [records[index].get(TIME) for index in seen]
+        return [value if type(value) is int else at for value in said]
+
+    def take_out(self, dropped: list[int]) -> None:
+        """These records are out."""
+        if len(dropped) == len(self.kept):
+            self.kept = []
+        else:
+            gone = dict.fromkeys(dropped)
+            self.kept = [index for index in self.kept if index not in gone]
+        self.is_changed = True
+
+    def has_room(self, more: int) -> bool:
+        """Whether the payload, grown by at most `more` bytes, is still one. It is encoded only if that is not certain."""
+        self._grown += more
+        size = self.parcel.size
+        if size + self._grown <= limits.PAYLOAD_BYTES_MAX:
+            return True
+        self._grown = len(self._encoded()) - len(self.parcel.frames[0])
+        return size + self._grown <= limits.PAYLOAD_BYTES_MAX
+
+    def _encoded(self) -> bytes:
+        """Frame 1 of what is left."""
+        records = self.records
+        content = [records[index] for index in self.kept] if self._is_array else records[0]
+        return ENCODERS[self.parcel.fmt](content)
+
+    def close(self) -> tuple[bytes, ...]:
+        """The frames of what is left: the very frames that came, if nothing was changed."""
+        if not self.is_changed or not self.kept:
+            return self.parcel.frames
+        return (self._encoded(), *self.parcel.frames[1:])
+
+
+def _packed(values: list[Any]) -> bytes:
+    try:
+        return pack(values)
+    except (ValueError, TypeError, RecursionError, OverflowError):
+        return b""  # of no type that MessagePack knows: they are all alike
+
+
+FACTS: Final[dict[str, Callable[[Parcel], Any]]] = {
+    "type": lambda parcel: parcel.type,
+    "origin": lambda parcel: parcel.origin.hex(),
+    "size": lambda parcel: parcel.size,
+    "depth": lambda parcel: parcel.depth,
+    "ts": lambda parcel: parcel.at,
+}

@@ -1,0 +1,267 @@
+"""What can be set for each kind of filter, and how it is read; every mistake with its code (CFG-071)."""
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, Final
+
+import msgspec
+
+from weft.base.settings import Table, nearest
+from weft.cores.chains import limits, patterns
+from weft.cores.chains.fields import is_path
+from weft.cores.chains.where import GETTERS, LABEL, VALUE, is_field
+
+MODES: Final = ("pass", "edge")
+
+
+class MatchOptions(msgspec.Struct, frozen=True, tag="match"):
+    """Keys of `match`."""
+
+    invert: bool = False
+
+
+class SampleOptions(msgspec.Struct, frozen=True, tag="sample"):
+    """Keys of `sample`: either a rate or `every`."""
+
+    rate: float | int | None = None
+    """The share that stays, from 0 to 1."""
+    every: int = 0
+    salt: str = ""
+    """Two filters with different salts decide independently."""
+    key: tuple[str, ...] = ()
+    """Fields that decide together; none: each message, or sample, by itself."""
+
+
+class RateOptions(msgspec.Struct, frozen=True, tag="rate-limit"):
+    """Keys of `rate-limit`."""
+
+    count: int
+    per_ns: int
+    burst: int
+    key: tuple[str, ...] = ()
+    """Fields; none: one bucket for all."""
+
+
+class DedupeOptions(msgspec.Struct, frozen=True, tag="dedupe"):
+    """Keys of `dedupe`."""
+
+    fields: tuple[str, ...]
+    within_ns: int
+    max_keys: int = limits.KEYS_MAX
+
+
+class ThresholdOptions(msgspec.Struct, frozen=True, tag="threshold"):
+    """Keys of `threshold`."""
+
+    field: str = VALUE
+    above: float | int | None = None
+    below: float | int | None = None
+    mode: str = "pass"
+    clear: float | int | None = None
+    for_ns: int = 0
+    key: tuple[str, ...] = ()
+    """Fields; none: each series by itself, or each type and origin of messages."""
+
+
+class EditOptions(msgspec.Struct, frozen=True, tag="edit"):
+    """Keys of `edit`."""
+
+    edits: tuple[tuple[Any, ...], ...]
+    """Each a verb, a field and what the verb needs besides."""
+
+
+class NoOptions(msgspec.Struct, frozen=True, tag="none"):
+    """`forward` and `journal` have no keys of their own."""
+
+
+Options = MatchOptions | SampleOptions | RateOptions | DedupeOptions | ThresholdOptions | EditOptions | NoOptions
+
+
+def state_of(options: Options) -> tuple[object, ...]:
+    """What a filter's state depends on, besides its kind (CHN-070)."""
+    if isinstance(options, SampleOptions):
+        return options.key, options.every
+    if isinstance(options, RateOptions):
+        return options.key, options.per_ns
+    if isinstance(options, DedupeOptions):
+        return options.fields, options.within_ns
+    if isinstance(options, ThresholdOptions):
+        return options.key, options.for_ns, options.field
+    return ()
+
+
+def reads_fields(options: Options) -> bool:
+    """Whether a filter looks into the payload; if not, one that cannot be read is a record like any other."""
+    if isinstance(options, SampleOptions | RateOptions):
+        return bool(options.key)
+    return isinstance(options, DedupeOptions | ThresholdOptions | EditOptions)
+
+
+# Reading
+
+
+class Of(Enum):
+    """What is filtered: it decides which fields there can be."""
+
+    SAMPLES = "samples only, whose fields are known"
+    MESSAGES = "messages, perhaps samples among them: fields are free"
+
+
+def _match(table: Table, _of: Of) -> Options:
+    return MatchOptions(table.flag("invert"))
+
+
+def _sample(table: Table, of: Of) -> Options:
+    rate, every = table.number("rate"), table.whole("every", 0, 1, limits.COUNT_MAX)
+    if ("rate" in table) == ("every" in table):
+        table.say("E03", "rate", "or every, one of the two")
+    if rate is not None and not 0 <= rate <= 1:
+        table.say("E04", "rate", f"{rate!r} is no share from 0 to 1")
+    salt = table.text("salt")
+    if len(salt.encode("utf-8", "replace")) > limits.SALT_BYTES_MAX:
+        table.say("E04", "salt", f"{limits.SALT_BYTES_MAX} bytes at most")
+    return SampleOptions(rate, every, salt, _fields(table, "key", of))
+
+
+def _rate(table: Table, of: Of) -> Options:
+    count = table.whole("count", 0, 1, limits.COUNT_MAX)
+    if "count" not in table:
+        table.say("E03", "count", "is missing")
+    per_ns = table.span("per", 1_000_000_000)
+    if per_ns <= 0:
+        table.say("E04", "per", "must be longer than nothing")
+    burst = table.whole("burst", max(1, count), 1, limits.COUNT_MAX)
+    return RateOptions(count, per_ns, burst, _fields(table, "key", of))
+
+
+def _dedupe(table: Table, of: Of) -> Options:
+    fields = _fields(table, "fields", of, with_value=True)
+    for key in ("fields", "within"):
+        if key not in table:
+            table.say("E03", key, "is missing")
+    if "fields" in table and table.raw("fields") in ([], ""):
+        table.say("E03", "fields", "is empty: which fields make two records the same?")
+    within_ns = table.span("within", 0)
+    if "within" in table and within_ns <= 0:
+        table.say("E04", "within", "must be longer than nothing")
+    return DedupeOptions(fields, within_ns, table.whole("max_keys", limits.KEYS_MAX, 1, limits.KEYS_MAX))
+
+
+def _threshold(table: Table, of: Of) -> Options:
+    field = table.text("field", VALUE)
+    if of is Of.SAMPLES and field != VALUE and not field.startswith(LABEL):
+        table.say("E04", "field", f"{field!r} is no number: `value`, or a label that holds one")
+    elif not is_path(field):
+        table.say("E15", "field", "is no field: names with dots between them")
+    above, below = table.number("above"), table.number("below")
+    if (above is None) == (below is None):
+        table.say("E03", "above", "or below, one of the two")
+        above = 0 if above is None else above
+        below = None
+    options = ThresholdOptions(
+        field=field,
+        above=above,
+        below=below,
+        mode=table.choice("mode", MODES, "pass"),
+        clear=table.number("clear"),
+        for_ns=table.span("for", 0),
+        key=_fields(table, "key", of),
+    )
+    _check_edge(table, options)
+    return options
+
+
+def _check_edge(table: Table, options: ThresholdOptions) -> None:
+    if options.mode != "edge":
+        for key in ("clear", "for", "key"):
+            if key in table:
+                table.say("E11", key, 'belongs to mode = "edge"')
+        return
+    clear = options.clear
+    if clear is None:
+        return
+    if (options.above is not None and clear > options.above) or (options.below is not None and clear < options.below):
+        table.say("E11", "clear", "must lie on the quiet side of the limit")
+
+
+def _edit(table: Table, _of: Of) -> Options:
+    steps = table.raw("edits", is_required=True)
+    if steps is None:
+        return EditOptions(())
+    if not isinstance(steps, list) or not 1 <= len(steps) <= limits.EDITS_MAX:
+        table.say("E04", "edits", f'must be 1 to {limits.EDITS_MAX} steps: [["remove", "password"], …]')
+        return EditOptions(())
+    return EditOptions(tuple([step for at, said in enumerate(steps) if (step := _step(table, at, said)) is not None]))
+
+
+FORMS: Final = {
+    "set": ("field", "value"),
+    "rename": ("field", "field"),
+    "remove": ("field",),
+    "mask": ("field",),
+    "hash": ("field",),
+    "replace": ("field", "pattern", "text"),
+}
+"""The steps of an edit, and what follows each verb."""
+
+
+def _step(table: Table, at: int, said: Any) -> tuple[Any, ...] | None:
+    place = f"edits[{at}]"
+    verb = said[0] if isinstance(said, list) and said else None
+    if not isinstance(verb, str) or verb not in FORMS:
+        shown = verb if isinstance(verb, str) else ""
+        table.say("E04", place, f"begins with none of {', '.join(FORMS)}{nearest(shown, FORMS)}")
+        return None
+    form = FORMS[verb]
+    if len(said) != len(form) + 1:
+        table.say("E04", place, f'must be ["{verb}", {", ".join(form)}]')
+        return None
+    wrong = [f"{text!r:.80} is no {what}" for what, text in zip(form, said[1:], strict=True) if not PARTS[what](text)]
+    if not wrong and verb == "replace" and (why := patterns.mistake(said[2], said[3])):
+        wrong = [f"{said[2]!r} with {said[3]!r}: {why}"]
+    if wrong:
+        table.say("E04", place, wrong[0])
+        return None
+    return tuple(said)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and len(value.encode("utf-8", "replace")) <= limits.EDIT_BYTES_MAX
+
+
+PARTS: Final[dict[str, Callable[[Any], bool]]] = {
+    "field": lambda value: isinstance(value, str) and is_path(value),
+    "value": lambda value: _is_text(value) or isinstance(value, int | float),
+    "pattern": _is_text,
+    "text": _is_text,
+}
+
+
+def _nothing(_table: Table, _of: Of) -> Options:
+    return NoOptions()
+
+
+def _fields(table: Table, key: str, of: Of, *, with_value: bool = False) -> tuple[str, ...]:
+    fields = table.texts(key)
+    good = []
+    for field in fields:
+        if of is Of.SAMPLES and (not is_field(field) or (field == VALUE and not with_value)):
+            table.say("E02", key, f"{field!r} is no field of a series{nearest(field, [*GETTERS, LABEL])}")
+        elif not is_path(field):
+            table.say("E15", key, f"{field[:64]!r} is no field: names with dots between them")
+        else:
+            good.append(field)
+    return tuple(good)
+
+
+KINDS: Final[dict[str, Callable[..., Options]]] = {
+    "match": _match,
+    "sample": _sample,
+    "rate-limit": _rate,
+    "dedupe": _dedupe,
+    "edit": _edit,
+    "threshold": _threshold,
+    "forward": _nothing,
+    "journal": _nothing,
+}
+HANDOVERS: Final = ("forward", "journal")
