@@ -1,0 +1,1 @@
+"""What the benches of chains share; not benches themselves."""
