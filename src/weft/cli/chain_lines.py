@@ -50,9 +50,13 @@ def printable(payload: bytes) -> str:
     ('<a/>', "'a\\x1b[2J'", "b'\\xff'")
     """
     try:
-        text = payload.decode()
+        return plain(payload.decode())
     except UnicodeDecodeError:
         return repr(payload)
+
+
+def plain(text: str) -> str:
+    """A name as it is, unless it could move a cursor."""
     return text if text.isprintable() else repr(text)
 
 
@@ -158,7 +162,7 @@ def rows(chain: dict[str, Any], counters: Sequence[str]) -> list[tuple[str, ...]
     return [
         (
             str(link[PLACE]),
-            str(link[NAME]),
+            plain(str(link[NAME])),
             str(link[ACCESS]),
             str(link[STATE]).lower(),
             *(f"{link.get(name, 0):,}" for name in counters),
@@ -190,4 +194,4 @@ def show(told: dict[str, Any], chains: Sequence[dict[str, Any]]) -> None:
             table.add_row(*map(Text, row))
         console.print(table)
     clients = [str(client.get("name", "?")) if isinstance(client, dict) else str(client) for client in told["clients"]]
-    console.print(Text(f"clients: {', '.join(clients) or 'none'}", style="dim"))
+    console.print(Text(f"clients: {', '.join(map(plain, clients)) or 'none'}", style="dim"))

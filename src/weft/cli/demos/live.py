@@ -40,11 +40,11 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
 
 def run(make: Make, stage: Stage) -> int:
     """Run a program beside a node until it is done, or a signal ends it; a second one ends it without a word."""
-    asyncio.run(_Player(make, stage).play())
+    asyncio.run(Player(make, stage).play())
     return 0
 
 
-class _Player:
+class Player:
     """One program while it runs."""
 
     def __init__(self, make: Make, stage: Stage) -> None:

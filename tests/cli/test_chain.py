@@ -1,0 +1,86 @@
+"""`weft chain` without a node: what is typed, and what is shown."""
+
+from typing import Any
+
+import pytest
+
+from weft.base.errors import UserError
+from weft.cli import chain
+from weft.cli.chain_calls import destination_of
+from weft.cli.chain_lines import COUNTERS, wanted
+from weft.cli.demos.app import place_of, seconds
+
+
+def link(place: Any, name: str, **counts: int) -> dict[str, Any]:
+    return {"place": place, "name": name, "access": "rw", "state": "OPEN", **dict.fromkeys(COUNTERS, 0), **counts}
+
+
+TOLD = {
+    "chains": [
+        {"direction": "in", "type": "demo.report", "links": [link("after-all", "seen", offered=2)]},
+        {"direction": "out", "type": "other", "links": []},
+        {
+            "direction": "out",
+            "type": "demo.report",
+            "links": [link(7, "a\x1b[2Jb", offered=1_234), link(9, "c", lost=1)],
+        },
+    ],
+    "clients": [{"name": "seen"}],
+    "counters": {},
+}
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("parentsof", ("PARENTSOF",)),
+        ("NEARESTCOORD", ("NEARESTCOORD",)),
+        ("local", ("DIRECT",)),
+        ("localnode", ("DIRECT",)),
+        ("direct:C", ("DIRECT", "C")),
+        ("direct:node_local", ("DIRECT", None)),
+        ("direct:" + "0b" * 16, ("DIRECT", b"\x0b" * 16)),
+        ("parentsof::3", ("PARENTSOF", None, 3)),
+    ],
+)
+def test_a_destination_is_kind_node_and_hops(text: str, expected: tuple[Any, ...]) -> None:
+    assert expected == destination_of(text)
+
+
+@pytest.mark.parametrize("text", ["", ":C", "direct:C:x", "direct:C:1:2", "direct:C:-1"])
+def test_what_is_no_destination_is_refused(text: str) -> None:
+    with pytest.raises(UserError) as refused:
+        destination_of(text)
+    assert "usage" == refused.value.code
+
+
+def test_a_place_is_a_number_or_an_end_of_the_chain() -> None:
+    assert [1, 4_294_967_294, "before-all"] == [place_of(text) for text in ("1", "4294967294", "before-all")]
+    for text in ("0", "4294967295", "-1", "first"):
+        with pytest.raises(UserError):
+            place_of(text)
+
+
+def test_a_period_is_a_time() -> None:
+    assert [2.0, 0.25, 0.5] == [seconds(text) for text in ("2", "250ms", "0.5")]
+    for text in ("0", "soon", "-1s", "0s"):
+        with pytest.raises(UserError):
+            seconds(text)
+
+
+def test_chains_are_shown_out_before_in_and_one_type_alone() -> None:
+    assert [("out", "demo.report"), ("out", "other"), ("in", "demo.report")] == [
+        (one["direction"], one["type"]) for one in wanted(TOLD, None)
+    ]
+    assert ["out"] == [one["direction"] for one in wanted(TOLD, "other")]
+
+
+def test_links_are_shown_with_the_counters_that_count(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(chain, "order", lambda port, name: TOLD)
+    assert 0 == chain.list_chains(type_name="demo.report")
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert [["out", "demo.report"], ["place", "client", "access", "state", "offered", "passed", "lost"]] == lines[:2]
+    assert ["7", r"'a\x1b[2Jb'", "rw", "open", "1,234", "0", "0"] == lines[2]
+    assert ["clients:", "seen"] == lines[-1]
