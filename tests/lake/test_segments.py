@@ -187,7 +187,7 @@ VIA = [NODE_A, NODE_B]
 
 @pytest.mark.proves("LAK-012", "CHN-036")
 def test_a_message_that_does_not_say_what_it_is_is_bytes_and_its_way_is_spoken_in_names(tmp_path: Path) -> None:
-    records = [
+    records: list[Record] = [
         other(Stream.MESSAGES, 1, b"\xc1", via=VIA, depth=2, frames=[1, 0]),
         other(Stream.MESSAGES, 7, b'{"b": 1}', fmt="json"),
         other(Stream.MESSAGES, 9, b"", fmt=7, via=5),

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.pipeline import oracle
-from tests.pipeline.ground import Ground
+from tests.pipeline.ground import Ground, Plot, event, message
 from tests.pipeline.worlds import play, world
 from weft.base.chance import Chance
 from weft.pipeline.session import Options, session
@@ -46,11 +46,16 @@ def ground(spark: SparkSession, tmp_path: Path) -> Ground:
 
 @pytest.fixture(scope="session")
 def filled(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Filled:
-    """A lake of two batches, only the first of them folded; nobody writes to it but who folds the second."""
+    """A lake of two batches, only the first of them folded; nobody writes to it but who folds the second.
+
+    Of messages and events it has one batch each.
+    """
     history = world(Chance("filled"), batches=2)
     ground = Ground(tmp_path_factory.mktemp("filled") / "lake", spark)
     for arrival in history.arrivals:
         play(ground, arrival)
         if ground.number == 1:
             ground.job.fold()
+    Plot(ground.lake.root, spark, "messages").take(message(2, b"x"), message(5, b"\xff", fmt="text"))
+    Plot(ground.lake.root, spark, "events").take(event(1, "node.started", "info"), event(2, "", "", number=1 << 70))
     return Filled(ground, history.expected())

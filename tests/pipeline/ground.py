@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
@@ -11,7 +12,8 @@ from pyspark.sql import SparkSession
 from weft.base.records import EraRecord, LostRecord, Record, Stream, StreamRecord
 from weft.lake.layout import Layout
 from weft.lake.segments import append_segment, open_lake
-from weft.pipeline.job import Done, JobOptions, SamplesJob
+from weft.pipeline.job import Done, Job, JobOptions, SamplesJob
+from weft.pipeline.kinds import KINDS
 from weft.pipeline.tables import ALL
 from weft.wire import samples
 
@@ -60,6 +62,24 @@ def single(number: int, payload: bytes, origin: str = A, era: int = ERA, **attri
     )  # fmt: skip
 
 
+def message(number: int, payload: bytes = b"", origin: str = A, era: int = ERA, **attributes: Any) -> StreamRecord:
+    """A message as the root's journal has it."""
+    at = at_ms(number) * 1_000_000 + 7
+    kind = attributes.pop("key", "shop.order")
+    received = at + attributes.pop("after_ns", 5_000_000)
+    return StreamRecord(
+        Stream.MESSAGES, bytes.fromhex(origin), era, number, at, received, kind, payload, attributes
+    )  # fmt: skip
+
+
+def event(number: int, name: str, level: str, /, **fields: Any) -> StreamRecord:
+    """An event as a node journals it."""
+    at = at_ms(number) * 1_000_000
+    attributes = {"level": level, "fmt": "json"}
+    payload = msgspec.json.encode(fields)
+    return StreamRecord(Stream.EVENTS, bytes.fromhex(A), ERA, number, at, at, name, payload, attributes)
+
+
 def lost(first: int, last: int, origin: str = A, era: int = ERA, why: str = "spool-full") -> LostRecord:
     return LostRecord(Stream.SAMPLES, bytes.fromhex(origin), era, first, last, why)
 
@@ -69,30 +89,34 @@ def era_end(last: int, origin: str = A, era: int = ERA) -> EraRecord:
     return EraRecord(Stream.SAMPLES, bytes.fromhex(origin), era + 1, era, last)
 
 
-class Ground:
-    """One lake, one job on it, and its batches."""
+class Plot:
+    """One lake, the job of one stream on it, and its batches."""
 
-    def __init__(self, root: Path, spark: SparkSession, options: JobOptions | None = None) -> None:
-        self.lake, self.spark = Layout(root), spark
+    def __init__(self, root: Path, spark: SparkSession, stream: str, options: JobOptions | None = None) -> None:
+        self.lake, self.spark, self.stream = Layout(root), spark, stream
         self.options = options or JobOptions(gold_every_s=float("inf"), clock=lambda: NOW_NS)
         self.epoch = 0
         self.start: dict[str, tuple[int, int]] = {}
         self.number = 0
-        self._job: SamplesJob | None = None
+        self._job: Job | None = None
         open_lake(self.lake, "ab" * 16, 1)
 
     def write(self, *records: Record, drain: str = DRAIN) -> None:
         """One segment more."""
-        append_segment(self.lake, "samples", drain, list(enumerate(records, 1)))
+        append_segment(self.lake, self.stream, drain, list(enumerate(records, 1)))
 
     @property
-    def job(self) -> SamplesJob:
+    def work(self) -> Job:
+        """The job as it is, or after a restart."""
         if self._job is None:
             self.epoch += 1
-            self._job = SamplesJob(self.lake, self.spark, self.epoch, self.options)
+            self._job = self._made()
             (self._job.checkpoint.directory / "offsets").mkdir(parents=True, exist_ok=True)
             (self._job.checkpoint.directory / "offsets" / "0").touch()  # Spark's log, which is not under test here
         return self._job
+
+    def _made(self) -> Job:
+        return Job(KINDS[self.stream], self.lake, self.spark, self.epoch, self.options)
 
     def restart(self, options: JobOptions | None = None) -> None:
         """As after a crash: nothing is left but the disk."""
@@ -103,8 +127,8 @@ class Ground:
         """A batch of everything that is new, after these records have become a segment."""
         if records:
             self.write(*records, drain=drain)
-        end = self.job.source.latest()
-        done = self.job.process(self.number, self.start, self.job.source.offset(end))
+        end = self.work.source.latest()
+        done = self.work.process(self.number, self.start, self.work.source.offset(end))
         self.start, self.number = end, self.number + 1
         return done
 
@@ -116,17 +140,32 @@ class Ground:
         found = data.sort_by(keys).to_pylist() if keys else data.to_pylist()
         return [tuple(row[name] for name in columns) for row in found] if columns else found
 
+    def bytes_of(self, name: str) -> int:
+        """How many files the table has on disk, referenced or not."""
+        table = ALL[name]
+        return sum(
+            pq.read_metadata(file).num_rows for file in self.lake.table(table.layer, table.name).rglob("*.parquet")
+        )
+
+
+class Ground(Plot):
+    """One lake, the job of its samples, and its batches."""
+
+    def __init__(self, root: Path, spark: SparkSession, options: JobOptions | None = None) -> None:
+        super().__init__(root, spark, "samples", options)
+
+    def _made(self) -> Job:
+        return SamplesJob(self.lake, self.spark, self.epoch, self.options)
+
+    @property
+    def job(self) -> SamplesJob:
+        assert isinstance(self.work, SamplesJob)
+        return self.work
+
     def pairs(self) -> list[tuple[int, int]]:
         """All calculated pairs by their numbers."""
         return sorted(
             (first, last)
             for first, last in self.rows("silver.values", "from_sequence", "sequence")
             if first is not None
-        )
-
-    def bytes_of(self, name: str) -> int:
-        """How many files the table has on disk, referenced or not."""
-        table = ALL[name]
-        return sum(
-            pq.read_metadata(file).num_rows for file in self.lake.table(table.layer, table.name).rglob("*.parquet")
         )

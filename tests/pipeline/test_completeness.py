@@ -40,6 +40,32 @@ def test_states_of_the_vectors(vector: dict[str, Any]) -> None:
     assert means.get("state_after", means.get("state")) == late["state"]
 
 
+@pytest.mark.proves("MEA-011", "PIP-060", "PIP-061")
+def test_what_a_filter_took_out_is_no_loss_and_is_named_with_its_reason() -> None:
+    state = Coverage()
+    losses = (Loss(A, 3, 4, "filtered"), Loss(A, 6, 9, "filtered by quiet"))
+    known = VersionVector([(A, [(1, 2), (5, 5)])])
+    state.advance(Intake((), known, losses, ((A, 9),), is_disjoint=True, newest=None), now=0)
+    counts = ("expected", "received", "lost", "forgotten", "missing", "state", "complete_upto")
+    (row,) = rows_of(state, "samples", 0, now=OVERDUE_NS + 1)
+    assert (9, 3, 0, 6, 0, "complete", 9) == tuple(row[name] for name in counts)
+    assert [(3, 4, "filtered"), (6, 9, "filtered by quiet")] == row["lost_ranges"]
+    state.advance(intake([(7, 7)], lost=[(10, 10)]), now=1)  # by another way, which no filter stands in
+    (row,) = rows_of(state, "samples", 0, now=OVERDUE_NS + 2)
+    assert (10, 4, 1, 5, 0, "lost", 10) == tuple(row[name] for name in counts)
+    assert [(3, 4), (6, 6), (8, 9), (10, 10)] == [pair[:2] for pair in row["lost_ranges"]]
+
+
+def test_numbers_that_have_holes_by_themselves_are_never_missing(tmp_path: Path) -> None:
+    state = Coverage(is_dense=False)
+    state.advance(intake([(1, 1), (10, 10)]), now=100)
+    assert (0, {}) == (state.missing, state.holes)
+    state.save(tmp_path / "0.wv")
+    state = Coverage.load(tmp_path / "0.wv", is_dense=False)
+    plan = state.advance(intake([(4, 4), (10, 11)]), now=200)
+    assert (0, [(4, 4), (11, 11)], [(10, 10)]) == (state.missing, list(plan.fresh[A]), list(plan.repeated[A]))
+
+
 def test_a_hole_keeps_its_age_while_it_shrinks() -> None:
     state = Coverage()
     state.advance(intake([(1, 1), (10, 10)]), now=100)

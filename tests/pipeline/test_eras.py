@@ -7,8 +7,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql.functions import lit
 
 from tests.pipeline.ground import ERA, NET, A, Ground, era_end, lost, taken
-from weft.pipeline.batch import Batch
 from weft.pipeline.coverage import Coverage, Plan
+from weft.pipeline.sampled import SampleBatch
 from weft.pipeline.tables import EDGES, Table
 
 ROWS = [(NET, 10 * number, None) for number in range(1, 7)]
@@ -34,9 +34,9 @@ def test_an_era_link_in_the_batch_of_the_eras_last_samples_costs_no_pair(ground:
 
 
 def test_edges_dropped_before_they_are_paired_would_be_seen(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-    points = Batch._points
+    points = SampleBatch._points
 
-    def forgetful(self: Batch, samples: DataFrame | None, plan: Plan, coverage: Coverage) -> Any:
+    def forgetful(self: SampleBatch, samples: DataFrame | None, plan: Plan, coverage: Coverage) -> Any:
         read = self.tables.read
 
         def without(table: Table, *files: Any) -> DataFrame:
@@ -46,7 +46,7 @@ def test_edges_dropped_before_they_are_paired_would_be_seen(ground: Ground, monk
             patch.setattr(self.tables, "read", without)
             return points(self, samples, plan, coverage)
 
-    monkeypatch.setattr(Batch, "_points", forgetful)
+    monkeypatch.setattr(SampleBatch, "_points", forgetful)
     live(ground)
     assert {(4, 5)} == {*ALL_PAIRS, (1, 2)} - {*ground.pairs()}
 

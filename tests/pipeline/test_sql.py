@@ -147,7 +147,7 @@ def test_what_is_gone_or_twice_is_named_by_number(ground: Ground, capsys: pytest
     verdict = Check(ground.lake).run()
     assert ("broken", 2) == (verdict.state, verdict.exit_code)
     ranges = {difference.what: list(difference.ranges.values()) for difference in verdict.differences}
-    assert ["1-3"] == ranges["3 numbers are in bronze, and neither in silver nor in quarantine"]
+    assert ["1-3"] == ranges["samples: 3 numbers are in bronze, and neither in silver nor in quarantine"]
     assert 2 == lake_run.check(lake=ground.lake.root)
     assert "1-3" in capsys.readouterr().out
     assert 2 == lake_run.check(lake=ground.lake.root, json=True)

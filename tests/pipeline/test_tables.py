@@ -98,15 +98,19 @@ def test_each_commit_says_its_batch_and_its_offset(filled: Filled, table: Table)
 @pytest.mark.proves("LAK-031")
 def test_a_batch_is_in_a_table_once(filled: Filled) -> None:
     for table in ALL.values():
-        batches = [int(commit["weft.batch"]) for commit in opened(filled, table).history() if "weft.batch" in commit]
+        commits = opened(filled, table).history()
+        batches = [(commit["weft.job"], commit["weft.batch"]) for commit in commits if "weft.batch" in commit]
         assert len(batches) == len(set(batches)) or table.layer == "gold", table.full_name
 
 
 @pytest.mark.proves("PIP-032")
 def test_progress_accounts_for_every_row(filled: Filled) -> None:
-    rows = filled.ground.rows(PROGRESS.full_name, order=("batch",))
-    assert [0, 1] == [row["batch"] for row in rows]
-    for row in rows:
+    progress = filled.ground.rows(PROGRESS.full_name, order=("job", "batch"))
+    assert [("events", 0), ("messages", 0), ("samples", 0), ("samples", 1)] == [
+        (row["job"], row["batch"]) for row in progress
+    ]
+    for row in progress:
         assert row["rows_in"] == row["rows_silver"] + row["rows_duplicate"] + row["rows_quarantine"]
+    rows = progress[2:]
     assert len(filled.expected.silver) == sum(row["rows_silver"] for row in rows)
     assert len(filled.ground.rows("bronze.samples", "row")) == sum(row["rows_in"] for row in rows)

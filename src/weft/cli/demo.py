@@ -326,6 +326,8 @@ class Progress:
 
     def _take(self, line: bytes) -> None:
         batch = json.loads(line)
+        if batch.get("job", "samples") != "samples":
+            return
         for name in SUMMED:
             self._sums[name] += batch[name]
         age = batch["freshness_ms"]

@@ -33,6 +33,8 @@ def run(
 ) -> None:
     """Make tables of the segments of a lake, continuously: bronze, silver, calculated values, gold, completeness.
 
+    Samples from the start; messages and events when their first segment is there.
+
     Killed at any instant and started again, it loses and doubles nothing. Ctrl-C finishes the batch, a second one
     does not wait for it. Only one driver runs a lake: another one is refused with exit status 75.
 
@@ -89,6 +91,7 @@ def facts(done: Any) -> dict[str, Any]:
     """What is said of a batch (`weft.pipeline.job.Done`)."""
     outcome = done.outcome
     return {
+        "job": done.job,
         "batch": done.number,
         "rows": outcome.rows,
         "silver": outcome.silver,
@@ -140,5 +143,5 @@ def _print_json(done: Any) -> None:
 
 def _print_line(done: Any) -> None:
     told = facts(done)
-    sys.stdout.write("  ".join(f"{name} {told[name]:,}" for name in SHOWN) + "\n")
+    sys.stdout.write(f"{done.job}  " + "  ".join(f"{name} {told[name]:,}" for name in SHOWN) + "\n")
     sys.stdout.flush()

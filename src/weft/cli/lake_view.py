@@ -21,6 +21,9 @@ class View:
     def __init__(self, console: Console | None = None) -> None:
         self.live = Live(Table.grid(), console=console or Console(), refresh_per_second=4)
         self.totals: dict[str, int] = dict.fromkeys(("rows", "silver", "values", "duplicates", "quarantined"), 0)
+        self.others: dict[str, int] = {}
+        """Rows of silver by stream, samples left out."""
+        self._last: Any = None
         self._recent: deque[tuple[float, int]] = deque(maxlen=WINDOW)
 
     def __enter__(self) -> Self:
@@ -33,13 +36,18 @@ class View:
 
     def __call__(self, done: Any) -> None:
         """A batch (`weft.pipeline.job.Done`) is in the tables."""
-        for name in self.totals:
-            self.totals[name] += getattr(done.outcome, name)
-        self._recent.append((time.monotonic(), done.outcome.rows))
-        self.live.update(self.table(done))
+        if done.job == "samples":
+            for name in self.totals:
+                self.totals[name] += getattr(done.outcome, name)
+            self._recent.append((time.monotonic(), done.outcome.rows))
+            self._last = done
+        else:
+            self.others[done.job] = self.others.get(done.job, 0) + done.outcome.silver
+        if self._last is not None:
+            self.live.update(self.table(self._last))
 
     def table(self, done: Any) -> Table:
-        """The display after a batch."""
+        """The display after a batch of samples."""
         shown = Table.grid(padding=(0, 2))
         for name, value in (
             ("batch", f"{done.number:,}, {done.segments:,} segments in {done.seconds:.2f} s"),
@@ -48,6 +56,7 @@ class View:
             ("freshness", "-" if done.freshness_ms is None else f"{done.freshness_ms / 1000:.1f} s"),
             *((name, f"{count:,}") for name, count in self.totals.items()),
             ("missing", f"{done.missing:,}"),
+            *((name, f"{count:,}") for name, count in self.others.items()),
         ):
             shown.add_row(name, value)
         return shown

@@ -13,7 +13,7 @@ import msgspec
 
 from weft.base.errors import PeerError
 from weft.base.ranges import RangeSet
-from weft.base.records import EraRecord, LostRecord, Record, StreamRecord
+from weft.base.records import EraRecord, LostRecord, Record, Stream, StreamRecord
 from weft.lake import body as bodies
 from weft.lake import manifest as manifests
 from weft.lake import schemas
@@ -74,8 +74,8 @@ class Account:
 
 
 def last_of(record: StreamRecord) -> int:
-    """The last sequence of a record, also when its attribute `n` is nonsense."""
-    count = record.attributes.get("n", 1)
+    """The last sequence of a record, also when its attribute `n` is nonsense; only of samples there are batches."""
+    count = record.attributes.get("n", 1) if record.stream == Stream.SAMPLES else 1
     return record.sequence + (count if type(count) is int and 1 <= count <= ROWS_MAX else 1) - 1
 
 
@@ -178,11 +178,13 @@ class OtherColumns:
 
 
 def _named(attributes: dict[str, Any]) -> dict[str, Any]:
-    """Attributes with the nodes of a message's way (CHN-036) as the lake names origins: 32 hex each."""
+    """Attributes with the nodes of a message's way (CHN-036) as the lake names origins: 32 hex each.
+
+    Without `n`, by which rows of samples are counted.
+    """
     via = attributes.get("via")
-    if not isinstance(via, list | tuple):
-        return attributes
-    return attributes | {"via": [manifests.name_of(node) for node in via]}
+    kept = {name: value for name, value in attributes.items() if name != "n"} if "n" in attributes else attributes
+    return kept | {"via": [manifests.name_of(node) for node in via]} if isinstance(via, list | tuple) else kept
 
 
 def dictionary_of(values: list[Any]) -> "pa.Array":

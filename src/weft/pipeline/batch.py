@@ -1,17 +1,14 @@
-"""One micro-batch of samples, from segments to tables (PIP-022, PIP-032).
+"""One micro-batch of a stream, from segments to tables (PIP-022, PIP-032).
 
 ```
 bronze       everything, as received
-series       what new keys stand for
 quarantine   what silver refuses, with the reason
-silver       samples, each number once
-values       pairs that have become possible, and values that need no pair
-edges        what later neighbours will need: the state, so it comes after all that was computed with it
+silver       each number once
 ```
 
 Each step is one Delta transaction that names the batch; a step whose table has the batch already is skipped. So what is
-repeated after a crash ends in the same tables: its inputs are segments (immutable), the coverage before the batch
-(kept), and edges, which are those before the batch as long as any step is undone.
+repeated after a crash ends in the same tables: its inputs are segments (immutable) and the coverage before the batch
+(kept). What differs from stream to stream stands in `kinds`; batches of samples do more (`sampled`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,16 +25,15 @@ from weft.lake.manifest import name_of
 from weft.pipeline.coverage import Coverage, Plan
 from weft.pipeline.delta import DataFile, Tables
 from weft.pipeline.intake import SPREAD, Intake
+from weft.pipeline.kinds import Kind
 from weft.pipeline.quarantined import refused_by
 from weft.pipeline.source import rows_of
 from weft.pipeline.steps import Steps
-from weft.pipeline.tables import BRONZE_SAMPLES, EDGES, QUARANTINE, SAMPLES, SERIES, VALUES, Table
-from weft.pipeline.transforms import dedup, values
+from weft.pipeline.tables import Table
+from weft.pipeline.transforms import dedup
 from weft.pipeline.transforms.bronze import to_bronze
 from weft.pipeline.transforms.columns import batch_mark
-from weft.pipeline.transforms.quality import Rules, explained, flags_of, judged
-from weft.pipeline.transforms.samples import to_samples
-from weft.pipeline.transforms.series import definitions, recognised
+from weft.pipeline.transforms.quality import Rules, explained, judged
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -47,7 +43,6 @@ SMALL_ROWS_MAX: Final = 50_000  # up to here what a job costs exceeds what its r
 SHIFTS: Final = (62, 20, 12, 8)  # how wide buckets of numbers may be, widest first
 RANGES_PER_BUCKET_MAX: Final = 16
 BUCKETS_MAX: Final = 200_000
-STREAM: Final = "samples"
 
 
 class Counts(NamedTuple):
@@ -57,7 +52,7 @@ class Counts(NamedTuple):
     refused: int
     spread: int
     """Error rows that stand for several numbers."""
-    new: int
+    new: int = 0
     """Rows of series that no definition is known for."""
 
 
@@ -69,35 +64,19 @@ class Outcome(NamedTuple):
     duplicates: int
     quarantined: int
     values: int
-
-
-class Known:
-    """The definitions that series keys stand for, as a small frame that every batch is joined with."""
-
-    def __init__(self, tables: Tables) -> None:
-        self.tables = tables
-        self.frame: DataFrame | None = None
-        self.load()
-
-    def load(self) -> None:
-        """What `silver.series` says now."""
-        if self.frame is not None:
-            self.frame.unpersist()
-        files = self.tables.files(SERIES)
-        rows = self.tables.read(SERIES, files).select("series", "definition") if files else None
-        self.frame = None if rows is None else rows.dropDuplicates(["series"]).coalesce(1).persist()
+    """Calculated values, of samples."""
 
 
 class Batch:
     """The steps of one batch; `run` does all that are not done."""
 
-    def __init__(self, tables: Tables, number: int, about: Mapping[str, str], rules: Rules) -> None:
-        self.tables, self.number, self.about, self.rules = tables, number, about, rules
+    def __init__(self, kind: Kind, tables: Tables, number: int, about: Mapping[str, str], rules: Rules) -> None:
+        self.kind, self.tables, self.number, self.about, self.rules = kind, tables, number, about, rules
         self.spark = tables.spark
         self.mark = batch_mark(number)
         self._persisted: list[DataFrame] = []
 
-    def run(self, intake: Intake, plan: Plan, coverage: Coverage, known: Known, steps: Steps) -> Outcome:
+    def run(self, intake: Intake, plan: Plan, coverage: Coverage, steps: Steps) -> Outcome:
         """Everything between the coverage and the progress of the batch; `coverage` learns what was refused.
 
         Raises OurFault `conservation` if rows were lost or made on the way, before silver is committed.
@@ -106,23 +85,14 @@ class Batch:
         self.is_small = intake.rows <= SMALL_ROWS_MAX
         try:
             if not intake.rows:
-                return Outcome(0, 0, 0, 0, self._values(None, plan, coverage, steps))
-            return self._run_rows(intake, plan, coverage, known, steps)
+                return Outcome(0, 0, 0, 0, self._beyond(None, plan, coverage, steps))
+            return self._run_rows(intake, plan, coverage, steps)
         finally:
             for frame in self._persisted:
                 frame.unpersist()
 
-    def _run_rows(self, intake: Intake, plan: Plan, coverage: Coverage, known: Known, steps: Steps) -> Outcome:
-        with steps("bronze"):
-            segments = rows_of(self.spark, STREAM, intake.slices).coalesce(self.tasks)
-            bronze = to_bronze(segments, STREAM, self.mark)
-            rows = self._keep(recognised(judged(bronze, self.rules), known.frame))
-            counts = self._bronze(rows)
-        with steps("series"):
-            if counts.new:
-                self._learn(rows, known)
-                rows = self._keep(recognised(judged(bronze, self.rules), known.frame))
-                counts = _count(rows)
+    def _run_rows(self, intake: Intake, plan: Plan, coverage: Coverage, steps: Steps) -> Outcome:
+        rows, counts = self._received(intake, steps)
         self._check(counts.rows == intake.rows, f"{intake.rows} rows in segments, {counts.rows} in bronze")
         fresh, duplicates = self._split(rows, intake, plan, counts)
         with steps("quarantine"):
@@ -132,24 +102,30 @@ class Batch:
             odd = None if duplicates is None else self._changed(duplicates, accepted, plan)
             quarantined, changed = self._quarantine(refused, odd, coverage)
         with steps("silver"):
-            samples = self._samples(accepted, plan)
-            silver = self._silver(samples, counts.rows - quarantined - (repeated - changed))
-        made = self._values(samples, plan, coverage, steps)
-        return Outcome(counts.rows, silver, repeated - changed, quarantined, made)
+            made = self._made(accepted, plan)
+            silver = self._silver(made, counts.rows - quarantined - (repeated - changed))
+        values = self._beyond(made, plan, coverage, steps)
+        return Outcome(counts.rows, silver, repeated - changed, quarantined, values)
 
     # Bronze and what its one pass tells.
 
-    def _bronze(self, rows: "DataFrame") -> Counts:
-        if self._is_done(BRONZE_SAMPLES):
-            return _count(rows)
-        seen = Observation()
-        self._append(BRONZE_SAMPLES, rows.observe(seen, *_counters()))
-        return Counts(**seen.get)
+    def _received(self, intake: Intake, steps: Steps) -> "tuple[DataFrame, Counts]":
+        """The rows, judged, as they stand in bronze."""
+        with steps("bronze"):
+            rows = self._keep(self._judged(intake))
+            return rows, self._bronze(rows)
 
-    def _learn(self, rows: "DataFrame", known: Known) -> None:
-        """Keep what new series keys stand for."""
-        self._append(SERIES, definitions(rows.where("is_new")))
-        known.load()
+    def _judged(self, intake: Intake) -> "DataFrame":
+        stream = self.kind.stream
+        segments = rows_of(self.spark, stream, intake.slices).coalesce(self.tasks)
+        return judged(to_bronze(segments, stream, self.mark), self.rules, stream)
+
+    def _bronze(self, rows: "DataFrame") -> Counts:
+        if self._is_done(self.kind.bronze):
+            return counted(rows)
+        seen = Observation()
+        self._append(self.kind.bronze, rows.observe(seen, *_counters(is_new="is_new" in rows.columns)))
+        return Counts(**seen.get)
 
     # Each number once.
 
@@ -169,15 +145,18 @@ class Batch:
 
     def _changed(self, duplicates: "DataFrame", accepted: "DataFrame", plan: Plan) -> "DataFrame":
         """Duplicates with other content than what silver holds, or what the batch said first."""
-        held = to_samples(accepted)
+        held = self.kind.to_silver(accepted)
         if plan.repeated:
             pairs = [(origin, pair) for origin, ranges in plan.repeated for pair in ranges]
             low, high = min(pair[0] for _, pair in pairs), max(pair[1] for _, pair in pairs)
             ranges, shift = self._ranges(pairs)
-            files = self.tables.files(SAMPLES, f"sequence >= {low} AND sequence <= {high} AND batch < {self.number}")
-            before = self.tables.read(SAMPLES, files).where(F.col("batch") < self.number)
+            files = self.tables.files(
+                self.kind.silver, f"sequence >= {low} AND sequence <= {high} AND batch < {self.number}"
+            )
+            before = self.tables.read(self.kind.silver, files).where(F.col("batch") < self.number)
             held = held.unionByName(dedup.within(before, ranges, shift))
-        return dedup.changed(duplicates, held).withColumn("reason", F.lit("changed"))
+        odd = dedup.changed(duplicates, held, self.kind.said(), self.kind.kept())
+        return odd.withColumn("reason", F.lit("changed"))
 
     def _quarantine(self, refused: "DataFrame | None", odd: "DataFrame | None", coverage: Coverage) -> tuple[int, int]:
         """How many rows went to quarantine, and how many of them only as changed."""
@@ -185,67 +164,29 @@ class Batch:
         if not both:
             return 0, 0
         rows = both[0] if len(both) == 1 else both[0].unionByName(both[1])
-        count = self._append(QUARANTINE, explained(rows))
-        seen = refused_by(self.tables, self.number)
+        count = self._append(self.kind.quarantine, explained(rows))
+        seen = refused_by(self.tables, self.kind.quarantine, self.number)
         coverage.refuse(seen.numbers)
         return count, seen.changed
 
     # Silver.
 
-    def _samples(self, accepted: "DataFrame", plan: Plan) -> "DataFrame":
-        """Samples, those among them that had been announced lost with a flag."""
-        flags = flags_of(self.rules)
-        if not plan.late:
-            return to_samples(accepted, flags)
-        ranges, shift = self._ranges([(origin, pair) for origin, pairs in plan.late for pair in pairs])
-        on_time = to_samples(dedup.outside(accepted, ranges, shift), flags)
-        return on_time.unionByName(to_samples(dedup.within(accepted, ranges, shift), flags, is_late=True))
+    def _made(self, accepted: "DataFrame", _: Plan) -> "DataFrame":
+        """Rows of silver."""
+        return self.kind.to_silver(accepted)
 
     def _silver(self, samples: "DataFrame", expected: int) -> int:
-        if self._is_done(SAMPLES):
-            return self.tables.rows_of_batch(SAMPLES, self.number)
-        files = self._write(SAMPLES, samples)
+        if self._is_done(self.kind.silver):
+            return self.tables.rows_of_batch(self.kind.silver, self.number)
+        files = self._write(self.kind.silver, samples)
         made = sum(file.rows for file in files)
         self._check(made == expected, f"{expected} rows left for silver, {made} written")
-        self.tables.commit(SAMPLES, self.number, files, self.about)
+        self.tables.commit(self.kind.silver, self.number, files, self.about)
         return made
 
-    def _values(self, samples: "DataFrame | None", plan: Plan, coverage: Coverage, steps: Steps) -> int:
-        """Values of the batch, then the edges behind it; returns how many values."""
-        if self._is_done(EDGES):
-            return self.tables.rows_of_batch(VALUES, self.number)
-        with steps("values"):
-            points = self._points(samples, plan, coverage)
-            made = [] if points is None else [values.paired(points, self.mark)]
-            made += [] if samples is None else [values.alone(samples)]
-            count = self._append(VALUES, made[0] if len(made) == 1 else made[0].unionByName(made[1])) if made else 0
-        with steps("edges"):
-            if points is not None:
-                old = self.tables.relative(EDGES, self.tables.files(EDGES))
-                files = self._write(EDGES, self._unfinished(values.edges_of(points), plan))
-                self.tables.commit(EDGES, self.number, files, self.about, remove=old)
-        return count
-
-    def _unfinished(self, edges: "DataFrame", plan: Plan) -> "DataFrame":
-        """Without those of eras that are over: they have made their last pair in this very batch."""
-        if not plan.finished:
-            return edges
-        return edges.join(F.broadcast(self._origins(plan.finished)), ["origin", "era"], "left_anti").select(
-            *EDGES.schema.names
-        )
-
-    def _points(self, samples: "DataFrame | None", plan: Plan, coverage: Coverage) -> "DataFrame | None":
-        """Fresh samples and edges, each beside its neighbour; None if no pair can arise and no edge can change."""
-        pieces, moves = list(coverage.pieces(plan)), list(coverage.moves(plan))
-        if not (pieces or moves or plan.finished):
-            return None
-        edges = self.tables.read(EDGES)
-        points = values.moved(edges, self._frame(moves, ("was", "island", "shift")) if moves else None)
-        if pieces and samples is not None:
-            shift = shift_for([(piece.origin, (piece.first, piece.last)) for piece in pieces])
-            frame = self._frame(pieces, ("first", "last", "island", "lost"))
-            points = values.placed(samples, frame, shift).unionByName(points)
-        return self._keep(values.neighbours(points.coalesce(1) if self.tasks == 1 else points))
+    def _beyond(self, _made: "DataFrame | None", _plan: Plan, _coverage: Coverage, _steps: Steps) -> int:
+        """What else is made of silver; returns how many values."""
+        return 0
 
     # Small frames.
 
@@ -261,9 +202,6 @@ class Batch:
 
     def _ranges(self, pairs: Sequence[tuple[Origin, Range]]) -> "tuple[DataFrame, int]":
         return self._frame([(origin, *pair) for origin, pair in pairs], ("first", "last")), shift_for(pairs)
-
-    def _origins(self, origins: Sequence[Origin]) -> "DataFrame":
-        return self._frame([(origin,) for origin in origins], ())
 
     # Writing.
 
@@ -310,17 +248,17 @@ def _buckets(pairs: Sequence[tuple[Origin, Range]], shift: int) -> int:
 
 
 @cache
-def _counters() -> tuple[Column, ...]:
-    return tuple(
-        F.expr(text)
-        for text in (
-            "count(1) as rows",
-            "count_if(reason is not null) as refused",
-            f"count_if(error is not null and attributes['{SPREAD}'] is not null) as spread",
-            "count_if(is_new) as new",
-        )
-    )
+def _counters(*, is_new: bool) -> tuple[Column, ...]:
+    texts = [
+        "count(1) as rows",
+        "count_if(reason is not null) as refused",
+        f"count_if(error is not null and attributes['{SPREAD}'] is not null) as spread",
+        *(["count_if(is_new) as new"] if is_new else []),
+    ]
+    return tuple(F.expr(text) for text in texts)
 
 
-def _count(rows: "DataFrame") -> Counts:
-    return Counts(**rows.agg(*_counters()).collect()[0].asDict())
+def counted(rows: "DataFrame") -> Counts:
+    """What one pass over judged rows counts."""
+    counters = _counters(is_new="is_new" in rows.columns)
+    return Counts(**rows.agg(*counters).collect()[0].asDict())

@@ -1,4 +1,4 @@
-"""Whether every table holds what the drains wrote (PIP-063).
+"""Whether every table holds what the drains wrote, stream by stream (PIP-063).
 
 Four sets of numbers are compared as ranges: what the manifests say (their chain is proved on the way), what bronze
 holds, what silver and quarantine hold together, and what was announced lost. What the pipeline has not taken yet is
@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from weft.base.vectors import VersionVector
 from weft.lake.layout import Layout
 from weft.lake.manifest import SegmentFault, origin_of
-from weft.lake.offsets import At, parse
 from weft.lake.reader import Source
 from weft.pipeline.intake import LONG_MAX, SPREAD
+from weft.pipeline.progress import reached
 from weft.pipeline.sql import Lake
-from weft.pipeline.tables import BRONZE_SAMPLES, PROGRESS, QUARANTINE, SAMPLES, Table
+from weft.pipeline.tables import STAGES, Table
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-STREAM: Final = "samples"
 EXIT: Final = {"equal": 0, "behind": 1, "broken": 2}
 SHOWN_RANGES: Final = 100
 RANGES: Final = """
@@ -38,8 +37,10 @@ WHERE error IS NOT NULL AND attributes['{n}'] IS NOT NULL AND sequence >= 1 AND 
 """
 IDS: Final = "SELECT origin, era, sequence FROM {table} WHERE batch <= {upto}"
 COUNT: Final = "SELECT count(*) FROM {table} WHERE batch <= {upto}"
-REPEATED: Final = "SELECT count(*) - count(DISTINCT (origin, era, sequence)) FROM silver.samples WHERE batch <= {upto}"
-TOLD: Final = "SELECT coalesce(sum(rows_duplicate), 0)::BIGINT FROM meta.progress WHERE batch <= {upto}"
+REPEATED: Final = "SELECT count(*) - count(DISTINCT (origin, era, sequence)) FROM {table} WHERE batch <= {upto}"
+TOLD: Final = (
+    "SELECT coalesce(sum(rows_duplicate), 0)::BIGINT FROM meta.progress WHERE job = '{job}' AND batch <= {upto}"
+)
 
 
 class Difference(NamedTuple):
@@ -73,69 +74,27 @@ class Check:
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
-        self.source = Source(layout, STREAM)
         self.differences: list[Difference] = []
 
     def run(self) -> Verdict:
         """Compare. Needs no JVM and writes nothing."""
-        try:
-            latest = self.source.latest()
-            segments = sum(1 for _ in self.source.manifests({}, latest))
-        except SegmentFault as fault:
-            return Verdict("broken", 0, 0, {}, [Difference(str(fault), {})])
+        segments = waiting = 0
+        rows: dict[str, int] = {}
         with Lake(self.layout.root) as asked:
-            position, upto = _position(asked)
-            waiting = sum(end - position.get(drain, (1, 0))[0] for drain, (end, _) in latest.items())
-            rows = self._compare(asked, position, upto) if upto >= 0 else {}
+            for table in asked.tables():
+                self._look_at_files(table)
+            for stream in STAGES:
+                stage = _Stream(asked, self.layout, stream)
+                try:
+                    segments, waiting = segments + stage.count(), waiting + stage.waiting
+                except SegmentFault as fault:
+                    return Verdict("broken", 0, 0, {}, [Difference(str(fault), {})])
+                counted = stage.compare()
+                counted["manifests"] = counted.get("manifests", 0) + rows.get("manifests", 0)
+                rows |= counted if stage.upto >= 0 else {}
+                self.differences += stage.differences
         state = "broken" if self.differences else "behind" if waiting else "equal"
         return Verdict(state, segments, waiting, rows, self.differences)
-
-    def _compare(self, asked: Lake, position: At, upto: int) -> dict[str, int]:
-        for table in asked.tables():
-            self._look_at_files(table)
-        written = VersionVector()
-        rows = 0
-        for manifest in self.source.manifests({}, position):
-            written.update(_within(manifest.vector()))
-            rows += manifest.rows
-        bronze = _held(asked, (BRONZE_SAMPLES,), upto)
-        silver = _held(asked, (SAMPLES, QUARANTINE), upto)
-        is_cut = any(row for _, row in position.values())
-        if not is_cut:
-            self._differ("in segments that are taken, and not in bronze", written - bronze)
-            self._differ("in bronze, and in no segment", bronze - written)
-        self._differ("in bronze, and neither in silver nor in quarantine", bronze - silver)
-        self._differ("in silver or quarantine, and not in bronze", silver - bronze)
-        return {"manifests": rows} | self._count(asked, rows, upto, is_cut=is_cut)
-
-    def _count(self, asked: Lake, rows: int, upto: int, *, is_cut: bool) -> dict[str, int]:
-        """Rows of the tables against one another."""
-        there = asked.tables()
-        counts = {
-            table.full_name: _one(asked, COUNT.format(table=table.full_name, upto=upto))
-            for table in (BRONZE_SAMPLES, SAMPLES, QUARANTINE)
-            if table in there
-        }
-        repeated = _one(asked, REPEATED.format(upto=upto))
-        told = _one(asked, TOLD.format(upto=upto))
-        bronze, silver, refused = (counts.get(t.full_name, 0) for t in (BRONZE_SAMPLES, SAMPLES, QUARANTINE))
-        if repeated:
-            self.differences.append(Difference(f"{repeated} rows of silver repeat a number", {}))
-        if bronze != silver + refused + told:
-            text = f"{bronze} rows in bronze, but {silver} in silver, {refused} in quarantine and {told} duplicates"
-            self.differences.append(Difference(text, {}))
-        if not is_cut and bronze != rows:
-            self.differences.append(Difference(f"{rows} rows in segments that are taken, {bronze} in bronze", {}))
-        return counts
-
-    def _differ(self, what: str, numbers: VersionVector) -> None:
-        if numbers:
-            count = sum(ranges.count for _, ranges in numbers)
-            shown = {
-                str(origin): ",".join(f"{first}-{last}" for first, last in list(ranges)[:SHOWN_RANGES])
-                for origin, ranges in numbers
-            }
-            self.differences.append(Difference(f"{count} numbers are {what}", shown))
 
     def _look_at_files(self, table: Table) -> None:
         """Each file that the log names is there, as long and with as many rows as the log says."""
@@ -151,20 +110,80 @@ class Check:
                 self.differences.append(Difference(f"{table.full_name}: {path} is not what its log says", {}))
 
 
+class _Stream:
+    """The comparison of one stream."""
+
+    def __init__(self, asked: Lake, layout: Layout, stream: str) -> None:
+        self.asked, self.stream, self.stages = asked, stream, STAGES[stream]
+        self.source = Source(layout, stream)
+        self.position, self.upto = reached(asked, stream)
+        self.waiting = 0
+        self.differences: list[Difference] = []
+
+    def count(self) -> int:
+        """How many segments there are, their chain proved; `waiting` are not in the tables. SegmentFault."""
+        latest = self.source.latest()
+        segments = sum(1 for _ in self.source.manifests({}, latest))
+        self.waiting = sum(end - self.position.get(drain, (1, 0))[0] for drain, (end, _) in latest.items())
+        return segments
+
+    def compare(self) -> dict[str, int]:
+        """Rows of the tables, and of the manifests that they hold; `differences` says what is not right."""
+        if self.upto < 0:
+            return {}
+        written = VersionVector()
+        rows = 0
+        for manifest in self.source.manifests({}, self.position):
+            written.update(_within(manifest.vector()))
+            rows += manifest.rows
+        bronze = _held(self.asked, (self.stages.bronze,), self.upto)
+        silver = _held(self.asked, (self.stages.silver, self.stages.quarantine), self.upto)
+        is_cut = any(row for _, row in self.position.values())
+        if not is_cut:
+            self._differ("in segments that are taken, and not in bronze", written - bronze)
+            self._differ("in bronze, and in no segment", bronze - written)
+        self._differ("in bronze, and neither in silver nor in quarantine", bronze - silver)
+        self._differ("in silver or quarantine, and not in bronze", silver - bronze)
+        return {"manifests": rows} | self._count(rows, is_cut=is_cut)
+
+    def _count(self, rows: int, *, is_cut: bool) -> dict[str, int]:
+        """Rows of the tables against one another."""
+        there, upto = self.asked.tables(), self.upto
+        counts = {
+            table.full_name: _one(self.asked, COUNT.format(table=table.full_name, upto=upto))
+            for table in (self.stages.bronze, self.stages.silver, self.stages.quarantine)
+            if table in there
+        }
+        repeated = _one(self.asked, REPEATED.format(table=self.stages.silver.full_name, upto=upto))
+        told = _one(self.asked, TOLD.format(job=self.stream, upto=upto))
+        bronze, refused, silver = (counts.get(table.full_name, 0) for table in self.stages)
+        if repeated:
+            self._say(f"{repeated} rows of silver repeat a number")
+        if bronze != silver + refused + told:
+            self._say(f"{bronze} rows in bronze, but {silver} in silver, {refused} in quarantine, {told} duplicates")
+        if not is_cut and bronze != rows:
+            self._say(f"{rows} rows in segments that are taken, {bronze} in bronze")
+        return counts
+
+    def _differ(self, what: str, numbers: VersionVector) -> None:
+        if numbers:
+            count = sum(ranges.count for _, ranges in numbers)
+            shown = {
+                str(origin): ",".join(f"{first}-{last}" for first, last in list(ranges)[:SHOWN_RANGES])
+                for origin, ranges in numbers
+            }
+            self._say(f"{count} numbers are {what}", shown)
+
+    def _say(self, what: str, ranges: dict[str, str] | None = None) -> None:
+        self.differences.append(Difference(f"{self.stream}: {what}", ranges or {}))
+
+
 def _named_files(table: "DeltaTable") -> Iterator[tuple[Path, int, int]]:
     import pyarrow as pa
 
     actions = pa.table(table.get_add_actions(flatten=True)).select(["path", "size_bytes", "num_records"]).to_pydict()
     for path, size, rows in zip(actions["path"], actions["size_bytes"], actions["num_records"], strict=True):
         yield Path(path), size, rows
-
-
-def _position(asked: Lake) -> tuple[At, int]:
-    """Up to where all tables hold what the drains wrote, and which batch that was."""
-    if PROGRESS not in asked.tables():
-        return {}, -1
-    rows = asked.query('SELECT "offset", batch FROM meta.progress ORDER BY batch DESC LIMIT 1').to_pylist()
-    return (parse(rows[0]["offset"]).at, int(rows[0]["batch"])) if rows else ({}, -1)
 
 
 def _held(asked: Lake, tables: tuple[Table, ...], upto: int) -> VersionVector:

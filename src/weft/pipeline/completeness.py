@@ -2,6 +2,9 @@
 
 A hole is `filling` until it is overdue, then `missing`; in an era that is closed it is missing at once, since whatever
 was on the way came before the link that closed it. It returns to `complete` at any time.
+
+What a filter has taken out is announced like a loss and is none: a dropped sample counts as delivered (MEA-011). Such
+numbers are *forgotten*, and an era that lacks only them is complete.
 """
 
 from collections.abc import Iterator
@@ -13,6 +16,8 @@ from weft.base.ranges import RangeSet
 from weft.lake.manifest import name_of
 from weft.pipeline.coverage import Coverage, Hole
 
+FILTERED: Final = "filtered"
+"""How the reason begins for which a filter has taken numbers out."""
 OVERDUE_NS: Final = 15 * 60 * 1_000_000_000
 SHOWN_MAX: Final = 1_000  # missing ranges per row
 COLUMNS: Final = (
@@ -26,7 +31,8 @@ def rows_of(coverage: Coverage, stream: str, upto: int, now: int) -> Iterator[di
     """One row per origin and era, without what only the tables can count; `now` in wall-clock nanoseconds."""
     lost: dict[Origin, list[tuple[int, int, str]]] = {}
     for loss in coverage.losses:
-        lost.setdefault(loss.origin, []).append((loss.first, loss.last, loss.why))
+        absent = RangeSet([(loss.first, loss.last)]) - coverage.covered[loss.origin]
+        lost.setdefault(loss.origin, []).extend((first, last, loss.why) for first, last in absent)
     seen = dict.fromkeys([*(origin for origin, _ in coverage.known), *coverage.ends])
     for origin in seen:
         yield _row(coverage, origin, lost.get(origin, []), now) | {"stream": stream, "upto": upto}
@@ -36,8 +42,17 @@ def _row(coverage: Coverage, origin: Origin, losses: list[tuple[int, int, str]],
     covered, known = coverage.covered[origin], coverage.known[origin]
     highest = coverage.highest_known(origin)
     holes = coverage.holes.get(origin, [])
-    received, gone, missing = covered.count, known.count - covered.count, sum(h.last - h.first + 1 for h in holes)
-    assert highest == received + gone + missing, (origin, highest, received, gone, missing)  # PIP-061
+    received, missing = covered.count, sum(hole.last - hole.first + 1 for hole in holes)
+    filtered = sum(last - first + 1 for first, last, why in losses if why.startswith(FILTERED))
+    gone = known.count - covered.count - filtered
+    assert highest == received + gone + filtered + missing, (
+        origin,
+        highest,
+        received,
+        gone,
+        filtered,
+        missing,
+    )  # PIP-061
     closed = origin in coverage.ends
     return {
         "origin": name_of(origin.node),
@@ -49,12 +64,10 @@ def _row(coverage: Coverage, origin: Origin, losses: list[tuple[int, int, str]],
         "expected": highest,
         "received": received,
         "lost": gone,
-        "forgotten": 0,
+        "forgotten": filtered,
         "missing": missing,
         "missing_ranges": [(hole.first, hole.last, _instant(hole.since)) for hole in holes[:SHOWN_MAX]],
-        "lost_ranges": [(first, last, why) for a, b, why in losses for first, last in RangeSet([(a, b)]) - covered][
-            :SHOWN_MAX
-        ],
+        "lost_ranges": losses[:SHOWN_MAX],
         "more": len(holes) > SHOWN_MAX,
         "complete_upto": known.prefix(),
         "closed": closed,

@@ -85,9 +85,14 @@ class Kept(msgspec.Struct, frozen=True):
 
 
 class Coverage:
-    """The state behind a batch; `advance` makes it that behind the next one."""
+    """The state behind a batch; `advance` makes it that behind the next one.
 
-    def __init__(self) -> None:
+    `is_dense`: numbers have no holes by themselves. Where they have (messages: what was not forwarded is not here), no
+    hole is looked for, and nothing is ever missing.
+    """
+
+    def __init__(self, *, is_dense: bool = True) -> None:
+        self.is_dense = is_dense
         self.covered = VersionVector()
         self.known = VersionVector()
         self.hollow = VersionVector()
@@ -112,7 +117,7 @@ class Coverage:
         self.known.update(intake.received)
         self._lose(intake.lost)
         self.ends.update(intake.ends)
-        for origin in touched:
+        for origin in touched if self.is_dense else ():
             self._look_for_holes(origin)
         finished = tuple(origin for origin in touched if self._is_finished(origin))
         return Plan(fresh, repeated, late, touched, finished, before)
@@ -190,10 +195,10 @@ class Coverage:
         _replace(path, self.covered.encode())
 
     @classmethod
-    def load(cls, path: Path) -> "Coverage":
+    def load(cls, path: Path, *, is_dense: bool = True) -> "Coverage":
         """The state behind a batch, as saved; what quarantine holds is told afterwards with `refuse`."""
         kept = msgspec.json.decode(path.with_suffix(".json").read_bytes(), type=Kept)
-        state = cls()
+        state = cls(is_dense=is_dense)
         state.now, state.offset = kept.now, kept.offset
         state.covered = VersionVector.decode(path.read_bytes())
         state.known = state.covered.copy()

@@ -255,7 +255,8 @@ class Tables:
 
         assert self.writer is not None
         now_ms = round(datetime.now(UTC).timestamp() * 1000)
-        metadata = {"weft.batch": str(batch), "weft.lease": str(self.writer.epoch), **about}
+        who = {"weft.job": self.writer.job, "weft.lease": str(self.writer.epoch)}
+        metadata = {"weft.batch": str(batch), **who, **about}
         return CommitProperties(
             custom_metadata=metadata,
             max_commit_retries=RETRIES,
@@ -350,7 +351,7 @@ def _spoken(value: object, *, is_max: bool) -> object:
         return value.isoformat()
     if isinstance(value, str) and len(value) > TEXT_STATISTICS_MAX:
         return None
-    return value if isinstance(value, int | float | str) else None
+    return value if isinstance(value, int | float | str) and not isinstance(value, bool) else None
 
 
 def _evolve(handle: "DeltaTable", table: Table, wanted: Any) -> None:

@@ -1,7 +1,7 @@
-"""The samples job: micro-batch after micro-batch, restartable at any instant (PIP-020..025).
+"""The job of a stream: micro-batch after micro-batch, restartable at any instant (PIP-020..025).
 
 The stream `weft` says which segments a batch takes (its offsets stand in Spark's log); `Batch` makes tables of them.
-Around it this module keeps the coverage, notes the progress, and folds the gold tables when it is time.
+Around it this module keeps the coverage, notes the progress, and folds the gold tables of samples when it is time.
 """
 
 import json
@@ -14,22 +14,23 @@ from weft import __version__
 from weft.lake.layout import Layout
 from weft.lake.offsets import At, Offset
 from weft.lake.reader import Source, position
-from weft.pipeline.batch import STREAM, Batch, Known, Outcome
+from weft.pipeline.batch import Batch, Outcome
 from weft.pipeline.checkpoint import Checkpoint
 from weft.pipeline.coverage import Coverage
 from weft.pipeline.delta import Tables
 from weft.pipeline.fold import Fold
 from weft.pipeline.intake import Intake, intake_between, offset_of_log
+from weft.pipeline.kinds import SAMPLES, Kind
 from weft.pipeline.quarantined import refused_before
+from weft.pipeline.sampled import Known, SampleBatch
 from weft.pipeline.steps import NOBODY, Steps, Watcher
-from weft.pipeline.tables import ALL, BRONZE_SAMPLES, PROGRESS
+from weft.pipeline.tables import PROGRESS
 from weft.pipeline.transforms.quality import Rules
 from weft.pipeline.writer import Writer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-JOB: Final = "samples"
 GOLD_EVERY_S: Final = 60.0
 
 
@@ -47,6 +48,7 @@ class JobOptions(NamedTuple):
 class Done(NamedTuple):
     """A batch that is in its tables."""
 
+    job: str
     number: int
     outcome: Outcome
     segments: int
@@ -60,26 +62,25 @@ class Done(NamedTuple):
     """Segments that exist by now and were not taken yet."""
 
 
-class SamplesJob:
-    """Tables of the stream `samples`. One at a time per lake: whoever makes it holds the lease of `epoch`."""
+class Job:
+    """Tables of one stream. One at a time per lake: whoever makes it holds the lease of `epoch`."""
 
-    def __init__(self, lake: Layout, spark: "SparkSession", epoch: int, options: JobOptions | None = None) -> None:
-        self.lake, self.spark = lake, spark
+    def __init__(
+        self, kind: Kind, lake: Layout, spark: "SparkSession", epoch: int, options: JobOptions | None = None
+    ) -> None:
+        self.kind, self.lake, self.spark = kind, lake, spark
         self.options = options or JobOptions()
-        self.checkpoint = Checkpoint(lake, JOB)
-        is_empty = Tables(lake, spark).is_empty(BRONZE_SAMPLES)
+        self.checkpoint = Checkpoint(lake, kind.stream, is_dense=kind.is_dense)
+        is_empty = Tables(lake, spark).is_empty(kind.bronze)
         self.record = self.checkpoint.open(has_rows=not is_empty)
-        self.tables = Tables(lake, spark, Writer(JOB, self.record.id, epoch))
-        for table in ALL.values():
+        self.tables = Tables(lake, spark, Writer(kind.stream, self.record.id, epoch))
+        for table in kind.tables:
             self.tables.handle(table)
             self.tables.sweep(table)
-        self.source = Source(lake, STREAM)
-        self.known = Known(self.tables)
+        self.source = Source(lake, kind.stream)
         self._coverage: tuple[int, Coverage] | None = None
-        self._folded_at = time.monotonic()
         self.last_number = self.tables.committed(PROGRESS)
         """The last batch that is in all tables, -1 before the first."""
-        self.fold_upto = -1
 
     def batch(self, batch_id: int) -> Done:
         """Do Spark's batch `batch_id`: from the offset behind the one before it to its own."""
@@ -103,9 +104,10 @@ class SamplesJob:
             coverage.offset = end.text()
             self.checkpoint.save(number, coverage)
         about = self._about(intake, coverage)
-        outcome = Batch(self.tables, number, about, self.options.rules).run(intake, plan, coverage, self.known, steps)
+        outcome = self._steps_of(number, about).run(intake, plan, coverage, steps)
         behind = sum(tip - end.at.get(drain, (1, 0))[0] for drain, (tip, _) in self.source.latest().items())
         done = Done(
+            job=self.kind.stream,
             number=number,
             outcome=outcome,
             segments=len(intake.slices),
@@ -119,10 +121,61 @@ class SamplesJob:
             self._note(done, coverage, about)
         self._coverage, self.last_number = (number, coverage), number
         self.source.forget(end.at)
+        self._follow_up(steps)
+        return done
+
+    def _steps_of(self, number: int, about: Mapping[str, str]) -> Batch:
+        """The batch that is to be run."""
+        return Batch(self.kind, self.tables, number, about, self.options.rules)
+
+    def _follow_up(self, steps: Steps) -> None:
+        """What is due behind a batch that is in all its tables."""
+
+    def _start(self, batch_id: int) -> At:
+        if batch_id > 0:
+            return offset_of_log(self.checkpoint.offsets(batch_id - 1)).at
+        return position(self.source, self.record.start)
+
+    def _behind(self, number: int) -> Coverage:
+        """The state behind a batch: as it is in memory, or as it was kept. In memory it is handed out once only."""
+        kept, self._coverage = self._coverage, None
+        if kept is not None and kept[0] == number:
+            return kept[1]
+        coverage = self.checkpoint.coverage(number)
+        coverage.refuse(refused_before(self.tables, self.kind.quarantine, number + 1))
+        return coverage
+
+    def _about(self, intake: Intake, coverage: Coverage) -> dict[str, str]:
+        """What every commit of the batch says (LAK-035)."""
+        return {
+            "weft.offset": coverage.offset,
+            "weft.rows": str(intake.rows),
+            "weft.vec": coverage.covered.digest(),
+            "weft.version": __version__,
+        }
+
+    def _note(self, done: Done, coverage: Coverage, about: Mapping[str, str]) -> None:
+        if self.tables.committed(PROGRESS) < done.number:
+            row = _progress(done, coverage.offset, about["weft.vec"])
+            self.tables.append_rows(PROGRESS, done.number, [row], about)
+
+
+class SamplesJob(Job):
+    """The job of the samples, which also folds what is made of them."""
+
+    def __init__(self, lake: Layout, spark: "SparkSession", epoch: int, options: JobOptions | None = None) -> None:
+        super().__init__(SAMPLES, lake, spark, epoch, options)
+        self.known = Known(self.tables)
+        self._folded_at = time.monotonic()
+        self.fold_upto = -1
+
+    def _steps_of(self, number: int, about: Mapping[str, str]) -> Batch:
+        return SampleBatch(self.known, number, about, self.options.rules)
+
+    def _follow_up(self, steps: Steps) -> None:
         if self.is_fold_due(time.monotonic()):
             with steps("fold"):
                 self.fold()
-        return done
 
     def fold(self) -> None:
         """Bring the gold tables up to the last batch (PIP-045)."""
@@ -147,39 +200,11 @@ class SamplesJob:
         if self.options.gold_every_s != float("inf") and self.fold_upto < self.last_number:
             self.fold()
 
-    def _start(self, batch_id: int) -> At:
-        if batch_id > 0:
-            return offset_of_log(self.checkpoint.offsets(batch_id - 1)).at
-        return position(self.source, self.record.start)
-
-    def _behind(self, number: int) -> Coverage:
-        """The state behind a batch: as it is in memory, or as it was kept. In memory it is handed out once only."""
-        kept, self._coverage = self._coverage, None
-        if kept is not None and kept[0] == number:
-            return kept[1]
-        coverage = self.checkpoint.coverage(number)
-        coverage.refuse(refused_before(self.tables, number + 1))
-        return coverage
-
-    def _about(self, intake: Intake, coverage: Coverage) -> dict[str, str]:
-        """What every commit of the batch says (LAK-035)."""
-        return {
-            "weft.offset": coverage.offset,
-            "weft.rows": str(intake.rows),
-            "weft.vec": coverage.covered.digest(),
-            "weft.version": __version__,
-        }
-
-    def _note(self, done: Done, coverage: Coverage, about: Mapping[str, str]) -> None:
-        if self.tables.committed(PROGRESS) < done.number:
-            row = _progress(done, coverage.offset, about["weft.vec"])
-            self.tables.append_rows(PROGRESS, done.number, [row], about)
-
 
 def _progress(done: Done, offset: str, vec: str) -> dict[str, Any]:
     outcome = done.outcome
     return {
-        "job": JOB,
+        "job": done.job,
         "batch": done.number,
         "at": datetime.now(UTC),
         "rows_in": outcome.rows,

@@ -1,22 +1,29 @@
 """How far the tables have come behind the segments, as anyone can see it from outside (PIP-063)."""
 
+from typing import Final
+
 from weft.lake.layout import Layout
 from weft.lake.offsets import At, parse
 from weft.lake.reader import Source
 from weft.pipeline.sql import Lake
-from weft.pipeline.tables import PROGRESS
+from weft.pipeline.tables import PROGRESS, STAGES
+
+LAST: Final = "SELECT \"offset\", batch FROM meta.progress WHERE job = '{job}' ORDER BY batch DESC LIMIT 1"
 
 
-def position(lake: Layout) -> At:
-    """Up to where all tables hold what the drains wrote; empty before the first batch."""
+def reached(asked: Lake, stream: str) -> tuple[At, int]:
+    """Up to where all tables of a stream hold what the drains wrote, and which batch that was; -1 before the first."""
+    if PROGRESS not in asked.tables():
+        return {}, -1
+    rows = asked.query(LAST.format(job=stream)).to_pylist()
+    return (parse(rows[0]["offset"]).at, int(rows[0]["batch"])) if rows else ({}, -1)
+
+
+def waiting(lake: Layout, *streams: str) -> int:
+    """How many segments exist that are not in all tables yet: of these streams, else of all that have a job."""
+    count = 0
     with Lake(lake.root) as asked:
-        if PROGRESS not in asked.tables():
-            return {}
-        rows = asked.query('SELECT "offset" FROM meta.progress ORDER BY batch DESC LIMIT 1').to_pylist()
-    return parse(rows[0]["offset"]).at if rows else {}
-
-
-def waiting(lake: Layout, stream: str = "samples") -> int:
-    """How many segments of a stream exist that are not in all tables yet."""
-    reached = position(lake)
-    return sum(end - reached.get(drain, (1, 0))[0] for drain, (end, _) in Source(lake, stream).latest().items())
+        for stream in streams or STAGES:
+            at, _ = reached(asked, stream)
+            count += sum(end - at.get(drain, (1, 0))[0] for drain, (end, _) in Source(lake, stream).latest().items())
+    return count

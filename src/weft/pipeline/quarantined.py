@@ -7,7 +7,7 @@ from weft.base.vectors import VersionVector
 from weft.lake.manifest import origin_of
 from weft.pipeline.delta import Tables
 from weft.pipeline.intake import LONG_MAX, SPREAD
-from weft.pipeline.tables import QUARANTINE
+from weft.pipeline.tables import Table
 
 COLUMNS = ["origin", "era", "sequence", "attributes", "reason"]
 CHANGED = "changed"
@@ -23,7 +23,7 @@ class Refused(NamedTuple):
 
 
 def refused_in(files: Iterable[str], first: int = 0, last: int = LONG_MAX) -> Refused:
-    """What the rows of batches `first` to `last` in these files of `quarantine.samples` say."""
+    """What the rows of batches `first` to `last` in these files of a quarantine say."""
     import pyarrow.parquet as pq
 
     numbers, changed = VersionVector(), 0
@@ -41,11 +41,11 @@ def refused_in(files: Iterable[str], first: int = 0, last: int = LONG_MAX) -> Re
     return Refused(numbers, changed)
 
 
-def refused_before(tables: Tables, number: int) -> VersionVector:
+def refused_before(tables: Tables, quarantine: Table, number: int) -> VersionVector:
     """All numbers that batches before `number` refused."""
-    return refused_in(tables.files(QUARANTINE), last=number - 1).numbers
+    return refused_in(tables.files(quarantine), last=number - 1).numbers
 
 
-def refused_by(tables: Tables, number: int) -> Refused:
+def refused_by(tables: Tables, quarantine: Table, number: int) -> Refused:
     """What one batch refused."""
-    return refused_in(tables.files(QUARANTINE, f"batch = {number}"), number, number)
+    return refused_in(tables.files(quarantine, f"batch = {number}"), number, number)

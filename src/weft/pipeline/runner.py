@@ -1,8 +1,12 @@
-"""The streaming query around a job: triggers, the end, and what it says of each batch (PIP-020, PIP-023, PIP-080).
+"""The streaming queries around the jobs: triggers, the end, what they say of each batch (PIP-020, PIP-023, PIP-080).
 
-Batches run in a thread of Spark's; folds while nothing arrives, and the end, come from the thread that called `run`.
-A lock keeps them apart: whoever stops waits for the batch that is running, and the next one is left undone, to be
-repeated at the next start.
+All queries share one session. That of the samples begins at once, that of another stream when its first segment is
+there: an idle machine pays for the triggers of those streams only that it has. Each has its own offsets, so a stream
+that is new changes nothing for the others; one lease stands for all of them.
+
+Batches run in threads of Spark's; folds while nothing arrives, and the end, come from the thread that called `run`.
+A lock keeps all of these apart: one batch runs at a time, whoever stops waits for it, and the next one is left undone,
+to be repeated at the next start.
 """
 
 import threading
@@ -16,7 +20,8 @@ from weft.lake.layout import Layout
 from weft.lake.manifest import SegmentFault
 from weft.pipeline.checkpoint import Checkpoint
 from weft.pipeline.delta import LeaseLost
-from weft.pipeline.job import JOB, Done, JobOptions, SamplesJob
+from weft.pipeline.job import Done, Job, JobOptions, SamplesJob
+from weft.pipeline.kinds import KINDS
 from weft.pipeline.lease import Lease
 from weft.pipeline.session import Options, is_running, session
 
@@ -24,6 +29,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+LEASE: Final = "samples"
+"""Whose lease a driver takes: one drives all jobs of a lake."""
 TRIGGER: Final = "1 second"
 POLL_S: Final = 0.25
 AGAIN: Final = "weft lake run again, it goes on where it was; why it ended may stand in {}"
@@ -36,7 +43,7 @@ class Stopped(Exception):
 
 
 class Runner:
-    """Runs the samples job of a lake until it is stopped, or until everything that exists is in the tables."""
+    """Runs the jobs of a lake until it is stopped, or until everything that exists is in the tables."""
 
     def __init__(self, lake: Layout, on_batch: Callable[[Done], None], options: JobOptions | None = None) -> None:
         self.lake, self.on_batch = lake, on_batch
@@ -44,6 +51,7 @@ class Runner:
         self._ending = threading.Event()
         self._busy = threading.Lock()
         self._failure: BaseException | None = None
+        self._queries: dict[str, StreamingQuery] = {}
 
     def stop(self) -> None:
         """Finish the batch, fold, and end. May be called from a signal handler, and before `run`."""
@@ -56,7 +64,7 @@ class Runner:
         `segment-changed`, `offset-mismatch`, `newer-lake`, `unavailable` (69; Spark's Java has ended). Whatever else
         fails a batch is raised as it is.
         """
-        with Lease(self.lake, JOB) as lease:
+        with Lease(self.lake, LEASE) as lease:
             spark = session(spark_options._replace(inherited=(lease.descriptor,)))
             try:
                 self._run(spark, lease.epoch, once=once)
@@ -75,24 +83,34 @@ class Runner:
 
     def _run(self, spark: "SparkSession", epoch: int, *, once: bool) -> None:
         with ThreadPoolExecutor(1, "stream") as beside:  # Python's workers of the source start meanwhile
-            stream = beside.submit(self._load, spark)
-            job = SamplesJob(self.lake, spark, epoch, self.options)
-        self._follow(self._start(stream.result(), job, once=once), job)
+            stream = beside.submit(self._load, spark, LEASE)
+            samples = SamplesJob(self.lake, spark, epoch, self.options)
+        self._start(stream.result(), samples, once=once)
+
+        def join() -> None:
+            for name in KINDS.keys() - self._queries.keys():
+                if self.lake.drains(name).is_dir():
+                    job = Job(KINDS[name], self.lake, spark, epoch, self.options)
+                    self._start(self._load(spark, name), job, once=once)
+
+        self._follow(samples, join, once=once)
         if self._failure is not None:
             raise self._failure
-        job.fold_if_behind()
+        samples.fold_if_behind()
 
-    def _load(self, spark: "SparkSession") -> "DataFrame":
-        start = Checkpoint(self.lake, JOB).start()
-        stream = spark.readStream.format("weft").option("lake", str(self.lake.root)).option("stream", JOB)
-        return stream.option("consumer", JOB).option("start", start).load()
+    def _load(self, spark: "SparkSession", name: str) -> "DataFrame":
+        start = Checkpoint(self.lake, name).start()
+        stream = spark.readStream.format("weft").option("lake", str(self.lake.root)).option("stream", name)
+        return stream.option("consumer", name).option("start", start).load()
 
-    def _start(self, stream: "DataFrame", job: SamplesJob, *, once: bool) -> "StreamingQuery":
+    def _start(self, stream: "DataFrame", job: Job, *, once: bool) -> None:
+        name = job.kind.stream
         writer = stream.writeStream.foreachBatch(self._each(job))
-        writer = writer.option("checkpointLocation", str(self.lake.checkpoint(JOB)))
-        return (writer.trigger(availableNow=True) if once else writer.trigger(processingTime=TRIGGER)).start()
+        writer = writer.option("checkpointLocation", str(self.lake.checkpoint(name)))
+        timed = writer.trigger(availableNow=True) if once else writer.trigger(processingTime=TRIGGER)
+        self._queries[name] = timed.start()
 
-    def _each(self, job: SamplesJob) -> Callable[["DataFrame", int], None]:
+    def _each(self, job: Job) -> Callable[["DataFrame", int], None]:
         def each(_: "DataFrame", batch_id: int) -> None:
             with self._busy:
                 if self._ending.is_set():
@@ -106,16 +124,25 @@ class Runner:
 
         return each
 
-    def _follow(self, query: "StreamingQuery", job: SamplesJob) -> None:
-        """Until the query has ended, or has been told to."""
-        while query.isActive and not self._ending.wait(POLL_S):
-            self._fold_when_idle(job)
-        if query.isActive:
-            if self._busy.acquire(timeout=FINISH_S):
-                self._busy.release()
-            query.stop()
-        elif self._failure is None and not self._ending.is_set():
-            query.awaitTermination()  # raises what ended it, if anything did
+    def _follow(self, samples: SamplesJob, join: Callable[[], None], *, once: bool) -> None:
+        """Until a query has ended (with `once` all), or has been told to; `join` starts those that are new."""
+        join()
+        while not self._is_over(once=once) and not self._ending.wait(POLL_S):
+            self._fold_when_idle(samples)
+            join()
+        was_told = self._ending.is_set()
+        self._ending.set()
+        for query in self._queries.values():
+            if query.isActive:
+                if self._busy.acquire(timeout=FINISH_S):
+                    self._busy.release()
+                query.stop()
+            elif self._failure is None and not was_told:
+                query.awaitTermination()  # raises what ended it, if anything did
+
+    def _is_over(self, *, once: bool) -> bool:
+        have_ended = [not query.isActive for query in self._queries.values()]
+        return self._failure is not None or (all(have_ended) if once else any(have_ended))
 
     def _fold_when_idle(self, job: SamplesJob) -> None:
         """Gold tables follow when nothing arrives any more; and time alone makes a hole overdue."""

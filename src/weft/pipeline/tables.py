@@ -79,17 +79,33 @@ _BATCH: Final = Column("batch", "bigint", "micro-batch that wrote it")
 _DAY: Final = Column("day", "date", "UTC day of `at`")
 _POINT: Final = "struct<at:timestamp,era:bigint,sequence:bigint,value:double>"
 
-QUARANTINE: Final = _table(
-    "quarantine.samples",
-    "A row that silver refused, with the reason; everything of bronze is kept.",
-    (
-        *BRONZE["samples"].columns[:-1],
-        Column("reason", "string", "why it is here (PIP-031)"),
-        Column("because", "string", "the reason with the numbers of this row"),
-        BRONZE["samples"].columns[-1],
-    ),
-    "day",
-)
+
+def _bronze(stream: str) -> Table:
+    grain = "A row as it was received; duplicates and bad rows included."
+    return Table("bronze", stream, BRONZE[stream], grain, "day")
+
+
+def _quarantine(stream: str) -> Table:
+    *kept, day = BRONZE[stream].columns
+    return _table(
+        f"quarantine.{stream}",
+        "A row that silver refused, with the reason; everything of bronze is kept.",
+        (
+            *kept,
+            Column("reason", "string", "why it is here (PIP-031)"),
+            Column("because", "string", "the reason with the numbers of this row"),
+            day,
+        ),
+        "day",
+    )
+
+
+BRONZE_SAMPLES: Final = _bronze("samples")
+BRONZE_MESSAGES: Final = _bronze("messages")
+BRONZE_EVENTS: Final = _bronze("events")
+QUARANTINE: Final = _quarantine("samples")
+QUARANTINE_MESSAGES: Final = _quarantine("messages")
+QUARANTINE_EVENTS: Final = _quarantine("events")
 SAMPLES: Final = _table(
     "silver.samples",
     "One sample that was taken, exactly once.",
@@ -109,6 +125,51 @@ SAMPLES: Final = _table(
         Column("delay_ms", "bigint", "received minus at"),
         Column("config_number", "bigint", "number of the configuration that asked for it", optional=True),
         Column("flags", "array<string>", "`volatile`, `step`, `after-lost`, `rule:<name>`"),
+        _BATCH,
+        _DAY,
+    ),
+    "day",
+)
+MESSAGES: Final = _table(
+    "silver.messages",
+    "One message that the root's journal has taken, exactly once. Numbers of an origin have holes: what was not "
+    "forwarded is not here, and is not missing.",
+    (
+        *_ID,
+        *_WHO,
+        Column("mid", "string", "its identity as text: origin/era/sequence"),
+        Column("type", "string", "type of the message"),
+        Column("at", "timestamp", "the origin's stamp when it accepted the message"),
+        Column("received", "timestamp", "when the root's journal took it"),
+        Column("fmt", "string", "what the payload is: `raw`, `text`, `json`, `msgpack` or `xml`"),
+        Column("depth", "bigint", "how often it was forwarded, 0 at its origin"),
+        Column("unsure", "boolean", "it came so late that no node could tell any more whether it came before"),
+        Column("payload", "binary", "the bytes as they were sent, frames one behind the other"),
+        Column("body", "string", "text of text and XML, canonical JSON of JSON and MessagePack", optional=True),
+        Column("via", "array<string>", "nodes that have transmitted it, the origin first, 32 hex each", optional=True),
+        Column("frames", "array<bigint>", "bytes of each frame of the payload; null: it is one", optional=True),
+        Column("at_ns", "bigint", "the origin's stamp, nanoseconds since 1970 UTC"),
+        _BATCH,
+        _DAY,
+    ),
+    "day",
+)
+EVENTS: Final = _table(
+    "silver.events",
+    "One event that a node has told, exactly once (docs/events.md).",
+    (
+        *_ID,
+        *_WHO,
+        Column("event", "string", "name of the event"),
+        Column("subsystem", "string", "what told it: the name up to its dot"),
+        Column("severity", "string", "`debug`, `info`, `warning` or `error`", optional=True),
+        Column("at", "timestamp", "the origin's stamp"),
+        Column("received", "timestamp", "stamp of the first node that received it"),
+        Column("peer", "string", "the other node that it is about: field `node`", optional=True),
+        Column("subject", "string", "what it is about: field `name`, `key` or `filter`", optional=True),
+        Column("number", "bigint", "number of the configuration, or of what else it counts", optional=True),
+        Column("fields", "string", "all fields, as JSON", optional=True),
+        Column("at_ns", "bigint", "the origin's stamp, nanoseconds since 1970 UTC"),
         _BATCH,
         _DAY,
     ),
@@ -207,7 +268,8 @@ LATEST: Final = _table(
 )
 COMPLETENESS: Final = _table(
     "gold.completeness",
-    "How much of one origin's era has arrived, and which numbers have not (PIP-060).",
+    "How much of one origin's era of samples has arrived, and which numbers have not (PIP-060). Messages have no row "
+    "here: what of them is not forwarded leaves holes, which are no loss.",
     (
         Column("stream", "string", "which stream"),
         Column("origin", "string", "who numbered it"),
@@ -223,7 +285,7 @@ COMPLETENESS: Final = _table(
         Column("quarantined", "bigint", "rows in quarantine"),
         Column("duplicates", "bigint", "rows that were there already"),
         Column("lost", "bigint", "numbers announced lost that never came"),
-        Column("forgotten", "bigint", "numbers removed on purpose"),
+        Column("forgotten", "bigint", "numbers taken out on purpose, by a filter: `lost_ranges` names them too"),
         Column("missing", "bigint", "numbers that nobody explains"),
         Column("missing_ranges", "array<struct<first:bigint,last:bigint,since:timestamp>>", "at most 1,000 of them"),
         Column("lost_ranges", "array<struct<first:bigint,last:bigint,why:string>>", "announced losses, and why"),
@@ -245,7 +307,7 @@ PROGRESS: Final = _table(
         Column("batch", "bigint", "number of the batch"),
         Column("at", "timestamp", "when it was done"),
         Column("rows_in", "bigint", "rows of the segments"),
-        Column("rows_silver", "bigint", "rows that became samples"),
+        Column("rows_silver", "bigint", "rows that silver took"),
         Column("rows_duplicate", "bigint", "rows that were there already"),
         Column("rows_quarantine", "bigint", "rows that silver refused"),
         Column("rows_values", "bigint", "calculated values"),
@@ -257,14 +319,29 @@ PROGRESS: Final = _table(
         Column("vec", "string", "BLAKE2b-128 of the coverage behind the batch"),
     ),
 )
-BRONZE_SAMPLES: Final = Table(
-    "bronze", "samples", BRONZE["samples"], "A row as it was received; duplicates and bad rows included.", "day"
-)
 ALL: Final[dict[str, Table]] = {
     table.full_name: table
     for table in (
         BRONZE_SAMPLES, QUARANTINE, SAMPLES, VALUES, SERIES, EDGES,
         ROLLUP_1M, ROLLUP_1H, ROLLUP_1D, LATEST, COMPLETENESS, PROGRESS,
+        BRONZE_MESSAGES, QUARANTINE_MESSAGES, MESSAGES,
+        BRONZE_EVENTS, QUARANTINE_EVENTS, EVENTS,
     )
 }  # fmt: skip
 """Every table, by its full name."""
+
+
+class Stages(NamedTuple):
+    """The tables that a row of a stream may come to stand in."""
+
+    bronze: Table
+    quarantine: Table
+    silver: Table
+
+
+STAGES: Final = {
+    "samples": Stages(BRONZE_SAMPLES, QUARANTINE, SAMPLES),
+    "messages": Stages(BRONZE_MESSAGES, QUARANTINE_MESSAGES, MESSAGES),
+    "events": Stages(BRONZE_EVENTS, QUARANTINE_EVENTS, EVENTS),
+}
+"""Of every stream that has a job, by its name, in the order in which jobs start."""

@@ -62,9 +62,9 @@ def definition_hash() -> Column:
     return F.xxhash64("config_name", "detail", "type", "param", labels)
 
 
-def content_hash() -> Column:
+def content_hash(value: Column | str = "value", base: Column | str = "base") -> Column:
     """One number for what a sample says: equal for a repeated row, whatever way it came."""
-    return F.xxhash64("series", "at_ns", "value", "value_long", "base", "base_long", "text")
+    return F.xxhash64("series", "at_ns", value, "value_long", base, "base_long", "text")
 
 
 def value_of(name: str) -> Column:

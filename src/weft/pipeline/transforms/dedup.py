@@ -8,7 +8,7 @@ are, nothing is sorted, and memory is O(ranges). In the usual batch nothing repe
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from weft.pipeline.transforms.columns import content_hash, same_origin, value_of
+from weft.pipeline.transforms.columns import same_origin
 
 
 def bucketed(ranges: DataFrame, shift: int) -> DataFrame:
@@ -53,15 +53,14 @@ def numbered(rows: DataFrame) -> DataFrame:
     return rows.withColumn("copy", F.when(has_number, F.row_number().over(same)).otherwise(F.lit(1)))
 
 
-def changed(duplicates: DataFrame, held: DataFrame) -> DataFrame:
-    """Those duplicates that say something else than the sample which silver holds under their number.
+def changed(duplicates: DataFrame, held: DataFrame, said: Column, kept: Column) -> DataFrame:
+    """Those duplicates that say something else than the row which silver holds under their number.
 
-    Grain, key and columns of `duplicates` (bronze); `held` are samples of silver. A duplicate of a row that is in
-    quarantine has nothing to differ from.
+    Grain, key and columns of `duplicates` (bronze); `held` are rows of silver. `said` and `kept` are one number each
+    for what a row of either says. A duplicate of a row that is in quarantine has nothing to differ from.
     """
     columns = duplicates.columns
-    said = duplicates.withColumns({"value": value_of("value"), "base": value_of("base")})
-    said = said.withColumn("_said", content_hash()).alias("d")
-    kept = held.withColumn("_kept", content_hash()).select("origin", "era", "sequence", "_kept").alias("h")
+    told = duplicates.withColumn("_said", said).alias("d")
+    there = held.withColumn("_kept", kept).select("origin", "era", "sequence", "_kept").alias("h")
     same = same_origin("d", "h") & (F.col("d.sequence") == F.col("h.sequence"))
-    return said.join(kept, same & (F.col("_said") != F.col("_kept"))).select(*[f"d.{name}" for name in columns])
+    return told.join(there, same & (F.col("_said") != F.col("_kept"))).select(*[f"d.{name}" for name in columns])

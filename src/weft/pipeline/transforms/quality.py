@@ -45,12 +45,12 @@ class Rules(NamedTuple):
     """Origins that may send, if only known ones may."""
 
 
-def judged(rows: DataFrame, rules: Rules) -> DataFrame:
-    """Every row with the reason why silver refuses it, null if it does not.
+def judged(rows: DataFrame, rules: Rules, stream: str) -> DataFrame:
+    """Every row of a stream with the reason why silver refuses it, null if it does not.
 
     Grain and key unchanged. Columns: those of the input, then `reason`.
     """
-    return rows.withColumn("reason", _verdict(rules))
+    return rows.withColumn("reason", _verdict(rules, stream))
 
 
 def explained(rows: DataFrame) -> DataFrame:
@@ -61,10 +61,12 @@ def explained(rows: DataFrame) -> DataFrame:
             (milliseconds("at_ns") - milliseconds("received_ns")).cast("string"), F.lit(" ms ahead of its arrival")
         ),
         "ancient": F.concat(F.lit("stamp "), F.col("at_ns").cast("string"), F.lit(" ns is before 2000-01-01")),
-        "bad-number": F.concat_ws(" ", F.lit("value"), F.col("value_double"), F.lit("base"), F.col("base_double")),
         "changed": F.lit("its number is in silver with other content"),
-        "series-collision": F.concat(F.lit("key "), F.col("series"), F.lit(" stands for another definition")),
     }
+    if "series" in rows.columns:
+        numbers = (F.lit("value"), F.col("value_double"), F.lit("base"), F.col("base_double"))
+        words["bad-number"] = F.concat_ws(" ", *numbers)
+        words["series-collision"] = F.concat(F.lit("key "), F.col("series"), F.lit(" stands for another definition"))
     said = F.coalesce(*[F.when(F.col("reason") == reason, text) for reason, text in words.items()], F.col("error"))
     return rows.withColumn("because", F.coalesce(said, F.col("reason")))
 
@@ -76,8 +78,9 @@ def flags_of(rules: Rules) -> tuple[Column, ...]:
 
 
 @cache
-def _verdict(rules: Rules) -> Column:
-    verdicts = [F.when(condition, F.lit(reason)) for reason, condition in _conditions(rules)]
+def _verdict(rules: Rules, stream: str) -> Column:
+    conditions = _of_samples() if stream == "samples" else _of_others()
+    verdicts = [F.when(condition, F.lit(reason)) for reason, condition in conditions + _of_rules(rules, stream)]
     return F.coalesce(_from_recorder(), *verdicts)
 
 
@@ -88,22 +91,54 @@ def _from_recorder() -> Column:
     return F.when(F.col("error").isNotNull(), known)
 
 
-def _conditions(rules: Rules) -> list[tuple[str, Column]]:
+def _of_samples() -> list[tuple[str, Column]]:
     """Reason and condition, first match first."""
     numbers = F.expr("int(value_long is not null) + int(value_double is not null) + int(text is not null)")
-    needed = ("origin", "at_ns", "received_ns", "series", "config_name", "type")
-    table = [
-        ("no-sequence", F.coalesce(F.col("sequence") < 1, F.lit(True))),
-        ("missing-field", F.greatest(*[F.col(name).isNull() for name in needed], numbers == 0)),
+    return [
+        ("no-sequence", _has_no_sequence()),
+        ("missing-field", F.greatest(_is_absent("series", "config_name", "type"), numbers == 0)),
         ("bad-type", (numbers > 1) | (F.col("text").isNotNull() & F.col("type").isin(*PAIRED))),
         ("bad-number", _is_no_number("value_double") | _is_no_number("base_double")),
         ("too-long", _is_too_long()),
+        *_of_stamps(),
+    ]
+
+
+def _of_others() -> list[tuple[str, Column]]:
+    """The same of rows that have a key and a payload."""
+    is_cut = F.col("attributes")["raw_bytes"].isNotNull()
+    long_ones = [is_cut, F.length("key") > TEXT_MAX, F.octet_length("origin") > ORIGIN_BYTES_MAX]
+    return [
+        ("no-sequence", _has_no_sequence()),
+        ("missing-field", _is_absent("key")),
+        ("too-long", F.coalesce(F.greatest(*long_ones), F.lit(False))),
+        *_of_stamps(),
+    ]
+
+
+def _has_no_sequence() -> Column:
+    return F.coalesce(F.col("sequence") < 1, F.lit(True))
+
+
+def _is_absent(*names: str) -> Column:
+    """Whether any of what every row needs, or of these columns, is null."""
+    return F.greatest(*[F.col(name).isNull() for name in ("origin", "at_ns", "received_ns", *names)])
+
+
+def _of_stamps() -> list[tuple[str, Column]]:
+    return [
         ("future", milliseconds("at_ns") - milliseconds("received_ns") > FUTURE_MS),
         ("ancient", F.col("at_ns") < ANCIENT_NS),
     ]
+
+
+def _of_rules(rules: Rules, stream: str) -> list[tuple[str, Column]]:
+    """What the fleet and the user refuse; rules of the user's speak of samples."""
+    table: list[tuple[str, Column]] = []
     if rules.known_nodes is not None:
         table.append(("unknown-node", ~F.col("origin").isin(*rules.known_nodes)))
-    return table + [(f"rule:{rule.name}", F.expr(rule.when)) for rule in rules.user if rule.then == "quarantine"]
+    mine = rules.user if stream == "samples" else ()
+    return table + [(f"rule:{rule.name}", F.expr(rule.when)) for rule in mine if rule.then == "quarantine"]
 
 
 def _is_no_number(name: str) -> Column:

@@ -1,0 +1,71 @@
+"""What a stream becomes: its tables, and how its rows turn into silver and are compared with it.
+
+A job, a batch and the check are the same for every stream; this table holds what differs.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from weft.pipeline import tables
+from weft.pipeline.tables import Table
+from weft.pipeline.transforms import events, messages, samples
+from weft.pipeline.transforms.columns import content_hash, value_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+class Kind(NamedTuple):
+    """One stream, from its segments to silver."""
+
+    stream: str
+    """Also the name of its job."""
+    bronze: Table
+    quarantine: Table
+    silver: Table
+    more: tuple[Table, ...]
+    """What else its job writes, progress left out."""
+    to_silver: "Callable[[DataFrame], DataFrame]"
+    said: "Callable[[], Column]"
+    """One number for what a row of bronze says: equal for a repeated row, whatever way it came."""
+    kept: "Callable[[], Column]"
+    """The same number of a row of silver."""
+    is_dense: bool = True
+    """Its numbers have no holes by themselves: one that is absent is missing."""
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """Everything that its job writes."""
+        return (self.bronze, self.quarantine, self.silver, *self.more, tables.PROGRESS)
+
+
+SAMPLES: Final = Kind(
+    "samples",
+    *tables.STAGES["samples"],
+    (
+        *(tables.VALUES, tables.SERIES, tables.EDGES),
+        *(tables.ROLLUP_1M, tables.ROLLUP_1H, tables.ROLLUP_1D, tables.LATEST, tables.COMPLETENESS),
+    ),
+    samples.to_samples,
+    lambda: content_hash(value_of("value"), value_of("base")),
+    content_hash,
+)
+MESSAGES: Final = Kind(
+    "messages",
+    *tables.STAGES["messages"],
+    (),
+    messages.to_messages,
+    messages.said,
+    messages.kept,
+    is_dense=False,
+)
+EVENTS: Final = Kind(
+    "events",
+    *tables.STAGES["events"],
+    (),
+    events.to_events,
+    events.said,
+    events.kept,
+)
+KINDS: Final = {kind.stream: kind for kind in (SAMPLES, MESSAGES, EVENTS)}
+"""Of every stream that has a job, by its name."""

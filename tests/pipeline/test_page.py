@@ -1,0 +1,33 @@
+"""docs/tables.md is made from the tables."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from weft.pipeline import completeness, kinds
+from weft.pipeline.tables import ALL
+
+PAGE = Path(__file__).parents[2] / "docs" / "tables.md"
+HEAD = """# Tables
+
+What `weft lake run` makes of the segments, and `weft sql` asks: Delta tables that any Delta reader opens. This page is
+generated from `weft.pipeline.tables`.
+
+A job per stream ({streams}), each a query of the same session; a job begins when its stream has a first segment. Every
+row of a segment stands in bronze, and then in silver, or in quarantine with the reason, or was there before.
+`weft lake check` proves that, stream by stream.
+
+Samples of an origin are numbered without holes, so what is absent is found: `gold.completeness`. Messages are numbered
+by who sends them and only those arrive that are forwarded, so their numbers have holes; `weft lake check` compares what
+arrived, and nobody calls the rest missing. What a filter takes out of samples is announced, and stands in `forgotten`
+and, with its reason, in `lost_ranges`; it counts as delivered.
+"""
+
+
+@pytest.mark.generates
+def test_the_page_says_what_the_tables_are(committed: Callable[[Path, str], None]) -> None:
+    assert completeness.FILTERED == "filtered"
+    parts = [HEAD.format(streams=", ".join(kinds.KINDS))]
+    parts += [f"## {name}\n\n{table.grain}\n\n{table.schema.markdown()}\n" for name, table in sorted(ALL.items())]
+    committed(PAGE, "\n".join(parts))
