@@ -9,6 +9,7 @@ import msgspec
 from cyclopts import App, Parameter
 
 from weft.base.errors import EXIT_CODES, StorageFailed, UserError
+from weft.base.mail import INBOX, OUTBOX
 from weft.base.records import (
     CoreRecord,
     DamageRecord,
@@ -24,7 +25,7 @@ from weft.base.records import (
 app = App(name="journal", help="Look at a journal, mend it, copy it; none of these needs a running node.")
 
 Flag = Annotated[bool, Parameter(negative="")]
-STREAMS: Final = {int(stream): stream.name.lower() for stream in Stream}
+STREAMS: Final = {int(stream): stream.name.lower() for stream in Stream} | {OUTBOX: "outbox", INBOX: "inbox"}
 NAMES: Final[dict[type, str]] = {
     CoreRecord: "core",
     StreamRecord: "stream",
@@ -171,11 +172,10 @@ def _journal(directory: Path) -> Path:
 def _stream(name: str | None) -> int | None:
     if name is None:
         return None
-    try:
-        return Stream[name.upper()]
-    except KeyError:
-        known = " ".join(STREAMS.values())
-        raise UserError("no-stream", f"there is no stream {name!r}", f"one of {known}") from None
+    for number, known in STREAMS.items():
+        if known == name.lower():
+            return number
+    raise UserError("no-stream", f"there is no stream {name!r}", f"one of {' '.join(STREAMS.values())}")
 
 
 def _with_progress(reports: Iterator[Any], total: int) -> Iterator[Any]:
