@@ -1,0 +1,545 @@
+"""The node's side of the client protocol: who is attached, what each may say, what each has to hear (specs/05, 2.5).
+
+    stranger   only `hello` is heard; anything else is refused, once a second (CLI-005)
+    patron     one attached client: registers, sends, answers; dead after `dead_ms` of silence
+    gone       links first, then what it held (CHN-016); it is told nothing more (CHN-030)
+
+The same client id again is the same client, come back: the session before is over at that moment. How much a client may
+send is judged here, before the engine sees it (CLI-007); everything about chains is the engine's. Whatever is said waits
+in the client's `Post` until the end of the turn, so it stands below every `Persist` of that turn (CHN-033).
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from weft.base.effects import Send, Source
+from weft.base.now import MILLISECOND, Now
+from weft.cores.chains import limits
+from weft.cores.chains.clientlink import ClientLink, HolderLink
+from weft.cores.chains.messages import ChainsSettings, ClientLost, ClientRefused, ClientWelcomed, Placed
+from weft.cores.chains.parcel import Parcel
+from weft.cores.chains.post import CLIENTS, Post
+from weft.cores.chains.station import Station
+from weft.wire import clients
+from weft.wire.clients import (
+    VERSION,
+    Answered,
+    Asked,
+    Beat,
+    Bye,
+    Conf,
+    Credit,
+    Drop,
+    Error,
+    Fail,
+    GiveUp,
+    Hello,
+    Next,
+    NextItem,
+    Place,
+    RecItem,
+    Refuse,
+    Reg,
+    SendItem,
+    StatusItem,
+    Unreg,
+    Welcome,
+    each_with_frames,
+)
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9 _.:@+/()\[\]-]*[A-Za-z0-9_.)\]+-])?", re.ASCII)
+UNREADABLE: Final = frozenset({"bad-header", "bad-frames"})
+"""Ten of them in a minute end a session; an unknown word is only an error (CLI-006)."""
+
+
+class Counters(msgspec.Struct):
+    """Plain counts since the start."""
+
+    welcomed: int = 0
+    lost: int = 0
+    """Sessions that are over."""
+    refused: dict[str, int] = {}
+    """Greetings refused, by code."""
+    unsent: int = 0
+    """Multiparts that a client's socket did not take; they are said again."""
+    copies_lost: int = 0
+    """Copies discarded, of clients that are gone by now."""
+
+
+class Patron:
+    """One attached client; the engine knows it by its links."""
+
+    __slots__ = (
+        "_credit",
+        "_credit_bytes",
+        "_owed",
+        "_owed_bytes",
+        "_unwanted",
+        "errors",
+        "garbled",
+        "garbled_at",
+        "heard_at",
+        "id",
+        "is_gone",
+        "links",
+        "name",
+        "peer",
+        "pid",
+        "post",
+    )
+
+    def __init__(self, hello: Hello, post: Post, settings: ChainsSettings) -> None:
+        self.id, self.name, self.pid = hello.id, hello.name, hello.pid or 0
+        self.peer, self.post = post.peer, post
+        self.links: dict[int, ClientLink] = {}
+        """By the client's own numbers; the engine fills and empties it."""
+        self.is_gone = False
+        self.heard_at = 0
+        self.errors: dict[str, int] = {}
+        """Errors said to it, by code."""
+        self.garbled = self.garbled_at = 0
+        self._credit, self._credit_bytes = settings.credit, settings.credit_bytes
+        self._owed: dict[int, int] = {}
+        """Payload bytes of each send without a final status, by tag."""
+        self._owed_bytes = 0
+        self._unwanted: set[int] = set()
+        """Tags whose status is not wanted (CHN-030)."""
+
+    # For the engine
+
+    def offer(self, reg: int, parcel: Parcel, *, re: bool = False) -> None:
+        """A message for a read-write or confirming link; it is lost only with the client."""
+        if not self.is_gone:
+            self.post.offer(reg, self._item(parcel, is_again=re or parcel.is_again), parcel.frames)
+
+    def copy(self, reg: int, parcel: Parcel) -> None:
+        """A copy for a read-only link; of one that does not take them the oldest are discarded (CHN-018)."""
+        if not self.is_gone:
+            self.post.copy(reg, self._item(parcel, is_again=parcel.is_again), parcel.frames)
+
+    def answer(self, tag: int, ok: bool, why: str, count: int | None = None, failed: int = 0) -> None:  # noqa: FBT001  # the wire's own order
+        """The final status of a send: frees its credit, and is said once, if it is wanted."""
+        size = self._owed.pop(tag, None)
+        if size is None:
+            return
+        self._owed_bytes -= size
+        if self._unwanted and tag in self._unwanted:
+            self._unwanted.discard(tag)
+        elif not self.is_gone:
+            self.post.status(StatusItem(tag=tag, ok=ok, why=why, count=count, failed=failed))
+
+    def say(self, message: Answered) -> None:
+        """Anything else that a client hears."""
+        if self.is_gone:
+            return
+        if type(message) is Error:
+            _count(self.errors, message.why)
+        self.post.say(message)
+
+    def _item(self, parcel: Parcel, *, is_again: bool) -> RecItem:
+        sender = parcel.sender
+        return RecItem(
+            id=parcel.id,
+            type=parcel.type,
+            mid=(parcel.origin, parcel.era, parcel.sequence),
+            own=sender is self or (sender is not None and sender.id == self.id),
+            to=parcel.to,
+            via=parcel.via,
+            depth=parcel.depth,
+            ts=parcel.at,
+            fmt=parcel.fmt,
+            re=is_again,
+            n=len(parcel.frames),
+        )
+
+    # Credit
+
+    def owe(self, item: SendItem, size: int) -> bool:
+        """Take a send into account; False: it is beyond the client's credit (CLI-007). A tag counts once."""
+        owed = self._owed
+        if item.tag in owed:
+            return True
+        if len(owed) >= self._credit or self._owed_bytes + size > self._credit_bytes:
+            return False
+        owed[item.tag] = size
+        self._owed_bytes += size
+        if item.want == "none":
+            self._unwanted.add(item.tag)
+        return True
+
+    def turn_down(self, item: SendItem, why: str) -> None:
+        """A send that never was: nothing is owed for it. What is owed under the same tag has its status to come."""
+        if item.want != "none" and item.tag not in self._owed:
+            self.post.status(StatusItem(tag=item.tag, ok=False, why=why))
+
+
+class Engine(Protocol):
+    """What is done with everything that is about chains."""
+
+    def stand(self, patron: Patron, reg: Reg, now: Now) -> None:
+        """Register; said to the patron: `done`, or why not."""
+
+    def leave(self, patron: Patron, reg: int, now: Now) -> None:
+        """Unregister."""
+
+    def accept(self, patron: Patron, item: SendItem, frames: tuple[bytes, ...], now: Now) -> None:
+        """One send; ends in `Patron.answer`, now or later."""
+
+    def hand_back(
+        self, patron: Patron, reg: int, item: NextItem, frames: tuple[bytes, ...], now: Now
+    ) -> None:  # tidy: one for each thing the wire says
+        """A message goes on."""
+
+    def delete(self, patron: Patron, reg: int, item: GiveUp, now: Now) -> None:
+        """A message ends."""
+
+    def fail(self, patron: Patron, reg: int, item: GiveUp, now: Now) -> None:
+        """A message could not be handled."""
+
+    def confirm(self, patron: Patron, reg: int, number: int, now: Now) -> None:
+        """A message was dealt with."""
+
+    def lose(self, patron: Patron, now: Now) -> None:
+        """The client is gone (CHN-016)."""
+
+
+class Strangers:
+    """Peers that are no clients: when each may be answered again, and who is not heard for a while."""
+
+    def __init__(self) -> None:
+        self._until: dict[bytes, tuple[int, bool]] = {}
+
+    def may_answer(self, peer: bytes, mono: int) -> bool:
+        """Whether to answer this peer; then not again for a second."""
+        if mono < self._until.get(peer, (0, False))[0]:
+            return False
+        self._note(peer, mono + limits.STRANGER_NS, is_muted=False)
+        return True
+
+    def is_muted(self, peer: bytes, mono: int) -> bool:
+        """Whether this peer was cut off lately."""
+        until, is_muted = self._until.get(peer, (0, False))
+        return is_muted and mono < until
+
+    def mute(self, peer: bytes, until: int) -> None:
+        """Do not hear this peer until then."""
+        self._note(peer, until, is_muted=True)
+
+    def _note(self, peer: bytes, until: int, *, is_muted: bool) -> None:
+        if peer not in self._until and len(self._until) >= limits.STRANGERS_MAX:
+            del self._until[next(iter(self._until))]
+        self._until[peer] = until, is_muted
+
+
+class Patrons:
+    """All attached clients of a node."""
+
+    def __init__(self, station: Station, engine: Engine) -> None:
+        self._station, self._engine = station, engine
+        self.counters = Counters()
+        self.is_full = self.is_stopped = False
+        self._by_peer: dict[bytes, Patron] = {}
+        self._by_id: dict[bytes, Patron] = {}
+        self._strangers = Strangers()
+        self._dirty: dict[bytes, Post] = {}
+        """Who has something new to hear, and is not behind."""
+        self._behind: dict[bytes, Post] = {}
+        settings = station.settings
+        self._beat_ns, self._dead_ns = settings.beat_ms * MILLISECOND, settings.dead_ms * MILLISECOND
+        self._sweep_ns = min(limits.SWEEP_NS, max(self._beat_ns // 2, MILLISECOND))
+        self._sweep_at: int | None = None
+        self._asked_for: int | None = None
+        self._turn = 0
+        self._mono = -1
+
+    def __len__(self) -> int:
+        return len(self._by_peer)
+
+    def __iter__(self) -> Iterator[Patron]:
+        """The patrons as they are now; they may be lost on the way."""
+        return iter(list(self._by_peer.values()))
+
+    # Messages
+
+    def receive(self, message: Asked, source: Source, now: Now) -> None:
+        """Hear a peer: a client what it may say, anybody else a greeting (CLI-005)."""
+        self._begin(now)
+        patron = self._by_peer.get(source.peer)
+        kind = type(message)
+        if kind is Hello or patron is None:
+            self._knock(message, source.peer, now)
+            return
+        patron.heard_at = now.mono
+        _HEAR[kind](self, patron, message, now)
+
+    def garbled(self, peer: bytes, code: str, now: Now) -> None:
+        """A client sent what cannot be read; ten times in a minute cut it off (CLI-006)."""
+        self._begin(now)
+        patron = self._by_peer.get(peer)
+        if patron is None:
+            self._refuse_stranger(peer, now)
+            return
+        patron.heard_at = now.mono
+        _count(self._station.counters.errors, code)
+        patron.say(Error(about="multipart", why=code))
+        if code not in UNREADABLE:
+            return
+        if now.mono > patron.garbled_at + limits.GARBLED_NS:
+            patron.garbled, patron.garbled_at = 0, now.mono
+        patron.garbled += 1
+        if patron.garbled >= limits.GARBLED_MAX:
+            self._strangers.mute(peer, now.mono + limits.GARBLED_NS)
+            self._lose(patron, "garbled", now, bye=True)
+
+    def _begin(self, now: Now) -> None:
+        """The first call of a turn: a machine that has slept long forgives all silences, at once and once (REC-001)."""
+        if now.mono == self._mono:
+            return
+        self._mono = now.mono
+        self._turn += 1
+        if self._asked_for is not None and now.mono > self._asked_for + self._dead_ns // 2:
+            self._asked_for = None
+            for patron in self:
+                patron.heard_at = now.mono
+
+    # Greetings
+
+    def _knock(self, message: Asked, peer: bytes, now: Now) -> None:
+        if type(message) is not Hello:
+            if type(message) is not Bye:  # a goodbye needs no answer
+                self._refuse_stranger(peer, now)
+            return
+        if self._strangers.is_muted(peer, now.mono):
+            return
+        fault = self._fault_of(message)
+        if fault is None:
+            self._join(message, peer, now)
+            return
+        why, text = fault
+        _count(self.counters.refused, why)
+        self._station.effects.append(Send(CLIENTS, peer, Refuse(why, text)))
+        self._station.tell_seldom((message.name, why), ClientRefused(message.name, why), now.mono)
+
+    def _refuse_stranger(self, peer: bytes, now: Now) -> None:
+        _count(self.counters.refused, "bad-hello")
+        if self._strangers.may_answer(peer, now.mono):
+            self._station.effects.append(Send(CLIENTS, peer, Refuse("bad-hello", "say hello first")))
+
+    def _fault_of(self, hello: Hello) -> tuple[str, str] | None:
+        """What is wrong with a greeting: why, and a sentence."""
+        if hello.v != VERSION:
+            return "version", f"this node speaks {VERSION}"
+        if hello.role != "client":
+            return "bad-hello", "clients attach here; nodes have a port of their own"
+        if len(hello.name) > limits.CLIENT_NAME_BYTES_MAX or not _NAME.fullmatch(hello.name):
+            return "bad-hello", "a name has 1 to 64 letters, digits, and some signs between them"
+        if self.is_stopped or self._station.is_stopping:
+            return "busy", "this node is stopping"
+        if hello.id not in self._by_id and len(self) >= self._station.settings.clients:
+            return "busy", f"{len(self)} clients are enough"
+        return None
+
+    def _join(self, hello: Hello, peer: bytes, now: Now) -> None:
+        """Take a client; who was it before, or was at its place, is so no longer."""
+        same, there = self._by_id.get(hello.id), self._by_peer.get(peer)
+        if same is not None:
+            self._lose(same, "replaced", now, bye=same.peer != peer)
+        if there is not None and there is not same:
+            self._lose(there, "replaced", now)
+        patron = Patron(hello, Post(peer, self._dirty), self._station.settings)
+        patron.heard_at = now.mono
+        self._by_peer[peer] = self._by_id[hello.id] = patron
+        self.counters.welcomed += 1
+        patron.say(self._welcome())
+        self._station.tell(ClientWelcomed(hello.name, patron.pid))
+        if self._sweep_at is None:
+            self._sweep_at = now.mono + self._sweep_ns
+
+    def _welcome(self) -> Welcome:
+        station, credit = self._station, self._credit()
+        mine, place = station.settings, _place_of(station.placed)
+        return Welcome(
+            v=VERSION,
+            node=station.node,
+            name=mine.name,
+            addr=mine.addr,
+            boot=mine.boot,
+            level=place.level,
+            parent=place.parent,
+            children=place.children,
+            credit=credit.credit,
+            credit_bytes=credit.credit_bytes,
+            beat=mine.beat_ms,
+            dead=mine.dead_ms,
+        )
+
+    # What a client may say
+
+    def _reg(self, patron: Patron, reg: Reg, now: Now) -> None:
+        self._engine.stand(patron, reg, now)
+
+    def _unreg(self, patron: Patron, unreg: Unreg, now: Now) -> None:
+        self._engine.leave(patron, unreg.reg, now)
+        patron.post.forget(unreg.reg)
+
+    def _send(self, patron: Patron, send: clients.Send, now: Now) -> None:
+        """Each send goes to the engine, or is turned down: `closing`, or `overload` beyond credit (CLI-007, CHN-040)."""
+        why = "closing" if self.is_stopped or self._station.is_stopping else "overload"
+        is_open = why == "overload" and not self.is_full
+        accept, owe, frames, at = self._engine.accept, patron.owe, send.frames, 0
+        for item in send.m:
+            begin, at = at, at + item.n
+            own = (frames[begin],) if item.n == 1 else tuple(frames[begin:at])
+            if is_open and owe(item, len(own[0]) if item.n == 1 else sum(map(len, own))):
+                accept(patron, item, own, now)
+            else:
+                self._station.counters.refuse(why)
+                patron.turn_down(item, why)
+
+    def _next(self, patron: Patron, message: Next, now: Now) -> None:
+        for item, frames in each_with_frames(message.m, message.frames):
+            self._engine.hand_back(patron, message.reg, item, frames, now)
+
+    def _drop(self, patron: Patron, message: Drop, now: Now) -> None:
+        for item in message.m:
+            self._engine.delete(patron, message.reg, item, now)
+
+    def _fail(self, patron: Patron, message: Fail, now: Now) -> None:
+        for item in message.m:
+            self._engine.fail(patron, message.reg, item, now)
+
+    def _conf(self, patron: Patron, message: Conf, now: Now) -> None:
+        for number in message.ids:
+            self._engine.confirm(patron, message.reg, number, now)
+
+    def _beat(self, patron: Patron, beat: Beat, now: Now) -> None:
+        """Being heard is all there is to it."""
+
+    def _bye(self, patron: Patron, bye: Bye, now: Now) -> None:
+        self._lose(patron, bye.why or "bye", now)
+
+    # What every client hears
+
+    def place(self, placed: Placed) -> None:
+        """The node stands elsewhere: say so to all."""
+        for patron in self:
+            patron.say(_place_of(placed))
+
+    def hold_back(self, is_full: bool) -> None:  # noqa: FBT001  # the field of the order
+        """No credit while this node is full, then as before (CHN-040)."""
+        if is_full is not self.is_full:
+            self.is_full = is_full
+            for patron in self:
+                patron.say(self._credit())
+
+    def _credit(self) -> Credit:
+        mine = self._station.settings
+        return Credit(0, 0) if self.is_full else Credit(mine.credit, mine.credit_bytes)
+
+    def stop(self, now: Now) -> None:
+        """Goodbye to all clients, behind everything that they had to hear (CHN-043)."""
+        self._begin(now)
+        self.is_stopped = True
+        for patron in self:
+            self._lose(patron, "stopping", now, bye=True)
+
+    def flush(self, now: Now) -> None:
+        """Say what this turn has brought; who is behind waits for `wake`."""
+        if self._dirty:
+            dirty = list(self._dirty.values())
+            self._dirty.clear()
+            for post in dirty:
+                self._speak(post, now)
+
+    def not_sent(self, peer: bytes, now: Now) -> None:
+        """What was said last to this peer was not taken: it waits in front, until `wake`."""
+        self.counters.unsent += 1
+        patron = self._by_peer.get(peer)
+        if patron is not None and patron.post.take_back(now.mono):
+            self._behind[peer] = patron.post
+
+    def _speak(self, post: Post, now: Now) -> None:
+        post.speak(self._station.effects, self._turn, now.mono)
+        if post.retry_at is not None:
+            self._behind[post.peer] = post
+
+    # Time
+
+    def wake(self, now: Now) -> None:
+        """Time has passed: speak to those behind, give up the silent, let the others know that we are here."""
+        self._begin(now)
+        for peer, post in list(self._behind.items()):
+            if post.retry_at is not None and now.mono >= post.retry_at:
+                self._try_again(peer, post, now)
+        if self._sweep_at is not None and now.mono >= self._sweep_at:
+            self._sweep(now)
+        self.flush(now)
+
+    def _try_again(self, peer: bytes, post: Post, now: Now) -> None:
+        if post.answers > limits.ANSWERS_MAX:
+            self._lose(self._by_peer[peer], "deaf", now)
+            return
+        self._speak(post, now)
+        if post.retry_at is None:
+            del self._behind[peer]
+
+    def _sweep(self, now: Now) -> None:
+        dead_before, beat_before = now.mono - self._dead_ns, now.mono - self._beat_ns
+        for patron in self:
+            post = patron.post
+            post.settle(self._turn)
+            if patron.heard_at <= dead_before:
+                self._lose(patron, "silent", now)
+            elif post.said_at <= beat_before and post.retry_at is None:
+                patron.say(Beat())
+        self._sweep_at = now.mono + self._sweep_ns if self._by_peer else None
+
+    def deadline(self) -> int | None:
+        """When `wake` is wanted."""
+        dues = [post.retry_at for post in self._behind.values() if post.retry_at is not None]
+        if self._sweep_at is not None:
+            dues.append(self._sweep_at)
+        self._asked_for = min(dues, default=None)
+        return self._asked_for
+
+    # The end
+
+    def _lose(self, patron: Patron, why: str, now: Now, *, bye: bool = False) -> None:
+        """A session is over. Who is still there hears what waits for it, and a goodbye; then it hears nothing more."""
+        peer = patron.peer
+        if bye:
+            patron.say(Bye(why))
+            self._speak(patron.post, now)
+        patron.is_gone = True
+        del self._by_peer[peer], self._by_id[patron.id]
+        self._dirty.pop(peer, None)
+        self._behind.pop(peer, None)
+        self.counters.lost += 1
+        self.counters.copies_lost += patron.post.copies_lost
+        held = sum([len(link.pending) for link in patron.links.values() if isinstance(link, HolderLink)])
+        self._engine.lose(patron, now)
+        self._station.tell(ClientLost(patron.name, why, held))
+
+
+def _count(counts: dict[str, int], code: str) -> None:
+    counts[code] = counts.get(code, 0) + 1
+
+
+def _place_of(placed: Placed) -> Place:
+    return Place(placed.level, placed.parent or None, [name for _, name in placed.children])
+
+
+_HEAR: Final[dict[type, Callable[[Patrons, Patron, Any, Now], None]]] = {
+    Reg: Patrons._reg,
+    Unreg: Patrons._unreg,
+    clients.Send: Patrons._send,
+    Next: Patrons._next,
+    Drop: Patrons._drop,
+    Fail: Patrons._fail,
+    Conf: Patrons._conf,
+    Beat: Patrons._beat,
+    Bye: Patrons._bye,
+}

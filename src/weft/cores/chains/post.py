@@ -1,0 +1,254 @@
+"""What waits to be said to one client, in order, and what was said lately and may come back unsent.
+
+One turn's messages for a registration, and its statuses, gather in batches (CLI-008). A client whose queue in the
+shell is full takes nothing: what was said last comes back, one by one from its end, takes its old place at the head,
+and is said again after a pause that grows. Whoever is behind keeps every offer and every answer; of copies it keeps
+the newest, and the first one left says how many before it are lost (CHN-018). What one turn makes for a client that is
+not behind does not wait, and has no such bound.
+"""
+
+from collections import deque
+from typing import Final
+
+import msgspec
+
+from weft.base.effects import Effect, Send
+from weft.cores.chains import limits
+from weft.wire.clients import Answered, Rec, RecItem, Status, StatusItem
+
+CLIENTS: Final = "clients"
+"""The channel."""
+STATUSES: Final = -1
+"""Where a registration's number stands: no client has this one."""
+
+
+class Batch:
+    """Messages of one registration, or statuses, that will leave as one multipart."""
+
+    __slots__ = ("bytes", "frames", "header", "is_copies", "is_said", "items", "reg")
+
+    def __init__(self, reg: int, *, is_copies: bool) -> None:
+        self.reg, self.is_copies = reg, is_copies
+        self.items: list[RecItem] = []
+        self.frames: list[bytes] = []
+        self.bytes = self.header = 0
+        """Of the payload, and an estimate of the header."""
+        self.is_said = False
+
+    def has_room(self, size: int, frames: int, header: int) -> bool:
+        """Whether one more message of that size leaves it within a multipart."""
+        return (
+            len(self.items) < limits.BATCH_MESSAGES_MAX
+            and self.bytes + size <= limits.BATCH_BYTES_MAX
+            and len(self.frames) + frames <= limits.BATCH_FRAMES_MAX
+            and self.header + header <= limits.BATCH_HEADER_BYTES
+        )
+
+    def again(self) -> "Batch":
+        """The same once more; what was handed out of it stays as it was."""
+        fresh = Batch(self.reg, is_copies=self.is_copies)
+        fresh.items, fresh.frames = self.items.copy(), self.frames.copy()
+        fresh.bytes, fresh.header = self.bytes, self.header
+        return fresh
+
+    def discard_first(self) -> tuple[RecItem, int]:
+        """Take the oldest message out; it, and its bytes."""
+        first = self.items.pop(0)
+        size = sum(map(len, self.frames[: first.n]))
+        del self.frames[: first.n]
+        self.bytes -= size
+        return first, size
+
+
+Said = Batch | Answered
+
+
+class Post:
+    """All that waits for one client. `dirty` holds those who have something new, by peer."""
+
+    __slots__ = (
+        "_before",
+        "_copies",
+        "_copies_bytes",
+        "_copies_count",
+        "_dirty",
+        "_has_failed",
+        "_lost",
+        "_open",
+        "_pause",
+        "_portion",
+        "_queue",
+        "_said",
+        "_statuses",
+        "_turn",
+        "answers",
+        "copies_lost",
+        "peer",
+        "retry_at",
+        "said_at",
+    )  # fmt: skip
+
+    def __init__(self, peer: bytes, dirty: dict[bytes, "Post"]) -> None:
+        self.peer, self._dirty = peer, dirty
+        self.retry_at: int | None = None
+        """When to speak again to a client that is behind; None: it is not."""
+        self.said_at = 0
+        self.answers = 0
+        """Statuses and other messages, without those of chains, that wait."""
+        self.copies_lost = 0
+        """Copies discarded so far."""
+        self._queue: deque[Said] = deque()
+        self._open: dict[int, Batch] = {}
+        self._statuses: list[StatusItem] | None = None
+        self._copies: deque[Batch] = deque()
+        """The batch of each copy that waits, oldest first; those of batches that were said do not count."""
+        self._copies_count = self._copies_bytes = 0
+        self._lost: dict[int, int] = {}
+        self._said: list[Said] = []
+        self._before: list[Said] = []
+        """What was said in this turn, and in the one before: no other can come back."""
+        self._turn = 0
+        self._has_failed = False
+        self._pause, self._portion = 0, limits.PORTION_MAX
+
+    # What is to be said
+
+    def offer(self, reg: int, item: RecItem, frames: tuple[bytes, ...]) -> None:
+        """A message that is the client's to answer: never discarded."""
+        self._gather(reg, item, frames, is_copies=False)
+
+    def copy(self, reg: int, item: RecItem, frames: tuple[bytes, ...]) -> None:
+        """A copy: the oldest ones of a client that is behind make room for it."""
+        batch, size = self._gather(reg, item, frames, is_copies=True)
+        self._copies.append(batch)
+        self._copies_count += 1
+        self._copies_bytes += size
+        if self.retry_at is not None:
+            self._trim()
+
+    def status(self, item: StatusItem) -> None:
+        """A final status."""
+        self.answers += 1
+        statuses = self._statuses
+        if statuses is None or len(statuses) >= limits.BATCH_MESSAGES_MAX:
+            statuses = self._statuses = []
+            self._append(Status(statuses))
+        statuses.append(item)
+
+    def say(self, message: Answered) -> None:
+        """Anything else, in its place between what is there and what will come."""
+        self.answers += 1
+        self._open.clear()
+        self._statuses = None
+        self._append(message)
+
+    def forget(self, reg: int) -> None:
+        """That registration is over: what was lost of it is no news to the next one of the same number."""
+        self._lost.pop(reg, None)
+
+    def _gather(self, reg: int, item: RecItem, frames: tuple[bytes, ...], *, is_copies: bool) -> tuple[Batch, int]:
+        count = len(frames)
+        size = len(frames[0]) if count == 1 else sum(map(len, frames))
+        header = limits.ITEM_HEADER_BYTES + limits.VIA_BYTES * len(item.via)
+        batch = self._open.get(reg)
+        if batch is None or batch.is_copies is not is_copies or not batch.has_room(size, count, header):
+            batch = self._open[reg] = Batch(reg, is_copies=is_copies)
+            self._append(batch)
+        batch.items.append(item)
+        batch.frames += frames
+        batch.bytes += size
+        batch.header += header
+        return batch, size
+
+    def _append(self, entry: Said) -> None:
+        self._queue.append(entry)
+        if self.retry_at is None:
+            self._dirty[self.peer] = self
+
+    # Copies
+
+    def _trim(self) -> None:
+        while self._copies_count > limits.COPIES_MAX or self._copies_bytes > limits.COPIES_BYTES_MAX:
+            batch = self._copies.popleft()
+            if batch.is_said:
+                continue
+            first, size = batch.discard_first()
+            self._count_out(1, size)
+            self.copies_lost += 1
+            self._lost[batch.reg] = self._lost.get(batch.reg, 0) + 1 + first.lost
+
+    def _count_out(self, count: int, size: int) -> None:
+        self._copies_count -= count
+        self._copies_bytes -= size
+
+    # Saying it
+
+    def speak(self, effects: list[Effect], turn: int, mono: int) -> None:
+        """Say what waits, in order; one who has fallen behind gets a portion that doubles as long as it is taken."""
+        self.settle(turn)
+        if not self._has_failed:
+            self._pause, self._portion = 0, min(2 * self._portion, limits.PORTION_MAX)
+        self._has_failed = False
+        self._open.clear()
+        self._statuses = None
+        queue, peer = self._queue, self.peer
+        for _ in range(min(self._portion, len(queue))):
+            entry = queue.popleft()
+            message = self._leave(entry)
+            if message is not None:
+                self._said.append(entry)
+                effects.append(Send(CLIENTS, peer, message))
+                self.said_at = mono
+        if queue:
+            self.retry_at = mono + limits.RETRY_NS
+            self._trim()
+        else:
+            self.retry_at = None
+            self._copies.clear()
+
+    def _leave(self, entry: Said) -> Answered | None:
+        """The message of an entry that is said now; None if nothing is left of it."""
+        if not isinstance(entry, Batch):
+            self.answers -= _answers_in(entry)
+            return entry
+        entry.is_said = True
+        if entry.is_copies:
+            self._count_out(len(entry.items), entry.bytes)
+            if self._lost and entry.items and (lost := self._lost.pop(entry.reg, 0)):
+                first = entry.items[0]
+                entry.items[0] = msgspec.structs.replace(first, lost=lost + first.lost)
+        return Rec(entry.reg, entry.items, entry.frames) if entry.items else None
+
+    def settle(self, turn: int) -> None:
+        """Another turn: what was said before the last one has left for good."""
+        if turn != self._turn:
+            self._before = self._said if turn == self._turn + 1 else []
+            self._said, self._turn = [], turn
+
+    def take_back(self, mono: int) -> bool:
+        """What was said last was not sent: it waits again, in front of all that waits. Whether there was anything."""
+        said = self._said or self._before
+        if not said:
+            return False
+        if not self._has_failed:
+            self._has_failed, self._portion = True, 1
+            self._pause = min(max(2 * self._pause, limits.RETRY_NS), limits.RETRY_MAX_NS)
+        self.retry_at = mono + self._pause
+        self._dirty.pop(self.peer, None)
+        self._return(said.pop())
+        return True
+
+    def _return(self, entry: Said) -> None:
+        if isinstance(entry, Batch):
+            entry = entry.again()
+            if entry.is_copies:
+                self._copies.extendleft([entry] * len(entry.items))
+                self._count_out(-len(entry.items), -entry.bytes)
+        else:
+            self.answers += _answers_in(entry)
+        self._queue.appendleft(entry)
+        self._trim()
+
+
+def _answers_in(message: Answered) -> int:
+    return len(message.m) if isinstance(message, Status) else 1

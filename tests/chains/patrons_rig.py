@@ -1,0 +1,162 @@
+"""A node with clients and no chains: an engine that notes what it is asked, and sockets that may take nothing."""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from weft.base.effects import Send, Source, Tell
+from weft.base.errors import PeerError
+from weft.base.mail import Mail
+from weft.base.now import MILLISECOND, SECOND, Now
+from weft.cores.chains.clientlink import HolderLink
+from weft.cores.chains.messages import ChainsSettings
+from weft.cores.chains.order import after_all
+from weft.cores.chains.parcel import Parcel
+from weft.cores.chains.patrons import Patron, Patrons
+from weft.cores.chains.post import CLIENTS
+from weft.cores.chains.station import Station
+from weft.wire import clients
+from weft.wire.clients import (
+    Done,
+    GiveUp,
+    Hello,
+    NextItem,
+    Rec,
+    RecItem,
+    Reg,
+    SendItem,
+    Status,
+)
+from weft.wire.multipart import HEADER_BYTES_MAX
+
+NODE = b"b" * 16
+
+
+class Chains:
+    """An engine that only notes what it is asked, and answers sends at once, unless it is told to keep them."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Any, ...]] = []
+        self.keeps = False
+
+    def stand(self, patron: Patron, reg: Reg, now: Now) -> None:
+        patron.links[reg.reg] = HolderLink(patron, reg, after_all(1))
+        patron.say(Done("reg", reg.reg, 1, 1))
+
+    def leave(self, patron: Patron, reg: int, now: Now) -> None:
+        del patron.links[reg]
+        patron.say(Done("unreg", reg))
+
+    def accept(self, patron: Patron, item: SendItem, frames: tuple[bytes, ...], now: Now) -> None:
+        self.calls.append(("accept", patron.name, item.tag, frames))
+        if not self.keeps:
+            patron.answer(item.tag, ok=True, why="spooled")
+
+    def hand_back(self, patron: Patron, reg: int, item: NextItem, frames: tuple[bytes, ...], now: Now) -> None:
+        self.calls.append(("next", patron.name, reg, item, frames))
+
+    def delete(self, patron: Patron, reg: int, item: GiveUp, now: Now) -> None:
+        self.calls.append(("drop", patron.name, reg, item))
+
+    def fail(self, patron: Patron, reg: int, item: GiveUp, now: Now) -> None:
+        self.calls.append(("fail", patron.name, reg, item))
+
+    def confirm(self, patron: Patron, reg: int, number: int, now: Now) -> None:
+        self.calls.append(("conf", patron.name, reg, number))
+
+    def lose(self, patron: Patron, now: Now) -> None:
+        assert patron.is_gone
+        self.calls.append(("lose", patron.name, sorted(patron.links)))
+        patron.links.clear()
+
+
+class Node:
+    """Patrons, and a shell whose sockets may take nothing: what follows an unsent message of a turn is unsent, too."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.station = Station(ChainsSettings(name="B", addr="127.0.0.1", boot=7, **settings), NODE, 5)
+        self.chains = Chains()
+        self.patrons = Patrons(self.station, self.chains)
+        self.now = Now(0, 1_795_000_000 * SECOND)
+        self.heard: dict[bytes, list[Any]] = {}
+        self.told: list[Any] = []
+        self.takes: Callable[[bytes], bool] = lambda peer: True
+
+    def wait(self, ms: float) -> None:
+        """Let time pass, with every wake-up that is asked for on the way."""
+        end = self.now.mono + round(ms * MILLISECOND)
+        while (due := self.patrons.deadline()) is not None and due <= end:
+            self.skip(max(due - self.now.mono, 0))
+            self.patrons.wake(self.now)
+            self.turn()
+        self.skip(end - self.now.mono)
+
+    def skip(self, ns: int) -> None:
+        self.now = Now(self.now.mono + ns, self.now.wall + ns)
+
+    def hear(self, peer: bytes, *messages: Any) -> list[Any]:
+        """These messages in one turn, through the codec; what this peer then gets."""
+        for message in messages:
+            self.read(peer, message if isinstance(message, list) else clients.encode(message))
+        return self.turn(peer)
+
+    def read(self, peer: bytes, frames: list[bytes]) -> None:
+        try:
+            message = clients.decode_asked(frames)
+        except PeerError as error:
+            self.patrons.garbled(peer, error.code, self.now)
+        else:
+            self.patrons.receive(message, Source(CLIENTS, peer), self.now)
+
+    def turn(self, peer: bytes = b"") -> list[Any]:
+        """The end of a turn, as the runner has it."""
+        before = {each: len(heard) for each, heard in self.heard.items()}
+        self.patrons.flush(self.now)
+        unsent: Counter[bytes] = Counter()
+        for effect in self.station.take():
+            if isinstance(effect, Send):
+                if effect.peer in unsent or not self.takes(effect.peer):
+                    unsent[effect.peer] += 1
+                else:
+                    frames = clients.encode(effect.message)
+                    assert len(frames[0]) <= HEADER_BYTES_MAX
+                    self.heard.setdefault(effect.peer, []).append(clients.decode_answered(frames))
+            elif isinstance(effect, Tell):
+                self.told.append(effect.event)
+        for each in unsent.elements():
+            self.patrons.not_sent(each, self.now)
+            self.patrons.flush(self.now)
+        return self.heard.get(peer, [])[before.get(peer, 0) :]
+
+    def welcome(self, peer: bytes, name: str = "", number: int = 0) -> Patron:
+        """Attach a client; its id is made of `number`, or of its peer."""
+        self.hear(peer, hello(name or peer.decode(), number or peer[0]))
+        self.heard[peer].clear()
+        return self.patrons._by_peer[peer]
+
+
+def hello(name: str = "a", number: int = 1, **fields: Any) -> Hello:
+    said: dict[str, Any] = {"v": 1, "role": "client", "name": name, "id": bytes([number]) * 16, "pid": 4711}
+    return Hello(**said | fields)
+
+
+def send(*tags: int, payload: bytes = b"x", want: str = "spool") -> clients.Send:
+    return clients.Send([SendItem(tag=tag, type="t", to=["DIRECT"], want=want) for tag in tags], [payload] * len(tags))
+
+
+def parcel(number: int, *frames: bytes, via: tuple[bytes, ...] = ()) -> Parcel:
+    mail = Mail(
+        origin=b"a" * 16, era=3, sequence=number, type="t", frames=frames or (b"x",), to=("DIRECT",), via=via, at=9
+    )
+    return Parcel(number, "in", mail)
+
+
+def statuses(messages: list[Any]) -> list[tuple[int, str]]:
+    return [(item.tag, item.why) for message in messages if isinstance(message, Status) for item in message.m]
+
+
+def recs(messages: list[Any], reg: int) -> list[RecItem]:
+    return [item for message in messages if isinstance(message, Rec) and message.reg == reg for item in message.m]
+
+
+A, B, C = b"a", b"b", b"c"
