@@ -83,6 +83,6 @@ def await_port(port: int, process: subprocess.Popen[bytes]) -> None:
 
 def _environment() -> dict[str, str]:
     """With the libraries that were unpacked beside the programs."""
-    folders = [*UNPACKED.glob("usr/lib/*-linux-gnu"), UNPACKED / "usr/lib/syslog-ng"]
+    folders = [*UNPACKED.glob("usr/lib/*-linux-gnu"), *UNPACKED.glob("lib/*-linux-gnu"), UNPACKED / "usr/lib/syslog-ng"]
     known = os.environ.get("LD_LIBRARY_PATH", "")
     return {**os.environ, "LD_LIBRARY_PATH": os.pathsep.join([known, *map(str, folders)]).strip(os.pathsep)}
