@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.base.effects import Source, Tell
-from weft.base.errors import PeerError
+from weft.base.effects import Tell
 from weft.base.now import SECOND, Now
 from weft.cores.chains import Chains, limits
+from weft.cores.chains.batches import Batches
 from weft.cores.chains.links import ChainFull, LinkCounters
 from weft.cores.chains.messages import BatchFailed, BatchPassed, FiltersPlanned, PassBatch, PlanFilters, RowsDropped
 from weft.cores.chains.order import Key, after_all, before_all, by_client, by_filter, covers
@@ -222,7 +222,7 @@ def test_chains_without_number_are_found_without_being_remembered(monkeypatch: p
     for number in range(5):
         (event,) = send(core, batch_of(1), kind=f"t{number}")
         assert f"t{number}" == event.type
-    assert (2, 2) == (len(core._chains), len(core._histories))
+    assert (2, 2) == (len(core.roster), len(core.batches.histories))
 
 
 ROWS = st.lists(st.lists(st.integers(-9, 9), min_size=1, max_size=8), max_size=8)
@@ -276,16 +276,14 @@ def test_an_edge_lives_through_another_limit_but_not_through_another_span() -> N
     assert [11] == passed(core, batch_of(10, 11))
 
 
-def test_nobody_speaks_to_this_core_and_it_remembers_nothing() -> None:
+def test_a_core_without_clients_waits_for_nothing_and_remembers_nothing() -> None:
     core = Chains()
-    with pytest.raises(PeerError):
-        core.receive(b"", Source("up", b""), at(0))
     core.restore((), at(0))
     core.wake(at(0))
     assert (None, []) == (core.deadline(), list(core.condense()))
 
 
 def test_table_names_only_what_the_core_can_do() -> None:
-    assert [] == [cell.do for cell in TABLE.values() if not callable(getattr(Chains, cell.do, None))]
+    assert [] == [cell.do for cell in TABLE.values() if not callable(getattr(Batches, cell.do, None))]
     assert set(Verdict) == {verdict for _, verdict in TABLE}
     assert set(State) == {State.WALKING} | {cell.then for cell in TABLE.values()}

@@ -190,9 +190,9 @@ def test_a_batch_without_a_series_of_interest_is_not_opened() -> None:
     table = {"name": "t", "kind": "threshold", "above": 100, "where": {"name": "cpu.user"}}
     core = Chains(filters(table))
     passed(core, batch_of(0, 1))
-    assert 0 == len(core._histories["out", METRIC])
+    assert 0 == len(core.batches.histories["out", METRIC])
     passed(core, batch_of(0, 1, series=[CPU]))
-    assert 1 == len(core._histories["out", METRIC])
+    assert 1 == len(core.batches.histories["out", METRIC])
 
 
 def test_history_forgets_the_series_unseen_longest() -> None:

@@ -1,64 +1,58 @@
-"""Ordered filters through which batches pass on their way out of, or into, this node (specs/05, in its first form).
+"""Ordered chains of clients and filters through which messages pass on their way out of, or into, this node (specs/05).
 
-A chain is named by a direction and a type; its links are all that stand on it, sorted by key. A batch walks as a
-batch: an empty chain hands back the same object, a filter opens only what it looks at, and only a batch that has lost
-rows is made anew. There are no clients yet; their links will be attached here beside those of the configuration.
+roster     who stands on which chain, in which order
+walk       a message goes down a chain; holding: links at which it waits
+engine     what clients ask for; patrons: who they are, and what they hear
+sending    the `out` chain and its bottom; inbox: the `in` chain, and what the journal keeps of it
+screen     what the carrier has received, before it is kept
+batches    samples, which walk as batches
 """
 
-from bisect import bisect_right, insort
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
 
-import msgspec
-
-from weft.base.effects import Effect, Source, Tell
-from weft.base.errors import PeerError
-from weft.base.now import Now
+from weft.base.effects import Effect, Reply, SendFailed, Source
+from weft.base.mail import INBOX, OUTBOX
+from weft.base.now import MILLISECOND, Now
 from weft.base.records import CoreRecord, Entry, Record, StreamRecord
-from weft.cores.chains import limits
-from weft.cores.chains.links import ChainFull, FilterLink, Link, LinkCounters
+from weft.cores.chains import memory
+from weft.cores.chains.batches import Batches, Counters
+from weft.cores.chains.engine import Engine
+from weft.cores.chains.inbox import Inbox
+from weft.cores.chains.links import FilterLink
+from weft.cores.chains.memory import TagsKept
 from weft.cores.chains.messages import (
-    BatchFailed,
-    BatchPassed,
     ChainsSettings,
     FiltersPlanned,
+    Garbled,
+    HoldBack,
     PassBatch,
+    Placed,
     PlanFilters,
-    RowsDropped,
+    PostFailed,
+    PostReached,
+    ShowChains,
+    Stop,
 )
+from weft.cores.chains.messageview import MessageView
 from weft.cores.chains.order import Key
+from weft.cores.chains.patrons import Patrons
+from weft.cores.chains.relay import RELAYS
+from weft.cores.chains.roster import Roster, Standing
+from weft.cores.chains.screen import Screen
+from weft.cores.chains.sending import Sending
 from weft.cores.chains.settings import FilterSpec
-from weft.cores.chains.states import TABLE, State, Verdict
-from weft.cores.chains.view import History, View
-
-
-class Counters(msgspec.Struct):
-    """Rows, since the start (CHN-082): accepted = delivered + dropped + refused."""
-
-    accepted: int = 0
-    delivered: int = 0
-    dropped: int = 0
-    refused: int = 0
-    links: dict[str, LinkCounters] = msgspec.field(default_factory=dict)
-
-
-class Walk:
-    """One batch under way."""
-
-    __slots__ = ("before", "link", "order", "state", "view")
-
-    def __init__(self, order: PassBatch, view: View) -> None:
-        self.order, self.view = order, view
-        self.state = State.WALKING
-        self.link: Link | None = None
-        self.before = len(view.kept)
-        """Rows that were in before the present link."""
+from weft.cores.chains.show import show
+from weft.cores.chains.station import Station
+from weft.cores.chains.tags import Outcome, Tags
+from weft.cores.chains.waiting import Waiting
+from weft.cores.chains.walk import Walker
 
 
 class Chains:
-    """The chains core, with the filters of the node's configuration."""
+    """The chains core of node `node` in its start `era`."""
 
-    name = "chains"
+    name = memory.CORE
 
     def __init__(
         self,
@@ -67,139 +61,179 @@ class Chains:
         node: bytes = bytes(16),
         era: int = 0,
     ) -> None:
-        self.settings, self.node, self.era = settings or ChainsSettings(), node, era
-        self.counters = Counters()
-        self._links: list[Link] = []
-        self._chains: dict[tuple[str, str], list[Link]] = {}
-        self._histories: dict[tuple[str, str], History] = {}
-        self._effects: list[Effect] = []
+        self.station = Station(settings or ChainsSettings(), node, era)
+        self.roster = Roster()
+        self.waiting = Waiting(self.station.settings.wait_ms)
+        self.walker = Walker(self.station, self.roster, self.waiting, MessageView)
+        self.inbox = Inbox(self.station, self.walker, self.waiting)
+        self.tags = Tags()
+        self.sending = Sending(self.station, self.walker, self.inbox, self.tags)
+        self.walker.found(self.sending, self.inbox)
+        self.engine = Engine(self.station, self.roster, self.walker, self.waiting, self.sending)
+        self.patrons = Patrons(self.station, self.engine)
+        self.batches = Batches(self.station, self.roster)
+        self._screen = Screen(self.station, self.roster, self.batches, self.inbox)
+        self._filters: dict[str, FilterLink] = {}
+        self._now = Now(0, 0)
+        self._again_at: int | None = None
+        self._stop_at: int | None = None
         self._replace(filters)
 
-    # The verbs of every core.
+    @property
+    def counters(self) -> Counters:
+        """Rows of batches; messages are counted by chain (`ShowChains`)."""
+        return self.batches.counters
+
+    # Memory
 
     def restore(self, entries: Iterable[Entry], now: Now) -> None:
-        """Nothing is kept: a filter's state is of this run."""
+        """Take back what had not ended on `in`, and the tags of what was sent (CHN-034, CHN-042)."""
+        for _, record in entries:
+            if type(record) is CoreRecord:
+                if record.core == memory.CORE:
+                    self._recall(record)
+            elif type(record) is StreamRecord and record.stream in (INBOX, OUTBOX):
+                self._recount(record)
+        if len(self.inbox):
+            self._again_at = now.mono
+
+    def _recall(self, record: CoreRecord) -> None:
+        kept = memory.from_record(record)
+        if isinstance(kept, TagsKept):
+            self.tags.adopt(kept)
+        else:
+            self.inbox.recall(kept)
+
+    def _recount(self, record: StreamRecord) -> None:
+        if record.stream == INBOX:
+            self.inbox.restore(record)
+        by = record.attributes.get("by")
+        if by is not None:
+            self.tags.note(by[0], by[1], Outcome(ok=True, why="local" if record.stream == INBOX else "spooled"))
 
     def condense(self) -> Iterable[CoreRecord]:
-        return ()
+        yield from map(memory.to_record, self.inbox.condense())
+        yield from map(memory.to_record, self.tags.condense())
+
+    # Hearing
 
     def receive(self, message: Any, source: Source, now: Now) -> None:
-        """Nobody speaks to this core yet."""
-        raise PeerError("not-spoken", "the chains core hears no messages")
+        self._now = now
+        self.patrons.receive(message, source, now)
 
     def screen(self, record: StreamRecord, now: Now) -> Sequence[Record]:
-        """What to keep in the journal in place of a record that a child has sent."""
-        return (record,)
+        """What to keep in the journal in place of a record that another node has sent (CHN-033)."""
+        self._now = now
+        return self._screen.judge(record, now)
 
     def command(self, order: Any, now: Now) -> None:
-        """Obey `PassBatch` or `PlanFilters`."""
-        if isinstance(order, PassBatch):
-            self.walk(order, now)
-        elif isinstance(order, PlanFilters):
-            self._replace(order.filters)
-            self._effects.append(Tell(FiltersPlanned(len(order.filters))))
+        self._now = now
+        ORDERS[type(order)](self, order, now)
+
+    def _plan(self, order: PlanFilters, now: Now) -> None:
+        self._replace(order.filters)
+        self.station.tell(FiltersPlanned(len(order.filters)))
+
+    def _place(self, order: Placed, now: Now) -> None:
+        if order != self.station.placed:
+            self.station.placed = order
+            self.patrons.place(order)
+
+    def _hold_back(self, order: HoldBack, now: Now) -> None:
+        if order.is_full is not self.station.is_full:
+            self.station.is_full = order.is_full
+            self.patrons.hold_back(order.is_full)
+
+    def _note_garbled(self, order: Garbled, now: Now) -> None:
+        self.patrons.garbled(order.peer, order.code, now)
+
+    def _note_unsent(self, order: SendFailed, now: Now) -> None:
+        self.patrons.not_sent(order.peer, now)
+
+    def _note_post(self, order: PostReached | PostFailed, now: Now) -> None:
+        self.sending.note_post(order)
+
+    def _show(self, order: ShowChains, now: Now) -> None:
+        self.station.effects.append(Reply(order.ticket, show(self.station, self.roster, self.inbox, self.engine)))
+
+    # Stopping (CHN-043)
+
+    def _stop(self, order: Stop, now: Now) -> None:
+        self.station.is_stopping = True
+        self._stop_at = now.mono + self.station.settings.stop_ms * MILLISECOND if self.engine.parked else now.mono
+        self._end_stop(now)
+
+    def _end_stop(self, now: Now) -> None:
+        if self._stop_at is not None and (now.mono >= self._stop_at or not self.engine.parked):
+            self._stop_at = None
+            self.engine.give_up_all(now)
+            self.patrons.stop(now)
+
+    # Time
 
     def wake(self, now: Now) -> None:
-        """No filter waits for anything."""
+        self._now = now
+        if self._again_at is not None:
+            self._again_at = None
+            self.inbox.walk_again(now)
+        self.engine.wake(now)
+        self.patrons.wake(now)
+        self._end_stop(now)
 
     def deadline(self) -> int | None:
-        return None
+        ends = (self._again_at, self._stop_at, self.engine.deadline(), self.patrons.deadline())
+        return min([at for at in ends if at is not None], default=None)
 
     def effects(self) -> list[Effect]:
-        done, self._effects = self._effects, []
-        return done
+        if self._stop_at is not None:
+            self._end_stop(self._now)
+        self.patrons.flush(self._now)
+        return self.station.take()
 
-    # Links.
+    # Links
 
-    def attach(self, link: Link) -> None:
-        """Put a link at the place of its key; every chain that it covers has it from the next batch on."""
-        if len(self._links) >= limits.LINKS_MAX:
-            raise ChainFull(f"{limits.LINKS_MAX} links at most")
-        insort(self._links, link, key=_key)
-        self.counters.links[link.name] = link.counters
-        self._chains.clear()
+    def attach(self, link: Standing, kinds: tuple[str, ...] = ("*",)) -> None:
+        """Put a link at the place of its key; every chain that it covers has it from the next message on."""
+        self.roster.attach(link, kinds)
 
-    def detach(self, link: Link) -> None:
+    def detach(self, link: Standing, kinds: tuple[str, ...] = ("*",)) -> None:
         """Take a link out of all chains."""
-        self._links.remove(link)
-        self.counters.links.pop(link.name, None)
-        self._chains.clear()
+        self.roster.detach(link, kinds)
 
-    def chain(self, direction: str, kind: str) -> list[Link]:
+    def chain(self, direction: str, kind: str) -> list[Any]:
         """The links of a chain, in order (CHN-001, CHN-002)."""
-        links = self._chains.get((direction, kind))
-        if links is None:
-            links = [link for link in self._links if link.direction == direction and link.covers(kind)]
-            if len(self._chains) < limits.CHAINS_MAX:
-                self._chains[direction, kind] = links
-        return links
+        return self.roster.chain(direction, kind).links
+
+    def walk(self, order: PassBatch, now: Now, after: Key | None = None) -> None:
+        """Send a batch of samples down its chain."""
+        self.batches.walk(order, now, after)
 
     def _replace(self, filters: Sequence[FilterSpec]) -> None:
         """All filters at once, never a mixture of two plans."""
-        old = {link.name: link for link in self._links if isinstance(link, FilterLink)}
+        old = self._filters
         for link in old.values():
-            self.detach(link)
+            self.roster.detach(link, link.spec.types)
+            del self.counters.links[link.name]
+        self._filters = {}
         for spec in filters:
-            fresh = FilterLink(spec)
+            relay = RELAYS.get(spec.kind)
+            fresh = FilterLink(spec) if relay is None else relay(spec, self.station)
             if spec.name in old:
                 fresh.follow(old[spec.name])
-            self.attach(fresh)
-
-    # Walking.
-
-    def walk(self, order: PassBatch, now: Now, after: Key | None = None) -> None:
-        """Send a batch down its chain, from the top or from behind the key of a link where it waited (CHN-012)."""
-        rows = len(order.batch.rows)
-        self.counters.accepted += rows if after is None else 0
-        links = self.chain(order.direction, order.type)
-        if not links:
-            self.counters.delivered += rows
-            self._effects.append(Tell(BatchPassed(order.direction, order.type, order.batch, order.origin)))
-            return
-        walk = Walk(order, View(order.batch, order.origin, self._history(order)))
-        for link in links if after is None else links[bisect_right(links, after, key=_key) :]:
-            walk.link, walk.before = link, len(walk.view.kept)
-            self._turn(walk, link.offer(walk.view, now))
-            if walk.state is not State.WALKING:
-                return
-        self._turn(walk, Verdict.BOTTOM)
-
-    def _history(self, order: PassBatch) -> History:
-        chain = (order.direction, order.type)
-        history = self._histories.get(chain)
-        if history is None:
-            if len(self._histories) >= limits.CHAINS_MAX:
-                del self._histories[next(iter(self._histories))]
-            history = self._histories[chain] = History(limits.SERIES_MAX)
-        return history
-
-    def _turn(self, walk: Walk, verdict: Verdict) -> None:
-        cell = TABLE[walk.state, verdict]
-        walk.state = cell.then
-        getattr(self, cell.do)(walk)
-
-    def walk_on(self, walk: Walk) -> None:
-        """The link has let everything pass."""
-
-    def tell_drops(self, walk: Walk) -> None:
-        """The link has taken rows out, perhaps all."""
-        assert walk.link is not None, walk.state
-        count = walk.before - len(walk.view.kept)
-        self.counters.dropped += count
-        self._effects.append(Tell(RowsDropped(walk.link.name, count)))
-
-    def tell_refusal(self, walk: Walk) -> None:
-        """The link must not let the batch pass unjudged."""
-        assert walk.link is not None, walk.state
-        self.counters.refused += walk.before
-        self._effects.append(Tell(BatchFailed(walk.link.name, walk.before, "filter-failed")))
-
-    def deliver(self, walk: Walk) -> None:
-        """What is left has passed the chain."""
-        order, batch = walk.order, walk.view.close()
-        self.counters.delivered += len(batch.rows)
-        self._effects.append(Tell(BatchPassed(order.direction, order.type, batch, order.origin)))
+            self.roster.attach(fresh, spec.types)
+            self.counters.links[spec.name] = fresh.counters
+            self._filters[spec.name] = fresh
 
 
-def _key(link: Link) -> Key:
-    return link.key
+ORDERS: Final[dict[type, Callable[[Chains, Any, Now], None]]] = {
+    PassBatch: Chains.walk,
+    PlanFilters: Chains._plan,
+    Placed: Chains._place,
+    HoldBack: Chains._hold_back,
+    Garbled: Chains._note_garbled,
+    SendFailed: Chains._note_unsent,
+    PostReached: Chains._note_post,
+    PostFailed: Chains._note_post,
+    ShowChains: Chains._show,
+    Stop: Chains._stop,
+}

@@ -16,19 +16,24 @@ class Parcel:
         "direction",
         "era",
         "exp",
+        "flow",
         "fmt",
         "frames",
         "id",
         "is_again",
         "is_kept",
+        "is_over",
         "keep",
         "origin",
         "sender",
+        "sent",
         "sequence",
         "tag",
         "to",
         "type",
+        "unconfirmed",
         "via",
+        "waits",
         "want",
     )
 
@@ -49,6 +54,16 @@ class Parcel:
         """Whether a record of it stands in the inbox of the journal."""
         self.is_again = False
         """It was offered before, by an earlier run of this node or to an earlier client (`re`)."""
+        self.is_over = False
+        """Its walk has ended."""
+        self.unconfirmed = 0
+        """Confirming readers that have it and have not said so (CHN-019)."""
+        self.waits: tuple[tuple[str, bool], ...] = ()
+        """Names of clients for whom it is kept until they come back, and whether they are to confirm it."""
+        self.flow: Any = None
+        """Where it is counted (CHN-082)."""
+        self.sent = mail
+        """As it came to the top of the chain."""
 
     @property
     def size(self) -> int:
@@ -56,7 +71,10 @@ class Parcel:
         return sum(map(len, self.frames))
 
     def mail(self) -> Mail:
-        """What travels."""
+        """What travels; the very object that came, if nothing has changed."""
+        sent = self.sent
+        if self.frames is sent.frames and self.to is sent.to:
+            return sent
         return Mail(
             origin=self.origin,
             era=self.era,

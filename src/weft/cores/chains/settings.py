@@ -117,7 +117,7 @@ def _filter(table: Table) -> FilterSpec | None:
 
 def _check_kind(table: Table, spec: FilterSpec) -> None:
     """What the kind asks of the keys that all have."""
-    if spec.kind == "match" and not spec.where and "when" not in table:
+    if spec.kind == "match" and not table.raw("where") and "when" not in table:
         table.say("E03", "where", "or when is missing: a match without conditions matches everything")
     if spec.kind in HANDOVERS and table.raw("dir") != "in":
         table.say("E11", "dir", f'must be "in": {spec.kind} takes what has arrived')

@@ -1,8 +1,11 @@
-"""What becomes of a message on its way down a chain (specs/05, 2.2, in its first form).
+"""What becomes of a batch on its way down a chain, and of a client's link (specs/05, 2.2).
 
-A message walks from link to link in the order of their keys. Each link answers at once with a verdict; a link that
-lets a message wait, as a client may, will be one more verdict and one more state here. Whatever reaches the bottom is
-passed on, and the same object if nothing has changed it.
+A batch walks from filter to filter in the order of their keys; each answers at once with a verdict. Whatever reaches
+the bottom is passed on, and the same object if nothing has changed it.
+
+A client that rewrites or confirms holds messages for a while: at most a window of them, the rest waits in line. One
+that misses five deadlines in a row is bypassed for 30 s, and then tried with one message. An answer for a message that
+the link does not hold never gets here: it is refused (CHN-017).
 """
 
 from enum import Enum
@@ -24,9 +27,33 @@ class Verdict(Enum):
     BOTTOM = "there is no further link"
 
 
+class LinkState(Enum):
+    OPEN = "messages are offered as they come"
+    FULL = "as many are offered as the window allows; more wait in line"
+    SICK = "five deadlines in a row were missed: bypassed"
+    PROBING = "bypassed, but for one message that shows whether it answers again"
+    GONE = "the client has left the chain, or was lost"
+
+
+class On(Enum):
+    ARRIVED = "a message, and there is room for another behind it"
+    FILLED = "a message, and with it the window is full"
+    RESTED = "a message, 30 s or more after the last missed deadline"
+    ANSWERED = "a message is handed back, deleted, failed or confirmed"
+    DRAINED = "nobody waits in line any more, and there is room"
+    MISSED = "a deadline has passed"
+    SICKENED = "a deadline has passed, the fifth in a row"
+    LEFT = "the client leaves the chain, or is lost"
+
+
 class Cell(NamedTuple):
-    do: str  # a method of core.Chains
+    do: str  # a method of batches.Batches
     then: State
+
+
+class LinkCell(NamedTuple):
+    do: str  # a method of holding.Holding
+    then: LinkState
 
 
 TABLE: Final[dict[tuple[State, Verdict], Cell]] = {
@@ -36,3 +63,28 @@ TABLE: Final[dict[tuple[State, Verdict], Cell]] = {
     (State.WALKING, Verdict.FAILED): Cell("tell_refusal", State.REFUSED),
     (State.WALKING, Verdict.BOTTOM): Cell("deliver", State.DELIVERED),
 }
+
+LINK_TABLE: Final[dict[tuple[LinkState, On], LinkCell]] = {
+    (LinkState.OPEN, On.ARRIVED): LinkCell("offer", LinkState.OPEN),
+    (LinkState.OPEN, On.FILLED): LinkCell("offer", LinkState.FULL),
+    (LinkState.OPEN, On.ANSWERED): LinkCell("resolve", LinkState.OPEN),
+    (LinkState.OPEN, On.MISSED): LinkCell("give_up", LinkState.OPEN),
+    (LinkState.OPEN, On.SICKENED): LinkCell("sicken", LinkState.SICK),
+    (LinkState.OPEN, On.LEFT): LinkCell("let_go", LinkState.GONE),
+    (LinkState.FULL, On.ARRIVED): LinkCell("line_up", LinkState.FULL),
+    (LinkState.FULL, On.ANSWERED): LinkCell("resolve", LinkState.FULL),
+    (LinkState.FULL, On.DRAINED): LinkCell("take_more", LinkState.OPEN),
+    (LinkState.FULL, On.MISSED): LinkCell("give_up", LinkState.FULL),
+    (LinkState.FULL, On.SICKENED): LinkCell("sicken", LinkState.SICK),
+    (LinkState.FULL, On.LEFT): LinkCell("let_go", LinkState.GONE),
+    (LinkState.SICK, On.ARRIVED): LinkCell("bypass", LinkState.SICK),
+    (LinkState.SICK, On.RESTED): LinkCell("offer", LinkState.PROBING),
+    (LinkState.SICK, On.ANSWERED): LinkCell("resolve", LinkState.SICK),
+    (LinkState.SICK, On.MISSED): LinkCell("give_up", LinkState.SICK),
+    (LinkState.SICK, On.LEFT): LinkCell("let_go", LinkState.GONE),
+    (LinkState.PROBING, On.ARRIVED): LinkCell("bypass", LinkState.PROBING),
+    (LinkState.PROBING, On.ANSWERED): LinkCell("recover", LinkState.OPEN),
+    (LinkState.PROBING, On.MISSED): LinkCell("give_up", LinkState.SICK),
+    (LinkState.PROBING, On.LEFT): LinkCell("let_go", LinkState.GONE),
+}
+"""Without a row: whatever is said about a link that is gone."""

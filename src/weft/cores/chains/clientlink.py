@@ -1,0 +1,201 @@
+"""A client's place in a chain: a reader is handed copies, a holder is handed the message and gives it back.
+
+A holder either rewrites (the message waits for it) or confirms (the message goes on, but its entry in the inbox is
+kept until the reader has said that it is done, CHN-019). What may happen when is the table `states.LINK_TABLE`; this
+module only knows what a link holds.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from copy import copy
+from typing import Any, Final, NamedTuple, Protocol
+
+import msgspec
+
+from weft.base.mail import Mail
+from weft.base.now import MILLISECOND
+from weft.cores.chains import limits
+from weft.cores.chains.order import Key, covers
+from weft.cores.chains.parcel import Parcel
+from weft.cores.chains.states import LinkState
+from weft.wire import clients
+
+WAIT: Final = "wait"
+RESERVED: Final = "weft."
+
+
+class Patron(Protocol):
+    """One attached client, as the engine knows it; `patrons.Patron` is the one that there is."""
+
+    id: bytes
+    name: str
+    links: "dict[int, ClientLink]"
+    is_gone: bool
+
+    def offer(self, reg: int, parcel: Parcel, *, re: bool = False) -> None:
+        """Hand it a message that it has to give back or confirm."""
+
+    def copy(self, reg: int, parcel: Parcel) -> None:
+        """Hand it a copy; the oldest may be discarded for it (CHN-018)."""
+
+    def answer(self, tag: int, ok: bool, why: str, count: int | None = None, failed: int = 0) -> None:  # noqa: FBT001 - as a status says it
+        """The final status of one of its sends."""
+
+    def say(self, message: clients.Answered) -> None:
+        """Anything else."""
+
+
+class ClientCounters(msgspec.Struct):
+    """Messages, since the link is there (CHN-082)."""
+
+    offered: int = 0
+    passed: int = 0
+    """Handed back unchanged, or confirmed."""
+    changed: int = 0
+    dropped: int = 0
+    failed: int = 0
+    timed_out: int = 0
+    late: int = 0
+    """Answers for messages that it did not hold any more."""
+    released: int = 0
+    """Went on without an answer, because the client left or was bypassed."""
+    lost: int = 0
+    """Ended here because the policy is `closed`."""
+    ignored: int = 0
+    """Destinations changed on `in`."""
+    waited_ns: int = 0
+    """From offering to answer, summed over all that were answered."""
+
+
+class Answer(NamedTuple):
+    """What a client has said about a message that it holds."""
+
+    how: str
+    """`next`, `drop`, `fail`, `conf`."""
+    frames: tuple[bytes, ...] | None = None
+    """None: as they were."""
+    to: Any = None
+
+
+class Held:
+    """One message at a holder."""
+
+    __slots__ = ("after", "answer", "due", "frames", "is_copy", "offered_at", "parcel")
+
+    def __init__(self, parcel: Parcel, after: Key, *, is_copy: bool = False) -> None:
+        self.parcel = parcel
+        self.after = after
+        """It goes on behind this key (CHN-012)."""
+        self.is_copy = is_copy
+        """The message has gone on; this is what the reader has yet to confirm."""
+        self.frames = parcel.frames
+        """What a confirming reader has been handed; a link behind it may change the message."""
+        self.offered_at = 0
+        self.due: int | None = None
+        self.answer: Answer | None = None
+        """What was answered, as long as an earlier message of an ordered link is not."""
+
+    def shown(self) -> Parcel:
+        """The message as its reader is to see it."""
+        parcel = self.parcel
+        if not self.is_copy or parcel.frames is self.frames:
+            return parcel
+        shown = copy(parcel)
+        shown.frames = self.frames
+        return shown
+
+
+NOBODY: Final = Held(Parcel(0, "in", Mail(origin=b"", era=0, sequence=0, type="", frames=(), to=())), (0, 0, 0, 0))
+"""For inputs of a link that are about no message."""
+
+
+class ClientLink:
+    """What every link of a client has."""
+
+    __slots__ = ("copy", "counters", "direction", "key", "name", "noself", "patron", "place", "reg", "said", "type")
+
+    def __init__(self, patron: Patron, said: clients.Reg, key: Key) -> None:
+        self.patron, self.said, self.key = patron, said, key
+        self.reg, self.direction, self.type, self.noself = said.reg, said.dir, said.type, said.noself
+        self.name, self.place = patron.name, str(said.at)
+        self.copy: Callable[[int, Parcel], None] = patron.copy
+        self.counters = ClientCounters()
+
+    @property
+    def access(self) -> str:
+        """`ro`, `rw`, or `confirm`."""
+        return "confirm" if self.said.confirm else self.said.access
+
+    def covers(self, kind: str) -> bool:
+        """Whether it stands on the chain of this type."""
+        return covers(self.type, kind)
+
+
+class ReaderLink(ClientLink):
+    """It gets copies, and delays nobody (CHN-018)."""
+
+    __slots__ = ()
+
+
+class HolderLink(ClientLink):
+    """It rewrites or confirms."""
+
+    __slots__ = (
+        "armed_at",
+        "backlog",
+        "confirms",
+        "has_deadline",
+        "is_ordered",
+        "missed_at",
+        "misses",
+        "pending",
+        "policy",
+        "resolved",
+        "state",
+        "timeout_ns",
+        "untold",
+        "window",
+    )
+
+    def __init__(self, patron: Patron, said: clients.Reg, key: Key) -> None:
+        super().__init__(patron, said, key)
+        self.state = LinkState.OPEN
+        self.window, self.timeout_ns = said.window, said.timeout * MILLISECOND
+        self.confirms, self.is_ordered = said.confirm, said.ordered
+        self.policy = said.fail or (WAIT if said.confirm else "open")
+        self.has_deadline = not (said.confirm and self.policy == WAIT)
+        """A confirming reader that is waited for without limit may take its time (CHN-019)."""
+        self.pending: dict[int, Held] = {}
+        """Offered and unanswered, in the order of offering."""
+        self.backlog: deque[Held] = deque()
+        self.misses = 0
+        """Deadlines missed in a row."""
+        self.missed_at = 0
+        self.armed_at: int | None = None
+        """When the engine looks at its deadlines next, if it does."""
+        self.resolved: dict[int, None] = {}
+        self.untold: dict[str, int] = {}
+
+    def covers(self, kind: str) -> bool:
+        """Weft's own types are not rewritten by whoever rewrites everything (CHN-081)."""
+        return covers(self.type, kind) and (self.type != "*" or not kind.startswith(RESERVED))
+
+    @property
+    def has_room(self) -> bool:
+        """Whether one more message may be offered."""
+        return len(self.pending) < self.window
+
+    def take(self, number: int) -> Held:
+        """It does not hold this any more; it is remembered that it did (CHN-017)."""
+        resolved = self.resolved
+        resolved[number] = None
+        if len(resolved) > limits.RESOLVED_MAX:
+            del resolved[next(iter(resolved))]
+        return self.pending.pop(number)
+
+    def due(self) -> int | None:
+        """When the first deadline passes: that of whoever was offered first and has not been answered."""
+        for held in self.pending.values():
+            if held.answer is None:
+                return held.due
+        return None

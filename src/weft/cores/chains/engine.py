@@ -1,0 +1,185 @@
+"""What clients ask of the chains: to stand in one, to send, to hand back (specs/05, 2.2 and 2.3).
+
+stand, leave, lose     a client's links come and go
+accept                 a send starts at the top of `out`
+hand_back, delete, fail, confirm    an answer for a message that a link holds
+"""
+
+from typing import Final
+
+from weft.base.now import Now
+from weft.cores.chains import limits
+from weft.cores.chains.clientlink import RESERVED, Answer, ClientLink, HolderLink, Patron, ReaderLink
+from weft.cores.chains.holding import Holding
+from weft.cores.chains.links import ChainFull
+from weft.cores.chains.messages import LinkStood
+from weft.cores.chains.order import Key, after_all, before_all, by_client
+from weft.cores.chains.parcel import IN, OUT
+from weft.cores.chains.roster import Roster
+from weft.cores.chains.sending import TYPE, Sending
+from weft.cores.chains.station import Station
+from weft.cores.chains.waiting import Waiting
+from weft.cores.chains.walk import Walker
+from weft.wire import clients
+
+ACCESSES: Final = ("ro", "rw")
+POLICIES: Final = (None, "open", "closed", "drop", "wait")
+BANDS: Final = {"before-all": before_all, "after-all": after_all}
+
+
+class Engine:
+    """The chains of a node, as its clients use them."""
+
+    def __init__(self, station: Station, roster: Roster, walker: Walker, waiting: Waiting, sending: Sending) -> None:
+        self._station, self._roster, self._waiting = station, roster, waiting
+        self._holding: Holding = walker.holding
+        self.sending = sending
+        self.accept = sending.accept
+        self._last_attach = 0
+        self._holders: dict[HolderLink, None] = {}
+
+    @property
+    def parked(self) -> int:
+        """Messages that wait for a client to answer, or to come back."""
+        held = sum([len(link.pending) + len(link.backlog) for link in self._holders])
+        return held + len(self._waiting)
+
+    # Links
+
+    def stand(self, patron: Patron, reg: clients.Reg, now: Now) -> None:
+        """Register: from the next message on, it stands there; what has waited for it is offered again."""
+        why = self._fault(patron, reg)
+        if why:
+            self._refuse(patron, "reg", why, reg.reg)
+            return
+        self._last_attach += 1
+        link = _link(patron, reg, self._last_attach)
+        try:
+            self._roster.attach(link, (reg.type,))
+        except ChainFull:
+            self._refuse(patron, "reg", "limit", reg.reg)
+            return
+        patron.links[reg.reg] = link
+        place, of = self._roster.place(link, reg.type)
+        patron.say(clients.Done("reg", reg.reg, place, of))
+        self._station.tell(LinkStood(patron.name, reg.dir, reg.type, str(reg.at), link.access))
+        if isinstance(link, HolderLink):
+            self._holders[link] = None
+            self._holding.return_to(link, now)
+
+    def leave(self, patron: Patron, reg: int, now: Now) -> None:
+        """Unregister: what it held goes on as its policy says."""
+        link = patron.links.pop(reg, None)
+        if link is None:
+            self._refuse(patron, "unreg", "unknown-reg", reg)
+            return
+        self._unlink(link)
+        if isinstance(link, HolderLink):
+            self._holding.leave([link], "unregistered", now)
+        patron.say(clients.Done("unreg", reg))
+
+    def lose(self, patron: Patron, now: Now) -> None:
+        """The client is gone: first all its links, then what they held, in id order (CHN-016)."""
+        links = list(patron.links.values())
+        patron.links.clear()
+        for link in links:
+            self._unlink(link)
+        self._holding.leave([link for link in links if isinstance(link, HolderLink)], "client-lost", now)
+
+    def _unlink(self, link: ClientLink) -> None:
+        self._roster.detach(link, (link.type,))
+        if isinstance(link, HolderLink):
+            del self._holders[link]
+
+    def _fault(self, patron: Patron, reg: clients.Reg) -> str:
+        """Why a registration is refused; empty: it is not."""
+        is_rw, stem = reg.access == "rw", reg.type.removesuffix(".*")
+        is_type = reg.type == "*" or (TYPE.fullmatch(stem) and len(reg.type) <= limits.TYPE_BYTES_MAX)
+        is_known = reg.access in ACCESSES and reg.fail in POLICIES
+        checks = (
+            (reg.reg in patron.links, "duplicate-reg"),
+            (not is_type, "bad-type"),
+            (reg.dir not in (IN, OUT) or _key(reg, 1) is None, "bad-position"),
+            (reg.confirm and reg.dir == OUT, "confirm-on-out"),
+            (not is_known or (is_rw and reg.confirm), "denied"),
+            ((is_rw or reg.confirm) and reg.type.startswith(RESERVED), "denied"),
+            (len(patron.links) >= self._station.settings.links_per_client, "limit"),
+        )
+        return next((why for is_wrong, why in checks if is_wrong), "")
+
+    def _refuse(self, patron: Patron, about: str, why: str, reg: int, number: int | None = None) -> None:
+        errors = self._station.counters.errors
+        errors[why] = errors.get(why, 0) + 1
+        patron.say(clients.Error(about=about, why=why, reg=reg, id=number))
+
+    # Answers
+
+    def hand_back(self, patron: Patron, reg: int, item: clients.NextItem, frames: tuple[bytes, ...], now: Now) -> None:
+        """A message goes on, perhaps another than it came."""
+        if sum(map(len, frames)) > limits.PAYLOAD_BYTES_MAX:
+            self._refuse(patron, "next", "limit", reg, item.id)
+            return
+        self._answer(patron, ("next", reg, item.id), Answer("next", frames or None, item.to), now)
+
+    def delete(self, patron: Patron, reg: int, item: clients.GiveUp, now: Now) -> None:
+        """A message ends here."""
+        self._answer(patron, ("drop", reg, item.id), Answer("drop"), now)
+
+    def fail(self, patron: Patron, reg: int, item: clients.GiveUp, now: Now) -> None:
+        """A message could not be handled: the policy decides at once."""
+        self._answer(patron, ("fail", reg, item.id), Answer("fail"), now)
+
+    def confirm(self, patron: Patron, reg: int, number: int, now: Now) -> None:
+        """A message was dealt with (CHN-019)."""
+        self._answer(patron, ("conf", reg, number), Answer("conf"), now)
+
+    def _answer(self, patron: Patron, about: tuple[str, int, int], answer: Answer, now: Now) -> None:
+        """Only who holds a message can say what becomes of it (CHN-017)."""
+        how, reg, number = about
+        link = patron.links.get(reg)
+        if not isinstance(link, HolderLink):
+            self._refuse(patron, how, "not-holding", reg, number)
+            return
+        held = link.pending.get(number)
+        may_say = ("conf", "fail") if link.confirms else ("next", "drop", "fail")
+        if held is None or held.answer is not None or how not in may_say:
+            is_late = number in link.resolved or (held is not None and held.answer is not None)
+            link.counters.late += is_late
+            self._refuse(patron, how, "expired" if is_late else "not-holding", reg, number)
+            return
+        self._holding.answer(link, held, answer, now)
+
+    # Time
+
+    def wake(self, now: Now) -> None:
+        """Deadlines have passed."""
+        self._holding.wake(now)
+
+    def deadline(self) -> int | None:
+        """When to be woken."""
+        return self._holding.deadline()
+
+    def give_up_all(self, now: Now) -> None:
+        """The node stops: what is still held goes on as the policies say; what is kept for a client comes again."""
+        links = list(self._holders)
+        for link in links:
+            self._unlink(link)
+            del link.patron.links[link.reg]
+        self._holding.leave(links, "stopping", now)
+        for held, was_at in self._waiting.empty():
+            if not held.parcel.is_kept and not held.is_copy:
+                self._holding.lose(was_at, held, "stopping", now)
+
+
+def _key(reg: clients.Reg, attach: int) -> Key | None:
+    if isinstance(reg.at, str):
+        band = BANDS.get(reg.at)
+        return None if band is None else band(attach)
+    return by_client(reg.at, attach) if limits.PLACE_MIN <= reg.at <= limits.PLACE_MAX else None
+
+
+def _link(patron: Patron, reg: clients.Reg, attach: int) -> ReaderLink | HolderLink:
+    key = _key(reg, attach)
+    assert key is not None, reg
+    kind = HolderLink if reg.access == "rw" or reg.confirm else ReaderLink
+    return kind(patron, reg, key)

@@ -1,0 +1,298 @@
+"""What links that hold messages do with them: the actions of `states.LINK_TABLE` (CHN-012..019).
+
+Whatever takes a message out of a link's hands ends in one of three ways: it goes on behind the link's key, it has come
+to its end, or it waits for a client to come back.
+"""
+
+from collections.abc import Callable, Iterable
+from heapq import heappop, heappush
+from typing import Final, Protocol
+
+from weft.base.now import Now
+from weft.cores.chains import limits
+from weft.cores.chains.clientlink import NOBODY, WAIT, Answer, Held, HolderLink
+from weft.cores.chains.messages import LinkRecovered, LinkSickened, MessagesLost
+from weft.cores.chains.order import Key
+from weft.cores.chains.parcel import OUT, Parcel
+from weft.cores.chains.states import LINK_TABLE, LinkState, On
+from weft.cores.chains.station import Station
+from weft.cores.chains.waiting import Waiting
+
+
+class Road(Protocol):
+    """Where messages go when no link holds them; `walk.Walker`."""
+
+    def resume(self, parcel: Parcel, after: Key, now: Now) -> None:
+        """Go on behind this key."""
+
+    def end(self, parcel: Parcel, why: str) -> None:
+        """It goes no further."""
+
+    def settle(self, parcel: Parcel) -> None:
+        """One confirming reader less is waited for."""
+
+
+class Holding:
+    """All links that hold messages."""
+
+    def __init__(self, station: Station, waiting: Waiting, road: Road) -> None:
+        self._station, self._waiting, self._road = station, waiting, road
+        self._armed: list[tuple[int, int, HolderLink]] = []
+        self._arms = 0
+        self._left: list[tuple[int, HolderLink, Held]] = []
+
+    # What a walk, a client, and the clock do to a link.
+
+    def arrive(self, link: HolderLink, parcel: Parcel, now: Now) -> bool:
+        """A message comes to a link; whether it goes on at once."""
+        return self._turn(link, self._arriving(link, now), Held(parcel, link.key), now)
+
+    def answer(self, link: HolderLink, held: Held, answer: Answer, now: Now) -> None:
+        """A client has said what to do with a message that it holds."""
+        held.answer = answer
+        link.misses = 0
+        if not link.is_ordered or held is next(iter(link.pending.values())):
+            self._turn(link, On.ANSWERED, held, now)
+
+    def return_to(self, link: HolderLink, now: Now) -> None:
+        """A client of a name that messages have waited for is there: they are offered again, marked (CHN-019)."""
+        for held in self._waiting.claim(link):
+            parcel = held.parcel
+            parcel.is_again = True
+            if (not held.is_copy and link.key > held.after) or self._turn(link, self._arriving(link, now), held, now):
+                self._road.resume(parcel, held.after, now)
+
+    def leave(self, links: Iterable[HolderLink], why: str, now: Now) -> None:
+        """These links are gone from their chains: what they held is released in id order (CHN-016)."""
+        for link in links:
+            self._turn(link, On.LEFT, NOBODY, now)
+        left, self._left = self._left, []
+        for _, link, held in sorted(left, key=lambda item: item[0]):
+            if held.answer is not None:
+                self._apply(link, held, now)
+            else:
+                self._release(link, held, why, now)
+
+    def wake(self, now: Now) -> None:
+        """Deadlines that have passed, and those who have waited long enough."""
+        while self._armed and self._armed[0][0] <= now.mono:
+            link = heappop(self._armed)[2]
+            link.armed_at = None
+            while (due := link.due()) is not None and due <= now.mono:
+                self._miss(link, now)
+            self._arm(link)
+        for held, was_at in self._waiting.expired(now):
+            self.lose(was_at, held, "timeout", now)
+
+    def deadline(self) -> int | None:
+        """When to be woken next, or earlier."""
+        ends = [at for at in (self._armed[0][0] if self._armed else None, self._waiting.deadline()) if at is not None]
+        return min(ends) if ends else None
+
+    # Inputs
+
+    def _turn(self, link: HolderLink, on: On, held: Held, now: Now) -> bool:
+        cell = LINK_TABLE[link.state, on]
+        link.state = cell.then
+        goes_on: bool = getattr(self, cell.do)(link, held, now)
+        return goes_on
+
+    def _arriving(self, link: HolderLink, now: Now) -> On:
+        if link.state is LinkState.OPEN:
+            return On.ARRIVED if len(link.pending) + 1 < link.window else On.FILLED
+        if link.state is LinkState.SICK and link.has_room and now.mono >= link.missed_at + limits.BYPASS_NS:
+            return On.RESTED
+        return On.ARRIVED
+
+    def _miss(self, link: HolderLink, now: Now) -> None:
+        held = next(held for held in link.pending.values() if held.answer is None)
+        link.misses += 1
+        link.missed_at = now.mono
+        may_sicken = link.policy != WAIT and link.state in (LinkState.OPEN, LinkState.FULL)
+        self._turn(link, On.SICKENED if may_sicken and link.misses >= limits.MISSES_MAX else On.MISSED, held, now)
+
+    def _arm(self, link: HolderLink) -> None:
+        """Look at the first deadline of a link when it passes; later ones need no entry of their own."""
+        due = link.due() if link.has_deadline else None
+        if due is not None and link.armed_at is None:
+            link.armed_at = due
+            self._arms += 1
+            heappush(self._armed, (due, self._arms, link))
+
+    # The actions of the table: whether the message goes on at once.
+
+    def offer(self, link: HolderLink, held: Held, now: Now) -> bool:
+        """The client gets it; the deadline counts from here."""
+        parcel = held.parcel
+        goes_on = link.confirms and not held.is_copy
+        if goes_on:
+            held.is_copy = True
+            held.frames = parcel.frames
+            parcel.unconfirmed += 1
+        held.offered_at = now.mono
+        held.due = now.mono + link.timeout_ns if link.has_deadline else None
+        link.pending[parcel.id] = held
+        self._note_wait(link, parcel)
+        link.counters.offered += 1
+        link.patron.offer(link.reg, held.shown(), re=parcel.is_again)
+        if link.armed_at is None:
+            self._arm(link)
+        return goes_on
+
+    def line_up(self, link: HolderLink, held: Held, now: Now) -> bool:
+        """It waits behind the window; when even that is full, the policy decides."""
+        if len(link.backlog) >= limits.BACKLOG_MAX:
+            return self._goes_on(link, held, "backlog", now)
+        link.backlog.append(held)
+        self._note_wait(link, held.parcel)
+        return False
+
+    def bypass(self, link: HolderLink, held: Held, now: Now) -> bool:
+        """The client is not asked."""
+        return self._goes_on(link, held, "bypassed", now)
+
+    def resolve(self, link: HolderLink, held: Held, now: Now) -> bool:
+        """What was answered takes effect; with an ordered link, also what was answered after it."""
+        link.counters.waited_ns += now.mono - held.offered_at
+        self._apply(link, link.take(held.parcel.id), now)
+        self._follow(link, now)
+        return False
+
+    def recover(self, link: HolderLink, held: Held, now: Now) -> bool:
+        """It answers again."""
+        self._station.tell(LinkRecovered(link.name, link.reg, link.direction, link.type))
+        return self.resolve(link, held, now)
+
+    def give_up(self, link: HolderLink, held: Held, now: Now) -> bool:
+        """The deadline has passed: the policy decides."""
+        link.take(held.parcel.id)
+        link.counters.timed_out += 1
+        self._release(link, held, "timeout", now)
+        self._follow(link, now)
+        return False
+
+    def sicken(self, link: HolderLink, held: Held, now: Now) -> bool:
+        """From now on it is bypassed, and nobody waits for it in line."""
+        self._station.tell(LinkSickened(link.name, link.reg, link.direction, link.type))
+        self.give_up(link, held, now)
+        while link.backlog:
+            self._release(link, link.backlog.popleft(), "bypassed", now)
+        return False
+
+    def take_more(self, link: HolderLink, held: Held, now: Now) -> bool:
+        """Messages are offered as they come."""
+        return False
+
+    def let_go(self, link: HolderLink, held: Held, now: Now) -> bool:
+        """It holds nothing any more; what it held is released when all links of the client are gone."""
+        self._left += [(one.parcel.id, link, one) for one in (*link.pending.values(), *link.backlog)]
+        link.pending.clear()
+        link.backlog.clear()
+        return False
+
+    # What comes of it
+
+    def _note_wait(self, link: HolderLink, parcel: Parcel) -> None:
+        """Should this node end now, the message waits for the client to come back."""
+        if link.policy == WAIT and (link.name, link.confirms) not in parcel.waits:
+            parcel.waits = (*parcel.waits, (link.name, link.confirms))
+
+    def _follow(self, link: HolderLink, now: Now) -> None:
+        """Behind a message that is gone: the answered ones of an ordered link, then those in line (canary 5)."""
+        while link.is_ordered and link.pending and (held := next(iter(link.pending.values()))).answer is not None:
+            self._apply(link, link.take(held.parcel.id), now)
+        while link.state is LinkState.FULL and link.backlog and link.has_room:
+            held = link.backlog.popleft()
+            if self.offer(link, held, now):
+                self._road.resume(held.parcel, held.after, now)
+        if link.state is LinkState.FULL and not link.backlog and link.has_room:
+            self._turn(link, On.DRAINED, NOBODY, now)
+
+    def _apply(self, link: HolderLink, held: Held, now: Now) -> None:
+        answer = held.answer
+        assert answer is not None, held.parcel.id
+        ANSWERS[answer.how](self, link, held, now)
+
+    def _hand_on(self, link: HolderLink, held: Held, now: Now) -> None:
+        parcel, answer, counters = held.parcel, held.answer, link.counters
+        assert answer is not None, parcel.id
+        if answer.frames is not None:
+            parcel.frames = answer.frames
+        if answer.to is not None and parcel.direction == OUT:
+            parcel.to = tuple(answer.to) if isinstance(answer.to, list) else answer.to
+        elif answer.to is not None:
+            self.ignore(link, parcel)
+        if answer.frames is None and answer.to is None:
+            counters.passed += 1
+        else:
+            counters.changed += 1
+        self._road.resume(parcel, held.after, now)
+
+    def ignore(self, link: HolderLink, parcel: Parcel) -> None:
+        """A destination was changed on `in`, where nobody goes by it any more (CHN-006)."""
+        link.counters.ignored += 1
+        self._station.counters.ignored += 1
+
+    def _delete(self, link: HolderLink, held: Held, now: Now) -> None:
+        link.counters.dropped += 1
+        self._road.end(held.parcel, "deleted")
+
+    def _fail(self, link: HolderLink, held: Held, now: Now) -> None:
+        link.counters.failed += 1
+        self._release(link, held, "handler-failed", now)
+
+    def _confirm(self, link: HolderLink, held: Held, now: Now) -> None:
+        link.counters.passed += 1
+        self._road.settle(held.parcel)
+
+    def _release(self, link: HolderLink, held: Held, why: str, now: Now) -> None:
+        if self._goes_on(link, held, why, now):
+            self._road.resume(held.parcel, held.after, now)
+
+    # Policies
+
+    def _goes_on(self, link: HolderLink, held: Held, why: str, now: Now) -> bool:
+        """Whether a message without an answer goes on, as the registration's `fail` says."""
+        if link.policy == "open":
+            link.counters.released += 1
+            if held.is_copy:
+                self._road.settle(held.parcel)
+            return not held.is_copy
+        if link.policy == WAIT and self._waiting.admit(_place(link, held.parcel), held, link, now):
+            return False
+        if link.policy == "drop":
+            link.counters.dropped += 1
+            self._end(held, "deleted")
+        else:
+            self.lose(link, held, why, now)
+        return False
+
+    def lose(self, link: HolderLink | None, held: Held, why: str, now: Now) -> None:
+        """It ends here, because nobody may let it pass unseen (`closed`)."""
+        parcel = held.parcel
+        self._end(held, "filter-failed" if parcel.direction == OUT else "lost")
+        if link is None:
+            return
+        link.counters.lost += 1
+        count = link.untold[why] = link.untold.get(why, 0) + 1
+        event = MessagesLost(link.name, link.reg, parcel.type, why, count)
+        if self._station.tell_seldom((f"{link.name} {link.reg} {parcel.type}", why), event, now.mono):
+            del link.untold[why]
+
+    def _end(self, held: Held, why: str) -> None:
+        if held.is_copy:
+            self._road.settle(held.parcel)
+        else:
+            self._road.end(held.parcel, why)
+
+
+def _place(link: HolderLink, parcel: Parcel) -> tuple[str, str, str, bool]:
+    return parcel.direction, parcel.type, link.name, link.confirms
+
+
+ANSWERS: Final[dict[str, Callable[[Holding, HolderLink, Held, Now], None]]] = {
+    "next": Holding._hand_on,
+    "drop": Holding._delete,
+    "fail": Holding._fail,
+    "conf": Holding._confirm,
+}

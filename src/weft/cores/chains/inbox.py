@@ -1,0 +1,195 @@
+"""Messages that have arrived: down the `in` chain, and kept in the journal as long as that takes (CHN-033, CHN-034).
+
+arrive    walk at once; nothing is left: nothing to keep; it waits at a link: its record is kept
+end       an entry that has ended is DONE, within a second: at worst it comes again, marked
+restart   what is open goes down the chain again from the top; what a client of some name was to have waits for it
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from weft.base.mail import INBOX, of_record, to_record
+from weft.base.now import Now
+from weft.base.records import CoreRecord, Record, StreamRecord
+from weft.cores.chains import memory
+from weft.cores.chains.clientlink import Held
+from weft.cores.chains.memory import Done, InboxKept, Waits
+from weft.cores.chains.messages import PressureChanged
+from weft.cores.chains.order import Key
+from weft.cores.chains.parcel import IN, Parcel
+from weft.cores.chains.station import Station
+from weft.cores.chains.waiting import Waiting
+from weft.cores.chains.walk import Walker
+
+Mid = tuple[bytes, int, int]
+TOP: Final[Key] = (-1, 0, 0, 0)
+"""In front of every link."""
+RELIEF: Final = 0.8  # of the inbox's room: below it sends are taken again (CHN-040)
+
+
+class Entry:
+    """One message that has not ended."""
+
+    __slots__ = ("record", "waits")
+
+    def __init__(self, record: StreamRecord, waits: list[tuple[str, bool]]) -> None:
+        self.record, self.waits = record, waits
+
+
+class Inbox:
+    """All messages on `in`."""
+
+    def __init__(self, station: Station, walker: Walker, waiting: Waiting) -> None:
+        self._station, self._walker, self._waiting = station, walker, waiting
+        self._open: dict[Mid, Entry] = {}
+        self.bytes = 0
+        """Payload bytes of what is open."""
+        self._is_high = False
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    # Arriving
+
+    def arrive(self, record: StreamRecord, now: Now) -> list[Record]:
+        """Mail from another node walks down the chain; what to keep in place of its record."""
+        if mid_of(record) in self._open:
+            self._station.counters.duplicates += 1
+            return []
+        parcel = self._parcel(record)
+        made = self._walker.start(parcel, now)
+        is_durable = not record.attributes.get("mem")
+        return [*self._keep(parcel, record), *made] if is_durable and self._is_held(parcel) else made
+
+    def receive_own(self, sent: Parcel, by: list[object] | None, now: Now) -> None:
+        """A message that this node has sent to itself; what came of it is durable before the sender hears `local`."""
+        mail = sent.mail()
+        parcel = Parcel(self._station.next_id(), IN, mail)
+        parcel.sender = sent.sender
+        self._station.note_depth(parcel.id, parcel.depth)
+        made = self._walker.start(parcel, now)
+        if sent.keep == "disk" and self._is_held(parcel):
+            record = to_record(mail, INBOX, now.wall)
+            if by is not None:
+                record.attributes["by"] = by
+            made = [*self._keep(parcel, record), *made]
+        if made:
+            self._station.keep(made)
+
+    def _parcel(self, record: StreamRecord) -> Parcel:
+        parcel = Parcel(self._station.next_id(), IN, of_record(record))
+        self._station.note_depth(parcel.id, parcel.depth)
+        return parcel
+
+    def _is_held(self, parcel: Parcel) -> bool:
+        return not parcel.is_over or parcel.unconfirmed > 0
+
+    def _keep(self, parcel: Parcel, record: StreamRecord) -> list[Record]:
+        parcel.is_kept = True
+        self._put(mid_of(record), Entry(record, []))
+        return [record, *self._waits(parcel)]
+
+    # What happens to it on its way
+
+    def deliver(self, parcel: Parcel, now: Now) -> None:
+        """It has passed all links, and is discarded."""
+        self.end(parcel, "delivered")
+
+    def end(self, parcel: Parcel, why: str) -> None:
+        """It goes no further."""
+        parcel.is_over = True
+        parcel.flow.end(why)
+        self._finish(parcel)
+
+    def after(self, parcel: Parcel, made: list[Record]) -> None:
+        """A part of its way is behind it: keep what came of it, in one Persist with its end (CHN-033c)."""
+        if made:
+            self._station.keep(made)
+        if parcel.is_kept and parcel.waits:
+            self._station.keep_soon(self._waits(parcel))
+        self._finish(parcel)
+
+    def _finish(self, parcel: Parcel) -> None:
+        if parcel.is_kept and not self._is_held(parcel):
+            parcel.is_kept = False
+            mid = parcel.sent.mid
+            self._drop(mid)
+            self._station.keep_soon([memory.to_record(Done(*mid))])
+
+    def _waits(self, parcel: Parcel) -> list[CoreRecord]:
+        """For whom it is kept, as far as no record says so yet."""
+        entry = self._open.get(parcel.sent.mid)
+        if entry is None:
+            return []
+        fresh = [wait for wait in parcel.waits if wait not in entry.waits]
+        entry.waits += fresh
+        return [memory.to_record(Waits(*parcel.sent.mid, name, confirms)) for name, confirms in fresh]
+
+    # Memory
+
+    def restore(self, record: StreamRecord) -> None:
+        """A record of the journal: it is open until something says otherwise."""
+        self._put(mid_of(record), Entry(record, []))
+
+    def recall(self, kept: Done | Waits | InboxKept) -> None:
+        """What this core has noted."""
+        mid = (kept.origin, kept.era, kept.sequence)
+        if isinstance(kept, Done):
+            self._drop(mid)
+        elif isinstance(kept, InboxKept):
+            said = kept.type, kept.payload, kept.attributes
+            self._put(mid, Entry(StreamRecord(INBOX, *mid, kept.at, kept.received, *said), list(kept.waits)))
+        elif mid in self._open and (kept.name, kept.confirms) not in self._open[mid].waits:
+            self._open[mid].waits.append((kept.name, kept.confirms))
+
+    def condense(self) -> Iterator[InboxKept]:
+        """What is open, for a snapshot."""
+        for mid, entry in self._open.items():
+            record = entry.record
+            yield InboxKept(
+                *mid, record.at, record.received, record.key, record.payload, record.attributes, entry.waits
+            )
+
+    def walk_again(self, now: Now) -> None:
+        """After a restart: what is open goes down its chain from the top, marked (CHN-034)."""
+        for entry in list(self._open.values()):
+            parcel = self._parcel(entry.record)
+            parcel.is_kept = parcel.is_again = True
+            parcel.waits = tuple(entry.waits)
+            self._walk_again(parcel, now)
+
+    def _walk_again(self, parcel: Parcel, now: Now) -> None:
+        self._walker.enter(parcel)
+        is_parked = False
+        for name, confirms in parcel.waits:
+            held = Held(parcel, TOP, is_copy=confirms)
+            if not self._waiting.admit((IN, parcel.type, name, confirms), held, None, now):
+                continue
+            parcel.unconfirmed += confirms
+            is_parked = is_parked or not confirms
+        if not is_parked:
+            self._walker.resume(parcel, TOP, now)
+
+    def _put(self, mid: Mid, entry: Entry) -> None:
+        self._drop(mid)
+        self._open[mid] = entry
+        self.bytes += len(entry.record.payload)
+        self._feel_pressure()
+
+    def _drop(self, mid: Mid) -> None:
+        entry = self._open.pop(mid, None)
+        if entry is not None:
+            self.bytes -= len(entry.record.payload)
+            self._feel_pressure()
+
+    def _feel_pressure(self) -> None:
+        most = self._station.settings.inbox_bytes
+        is_high = self.bytes > (most * RELIEF if self._is_high else most)
+        if is_high is not self._is_high:
+            self._is_high = is_high
+            self._station.tell(PressureChanged(is_high))
+
+
+def mid_of(record: StreamRecord) -> Mid:
+    """The identity of the message that a record holds."""
+    return record.origin, record.era or 0, record.sequence

@@ -1,0 +1,64 @@
+"""The chains core's own records in the journal, and back.
+
+    DONE   a message of the inbox has come to its end
+    WAITS  a message of the inbox is kept for a client of this name, which has not confirmed it, or is to come back
+    INBOX  one message of the inbox that has not ended, for snapshots
+    TAGS   sends of one client that are known again, for snapshots
+
+Replaying a record that a snapshot contains already has no effect.
+"""
+
+from typing import Any, Final
+
+import msgspec
+
+from weft.base.memories import Memories
+
+CORE: Final = "chains"
+
+
+class Done(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """The message with this identity has ended here."""
+
+    origin: bytes
+    era: int
+    sequence: int
+
+
+class Waits(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """The message with this identity is kept for this client."""
+
+    origin: bytes
+    era: int
+    sequence: int
+    name: str
+    confirms: bool
+
+
+class InboxKept(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """One message that has not ended: its record of the journal, and for whom it is kept."""
+
+    origin: bytes
+    era: int
+    sequence: int
+    at: int
+    received: int
+    type: str
+    payload: bytes
+    attributes: dict[str, Any]
+    waits: list[tuple[str, bool]]
+
+
+class TagsKept(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """Tags of one client, oldest first, with the status that they had."""
+
+    client: bytes
+    tags: list[tuple[int, str]]
+
+
+Memory = Done | Waits | InboxKept | TagsKept
+
+KINDS: Final[dict[int, type[Memory]]] = {1: Done, 2: Waits, 3: InboxKept, 4: TagsKept}
+_MEMORIES: Final = Memories[Memory](CORE, KINDS)
+to_record = _MEMORIES.to_record
+from_record = _MEMORIES.from_record

@@ -1,0 +1,98 @@
+"""Links that make records of messages: `forward` below the root, `journal` at it (CHN-068, CHN-036).
+
+A message that one of them has taken goes on down the chain, so that readers behind it see it, too. What they make stands in one
+Persist with the end of the message in the inbox (CHN-033c). Batches of samples travel as records anyway: these links
+let them pass.
+"""
+
+from typing import Any, Final
+
+from weft.base.mail import OUTBOX, Mail, to_record
+from weft.base.now import Now
+from weft.base.records import Stream, StreamRecord
+from weft.cores.chains import limits
+from weft.cores.chains.links import FilterLink
+from weft.cores.chains.parcel import IN, Parcel
+from weft.cores.chains.routing import is_spent
+from weft.cores.chains.settings import FilterSpec
+from weft.cores.chains.station import Station
+
+
+class RelayLink(FilterLink):
+    """A built-in filter that takes messages along, at its place."""
+
+    def __init__(self, spec: FilterSpec, station: Station) -> None:
+        super().__init__(spec)
+        self.station = station
+        self.sees_all = not spec.where and not spec.when
+        """It need not look into a message."""
+
+    def take(self, parcel: Parcel, now: Now) -> StreamRecord | None:
+        """The record that a message becomes; none if it is not for this direction, or not for this node."""
+        return self._made(parcel, now) if parcel.direction == IN else None
+
+    def _made(self, parcel: Parcel, now: Now) -> StreamRecord | None:
+        raise AssertionError(self)
+
+
+class ForwardLink(RelayLink):
+    """Sends what has arrived to the parent: the same message, one deeper."""
+
+    def _made(self, parcel: Parcel, now: Now) -> StreamRecord | None:
+        station = self.station
+        why = self._obstacle(parcel, now)
+        if station.is_root or why:
+            if why:
+                self.counters.failed += 1
+                station.counters.not_forwarded[why] = station.counters.not_forwarded.get(why, 0) + 1
+            return None
+        station.counters.forwarded += 1
+        return to_record(_deeper(parcel), OUTBOX, now.wall)
+
+    def _obstacle(self, parcel: Parcel, now: Now) -> str:
+        if parcel.depth >= limits.DEPTH_MAX:
+            return "loop"
+        if parcel.exp and parcel.exp <= now.wall:
+            return "expired"
+        return "ttl" if is_spent(parcel.to, parcel.via) else ""
+
+
+def _deeper(parcel: Parcel) -> Mail:
+    ttl = parcel.to[2:]
+    return Mail(
+        origin=parcel.origin,
+        era=parcel.era,
+        sequence=parcel.sequence,
+        type=parcel.type,
+        frames=parcel.frames,
+        to=("PARENTSOF", None, *ttl) if ttl else ("PARENTSOF",),
+        via=parcel.via,
+        depth=parcel.depth + 1,
+        at=parcel.at,
+        fmt=parcel.fmt,
+        exp=parcel.exp,
+    )
+
+
+class JournalLink(RelayLink):
+    """Puts what has arrived at the root into its journal, for the lake."""
+
+    def _made(self, parcel: Parcel, now: Now) -> StreamRecord | None:
+        if not self.station.is_root:
+            return None
+        self.station.counters.journaled += 1
+        attributes: dict[str, Any] = {
+            "fmt": parcel.fmt,
+            "via": [node.hex() for node in parcel.via],
+            "depth": parcel.depth,
+        }
+        if len(parcel.frames) > 1:
+            attributes["frames"] = [len(frame) for frame in parcel.frames]
+        payload = b"".join(parcel.frames)
+        origin, era, sequence = parcel.origin, parcel.era, parcel.sequence
+        return StreamRecord(
+            Stream.MESSAGES, origin, era, sequence, parcel.at, now.wall, parcel.type, payload, attributes
+        )
+
+
+RELAYS: Final[dict[str, type[RelayLink]]] = {"forward": ForwardLink, "journal": JournalLink}

@@ -1,0 +1,196 @@
+"""Messages that clients of this node send: from `accept` down the `out` chain to its bottom, and one status (CHN-030)."""
+
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+from weft.base.mail import OUTBOX, Mail, to_record
+from weft.base.now import Now
+from weft.base.records import Record
+from weft.cores.chains import limits, routing
+from weft.cores.chains.clientlink import RESERVED, Patron
+from weft.cores.chains.inbox import Inbox
+from weft.cores.chains.messages import MailPosted, PostFailed, PostReached
+from weft.cores.chains.parcel import OUT, Parcel
+from weft.cores.chains.routing import Way
+from weft.cores.chains.station import Station
+from weft.cores.chains.tags import Outcome, Tags
+from weft.cores.chains.walk import Walker
+from weft.wire import clients
+
+TYPE: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}", re.ASCII)
+WANTS: Final = frozenset({"spool", "dest", "none"})
+KEEPS: Final = frozenset({"disk", "memory"})
+FORMATS: Final = frozenset({"raw", "text", "json", "msgpack", "xml"})
+
+
+class Sending:
+    """All messages on `out`."""
+
+    def __init__(self, station: Station, walker: Walker, inbox: Inbox, tags: Tags) -> None:
+        self._station, self._walker, self._inbox, self._tags = station, walker, inbox, tags
+        self._posted: dict[int, Parcel] = {}
+        self._last_ticket = 0
+        self._types: dict[str, None] = {}
+        """Types that are known to be well formed."""
+
+    def accept(self, patron: Patron, item: clients.SendItem, frames: tuple[bytes, ...], now: Now) -> None:
+        """One send: refused, known from before, or on its way."""
+        has_status = item.want != "none"
+        if has_status and self._is_known(patron, item.tag):
+            return
+        why = self._refusal(item, frames)
+        if why:
+            self._station.counters.refuse(why)
+            patron.answer(item.tag, False, why)
+            return
+        parcel = self._parcel(patron, item, frames, now)
+        if has_status:
+            self._tags.note(patron.id, item.tag, parcel)
+        self._walker.start(parcel, now)
+
+    def _is_known(self, patron: Patron, tag: int) -> bool:
+        known = self._tags.get(patron.id, tag)
+        if known is None:
+            return False
+        self._station.counters.repeated_tags += 1
+        if isinstance(known, Parcel):
+            known.sender = patron  # come back: it hears the status when there is one
+        else:
+            patron.answer(tag, *known)
+        return True
+
+    def _refusal(self, item: clients.SendItem, frames: tuple[bytes, ...]) -> str:
+        """Why a send goes nowhere; empty: it does."""
+        size = len(frames[0]) if len(frames) == 1 else sum(map(len, frames))
+        if not 0 < size <= limits.PAYLOAD_BYTES_MAX:
+            return "too-big" if size else "empty"
+        if item.type not in self._types and (why := self._type_fault(item.type)):
+            return why
+        if item.want not in WANTS or item.keep not in KEEPS or item.fmt not in FORMATS:
+            return "unimplemented"
+        if item.cause is not None and self._station.depth_after(item.cause) > limits.DEPTH_MAX:
+            return "loop"
+        return routing.flaw(item.to)
+
+    def _type_fault(self, kind: str) -> str:
+        if not TYPE.fullmatch(kind):
+            return "bad-type"
+        if kind.startswith(RESERVED):
+            return "denied"
+        if len(self._types) < limits.CHAINS_MAX:
+            self._types[kind] = None
+        return ""
+
+    def _parcel(self, patron: Patron, item: clients.SendItem, frames: tuple[bytes, ...], now: Now) -> Parcel:
+        station = self._station
+        depth = 0 if item.cause is None else station.depth_after(item.cause)
+        mail = Mail(
+            origin=station.node,
+            era=station.era,
+            sequence=station.next_sequence(),
+            type=item.type,
+            frames=frames,
+            to=tuple(item.to),
+            depth=depth,
+            at=now.wall,
+            fmt=item.fmt,
+            exp=item.exp,
+        )
+        parcel = Parcel(station.next_id(), OUT, mail)
+        parcel.sender, parcel.tag, parcel.want, parcel.keep = patron, item.tag, item.want, item.keep
+        if depth:
+            station.note_depth(parcel.id, depth)
+        return parcel
+
+    # The bottom
+
+    def deliver(self, parcel: Parcel, now: Now) -> None:
+        """It has passed all links: on its way."""
+        why = routing.flaw(parcel.to) if parcel.to is not parcel.sent.to else ""
+        if not why and parcel.exp and parcel.exp <= now.wall:
+            why = "expired"
+        if why:
+            self.end(parcel, why)
+            return
+        way = routing.way(parcel.to, self._station)
+        WAYS[way.how](self, parcel, way, now)
+
+    def end(self, parcel: Parcel, why: str) -> None:
+        """It goes no further, and its sender hears why."""
+        self._finish(parcel, Outcome(ok=False, why=why))
+
+    def after(self, parcel: Parcel, made: list[Record]) -> None:
+        """On `out` nothing comes of it but at the bottom."""
+
+    def _refuse(self, parcel: Parcel, way: Way, now: Now) -> None:
+        self.end(parcel, way.why)
+
+    def _reach_nobody(self, parcel: Parcel, way: Way, now: Now) -> None:
+        self._finish(parcel, Outcome(ok=True, why="delivered", reached=0))
+
+    def _send_here(self, parcel: Parcel, way: Way, now: Now) -> None:
+        self._inbox.receive_own(parcel, self._by(parcel), now)
+        self._finish(parcel, Outcome(ok=True, why="local"))
+
+    def _send_up(self, parcel: Parcel, way: Way, now: Now) -> None:
+        if parcel.keep != "disk":
+            if self._station.placed.parent:
+                self._post(parcel, way, now)
+            else:
+                self.end(parcel, "no-parent")
+        elif routing.is_spent(parcel.to, parcel.via):
+            self.end(parcel, "ttl")
+        else:
+            record = to_record(parcel.mail(), OUTBOX, now.wall)
+            by = self._by(parcel)
+            if by is not None:
+                record.attributes["by"] = by
+            self._station.keep((record,))
+            self._finish(parcel, Outcome(ok=True, why="spooled"))
+
+    def _post(self, parcel: Parcel, way: Way, now: Now) -> None:
+        if routing.is_spent(parcel.to, parcel.via):
+            self.end(parcel, "ttl")
+        elif len(self._posted) >= limits.TICKETS_MAX:
+            self.end(parcel, "overload")
+        else:
+            self._last_ticket += 1
+            self._posted[self._last_ticket] = parcel
+            self._station.tell(MailPosted(self._last_ticket, parcel.mail(), way.nodes))
+
+    def note_post(self, answer: PostReached | PostFailed) -> None:
+        """What became of a message without an outbox."""
+        parcel = self._posted.pop(answer.ticket, None)
+        if parcel is None:
+            return
+        if isinstance(answer, PostFailed):
+            self.end(parcel, answer.why)
+        elif answer.failed:
+            self._finish(parcel, Outcome(ok=False, why="partial", reached=answer.count, failed=answer.failed))
+        else:
+            self._finish(parcel, Outcome(ok=True, why="delivered", reached=answer.count))
+
+    def _by(self, parcel: Parcel) -> list[Any] | None:
+        """By whom it was sent, so that a start after this one knows the tag (CHN-042)."""
+        return None if parcel.want == "none" else [parcel.sender.id, parcel.tag]
+
+    def _finish(self, parcel: Parcel, outcome: Outcome) -> None:
+        """The one final status, to whoever has sent it, if it is still there."""
+        assert not parcel.is_over, parcel.id
+        parcel.is_over = True
+        parcel.flow.end("delivered" if outcome.ok else outcome.why)
+        sender = parcel.sender
+        if parcel.want != "none":
+            self._tags.note(sender.id, parcel.tag, outcome)
+        if not sender.is_gone:
+            sender.answer(parcel.tag, *outcome)
+
+
+WAYS: Final[dict[str, Callable[[Sending, Parcel, Way, Now], None]]] = {
+    "local": Sending._send_here,
+    "up": Sending._send_up,
+    "post": Sending._post,
+    "none": Sending._reach_nobody,
+    "refused": Sending._refuse,
+}

@@ -1,0 +1,59 @@
+"""All chains with their links and counters, as plain data (`ShowChains`; CHN-082, CHN-084)."""
+
+from typing import Any
+
+import msgspec
+
+from weft.cores.chains.clientlink import ClientLink, HolderLink
+from weft.cores.chains.engine import Engine
+from weft.cores.chains.inbox import Inbox
+from weft.cores.chains.roster import Chain, Roster
+from weft.cores.chains.station import Station
+
+
+def show(station: Station, roster: Roster, inbox: Inbox, engine: Engine) -> dict[str, Any]:
+    """Each chain that has links or has seen a message, its links in order."""
+    return {
+        "name": station.settings.name,
+        "chains": [_chain(chain) for chain in roster if chain.links or chain.flow.accepted],
+        "others": _flow(roster.others),
+        "inbox": {"entries": len(inbox), "bytes": inbox.bytes},
+        "parked": engine.parked,
+        "counters": msgspec.to_builtins(station.counters),
+    }
+
+
+def _chain(chain: Chain) -> dict[str, Any]:
+    return {
+        "direction": chain.direction,
+        "type": chain.type,
+        **_flow(chain.flow),
+        "links": [_link(link) for link in chain.links],
+    }
+
+
+def _flow(flow: Any) -> dict[str, Any]:
+    return {**msgspec.to_builtins(flow), "in_flight": flow.in_flight}
+
+
+def _link(link: Any) -> dict[str, Any]:
+    counters = msgspec.to_builtins(link.counters)
+    if not isinstance(link, ClientLink):
+        return {"name": link.name, "kind": link.spec.kind, "place": str(link.spec.place), "counters": counters}
+    shown = {
+        "name": link.name,
+        "kind": "client",
+        "reg": link.reg,
+        "type": link.type,
+        "place": link.place,
+        "access": link.access,
+        "counters": counters,
+    }
+    if isinstance(link, HolderLink):
+        shown |= {
+            "state": link.state.name,
+            "policy": link.policy,
+            "pending": len(link.pending),
+            "backlog": len(link.backlog),
+        }
+    return shown

@@ -1,0 +1,153 @@
+"""What all parts of the chains core share: who we are, where we stand, what we count, and what we want done."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from weft.base.effects import Effect, Persist, Tell
+from weft.base.records import Record
+from weft.cores.chains import limits
+from weft.cores.chains.messages import ChainsSettings, Placed
+
+
+class Flow(msgspec.Struct):
+    """Messages of one chain since the start: accepted = delivered + the sum of `ended` + in flight (CHN-082)."""
+
+    accepted: int = 0
+    delivered: int = 0
+    ended: dict[str, int] = {}
+    """Those that did not get through, by reason."""
+
+    def end(self, why: str) -> None:
+        """One message has come to its end."""
+        if why == "delivered":
+            self.delivered += 1
+        else:
+            self.ended[why] = self.ended.get(why, 0) + 1
+
+    @property
+    def in_flight(self) -> int:
+        """Messages under way."""
+        return self.accepted - self.delivered - sum(self.ended.values())
+
+    def add(self, other: "Flow") -> None:
+        """Count what another has counted, too."""
+        self.accepted += other.accepted
+        self.delivered += other.delivered
+        for why, count in other.ended.items():
+            self.ended[why] = self.ended.get(why, 0) + count
+
+
+class MailCounters(msgspec.Struct):
+    """Messages of clients and of other nodes, since the start; a few present values."""
+
+    refused: dict[str, int] = {}
+    """Sends refused at once, by reason: no chain has seen them."""
+    errors: dict[str, int] = {}
+    """What clients asked for in vain, by code."""
+    repeated_tags: int = 0
+    duplicates: int = 0
+    """Messages of this node's journal that had come to their end already."""
+    ignored: int = 0
+    """Destinations changed on `in` (CHN-006)."""
+    forwarded: int = 0
+    journaled: int = 0
+    not_forwarded: dict[str, int] = {}
+
+    def refuse(self, why: str) -> None:
+        """Count a send that was refused at once."""
+        self.refused[why] = self.refused.get(why, 0) + 1
+
+
+class Station:
+    """Effects are collected here in order; all records of a turn stand in one Persist in front of them."""
+
+    __slots__ = (
+        "_deep",
+        "_last_id",
+        "_last_sequence",
+        "_lazy",
+        "_records",
+        "_told",
+        "counters",
+        "effects",
+        "era",
+        "is_full",
+        "is_stopping",
+        "node",
+        "placed",
+        "settings",
+    )
+
+    def __init__(self, settings: ChainsSettings, node: bytes, era: int) -> None:
+        self.settings, self.node, self.era = settings, node, era
+        self.placed = Placed(settings.level, "")
+        self.counters = MailCounters()
+        self.effects: list[Effect] = []
+        self.is_full = self.is_stopping = False
+        self._records: list[Record] = []
+        self._lazy: list[Record] = []
+        self._told: dict[tuple[str, str], int] = {}
+        self._deep: dict[int, int] = {}
+        self._last_id = self._last_sequence = 0
+
+    @property
+    def is_root(self) -> bool:
+        """Whether this node is its own parent."""
+        return self.placed.level == "root"
+
+    def next_id(self) -> int:
+        """The number of a message between this node and its clients, from 1 (CHN-005)."""
+        self._last_id += 1
+        return self._last_id
+
+    def next_sequence(self) -> int:
+        """The number of a message that this node sends, from 1 in every start (CHN-004)."""
+        self._last_sequence += 1
+        return self._last_sequence
+
+    def note_depth(self, number: int, depth: int) -> None:
+        """How many messages brought this one about; most have none, and need no memory."""
+        if depth:
+            self._deep[number] = depth
+            if len(self._deep) > limits.CAUSES_MAX:
+                del self._deep[next(iter(self._deep))]
+
+    def depth_after(self, cause: int) -> int:
+        """The depth of a message that this one brings about (RTE-005)."""
+        return self._deep.get(cause, 0) + 1
+
+    def keep(self, records: Iterable[Record]) -> None:
+        """Make these durable before anything of this turn leaves."""
+        self._records += records
+
+    def keep_soon(self, records: Iterable[Record]) -> None:
+        """Make these durable within a second, or with the next wall."""
+        self._lazy += records
+
+    def take(self) -> list[Effect]:
+        """What to do, in order; asking empties the list."""
+        done = self.effects
+        self.effects = []
+        if self._records or self._lazy:
+            within_ns = 0 if self._records else limits.DONE_WITHIN_NS
+            done.insert(0, Persist((*self._records, *self._lazy), within_ns))
+            self._records, self._lazy = [], []
+        return done
+
+    def tell(self, event: Any) -> None:
+        """An event, once."""
+        self.effects.append(Tell(event))
+
+    def tell_seldom(self, about: tuple[str, str], event: Any, mono: int) -> bool:
+        """An event that a client can provoke as often as it likes: once a minute for each `about`; whether it was told."""
+        told_at = self._told.get(about)
+        if told_at is not None and mono < told_at + limits.QUIET_NS:
+            return False
+        if len(self._told) >= limits.QUIET_MAX:
+            del self._told[next(iter(self._told))]
+        self._told.pop(about, None)
+        self._told[about] = mono
+        self.tell(event)
+        return True

@@ -1,0 +1,52 @@
+"""Sends that are known again (CHN-042): of each client the last tags, with their status or what is still under way."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from weft.cores.chains import limits
+from weft.cores.chains.memory import TagsKept
+from weft.cores.chains.parcel import Parcel
+
+
+class Outcome(NamedTuple):
+    """The final status of a send, as its client hears it."""
+
+    ok: bool
+    why: str
+    reached: int | None = None
+    failed: int = 0
+
+
+class Tags:
+    """By client and tag."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, dict[int, Parcel | Outcome]] = {}
+
+    def get(self, client: bytes, tag: int) -> Parcel | Outcome | None:
+        """What became of a send; None: it is new, or forgotten."""
+        known = self._known.get(client)
+        return None if known is None else known.get(tag)
+
+    def note(self, client: bytes, tag: int, what: Parcel | Outcome) -> None:
+        """This is what is under way, or has become of it; the oldest of too many is forgotten."""
+        known = self._known.get(client)
+        if known is None:
+            if len(self._known) >= limits.TAGGED_CLIENTS_MAX:
+                del self._known[next(iter(self._known))]
+            known = self._known[client] = {}
+        known[tag] = what
+        if len(known) > limits.TAGS_MAX:
+            del known[next(iter(known))]
+
+    def condense(self) -> Iterator[TagsKept]:
+        """Those that were sent, for a snapshot; what was refused may be tried again."""
+        for client, known in self._known.items():
+            tags = [(tag, what.why) for tag, what in known.items() if isinstance(what, Outcome) and what.ok]
+            if tags:
+                yield TagsKept(client, tags)
+
+    def adopt(self, kept: TagsKept) -> None:
+        """Take back what a snapshot has kept."""
+        for tag, why in kept.tags:
+            self.note(kept.client, tag, Outcome(ok=True, why=why))
