@@ -17,7 +17,7 @@ from weft.base.now import SECOND, Now
 from weft.base.records import Carried, CoreRecord, Entry, EraRecord, LostRecord, Record, Stream, StreamRecord
 from weft.base.spool import DropOldest, FetchRecords, Journaled, RecordsFetched, Released, Span
 from weft.cores.carrier import Carrier
-from weft.cores.carrier.messages import AssignParent, CarrierSettings, Garbled, Stop
+from weft.cores.carrier.messages import AssignParent, CarrierSettings, Garbled, PostMail, Stop
 from weft.wire import hop
 from weft.wire.carried import is_mail
 
@@ -53,6 +53,9 @@ class Machine:
         self.mails = 0
         self.screened: list[StreamRecord] = []
         """What the screen was asked about, in this start and those before."""
+        self.screened_in: list[int] = []
+        """The era of this node in which it was."""
+        self.tickets = 0
         self.judge: Callable[[StreamRecord], Iterable[Record]] = lambda record: (record,)
 
     # Life
@@ -111,9 +114,16 @@ class Machine:
         self.write(to_record(mail, OUTBOX, self.world.now.wall))
         return mail
 
+    def send(self, *nodes: bytes, **fields: Any) -> Mail:
+        """One message without the outbox."""
+        mail, self.tickets = self.mail(**fields), self.tickets + 1
+        self.order(PostMail(self.tickets, mail, nodes))
+        return mail
+
     def screen(self, record: StreamRecord, now: Now) -> tuple[Record, ...]:
         """The screen of its carrier: notes what it was asked, and does as `judge` says."""
         self.screened.append(record)
+        self.screened_in.append(self.era)
         return tuple(self.judge(record))
 
     def write(self, *records: Record) -> None:

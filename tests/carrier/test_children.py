@@ -355,13 +355,13 @@ def test_an_item_that_is_no_record_does_not_block_the_others() -> None:
     assert [1] == [record.sequence for record in play.machine.samples()]
 
 
-def test_streams_without_a_promise_are_not_taken() -> None:
+def test_records_without_a_promise_are_refused_for_good() -> None:
     play = Play()
     play.greet(b"1")
     item, frames = to_item(sample(1), A)
-    with pytest.raises(PeerError) as caught:
-        play.say(b"1", Hop(7, 1, [item], frames, mem=True))
-    assert "unimplemented" == caught.value.code
+    (hack,) = play.say(b"1", Hop(8, 1, [item], frames, mem=True))
+    assert (8, 1, [(1, "unimplemented")]) == (hack.era, hack.upto, hack.no)
+    assert [] == play.machine.samples()
 
 
 @pytest.mark.proves("CLI-006")

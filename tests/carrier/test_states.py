@@ -111,7 +111,7 @@ def test_what_a_parent_may_not_say_is_refused_and_counted() -> None:
         "bad-upto": [link.hack(upto=99), welcome(upto=99)],
         "bad-safe": [link.hack(upto=1, safe=2)],
         "bad-era": [link.hack(era=1)],
-        "not-now": [Hop(1, 1, [item], [b""])],
+        "unimplemented": [Hop(1, 1, [item], [b""])],
     }
     for code, messages in cases.items():
         for message in messages:

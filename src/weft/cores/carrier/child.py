@@ -9,12 +9,14 @@ from weft.base.errors import PeerError
 from weft.base.now import MILLISECOND, Now
 from weft.base.records import LostRecord, StreamRecord
 from weft.cores.carrier import limits
+from weft.cores.carrier.mailroom import Mailroom
 from weft.cores.carrier.messages import (
     AssignParent,
     Beat,
     Bye,
     Hack,
     Hello,
+    Hop,
     LoopFound,
     ParentJoined,
     ParentLost,
@@ -34,8 +36,8 @@ UP: Final = "up"
 class Child:
     """The link to the parent. Times are monotonic nanoseconds."""
 
-    def __init__(self, station: Station, chance: Chance, outbox: Outbox, is_below: Callable[[bytes], bool]) -> None:
-        self.station, self.outbox, self._is_below = station, outbox, is_below
+    def __init__(self, station: Station, chance: Chance, outbox: Outbox, mailroom: Mailroom) -> None:
+        self.station, self.outbox, self.mailroom, self.office = station, outbox, mailroom, mailroom.office
         self.state = State.NONE
         self.endpoint = self.parent_name = ""
         self.parent: bytes | None = None
@@ -51,6 +53,10 @@ class Child:
         self._said_at = self._heard_at = self._moved_at = 0
         self._refused_with: tuple[str, str] | None = None
         self._loop_told = False
+        self.is_full = False
+        """Whether this node has no room for mail from above."""
+        self._down_era = 0
+        self._owed: Hack | None = None
         self._garbled = 0
         self._garbled_at = 0
 
@@ -98,7 +104,7 @@ class Child:
         safe = welcome.upto if welcome.safe is None else welcome.safe
         if not safe <= welcome.upto:
             raise PeerError("bad-safe", f"{safe} is above {welcome.upto}")
-        if self._is_below(welcome.node):
+        if self.mailroom.links.has_node(welcome.node):
             self._turn(On.REFUSED, Refuse("denied", f"{welcome.name} stands below us"), now)
             return
         self.outbox.begin(welcome.upto, welcome.node)
@@ -109,7 +115,37 @@ class Child:
         self.station.counters.refuse("by-parent")
         self._turn(On.REFUSED, refuse, now)
 
+    def _hop(self, hop: Hop, source: Source, now: Now) -> None:
+        """Mail from above, on the parent's stream downward; it has no promise."""
+        if not self._is_open() or self.parent is None:
+            raise PeerError("not-now", "before the welcome")
+        if not hop.mem:
+            raise PeerError("unimplemented", "a stream downward with a promise")
+        if hop.era != self._down_era:
+            raise PeerError("bad-era", str(hop.era))
+        if self.is_full:
+            self.station.counters.received += len(hop.m)
+            self.station.counters.held_back += len(hop.m)
+            return
+        no = self._owed.no if self._owed is not None else []
+        self._owe([*no, *self.mailroom.take_loose(hop, self.parent, None, now)])
+
+    def _owe(self, no: list[tuple[int, str]], *, back: bool = False) -> None:
+        if self.parent is not None and self._is_open():
+            upto = self.mailroom.heard_upto(self.parent, self._down_era, is_child=False)
+            win = 0 if self.is_full else limits.HOP_WINDOW
+            self._owed = Hack(era=self._down_era, upto=upto, win=win, winb=limits.HOP_WINDOW_BYTES, no=no, back=back)
+
+    def hold_back(self, *, is_full: bool) -> None:
+        """Take no mail from above, or go on where it stopped (CHN-040)."""
+        if is_full is not self.is_full:
+            self.is_full = is_full
+            self._owe(self._owed.no if self._owed is not None else [], back=not is_full)
+
     def _hack(self, hack: Hack, source: Source, now: Now) -> None:
+        if hack.era == self.office.up.era and self._is_open():
+            self.office.hear_parent(hack)
+            return
         if hack.era != self.station.era:
             raise PeerError("bad-era", str(hack.era))
         if self.state is not State.GREETING:
@@ -225,6 +261,8 @@ class Child:
     def take_up(self, welcome: Welcome, before: State, now: Now) -> None:
         """Go on behind what the parent has."""
         self._had = (welcome.node, welcome.upto)
+        self._down_era, self._owed = welcome.era, None
+        self.office.begin_up(welcome.node)
         self._win, self._winb = welcome.win, welcome.winb
         self._moved_at = now.mono
 
@@ -239,6 +277,7 @@ class Child:
             self._had = (self.parent, outbox.held)
         if hack.back:
             outbox.go_back()
+            self.office.up.go_back()
         self._win, self._winb = hack.win, hack.winb
         outbox.release(self._safe_of(hack))
 
@@ -287,7 +326,10 @@ class Child:
     # What goes up
 
     def pump(self, now: Now) -> None:
-        """Send what the window has room for, and ask for what memory lacks."""
+        """Answer the mail from above, send what the window has room for, and ask for what memory lacks."""
+        if self._owed is not None and self._is_open():
+            self._say(self._owed, now)
+            self._owed = None
         if self.state is not State.OPEN:
             return
         station, outbox = self.station, self.outbox
@@ -302,6 +344,10 @@ class Child:
             self._fetch_at = 0
             if (work := outbox.fetch("carrier")) is not None:
                 station.effects.append(Perform(work))
+
+        if self._win and self.parent is not None:
+            while (hop := self.office.up.take(self.parent)) is not None:
+                self._say(hop, now)
 
     def pause_fetching(self, span: int, now: Now) -> None:
         """The journal had nothing new yet."""
@@ -330,6 +376,7 @@ def announce(record: StreamRecord, why: str) -> LostRecord:
 
 _HEAR: Final[dict[type, Callable[[Child, Any, Source, Now], None]]] = {
     Welcome: Child._welcome,
+    Hop: Child._hop,
     Refuse: Child._refuse,
     Hack: Child._hack,
     Beat: Child._beat,

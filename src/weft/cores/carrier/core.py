@@ -15,6 +15,7 @@ from typing import Any, Final
 from weft.base.chance import Chance
 from weft.base.effects import Effect, Perform, Persist, Source
 from weft.base.errors import OurFault, PeerError
+from weft.base.mail import OUTBOX
 from weft.base.now import Now
 from weft.base.records import CoreRecord, Entry, Record, StreamRecord
 from weft.cores.carrier import limits
@@ -45,6 +46,7 @@ from weft.cores.carrier.messages import (
     Garbled,
     HoldBack,
     Journaled,
+    PostMail,
     RecordsFetched,
     Released,
     SpoolDropped,
@@ -70,7 +72,7 @@ class Carrier:
         self.outbox = Outbox(node, era, settings.memory_bytes, self.station.counters)
         self.mailroom = Mailroom(self.station)
         self.parent = Parent(self.station, lambda: self.outbox.seen_lsn, self.mailroom)
-        self.child = Child(self.station, chance, self.outbox, self.parent.links.has_node)
+        self.child = Child(self.station, chance, self.outbox, self.mailroom)
         self._is_root = settings.is_root
         self._rooted = 0
         """The epoch as root of which this node knows what it has."""
@@ -204,6 +206,7 @@ class Carrier:
 
     def _know_parent(self) -> None:
         self.parent.parent, self.parent.parent_name = self.child.parent, self.child.parent_name
+        self.mailroom.office.has_parent = self.child.state is not State.NONE
 
     def command(self, order: Any, now: Now) -> None:
         """Obey an order of `messages`; OurFault for any other."""
@@ -219,6 +222,7 @@ class Carrier:
         self.child.wake(now)
         self._know_parent()
         self.parent.wake(now)
+        self.mailroom.office.wake(now)
         if self._settle_at is not None and now.mono >= self._settle_at:
             self._settle()
         self._look_back()
@@ -236,7 +240,8 @@ class Carrier:
 
     def deadline(self) -> int | None:
         """Monotonic nanoseconds at which to be woken; None: never."""
-        due = [at for at in (self.child.deadline(), self.parent.deadline(), self._settle_at) if at is not None]
+        dues = (self.child.deadline(), self.parent.deadline(), self.mailroom.office.deadline(), self._settle_at)
+        due = [at for at in dues if at is not None]
         self._asked_for = min(due) if due else None
         return self._asked_for
 
@@ -244,6 +249,7 @@ class Carrier:
         """What to do, in order. What one turn brought becomes one `Persist`, one `hack` per child, and full hops."""
         self.parent.flush(self._now)
         self.child.pump(self._now)
+        self.parent.pump(self._now)
         done, self.station.effects = self.station.effects, []
         return done
 
@@ -262,6 +268,7 @@ class Carrier:
     def _stop(self, order: Stop, now: Now) -> None:
         self.child.dismiss("stopping", now)
         self.parent.stop(now)
+        self.mailroom.office.stop()
         self._settle()
 
     def _journaled(self, order: Journaled, now: Now) -> None:
@@ -309,10 +316,19 @@ class Carrier:
             self.station.tell(TookOver(self.outbox.safe_lsn))
             self.station.effects.append(Perform(FetchRecords(CORE, self.outbox.safe_lsn, limits.FETCH_BYTES)))
 
-    def _looked(self, order: RecordsFetched) -> None:
-        for _, record in order.entries:
-            if type(record) is StreamRecord and not is_mail(record):
+    def _looked(self, order: RecordsFetched, now: Now) -> None:
+        kept: list[Record] = []
+        is_home = True
+        for lsn, record in order.entries:
+            if is_mail(record):
+                if record.stream == OUTBOX and lsn > self.outbox.home_lsn:
+                    kept += self.mailroom.take_home(record, now)
+                    is_home = False
+            elif type(record) is StreamRecord:
                 self.parent.seen.take(record)
+        if not is_home:
+            self.outbox.home_lsn = order.upto
+            self.station.effects.append(Persist((*kept, to_record(Home(order.upto)))))
         if order.upto < self.outbox.seen_lsn:
             self.station.effects.append(Perform(FetchRecords(CORE, order.upto, limits.FETCH_BYTES)))
             return
@@ -320,10 +336,11 @@ class Carrier:
         memories: list[Any] = [Rooted(self._rooted), *self.parent.seen.condense()]
         self.station.effects.append(Persist(tuple(map(to_record, memories))))
         self.parent.begin()
+        self._settle_soon(now)
 
     def _fetched(self, order: RecordsFetched, now: Now) -> None:
         if self._is_root:
-            self._looked(order)
+            self._looked(order, now)
             return
         self.child.pause_fetching(self.outbox.fetched(order), now)
         self._settle_soon(now)
@@ -365,6 +382,10 @@ class Carrier:
 
     def _hold_back(self, order: HoldBack, now: Now) -> None:
         self.parent.hold_back(is_full=order.is_full)
+        self.child.hold_back(is_full=order.is_full)
+
+    def _post(self, order: PostMail, now: Now) -> None:
+        self.mailroom.office.obey(order, now)
 
     def _garbled(self, order: Garbled, now: Now) -> None:
         self.station.counters.refuse(order.code)
@@ -383,7 +404,7 @@ class Carrier:
         """Pass on what has become safe: to the journal, to our memory, to our children."""
         self._settle_at = None
         outbox = self.outbox
-        frontier = outbox.seen_lsn if self._is_root else outbox.frontier()
+        frontier = self._unneeded_lsn()
         if frontier > self._released:
             self._released = frontier
             self.station.tell(Released(CORE, frontier))
@@ -393,6 +414,12 @@ class Carrier:
             self.station.effects.append(Persist((to_record(self._safe(durable)),), limits.ACK_WITHIN_NS))
         if not self._is_root:
             self.parent.pass_on(frontier)
+
+    def _unneeded_lsn(self) -> int:
+        """Up to where we need nothing of the journal. A new root has to look through what was not safe before."""
+        if not self._is_root:
+            return self.outbox.frontier()
+        return self.outbox.safe_lsn if self.parent.is_waiting else self.outbox.seen_lsn
 
     def _safe(self, lsn: int) -> Safe:
         return Safe(lsn, self.station.counters.spool_records, self.station.counters.spool_bytes)
@@ -407,5 +434,6 @@ _OBEY: Final[dict[type, Callable[[Carrier, Any, Now], None]]] = {
     DropOldest: Carrier._drop,
     HoldBack: Carrier._hold_back,
     Drained: Carrier._drained,
+    PostMail: Carrier._post,
     Garbled: Carrier._garbled,
 }

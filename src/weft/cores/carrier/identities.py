@@ -47,8 +47,8 @@ class Window:
 class Identities:
     """All windows, the one longest without anything new first. Equal contents are equal values."""
 
-    def __init__(self, width: int = limits.IDENTITIES) -> None:
-        self._width = width
+    def __init__(self, width: int = limits.IDENTITIES, *, is_durable: bool = True) -> None:
+        self._width, self._is_durable = width, is_durable
         self._windows: dict[Pair, Window] = {}
         self._news: dict[Pair, list[int]] = {}
 
@@ -59,9 +59,10 @@ class Identities:
         meeting = window.meet(sequence, self._width)
         if meeting is Meeting.NEW:
             self._use(pair, window)
-            numbers = self._news.pop(pair, [])
-            numbers.append(sequence)
-            self._news[pair] = numbers
+            if self._is_durable:
+                numbers = self._news.pop(pair, [])
+                numbers.append(sequence)
+                self._news[pair] = numbers
         return meeting
 
     def _use(self, pair: Pair, window: Window) -> None:

@@ -20,6 +20,12 @@ LATE_BYTES_MAX: Final = 4 << 20  # records that come while a fetch is under way,
 FETCH_RETRY_NS: Final = 50 * MILLISECOND  # the journal had nothing new yet: its buffer is written within 200 ms
 FETCH_RETRY_MAX_NS: Final = 5 * SECOND
 
+DELIVERY_NS: Final = 10 * SECOND  # mail without a promise waits no longer for a link (CHN-031)
+LOOSE_MAX: Final = 10_000  # pieces of it that wait for one node: 1,000/s for as long as they may
+LOOSE_BYTES_MAX: Final = 16 << 20
+ROUTES_MAX: Final = 10_000  # nodes below children that are remembered, to find the way to them (RTE-003)
+FOREVER: Final = 1 << 63
+
 BACK_OFF_NS: Final = SECOND // 10  # first pause before knocking again
 BACK_OFF_MAX_NS: Final = 5 * SECOND
 BACK_OFF_SHARE: Final = 0.2  # spread, so that a fleet does not knock in unison

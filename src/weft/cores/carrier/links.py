@@ -1,6 +1,7 @@
 """The live links to children, by routing id, by node and by name; and the strangers that knock without one."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from weft.base.records import Record
 from weft.cores.carrier import limits
@@ -11,12 +12,16 @@ class Link:
 
     __slots__ = (
         "back",
+        "below",
         "era",
         "floor",
         "gap_told",
         "garbled",
         "garbled_at",
         "heard_at",
+        "is_down_open",
+        "loose_era",
+        "loose_no",
         "name",
         "no",
         "node",
@@ -37,15 +42,22 @@ class Link:
         self.no: list[tuple[int, str]] = []
         self.back = self.gap_told = False
         self.garbled = self.garbled_at = 0
+        self.below: dict[bytes, None] = {}
+        """Nodes whose records or mail came by this link."""
+        self.is_down_open = True
+        """Whether the child has room for mail."""
+        self.loose_era = 0
+        self.loose_no: list[tuple[int, str]] = []
 
 
 class Links:
-    """All live links."""
+    """All live links, and which nodes stand below them."""
 
     def __init__(self) -> None:
         self._by_peer: dict[bytes, Link] = {}
         self._by_node: dict[bytes, Link] = {}
         self._by_name: dict[str, Link] = {}
+        self._below: dict[bytes, Link] = {}
 
     def of_peer(self, peer: bytes) -> Link | None:
         return self._by_peer.get(peer)
@@ -63,7 +75,31 @@ class Links:
         self._by_peer[link.peer] = self._by_node[link.node] = self._by_name[link.name] = link
 
     def remove(self, link: Link) -> None:
+        """The link has ended; what stands below it is nowhere now."""
         del self._by_peer[link.peer], self._by_node[link.node], self._by_name[link.name]
+        for node in link.below:
+            del self._below[node]
+        link.below.clear()
+
+    def learn(self, link: Link, nodes: Iterable[Any]) -> None:
+        """What these nodes have made or transmitted came by this link: they stand below it (RTE-001)."""
+        for node in nodes:
+            before = self._below.get(node)
+            if before is link or type(node) is not bytes or node == link.node:
+                continue
+            if before is None and len(self._below) >= limits.ROUTES_MAX:
+                oldest = next(iter(self._below))
+                del self._below.pop(oldest).below[oldest]
+            elif before is not None:
+                del before.below[node]
+            self._below[node] = link
+            link.below[node] = None
+
+    def toward(self, node: bytes | str) -> Link | None:
+        """The child that is, or that has below it, a node of that id or name."""
+        if isinstance(node, str):
+            return self._by_name.get(node)
+        return self._by_node.get(node) or self._below.get(node)
 
     def __len__(self) -> int:
         return len(self._by_peer)

@@ -2,13 +2,22 @@
 
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from weft.base.errors import PeerError
+from weft.base.mail import INBOX, OUTBOX, of_record
 from weft.base.now import Now
 from weft.base.records import Record, StreamRecord
 from weft.cores.carrier.identities import Identities, Meeting
+from weft.cores.carrier.links import Link, Links
+from weft.cores.carrier.loose import Heard
 from weft.cores.carrier.memory import to_record
+from weft.cores.carrier.messages import Hop, HopItem, MessageRefused
+from weft.cores.carrier.postoffice import UP, PostOffice
 from weft.cores.carrier.seen import seen_of
 from weft.cores.carrier.station import Station
+from weft.wire import carried
+from weft.wire.carried import hops_max, is_mail, is_past
 
 Screen = Callable[[StreamRecord, Now], Sequence[Record]]
 """What to keep in the journal in place of a record that has arrived."""
@@ -24,8 +33,13 @@ class Mailroom:
 
     def __init__(self, station: Station) -> None:
         self._station = station
+        self.links = Links()
+        self.office = PostOffice(station, self.links)
         self.screen: Screen = keep_all
-        self.met = Identities()
+        self.met, self._met_loose = Identities(), Identities(is_durable=False)
+        self._heard = Heard()
+        self.loose: list[Record] = []
+        """What is to be kept of mail that came without a promise."""
 
     def pass_record(self, record: StreamRecord, now: Now) -> Sequence[Record]:
         """What to keep in place of a record. A root that keeps something else remembers that it has seen this one."""
@@ -34,15 +48,102 @@ class Mailroom:
             return kept
         return (*kept, to_record(seen_of(record)))
 
-    def pass_mail(self, record: StreamRecord, now: Now) -> Sequence[Record]:
+    def pass_mail(self, record: StreamRecord, link: Link, now: Now) -> Sequence[Record]:
         """What to keep in place of mail; PeerError for what must not come. It is met once, by whatever way (CHN-035)."""
-        counters = self._station.counters
+        way = self._way(record, link)
+        if not self._is_new(self.met, record):
+            return ()
+        if way is None:
+            return self.screen(record, now)
+        if way == UP:
+            return (msgspec.structs.replace(record, stream=OUTBOX),)
+        self.office.relay(of_record(record), way, now)
+        return ()
+
+    def take_home(self, record: StreamRecord, now: Now) -> Sequence[Record]:
+        """What to keep in place of mail for the parent, if this node is the root now and so its own parent."""
+        node = self.office.elsewhere(record.attributes["to"])
+        if node is None and not is_past(record.attributes.get("exp", 0), now.wall):
+            return self.screen(msgspec.structs.replace(record, stream=INBOX), now)
+        try:
+            self.office.relay(of_record(record), UP if node is None else self.office.way(node), now)
+        except PeerError as error:
+            self._station.counters.refuse(f"mail-{error.code}")
+        return ()
+
+    def _way(self, record: StreamRecord, link: Link | None) -> bytes | None:
+        """Where mail goes on to; None: it is for this node."""
         if record.origin == self._station.node:
             raise PeerError("loop", "what this node has sent itself")
-        meeting = self.met.meet(record.origin, record.era or 0, record.sequence)
+        to = record.attributes["to"]
+        node = self.office.elsewhere(to)
+        if node is None:
+            return None
+        if len(record.attributes["via"]) >= hops_max(to):
+            raise PeerError("ttl", "not there yet")
+        return self.office.way(node, link, is_from_parent=link is None)
+
+    def _is_new(self, met: Identities, record: StreamRecord) -> bool:
+        counters = self._station.counters
+        meeting = met.meet(record.origin, record.era or 0, record.sequence)
         if meeting is Meeting.DUPLICATE:
             counters.known += 1
-            return ()
+            return False
         counters.unsure += meeting is Meeting.UNSURE
         counters.accepted += 1
-        return self.screen(record, now)
+        return True
+
+    # Without a promise
+
+    def take_loose(self, hop: Hop, node: bytes, link: Link | None, now: Now) -> list[tuple[int, str]]:
+        """Mail of a child by its link, or of the parent: `node`; returns what is refused for good, and why."""
+        upto = self._heard.upto(node, hop.era, is_child=link is not None)
+        counters = self._station.counters
+        counters.received += len(hop.m)
+        no: list[tuple[int, str]] = []
+        for number, item, frames in hop.numbered():
+            if number <= upto:
+                counters.repeated += 1
+                continue
+            upto = number
+            try:
+                self._take(item, frames, link, now)
+            except PeerError as error:
+                no.append((number, error.code))
+        self._heard.note(node, hop.era, upto, is_child=link is not None)
+        for number, why in no:
+            self._turn_away("the parent" if link is None else link.name, number, why, now)
+        return no
+
+    def heard_upto(self, node: bytes, era: int, *, is_child: bool) -> int:
+        """How far a node's stream without a promise has come."""
+        return self._heard.upto(node, era, is_child=is_child)
+
+    def _take(self, item: HopItem, frames: list[bytes], link: Link | None, now: Now) -> None:
+        if item.n == 0 or is_past(item.exp, now.wall):
+            self._station.counters.expired += 1
+            return
+        if item.to is None:
+            raise PeerError("unimplemented", "a record without a promise")
+        if self._station.node in item.via:
+            raise PeerError("loop", "it was here before")
+        record = carried.to_record(item, frames, now.wall)
+        assert is_mail(record), record
+        way = self._way(record, link)
+        if way is not None:
+            self.office.relay(of_record(record), way, now)
+            self._station.counters.accepted += 1
+        elif self._is_new(self._met_loose, record):
+            record.attributes["mem"] = True
+            self.loose += [kept for kept in self.screen(record, now) if not _is_inbox(kept)]
+
+    def _turn_away(self, name: str, number: int, why: str, now: Now) -> None:
+        station = self._station
+        station.counters.turned_away += 1
+        station.counters.refuse(why)
+        station.tell_seldom((name, f"no {why}"), MessageRefused(name, number, why), now.mono)
+
+
+def _is_inbox(record: Record) -> bool:
+    """What came without a promise is not promised now."""
+    return type(record) is StreamRecord and record.stream == INBOX

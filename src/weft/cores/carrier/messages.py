@@ -129,7 +129,7 @@ class MailReached(msgspec.Struct, frozen=True, gc=False):
 
 
 class MailFailed(msgspec.Struct, frozen=True, gc=False):
-    """Event: a post reached nobody: `unreachable`, `no-parent`, `no-route`, `ttl`, `loop`, `expired`."""
+    """Event: a post reached nobody: `unreachable`, `no-parent`, `no-route`, `ttl`, `loop`, `expired`, `too-big`, `overload`."""
 
     ticket: int
     why: str

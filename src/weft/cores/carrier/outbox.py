@@ -47,6 +47,14 @@ def weight(record: Carried) -> int:
     return limits.RECORD_BYTES + (len(record.payload) if type(record) is StreamRecord else 0)
 
 
+def header_bytes(item: HopItem) -> int:
+    """Bytes that an item takes in the header of its batch, estimated; of mail at most."""
+    size = limits.VIA_BYTES * len(item.via)
+    if item.to is None:
+        return size + limits.ITEM_HEADER_BYTES
+    return size + limits.MAIL_HEADER_BYTES + len(item.fmt.encode())
+
+
 class Ledger:
     """lsn, weight and time of the hop numbers `base + 1`, `base + 2` …; memory 20 bytes each."""
 
@@ -223,8 +231,7 @@ class Outbox:
             frames += parts
             size += slot[2]
             self._flight_bytes += slot[2]
-            header += limits.ITEM_HEADER_BYTES if item.to is None else _mail_header(item)
-            header += limits.VIA_BYTES * len(item.via)
+            header += header_bytes(item)
             if header > limits.BATCH_HEADER_BYTES:
                 break
         if not items:
@@ -377,7 +384,3 @@ class Outbox:
 def _frames_of(record: Carried | None) -> int:
     """How many payload frames a record travels in, at most."""
     return len(record.attributes.get("frames", "12")) if type(record) is StreamRecord else 1
-
-
-def _mail_header(item: HopItem) -> int:
-    return limits.MAIL_HEADER_BYTES + len(item.fmt.encode())

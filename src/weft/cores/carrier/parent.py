@@ -7,6 +7,8 @@ followed by how far it is held, and only below that wall each child gets its `ha
 from collections.abc import Callable
 from typing import Any, Final
 
+import msgspec
+
 from weft.base.effects import Persist, Send, Source
 from weft.base.errors import PeerError
 from weft.base.now import Now
@@ -14,7 +16,7 @@ from weft.base.records import Carried, CoreRecord, LostRecord, Record, StreamRec
 from weft.base.settings import is_plain_name
 from weft.cores.carrier import limits
 from weft.cores.carrier.kept import Kept
-from weft.cores.carrier.links import Link, Links, Strangers
+from weft.cores.carrier.links import Link, Strangers
 from weft.cores.carrier.mailroom import Mailroom
 from weft.cores.carrier.memory import Held, to_record
 from weft.cores.carrier.messages import (
@@ -47,7 +49,7 @@ class Parent:
         self.station, self.last_lsn, self.mailroom = station, last_lsn, mailroom
         self.is_root = station.settings.is_root
         self.kept, self.seen = Kept(is_root=self.is_root), Seen()
-        self.links = Links()
+        self.links, self.office = mailroom.links, mailroom.office
         self.parent: bytes | None = None
         """The node id of our own parent, who cannot be our child."""
         self.parent_name = ""
@@ -59,6 +61,7 @@ class Parent:
         self._strangers = Strangers()
         self._notes = Notes()
         self._dirty: dict[bytes, Link] = {}
+        self._loose: dict[bytes, Link] = {}
         self._underway: dict[tuple[bytes, int], int] = {}
         self._sweep_at: int | None = None
 
@@ -154,9 +157,10 @@ class Parent:
         link.heard_at = now.mono
         self._compare(hello, held, now)
         self.links.add(link)
+        first, upcoming = self.office.begin_down(link.node)
         if self._sweep_at is None:
             self._sweep_at = now.mono + limits.SWEEP_NS
-        self._say(link, self._welcome_of(link), now)
+        self._say(link, msgspec.structs.replace(self._welcome_of(link), first=first, next=upcoming), now)
         self.station.tell(ChildJoined(hello.id, hello.name))
 
     def _compare(self, hello: Hello, held: int, now: Now) -> None:
@@ -199,7 +203,8 @@ class Parent:
     def _hop(self, link: Link, hop: Hop, now: Now) -> None:
         count, counters = len(hop.m), self.station.counters
         if hop.mem:
-            raise PeerError("unimplemented", "a stream without a promise")
+            self._hop_loose(link, hop, now)
+            return
         if hop.era != link.era:
             raise PeerError("bad-era", str(hop.era))
         counters.received += count
@@ -217,6 +222,21 @@ class Parent:
             self._take(link, hop, repeated, now)
             self._owe(link)
 
+    def _hop_loose(self, link: Link, hop: Hop, now: Now) -> None:
+        """Mail without a promise: acknowledged without a disk, unless something of it is kept."""
+        if self.is_full or self.is_waiting:
+            self.station.counters.received += len(hop.m)
+            self.station.counters.held_back += len(hop.m)
+            return
+        link.loose_no += self.mailroom.take_loose(hop, link.node, link, now)
+        link.loose_era = hop.era
+        self._loose[link.peer] = link
+
+    def _hack(self, link: Link, hack: Hack, now: Now) -> None:
+        """The child has mail that we sent down."""
+        self.office.hear_child(link.node, hack)
+        link.is_down_open = hack.win > 0
+
     def _take(self, link: Link, hop: Hop, skip: int, now: Now) -> None:
         counters, me, frames = self.station.counters, self.station.node, hop.frames
         at = number = 0
@@ -224,6 +244,8 @@ class Parent:
             begin, at = at, at + item.n
             if number < skip:
                 continue
+            if len(item.via) > 1 or item.mid[0] != link.node:
+                self.links.learn(link, (*item.via, item.mid[0]))
             if item.n == 0 or (item.to is not None and is_past(item.exp, now.wall)):
                 counters.expired += 1
             elif me in item.via and (item.to is not None or not self.is_root):
@@ -238,7 +260,7 @@ class Parent:
     def _keep(self, link: Link, number: int, item: HopItem, frames: list[bytes], now: Now) -> None:
         record = carried.to_record(item, frames, now.wall)
         if is_mail(record):
-            link.pending += self.mailroom.pass_mail(record, now)
+            link.pending += self.mailroom.pass_mail(record, link, now)
             return
         if record.origin == self.station.node and not self._may_return(record):
             raise PeerError("loop", "what this node has made itself")
@@ -287,7 +309,7 @@ class Parent:
 
     def flush(self, now: Now) -> None:
         """Make durable what this turn brought, and below that wall answer it."""
-        if not self._dirty:
+        if not (self._dirty or self._loose or self.mailroom.loose):
             return
         records: list[Record] = []
         noted: list[Held] = []
@@ -299,6 +321,8 @@ class Parent:
                 link.pending, link.written = [], link.upto
                 self._underway[link.node, link.era] = link.upto
         records += map(to_record, self.mailroom.met.news())
+        records += self.mailroom.loose
+        self.mailroom.loose = []
         if records:
             self.station.effects.append(Persist(tuple(records)))
         if all(type(record) is CoreRecord for record in records):  # nobody will tell us its place in the journal
@@ -306,7 +330,23 @@ class Parent:
                 self.note(held, self.last_lsn() + 1, self.last_lsn())
         for link in self._dirty.values():
             self._say(link, self._hack_of(link), now)
+        for link in self._loose.values():
+            self._say(link, self._loose_hack_of(link), now)
         self._dirty.clear()
+        self._loose.clear()
+
+    def pump(self, now: Now) -> None:
+        """Send down what children have room for."""
+        for child in self.office.ready:
+            link, stream = self.links.of_node(child), self.office.down[child]
+            while link is not None and link.is_down_open and (hop := stream.take(child)) is not None:
+                self._say(link, hop, now)
+        self.office.ready.clear()
+
+    def _loose_hack_of(self, link: Link) -> Hack:
+        upto = self.mailroom.heard_upto(link.node, link.loose_era, is_child=True)
+        no, link.loose_no = link.loose_no, []
+        return Hack(era=link.loose_era, upto=upto, win=self._win, winb=limits.HOP_WINDOW_BYTES, no=no)
 
     def _hack_of(self, link: Link) -> Hack:
         hack = Hack(
@@ -410,6 +450,7 @@ class Parent:
     def _lose(self, link: Link, why: str) -> None:
         assert not link.pending, "flushed before"
         self._dirty.pop(link.peer, None)
+        self._loose.pop(link.peer, None)
         self.links.remove(link)
         self.station.tell(ChildLost(link.node, link.name, why))
 
@@ -420,6 +461,7 @@ class Parent:
 
 _HEAR: Final[dict[type, Callable[[Parent, Link, Any, Now], None]]] = {
     Hop: Parent._hop,
+    Hack: Parent._hack,
     Beat: Parent._beat,
     Bye: Parent._bye,
 }

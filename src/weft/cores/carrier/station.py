@@ -13,7 +13,7 @@ from weft.cores.carrier.messages import CarrierSettings
 class Counters(msgspec.Struct):
     """Plain counts since the start, and a few present values; rates are for others to derive.
 
-    Of what came from children: `received` = `accepted` + `repeated` + `ahead` + `known` + `expired` + `turned_away`
+    Of what came from children, and of mail from the parent: `received` = `accepted` + `repeated` + `ahead` + `known` + `expired` + `turned_away`
     + `held_back`.
     """
 

@@ -1,0 +1,204 @@
+"""Mail that no journal keeps: to the parent, to children, and on its way to another node (CHN-031, RTE-003).
+
+One number serves a piece of mail on all streams downward, so that what goes to every child is one run of numbers.
+"""
+
+from typing import Any, Final
+
+from weft.base.errors import PeerError
+from weft.base.mail import Mail
+from weft.base.now import Now
+from weft.cores.carrier import limits
+from weft.cores.carrier.links import Link, Links
+from weft.cores.carrier.loose import Letter, Stream
+from weft.cores.carrier.messages import Hack, MailFailed, MailReached, PostMail
+from weft.cores.carrier.station import Station
+from weft.wire.carried import Uncarriable, is_past, mail_item
+
+DIRECT: Final = "DIRECT"
+LOCAL: Final = (None, "LOCAL", "LOCALNODE", "NODE_LOCAL")
+UP: Final = b""
+"""The way to the parent; every other way is the id of a child."""
+
+
+class Post:
+    """One order: to how many nodes its mail is still under way, and what became of the others."""
+
+    __slots__ = ("failed", "pending", "reached", "why")
+
+    def __init__(self, pending: int) -> None:
+        self.pending, self.reached, self.failed, self.why = pending, 0, 0, ""
+
+
+class PostOffice:
+    """All streams without a promise that leave this node."""
+
+    def __init__(self, station: Station, links: Links) -> None:
+        self._station, self._links = station, links
+        self.up = Stream(station.era + 1)  # an era that is not that of the stream with a promise
+        self.down: dict[bytes, Stream] = {}
+        """By child, as long as there is something for it."""
+        self.ready: dict[bytes, None] = {}
+        """Children for which there may be something to send now."""
+        self._due: int | None = None
+        self.has_parent = False
+        self._numbers = {True: 0, False: 0}
+        self._posts: dict[int, Post] = {}
+
+    # What is to go
+
+    def obey(self, order: PostMail, now: Now) -> None:
+        """Send it on all ways that it goes; one event answers the ticket."""
+        try:
+            ways = order.nodes or (self._way_of(order.mail),)
+            letters = [self._letter(order.mail, order.ticket, now) for _ in ways]
+        except PeerError as error:
+            self._station.tell(MailFailed(order.ticket, error.code))
+            return
+        self._posts[order.ticket] = Post(len(ways))
+        self._send(list(zip(ways, letters, strict=True)))
+
+    def relay(self, mail: Mail, way: bytes, now: Now) -> None:
+        """Send on what is for another node; PeerError if it cannot go."""
+        self._send([(way, self._letter(mail, None, now))])
+
+    def _way_of(self, mail: Mail) -> bytes:
+        node = self.elsewhere(mail.to)
+        if node is not None:
+            return self.way(node)
+        if not self.has_parent:
+            raise PeerError("no-parent", "")
+        return UP
+
+    def elsewhere(self, to: Any) -> bytes | str | None:
+        """The other node that mail is for; None: it is for the node that receives it. Only DIRECT goes further."""
+        node: bytes | str | None = to[1] if len(to) > 1 else None
+        if to[0] != DIRECT or node in (*LOCAL, self._station.node, self._station.settings.name):
+            return None
+        return node
+
+    def way(self, node: bytes | str, since: Link | None = None, *, is_from_parent: bool = False) -> bytes:
+        """Where a node is: below a child, else above; never where the mail came from. PeerError `no-route`."""
+        link = self._links.toward(node)
+        if link is not None and link is not since:
+            return link.node
+        if is_from_parent or not self.has_parent:
+            raise PeerError("no-route", str(node))
+        return UP
+
+    def _letter(self, mail: Mail, ticket: int | None, now: Now) -> Letter:
+        if is_past(mail.exp, now.wall):
+            raise PeerError("expired", "")
+        try:
+            letter = Letter(*mail_item(mail, self._station.node), ticket)
+        except Uncarriable as error:
+            raise PeerError(error.why, "") from None
+        letter.until = now.mono + limits.DELIVERY_NS
+        if mail.exp and mail.exp - now.wall < limits.DELIVERY_NS:
+            letter.until, letter.why = now.mono + mail.exp - now.wall, "expired"
+        return letter
+
+    def _send(self, letters: list[tuple[bytes, Letter]]) -> None:
+        self._numbers[letters[0][0] == UP] += 1
+        for way, letter in letters:
+            letter.number = self._numbers[way == UP]
+            stream = self.up if way == UP else self.down.get(way) or Stream(self._station.era)
+            if len(stream) >= limits.LOOSE_MAX or stream.bytes + letter.size > limits.LOOSE_BYTES_MAX:
+                self._settle(letter, "overload")
+                continue
+            if way != UP:
+                self.down[way] = stream
+                self.ready[way] = None
+            stream.add(letter)
+            self._due = stream.due if self._due is None else min(self._due, stream.due)
+
+    # What became of it
+
+    def begin_up(self, parent: bytes) -> None:
+        """A parent has taken us."""
+        for letter in self.up.begin(parent):
+            self._settle(letter, "unreachable")
+
+    def begin_down(self, child: bytes) -> tuple[int, int]:
+        """A child is welcomed: its stream goes on from `first`, and will give `next` (CHN-038)."""
+        upcoming = self._numbers[False] + 1
+        stream = self.down.get(child)
+        if stream is None:
+            return upcoming, upcoming
+        stream.begin(child)
+        self.ready[child] = None
+        return stream.first(upcoming), upcoming
+
+    def hear_parent(self, hack: Hack) -> None:
+        """The parent has acknowledged; PeerError `bad-upto` for what it cannot have."""
+        if hack.upto > self._numbers[True]:
+            raise PeerError("bad-upto", f"{hack.upto} was not sent")
+        self._settle_all(self.up, hack)
+
+    def hear_child(self, child: bytes, hack: Hack) -> None:
+        """A child has acknowledged; PeerError `bad-era` or `bad-upto` for what it cannot have."""
+        if hack.era != self._station.era:
+            raise PeerError("bad-era", str(hack.era))
+        if hack.upto > self._numbers[False]:
+            raise PeerError("bad-upto", f"{hack.upto} was not sent")
+        stream = self.down.get(child)
+        if stream is not None:
+            self._settle_all(stream, hack)
+            self.ready[child] = None
+            self._tidy(child)
+
+    def _settle_all(self, stream: Stream, hack: Hack) -> None:
+        for letter, why in stream.acknowledge(hack):
+            self._settle(letter, why)
+
+    def _settle(self, letter: Letter, why: str) -> None:
+        """One way of a post has ended; relayed mail has nobody here who waits, so it is counted."""
+        if letter.ticket is None:
+            if why:
+                self._station.counters.refuse(f"mail-{why}")
+            return
+        post = self._posts[letter.ticket]
+        post.pending -= 1
+        if why:
+            post.failed, post.why = post.failed + 1, why
+        else:
+            post.reached += 1
+        if post.pending:
+            return
+        del self._posts[letter.ticket]
+        if post.reached:
+            self._station.tell(MailReached(letter.ticket, post.reached, post.failed))
+        else:
+            self._station.tell(MailFailed(letter.ticket, post.why))
+
+    def _tidy(self, child: bytes) -> None:
+        if not len(self.down[child]):
+            del self.down[child]
+            self.ready.pop(child, None)
+
+    # Time
+
+    def wake(self, now: Now) -> None:
+        """Give up what has waited too long."""
+        if self._due is None or now.mono < self._due:
+            return
+        for way, stream in [(UP, self.up), *self.down.items()]:
+            if stream.due and now.mono >= stream.due:
+                for letter in stream.expire(now.mono):
+                    self._settle(letter, letter.why)
+                if way != UP:
+                    self._tidy(way)
+        self._due = min((stream.due for stream in (self.up, *self.down.values()) if stream.due), default=None)
+
+    def deadline(self) -> int | None:
+        """When `wake` is wanted, or earlier."""
+        return self._due
+
+    def stop(self) -> None:
+        """Nothing of this start will arrive any more."""
+        for stream in (self.up, *self.down.values()):
+            for letter in stream.expire(limits.FOREVER):
+                self._settle(letter, "unreachable")
+        self.down.clear()
+        self.ready.clear()
+        self._due = None

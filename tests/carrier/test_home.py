@@ -1,0 +1,104 @@
+"""Mail that did not leave before its node became the root: the parent it was for is this node itself."""
+
+from typing import Any
+
+import pytest
+
+from tests.carrier.rig import Machine, World
+from tests.carrier.test_roles import Heir, become
+from tests.carrier.test_screen import sequences
+from weft.base.effects import Persist
+from weft.base.mail import INBOX, OUTBOX, of_record, to_record
+from weft.base.spool import Released
+from weft.cores.carrier import limits
+
+
+def heir_with_mail() -> tuple[World, Machine, Machine]:
+    """A collector whose root has died, with two messages of its own and one that it forwards."""
+    world = World()
+    root = world.root()
+    heir = world._add(Heir(world, "heir", "collector"), "root")
+    world.settle()
+    heir.post()
+    world.advance(3)
+    root.crash()
+    heir.post()
+    heir.write(to_record(root.mail(origin=b"x" * 16, via=(b"x" * 16,), depth=1, sequence=9), OUTBOX, 0))
+    heir.make()
+    heir.post()
+    world.advance(1)
+    heir.screened.clear()
+    return world, root, heir
+
+
+@pytest.mark.proves("RTE-002", "CHN-031")
+@pytest.mark.parametrize("judge", [lambda record: (record,), lambda record: ()], ids=["kept", "ended"])
+def test_a_new_root_gives_its_unsent_mail_to_its_own_screen_once(judge: Any) -> None:
+    world, _, heir = heir_with_mail()
+    heir.judge = judge
+    become(heir, "root", epoch=1)
+    world.advance(5)
+    assert [2, 9, 3] == sequences(heir.screened)
+    assert {INBOX} == {record.stream for record in heir.screened}
+    assert [(), (b"x" * 16,), ()] == [of_record(record).via for record in heir.screened]
+    assert [2, 9, 3] == sequences(heir.inbox()) or not heir.inbox()
+    for epoch in (1, 2):
+        heir.condense()
+        become(heir, "root", epoch=epoch)
+        world.advance(5)
+    assert [2, 9, 3] == sequences(heir.screened)
+
+
+@pytest.mark.proves("CHN-033")
+def test_a_crash_in_the_middle_gives_again_what_was_not_written_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, _, heir = heir_with_mail()
+    monkeypatch.setattr(limits, "FETCH_BYTES", 1)
+    walls = iter(range(9))
+    become(heir, "root", epoch=1)
+    heir.dies_before = lambda effect: isinstance(effect, Persist) and next(walls) == 1
+    world.advance(5)
+    assert (False, [2]) == (heir.is_up, sequences(heir.inbox()))
+    heir.dies_before = lambda effect: False
+    heir.start()
+    world.advance(5)
+    assert [2, 9, 3] == sequences(heir.inbox())
+
+
+@pytest.mark.proves("RTE-002")
+def test_mail_that_was_taken_home_does_not_go_up_when_the_node_is_no_root_any_more() -> None:
+    world, root, heir = heir_with_mail()
+    era_before = heir.era
+    become(heir, "root", epoch=1)
+    world.advance(5)
+    root.start()
+    become(heir, "collector", "root")
+    heir.post()
+    world.advance(10)
+    assert [(heir.node, era_before, 1), (heir.node, heir.era, 1)] == [of_record(r).mid for r in root.inbox()]
+    assert 0 == heir.core.counters.spool_records
+
+
+@pytest.mark.proves("RTE-003", "CHN-041")
+def test_of_mail_for_others_and_of_expired_mail_a_new_root_counts_what_becomes() -> None:
+    world, _, heir = heir_with_mail()
+    heir.post(to=("DIRECT", b"y" * 16))
+    heir.post(exp=world.now.wall + 1)
+    world.advance(1)
+    become(heir, "root", epoch=1)
+    world.advance(5)
+    assert [2, 9, 3] == sequences(heir.screened)
+    refused = heir.core.counters.refused
+    assert (1, 1) == (refused["mail-no-route"], refused["mail-expired"])
+
+
+def test_a_new_root_lets_the_journal_forget_nothing_that_it_has_to_look_through() -> None:
+    world, _, heir = heir_with_mail()
+    heir.may_fetch = False
+    heir.told.clear()
+    become(heir, "root", epoch=1)
+    world.advance(2)
+    before = max((event.upto for event in heir.events(Released)), default=0)
+    assert before < min(lsn for lsn, record in heir.disk if getattr(record, "sequence", 0) == 2)
+    heir.may_fetch = True
+    world.advance(5)
+    assert heir.core.outbox.seen_lsn == max(event.upto for event in heir.events(Released))
