@@ -252,6 +252,10 @@ class ChainClient:
             for frames in self._outgoing.take():
                 connection.say(frames)
 
+    def is_busy(self) -> bool:
+        """Whether many messages wait for handlers."""
+        return any(link.is_busy for link in self.links.values())
+
     def answer(self, op: str, reg: int, item: Any, frames: tuple[bytes, ...] = ()) -> None:
         """A handler's answer."""
         self._outgoing.answer(op, reg, item, frames)

@@ -41,6 +41,9 @@ class Ear(Protocol):
     def flush(self) -> None:
         """The turn is over: say what it brought."""
 
+    def is_busy(self) -> bool:
+        """Whether its handlers should have the loop before more is heard."""
+
 
 class Connection:
     """Keeps one connection standing. To be used in a running loop."""
@@ -55,17 +58,17 @@ class Connection:
         self._timer: asyncio.TimerHandle | None = None
         self._back_off_s = BACK_OFF_MIN_S
         self._heard_at = self._said_at = 0.0
-        self._is_due = self._is_closed = False
+        self._is_due = self._is_closed = self._has_ended = False
 
     def open(self) -> None:
         """Say hello through a fresh socket."""
         try:
-            self._wire = self._opener(self.work, self._break)
+            self._wire = self._opener(self.work, self._note_end)
         except UserError as error:
             LOG.info("%s", error.text)
             self._come_again()
             return
-        self._heard_at = self._loop.time()
+        self._heard_at, self._has_ended = self._loop.time(), False
         self.say(clients.encode(self._hello))
         self._arm(HELLO_S, self._tick)
 
@@ -93,7 +96,7 @@ class Connection:
 
     def _look(self) -> None:
         """After something was said: what came meanwhile is heard in the next turn."""
-        if self._wire is not None and not self._is_due and self._wire.is_ready():
+        if self._wire is not None and not self._is_due and (self._has_ended or self._wire.is_ready()):
             self._is_due = True
             self._loop.call_soon(self.work)
 
@@ -106,12 +109,21 @@ class Connection:
                 return
             frames = wire.take()
             if frames is None:
+                if self._has_ended:
+                    self._break()
                 break
             self._hear(frames)
+            if self._ear.is_busy():
+                break
         while self._unsent and self._wire is not None and self._wire.send(self._unsent[0]):
             self._unsent.popleft()
         self._ear.flush()
         self._look()
+
+    def _note_end(self) -> None:
+        """The other end is gone: what it said before is still heard."""
+        self._has_ended = True
+        self.work()
 
     def _hear(self, frames: list[bytes]) -> None:
         self._heard_at = self._loop.time()

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, Protocol
 import zmq
 
 from weft.base.errors import UserError
-from weft.client.limits import FRAME_BYTES_MAX, LINGER_MS, SOCKET_QUEUE
+from weft.client.limits import FRAME_BYTES_MAX, LINGER_MS, NEVER_MS, SOCKET_QUEUE
 from weft.wire.multipart import MULTIPART_BYTES_MAX, MULTIPART_FRAMES_MAX
 
 NOW: Final = int(zmq.NOBLOCK)
@@ -20,7 +20,7 @@ OPTIONS: Final[dict[int, int]] = {
     zmq.MAXMSGSIZE: FRAME_BYTES_MAX,
     zmq.SNDHWM: SOCKET_QUEUE,
     zmq.RCVHWM: SOCKET_QUEUE,
-    zmq.RECONNECT_IVL: -1,  # a node that came back knows no routing id of before: a fresh socket, or nothing
+    zmq.RECONNECT_IVL: NEVER_MS,
 }
 Context = zmq.Context[zmq.Socket[bytes]]
 

@@ -13,7 +13,8 @@ NODE_BYTES_MAX: Final = 128  # a name or an id in a destination; what it may be 
 WHY_BYTES_MAX: Final = 240  # 64 reasons stand in one header of 64 KiB
 
 MULTIPARTS_PER_TURN: Final = 16  # then others have the loop: 1,024 messages at most
-CALLS_PER_TURN: Final = 64  # of a waiting handler that never waits
+CALLS_PER_TURN: Final = 256  # of a waiting handler that never waits
+BUSY: Final = 500  # messages that wait for a handler: then one multipart per turn, so that a quick handler keeps up
 COPIES_MAX: Final = 1_000  # copies that wait for a slow handler; the node's own bound (CHN-018)
 COPIES_BYTES_MAX: Final = 8 << 20
 
@@ -23,10 +24,15 @@ BACK_OFF_MAX_S: Final = 5.0
 BACK_OFF_SPREAD: Final = 0.2  # a hundred clients of one node come back one by one
 LINGER_MS: Final = 1_000  # for the last words
 
+NEVER_MS: Final = 86_400_000
+"""Until libzmq dials again by itself: a node that came back knows no routing id of before. Its own `never` (-1) throws
+away what has come already, and a message that is half read ends the process."""
 SOCKET_QUEUE: Final = 1_000  # multiparts, either way
 FRAME_BYTES_MAX: Final = (1 << 20) + (1 << 16)  # CLI-002
 SOCKET_PATH_BYTES_MAX: Final = 107  # of a Unix socket
 PROBE_S: Final = 0.5  # whether anybody listens at a socket
 
 assert BATCH_MESSAGES * (WHY_BYTES_MAX + 32) < 64 << 10, "else a batch of reasons has no header that holds it"
+assert CALLS_PER_TURN > BATCH_MESSAGES, "else a handler that is as quick as reading loses copies all the same"
+assert BUSY + BATCH_MESSAGES < COPIES_MAX, "else it is noticed too late"
 assert MESSAGE_BYTES_MAX >= PAYLOAD_BYTES_MAX, "a message of one whole frame must fit"

@@ -14,6 +14,7 @@ from contextvars import ContextVar
 from typing import Any, Final, Protocol, cast
 
 from weft.client.limits import (
+    BUSY,
     CALLS_PER_TURN,
     COPIES_BYTES_MAX,
     COPIES_MAX,
@@ -68,6 +69,11 @@ class Link:
             deal(handler, Message(item, rec.frames[at:end], direction, session))
             at = end
         CAUSE.set(None)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether many messages wait for the handler."""
+        return len(self._queue) > BUSY
 
     def abandon(self) -> None:
         """The connection is gone: what was held is others' now, copies are ours to keep."""
