@@ -340,6 +340,16 @@ def test_a_client_dies_within_a_sweep_of_its_time() -> None:
     assert None is node.patrons.deadline()
 
 
+@pytest.mark.proves("CLI-005")
+def test_a_crowd_of_newcomers_does_not_put_off_a_death() -> None:
+    node = Node()
+    node.welcome(A)
+    for number in range(60):
+        node.wait(100)
+        node.welcome(bytes([100 + number]), "x")
+    assert ClientLost("a", "silent", 0) in node.told
+
+
 @pytest.mark.parametrize("first", ["wake", "receive"])
 def test_a_machine_that_has_slept_forgives_all_silences_once(first: str) -> None:
     node = Node()
@@ -355,11 +365,23 @@ def test_a_machine_that_has_slept_forgives_all_silences_once(first: str) -> None
     assert 0 == len(node.patrons)
 
 
+def test_what_was_forgiven_once_does_not_forgive_a_later_silence() -> None:
+    node = Node()
+    node.welcome(A)
+    node.patrons.deadline()
+    node.skip(3_600 * SECOND)
+    node.hear(A, Beat())
+    node.skip(6 * SECOND)
+    node.patrons.wake(node.now)
+    assert 0 == len(node.patrons)
+
+
 def test_a_goodbye_ends_a_session_with_its_own_words() -> None:
     node = Node()
     node.chains.keeps = True
     patron = node.welcome(A)
-    assert [] == node.hear(A, send(1), Bye("done"))
+    patron.offer(1, parcel(1))
+    assert [] == node.hear(A, send(1), Bye("done")), "nor what waited for it"
     patron.answer(1, ok=True, why="spooled")
     assert [] == node.turn(A)
     assert [ClientLost("a", "done", 0)] == node.told[1:]

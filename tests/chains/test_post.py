@@ -16,6 +16,7 @@ from weft.cores.chains.messages import ClientLost
 from weft.cores.chains.patrons import Patron
 from weft.wire import clients
 from weft.wire.clients import (
+    Beat,
     Done,
     Rec,
     RecItem,
@@ -166,6 +167,80 @@ def test_a_registration_that_is_over_leaves_no_losses_to_the_next_of_its_number(
 
 
 @pytest.mark.proves("CHN-018")
+def test_a_copy_that_said_what_was_lost_and_is_lost_itself_hands_the_news_on() -> None:
+    node = Node()
+    patron = node.welcome(A)
+    node.takes = lambda peer: False
+    for number in range(limits.COPIES_MAX + 200):
+        patron.copy(1, parcel(number))
+        node.turn()
+        node.wait(1)
+    node.takes = lambda peer: True
+    node.wait(1_000)
+    copies = recs(node.heard[A], 1)
+    assert (200, 200, limits.COPIES_MAX) == (copies[0].id, copies[0].lost, len(copies))
+    assert {0} == {item.lost for item in copies[1:]}
+
+
+@pytest.mark.proves("CHN-018")
+def test_a_copy_that_has_left_is_not_discarded_in_place_of_one_that_waits() -> None:
+    node = Node()
+    patron = node.welcome(A)
+    node.takes = lambda peer: False
+    for number in range(limits.COPIES_MAX):
+        patron.copy(1, parcel(number))
+        node.turn()
+    node.takes = lambda peer: True
+    node.wait(5)
+    assert [0] == [item.id for item in recs(node.heard[A], 1)], "one multipart is tried first"
+    for number in range(limits.COPIES_MAX, limits.COPIES_MAX + 74):
+        patron.copy(1, parcel(number))
+    node.wait(100)
+    copies = recs(node.heard[A], 1)
+    assert [0, *range(74, limits.COPIES_MAX + 74)] == [item.id for item in copies]
+    assert {1: 73} == {at: item.lost for at, item in enumerate(copies) if item.lost}
+
+
+def test_what_was_said_in_front_of_a_turn_comes_back_with_what_was_said_in_it() -> None:
+    """An order from outside has its own time; what follows from it leaves with the next turn."""
+    node = Node()
+    patron = node.welcome(A)
+    node.takes = lambda peer: False
+    patron.offer(1, parcel(1))
+    node.patrons.flush(node.now)
+    node.skip(1)
+    patron.offer(1, parcel(2))
+    node.hear(A, Beat())
+    node.takes = lambda peer: True
+    node.wait(100)
+    assert [1, 2] == [item.id for item in recs(node.heard[A], 1)]
+
+
+def test_what_is_said_before_a_failure_is_known_waits_behind_it() -> None:
+    node = Node()
+    patron = node.welcome(A)
+    patron.offer(1, parcel(1))
+    node.patrons.flush(node.now)
+    node.station.take()
+    patron.offer(1, parcel(2))
+    node.patrons.not_sent(A, node.now)
+    assert [] == node.turn(A), "not before its pause is over"
+    node.wait(5)
+    assert [1] == [item.id for item in recs(node.heard[A], 1)]
+    node.wait(5)
+    assert [1, 2] == [item.id for item in recs(node.heard[A], 1)]
+
+
+def test_what_has_left_is_not_kept() -> None:
+    node = Node()
+    patron = node.welcome(A)
+    patron.offer(1, parcel(1))
+    node.turn()
+    node.wait(1_000)
+    assert {Beat} >= {type(each) for each in patron.post._said + patron.post._before}
+
+
+@pytest.mark.proves("CHN-018")
 def test_a_client_that_takes_nothing_is_tried_again_after_pauses_that_grow() -> None:
     node = Node()
     patron = node.welcome(A)
@@ -300,4 +375,5 @@ def test_nothing_but_old_copies_is_lost_whatever_a_socket_takes(
             expected = item.id + 1
         if expected:
             assert made["copy"].count(reg) == expected, "the newest are kept"
+    assert {} == node.patrons._behind
     assert patron.post.answers == patron.post._copies_count == patron.post._copies_bytes == 0

@@ -490,7 +490,6 @@ class Patrons:
         dead_before, beat_before = now.mono - self._dead_ns, now.mono - self._beat_ns
         for patron in self:
             post = patron.post
-            post.settle(self._turn)
             if patron.heard_at <= dead_before:
                 self._lose(patron, "silent", now)
             elif post.said_at <= beat_before and post.retry_at is None:

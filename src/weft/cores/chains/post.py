@@ -185,7 +185,7 @@ class Post:
 
     def speak(self, effects: list[Effect], turn: int, mono: int) -> None:
         """Say what waits, in order; one who has fallen behind gets a portion that doubles as long as it is taken."""
-        self.settle(turn)
+        self._settle(turn)
         if not self._has_failed:
             self._pause, self._portion = 0, min(2 * self._portion, limits.PORTION_MAX)
         self._has_failed = False
@@ -215,12 +215,11 @@ class Post:
         if entry.is_copies:
             self._count_out(len(entry.items), entry.bytes)
             if self._lost and entry.items and (lost := self._lost.pop(entry.reg, 0)):
-                first = entry.items[0]
-                entry.items[0] = msgspec.structs.replace(first, lost=lost + first.lost)
+                entry.items[0] = msgspec.structs.replace(entry.items[0], lost=lost)
         return Rec(entry.reg, entry.items, entry.frames) if entry.items else None
 
-    def settle(self, turn: int) -> None:
-        """Another turn: what was said before the last one has left for good."""
+    def _settle(self, turn: int) -> None:
+        """Another turn: what was said before the last one has left for good; a beat at the latest lets it go."""
         if turn != self._turn:
             self._before = self._said if turn == self._turn + 1 else []
             self._said, self._turn = [], turn
