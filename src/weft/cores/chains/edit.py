@@ -7,7 +7,6 @@ is needed where something else stands, a text would become too long) is an error
 """
 
 from collections.abc import Callable
-from copy import deepcopy
 from hashlib import blake2b
 from typing import Any, Final
 
@@ -137,8 +136,8 @@ class Edit:
     def __init__(self, spec: FilterSpec, options: EditOptions, house: House) -> None:
         self._steps = [_hash(said[0], house) if verb == "hash" else STEPS[verb](*said) for verb, *said in options.edits]
         paths = [path for verb, *rest in options.edits for path in rest[: 2 if verb == "rename" else 1]]
-        self._copied = deepcopy if any("." in path for path in paths) else dict
-        """As deep as the steps go, so that a record that cannot be edited stays as it was."""
+        self._depth = max([path.count(".") + 1 for path in paths])
+        """How many maps deep the steps go: so deep is a record copied, and one that cannot be edited stays as it was."""
         self._growth = sum([_growth(step) for step in options.edits])
 
     def judge(self, view: Viewed, seen: list[int], now: Now) -> Judgement:
@@ -147,20 +146,21 @@ class Edit:
             return FINE
         if view.parcel.fmt not in ENCODERS or not view.is_readable:
             return Judgement([], list(seen))
-        before = {index: view.records[index] for index in seen}
+        before, was_changed = {index: view.records[index] for index in seen}, view.is_changed
         verdict = self._edited(view, seen)
         if verdict.is_changed and not view.has_room(self._growth * len(seen)):
             for index, record in before.items():
                 view.records[index] = record
+            view.is_changed = was_changed
             return Judgement([], list(seen))
         return verdict
 
     def _edited(self, view: MessageView, seen: list[int]) -> Judgement:
-        records, steps, copied = view.records, self._steps, self._copied
+        records, steps, depth = view.records, self._steps, self._depth
         erred: list[int] = []
         is_changed = False
         for index in seen:
-            record = copied(records[index])
+            record = _copied(records[index], depth)
             done = _done(steps, record)
             if done is None:
                 erred.append(index)
@@ -179,6 +179,12 @@ class Edit:
 CHANGED: Final = Judgement([], [], is_changed=True)
 HEAD_BYTES: Final = 16  # of a key and a value, with what JSON puts around them
 ESCAPED: Final = 6  # bytes that JSON may need for one
+
+
+def _copied(record: Fields, depth: int) -> Fields:
+    if depth == 1:
+        return dict(record)
+    return {key: _copied(value, depth - 1) if type(value) is dict else value for key, value in record.items()}
 
 
 def _done(steps: list[Step], record: Fields) -> bool | None:

@@ -162,7 +162,11 @@ class Expression:
 
 
 def _is_bounded(value: Any) -> bool:
-    if isinstance(value, dict | list):
-        items = value.values() if isinstance(value, dict) else value
-        return len(value) <= limits.EXPRESSION_LIST_MAX and all(map(_is_bounded, items))
+    waiting = [value]
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, dict | list):
+            if len(found) > limits.EXPRESSION_LIST_MAX:
+                return False
+            waiting += found.values() if isinstance(found, dict) else found
     return True
