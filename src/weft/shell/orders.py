@@ -202,6 +202,8 @@ class Desk:
         finally:
             del self._waiting[ticket]
         status = 409 if isinstance(answer, configuration.OrderRefused) else 200
+        if isinstance(answer, dict):  # plain data, as the core has it
+            return Page(status, JSON_TYPE, text_of({"answer": type(order).__name__, **_plain(answer)}))
         return Page(status, JSON_TYPE, text_of({"answer": type(answer).__name__, **fields_of(answer)}))
 
 
