@@ -12,21 +12,31 @@ from weft.cli.demos.app import place_of, seconds
 
 
 def link(place: Any, name: str, **counts: int) -> dict[str, Any]:
-    return {"place": place, "name": name, "access": "rw", "state": "OPEN", **dict.fromkeys(COUNTERS, 0), **counts}
+    counters = {**dict.fromkeys(COUNTERS[:-2], 0), **counts}
+    facts = {"name": name, "kind": "client", "access": "rw", "state": "OPEN", "pending": 0, "backlog": 0}
+    return {"place": place, **facts, "counters": counters}
+
+
+def chain_of(direction: str, type_name: str, *links: dict[str, Any], accepted: int = 0, **ended: int) -> dict[str, Any]:
+    delivered = accepted - sum(ended.values())
+    flow = {"accepted": accepted, "delivered": delivered, "ended": ended, "in_flight": 0}
+    return {"direction": direction, "type": type_name, **flow, "links": list(links)}
 
 
 TOLD = {
+    "name": "A",
     "chains": [
-        {"direction": "in", "type": "demo.report", "links": [link("after-all", "seen", offered=2)]},
-        {"direction": "out", "type": "other", "links": []},
-        {
-            "direction": "out",
-            "type": "demo.report",
-            "links": [link(7, "a\x1b[2Jb", offered=1_234), link(9, "c", lost=1)],
-        },
+        chain_of("in", "demo.report", link("after-all", "seen", offered=2), accepted=2),
+        chain_of("out", "other"),
+        chain_of(
+            "out",
+            "demo.report",
+            link(7, "a\x1b[2Jb", offered=1_234),
+            link(9, "c", lost=1),
+            accepted=1_235,
+            deleted=3,
+        ),
     ],
-    "clients": [{"name": "seen"}],
-    "counters": {},
 }
 
 
@@ -81,6 +91,12 @@ def test_links_are_shown_with_the_counters_that_count(
     monkeypatch.setattr(chain, "order", lambda port, name: TOLD)
     assert 0 == chain.list_chains(type_name="demo.report")
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert [["out", "demo.report"], ["place", "client", "access", "state", "offered", "passed", "lost"]] == lines[:2]
-    assert ["7", r"'a\x1b[2Jb'", "rw", "open", "1,234", "0", "0"] == lines[2]
-    assert ["clients:", "seen"] == lines[-1]
+    assert ["out", "demo.report:", "1,235", "accepted,", "1,232", "delivered,", "3", "deleted"] == lines[0]
+    assert ["place", "who", "kind", "access", "state", "offered", "passed", "lost"] == lines[1]
+    assert ["7", r"'a\x1b[2Jb'", "client", "rw", "open", "1,234", "0", "0"] == lines[2]
+
+
+def test_a_node_without_chains_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(chain, "order", lambda port, name: {"name": "A", "chains": []})
+    assert 0 == chain.list_chains()
+    assert "no message has passed A, and nobody stands in a chain there\n" == capsys.readouterr().out

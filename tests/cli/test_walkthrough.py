@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from weft.cli.demos import programs, virtual, walkthrough
 from weft.cli.demos.rows import DETECTOR, ROWS, Outcome, differences, large_differences
 
 VECTORS = Path(__file__).parents[1] / "vectors"
@@ -100,3 +101,36 @@ def test_the_judge_looks_at_statuses(statuses: dict[str, int], is_close: bool) -
     actual = Outcome(right.received, {**right.statuses, "B": statuses})
     assert 1 == len(differences(right, actual))
     assert is_close == (not large_differences(right, actual))
+
+
+# In virtual time, beside whole nodes
+
+
+@pytest.mark.proves("DEM-001", "DEM-002", "DEM-003", "DEM-004", "DEM-006")
+@pytest.mark.parametrize("number", range(1, 7))
+def test_in_virtual_time_every_count_of_a_row_is_that_of_the_vectors(number: int) -> None:
+    actual = virtual.play(ROWS[number - 1], TICKS, 2_000)
+    assert means(number)["expect"] == as_vector(actual)
+    assert [] == differences(ROWS[number - 1].expected(TICKS), actual)
+
+
+@pytest.mark.proves("DEM-006")
+def test_in_virtual_time_what_a_dead_client_held_arrives_in_order() -> None:
+    assert ROWS[6].expected(TICKS) == virtual.play(ROWS[6], TICKS, 2_000)
+
+
+def test_the_walk_through_prints_a_line_for_each_row(capsys: pytest.CaptureFixture[str]) -> None:
+    assert 0 == walkthrough.shown(walkthrough.virtual(ticks=4), json=False)
+    lines = capsys.readouterr().out.splitlines()
+    assert [f"✓ {number}" for number in range(1, 8)] == [line[:3] for line in lines[1:]]
+    assert "4: A:0 A:1 …" in lines[1]
+    assert "A 4 ok, B 4 deleted" in lines[4]
+
+
+def test_a_rewriter_that_deletes_nothing_is_found_out(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(programs.Rewriter, "take", lambda program, heard: programs.PASS)
+    assert 1 == walkthrough.shown(walkthrough.virtual(ticks=4), json=True)
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [5, 6] == [row["row"] for row in told if not row["is_right"]]

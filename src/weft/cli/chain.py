@@ -40,7 +40,7 @@ def list_chains(
 @app.command
 def send(
     type_name: str,
-    payload: str,
+    payload: Annotated[str, Parameter(allow_leading_hyphen=True)],
     /,
     *,
     to: str = "parentsof",

@@ -14,7 +14,7 @@ from weft.wire.clients import Welcome
 
 ID_DIGITS: Final = 8
 """Of a node's id: enough to tell nodes apart by eye."""
-PLACE, NAME, ACCESS, STATE = "place", "name", "access", "state"
+COLUMNS: Final = ("place", "who", "kind", "access", "state")
 COUNTERS: Final = (
     "offered",
     "passed",
@@ -151,24 +151,43 @@ class Lines:
 # All chains of a node
 
 
+def count(link: dict[str, Any], name: str) -> int:
+    """A number of a link, wherever it stands."""
+    return int(link["counters"].get(name, link.get(name, 0)))
+
+
 def headings(links: Iterable[dict[str, Any]]) -> list[str]:
     """The counters that are worth a column."""
     links = list(links)
-    return [name for name in COUNTERS if name in ALWAYS or any(link.get(name) for link in links)]
+    return [name for name in COUNTERS if name in ALWAYS or any(count(link, name) for link in links)]
 
 
 def rows(chain: dict[str, Any], counters: Sequence[str]) -> list[tuple[str, ...]]:
     """The links of a chain, from top to bottom."""
     return [
         (
-            str(link[PLACE]),
-            plain(str(link[NAME])),
-            str(link[ACCESS]),
-            str(link[STATE]).lower(),
-            *(f"{link.get(name, 0):,}" for name in counters),
+            str(link["place"]),
+            plain(str(link["name"])),
+            str(link["kind"]),
+            str(link["access"]),
+            str(link.get("state", "")).lower(),
+            *(f"{count(link, name):,}" for name in counters),
         )
         for link in chain["links"]
     ]
+
+
+def heading(chain: dict[str, Any]) -> str:
+    """A chain and what became of its messages.
+
+    >>> heading({"direction": "out", "type": "t", "accepted": 3, "delivered": 1, "ended": {"deleted": 2}, "in_flight": 0})
+    'out t: 3 accepted, 1 delivered, 2 deleted'
+    """
+    parts = [f"{chain['accepted']:,} accepted", f"{chain['delivered']:,} delivered"]
+    parts += [f"{number:,} {why}" for why, number in chain["ended"].items()]
+    if chain["in_flight"]:
+        parts.append(f"{chain['in_flight']:,} on their way")
+    return f"{chain['direction']} {chain['type']}: {', '.join(parts)}"
 
 
 def wanted(told: dict[str, Any], type_name: str | None) -> list[dict[str, Any]]:
@@ -180,18 +199,19 @@ def wanted(told: dict[str, Any], type_name: str | None) -> list[dict[str, Any]]:
 def show(told: dict[str, Any], chains: Sequence[dict[str, Any]]) -> None:
     """Print the chains of a node for people."""
     from rich.console import Console  # only people need it
+    from rich.padding import Padding  # only people need it
     from rich.table import Table  # only people need it
     from rich.text import Text  # only people need it
 
     console = Console(soft_wrap=True)
     if not chains:
-        console.print("nobody stands in a chain here")
+        console.print(Text(f"no message has passed {told['name']}, and nobody stands in a chain there"))
     counters = headings(link for chain in chains for link in chain["links"])
     for chain in chains:
-        console.print(Text(f"{chain['direction']} {chain['type']}", style="bold"))
-        table = Table("place", "client", "access", "state", *(name.replace("_", " ") for name in counters), box=None)
+        console.print(Text(heading(chain), style="bold"))
+        if not chain["links"]:
+            continue
+        table = Table(*COLUMNS, *(name.replace("_", " ") for name in counters), box=None, pad_edge=False)
         for row in rows(chain, counters):
             table.add_row(*map(Text, row))
-        console.print(table)
-    clients = [str(client.get("name", "?")) if isinstance(client, dict) else str(client) for client in told["clients"]]
-    console.print(Text(f"clients: {', '.join(map(plain, clients)) or 'none'}", style="dim"))
+        console.print(Padding(table, (0, 0, 0, 2)))

@@ -16,8 +16,8 @@ app = App(
 )
 
 Flag = Annotated[bool, Parameter(negative="")]
-Begin = Annotated[float, Parameter(name="--begin-at", show=False)]
-"""Seconds since 1970: the walk-through lets its programs begin together."""
+Begin = Annotated[bool, Parameter(name="--wait-for-begin", negative="", show=False)]
+"""Begin at the instant, seconds since 1970, that a line of standard input says: the walk-through's programs do."""
 DESTINATIONS: Final = {"parentsof": ("PARENTSOF",), "direct": ("DIRECT",), "nearestcoord": ("NEARESTCOORD",)}
 PLACE_MAX: Final = 4_294_967_294
 
@@ -49,7 +49,7 @@ def detector(
     count: int | None = None,
     node: str | None = None,
     json: Flag = False,
-    begin_at: Begin = 0.0,
+    waits: Begin = False,
 ) -> int:  # tidy: each is an option of the command line
     """Send a report to the node above, at once and then every period, and print what became of each.
 
@@ -70,7 +70,7 @@ def detector(
         node=node,
         period_s=every,
         is_prompt=True,
-        begin_at=begin_at,
+        waits=waits,
         to=DESTINATIONS[to],
         json=json,
     )
@@ -112,7 +112,7 @@ def aggregator(
     outbound: Flag = False,
     node: str | None = None,
     json: Flag = False,
-    begin_at: Begin = 0.0,
+    waits: Begin = False,
 ) -> int:
     """Send on, every period, all reports that have arrived at this node as one report to the node above.
 
@@ -124,7 +124,7 @@ def aggregator(
     """
     from weft.cli.demos.live import Stage, run
 
-    stage = Stage(name="demoaggregator", node=node, period_s=seconds(period), begin_at=begin_at, json=json)
+    stage = Stage(name="demoaggregator", node=node, period_s=seconds(period), waits=waits, json=json)
     return run(lambda here: Aggregator(here.name, outbound=outbound), stage)
 
 

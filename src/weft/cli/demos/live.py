@@ -1,6 +1,7 @@
 """Demonstrations beside a real node: programs on the client library, one line per message, counts at the end."""
 
 import asyncio
+import sys
 import time
 from asyncio import Future
 from collections.abc import Callable
@@ -32,8 +33,8 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
     """Between two ticks; 0: it has none."""
     is_prompt: bool = False
     """Whether the first tick is at the beginning, not a period later."""
-    begin_at: float = 0.0
-    """Seconds since 1970 of the beginning; 0, or in the past: at once."""
+    waits: bool = False
+    """Whether a line of standard input says when it begins, in seconds since 1970; else it does at once."""
     to: tuple[Any, ...] = PARENTS_OF
     json: bool = False
 
@@ -103,9 +104,8 @@ class Player:
         stage, loop = self._stage, asyncio.get_running_loop()
         if not stage.period_s:
             await asyncio.Event().wait()
-        due = loop.time() + (0.0 if stage.is_prompt else stage.period_s)
-        if stage.begin_at:
-            due += stage.begin_at - time.time()
+        begin_at = await _told_when() if stage.waits else time.time()
+        due = loop.time() + begin_at - time.time() + (0.0 if stage.is_prompt else stage.period_s)
         while not self._program.is_done:
             await asyncio.sleep(due - loop.time())
             for payload in self._program.tick():
@@ -128,6 +128,21 @@ class Player:
         why = error.why if isinstance(error, SendFailed) else str(error) if error else sent.result().why
         self._program.settled(why)
         self._lines.sent(at, why, payload, ok=error is None)
+
+
+async def _told_when() -> float:
+    """The instant on the next line of standard input; BrokenPipeError if nobody is there to say it."""
+    loop, came = asyncio.get_running_loop(), asyncio.Event()
+    words = sys.stdin.fileno()
+    loop.add_reader(words, came.set)
+    try:
+        await came.wait()
+    finally:
+        loop.remove_reader(words)
+    line = sys.stdin.readline()
+    if not line:
+        raise BrokenPipeError
+    return float(line)
 
 
 def _answer(message: Message, verdict: Verdict) -> Any:

@@ -38,11 +38,13 @@ from weft.cli.demos.walkthrough import Judged
 from weft.cli.fleet import Fleet, Member, free_blocks
 from weft.client.finding import endpoint_in
 
-BEGINS_IN_S: Final = 1.5  # what a program needs to be there, on a machine with other work
+BEGINS_IN_S: Final = 0.3  # until every program has heard when
 READY_S: Final = 30.0
 STOP_S: Final = 10.0
 LAST_S: Final = 10.0  # for what is still on its way when the last detector has ended
 STEP_S: Final = 0.05
+EARLY: Final = {DETECTOR: 0.0, AGGREGATOR: 0.5}
+"""Who has periods, and which part of one before the common beginning: the first tick of an aggregator is at its end."""
 SETTINGS: Final = """\
 [fleet]
 name = "walkthrough-{pid}"
@@ -58,13 +60,18 @@ state = "{state}"
 LEVELS: Final = {"A": "sensor", "B": "collector", "C": "root"}
 
 
-def real(ticks: int, period_s: float, rows: tuple[Row, ...] = ROWS) -> Iterator[Judged]:
+def real(ticks: int, period_s: float) -> Iterator[Judged]:
     """Each row, one after the other, beside the same three nodes."""
     with tempfile.TemporaryDirectory(prefix="weft-") as directory, Nodes(Path(directory)) as nodes:
-        for row in rows:
-            with Scene(nodes, row, ticks, period_s) as scene:
-                actual = scene.play()
-            yield Judged(row, actual, large_differences(row.expected(ticks), actual))
+        for row in ROWS:
+            yield played(nodes, row, ticks, period_s)
+
+
+def played(nodes: "Nodes", row: Row, ticks: int, period_s: float) -> Judged:
+    """One row, from its first program to its last."""
+    with Scene(nodes, row, ticks, period_s) as scene:
+        actual = scene.play()
+    return Judged(row, actual, large_differences(row.expected(ticks), actual))
 
 
 class Nodes:
@@ -127,7 +134,7 @@ class Player:
         with self._out.open("wb") as out, self._log.open("wb") as log:
             self.process = subprocess.Popen(  # our own interpreter and our own words
                 [sys.executable, "-m", "weft.cli.main", "demo", *arguments, "--json"],
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
                 stdout=out,
                 stderr=log,
                 start_new_session=True,  # Ctrl-C is for the walk-through, which ends its programs in order
@@ -138,19 +145,34 @@ class Player:
         lines = self._out.read_bytes().split(b"\n")[:-1]
         return [event for line in lines if (event := json.loads(line))["event"] == name]
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether it has ended otherwise than it should; who holds messages is killed."""
+        return not self.act.hold and self.process.poll() not in (None, 0)
+
     def log(self) -> str:
         """What it complained of."""
         return f"{self.act.program} at {self.act.node}: {self._log.read_text('utf-8')[-500:]}"
 
-    def end(self, how: signal.Signals = signal.SIGINT) -> None:
-        """Let it end."""
+    def begin(self, at: float) -> None:
+        """Say when its first period begins."""
+        assert self.process.stdin is not None
+        with self.process.stdin as words:
+            words.write(f"{at:.3f}\n".encode())
+
+    def tell(self, how: signal.Signals) -> None:
+        """Send it a signal, if it still runs."""
         if self.process.poll() is None:
             self.process.send_signal(how)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(STOP_S)
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
+
+    def end(self) -> None:
+        """Wait for its end, and not for ever."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(STOP_S)
+        self.tell(signal.SIGKILL)
+        self.process.wait()
+        if self.process.stdin is not None:
+            self.process.stdin.close()
 
 
 class Scene:
@@ -158,41 +180,39 @@ class Scene:
 
     def __init__(self, nodes: Nodes, row: Row, ticks: int, period_s: float) -> None:
         self._nodes, self._row, self._ticks, self._period_s = nodes, row, ticks, period_s
-        self._place = nodes.place / f"row-{row.number}"
+        self._place = Path(tempfile.mkdtemp(prefix=f"row-{row.number}-", dir=nodes.place))
         self._players: list[Player] = []
 
     def __enter__(self) -> Self:
-        self._place.mkdir()
         return self
 
     def __exit__(self, *_: object) -> None:
+        for player in self._players:
+            player.tell(signal.SIGINT)
         for player in self._players:
             player.end()
 
     def play(self) -> Outcome:
         """From the first program to the last message."""
         for act in self._row.acts:
-            if act.program in (RESPONDER, REWRITER):
-                self._start(act)
-                if act.program == REWRITER:
-                    self._ready()  # attach order is the order of the tags
+            self._start(act)
+            if act.program == REWRITER:
+                self._ready()  # attach order is the order of the tags
         self._ready()
-        begin_at = time.time() + BEGINS_IN_S
-        for act in self._row.acts:
-            if act.program in (AGGREGATOR, DETECTOR):
-                late = self._period_s / 2 if act.program == AGGREGATOR else self._period_s
-                self._start(act, begin_at + late - self._period_s)
-        self._ready()
+        begin_at = time.time() + self._period_s + BEGINS_IN_S
+        for player in self._players:
+            if player.act.program in EARLY:
+                player.begin(begin_at - EARLY[player.act.program] * self._period_s)
         if self._row.holder is not None:
             self._kill_the_holder()
         self._until(self._have_detectors_ended, self._ticks * self._period_s + BEGINS_IN_S + READY_S, "all detectors")
         self._wait_for_the_last()
         return self._outcome()
 
-    def _start(self, act: Act, begin_at: float = 0.0) -> None:
+    def _start(self, act: Act) -> None:
         arguments = [act.program, "--node", str(self._nodes.state(act.node)), *self._options(act)]
-        if begin_at:
-            arguments += ["--period", f"{round(self._period_s * 1_000)}ms", "--begin-at", f"{begin_at:.3f}"]
+        if act.program in EARLY:
+            arguments += ["--period", f"{round(self._period_s * 1_000)}ms", "--wait-for-begin"]
         self._players.append(Player(act, len(self._players), arguments, self._place))
 
     def _options(self, act: Act) -> list[str]:
@@ -212,7 +232,7 @@ class Scene:
         holder = next(player for player in self._players if player.act.hold)
         span_s = holder.act.hold * self._period_s + READY_S
         self._until(lambda: len(holder.events("message")) >= holder.act.hold, span_s, "messages that are held")
-        holder.end(signal.SIGKILL)
+        holder.tell(signal.SIGKILL)
 
     def _have_detectors_ended(self) -> bool:
         return all(player.process.poll() is not None for player in self._players if player.act.program == DETECTOR)
@@ -249,7 +269,16 @@ class Scene:
         return received
 
     def _until(self, holds: Callable[[], bool], span_s: float, what: str) -> None:
-        until(holds, span_s, f"row {self._row.number}: {what}", lambda: "\n".join(p.log() for p in self._players))
+        def holds_for_all() -> bool:
+            for player in self._players:
+                if player.has_failed:
+                    raise UserError("unavailable", f"a program has ended\n{player.log()}", "weft chain ls")
+            return holds()
+
+        until(holds_for_all, span_s, f"row {self._row.number}: {what}", self._logs)
+
+    def _logs(self) -> str:
+        return "\n".join(player.log() for player in self._players)
 
 
 def _renamed(label: str, pids: dict[str, str]) -> str:

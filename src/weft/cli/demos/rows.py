@@ -115,7 +115,7 @@ ROWS: Final = (
     Row(6, "+ second rewriter on A", (*WATCHED, TAGS, TAGS, BELOW), lambda ticks: _rewritten(ticks, 2)),
     Row(
         7,
-        f"a rewriting client on A holds {HELD} messages and dies",
+        f"client on A holds {HELD} messages and dies",
         (WATCHED[0], Act(RESPONDER, "A", OUT, REWRITES, hold=HELD), Act(DETECTOR, "A", sends=HELD)),
         lambda _: Outcome({"B": _leaves(HELD)}, {"A": _all_ok(HELD)}),
     ),

@@ -8,6 +8,8 @@ from weft.cli.demos.rows import ROWS, Outcome, Row, differences
 
 TICKS: Final = 20
 PERIOD_MS: Final = 2_000
+SHOWN: Final = 2
+"""So many labels show how it goes on."""
 COLUMNS: Final = ("", "#", "set-up", "B receives", "C receives", "statuses of the detectors")
 
 
@@ -67,16 +69,16 @@ class _Table:
         self._console.print(text.rstrip(), style=style, markup=False)
 
 
-WIDTHS: Final = (2, 3, 52, 36, 40, 30)
+WIDTHS: Final = (2, 3, 42, 31, 30, 28)
 
 
 def told(labels: list[str]) -> str:
     """How many came, and the first of them.
 
     >>> told(["A:0", "A:2", "A:4", "A:6"]), told([])
-    ('4: A:0 A:2 A:4 …', '0')
+    ('4: A:0 A:2 …', '0')
     """
-    return f"{len(labels)}: {' '.join(labels[:3])}{' …' if len(labels) > 3 else ''}" if labels else "0"
+    return f"{len(labels)}: {' '.join(labels[:SHOWN])}{' …' if len(labels) > SHOWN else ''}" if labels else "0"
 
 
 def statuses(by_node: dict[str, dict[str, int]]) -> str:
