@@ -52,11 +52,11 @@ def show(title: str, figures: Figures, unit: str, baseline: str, goals: Iterable
     """Print the medians, and by how much each goal is met or missed."""
     rounds = max(map(len, figures.values()), default=0)
     print(f"{title} (median of {rounds}; {load()})\n")
-    print(f"| {unit} | median | lowest | highest | of {baseline} |\n|---|--:|--:|--:|--:|")
+    print(f"| {unit} | median | lowest | highest | of {baseline or "-"} |\n|---|--:|--:|--:|--:|")
     for name, values in figures.items():
-        ratio = middle(figures, name) / middle(figures, baseline) if baseline in figures else float("nan")
+        share = f"{middle(figures, name) / middle(figures, baseline):.2f}" if baseline in figures else ""
         median, low, high = (f"{value:,.{_digits(value)}f}" for value in (middle(figures, name), *_ends(values)))
-        print(f"| {name} | {median} | {low} | {high} | {ratio:.2f} |")
+        print(f"| {name} | {median} | {low} | {high} | {share} |")
     print()
     for goal in goals:
         _judge(goal, figures)
