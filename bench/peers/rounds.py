@@ -52,7 +52,8 @@ def show(title: str, figures: Figures, unit: str, baseline: str, goals: Iterable
     """Print the medians, and by how much each goal is met or missed."""
     rounds = max(map(len, figures.values()), default=0)
     print(f"{title} (median of {rounds}; {load()})\n")
-    print(f"| {unit} | median | lowest | highest | of {baseline or "-"} |\n|---|--:|--:|--:|--:|")
+    beside = f"of {baseline}" if baseline else ""
+    print(f"| {unit} | median | lowest | highest | {beside} |\n|---|--:|--:|--:|--:|")
     for name, values in figures.items():
         share = f"{middle(figures, name) / middle(figures, baseline):.2f}" if baseline in figures else ""
         median, low, high = (f"{value:,.{_digits(value)}f}" for value in (middle(figures, name), *_ends(values)))
