@@ -9,6 +9,7 @@ import pytest
 from weft.base.chance import Chance
 from weft.base.identity import Origin
 from weft.base.vectors import VersionVector
+from weft.lake.manifest import name_of
 from weft.pipeline.completeness import OVERDUE_NS, SHOWN_MAX, rows_of
 from weft.pipeline.coverage import Coverage, Move, Piece, forget_before
 from weft.pipeline.intake import Intake, Loss
@@ -115,3 +116,14 @@ def test_a_state_is_what_was_saved(tmp_path: Path) -> None:
         again = Coverage.load(path)
         assert vars(state) == vars(again)
     assert {"17.wv", "18.wv", "19.wv"} == {file.name for file in directory.glob("*.wv")}
+
+
+def test_losses_are_read_as_they_were_kept_before(tmp_path: Path) -> None:
+    state = Coverage()
+    state.advance(intake([(1, 1), (4, 4)], [(2, 3), (6, 6)]), now=1)
+    state.save(tmp_path / "0.wv")
+    kept = json.loads((tmp_path / "0.json").read_bytes())
+    assert {"spool-full"} == kept.pop("losses").keys()
+    kept["lost"] = [[name_of(A.node), A.era, first, last, "spool-full"] for first, last in ((2, 3), (6, 6))]
+    (tmp_path / "0.json").write_text(json.dumps(kept), "utf-8")
+    assert vars(state) == vars(Coverage.load(tmp_path / "0.wv"))

@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from weft.base.identity import Origin
-from weft.base.ranges import RangeSet
 from weft.lake.manifest import name_of
 from weft.pipeline.coverage import Coverage, Hole
 
@@ -29,17 +28,13 @@ COLUMNS: Final = (
 
 def rows_of(coverage: Coverage, stream: str, upto: int, now: int) -> Iterator[dict[str, Any]]:
     """One row per origin and era, without what only the tables can count; `now` in wall-clock nanoseconds."""
-    lost: dict[Origin, list[tuple[int, int, str]]] = {}
-    for loss in coverage.losses:
-        absent = RangeSet([(loss.first, loss.last)]) - coverage.covered[loss.origin]
-        lost.setdefault(loss.origin, []).extend((first, last, loss.why) for first, last in absent)
     seen = dict.fromkeys([*(origin for origin, _ in coverage.known), *coverage.ends])
     for origin in seen:
-        yield _row(coverage, origin, lost.get(origin, []), now) | {"stream": stream, "upto": upto}
+        yield _row(coverage, origin, now) | {"stream": stream, "upto": upto}
 
 
-def _row(coverage: Coverage, origin: Origin, losses: list[tuple[int, int, str]], now: int) -> dict[str, Any]:
-    covered, known = coverage.covered[origin], coverage.known[origin]
+def _row(coverage: Coverage, origin: Origin, now: int) -> dict[str, Any]:
+    covered, known, losses = coverage.covered[origin], coverage.known[origin], coverage.losses_of(origin)
     highest = coverage.highest_known(origin)
     holes = coverage.holes.get(origin, [])
     received, missing = covered.count, sum(hole.last - hole.first + 1 for hole in holes)

@@ -79,9 +79,12 @@ class Kept(msgspec.Struct, frozen=True):
 
     now: int
     offset: str
-    lost: list[tuple[str, int | None, int, int, str]]
     ends: list[tuple[str, int | None, int]]
     holes: list[tuple[str, int | None, int, int, int]]
+    losses: dict[str, bytes] = {}
+    """By why, as WV1: a filter may leave as many ranges as there are batches."""
+    lost: list[tuple[str, int | None, int, int, str]] = []
+    """The same, as it was kept before: read, and not written."""
 
 
 class Coverage:
@@ -96,7 +99,8 @@ class Coverage:
         self.covered = VersionVector()
         self.known = VersionVector()
         self.hollow = VersionVector()
-        self.losses: list[Loss] = []
+        self.lost: dict[str, VersionVector] = {}
+        """Numbers announced lost before they came, by why."""
         self.ends: dict[Origin, int] = {}
         self.holes: dict[Origin, list[Hole]] = {}
         self.now = 0
@@ -111,7 +115,7 @@ class Coverage:
         for origin, ranges in intake.received:
             covered, hollow = self.covered[origin], self.hollow[origin]
             _put(repeated, origin, covered & ranges)
-            _put(fresh, origin, ranges - covered)
+            _put(fresh, origin, _outside(covered, ranges))
             _put(late, origin, hollow & fresh[origin])
         self.covered.update(intake.received)
         self.known.update(intake.received)
@@ -125,14 +129,24 @@ class Coverage:
     def _lose(self, losses: Iterable[Loss]) -> None:
         """Announced losses of numbers that have not come."""
         for loss in losses:
-            for first, last in RangeSet([(loss.first, loss.last)]) - self.known[loss.origin]:
-                self.losses.append(Loss(loss.origin, first, last, loss.why))
-                self.hollow.add(loss.origin, first, last)
-                self.known.add(loss.origin, first, last)
+            for first, last in self.known[loss.origin].gaps(loss.last, loss.first):
+                self._note_lost(Loss(loss.origin, first, last, loss.why))
+
+    def _note_lost(self, loss: Loss) -> None:
+        self.lost.setdefault(loss.why, VersionVector()).add(*loss[:3])
+        self.hollow.add(*loss[:3])
+        self.known.add(*loss[:3])
 
     def refuse(self, quarantined: VersionVector) -> None:
         """Numbers that went to quarantine count as lost to their neighbours (PIP-043)."""
         self.hollow.update(quarantined)
+
+    def losses_of(self, origin: Origin) -> list[tuple[int, int, str]]:
+        """Numbers of an origin that were announced lost and have not come: first, last and why, in order."""
+        covered = self.covered[origin]
+        return sorted(
+            (first, last, why) for why, lost in self.lost.items() for first, last in _outside(covered, lost[origin])
+        )
 
     @property
     def missing(self) -> int:
@@ -164,9 +178,13 @@ class Coverage:
             islands = list(self.known[origin])
             starts = [first for first, _ in islands]
             hollow = self.hollow[origin]
-            for first, last in ranges - hollow if hollow else ranges:
+            at, before = 0, 0  # hollow numbers of the island that begins there, below the last piece
+            upto = 0
+            for first, last in _outside(hollow, ranges):
                 island = starts[bisect_right(starts, first) - 1]
-                yield Piece(origin, first, last, island, _count(hollow, island, first - 1))
+                at, before, upto = (at, before, upto) if at == island else (island, 0, island - 1)
+                before, upto = before + _count(hollow, upto + 1, first - 1), last
+                yield Piece(origin, first, last, island, before)
 
     def moves(self, plan: Plan) -> Iterator[Move]:
         """Islands that are part of another one since this batch."""
@@ -186,7 +204,7 @@ class Coverage:
         kept = Kept(
             now=self.now,
             offset=self.offset,
-            lost=[(name_of(loss.origin.node), loss.origin.era, *loss[1:]) for loss in self.losses],
+            losses={why: numbers.encode() for why, numbers in self.lost.items()},
             ends=[(name_of(origin.node), origin.era, last) for origin, last in self.ends.items()],
             holes=[(name_of(o.node), o.era, *hole) for o, holes in self.holes.items() for hole in holes],
         )
@@ -203,10 +221,11 @@ class Coverage:
         state.covered = VersionVector.decode(path.read_bytes())
         state.known = state.covered.copy()
         for name, era, first, last, why in kept.lost:
-            origin = origin_of(name, era)
-            state.losses.append(Loss(origin, first, last, why))
-            state.hollow.add(origin, first, last)
-            state.known.add(origin, first, last)
+            state._note_lost(Loss(origin_of(name, era), first, last, why))
+        for why, data in kept.losses.items():
+            numbers = state.lost[why] = VersionVector.decode(data)
+            state.hollow.update(numbers)
+            state.known.update(numbers)
         state.ends = {origin_of(name, era): last for name, era, last in kept.ends}
         for name, era, first, last, since in kept.holes:
             state.holes.setdefault(origin_of(name, era), []).append(Hole(first, last, since))
@@ -236,6 +255,12 @@ def _touched(intake: Intake) -> tuple[Origin, ...]:
 def _put(vector: VersionVector, origin: Origin, ranges: Iterable[Range]) -> None:
     for first, last in ranges:
         vector.add(origin, first, last)
+
+
+def _outside(taken: RangeSet, ranges: Iterable[Range]) -> Iterator[Range]:
+    """The parts of some ranges that are not taken: costs what they reach over, however many are taken."""
+    for first, last in ranges:
+        yield from taken.gaps(last, first)
 
 
 def _count(ranges: RangeSet, first: int, last: int) -> int:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 LEASE: Final = "samples"
 """Whose lease a driver takes: one drives all jobs of a lake."""
+FIRST_S: Final = 15.0  # how long samples alone have the machine, which is busiest while it starts
 TRIGGER: Final = "1 second"
 POLL_S: Final = 0.25
 AGAIN: Final = "weft lake run again, it goes on where it was; why it ended may stand in {}"
@@ -88,7 +89,7 @@ class Runner:
         self._start(stream.result(), samples, once=once)
 
         def join() -> None:
-            for name in KINDS.keys() - self._queries.keys():
+            for name in [name for name in KINDS if name not in self._queries]:
                 if self.lake.drains(name).is_dir():
                     job = Job(KINDS[name], self.lake, spark, epoch, self.options)
                     self._start(self._load(spark, name), job, once=once)
@@ -125,11 +126,19 @@ class Runner:
         return each
 
     def _follow(self, samples: SamplesJob, join: Callable[[], None], *, once: bool) -> None:
-        """Until a query has ended (with `once` all), or has been told to; `join` starts those that are new."""
-        join()
-        while not self._is_over(once=once) and not self._ending.wait(POLL_S):
+        """Until a query has ended (with `once` all), or has been told to.
+
+        `join` starts the queries of other streams; the first batch of samples goes before them.
+        """
+        began, upto, first = time.monotonic(), samples.last_number, self._queries[LEASE]
+        is_first_done = not self.lake.drains(LEASE).is_dir()
+        while not self._ending.is_set():
+            is_first_done |= samples.last_number > upto or not first.isActive or time.monotonic() - began > FIRST_S
+            if is_first_done and self._failure is None:
+                join()
+            if (is_first_done and self._is_over(once=once)) or self._ending.wait(POLL_S):
+                break
             self._fold_when_idle(samples)
-            join()
         was_told = self._ending.is_set()
         self._ending.set()
         for query in self._queries.values():
