@@ -40,7 +40,7 @@ MISSES_MAX: Final = 5  # deadlines missed in a row: one is a slow moment, five a
 BYPASS_NS: Final = 30 * SECOND  # how long a sick link is left alone before it is tried with one message
 RESOLVED_MAX: Final = 10_000  # messages that a link remembers to have held (CHN-017)
 WAITING_MAX: Final = 100_000  # messages that wait for clients to come back, over all (`wait`): ten full backlogs
-TYPES_TOLD_MAX: Final = 64  # types of which a counter of reasons is shown by name
+CHAINS_TRIED_MAX: Final = 8  # chains looked at for one that can be forgotten, when there are as many as may be
 
 # Messages
 PAYLOAD_BYTES_MAX: Final = 1 << 20  # of one message, over all its frames
@@ -68,7 +68,7 @@ CLIENT_NAME_BYTES_MAX: Final = 64  # what a program is called (specs/05, 2.5)
 BATCH_MESSAGES_MAX: Final = 64  # of one multipart (CLI-008)
 BATCH_BYTES_MAX: Final = 256 << 10  # of one multipart; one larger message goes alone
 BATCH_FRAMES_MAX: Final = 256  # payload frames of one multipart, which has 257 at most
-BATCH_HEADER_BYTES: Final = 56 << 10  # estimate of the header at which a batch closes; its limit is 64 KiB
+BATCH_NODES_MAX: Final = 1_200  # in all `via` of one multipart: with 18 bytes each, a third of its header
 ITEM_HEADER_BYTES: Final = 560  # the longest item of a `rec` without its `via`
 VIA_BYTES: Final = 18  # one more node in `via`
 COPIES_MAX: Final = 1_000  # copies that wait for one client that does not take them (CHN-018)
@@ -84,4 +84,4 @@ STRANGERS_MAX: Final = 1_024  # peers that are no clients and remembered, to ans
 STRANGER_NS: Final = SECOND
 
 assert COPIES_BYTES_MAX >= 2 * BATCH_BYTES_MAX, "what comes back unsent must fit beside what is new"
-assert BATCH_MESSAGES_MAX * ITEM_HEADER_BYTES <= BATCH_HEADER_BYTES, "a full batch of short ways must fit its header"
+assert BATCH_MESSAGES_MAX * ITEM_HEADER_BYTES + BATCH_NODES_MAX * VIA_BYTES <= 60 << 10, "a header has 64 KiB at most"

@@ -25,30 +25,30 @@ STATUSES: Final = -1
 class Batch:
     """Messages of one registration, or statuses, that will leave as one multipart."""
 
-    __slots__ = ("bytes", "frames", "header", "is_copies", "is_said", "items", "reg")
+    __slots__ = ("bytes", "frames", "is_copies", "is_said", "items", "nodes", "reg")
 
     def __init__(self, reg: int, *, is_copies: bool) -> None:
         self.reg, self.is_copies = reg, is_copies
         self.items: list[RecItem] = []
         self.frames: list[bytes] = []
-        self.bytes = self.header = 0
-        """Of the payload, and an estimate of the header."""
+        self.bytes = self.nodes = 0
+        """Of the payload; and in all the `via`, which are what makes a header long."""
         self.is_said = False
 
-    def has_room(self, size: int, frames: int, header: int) -> bool:
+    def has_room(self, size: int, frames: int, nodes: int) -> bool:
         """Whether one more message of that size leaves it within a multipart."""
         return (
             len(self.items) < limits.BATCH_MESSAGES_MAX
             and self.bytes + size <= limits.BATCH_BYTES_MAX
             and len(self.frames) + frames <= limits.BATCH_FRAMES_MAX
-            and self.header + header <= limits.BATCH_HEADER_BYTES
+            and self.nodes + nodes <= limits.BATCH_NODES_MAX
         )
 
     def again(self) -> "Batch":
         """The same once more; what was handed out of it stays as it was."""
         fresh = Batch(self.reg, is_copies=self.is_copies)
         fresh.items, fresh.frames = self.items.copy(), self.frames.copy()
-        fresh.bytes, fresh.header = self.bytes, self.header
+        fresh.bytes, fresh.nodes = self.bytes, self.nodes
         return fresh
 
     def discard_first(self) -> tuple[RecItem, int]:
@@ -138,7 +138,7 @@ class Post:
     def say(self, message: Answered) -> None:
         """Anything else, in its place between what is there and what will come."""
         self.answers += 1
-        self._open.clear()
+        self._open.clear()  # so a number that is registered anew begins a batch of its own, of its own kind
         self._statuses = None
         self._append(message)
 
@@ -147,17 +147,16 @@ class Post:
         self._lost.pop(reg, None)
 
     def _gather(self, reg: int, item: RecItem, frames: tuple[bytes, ...], *, is_copies: bool) -> tuple[Batch, int]:
-        count = len(frames)
+        count, nodes = len(frames), len(item.via)
         size = len(frames[0]) if count == 1 else sum(map(len, frames))
-        header = limits.ITEM_HEADER_BYTES + limits.VIA_BYTES * len(item.via)
         batch = self._open.get(reg)
-        if batch is None or batch.is_copies is not is_copies or not batch.has_room(size, count, header):
+        if batch is None or not batch.has_room(size, count, nodes):
             batch = self._open[reg] = Batch(reg, is_copies=is_copies)
             self._append(batch)
         batch.items.append(item)
         batch.frames += frames
         batch.bytes += size
-        batch.header += header
+        batch.nodes += nodes
         return batch, size
 
     def _append(self, entry: Said) -> None:
