@@ -32,7 +32,7 @@ TOLD = {
             "out",
             "demo.report",
             link(7, "a\x1b[2Jb", offered=1_234),
-            link(9, "c", lost=1),
+            {"name": "hot", "kind": "threshold", "place": "9", "counters": {"offered": 0, "lost": 1}},
             accepted=1_235,
             deleted=3,
         ),
@@ -92,8 +92,9 @@ def test_links_are_shown_with_the_counters_that_count(
     assert 0 == chain.list_chains(type_name="demo.report")
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert ["out", "demo.report:", "1,235", "accepted,", "1,232", "delivered,", "3", "deleted"] == lines[0]
-    assert ["place", "who", "kind", "access", "state", "offered", "passed", "lost"] == lines[1]
-    assert ["7", r"'a\x1b[2Jb'", "client", "rw", "open", "1,234", "0", "0"] == lines[2]
+    assert ["place", "who", "kind", "access", "state", "in", "hand", "offered", "passed", "lost"] == lines[1]
+    assert ["9", "hot", "threshold", "-", "-", "-", "0", "0", "1"] == lines[3]
+    assert ["7", r"'a\x1b[2Jb'", "client", "rw", "open", "-", "1,234", "0", "0"] == lines[2]
 
 
 def test_a_node_without_chains_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

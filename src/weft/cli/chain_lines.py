@@ -14,7 +14,7 @@ from weft.wire.clients import Welcome
 
 ID_DIGITS: Final = 8
 """Of a node's id: enough to tell nodes apart by eye."""
-COLUMNS: Final = ("place", "who", "kind", "access", "state")
+COLUMNS: Final = ("place", "who", "kind", "access", "state", "in hand")
 COUNTERS: Final = (
     "offered",
     "passed",
@@ -169,12 +169,24 @@ def rows(chain: dict[str, Any], counters: Sequence[str]) -> list[tuple[str, ...]
             str(link["place"]),
             plain(str(link["name"])),
             str(link["kind"]),
-            str(link["access"]),
-            str(link.get("state", "")).lower(),
+            str(link.get("access", "-")),
+            str(link.get("state", "-")).lower(),
+            answer_time(link),
             *(f"{count(link, name):,}" for name in counters),
         )
         for link in chain["links"]
     ]
+
+
+def answer_time(link: dict[str, Any]) -> str:
+    """How long a message was in hand there, on the average.
+
+    >>> answer_time({"counters": {"offered": 4, "waited_ns": 10_000_000}, "pending": 0})
+    '2.5 ms'
+    """
+    answered = count(link, "offered") - count(link, "pending")
+    waited = count(link, "waited_ns")
+    return f"{waited / answered / MILLISECOND:.1f} ms" if waited and answered > 0 else "-"
 
 
 def heading(chain: dict[str, Any]) -> str:

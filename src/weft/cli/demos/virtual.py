@@ -117,11 +117,12 @@ def play(row: Row, ticks: int, period_ms: int) -> Outcome:
     """One row from its start to its end, and what came of it."""
     tree = Tree(PARENTS)
     guests = list(_guests(tree, row))
+    detectors, aggregators = (
+        [guest for guest in guests if guest.act.program == program] for program in (DETECTOR, AGGREGATOR)
+    )
     for _ in range(ticks):
-        for program in (DETECTOR, AGGREGATOR):
-            for guest in guests:
-                if guest.act.program == program:
-                    guest.tick()
+        for guest in (*detectors, *aggregators):
+            guest.tick()
         _pass(tree, guests, period_ms)
     for guest in guests:
         guest.is_dead = bool(guest.act.hold)
@@ -129,7 +130,7 @@ def play(row: Row, ticks: int, period_ms: int) -> Outcome:
     watched = [guest for guest in guests if guest.act.program == RESPONDER and not guest.is_dead]
     return Outcome(
         {guest.act.node: [report.label(payload) for payload in guest.seen] for guest in watched},
-        {guest.act.node: dict(guest.statuses) for guest in guests if guest.act.program == DETECTOR},
+        {guest.act.node: dict(guest.statuses) for guest in detectors},
     )
 
 
