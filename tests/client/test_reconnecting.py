@@ -20,7 +20,6 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pauses of a few milliseconds."""
     monkeypatch.setattr("weft.client.connection.BACK_OFF_MIN_S", 0.001)
     monkeypatch.setattr("weft.client.connection.BACK_OFF_MAX_S", 0.01)
-    monkeypatch.setattr("weft.client.chain.HELLO_S", 0.2)
 
 
 @pytest.mark.proves("CLI-022", "CLI-002")
@@ -159,7 +158,8 @@ async def test_a_busy_node_is_asked_again_and_one_that_refuses_is_not(tmp_path: 
 
 
 @in_loop
-async def test_a_node_that_does_not_answer_is_unavailable(tmp_path: Path) -> None:
+async def test_a_node_that_does_not_answer_is_unavailable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("weft.client.chain.HELLO_S", 0.05)
     with pytest.raises(UserError) as missing:
         async with weft.chain_client("tagger", f"ipc://{tmp_path / 'nobody.sock'}"):
             pass
@@ -175,9 +175,11 @@ async def test_a_refusal_after_a_return_ends_run_and_fails_what_is_open(tmp_path
         node.says(clients.Bye())
         await node.hears(clients.Hello)
         node.says(clients.Refuse("denied"))
-        for waiting in (running, sent):
-            with pytest.raises(UserError):
-                await waiting
+        with pytest.raises(UserError):
+            await running
+        with pytest.raises(weft.SendFailed) as failure:
+            await sent
+        assert "denied" == failure.value.why
 
 
 @pytest.mark.proves("CLI-003", "CLI-004")

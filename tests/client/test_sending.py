@@ -58,10 +58,11 @@ REFUSED: list[tuple[Any, Any, str]] = [
     ((), weft.PARENTS_OF_LOCAL, "empty"),
     (bytes((1 << 20) + 1), weft.PARENTS_OF_LOCAL, "too-big"),
     ((b"x",) * 17, weft.PARENTS_OF_LOCAL, "too-big"),
-    ((bytes(1 << 20),) * 5, weft.PARENTS_OF_LOCAL, "too-big"),
+    ((bytes(1 << 19), bytes(1 << 19), b"x"), weft.PARENTS_OF_LOCAL, "too-big"),
     (b"x", "parent", "bad-destination"),
     (b"x", ("DIRECT", "B", 256), "bad-destination"),
     (b"x", (), "bad-destination"),
+    (b"x", ("DIRECT", ["B"]), "bad-destination"),
 ]
 
 

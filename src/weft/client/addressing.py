@@ -1,6 +1,7 @@
 """Whereto a message goes, in the words of the seed (RTE-002), and where in its chain a handler stands (CHN-010)."""
 
 import re
+from functools import lru_cache
 from typing import Any, Final
 
 from weft.client.limits import NODE_BYTES_MAX
@@ -44,10 +45,21 @@ def destination(to: Any) -> list[Any] | None:
     >>> destination(PARENTS_OF_LOCAL), destination(LOCAL), destination(("DIRECT", "LOCAL", 3)), destination(7)
     (['PARENTSOF'], ['DIRECT'], ['DIRECT', None, 3], None)
     """
-    parts = list(direct(to)) if isinstance(to, str) and to in _OWN else to
-    if not isinstance(parts, tuple | list) or not 1 <= len(parts) <= _PARTS_MAX:
+    if isinstance(to, str):
+        to = direct(to) if to in _OWN else None
+    if not isinstance(to, tuple | list):
         return None
-    parts = [parts[0], *(None if isinstance(part, str) and part in _OWN else part for part in parts[1:])]
+    try:
+        return _parts(tuple(to))
+    except TypeError:  # what has no hash is no part of a destination
+        return None
+
+
+@lru_cache(256)
+def _parts(to: Destination) -> list[Any] | None:
+    if not 1 <= len(to) <= _PARTS_MAX:
+        return None
+    parts = [to[0], *(None if isinstance(part, str) and part in _OWN else part for part in to[1:])]
     return parts if _is_bounded(*parts) else None
 
 

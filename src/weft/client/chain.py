@@ -16,7 +16,7 @@ from weft.client.addressing import AFTER_ALL, PARENTS_OF_LOCAL, destination
 from weft.client.connection import Connection
 from weft.client.dealer import Curve, Dealer, Opener
 from weft.client.finding import Node, endpoint_of, locate
-from weft.client.limits import FRAMES_MAX, HELLO_S, MESSAGE_BYTES_MAX, PAYLOAD_BYTES_MAX, TYPE_CHARS_MAX
+from weft.client.limits import FRAMES_MAX, HELLO_S, PAYLOAD_BYTES_MAX, TYPE_CHARS_MAX
 from weft.client.links import CAUSE, Handler, Link
 from weft.client.message import Receipt, SendFailed
 from weft.client.outgoing import Outgoing
@@ -232,7 +232,7 @@ class ChainClient:
     def give_up(self, error: UserError) -> None:
         """The node does not want this client: everything that waits hears it."""
         self._end_with(error)
-        self._sends.fail(error)
+        self._sends.fail(SendFailed(error.code))
         if not self._standing.done():
             self._standing.set_exception(error)
 
@@ -361,6 +361,7 @@ def _refusal(type_: str, frames: tuple[bytes, ...], to: list[Any] | None) -> str
         return "bad-destination"
     if not frames:
         return "empty"
-    if len(frames) > FRAMES_MAX or max(map(len, frames)) > PAYLOAD_BYTES_MAX:
-        return "too-big"
-    return "too-big" if sum(map(len, frames)) > MESSAGE_BYTES_MAX or len(type_) > TYPE_CHARS_MAX else None
+    if len(type_) > TYPE_CHARS_MAX:
+        return "bad-type"
+    is_too_big = len(frames) > FRAMES_MAX or sum(map(len, frames)) > PAYLOAD_BYTES_MAX
+    return "too-big" if is_too_big else None

@@ -5,8 +5,7 @@ from typing import Final
 BATCH_MESSAGES: Final = 64  # of one multipart (CLI-008)
 BATCH_BYTES: Final = 256 << 10
 BATCH_FRAMES: Final = 256  # payload frames of one multipart (CLI-003)
-PAYLOAD_BYTES_MAX: Final = 1 << 20  # one frame
-MESSAGE_BYTES_MAX: Final = 4 << 20  # all frames of one message: they travel in one multipart
+PAYLOAD_BYTES_MAX: Final = 1 << 20  # all frames of one message: a node takes no more
 FRAMES_MAX: Final = 16
 TYPE_CHARS_MAX: Final = 64
 NODE_BYTES_MAX: Final = 128  # a name or an id in a destination; what it may be is judged by the node
@@ -35,4 +34,3 @@ PROBE_S: Final = 0.5  # whether anybody listens at a socket
 assert BATCH_MESSAGES * (WHY_BYTES_MAX + 32) < 64 << 10, "else a batch of reasons has no header that holds it"
 assert CALLS_PER_TURN > BATCH_MESSAGES, "else a handler that is as quick as reading loses copies all the same"
 assert BUSY + BATCH_MESSAGES < COPIES_MAX, "else it is noticed too late"
-assert MESSAGE_BYTES_MAX >= PAYLOAD_BYTES_MAX, "a message of one whole frame must fit"

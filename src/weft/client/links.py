@@ -186,8 +186,8 @@ def _handed_back(message: Message, answer: Message) -> Said:
     if not answer.is_changed:
         return "next", NextItem(id=message.id, to=answer.new_to), ()
     frames = answer.frames
-    if not 1 <= len(frames) <= FRAMES_MAX or max(map(len, frames)) > PAYLOAD_BYTES_MAX:
-        raise ValueError("a payload has 1 to 16 frames of at most 1 MiB")
+    if not 1 <= len(frames) <= FRAMES_MAX or sum(map(len, frames)) > PAYLOAD_BYTES_MAX:
+        raise ValueError("a payload has 1 to 16 frames, together at most 1 MiB")
     return "next", NextItem(id=message.id, to=answer.new_to, n=len(frames)), frames
 
 
