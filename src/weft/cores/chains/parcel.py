@@ -8,62 +8,40 @@ OUT, IN = "out", "in"
 
 
 class Parcel:
-    """What walks down a chain. Only `frames`, `to` and the engine's own marks ever change (CHN-006)."""
+    """What walks down a chain. Only `frames`, `to` and the engine's own marks ever change (CHN-006).
 
-    __slots__ = (
-        "at",
-        "depth",
-        "direction",
-        "era",
-        "exp",
-        "flow",
-        "fmt",
-        "frames",
-        "id",
-        "is_again",
-        "is_kept",
-        "is_over",
-        "keep",
-        "origin",
-        "sender",
-        "sent",
-        "sequence",
-        "tag",
-        "to",
-        "type",
-        "unconfirmed",
-        "via",
-        "waits",
-        "want",
-    )
+    Marks that most messages never have set stand in the class: there are two parcels per message, and their making is
+    most of what a message costs.
+    """
+
+    sender: Any = None
+    """The client that has sent it, as long as it is attached to this node (CHN-013, CHN-030)."""
+    tag = 0
+    want, keep = "none", "disk"
+    is_kept = False
+    """Whether a record of it stands in the inbox of the journal."""
+    is_again = False
+    """It was offered before, by an earlier run of this node or to an earlier client (`re`)."""
+    is_over = False
+    """Its walk has ended."""
+    unconfirmed = 0
+    """Confirming readers that have it and have not said so (CHN-019)."""
+    waits: tuple[tuple[str, bool], ...] = ()
+    """Names of clients for whom it is kept until they come back, and whether they are to confirm it."""
+    flow: Any = None
+    """Where it is counted (CHN-082)."""
 
     def __init__(self, number: int, direction: str, mail: Mail) -> None:
         self.id = number
         """Between node and clients (CHN-005)."""
+        self.sent = mail
+        """As it came to the top of the chain."""
         self.direction, self.type = direction, mail.type
         self.origin, self.era, self.sequence = mail.origin, mail.era, mail.sequence
         self.frames: tuple[bytes, ...] = mail.frames
         """Never changed in place: a new tuple takes its place, so that no copy handed out before changes (CHN-014)."""
         self.fmt, self.to = mail.fmt, mail.to
         self.via, self.depth, self.at, self.exp = mail.via, mail.depth, mail.at, mail.exp
-        self.sender: Any = None
-        """The client that has sent it, as long as it is attached to this node (CHN-013, CHN-030)."""
-        self.tag = 0
-        self.want, self.keep = "none", "disk"
-        self.is_kept = False
-        """Whether a record of it stands in the inbox of the journal."""
-        self.is_again = False
-        """It was offered before, by an earlier run of this node or to an earlier client (`re`)."""
-        self.is_over = False
-        """Its walk has ended."""
-        self.unconfirmed = 0
-        """Confirming readers that have it and have not said so (CHN-019)."""
-        self.waits: tuple[tuple[str, bool], ...] = ()
-        """Names of clients for whom it is kept until they come back, and whether they are to confirm it."""
-        self.flow: Any = None
-        """Where it is counted (CHN-082)."""
-        self.sent = mail
-        """As it came to the top of the chain."""
 
     @property
     def size(self) -> int:

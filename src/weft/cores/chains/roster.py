@@ -138,16 +138,17 @@ class Roster:
         chain.keys = [link.key for link in chain.links]
 
     def _makes_room(self) -> bool:
-        """Whether one more chain can be remembered, if need be instead of the oldest for which nobody has registered."""
+        """Whether one more chain can be remembered, if need be instead of an old one for which nobody has registered."""
         if len(self._chains) < limits.CHAINS_MAX:
             return True
-        name, chain = next(iter(self._chains.items()))
-        if name in self._single or chain.flow.in_flight:
-            self._chains[name] = self._chains.pop(name)  # looked at again after all others
-            return False
-        self.others.add(chain.flow)
-        del self._chains[name]
-        return True
+        for _ in range(min(limits.CHAINS_TRIED_MAX, len(self._chains))):
+            name, chain = next(iter(self._chains.items()))
+            del self._chains[name]
+            if name not in self._single and not chain.flow.in_flight:
+                self.others.add(chain.flow)
+                return True
+            self._chains[name] = chain  # looked at again after all others
+        return False
 
 
 def is_wild(kind: str) -> bool:

@@ -36,6 +36,8 @@ def flaw(to: Any) -> str:
     if not isinstance(to, (list, tuple)) or not 1 <= len(to) <= limits.TO_PARTS_MAX:
         return "bad-destination"
     kind = to[0]
+    if len(to) == 1 and isinstance(kind, str) and kind in KINDS:
+        return ""
     if not isinstance(kind, str) or not (kind in KINDS or kind in UNIMPLEMENTED):
         return "bad-destination"
     if len(to) > 1 and not _is_node(to[1]):
