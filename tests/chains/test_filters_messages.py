@@ -262,6 +262,7 @@ def test_rate_limit_counts_records_by_key() -> None:
         ([["mask", "b"]], {"a": "A", "b": MASK}),
         ([["mask", "nothing"]], {"a": "A", "b": {"c": "x1y22"}}),
         ([["replace", "b.c", r"(\d+)", r"<\1>"]], {"a": "A", "b": {"c": "x<1>y<22>"}}),
+        ([["replace", "b.c", "(x)|y", r"…\1\\\0"]], {"a": "A", "b": {"c": r"…x\x1…\y22"}}),
         ([["replace", "b", "x", "y"]], {"a": "A", "b": {"c": "x1y22"}}),
         (
             [["set", "a", "q"], ["rename", "a", "e"], ["mask", "e"], ["set", "a", 1]],

@@ -108,14 +108,14 @@ def _bytes_of(value: Any) -> bytes:
 
 
 def _replace(path: str, pattern: str, text: str) -> Step:
-    compiled = patterns.compiled(pattern)
+    replace = patterns.replacer(pattern, text)
 
     def replaced(value: Any) -> Any:
         if not isinstance(value, str):
             return value
         if len(value) > limits.EDITED_CHARS_MAX:
             return None
-        changed = compiled.sub(text, value)
+        changed = replace(value)
         return changed if len(changed) <= limits.EDITED_CHARS_MAX else None
 
     return _changed(path, replaced)

@@ -1,7 +1,15 @@
-"""Regular expressions of linear time (CHN-065): a pattern that somebody types cannot stop a node."""
+r"""Regular expressions of linear time (CHN-065): a pattern that somebody types cannot stop a node.
 
+The library's own templates take text for Latin-1 as soon as there is a letter beyond it; so what stands in the place of
+a match is put together here: text, `\1` to `\9` for groups, `\0` for the whole match, and `\\` for a backslash.
+"""
+
+import re
+from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, Final
+
+_PIECE: Final = re.compile(r"[^\\]+|\\[0-9\\]")
 
 
 @cache
@@ -12,24 +20,53 @@ def regular_expressions() -> Any:
     return re2
 
 
-def compiled(pattern: str) -> Any:
-    """The pattern, ready to be looked for; raises the library's error."""
+def replacer(pattern: str, text: str) -> Callable[[str], str]:
+    r"""Replaces every match of `pattern` by `text`; ValueError says why it cannot.
+
+    >>> replacer(r"(\w+)@\w+", r"…@\1 \\")("to ada@lab")
+    'to …@ada \\'
+    """
     engine = regular_expressions()
     options = engine.Options()
     options.log_errors = False
-    return engine.compile(pattern, options=options)
+    try:
+        compiled = engine.compile(pattern, options=options)
+    except engine.error as error:
+        raise ValueError(_said(error)) from None
+    pieces = _pieces(text)
+    groups = [piece for piece in pieces if isinstance(piece, int)]
+    if groups and max(groups) > compiled.groups:
+        raise ValueError(f"there is no group {max(groups)}")
+    if not groups:
+        plain = "".join([str(piece) for piece in pieces])
+        return lambda found: compiled.sub(lambda _: plain, found)
+    return lambda found: compiled.sub(lambda match: _filled(pieces, match), found)
+
+
+def _said(error: Exception) -> str:
+    said = error.args[0] if error.args else ""
+    return (said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said))[:160]
+
+
+def _pieces(text: str) -> list[str | int]:
+    found = _PIECE.findall(text)
+    if sum(map(len, found)) != len(text):
+        raise ValueError("behind a backslash there must be a digit or another backslash")
+    return [piece if piece[0] != "\\" else "\\" if piece[1] == "\\" else int(piece[1]) for piece in found]
+
+
+def _filled(pieces: list[str | int], match: Any) -> str:
+    return "".join([piece if isinstance(piece, str) else match[piece] or "" for piece in pieces])
 
 
 def mistake(pattern: str, text: str) -> str:
     r"""Why this cannot be looked for, or `text` not stand in its place; empty if it can.
 
-    >>> mistake(r"(\d+)", r"<\1>"), mistake("x", r"\1") != "", mistake("(", "") != ""
-    ('', True, True)
+    >>> mistake(r"(\d+)", r"<\1>"), mistake("x", r"\1"), mistake("x", "\\d") != "", mistake("(", "") != ""
+    ('', 'there is no group 1', True, True)
     """
     try:
-        groups = compiled(pattern).groups
-        compiled("()" * groups).sub(text, "")
-    except Exception as error:  # noqa: BLE001  # the library's own, and whatever its template parser raises
-        said = error.args[0] if error.args else ""
-        return (said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said))[:160] or "cannot be read"
+        replacer(pattern, text)
+    except ValueError as error:
+        return str(error) or "cannot be read"
     return ""
