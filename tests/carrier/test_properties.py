@@ -1,11 +1,13 @@
 """Random dialogues of four machines: frames lost, doubled, in any order; machines that die; disks that condense.
 
 Whatever happens, once all is healed every identity has reached the root's journal exactly once, in the order of its
-origin; nothing was counted twice or not at all; and at every step a restart would find what is there.
+origin; nothing was counted twice or not at all; and at every step a restart would find what is there. Mail that is
+forwarded at every level has been before the screen of every node on its way exactly once.
 """
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,14 +16,17 @@ from tests.carrier.rig import Machine, World, joined, spans
 from weft.base.chance import Chance
 from weft.base.effects import Persist
 from weft.base.identity import Origin
-from weft.base.records import Carried, Entry
+from weft.base.mail import INBOX, OUTBOX, of_record
+from weft.base.records import Carried, Entry, Record, StreamRecord
 from weft.base.vectors import VersionVector
 from weft.cores.carrier import Carrier
-from weft.cores.carrier.messages import AssignParent
+from weft.cores.carrier.messages import AssignParent, MailFailed, MailReached
 
 NAMES = ("root", "c", "a", "b")
 step = st.one_of(
     st.tuples(st.just("make"), st.sampled_from("abc"), st.integers(1, 3)),
+    st.tuples(st.just("post"), st.sampled_from("abc"), st.integers(1, 3)),
+    st.tuples(st.just("send"), st.sampled_from(NAMES), st.booleans()),
     st.tuples(st.just("deliver"), st.integers(0, 30), st.integers(1, 12)),
     st.tuples(st.just("lose"), st.integers(0, 30), st.integers(1, 3)),
     st.tuples(st.just("double"), st.integers(0, 30), st.integers(0, 30)),
@@ -36,6 +41,17 @@ scripts = st.lists(step | st.tuples(st.just("move"), st.just("a"), st.sampled_fr
 dropping = st.lists(step | st.tuples(st.just("drop"), st.sampled_from("abc"), st.integers(1, 4)), max_size=40)
 
 
+Identity = tuple[bytes, int, int]
+
+
+def keep_and_forward(record: StreamRecord) -> tuple[Record, ...]:
+    """Mail that was kept for ever stays in the inbox, as a sign that it was here; and goes on."""
+    if record.stream != INBOX or "mem" in record.attributes:
+        return (record,)
+    deeper = record.attributes | {"depth": record.attributes.get("depth", 0) + 1}
+    return (record, msgspec.structs.replace(record, stream=OUTBOX, attributes=deeper))
+
+
 class Play:
     """The tree a, b under c under root (b directly under root), and what was taken of whom."""
 
@@ -45,6 +61,11 @@ class Play:
         self.world.collector("c", memory_bytes=2_000)
         self.world.sensor("a", "c", memory_bytes=1_000)
         self.world.sensor("b", "root")
+        self.world.machines["c"].judge = keep_and_forward
+        self.posted: list[Identity] = []
+        """Mail whose sender has it on disk."""
+        self.starts: dict[str, int] = {}
+        """The last ticket of each node before its present start."""
         self.taken: dict[tuple[bytes, int], int] = {}
         self.images: dict[str, tuple[list[Entry], int]] = {}
 
@@ -60,6 +81,20 @@ class Play:
         if machine.is_up:
             machine.make(rows)
             self.taken[machine.node, machine.era] = machine.sequence
+
+    def post(self, name: str, count: int) -> None:
+        machine = self.world.machines[name]
+        for _ in range(count):
+            lsn = machine.next_lsn
+            if machine.is_up:
+                mail = machine.post()
+                self.posted += [mail.mid] if machine.next_lsn > lsn else []
+
+    def send(self, name: str, is_down: bool) -> None:
+        machine = self.world.machines[name]
+        if machine.is_up:
+            links = machine.core.parent.links
+            machine.send(*([link.node for link in links] if is_down else ()))
 
     def deliver(self, index: int, count: int) -> None:
         for _ in range(count):
@@ -87,6 +122,7 @@ class Play:
         machine = self.world.machines[name]
         if not machine.is_up:
             machine.dies_before = lambda effect: False
+            self.starts[name] = machine.tickets
             machine.start()
 
     def move(self, name: str, parent: str) -> None:
@@ -147,6 +183,48 @@ def play_out(script: list[tuple[str, Any, Any]]) -> Play:
     return play
 
 
+def identities(machine: Machine) -> list[Identity]:
+    """The mail that its screen was asked about and that it has kept since, in order."""
+    return [of_record(record).mid for record in machine.inbox()]
+
+
+@pytest.mark.proves("CHN-032", "CHN-033", "CHN-035", "CHN-036", "RTE-007")
+@given(scripts)
+def test_mail_and_records_mixed_reach_every_screen_on_their_way_exactly_once(
+    script: list[tuple[str, Any, Any]],
+) -> None:
+    play = play_out(script)
+    root, c, a, b = play.machines
+    assert sorted(play.posted) == sorted(identities(root))
+    assert len(set(identities(c))) == len(identities(c))
+    assert {mid[0] for mid in identities(c)} <= {a.node}
+    assert [] == a.inbox() + b.inbox()
+    assert [0, 0, 0] == [machine.core.counters.spool_records for machine in (a, b, c)]
+    if any(action[0] == "move" for action in script):
+        return
+    assert [mid for mid in play.posted if mid[0] == a.node] == identities(c)
+    for origin in (a.node, b.node, c.node):
+        assert [mid for mid in play.posted if mid[0] == origin] == [mid for mid in identities(root) if mid[0] == origin]
+
+
+@pytest.mark.proves("CHN-030", "CHN-031", "CHN-032")
+@given(scripts)
+def test_mail_without_a_promise_comes_at_most_once_and_in_order_and_every_order_is_answered_once(
+    script: list[tuple[str, Any, Any]],
+) -> None:
+    play = play_out(script)
+    for machine in play.machines:
+        answered = [event.ticket for event in machine.told if isinstance(event, MailReached | MailFailed)]
+        assert len(set(answered)) == len(answered)
+        assert set(range(play.starts.get(machine.name, 0) + 1, machine.tickets + 1)) <= set(answered)
+        assert machine.core.mailroom.office.deadline() is None
+        arrived: dict[tuple[int, bytes, int | None], list[int]] = {}
+        for era, record in zip(machine.screened_in, machine.screened, strict=True):
+            if "mem" in record.attributes:
+                arrived.setdefault((era, record.origin, record.era), []).append(record.sequence)
+        assert all(sorted(set(numbers)) == numbers for numbers in arrived.values())
+
+
 def exactly_once(script: list[tuple[str, Any, Any]]) -> None:
     play = play_out(script)
     root = play.world.machines["root"]
@@ -198,7 +276,7 @@ def restored(machine: Machine, entries: list[Entry]) -> Carrier:
 def durable(core: Carrier, frontier: int) -> Any:
     """All that has to come back. What is safe is passed on in bundles, so both are brought to the same point."""
     core.parent.kept.pass_on(frontier)
-    return core.parent.kept.state(), core.parent.seen
+    return core.parent.kept.state(), core.parent.seen, core.mailroom.met.state()
 
 
 @pytest.mark.proves("JRN-042", "CHN-032")
