@@ -4,10 +4,11 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from weft.base.effects import Send, Source, Tell
+from weft.base.effects import Effect, Send, SendFailed, Source, Tell
 from weft.base.errors import PeerError
 from weft.base.mail import Mail
 from weft.base.now import MILLISECOND, SECOND, Now
+from weft.cores.chains import Chains
 from weft.cores.chains.clientlink import HolderLink
 from weft.cores.chains.messages import ChainsSettings
 from weft.cores.chains.order import after_all
@@ -32,7 +33,7 @@ from weft.wire.multipart import HEADER_BYTES_MAX
 NODE = b"b" * 16
 
 
-class Chains:
+class Notes:
     """An engine that only notes what it is asked, and answers sends at once, unless it is told to keep them."""
 
     def __init__(self) -> None:
@@ -74,20 +75,43 @@ class Node:
     """Patrons, and a shell whose sockets may take nothing: what follows an unsent message of a turn is unsent, too."""
 
     def __init__(self, **settings: Any) -> None:
-        self.station = Station(ChainsSettings(name="B", addr="127.0.0.1", boot=7, **settings), NODE, 5)
-        self.chains = Chains()
+        mine = ChainsSettings(name="B", addr="127.0.0.1", boot=7, **settings)
+        self.station = Station(mine, NODE, 5)
+        self.chains = Notes()
         self.patrons = Patrons(self.station, self.chains)
         self.now = Now(0, 1_795_000_000 * SECOND)
         self.heard: dict[bytes, list[Any]] = {}
         self.told: list[Any] = []
+        self.later: list[Effect] = []
+        """Said while a turn ended: it leaves with the next one."""
         self.takes: Callable[[bytes], bool] = lambda peer: True
+
+    # The verbs of a core
+
+    def receive(self, message: Any, source: Source) -> None:
+        self.patrons.receive(message, source, self.now)
+
+    def wake(self) -> None:
+        self.patrons.wake(self.now)
+
+    def deadline(self) -> int | None:
+        return self.patrons.deadline()
+
+    def not_sent(self, peer: bytes) -> None:
+        self.patrons.not_sent(peer, self.now)
+
+    def effects(self) -> list[Effect]:
+        self.patrons.flush(self.now)
+        return self.station.take()
+
+    # The world around it
 
     def wait(self, ms: float) -> None:
         """Let time pass, with every wake-up that is asked for on the way."""
         end = self.now.mono + round(ms * MILLISECOND)
-        while (due := self.patrons.deadline()) is not None and due <= end:
+        while (due := self.deadline()) is not None and due <= end:
             self.skip(max(due - self.now.mono, 0))
-            self.patrons.wake(self.now)
+            self.wake()
             self.turn()
         self.skip(end - self.now.mono)
 
@@ -106,14 +130,14 @@ class Node:
         except PeerError as error:
             self.patrons.garbled(peer, error.code, self.now)
         else:
-            self.patrons.receive(message, Source(CLIENTS, peer), self.now)
+            self.receive(message, Source(CLIENTS, peer))
 
     def turn(self, peer: bytes = b"") -> list[Any]:
         """The end of a turn, as the runner has it."""
         before = {each: len(heard) for each, heard in self.heard.items()}
-        self.patrons.flush(self.now)
         unsent: Counter[bytes] = Counter()
-        for effect in self.station.take():
+        effects, self.later = self.later + self.effects(), []
+        for effect in effects:
             if isinstance(effect, Send):
                 if effect.peer in unsent or not self.takes(effect.peer):
                     unsent[effect.peer] += 1
@@ -124,8 +148,9 @@ class Node:
             elif isinstance(effect, Tell):
                 self.told.append(effect.event)
         for each in unsent.elements():
-            self.patrons.not_sent(each, self.now)
-            self.patrons.flush(self.now)
+            self.not_sent(each)
+            self.later += self.effects()
+            assert each not in [effect.peer for effect in self.later if isinstance(effect, Send)]
         return self.heard.get(peer, [])[before.get(peer, 0) :]
 
     def welcome(self, peer: bytes, name: str = "", number: int = 0) -> Patron:
@@ -133,6 +158,30 @@ class Node:
         self.hear(peer, hello(name or peer.decode(), number or peer[0]))
         self.heard[peer].clear()
         return self.patrons._by_peer[peer]
+
+
+class Whole(Node):
+    """One whose engine is that of the core."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.core = Chains(settings=self.station.settings, node=NODE, era=5)
+        self.station, self.patrons = self.core.station, self.core.patrons
+
+    def receive(self, message: Any, source: Source) -> None:
+        self.core.receive(message, source, self.now)
+
+    def wake(self) -> None:
+        self.core.wake(self.now)
+
+    def deadline(self) -> int | None:
+        return self.core.deadline()
+
+    def not_sent(self, peer: bytes) -> None:
+        self.core.command(SendFailed(CLIENTS, peer), self.now)
+
+    def effects(self) -> list[Effect]:
+        return self.core.effects()
 
 
 def hello(name: str = "a", number: int = 1, **fields: Any) -> Hello:

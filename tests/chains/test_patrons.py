@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.chains.patrons_rig import NODE, A, B, C, Node, hello, parcel, send, statuses
+from tests.chains.patrons_rig import NODE, A, B, C, Node, Whole, hello, parcel, send, statuses
 from tests.wire.strict import frames_of, lines
 from weft.base.now import SECOND
 from weft.cores.chains import limits
@@ -188,6 +188,30 @@ def test_bad_input_gets_the_answer_of_its_vector(name: str) -> None:
     else:
         assert 1 == len(node.chains.calls) + len(patron.links)
     assert not patron.is_gone
+
+
+REFUSED_BY_CHAINS: dict[str, Any] = {
+    "x-empty": (1, "empty"),
+    "x-kind": (1, "bad-destination"),
+    "x-multicast": (1, "unimplemented"),
+    "x-type": "bad-type",
+    "x-at0": "bad-position",
+}
+
+
+@pytest.mark.proves("CLI-006", "CHN-030")
+@pytest.mark.parametrize("name", REFUSED_BY_CHAINS)
+def test_bad_requests_get_the_answer_of_their_vector_from_the_whole_core(name: str) -> None:
+    node, expected = Whole(), REFUSED_BY_CHAINS[name]
+    node.welcome(A)
+    said = node.hear(A, frames_of(VECTORS[name]))
+    if isinstance(expected, tuple):
+        tag, why = expected
+        assert VECTORS[name]["means"]["refused"] == f"status {why} for tag {tag}"
+        assert [Status([StatusItem(tag=tag, ok=False, why=why)])] == said
+    else:
+        assert VECTORS[name]["means"]["refused"] == expected
+        assert [Error(about="reg", why=expected, reg=1)] == said
 
 
 @pytest.mark.proves("CLI-006")

@@ -1,13 +1,13 @@
 """What clients hear, without chains: batches, their order, and that nothing but old copies is lost, whatever a socket takes."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.chains.patrons_rig import A, B, C, Node, hello, parcel, recs, send, statuses
+from tests.chains.patrons_rig import A, B, C, Node, Whole, hello, parcel, recs, send, statuses
 from weft.base.effects import Persist, Send
 from weft.base.now import MILLISECOND
 from weft.base.records import CoreRecord
@@ -18,6 +18,8 @@ from weft.wire import clients
 from weft.wire.clients import (
     Beat,
     Done,
+    Next,
+    NextItem,
     Rec,
     RecItem,
     Reg,
@@ -312,15 +314,6 @@ STEPS = st.lists(
 )
 
 
-@pytest.fixture(scope="module")
-def tight() -> Iterator[None]:
-    """Small bounds, so that a few messages reach them."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in {"BATCH_MESSAGES_MAX": 3, "COPIES_MAX": 5, "PORTION_MAX": 4}.items():
-            patch.setattr(limits, name, value)
-        yield
-
-
 def settle(node: Node, patron: Patron, tag: int) -> None:
     """One send, and its final status."""
     node.read(A, clients.encode(send(tag)))
@@ -330,9 +323,16 @@ def settle(node: Node, patron: Patron, tag: int) -> None:
 @pytest.mark.proves("CHN-018", "CLI-008")
 @given(steps=STEPS, moods=st.lists(st.booleans(), max_size=60))
 def test_nothing_but_old_copies_is_lost_whatever_a_socket_takes(
-    tight: None, steps: list[tuple[str, int]], moods: list[bool]
+    steps: list[tuple[str, int]], moods: list[bool]
 ) -> None:
     """Offers, statuses and answers arrive once and in order; the gaps among copies are as large as they say."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {"BATCH_MESSAGES_MAX": 3, "COPIES_MAX": 5, "PORTION_MAX": 4}.items():
+            patch.setattr(limits, name, value)  # so that a few messages reach them
+        play(steps, moods)
+
+
+def play(steps: list[tuple[str, int]], moods: list[bool]) -> None:
     node = Node(credit=1 << 20)
     node.chains.keeps = True
     patron = node.welcome(A)
@@ -377,3 +377,33 @@ def test_nothing_but_old_copies_is_lost_whatever_a_socket_takes(
             assert made["copy"].count(reg) == expected, "the newest are kept"
     assert {} == node.patrons._behind
     assert patron.post.answers == patron.post._copies_count == patron.post._copies_bytes == 0
+
+
+@pytest.mark.proves("CHN-030", "CHN-013")
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=12), st.lists(st.booleans(), max_size=80))
+def test_whatever_sockets_take_every_message_passes_its_holder_once_and_has_one_status(
+    counts: list[int], moods: list[bool]
+) -> None:
+    """The whole core: a sender, a client that hands everything back, and a reader behind it."""
+    node = Whole()
+    for peer in (A, B, C):
+        node.welcome(peer)
+    node.hear(B, Reg(reg=1, dir="out", type="t", access="rw", at=1, timeout=60_000))
+    node.hear(C, Reg(reg=1, dir="out", type="t", at=2))
+    mood = iter(moods)
+    node.takes = lambda peer: next(mood, True)
+    tag = handed = 0
+    for count in [*counts, *[0] * 100]:
+        if not count:
+            mood = iter(())
+        else:
+            node.hear(A, send(*range(tag + 1, tag + count + 1)))
+            tag += count
+        held = recs(node.heard[B], 1)[handed:]
+        handed += len(held)
+        for item in held:
+            node.hear(B, Next(1, [NextItem(id=item.id)], []))
+        node.wait(40 if count else 4)
+    assert [*range(1, tag + 1)] == [item.mid[2] for item in recs(node.heard[B], 1)]
+    assert [*range(1, tag + 1)] == [item.mid[2] for item in recs(node.heard[C], 1)]
+    assert [(each, "local") for each in range(1, tag + 1)] == statuses(node.heard[A])
