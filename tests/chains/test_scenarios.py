@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.chains.rig import Rig, by_client
+from tests.chains.treed import Player
 
 VECTORS = Path(__file__).parent.parent / "vectors"
 SCENARIOS = [json.loads(line) for line in (VECTORS / "chains-scenarios.jsonl").read_text("utf-8").splitlines()]
@@ -20,4 +21,16 @@ SCENARIOS = [json.loads(line) for line in (VECTORS / "chains-scenarios.jsonl").r
 def test_scenario(scenario: dict[str, Any]) -> None:
     expected = by_client(scenario["means"]["expect"])
     actual = by_client(Rig().play(scenario["means"]["steps"]))
+    assert expected == actual
+
+
+UNHEARD = ("lost", "ignored")
+"""What is counted, and said to no client."""
+
+
+@pytest.mark.proves("CLI-023")
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=[scenario["id"] for scenario in SCENARIOS])
+def test_scenario_over_whole_nodes(scenario: dict[str, Any]) -> None:
+    expected = by_client([event for event in scenario["means"]["expect"] if event[0] not in UNHEARD])
+    actual = by_client(Player().play(scenario["means"]["steps"]))
     assert expected == actual
