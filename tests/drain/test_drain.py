@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from tests.drain.world import SETTINGS, Violated, World, a_record, played
 from weft.base.effects import Perform, Persist, Source, Tell
 from weft.base.errors import PeerError
+from weft.base.mail import INBOX, OUTBOX
 from weft.base.now import MILLISECOND, SECOND, Now
-from weft.base.records import Record, StreamRecord
+from weft.base.records import EraRecord, LostRecord, Record, StreamRecord
 from weft.base.spool import FetchRecords, Journaled, RecordsFetched, Released
 from weft.cores.drain import Drain, limits
 from weft.cores.drain.core import Cursor
@@ -123,6 +124,31 @@ def test_walk_of_the_table(state: State, on: On) -> None:
     assert cell.then is lane.state
     orders = [Perform(WriteSegment(1, 1, 1, 1, ZEROS))] if cell.do == "order_segment" else []
     assert orders == effects
+
+
+# What is not for the lake.
+
+
+@pytest.mark.proves("LAK-003")
+@pytest.mark.parametrize("stream", [OUTBOX, INBOX])
+def test_mail_under_way_is_never_drained_and_holds_nothing_back(stream: int) -> None:
+    bench = Bench()
+    mail = StreamRecord(stream, b"n" * 16, 1, 1, 1, 1, "demo.report", b"hello", {"to": ["PARENTSOF"]})
+    notes = (LostRecord(stream, b"n" * 16, 1, 2, 2, "spool-full"), EraRecord(stream, b"n" * 16, 2, 1, 2))
+    assert [Tell(Released("drain", 3))] == bench.journaled(mail, *notes)
+    assert (None, (0, 0)) == (bench.core.deadline(), bench.core.behind)
+    assert [] == bench.journaled(mail, sample())
+    assert [Perform(WriteSegment(1, 1, 5, 5, ZEROS))] == bench.after(300 * MILLISECOND)
+
+
+@pytest.mark.proves("LAK-007")
+def test_mail_that_is_read_again_at_a_start_is_not_drained_either() -> None:
+    core = Drain(SETTINGS)
+    core.command(LakeFound(()), at(0))
+    core.effects()
+    mail = StreamRecord(INBOX, b"n" * 16, 1, 1, 1, 1, "demo.report", b"hello", {"to": ["PARENTSOF"]})
+    core.command(RecordsFetched("drain", 0, 2, ((1, mail), (2, sample()))), at(0))
+    assert (1, 2) == (core.behind[0], core.lanes[1].first_waiting())
 
 
 # When a segment is cut.

@@ -244,7 +244,7 @@ class Drain:
     # Noting and releasing.
 
     def _note(self, lsn: int, record: Record, now: Now) -> None:
-        """Count a record into its lane, unless the lake had it when this start began."""
+        """Count a record into its lane, unless the lake had it when this start began. Mail under way has no lane."""
         if not isinstance(record, StreamRecord | LostRecord | EraRecord) or record.stream not in self.lanes:
             return
         lane = self.lanes[record.stream]
