@@ -1,6 +1,6 @@
 """One client's way to its node: hello, beats, death, and coming back by a fresh socket (CLI-005, CLI-022).
 
-APART      nobody answers yet, or no more; after a pause, doubling from 0.1 s to 5 s, the next hello
+APART      nobody answers yet, or no more; after a pause, doubling from 0.1 s to 1 s, the next hello
 GREETING   hello is said
 STANDING   the node said welcome; either side says beat in silence, and gives the other up after `dead`
 """

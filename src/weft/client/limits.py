@@ -19,7 +19,7 @@ COPIES_BYTES_MAX: Final = 8 << 20
 
 HELLO_S: Final = 5.0  # until somebody answers hello; as long as a node may be silent
 BACK_OFF_MIN_S: Final = 0.1
-BACK_OFF_MAX_S: Final = 5.0
+BACK_OFF_MAX_S: Final = 1.0  # a hello costs nothing on the same machine, and what is not read meanwhile is lost
 BACK_OFF_SPREAD: Final = 0.2  # a hundred clients of one node come back one by one
 LINGER_MS: Final = 1_000  # for the last words
 
