@@ -146,9 +146,11 @@ class Edit:
             return FINE
         if view.parcel.fmt not in ENCODERS or not view.is_readable:
             return Judgement([], list(seen))
+        if view.has_room(self._growth * len(seen)):
+            return self._edited(view, seen)
         before, was_changed = {index: view.records[index] for index in seen}, view.is_changed
         verdict = self._edited(view, seen)
-        if verdict.is_changed and not view.has_room(self._growth * len(seen)):
+        if verdict.is_changed and not view.fits():
             for index, record in before.items():
                 view.records[index] = record
             view.is_changed = was_changed

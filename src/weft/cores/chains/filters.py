@@ -109,11 +109,15 @@ class Sample:
         self._options, self._node = options, house.node
         self._salted = crc32(options.salt.encode() + b"\0")
         self._below = int(options.rate * (1 << 32)) if options.rate is not None else 0
+        self._is_of_identity = options.rate is not None and not options.key
         self._counts: dict[bytes, int] = {}
 
     def judge(self, view: Viewed, seen: list[int], now: Now) -> Judgement:
         """No error is possible: a field that is missing is nil."""
         key = self._options.key
+        if self._is_of_identity and view.is_one and seen:
+            which = view.identities(seen[:1], self._node)[0]
+            return FINE if mixed(crc32(which, self._salted)) < self._below else Judgement(list(seen), [])
         if self._options.rate is None:
             keys = view.keys(key, seen) if key else [b""] * len(seen)
             dropped = [index for index, which in zip(seen, keys, strict=True) if not self._is_first(short(which))]
@@ -276,12 +280,9 @@ class Threshold:
         values, erred = view.numbers(self._options.field, seen)
         if self._options.mode == "edge":
             is_kept = self._kept_edges(view, seen, values)
-        elif self._sign > 0:
-            limit = self._limit
-            is_kept = [value is not None and value > limit for value in values]
         else:
-            limit = -self._limit
-            is_kept = [value is not None and value < limit for value in values]
+            limit, sign = self._limit, self._sign
+            is_kept = [value is not None and value * sign > limit for value in values]
         if False not in is_kept:
             return FINE
         dropped = [index for index, keep in zip(seen, is_kept, strict=True) if not keep]

@@ -48,23 +48,24 @@ class MessageView:
         self.is_readable = True
         self._grown = 0
         """At most so many bytes larger than it came."""
+        self.kept: list[int] = [0]
         decode = DECODERS.get(parcel.fmt)
         if decode is not None:
-            self.is_readable = self._open(decode)
-        self.kept: list[int] = [0] if len(self.records) == 1 else list(range(len(self.records)))
+            try:
+                content = decode(parcel.frames[0])
+            except UNREADABLE:
+                self.is_readable = False
+            else:
+                self._take(content)
 
-    def _open(self, decode: Callable[[bytes], Any]) -> bool:
-        try:
-            content = decode(self.parcel.frames[0])
-        except UNREADABLE:
-            return False
+    def _take(self, content: Any) -> None:
         if type(content) is dict:
             self.records = [content]
-            return True
-        if len(content) > limits.RECORDS_MAX:
-            return False
-        self.records, self._is_array = content, True
-        return True
+        elif len(content) > limits.RECORDS_MAX:
+            self.is_readable = False
+        else:
+            self.records, self._is_array = content, True
+            self.kept = list(range(len(content)))
 
     def matching(self, where: Where) -> list[int]:
         """The records still in that fulfil the conditions."""
@@ -124,13 +125,14 @@ class MessageView:
         self.is_changed = True
 
     def has_room(self, more: int) -> bool:
-        """Whether the payload, grown by at most `more` bytes, is still one. It is encoded only if that is not certain."""
+        """Whether the payload certainly is none too large when it grows by so many bytes."""
         self._grown += more
-        size = self.parcel.size
-        if size + self._grown <= limits.PAYLOAD_BYTES_MAX:
-            return True
+        return self.parcel.size + self._grown <= limits.PAYLOAD_BYTES_MAX
+
+    def fits(self) -> bool:
+        """Whether the payload is none too large as it is now: it is encoded to see."""
         self._grown = len(self._encoded()) - len(self.parcel.frames[0])
-        return size + self._grown <= limits.PAYLOAD_BYTES_MAX
+        return self.parcel.size + self._grown <= limits.PAYLOAD_BYTES_MAX
 
     def _encoded(self) -> bytes:
         """Frame 1 of what is left."""
