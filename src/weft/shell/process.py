@@ -102,9 +102,10 @@ class Process:
             self.state / "journal", self.identity.node_id, self.doors.files, now.wall, limits_of(settings)
         )
         # What it has become stands above what its file says (REC-010).
-        self.settings = settings = msgspec.structs.replace(settings, role=role_of(self.recovery.entries()))
+        entries = list(self.recovery.entries())
+        self.settings = settings = msgspec.structs.replace(settings, role=role_of(entries))
         self.node: Node = build_node(settings, self.identity.node_id, self.identity.era, self.doors.seed)
-        self.node.restore(self.recovery.entries(), self.journal.next_lsn, now)
+        self.node.restore(entries, self.journal.next_lsn, now)
         self.links = self.doors.links(self._on_readable)
         self.runner = Runner(self.node, self.clock, self.journal, self.links)
         self.log = Log(settings.node.name)

@@ -119,8 +119,8 @@ class Runner:
             self._keep(turn, now)
         self._speak(turn.walled)
         self.journal.forget(self.node.releasable)
-        self._tell_room(now)
         self._tell_unsent(now)
+        self._tell_room(now)
         return True
 
     def _tell_unsent(self, now: Now) -> None:
