@@ -37,8 +37,8 @@ def started(nodes: Nodes, name: str) -> float:
 
 
 def size_of(folder: Path) -> int:
-    """Bytes of its files."""
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    """Bytes of a journal's segments."""
+    return sum(path.stat().st_size for path in folder.glob("*.seg"))
 
 
 def spool(nodes: Nodes, count: int) -> float:

@@ -91,7 +91,8 @@ def jetstream(count: int) -> float:
 
 def mosquitto(count: int) -> float:
     """Acknowledged publishes a second with QoS 1."""
-    from paho.mqtt import client as mqtt
+    from paho.mqtt.client import Client as Publisher
+    from paho.mqtt.enums import CallbackAPIVersion
 
     payload, left, is_done = os.urandom(SIZE), count, threading.Event()
 
@@ -101,7 +102,7 @@ def mosquitto(count: int) -> float:
         if not left:
             is_done.set()
 
-    client = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2)
+    client = Publisher(CallbackAPIVersion.VERSION2)
     client.max_inflight_messages_set(INFLIGHT)
     client.max_queued_messages_set(0)
     client.on_publish = on_publish

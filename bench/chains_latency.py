@@ -10,7 +10,6 @@ end in a process of its own, too. Targets are in specs/00, section 7: p99 within
 
 import argparse
 import contextlib
-import json
 import select
 import statistics
 import subprocess
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Final
 
 import zmq
+
 from bench.peers.client import Client, dealer, pack, sends, unpack
 from bench.peers.loads import HERE, KIND, PATIENCE_S, PAYLOAD, end
 from bench.peers.nodes import Nodes
@@ -188,6 +188,13 @@ def one_round(place: Path, endpoint: str, count: int) -> dict[str, Times]:
     return found
 
 
+def note(figures: Figures, found: dict[str, Times]) -> None:
+    """Put the percentiles of a round beside those of the rounds before."""
+    for name, times in found.items():
+        for which, value in percentiles(times).items():
+            figures.setdefault(f"{name}, {which}", []).append(value)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--messages", type=int, default=5_000)
@@ -197,13 +204,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, Nodes(Path(folder), {"root": ""}) as nodes:
         nodes.start("root")
         for _ in range(options.rounds):
-            for name, times in one_round(Path(folder), nodes.endpoint("root"), options.messages).items():
-                for which, value in percentiles(times).items():
-                    figures.setdefault(f"{name}, {which}", []).append(value)
+            note(figures, one_round(Path(folder), nodes.endpoint("root"), options.messages))
     echo_p99, added_p99 = "raw echo, p99", "added by the client, p99"
     goals = [Goal(added_p99, echo_p99, 3.0, is_at_most=True)]
     show("P3: latency at 1,000 messages/s of 256 bytes over ipc", figures, "microseconds", echo_p99, goals)
-    print(f"added p99 is {middle(figures, added_p99) / 1_000:.2f} ms; below 1 ms is the goal where the echo's is below 0.33 ms")
+    print(
+        f"added p99 is {middle(figures, added_p99) / 1_000:.2f} ms; below 1 ms is the goal where the echo's is below 0.33 ms"
+    )
 
 
 OTHERS: Final = {"echo": echo, "pass": pass_on}

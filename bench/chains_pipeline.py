@@ -36,13 +36,14 @@ from weft.cores.chains.station import Station
 from weft.cores.chains.waiting import Waiting
 from weft.cores.chains.walk import Walker
 
-RSYSLOG_PORT, SYSLOG_NG_PORT, WEFT_PORT = 15_514, 15_515, 15_516
+RSYSLOG_PORT, SYSLOG_NG_PORT = 15_514, 15_515
 RECORDS: Final = 1_000
 """Different ones; they are fed over and over."""
 CHUNK_LINES: Final = 1_000
 PATIENCE_S: Final = 120.0
 LOOK_S: Final = 0.002
-WEFT, RSYSLOG, SYSLOG_NG = "weft", "rsyslog", "syslog-ng"
+WEFT, WEFT_TWO, RSYSLOG, SYSLOG_NG = "weft, four filters", "weft, two filters", "rsyslog", "syslog-ng"
+PORTS: Final = {WEFT: 15_516, WEFT_TWO: 15_517}
 SYSLOG_HEADER: Final = b"<13>1 2026-11-21T00:00:00Z h a - - - "
 RSYSLOG_CONF: Final = """module(load="imptcp" threads="1")
 module(load="mmjsonparse")
@@ -68,12 +69,20 @@ log {{ source(s); parser(p); filter(f1); filter(f2); rewrite(r1); rewrite(r2); d
 
 
 TYPE: Final = "app.metric"
-FILTERS: Final[list[dict[str, Any]]] = [
-    {"name": "not-negative", "kind": "match", "types": [TYPE], "place": 1, "where": {"value": {"ge": 0}}},
-    {"name": "of-the-cpu", "kind": "match", "types": [TYPE], "place": 2, "where": {"name": {"prefix": "cpu."}}},
-    {"name": "sited", "kind": "edit", "types": [TYPE], "place": 3, "edits": [["set", "site", "north"]]},
-    {"name": "unitless", "kind": "edit", "types": [TYPE], "place": 4, "edits": [["remove", "unit"]]},
-]
+POSITIVE, CPU = {"value": {"ge": 0}}, {"name": {"prefix": "cpu."}}
+SET, REMOVE = ["set", "site", "north"], ["remove", "unit"]
+CHAINS: Final[dict[str, list[dict[str, Any]]]] = {
+    WEFT: [
+        {"name": "not-negative", "kind": "match", "where": POSITIVE},
+        {"name": "of-the-cpu", "kind": "match", "where": CPU},
+        {"name": "sited", "kind": "edit", "edits": [SET]},
+        {"name": "unitless", "kind": "edit", "edits": [REMOVE]},
+    ],
+    WEFT_TWO: [
+        {"name": "of-the-cpu", "kind": "match", "where": {**POSITIVE, **CPU}},
+        {"name": "sited", "kind": "edit", "edits": [SET, REMOVE]},
+    ],
+}
 BLOCK: Final = 1 << 18
 NODE: Final = bytes(range(16))
 
@@ -162,21 +171,92 @@ def syslog_ng(place: Path) -> Iterator[Callable[[int], float]]:
     out = place / "sng.out"
     (place / "sng.conf").write_text(SYSLOG_NG_CONF.format(out=out))
     modules = unpacked("usr/lib/syslog-ng/3*")
-    words = "syslog-ng -F -f sng.conf --no-caps".split()
-    words += [f"--{what}={place / file}" for what, file in (("persist-file", "p"), ("pidfile", "pid"), ("control", "ctl"))]
+    words = ["syslog-ng", "-F", "-f", "sng.conf", "--no-caps"]
+    words += [
+        f"--{what}={place / file}" for what, file in (("persist-file", "p"), ("pidfile", "pid"), ("control", "ctl"))
+    ]
     with running([*words, *([f"--module-path={modules}"] if modules else [])], place, SYSLOG_NG_PORT):
         yield functools.partial(feed, SYSLOG_NG_PORT, out)
     check(out)
 
 
+# What Debian 12 does not have: the same stages from stdin to a file. They join where they are on the path; absent here.
+
+
+def fluent_bit(place: Path) -> list[str]:
+    stages: list[tuple[str, ...]] = [
+        ("-i", "stdin"),
+        ("-F", "grep", "-m", "*", "-p", "exclude=value ^-"),
+        ("-F", "grep", "-m", "*", "-p", r"regex=name ^cpu\."),
+        ("-F", "modify", "-m", "*", "-p", "add=site north", "-p", "remove=unit"),
+        ("-o", "file", "-m", "*", "-p", f"path={place}", "-p", "file=out", "-p", "format=plain"),
+    ]
+    return ["fluent-bit", "-q", "-f", "0.1", *(word for stage in stages for word in stage)]
+
+
+def vector(place: Path) -> list[str]:
+    (place / "vector.toml").write_text(VECTOR_TOML.format(place=place))
+    return ["vector", "-q", "-c", str(place / "vector.toml")]
+
+
+VECTOR_TOML: Final = """data_dir = "{place}"
+[sources.lines]
+type = "stdin"
+[transforms.stages]
+type = "remap"
+inputs = ["lines"]
+drop_on_abort = true
+source = '''
+. = object!(parse_json!(string!(.message)))
+if to_float!(.value) < 0.0 {{ abort }}
+if !starts_with(string!(.name), "cpu.") {{ abort }}
+.site = "north"
+del(.unit)
+'''
+[sinks.out]
+type = "file"
+inputs = ["stages"]
+path = "{place}/out"
+encoding.codec = "json"
+"""
+OTHERS: Final[dict[str, Callable[[Path], list[str]]]] = {"fluent-bit": fluent_bit, "vector": vector}
+
+
 @contextlib.contextmanager
-def weft(place: Path) -> Iterator[Callable[[int], float]]:
-    """A process that walks lines down a chain of Weft's filters, and a way to feed it."""
-    out = place / "weft.out"
-    process = subprocess.Popen([sys.executable, "-m", "bench.chains_pipeline", "serve", str(WEFT_PORT), str(out)])
+def by_stdin(place: Path, name: str) -> Iterator[Callable[[int], float]]:
+    """A program that is on the path, started anew for each feeding."""
+    yield functools.partial(pour, place, OTHERS[name](place))
+    check(place / "out")
+
+
+def pour(place: Path, command: list[str], count: int) -> float:
+    """Lines a second, from the first byte into stdin to the last line out."""
+    chunk, out = b"".join(record + b"\n" for record in records()), place / "out"
+    before = lines_in(out, 0, 0)
+    process = subprocess.Popen(command, cwd=place, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    assert process.stdin is not None
     try:
-        await_port(WEFT_PORT, process)
-        yield functools.partial(feed, WEFT_PORT, out)
+        began = time.perf_counter()
+        for _ in range(count // CHUNK_LINES):
+            process.stdin.write(chunk)
+        process.stdin.close()
+        await_lines(out, before, count)
+        return count / (time.perf_counter() - began)
+    finally:
+        end(process)
+
+
+# Ours
+
+
+@contextlib.contextmanager
+def weft(place: Path, which: str) -> Iterator[Callable[[int], float]]:
+    """A process that walks lines down a chain of Weft's filters, and a way to feed it."""
+    out, port = place / "weft.out", PORTS[which]
+    process = subprocess.Popen([sys.executable, "-m", "bench.chains_pipeline", "serve", which, str(out)])
+    try:
+        await_port(port, process)
+        yield functools.partial(feed, port, out)
     finally:
         end(process)
     check(out)
@@ -189,14 +269,14 @@ class Lines:
         self._out = out
         self._lines: list[bytes] = []
 
-    def deliver(self, parcel: Parcel, now: Now) -> None:
+    def deliver(self, parcel: Parcel, _: Now) -> None:
         self._lines.append(parcel.frames[0])
 
-    def end(self, parcel: Parcel, why: str) -> None:
+    def end(self, _: Parcel, why: str) -> None:
         assert why == "deleted", why
 
     def after(self, parcel: Parcel, made: list[Record]) -> None:
-        raise AssertionError("nothing waits here")
+        raise AssertionError(f"{parcel.id} waits here, {len(made)}")
 
     def flush(self) -> None:
         self._out.write(b"\n".join([*self._lines, b""]))
@@ -204,39 +284,54 @@ class Lines:
         self._lines = []
 
 
-def chain(bottom: Lines) -> Walker:
-    """The four filters on the chain of their type."""
-    specs, mistakes = parse_filters(FILTERS)
-    assert mistakes == [], mistakes
-    station, roster = Station(ChainsSettings(), NODE, 1), Roster()
-    for spec in specs:
-        roster.attach(FilterLink(spec), spec.types)
-    walker = Walker(station, roster, Waiting(60_000), MessageView)
-    walker.found(bottom, bottom)
-    return walker
+class Pipeline:
+    """The filters on the chain of their type; each line is a message of its own."""
+
+    def __init__(self, tables: list[dict[str, Any]], out: BinaryIO) -> None:
+        specs, mistakes = parse_filters(
+            [{"types": [TYPE], "place": place, **one} for place, one in enumerate(tables, 1)]
+        )
+        assert mistakes == [], mistakes
+        station, roster = Station(ChainsSettings(), NODE, 1), Roster()
+        for spec in specs:
+            roster.attach(FilterLink(spec), spec.types)
+        self._walker = Walker(station, roster, Waiting(60_000), MessageView)
+        self._bottom = Lines(out)
+        self._walker.found(self._bottom, self._bottom)
+        self._number = 0
+
+    def walk(self, lines: list[bytes]) -> None:
+        now = Now(time.monotonic_ns(), time.time_ns())
+        start, number, to = self._walker.start, self._number, ("PARENTSOF",)
+        for line in lines:
+            number += 1
+            mail = Mail(origin=NODE, era=1, sequence=number, type=TYPE, frames=(line,), to=to, at=now.wall, fmt="json")
+            start(Parcel(number, OUT, mail), now)
+        self._number = number
+        self._bottom.flush()
 
 
-def now() -> Now:
-    return Now(time.monotonic_ns(), time.time_ns())
-
-
-def serve(port: int, out: Path) -> None:
-    """Take connections one after another, and walk each of their lines down the chain as a message of its own."""
-    with out.open("wb") as file, socket.create_server(("127.0.0.1", port)) as server:
-        bottom = Lines(file)
-        walker, number = chain(bottom), 0
+def serve(which: str, out: Path) -> None:
+    """Take connections one after another, and walk their lines down the chain."""
+    with out.open("wb") as file, socket.create_server(("127.0.0.1", PORTS[which])) as server:
+        pipeline = Pipeline(CHAINS[which], file)
         while True:
-            link, _ = server.accept()
-            rest = b""
-            while block := link.recv(BLOCK):
-                *lines, rest = (rest + block).split(b"\n")
-                at = now()
-                for number, line in enumerate(lines, number + 1):  # noqa: B020, PLR1704  # it goes on counting
-                    mail = Mail(
-                        origin=NODE, era=1, sequence=number, type=TYPE, frames=(line,), to=("PARENTSOF",), at=at.wall, fmt="json"
-                    )  # fmt: skip
-                    walker.start(Parcel(number, OUT, mail), at)
-                bottom.flush()
+            walk_all(pipeline, server.accept()[0])
+
+
+def walk_all(pipeline: Pipeline, link: socket.socket) -> None:
+    """All lines of one connection."""
+    rest = b""
+    while block := link.recv(BLOCK):
+        *lines, rest = (rest + block).split(b"\n")
+        pipeline.walk(lines)
+
+
+def programs() -> dict[str, Callable[[Path], contextlib.AbstractContextManager[Callable[[int], float]]]]:
+    """All that are here, by name; each makes a way to feed it out of an empty folder."""
+    ours = {name: functools.partial(weft, which=name) for name in CHAINS}
+    others = {name: functools.partial(by_stdin, name=name) for name in OTHERS if found(name)}
+    return {**ours, RSYSLOG: rsyslog, SYSLOG_NG: syslog_ng, **others}
 
 
 def main() -> None:
@@ -247,7 +342,7 @@ def main() -> None:
     demand("rsyslogd", "syslog-ng")
     with tempfile.TemporaryDirectory() as place, contextlib.ExitStack() as stack:
         ways = {}
-        for name, start in {WEFT: weft, RSYSLOG: rsyslog, SYSLOG_NG: syslog_ng}.items():
+        for name, start in programs().items():
             folder = Path(place, name)
             folder.mkdir()
             way = stack.enter_context(start(folder))
@@ -255,12 +350,12 @@ def main() -> None:
         figures = take_turns(ways, options.rounds)
     goals = [Goal(WEFT, RSYSLOG, 0.8), Goal(WEFT, SYSLOG_NG, 0.4)]
     show(f"P5: {options.messages:,} lines of JSON through five stages", figures, "lines/s", RSYSLOG, goals)
-    for name in ("fluent-bit", "vector"):
-        print(f"{name}: {'on the path, but not driven by this bench' if found(name) else 'absent'}")
+    for name in OTHERS:
+        print(f"{name}: {'beside the others' if name in figures else 'absent'}")
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["serve"]:
-        serve(int(sys.argv[2]), Path(sys.argv[3]))
+        serve(sys.argv[2], Path(sys.argv[3]))
     else:
         main()

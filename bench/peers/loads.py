@@ -13,8 +13,9 @@ import time
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-import weft
 import zmq
+
+import weft
 from bench.peers.client import Client, Sender, dealer, pack
 
 SIZE: Final = 256
@@ -95,7 +96,7 @@ def read(endpoint: str, count: int, _: int) -> None:
         watch = Stopwatch(count)
         ready()
         while True:
-            told, _ = client.hear()
+            told, _frames = client.hear()
             if told["op"] == "rec" and not watch.note(len(told["m"]), told["m"][0].get("lost", 0)):
                 break
         watch.say()

@@ -94,7 +94,8 @@ class Nodes:
 
     def counters(self, name: str, core: str) -> dict[str, Any]:
         """What a core counts, as the node's status says it."""
-        return (self.status(name) or {}).get("cores", {}).get(core, {})
+        counted: dict[str, Any] = (self.status(name) or {}).get("cores", {}).get(core, {})
+        return counted
 
     def pid(self, name: str) -> int:
         process = self.members[name].process

@@ -44,7 +44,9 @@ def demand_modules(*names: str) -> None:
 
     missing = [name for name in names if importlib.util.find_spec(name) is None]
     if missing:
-        raise SystemExit(f"not installed: {', '.join(missing)}; they are in requirements/test.txt: make .venv/test.done")
+        raise SystemExit(
+            f"not installed: {', '.join(missing)}; they are in requirements/test.txt: make .venv/test.done"
+        )
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ was not quiet enough for it to mean anything: the run is void, and says so.
 import os
 import statistics
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
 VOID_OVER: Final = 0.30
@@ -28,7 +28,7 @@ def load() -> str:
     return f"load {' '.join(f'{one:.1f}' for one in os.getloadavg())} on {os.cpu_count()} cores"
 
 
-def take_turns(ways: dict[str, Callable[[], float]], rounds: int) -> Figures:
+def take_turns(ways: Mapping[str, Callable[[], float]], rounds: int) -> Figures:
     """What each way comes to in each round."""
     figures: Figures = {name: [] for name in ways}
     for number in range(rounds):
