@@ -5,7 +5,7 @@ judge; the link decides what happens to the latter. Its state is by key, bounded
 configuration that leaves kind, key and window as they were (CHN-070).
 """
 
-from collections import deque
+from collections import OrderedDict
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple, Protocol
 from zlib import crc32
@@ -110,7 +110,7 @@ class Sample:
         self._salted = crc32(options.salt.encode() + b"\0")
         self._below = int(options.rate * (1 << 32)) if options.rate is not None else 0
         self._is_of_identity = options.rate is not None and not options.key
-        self._counts: dict[bytes, int] = {}
+        self._counts: OrderedDict[bytes, int] = OrderedDict()
 
     def judge(self, view: Viewed, seen: list[int], now: Now) -> Judgement:
         """No error is possible: a field that is missing is nil."""
@@ -140,9 +140,10 @@ class Sample:
         self._counts = old._counts
 
 
-def _make_room(states: dict[Any, Any]) -> None:
+def _make_room(states: OrderedDict[Any, Any]) -> None:
+    """For one more: the oldest goes. A plain dict looks for its first entry among all that were deleted before it."""
     if len(states) >= limits.KEYS_MAX:
-        del states[next(iter(states))]
+        states.popitem(last=False)
 
 
 class Bucket:
@@ -180,7 +181,7 @@ class RateLimit:
 
     def __init__(self, spec: FilterSpec, options: RateOptions, house: House) -> None:
         self._options = options
-        self._buckets: dict[bytes, Bucket] = {}
+        self._buckets: OrderedDict[bytes, Bucket] = OrderedDict()
 
     def judge(self, view: Viewed, seen: list[int], now: Now) -> Judgement:
         """Take a token for every record, or it out; by the monotonic clock, which stands still within a batch."""
@@ -221,7 +222,7 @@ class Dedupe:
 
     def __init__(self, spec: FilterSpec, options: DedupeOptions, house: House) -> None:
         self._options = options
-        self._passed: dict[bytes, int] = {}
+        self._passed: OrderedDict[bytes, int] = OrderedDict()
         """When each key last passed, monotonic nanoseconds; in that order."""
 
     def judge(self, view: Viewed, seen: list[int], now: Now) -> Judgement:
@@ -235,17 +236,19 @@ class Dedupe:
             if last is not None and last > since:
                 dropped.append(index)
                 continue
-            if last is not None:
-                del passed[key]
             passed[key] = mono
+            if last is not None:
+                passed.move_to_end(key)
+                continue
             if len(passed) > options.max_keys:
-                del passed[next(iter(passed))]
+                passed.popitem(last=False)
         return Judgement(dropped, []) if dropped else FINE
 
     def inherit(self, old: "Dedupe") -> None:
         """Go on with what it remembers, or the newest part of it."""
-        newest = deque(old._passed.items(), maxlen=self._options.max_keys)
-        self._passed = dict(newest)
+        self._passed = old._passed
+        while len(self._passed) > self._options.max_keys:
+            self._passed.popitem(last=False)
 
 
 class Edge:
@@ -273,7 +276,7 @@ class Threshold:
         assert limit is not None, options
         self._limit = limit * self._sign
         self._clear = self._limit if options.clear is None else options.clear * self._sign
-        self._edges: dict[Any, Edge] = {}
+        self._edges: OrderedDict[Any, Edge] = OrderedDict()
 
     def judge(self, view: Viewed, seen: list[int], now: Now) -> Judgement:
         """A record without a value is not above anything; a value that is no number is an error."""

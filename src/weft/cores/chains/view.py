@@ -5,6 +5,7 @@ once per batch and only if a filter asks for them. If nothing was taken out, the
 came, not a copy.
 """
 
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -26,7 +27,7 @@ class History:
 
     def __init__(self, series_max: int) -> None:
         self.series_max = series_max
-        self._last: dict[SeriesKey, Point] = {}
+        self._last: OrderedDict[SeriesKey, Point] = OrderedDict()
 
     def swap(self, key: SeriesKey, point: Point | None) -> Point | None:
         """Forget and return the last sample of a series; then remember `point`."""
@@ -34,7 +35,7 @@ class History:
         if point is not None:
             self._last[key] = point
             if len(self._last) > self.series_max:
-                del self._last[next(iter(self._last))]
+                self._last.popitem(last=False)
         return before
 
     def __len__(self) -> int:
