@@ -34,7 +34,7 @@ async def test_after_a_death_registrations_and_open_sends_are_said_again_with_th
         assert [4] == [item.tag for item in (await node.hears(clients.Send)).m]
         node.die()
         async with FakeNode(tmp_path) as again:
-            hello = await again.welcomes()
+            hello = await again.welcomes(credit=4, credit_bytes=4)
             assert next(message for message in node.heard if isinstance(message, clients.Hello)) == hello
             assert 1 == (await again.registers()).reg
             heard = await again.hears(clients.Send)

@@ -68,7 +68,7 @@ class Link:
             end = at + item.n
             deal(handler, Message(item, rec.frames[at:end], direction, session))
             at = end
-        CAUSE.set(None)
+        CAUSE.set(None)  # nothing keeps the last message alive
 
     @property
     def is_busy(self) -> bool:
