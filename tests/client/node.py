@@ -13,7 +13,7 @@ import weft
 from weft.client.chain import ChainClient
 from weft.wire import clients
 
-PATIENCE_S = 10.0
+PATIENCE_S = 60.0
 NODE = b"\x0b" * 16
 MID = (b"\x0a" * 16, 7, 1)
 M = TypeVar("M")

@@ -119,6 +119,29 @@ async def test_a_cause_is_named_again_only_to_the_run_of_the_node_that_knows_it(
             assert [cause] == [item.cause for item in (await again.hears(clients.Send)).m]
 
 
+@pytest.mark.proves("CLI-022")
+@in_loop
+async def test_a_message_of_the_connection_before_is_no_cause_any_more(tmp_path: Path) -> None:
+    gate, begun = asyncio.Event(), asyncio.Event()
+    async with FakeNode(tmp_path) as node, attached(node) as chain:
+
+        @chain.reads("demo.report")
+        async def slow(message: Message) -> None:
+            begun.set()
+            await gate.wait()
+            await chain.send("demo.answer", message.payload, want="none")
+
+        await node.registers()
+        node.gives(1, b"a", first=41)
+        await begun.wait()
+        node.die()
+        async with FakeNode(tmp_path) as again:
+            await again.welcomes()
+            await again.registers()
+            gate.set()
+            assert [None] == [item.cause for item in (await again.hears(clients.Send)).m]
+
+
 @pytest.mark.proves("CLI-005")
 @in_loop
 async def test_beats_go_out_in_silence_and_a_silent_node_is_given_up(tmp_path: Path) -> None:
@@ -263,6 +286,22 @@ async def test_a_client_may_be_attached_without_a_socket_and_waits_while_its_way
         wire.heard.append(clients.encode(clients.Status([clients.StatusItem(tag=1, ok=True, why="local")])))
         chain._connection.work()
         assert weft.Receipt("local") == await sends[0]
+
+
+@pytest.mark.proves("CLI-022")
+@in_loop
+async def test_an_answer_that_had_not_left_when_the_connection_ended_never_leaves() -> None:
+    wire = Bare()
+    async with weft.chain_client("inside", through(wire)) as chain:
+        chain.rewrites("demo.report")(lambda message: message)
+        wire.heard += [clients.encode(clients.Rec(1, [rec(1)], [b"x"])), clients.encode(clients.Bye())]
+        wire.heard.append(clients.encode(welcome()))
+        chain._connection.work()
+        assert chain.session is None
+        await until(lambda: chain.session is not None)
+        chain._connection.work()
+        expected = [clients.Hello, clients.Reg, clients.Hello, clients.Reg]
+        assert expected == [type(clients.decode_asked(frames)) for frames in wire.said]
 
 
 class Clock:
