@@ -304,6 +304,25 @@ async def test_an_answer_that_had_not_left_when_the_connection_ended_never_leave
         assert expected == [type(clients.decode_asked(frames)) for frames in wire.said]
 
 
+@pytest.mark.proves("CLI-022")
+@in_loop
+async def test_what_waited_for_room_when_the_connection_ended_is_said_once_and_after_hello() -> None:
+    wire = Bare()
+    async with weft.chain_client("inside", through(wire)) as chain:
+        wire.is_full = True
+        sent = chain.send("demo.report", b"1")
+        await asyncio.sleep(0)
+        wire.heard += [clients.encode(clients.Bye()), clients.encode(welcome())]
+        chain._connection.work()
+        assert chain.session is None
+        wire.is_full = False
+        await until(lambda: chain.session is not None)
+        chain._connection.work()
+        expected = [clients.Hello, clients.Hello, clients.Send]
+        assert expected == [type(clients.decode_asked(frames)) for frames in wire.said]
+        assert not sent.done()
+
+
 class Clock:
     """A loop whose time is told, and which calls nobody."""
 
