@@ -208,22 +208,28 @@ def wanted(told: dict[str, Any], type_name: str | None) -> list[dict[str, Any]]:
     return sorted(chosen, key=lambda chain: (chain["direction"] != "out", chain["type"]))
 
 
+def aligned(lines: Sequence[Sequence[str]]) -> list[str]:
+    """Cells as lines, each column as wide as its widest cell; nothing is cut off.
+
+    >>> aligned([("place", "who"), ("after-all", "x")])
+    ['place      who', 'after-all  x']
+    """
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
+
+
 def show(told: dict[str, Any], chains: Sequence[dict[str, Any]]) -> None:
     """Print the chains of a node for people."""
     from rich.console import Console  # only people need it
-    from rich.padding import Padding  # only people need it
-    from rich.table import Table  # only people need it
     from rich.text import Text  # only people need it
 
     console = Console(soft_wrap=True)
     if not chains:
         console.print(Text(f"no message has passed {told['name']}, and nobody stands in a chain there"))
     counters = headings(link for chain in chains for link in chain["links"])
+    heads = (*COLUMNS, *(name.replace("_", " ") for name in counters))
     for chain in chains:
         console.print(Text(heading(chain), style="bold"))
-        if not chain["links"]:
-            continue
-        table = Table(*COLUMNS, *(name.replace("_", " ") for name in counters), box=None, pad_edge=False)
-        for row in rows(chain, counters):
-            table.add_row(*map(Text, row))
-        console.print(Padding(table, (0, 0, 0, 2)))
+        if chain["links"]:
+            for line in aligned([heads, *rows(chain, counters)]):
+                console.print(Text(f"  {line}"))

@@ -62,6 +62,7 @@ class Player:
             await chain.ready()
             self._greet()
             await until_any(chain.run(), self._tick(), self._lines.broken())
+        await asyncio.sleep(0)  # what had no status when it left hears that now
         self._lines.end(dict(+self._program.counts), dict(chain.counts))
 
     def _greet(self) -> None:
