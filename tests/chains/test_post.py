@@ -268,6 +268,22 @@ def test_a_client_that_takes_nothing_is_tried_again_after_pauses_that_grow() -> 
     assert 2 == len(tried), "the next one begins with a short pause"
 
 
+def test_what_is_tried_again_and_again_is_kept_once() -> None:
+    node = Node()
+    patron = node.welcome(A)
+    node.takes = lambda peer: False
+    for number in range(200):
+        patron.copy(1 + number % 2, parcel(number))
+    node.turn()
+    for _ in range(20):
+        node.hear(A, Beat())
+        node.wait(1_000)
+    assert 200 <= len(patron.post._copies) <= 2 * 200
+    node.takes = lambda peer: True
+    node.wait(1_000)
+    assert (0, 200) == (len(patron.post._copies), len(recs(node.heard[A], 1) + recs(node.heard[A], 2)))
+
+
 def test_one_who_takes_nothing_does_not_hold_up_the_others() -> None:
     node = Node()
     slow, quick = node.welcome(A), node.welcome(B)

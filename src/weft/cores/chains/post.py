@@ -200,6 +200,8 @@ class Post:
                 self.said_at = mono
         if queue:
             self.retry_at = mono + limits.RETRY_NS
+            while self._copies and self._copies[0].is_said:
+                self._copies.popleft()
             self._trim()
         else:
             self.retry_at = None
