@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weft.cores.carrier import limits
-from weft.cores.carrier.identities import Identities, Meeting
+from weft.cores.carrier.identities import Identities, Meeting, Window
 from weft.cores.carrier.memory import Met, MetKept, from_record, to_record
 
 A, B = b"a" * 16, b"b" * 16
@@ -55,6 +55,35 @@ def test_origins_and_eras_are_apart_and_the_window_is_that_of_the_specification(
     assert Meeting.NEW is met.meet(A, 7, 65_537)
     assert Meeting.UNSURE is met.meet(A, 7, 1)
     assert Meeting.NEW is met.meet(A, 7, (1 << 64) - 2)
+
+
+@pytest.mark.proves("CHN-035", "JRN-042")
+@given(st.lists(st.integers(1, 9_000), max_size=40), st.sampled_from([1, 100, 2_048, 5_000]))
+def test_windows_over_many_pages_judge_as_a_plain_set_and_survive_a_snapshot(numbers: list[int], width: int) -> None:
+    met, plain, high = Identities(width), set[int](), 0
+    for number in numbers:
+        if number <= high - width:
+            expected = Meeting.UNSURE
+        else:
+            expected = Meeting.DUPLICATE if number in plain else Meeting.NEW
+            plain.add(number)
+            high = max(high, number)
+        assert expected is met.meet(A, 7, number)
+        heir = Identities(width)
+        for kept in met.condense():
+            heir.adopt(round_trip(kept))
+        assert met.state() == heir.state()
+        met = heir
+
+
+def test_a_window_full_of_holes_keeps_its_bounds() -> None:
+    window = Window()
+    for number in range(1, 300_000, 2):
+        assert Meeting.NEW is window.meet(number, limits.IDENTITIES)
+    assert len(window.pages) <= 33
+    assert 32_768 == window.bits(limits.IDENTITIES).bit_count()
+    window.meet((1 << 64) - 2, limits.IDENTITIES)
+    assert 1 == len(window.pages) == window.bits(limits.IDENTITIES).bit_count()
 
 
 steps = st.lists(st.tuples(st.sampled_from([A, B]), st.integers(1, 3), st.integers(1, 30)), max_size=60)

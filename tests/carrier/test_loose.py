@@ -85,7 +85,7 @@ def test_mail_to_the_parent_is_acknowledged_without_a_disk() -> None:
     assert [] == a.outbox()
 
 
-@pytest.mark.proves("CHN-030", "CHN-031", "CHN-032", "RTE-002")
+@pytest.mark.proves("CHN-030", "CHN-031", "CHN-032")
 def test_mail_to_all_children_is_counted_when_the_last_one_has_answered() -> None:
     world, root, a, b = family()
     root.send(a.node, b.node, to=("CHILDRENOF",))

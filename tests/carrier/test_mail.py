@@ -142,7 +142,6 @@ def test_what_is_no_mail_is_refused(code: str, fields: dict[str, Any]) -> None:
     assert code == caught.value.code
 
 
-@pytest.mark.proves("RTE-006")
 def test_a_receipt_is_the_one_reserved_type_that_is_mail() -> None:
     assert "weft.receipt" == across(mail(type="weft.receipt"), A).key
 

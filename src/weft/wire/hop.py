@@ -1,10 +1,12 @@
 """Node links: what child and parent say to each other (specs/05, section 2.5; CHN-030..043).
 
-    child  = hello *( hop / beat ) [bye]
-    parent = ( welcome / refuse ) *( hack / beat ) [bye]
+    child  = hello *( hop / hack / beat ) [bye]
+    parent = ( welcome / refuse ) *( hack / hop / beat ) [bye]
 
 A `hop` carries up to 256 items, numbered `s`, `s + 1` … in the stream of an era; the payload frames of all items
-follow the header in order, `n` of them per item. `hack` answers with what is durable at the receiver.
+follow the header in order, `n` of them per item. `hack` answers with what is durable at the receiver; or, of a stream
+without a promise (`mem`), with what has arrived. Those have eras of their own: a child's goes up beside its stream with
+a promise, the parent's is all that goes down.
 
 Beyond the table of the specification there are three keys, which other readers ignore as unknown: `safe` (in `hack`
 and `welcome`) is the hop number up to which all is durable at the root; `back` (in `hack`) asks the sender to go on

@@ -126,11 +126,14 @@ class Child:
         if self.is_full:
             self.station.counters.received += len(hop.m)
             self.station.counters.held_back += len(hop.m)
-            return
-        no = self._owed.no if self._owed is not None else []
-        self._owe([*no, *self.mailroom.take_loose(hop, self.parent, None, now)])
+            self._owe([])
+        else:
+            self._owe(self.mailroom.take_loose(hop, self.parent, None, now))
 
     def _owe(self, no: list[tuple[int, str]], *, back: bool = False) -> None:
+        """Answer the mail from above with this turn's words."""
+        if self._owed is not None:
+            no = [*self._owed.no, *no]
         if self.parent is not None and self._is_open():
             upto = self.mailroom.heard_upto(self.parent, self._down_era, is_child=False)
             win = 0 if self.is_full else limits.HOP_WINDOW
@@ -140,7 +143,7 @@ class Child:
         """Take no mail from above, or go on where it stopped (CHN-040)."""
         if is_full is not self.is_full:
             self.is_full = is_full
-            self._owe(self._owed.no if self._owed is not None else [], back=not is_full)
+            self._owe([], back=not is_full)
 
     def _hack(self, hack: Hack, source: Source, now: Now) -> None:
         if hack.era == self.office.up.era and self._is_open():

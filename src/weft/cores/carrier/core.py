@@ -81,7 +81,7 @@ class Carrier:
         self._now = Now(0, 0)
         self._settle_at: int | None = None
         self._asked_for: int | None = None
-        self._released = self._written_lsn = self._counted_lsn = 0
+        self._released = self._written_lsn = self._counted_lsn = self._heard_lsn = 0
 
     @property
     def screen(self) -> Screen:
@@ -290,7 +290,8 @@ class Carrier:
                 elif type(memory) is GivenUp:
                     self.parent.kept.postpone(memory.lsn, last)
                     self._settle_soon(now)
-        if self.outbox.seen_lsn >= self._released + limits.RELEASE_STEP:
+        self._heard_lsn = order.first_lsn + len(order.records) - 1
+        if self._heard_lsn >= self._released + limits.RELEASE_STEP:
             self._settle_soon(now)
 
     def _journaled_at_root(self, order: Journaled) -> None:
@@ -419,7 +420,7 @@ class Carrier:
         """Up to where we need nothing of the journal. A new root has to look through what was not safe before."""
         if not self._is_root:
             return self.outbox.frontier()
-        return self.outbox.safe_lsn if self.parent.is_waiting else self.outbox.seen_lsn
+        return self.outbox.safe_lsn if self.parent.is_waiting else max(self.outbox.seen_lsn, self._heard_lsn)
 
     def _safe(self, lsn: int) -> Safe:
         return Safe(lsn, self.station.counters.spool_records, self.station.counters.spool_bytes)

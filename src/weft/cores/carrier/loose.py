@@ -4,7 +4,7 @@ What is not acknowledged in time is given up, and leaves a hole in the numbers; 
 the last one it has. A link that breaks lets everything in flight go again when it is back.
 """
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from itertools import islice
 
@@ -125,7 +125,7 @@ class Heard:
     """The receiving side: how far each node's stream has come. Lost with the process, as all of it may be."""
 
     def __init__(self) -> None:
-        self._streams: dict[tuple[bytes, bool], tuple[int, int]] = {}
+        self._streams: OrderedDict[tuple[bytes, bool], tuple[int, int]] = OrderedDict()
 
     def upto(self, node: bytes, era: int, *, is_child: bool) -> int:
         """The last number taken of that era; of any other than the last one heard nothing is known."""
@@ -134,7 +134,7 @@ class Heard:
 
     def note(self, node: bytes, era: int, upto: int, *, is_child: bool) -> None:
         """Numbers up to `upto` of that stream are taken."""
-        self._streams.pop((node, is_child), None)
-        if len(self._streams) >= limits.CHILDREN_KNOWN_MAX:
-            del self._streams[next(iter(self._streams))]
         self._streams[node, is_child] = (era, upto)
+        self._streams.move_to_end((node, is_child))
+        if len(self._streams) > limits.CHILDREN_KNOWN_MAX:
+            self._streams.popitem(last=False)

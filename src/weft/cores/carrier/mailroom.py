@@ -62,11 +62,14 @@ class Mailroom:
 
     def take_home(self, record: StreamRecord, now: Now) -> Sequence[Record]:
         """What to keep in place of mail for the parent, if this node is the root now and so its own parent."""
+        if is_past(record.attributes.get("exp", 0), now.wall):
+            self._station.counters.refuse("mail-expired")
+            return ()
         node = self.office.elsewhere(record.attributes["to"])
-        if node is None and not is_past(record.attributes.get("exp", 0), now.wall):
+        if node is None:
             return self.screen(msgspec.structs.replace(record, stream=INBOX), now)
         try:
-            self.office.relay(of_record(record), UP if node is None else self.office.way(node), now)
+            self.office.relay(of_record(record), self.office.way(node), now)
         except PeerError as error:
             self._station.counters.refuse(f"mail-{error.code}")
         return ()

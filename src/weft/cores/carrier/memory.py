@@ -95,7 +95,7 @@ class Met(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class MetKept(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """The window of one origin's era: its highest sequence, and below it a bit for each (big-endian)."""
+    """The window of one origin's era: its highest sequence, and big-endian a bit for each number from its lowest on."""
 
     origin: bytes
     era: int

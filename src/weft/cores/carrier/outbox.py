@@ -148,7 +148,7 @@ class Outbox:
             if self._fetching is not None:
                 self._keep_late((lsn, record, size))
         if is_at_end:
-            self._upto = max(self._upto, self.seen_lsn)
+            self._upto = max(self._upto, first_lsn + len(records) - 1)
 
     def _keep_late(self, slot: Slot) -> None:
         if self._late_bytes <= limits.LATE_BYTES_MAX:
