@@ -9,6 +9,7 @@ reader are pyzmq and msgspec alone; Weft's own client library has lines of its o
 
 import argparse
 import functools
+import statistics
 import sys
 import tempfile
 from pathlib import Path
@@ -16,7 +17,9 @@ from typing import Final
 
 from bench.peers.loads import flow
 from bench.peers.nodes import Nodes
+from bench.peers.programs import end_in_order
 from bench.peers.rounds import Goal, show, take_turns
+from bench.sensor import cpu_seconds
 
 BATCH: Final = 64
 RAW, BATCHES, SINGLY = "raw DEALER to ROUTER", "batches of 64", "singly"
@@ -27,11 +30,24 @@ def raw(place: Path, count: int) -> float:
     return flow("raw-read", "raw-send", f"ipc://{place / 'raw.sock'}", count).rate
 
 
-def ours(endpoint: str, count: int, batch: int, reads: str = "read", sends: str = "send") -> float:
-    seen = flow(reads, sends, endpoint, count, batch)
-    if seen.lost:
-        print(f"# {seen.lost} of {count} copies were discarded, the reader being slower", file=sys.stderr)
-    return seen.rate
+class Road:
+    """Through a node, in one of several ways; and what the node spends."""
+
+    def __init__(self, nodes: Nodes, count: int, batch: int, reads: str = "read", sends: str = "send") -> None:
+        self.nodes, self.count, self.batch = nodes, count, batch
+        self.reads, self.sends = reads, sends
+        self.cpu: list[float] = []
+        """Microseconds for each message, of each run."""
+
+    def run(self) -> float:
+        """Messages a second."""
+        pid = self.nodes.pid("root")
+        before = cpu_seconds(pid)
+        seen = flow(self.reads, self.sends, self.nodes.endpoint("root"), self.count, self.batch)
+        self.cpu.append(1e6 * (cpu_seconds(pid) - before) / self.count)
+        if seen.lost:
+            print(f"# {seen.lost} of {self.count} copies were discarded, the reader being slower", file=sys.stderr)
+        return seen.rate
 
 
 def main() -> None:
@@ -39,20 +55,23 @@ def main() -> None:
     parser.add_argument("--messages", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
-    count = options.messages // BATCH * BATCH
+    end_in_order()
+    few = options.messages // 4 // BATCH * BATCH
+    count = 4 * few
     with tempfile.TemporaryDirectory() as folder, Nodes(Path(folder), {"root": ""}) as nodes:
         nodes.start("root")
-        endpoint = nodes.endpoint("root")
-        ways = {
-            RAW: functools.partial(raw, Path(folder), count),
-            BATCHES: functools.partial(ours, endpoint, count, BATCH),
-            SINGLY: functools.partial(ours, endpoint, count // 2, 1),
-            LIBRARY_READS: functools.partial(ours, endpoint, count // 4, BATCH, reads="library-read"),
-            LIBRARY_SENDS: functools.partial(ours, endpoint, count // 4, BATCH, sends="library-send"),
+        roads = {
+            BATCHES: Road(nodes, count, BATCH),
+            SINGLY: Road(nodes, count // 2, 1),
+            LIBRARY_READS: Road(nodes, few, BATCH, reads="library-read"),
+            LIBRARY_SENDS: Road(nodes, few, BATCH, sends="library-send"),
         }
-        figures = take_turns(ways, options.rounds)
+        bare = functools.partial(raw, Path(folder), count)
+        figures = take_turns({RAW: bare, **{name: road.run for name, road in roads.items()}}, options.rounds)
     goals = [Goal(BATCHES, RAW, 0.60), Goal(SINGLY, RAW, 0.25)]
     show("P2: program, node, reading program, 256 bytes over ipc", figures, "messages/s", RAW, goals)
+    for name, road in roads.items():
+        print(f"node, {name}: {statistics.median(road.cpu):.0f} us of CPU a message")
 
 
 if __name__ == "__main__":

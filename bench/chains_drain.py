@@ -19,6 +19,7 @@ from typing import Final
 from bench.peers.client import Client, Sender
 from bench.peers.loads import KIND, SIZE
 from bench.peers.nodes import JOURNAL, Nodes
+from bench.peers.programs import end_in_order
 from bench.peers.rounds import Figures, middle, show
 
 GROUP: Final = 64
@@ -98,6 +99,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--starts", type=int, default=3)
     options = parser.parse_args()
+    end_in_order()
     figures: Figures = {}
     for number in range(options.rounds):
         with tempfile.TemporaryDirectory() as folder:

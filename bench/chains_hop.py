@@ -25,7 +25,7 @@ from typing import Any, Final
 from bench.peers.client import Client, Sender
 from bench.peers.loads import KIND
 from bench.peers.nodes import JOURNAL, Nodes
-from bench.peers.programs import demand, demand_modules, running
+from bench.peers.programs import demand, demand_modules, end_in_order, running
 from bench.peers.rounds import Goal, show, take_turns
 from bench.sensor import cpu_seconds
 from weft.base.records import Stream, StreamRecord
@@ -181,6 +181,7 @@ def main() -> None:
     parser.add_argument("--messages", type=int, default=40_000)
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
+    end_in_order()
     count = options.messages // GROUP * GROUP
     demand("nats-server", "mosquitto")
     demand_modules("nats", "paho.mqtt")

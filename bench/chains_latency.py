@@ -25,6 +25,7 @@ import zmq
 from bench.peers.client import Client, dealer, pack, sends, unpack
 from bench.peers.loads import HERE, KIND, PATIENCE_S, PAYLOAD, end
 from bench.peers.nodes import Nodes
+from bench.peers.programs import end_in_order
 from bench.peers.rounds import Figures, Goal, middle, show
 
 PACE_S: Final = 0.001
@@ -200,6 +201,7 @@ def main() -> None:
     parser.add_argument("--messages", type=int, default=5_000)
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
+    end_in_order()
     figures: Figures = {}
     with tempfile.TemporaryDirectory() as folder, Nodes(Path(folder), {"root": ""}) as nodes:
         nodes.start("root")

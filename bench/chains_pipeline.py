@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from bench.peers.programs import await_port, demand, end, found, running, unpacked
+from bench.peers.programs import await_port, demand, end, end_in_order, found, running, unpacked
 from bench.peers.rounds import Goal, show, take_turns
 from weft.base.mail import Mail
 from weft.base.now import Now
@@ -339,6 +339,7 @@ def main() -> None:
     parser.add_argument("--messages", type=int, default=200_000)
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
+    end_in_order()
     demand("rsyslogd", "syslog-ng")
     with tempfile.TemporaryDirectory() as place, contextlib.ExitStack() as stack:
         ways = {}

@@ -49,7 +49,8 @@ class Client:
 
     def hear(self) -> tuple[dict[str, Any], list[bytes]]:
         """The next message that is no beat, with its payload frames; whoever waits is still there, and says so."""
-        while True:
+        ends_at = time.monotonic() + PATIENCE_MS / 1_000
+        while time.monotonic() < ends_at:
             if time.monotonic() > self.said_at + BEAT_S:
                 self.socket.send(BEAT)
                 self.said_at = time.monotonic()
@@ -57,6 +58,7 @@ class Client:
             told = unpack(header)
             if told["op"] != "beat":
                 return told, frames
+        raise TimeoutError(f"nothing but beats within {PATIENCE_MS} ms")
 
     def stand(self, reg: int, direction: str, kind: str, **more: Any) -> None:
         """Register, and wait until it is so."""

@@ -6,8 +6,10 @@ They are looked for on the path, and below var/peers, where `scripts/bench-insta
 import contextlib
 import os
 import shutil
+import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,6 +20,11 @@ PATIENCE_S: Final = 10.0
 STOP_S: Final = 5.0
 LOOK_S: Final = 0.005
 LOCAL: Final = "127.0.0.1"
+
+
+def end_in_order() -> None:
+    """Let whoever ends this bench with SIGTERM end what it has started, too."""
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
 
 
 def found(name: str) -> str | None:
