@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from enum import Enum
 from hashlib import blake2b
 from random import Random
-from types import FunctionType, MethodType
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, Final
 
 import msgspec
@@ -23,7 +23,7 @@ def state_digest(node: Node) -> str:
     digest = blake2b(digest_size=16)
     for name, core in node.cores.items():
         digest.update(name.encode())
-        for piece in _pieces(core, 0):
+        for piece in Walk().pieces(core, 0):
             digest.update(piece)
     return digest.hexdigest()
 
@@ -37,37 +37,50 @@ def memory_digest(node: Node) -> str:
     return digest.hexdigest()
 
 
-def _pieces(value: Any, depth: int) -> Iterator[bytes]:
-    assert depth < DEPTH_MAX, f"a state nests deeper than {DEPTH_MAX}"
-    if isinstance(value, ATOMS):
-        yield f"{type(value).__name__}:{value!r};".encode()
-    elif isinstance(value, Enum | type | FunctionType | MethodType | Counter):
-        yield b"" if isinstance(value, Counter) else getattr(value, "__name__", str(value)).encode()
-    elif isinstance(value, Random):
-        yield repr(value.getstate()).encode()
-    elif isinstance(value, Mapping):
-        for key, item in value.items():
-            yield from _pieces(key, depth + 1)
-            yield from _pieces(item, depth + 1)
-    elif isinstance(value, set | frozenset):
-        yield from sorted(b"".join(_pieces(item, depth + 1)) for item in value)
-    elif isinstance(value, list | tuple | deque):
-        yield f"{len(value)}[".encode()
-        for item in value:
-            yield from _pieces(item, depth + 1)
-    else:
-        yield from _fields(value, depth)
+class Walk:
+    """One way through the state of a core. What was met before is only named: parts of a core may know one another."""
+
+    def __init__(self) -> None:
+        self._met: dict[int, Any] = {}
+
+    def pieces(self, value: Any, depth: int) -> Iterator[bytes]:
+        """All that a value holds, in order."""
+        assert depth < DEPTH_MAX, f"a state nests deeper than {DEPTH_MAX}"
+        if isinstance(value, ATOMS):
+            yield f"{type(value).__name__}:{value!r};".encode()
+        elif isinstance(value, Enum | type | FunctionType | BuiltinFunctionType | MethodType | Counter):
+            yield b"" if isinstance(value, Counter) else getattr(value, "__name__", str(value)).encode()
+        elif isinstance(value, Random):
+            yield repr(value.getstate()).encode()
+        elif isinstance(value, Mapping):
+            for key, item in value.items():
+                yield from self.pieces(key, depth + 1)
+                yield from self.pieces(item, depth + 1)
+        elif isinstance(value, set | frozenset):
+            yield from sorted(b"".join(self.pieces(item, depth + 1)) for item in value)
+        elif isinstance(value, list | tuple | deque):
+            yield f"{len(value)}[".encode()
+            for item in value:
+                yield from self.pieces(item, depth + 1)
+        else:
+            yield from self._fields(value, depth)
+
+    def _fields(self, value: Any, depth: int) -> Iterator[bytes]:
+        """An object by its attributes, wherever it keeps them."""
+        yield type(value).__name__.encode()
+        if id(value) in self._met:
+            return
+        self._met[id(value)] = value
+        for name in _names(value):
+            if "count" not in name and not isinstance(getattr(value, name), Now):
+                yield name.encode()
+                yield from self.pieces(getattr(value, name), depth + 1)
 
 
-def _fields(value: Any, depth: int) -> Iterator[bytes]:
-    """An object by its attributes, wherever it keeps them."""
-    yield type(value).__name__.encode()
+def _names(value: Any) -> list[str]:
+    if isinstance(value, msgspec.Struct):
+        return list(value.__struct_fields__)
     names = list(getattr(value, "__dict__", ()))
     for kind in type(value).__mro__:
         names += [name for name in getattr(kind, "__slots__", ()) if hasattr(value, name)]
-    if isinstance(value, msgspec.Struct):
-        names = list(value.__struct_fields__)
-    for name in names:
-        if "count" not in name and not isinstance(getattr(value, name), Now):
-            yield name.encode()
-            yield from _pieces(getattr(value, name), depth + 1)
+    return names
