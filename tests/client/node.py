@@ -36,8 +36,9 @@ def in_loop(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
 class FakeNode:
     """Hears clients, and answers as it is told. `async with` binds and closes it."""
 
-    def __init__(self, directory: Path, endpoint: str = "") -> None:
-        self.endpoint = endpoint or f"ipc://{directory / 'chains.sock'}"
+    def __init__(self, directory: Path, secret: bytes = b"") -> None:
+        self._secret = secret
+        self.endpoint = f"ipc://{directory / 'chains.sock'}"
         self.peer = b""
         """Who was heard last."""
         self.peers: list[bytes] = []
@@ -50,6 +51,9 @@ class FakeNode:
         self._socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.ROUTER)
         self._socket.setsockopt(zmq.LINGER, 0)
         self._socket.setsockopt(zmq.ROUTER_MANDATORY, 1)
+        if self._secret:
+            self._socket.setsockopt(zmq.CURVE_SERVER, 1)
+            self._socket.setsockopt(zmq.CURVE_SECRETKEY, self._secret)
         self._socket.bind(self.endpoint)
         asyncio.get_running_loop().add_reader(self._socket.FD, self._read)
         asyncio.get_running_loop().call_soon(self._read)
@@ -59,10 +63,10 @@ class FakeNode:
         if not self._socket.closed:
             self.die()
 
-    def die(self) -> None:
-        """Be gone without a word."""
+    def die(self, linger_ms: int = 0) -> None:
+        """Be gone without a word; what was said has so long to leave."""
         asyncio.get_running_loop().remove_reader(self._socket.FD)
-        self._socket.close()
+        self._socket.close(linger_ms)
 
     async def hears(self, kind: type[M]) -> M:
         """The next that is said besides beats, which must be one of these."""

@@ -230,7 +230,7 @@ async def test_everything_that_came_before_the_end_is_heard(tmp_path: Path) -> N
         await node.registers()
         for first in range(0, 6_400, 64):
             node.gives(1, *[b"x"] * 64, first=first)
-        node.die()
+        node.die(linger_ms=60_000)
         await until(lambda: chain.counts["connections lost"] == 1)
         await until(lambda: len(seen) >= 6_400)
     assert list(range(6_400)) == seen

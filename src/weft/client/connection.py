@@ -14,7 +14,7 @@ from typing import Final, Protocol
 
 from weft.base.errors import PeerError, UserError
 from weft.client.dealer import Opener, Wire
-from weft.client.limits import BACK_OFF_MAX_S, BACK_OFF_MIN_S, BACK_OFF_SPREAD, HELLO_S, MULTIPARTS_PER_TURN
+from weft.client.limits import BACK_OFF_MAX_S, BACK_OFF_MIN_S, BACK_OFF_SPREAD, HELLO_S, MULTIPARTS_PER_TURN, TICK_MIN_S
 from weft.wire import clients
 
 LOG: Final = logging.getLogger("weft.client")
@@ -70,7 +70,7 @@ class Connection:
             return
         self._heard_at, self._has_ended = self._loop.time(), False
         self.say(clients.encode(self._hello))
-        self._arm(HELLO_S, self._tick)
+        self._arm(self._tick_s, self._tick)
 
     def close(self, why: str = "") -> None:
         """Say goodbye and end."""
@@ -80,6 +80,11 @@ class Connection:
         self._let_go()
         if self._timer is not None:
             self._timer.cancel()
+
+    @property
+    def _tick_s(self) -> float:
+        """How often to look at the silence; a node that wants no pause between beats gets some."""
+        return max(self.welcome.beat / 2_000, TICK_MIN_S) if self.welcome else HELLO_S
 
     @property
     def is_clear(self) -> bool:
@@ -148,7 +153,7 @@ class Connection:
     def _stand(self, welcome: clients.Welcome) -> None:
         self.welcome = welcome
         self._back_off_s = BACK_OFF_MIN_S
-        self._arm(welcome.beat / 2_000, self._tick)
+        self._arm(self._tick_s, self._tick)
         self._ear.stand(welcome)
 
     def _be_refused(self, refusal: clients.Refuse) -> None:
@@ -170,7 +175,7 @@ class Connection:
             return
         if welcome is not None and now - self._said_at >= welcome.beat / 1_000:
             self.say(BEAT)
-        self._arm(welcome.beat / 2_000 if welcome else HELLO_S, self._tick)
+        self._arm(self._tick_s, self._tick)
 
     def _break(self) -> None:
         if self._is_closed or self._wire is None:
