@@ -12,6 +12,13 @@ from weft.base.errors import UserError
 from weft.wire import clients
 
 
+async def refusal_of(node: FakeNode, keys: weft.Curve | None) -> str:
+    with pytest.raises(UserError) as refused:
+        async with weft.chain_client("keyed", node.endpoint, keys):
+            pass
+    return refused.value.code
+
+
 @in_loop
 async def test_a_client_with_the_nodes_key_is_heard_and_one_with_another_is_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -21,10 +28,8 @@ async def test_a_client_with_the_nodes_key_is_heard_and_one_with_another_is_not(
     own, other = zmq.curve_keypair(), zmq.curve_keypair()
     async with FakeNode(tmp_path, secret) as node:
         for wrong in (weft.Curve(other[0], *own), None):
-            with pytest.raises(UserError) as refused:
-                async with weft.chain_client("keyed", node.endpoint, wrong):
-                    pass
-            assert ("unavailable", []) == (refused.value.code, node.heard)
+            assert "unavailable" == await refusal_of(node, wrong)
+        assert [] == node.heard
         monkeypatch.setattr("weft.client.chain.HELLO_S", 30)
         welcomed = asyncio.ensure_future(node.welcomes())
         async with weft.chain_client("keyed", node.endpoint, weft.Curve(server, *own)) as chain:
