@@ -10,7 +10,9 @@ from tests.carrier.rig import Machine, Root, World
 from weft.base.effects import Effect, Persist
 from weft.base.mail import INBOX, OUTBOX, of_record
 from weft.base.records import CoreRecord, LostRecord, Record, Stream, StreamRecord
-from weft.cores.carrier.memory import Held, Met, from_record
+from weft.base.spool import Released
+from weft.cores.carrier import limits
+from weft.cores.carrier.memory import Held, Met, SeenKept, from_record
 from weft.cores.carrier.messages import AssignParent
 
 
@@ -175,6 +177,51 @@ def test_a_root_knows_what_it_has_screened_away_when_it_comes_by_another_way(jud
     assert (1, 1) == (len(root.screened), root.core.counters.known)
     carried = [record for record in root.archive() if not isinstance(record, CoreRecord)]
     assert [record for record in kept if not isinstance(record, CoreRecord)] == carried
+
+
+@pytest.mark.proves("CHN-033", "MEA-027")
+@pytest.mark.parametrize(("judge", "count"), [(forward, 0), (thin, 1), (end, 1)])
+def test_only_what_is_not_kept_costs_a_root_a_note(judge: Any, count: int) -> None:
+    world = World()
+    root = world.root()
+    root.judge = judge
+    a = world.sensor("a")
+    a.names_era = False
+    world.settle()
+    a.make(rows=4)
+    world.advance(1)
+    memories = [from_record(record) for record in root.archive() if isinstance(record, CoreRecord)]
+    assert count == len([memory for memory in memories if isinstance(memory, SeenKept)])
+
+
+def test_a_payload_that_a_filter_has_changed_has_its_numbers_still() -> None:
+    world = World()
+    root = world.root()
+    root.judge = lambda record: (msgspec.structs.replace(record, payload=b"changed"),)
+    a = world.sensor("a")
+    a.names_era = False
+    world.settle()
+    a.make(rows=4)
+    world.advance(1)
+    assert [b"changed"] == [record.payload for record in root.samples()]
+    memories = [from_record(record) for record in root.archive() if isinstance(record, CoreRecord)]
+    assert [] == [memory for memory in memories if isinstance(memory, SeenKept)]
+
+
+@pytest.mark.proves("CHN-039")
+@pytest.mark.parametrize("level", ["root", "collector"])
+def test_a_journal_with_nothing_but_arriving_mail_is_let_go(level: str) -> None:
+    world, c, b, a = chain()
+    receiver, sender = (c, b) if level == "root" else (b, a)
+    world.advance(2)
+    receiver.told.clear()
+    for _ in range(limits.RELEASE_STEP):
+        sender.post()
+    world.advance(5)
+    released = max(event.upto for event in receiver.events(Released))
+    last = max(lsn for lsn, record in receiver.disk if isinstance(record, StreamRecord))
+    assert released >= last - limits.RELEASE_STEP
+    assert released > limits.RELEASE_STEP // 2
 
 
 def test_losses_and_era_links_are_not_for_the_screen() -> None:

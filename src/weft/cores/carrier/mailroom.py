@@ -42,9 +42,9 @@ class Mailroom:
         """What is to be kept of mail that came without a promise."""
 
     def pass_record(self, record: StreamRecord, now: Now) -> Sequence[Record]:
-        """What to keep in place of a record. A root that keeps something else remembers that it has seen this one."""
+        """What to keep in place of a record. A root that does not keep all its numbers remembers that it has seen them."""
         kept = self.screen(record, now)
-        if not self._station.settings.is_root or (len(kept) == 1 and kept[0] is record):
+        if not self._station.settings.is_root or any(_has_all(each, record) for each in kept):
             return kept
         return (*kept, to_record(seen_of(record)))
 
@@ -145,6 +145,14 @@ class Mailroom:
         station.counters.turned_away += 1
         station.counters.refuse(why)
         station.tell_seldom((name, f"no {why}"), MessageRefused(name, number, why), now.mono)
+
+
+def _has_all(kept: Record, record: StreamRecord) -> bool:
+    """Whether the numbers of a record stand in the journal by what is kept, changed or not."""
+    return kept is record or (
+        type(kept) is StreamRecord
+        and (kept.stream, kept.sequence, kept.last) == (record.stream, record.sequence, record.last)
+    )
 
 
 def _is_inbox(record: Record) -> bool:
