@@ -71,7 +71,7 @@ def test_each_connect_is_a_fresh_socket_with_a_new_id() -> None:
 
 
 def test_one_drain_takes_a_budget_and_says_that_there_may_be_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(links, "BUDGET", 3)
+    monkeypatch.setitem(CHANNELS, "down", CHANNELS["down"]._replace(budget=3))
 
     async def dialogue(parent: Links, child: Links, port: int) -> None:
         child.connect(Connect("up", f"127.0.0.1:{port}"))

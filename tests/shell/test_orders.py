@@ -11,6 +11,7 @@ from tests.shell.ports import free_port
 from weft.base.endpoints import HTTP
 from weft.base.errors import UserError, exit_code
 from weft.cli import asking
+from weft.cores.chains import messages as chains
 from weft.cores.configuration import messages as configuration
 from weft.cores.topology import messages as topology
 from weft.shell import http, orders
@@ -18,14 +19,14 @@ from weft.shell.http import ORDER_BYTES_MAX, Http, Page
 from weft.shell.orders import Desk, canonical
 
 Answer = Callable[[Any], Any]
-BOTH = ("configuration", "topology")
+ALL = ("configuration", "topology", "chains")
 WRITTEN = configuration.Written(number=7, count=1)
 
 
 class Office:
     """A desk whose cores answer as they are told, and note what they were asked."""
 
-    def __init__(self, answer: Answer = lambda _: WRITTEN, cores: tuple[str, ...] = BOTH) -> None:
+    def __init__(self, answer: Answer = lambda _: WRITTEN, cores: tuple[str, ...] = ALL) -> None:
         self.asked: list[tuple[str, Any]] = []
         self._answer = answer
         self.desk = Desk(self._order, cores)
@@ -78,6 +79,7 @@ WANTED: list[tuple[dict[str, Any], str, Any]] = [
         configuration.RollBack(1, 9, "/CONFIG/web/", "ann"),
     ),
     ({"order": "stop", "group": "web"}, "topology", topology.StopNodes(1, "web")),
+    ({"order": "chains"}, "chains", chains.ShowChains(1)),
 ]
 
 
@@ -97,6 +99,13 @@ def test_answers_come_as_json_and_bytes_as_text_where_they_are_text() -> None:
     office = Office(lambda _: configuration.KeysListed(pairs, 2, is_current=True))
     status, answer = office.take(order="list")
     assert (200, [["/a", 1, "é"], ["/b", 2, {"b64": "/w=="}]]) == (status, answer["pairs"])
+
+
+def test_plain_data_is_an_answer_too() -> None:
+    """It ended the node that gave it."""
+    office = Office(lambda _: {"chains": [{"type": "t", "who": b"\xff"}]})
+    status, answer = office.take(order="chains")
+    assert (200, {"answer": "ShowChains", "chains": [{"type": "t", "who": {"b64": "/w=="}}]}) == (status, answer)
 
 
 def test_a_refused_order_says_why_and_whom_to_ask() -> None:

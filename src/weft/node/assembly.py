@@ -28,8 +28,8 @@ from weft.node.wiring import WIRES
 class Start:
     """What is particular to one start of a node."""
 
-    def __init__(self, settings: NodeSettings, node: bytes, era: int, seed: str) -> None:
-        self.settings, self.node, self.era, self.seed = settings, node, era, seed
+    def __init__(self, settings: NodeSettings, node: bytes, era: int, seed: str, secret: bytes) -> None:
+        self.settings, self.node, self.era, self.seed, self.secret = settings, node, era, seed, secret
 
 
 def _place(settings: NodeSettings) -> str:
@@ -82,6 +82,8 @@ def _chains(start: Start) -> Core:
         name=own.name,
         level=start.settings.level,
         addr=own.host,
+        boot=start.era,
+        secret=start.secret,
         clients=table.clients,
         credit=table.credit,
         beat_ms=round(table.beat_s * 1_000),
@@ -130,9 +132,12 @@ MAKERS: Final[dict[str, Callable[[Start], Core]]] = {
 }
 
 
-def build_node(settings: NodeSettings, node: bytes, era: int, seed: str) -> Node:
-    """The node that these settings describe; `seed` makes its chance, one purpose apart from the other (SIM-005)."""
-    start = Start(settings, node, era, seed)
+def build_node(settings: NodeSettings, node: bytes, era: int, seed: str, secret: bytes = b"") -> Node:
+    """The node that these settings describe; `seed` makes its chance, one purpose apart from the other (SIM-005).
+
+    `secret`: of the machine, kept between starts; what is hashed by it can be compared, and not guessed.
+    """
+    start = Start(settings, node, era, seed, secret)
     cores = {name: MAKERS[name](start) for name in MAKERS if name in settings.runs}
     _join(cores)
     return Node(node, era, list(cores.values()), index(WIRES), settings)

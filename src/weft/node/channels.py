@@ -28,6 +28,7 @@ PUBLISH_QUEUE: Final = 10_000  # updates that wait for one child, which then nee
 FRAMES_MAX: Final = 1 << 12  # more in one message is a flood, not a message
 BUNDLE_FRAMES_MAX: Final = 1 << 19  # five per pair (CFG-013)
 CLIENTS_QUEUE: Final = 1_000  # multiparts for one client; the core keeps and bounds what waits behind them (CHN-018)
+CLIENTS_BUDGET: Final = 32  # multiparts of up to 256 messages each: some 20 ms of chains
 CLONE: Final = "clone"
 """The block of the Clone pattern's ports (CFG-060)."""
 LOCAL: Final = "local"
@@ -54,6 +55,8 @@ class Channel(NamedTuple):
     """Which port of a block it stands on: of this node's where it binds, of the called one's where it calls."""
     block: str = ""
     """Whose block that is, where it binds: empty, the node's own; else one that the settings name, or there is none."""
+    budget: int = 256
+    """How many of its messages are heard in one turn: a flood on one channel must not starve the others."""
     queue: int = LINK_QUEUE
     """How many messages wait for one peer at most."""
     frames_max: int = FRAMES_MAX
@@ -117,7 +120,13 @@ CHANNELS: Final[dict[str, Channel]] = {
     "up": _up._replace(socket="DEALER", how=DIALS, place=endpoints.LINK),
     "down": _up._replace(socket="ROUTER", how=BINDS, place=endpoints.LINK),
     "clients": _clients._replace(
-        socket="ROUTER", how=BINDS, place=endpoints.CLIENTS, block=LOCAL, queue=CLIENTS_QUEUE, tells_failure=True
+        socket="ROUTER",
+        how=BINDS,
+        place=endpoints.CLIENTS,
+        block=LOCAL,
+        queue=CLIENTS_QUEUE,
+        tells_failure=True,
+        budget=CLIENTS_BUDGET,
     ),
     "beacon": Channel("topology", "datagram", beacon.decode, beacon.encode),
     "announce": _announce._replace(socket="PUB", how=ADDS, place=endpoints.ANNOUNCEMENTS, queue=ANSWER_QUEUE),

@@ -3,19 +3,24 @@
 import os
 import uuid
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
 from weft.base.errors import StorageFailed, UserError
 from weft.base.identity import next_era
 
+SECRET_BYTES: Final = 32
+
 
 class Identity(msgspec.Struct, frozen=True):
-    """The node's UUID, its name, and the era of this start."""
+    """The node's UUID, its name, the era of this start, and a secret that never leaves this machine."""
 
     node: str
     name: str
     era: int
+    secret: str = ""
+    """Hex. What is hashed with it can be compared, and not guessed (CHN-065)."""
 
     @property
     def node_id(self) -> bytes:
@@ -38,7 +43,8 @@ def begin_start(state: Path, name: str, wall_ns: int) -> Identity:
                 f"weft up --name {known.name} --state {state}, or another --state",
             )
         node = known.node if known else uuid.uuid4().hex
-        identity = Identity(node, name, next_era(wall_ns, known.era if known else 0))
+        secret = (known.secret if known else "") or os.urandom(SECRET_BYTES).hex()
+        identity = Identity(node, name, next_era(wall_ns, known.era if known else 0), secret)
         _write(path, msgspec.json.encode(identity))
     except OSError as error:
         raise StorageFailed(f"the state directory {state} cannot be written: {error.strerror}") from error
@@ -60,7 +66,7 @@ def _read(path: Path) -> Identity | None:
 
 def _write(path: Path, data: bytes) -> None:
     partial = path.with_suffix(".tmp")
-    with partial.open("wb") as file:
+    with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())

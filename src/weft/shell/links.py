@@ -20,7 +20,7 @@ from weft.base.errors import UserError
 from weft.node.channels import CALLS, CHANNELS, CLONE, LOCAL
 from weft.shell.ends import Calls, Context, End, Heard, size_of
 
-BUDGET: Final = 256  # messages per channel and turn: a flood on one must not starve the others
+BUDGET: Final = 256  # datagrams per turn
 BUDGET_BYTES: Final = 4 << 20  # per turn: what is heard in one turn is written in one batch, of at most 16 MiB
 SHARE_BYTES: Final = BUDGET_BYTES // 2  # of one channel; who had to wait is the first in the next turn
 DATAGRAM_BYTES: Final = 2_048
@@ -110,14 +110,14 @@ class Links:
         self._end(channel).disconnect()
 
     def drain(self) -> tuple[list[Heard], bool]:
-        """What has come in, at most `BUDGET` messages per channel and about `BUDGET_BYTES`; True if there may be more."""
+        """What has come in, at most each channel's `budget` of messages and about `BUDGET_BYTES`; True if there may be more."""
         heard: list[Heard] = []
         more, left = False, BUDGET_BYTES
         for end in self._order:
             if left <= 0:
                 more = True
                 break
-            taken = end.take(BUDGET, min(SHARE_BYTES, left))
+            taken = end.take(end.row.budget, min(SHARE_BYTES, left))
             heard += taken.heard
             more |= taken.more
             left -= taken.size

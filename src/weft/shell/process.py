@@ -104,7 +104,8 @@ class Process:
         # What it has become stands above what its file says (REC-010).
         entries = list(self.recovery.entries())
         self.settings = settings = msgspec.structs.replace(settings, role=role_of(entries))
-        self.node: Node = build_node(settings, self.identity.node_id, self.identity.era, self.doors.seed)
+        who, secret = self.identity, bytes.fromhex(self.identity.secret)
+        self.node: Node = build_node(settings, who.node_id, who.era, self.doors.seed, secret)
         self.node.restore(entries, self.journal.next_lsn, now)
         self.links = self.doors.links(self._on_readable)
         self.runner = Runner(self.node, self.clock, self.journal, self.links)

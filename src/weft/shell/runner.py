@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from weft.base.effects import Connect, Disconnect, Perform, Reply, SendFailed, Source, Tell
 from weft.base.errors import StorageFailed
-from weft.base.now import SECOND, Now
+from weft.base.now import MILLISECOND, SECOND, Now
 from weft.node.channels import CHANNELS
 from weft.node.events import JournalChanged
 from weft.node.node import Ended, Node, NodeEffect, Transmit, Turn, part_at_wall
@@ -21,6 +21,7 @@ from weft.shell.journal import Journal, State, StorageFull
 from weft.shell.links import Links
 
 TURNS_MAX: Final = 8  # in one callback; then other callbacks of the loop (http, timers) get their chance
+TURNS_NS: Final = 20 * MILLISECOND  # the same, where turns are long
 
 
 class Runner:
@@ -44,26 +45,32 @@ class Runner:
         """Hear, think, make durable and speak until there is nothing left, or it is another callback's turn."""
         if self.ended.done():
             return
+        began_at = self.clock.now().mono
         try:
             for _ in range(TURNS_MAX):
-                heard, more = self.links.drain()
-                now = self.clock.now()
-                posted, self._posted = self._posted, []
-                self.node.hear(
-                    [(Source(item.channel, item.peer, item.proved, item.kind), item.frames) for item in heard], now
-                )
-                self.node.hear(posted, now)
-                due = self.node.deadline()
-                if due is not None and due <= now.mono:
-                    self.node.wake(now)
-                acted = self._turn(now)
-                if not heard and not more and not acted and not self._posted:
+                if not self._go_round():
+                    break
+                if self.clock.now().mono - began_at > TURNS_NS:
+                    self.soon(self.work)
                     break
             else:
-                asyncio.get_running_loop().call_soon(self.work)
+                self.soon(self.work)
         except StorageFailed as failure:
             self._end(failure)
         self._arm()
+
+    def _go_round(self) -> bool:
+        """Hear what is there and do what follows; whether there may be more."""
+        heard, more = self.links.drain()
+        now = self.clock.now()
+        posted, self._posted = self._posted, []
+        self.node.hear([(Source(item.channel, item.peer, item.proved, item.kind), item.frames) for item in heard], now)
+        self.node.hear(posted, now)
+        due = self.node.deadline()
+        if due is not None and due <= now.mono:
+            self.node.wake(now)
+        acted = self._turn(now)
+        return bool(heard) or more or acted or bool(self._posted)
 
     def post(self, source: Source, frames: list[bytes]) -> None:
         """Let the node hear a message that came by no socket, at its next turn."""

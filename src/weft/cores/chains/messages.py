@@ -53,6 +53,8 @@ class ChainsSettings(msgspec.Struct, frozen=True, kw_only=True):
     wait_ms: int = 60_000
     stop_ms: int = 2_000
     inbox_bytes: int = 256 << 20
+    secret: bytes = b""
+    """Of this node: `edit` hashes with it (CHN-065); empty: it masks."""
 
 
 class PassBatch(msgspec.Struct, frozen=True):
