@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from tests.pipeline.ground import ERA, MEM, NET, A, Ground, at_ms, taken
 from weft.base.errors import OurFault, UserError
-from weft.pipeline import batch
+from weft.pipeline import batch, sampled
 from weft.pipeline.delta import LeaseLost, Tables
 from weft.pipeline.tables import BRONZE_SAMPLES, EDGES, SAMPLES, VALUES
 from weft.pipeline.transforms.samples import to_samples
@@ -141,7 +141,7 @@ def test_tables_without_their_checkpoint_are_refused(ground: Ground) -> None:
 def test_a_row_lost_on_the_way_fails_the_batch_before_silver_is_committed(
     ground: Ground, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batch, "to_samples", lambda rows, flags=(), **how: to_samples(rows, flags, **how).limit(2))
+    monkeypatch.setattr(sampled, "to_samples", lambda rows, flags=(), **how: to_samples(rows, flags, **how).limit(2))
     with pytest.raises(OurFault, match="conservation"):
         ground.take(taken(1, ROWS))
     monkeypatch.undo()
