@@ -50,6 +50,21 @@ def test_sampling_by_identity_is_that_of_the_vector(rate: float, keeps: str) -> 
 
 
 @pytest.mark.proves("CHN-062")
+def test_a_share_ends_exactly_at_its_hash() -> None:
+    row = VECTORS["sample-mid"]["rows"][0]
+    found = [
+        passed(link(kind="sample", rate=(row["hash"] + more) / (1 << 32)), {}, **identity_of(row["key"]))
+        for more in (0, 1)
+    ]
+    assert [None, {}] == found
+    row = VECTORS["sample-fields"]["rows"][0]
+    record = dict(zip(("node", "name"), row["fields"], strict=True))
+    table: dict[str, Any] = {"kind": "sample", "salt": "night", "key": ["node", "name"]}
+    found = [passed(link(**table, rate=(row["hash"] + more) / (1 << 32)), record) for more in (0, 1)]
+    assert [None, record] == found
+
+
+@pytest.mark.proves("CHN-062")
 def test_sampling_by_fields_is_that_of_the_vector() -> None:
     of = link(kind="sample", rate=0.5, salt="night", key=["node", "name"])
     for row in VECTORS["sample-fields"]["rows"]:
@@ -287,7 +302,20 @@ def test_the_same_messages_at_the_same_times_are_decided_alike(
 
 
 @pytest.mark.proves("CHN-064")
-@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=40), st.integers(1, 5), st.integers(1, 4))
+def test_who_passed_longest_ago_is_forgotten_first_not_who_came_first() -> None:
+    of = link(kind="dedupe", fields=["k"], within=10, max_keys=2)
+    times = [(0, "a", True), (5, "b", True), (10, "a", True), (11, "c", True), (12, "a", False), (13, "b", True)]
+    found = [passed(of, {"k": key}, at(second * SECOND)) is not None for second, key, _ in times]
+    assert [passes for _, _, passes in times] == found
+
+
+@pytest.mark.proves("CHN-064")
+@settings(max_examples=300)
+@given(
+    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=10, max_size=40),
+    st.integers(1, 5),
+    st.integers(1, 4),
+)
 def test_dedupe_is_that_of_an_oracle(arrivals: list[tuple[int, int]], within: int, max_keys: int) -> None:
     of = link(kind="dedupe", fields=["k"], within=within, max_keys=max_keys)
     passes: list[tuple[int, int]] = []  # when, which; the oracle keeps all of them

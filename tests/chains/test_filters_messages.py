@@ -296,11 +296,23 @@ def test_a_hash_tells_values_apart_and_nothing_else() -> None:
 
 @pytest.mark.proves("CHN-065")
 @pytest.mark.parametrize(
-    "on_error, expected", [("keep", [{"a": 1, "b": 2}, {"b": 3}]), ("drop", [{"b": 3}]), ("fail", None)]
+    "on_error, expected",
+    [
+        ("keep", [{"a": 1, "b": {"c": 2}}, {"a": {"deep": 1}, "b": {"c": 9}}]),
+        ("drop", [{"a": {"deep": 1}, "b": {"c": 9}}]),
+        ("fail", None),
+    ],
 )
 def test_a_record_that_cannot_be_edited_to_the_end_is_not_edited_at_all(on_error: str, expected: Any) -> None:
-    of = link(kind="edit", edits=[["rename", "c", "b"], ["set", "a.deep", 1]], where={"a": 1}, on_error=on_error)
-    assert expected == passed(of, [{"a": 1, "b": 2}, {"b": 3}])
+    of = link(kind="edit", edits=[["set", "b.c", 9], ["set", "a.deep", 1]], on_error=on_error)
+    assert expected == passed(of, [{"a": 1, "b": {"c": 2}}, {"a": {}, "b": {}}])
+
+
+@pytest.mark.proves("CHN-065")
+def test_neither_is_one_of_which_a_text_becomes_too_long() -> None:
+    of = link(kind="edit", edits=[["set", "b", 9], ["replace", "a", "x", "yy"]])
+    long = "x" * 40_000
+    assert [{"a": long}, {"a": "yy", "b": 9}] == passed(of, [{"a": long}, {"a": "x"}])
 
 
 def test_a_pattern_is_not_looked_for_in_long_texts() -> None:
@@ -314,7 +326,16 @@ def test_an_edit_does_not_make_a_payload_larger_than_one_may_be() -> None:
     of = link(kind="edit", edits=[["set", "new", "x" * 256]], on_error="keep")
     records = [{"a": "y" * 90} for _ in range(10_000)]
     assert (records, 10_000) == (passed(of, records), of.counters.failed)
-    assert 9 == len(passed(of, records[:3])[0]["new"]) // 28
+    assert "x" * 256 == passed(of, records[:3])[0]["new"]
+
+
+def test_what_was_edited_before_stays_when_an_edit_has_no_room() -> None:
+    seen = view([{"a": "y" * 90} for _ in range(10_000)])
+    link(kind="edit", edits=[["rename", "a", "b"]]).offer(seen, at(0))
+    expected = seen.close()
+    assert Verdict.PASSED is link(kind="edit", edits=[["set", "new", "x" * 256]]).offer(seen, at(0))
+    assert expected == seen.close()
+    assert expected[0].startswith(b'[{"b":"yy')
 
 
 @pytest.mark.proves("CHN-014")
@@ -333,7 +354,7 @@ def test_an_edit_that_changes_nothing_leaves_the_very_bytes() -> None:
     seen = MessageView(parcel(b'{"a" : 1}'))
     of = link(kind="edit", edits=[["set", "a", 1], ["remove", "b"], ["replace", "a", "x", "y"]])
     assert (Verdict.PASSED, b'{"a" : 1}') == (of.offer(seen, at(0)), seen.close()[0])
-    assert {"a": True} == passed(link(kind="edit", edits=[["set", "a", True]]), {"a": 1})
+    assert passed(link(kind="edit", edits=[["set", "a", True]]), {"a": 1})["a"] is True
 
 
 @pytest.mark.proves("CHN-068")
