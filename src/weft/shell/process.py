@@ -18,6 +18,8 @@ from weft.base.now import SECOND, Now
 from weft.base.spool import DropOldest, FetchRecords, RecordsFetched
 from weft.cores.carrier import Carrier
 from weft.cores.carrier import messages as carrier
+from weft.cores.chains import Chains
+from weft.cores.chains import messages as chains
 from weft.cores.drain import messages as drain
 from weft.cores.measurement import messages as measurement
 from weft.cores.topology import messages as topology
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from weft.shell.recorder import Recorder
 
 HTTP_PORT: Final = 6
+LET_GO_S: Final = 3.0  # longer than the chains core waits by itself
 HAND_OVER_S: Final = 3.0  # how long a stopping node tries to hand over what it has; the rest waits on disk
 DRAIN_S: Final = 10.0  # how long the last segment may take
 LAST_WORDS_S: Final = 0.05  # the last frames leave through libzmq's own thread
@@ -247,8 +250,10 @@ class Process:
             self._winding_down = self._begin(self._wind_down())
 
     async def _wind_down(self) -> None:
-        """Stop in the order of the road: measuring first, then what carries it, then who is out there."""
+        """Stop in the order of the road: programs and measuring first, then what carries it, then who is out there."""
         order = self.runner.order
+        order("chains", chains.Stop())
+        await self._until(self._is_let_go, LET_GO_S)
         order("measurement", measurement.Stop())
         await self._until(self._is_handed_over, HAND_OVER_S)
         order("drain", drain.Stop())
@@ -257,6 +262,11 @@ class Process:
         order("topology", topology.Stop())
         await asyncio.sleep(LAST_WORDS_S)
         self.runner.finish()
+
+    def _is_let_go(self) -> bool:
+        """Whether no program holds a message any more, or has had its time (CHN-043)."""
+        core = self.node.cores.get("chains")
+        return not isinstance(core, Chains) or not core.is_ending
 
     def _is_handed_over(self) -> bool:
         """Whether everything that this node has is safe at the root."""

@@ -158,6 +158,11 @@ class Chains:
 
     # Stopping (CHN-043)
 
+    @property
+    def is_ending(self) -> bool:
+        """Whether it was told to stop, and still waits for what clients hold."""
+        return self._stop_at is not None
+
     def _stop(self, order: Stop, now: Now) -> None:
         self.station.is_stopping = True
         self._stop_at = now.mono + self.station.settings.stop_ms * MILLISECOND if self.engine.parked else now.mono
