@@ -340,6 +340,19 @@ def test_what_is_refused_for_good_comes_back_with_its_reason() -> None:
     assert c.received == c.accepted + c.turned_away == 5
 
 
+def test_a_reason_that_nobody_knows_is_not_remembered_by_its_words() -> None:
+    world, root, a, _ = family()
+    root.crash()
+    a.send()
+    a.post()
+    for number in range(2):
+        hack = Hack(era=a.era + 1 - number, upto=1, win=1, winb=1, no=[(1, f"made up {number}")])
+        a.core.receive(hack, Source("up", b""), world.now)
+    a.do()
+    assert [MailFailed(1, "refused")] == answers(a)
+    assert {"mail-refused": 1} == a.core.counters.refused
+
+
 def test_answers_that_cannot_be_are_refused() -> None:
     world, root, a, _ = family()
     cases = [

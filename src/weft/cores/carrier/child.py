@@ -294,7 +294,7 @@ class Child:
             record = self.outbox.record_of(number)
             self.station.counters.refused_above += 1
             if is_mail(record):
-                self.station.counters.refuse(f"mail-{why}")
+                self.station.counters.lose_mail(why)
             elif why == "loop":
                 self._tell_loop()
             elif why != "overlap" and type(record) is StreamRecord:
@@ -360,7 +360,7 @@ class Child:
         lost = []
         for record, why in left_out:
             if is_mail(record):
-                self.station.counters.refuse(f"mail-{why}")
+                self.station.counters.lose_mail(why)
             elif type(record) is StreamRecord:
                 lost.append(announce(record, why))
         self.station.counters.uncarriable += len(lost)

@@ -63,7 +63,7 @@ class Mailroom:
     def take_home(self, record: StreamRecord, now: Now) -> Sequence[Record]:
         """What to keep in place of mail for the parent, if this node is the root now and so its own parent."""
         if is_past(record.attributes.get("exp", 0), now.wall):
-            self._station.counters.refuse("mail-expired")
+            self._station.counters.lose_mail("expired")
             return ()
         node = self.office.elsewhere(record.attributes["to"])
         if node is None:
@@ -71,7 +71,7 @@ class Mailroom:
         try:
             self.office.relay(of_record(record), self.office.way(node), now)
         except PeerError as error:
-            self._station.counters.refuse(f"mail-{error.code}")
+            self._station.counters.lose_mail(error.code)
         return ()
 
     def _way(self, record: StreamRecord, link: Link | None) -> bytes | None:

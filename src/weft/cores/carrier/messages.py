@@ -129,7 +129,11 @@ class MailReached(msgspec.Struct, frozen=True, gc=False):
 
 
 class MailFailed(msgspec.Struct, frozen=True, gc=False):
-    """Event: a post reached nobody: `unreachable`, `no-parent`, `no-route`, `ttl`, `loop`, `expired`, `too-big`, `overload`."""
+    """Event: a post reached nobody: `unreachable`, `no-parent`, `no-route`, `ttl`, `loop`, `expired`, `too-big`.
+
+    Also `overload` if too much waits already; and what the next node says of mail that is none: `bad-type`,
+    `bad-record`, `unimplemented`, or `refused` for a reason that nobody knows.
+    """
 
     ticket: int
     why: str

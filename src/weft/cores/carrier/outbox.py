@@ -256,7 +256,7 @@ class Outbox:
                 self._slots[index] = (lsn, None, size)
             else:
                 if not item.n:
-                    self._counters.refuse("mail-expired")
+                    self._counters.lose_mail("expired")
                     self._slots[index] = (lsn, None, size)
                 return item, frames
         return gone_item(self._node, self._era, self.sent), []

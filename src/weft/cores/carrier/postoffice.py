@@ -12,7 +12,7 @@ from weft.cores.carrier import limits
 from weft.cores.carrier.links import Link, Links
 from weft.cores.carrier.loose import Letter, Stream
 from weft.cores.carrier.messages import Hack, MailFailed, MailReached, PostMail
-from weft.cores.carrier.station import Station
+from weft.cores.carrier.station import MAIL_ENDS, REFUSED, Station
 from weft.wire.carried import Uncarriable, is_past, mail_item
 
 DIRECT: Final = "DIRECT"
@@ -155,12 +155,12 @@ class PostOffice:
         """One way of a post has ended; relayed mail has nobody here who waits, so it is counted."""
         if letter.ticket is None:
             if why:
-                self._station.counters.refuse(f"mail-{why}")
+                self._station.counters.lose_mail(why)
             return
         post = self._posts[letter.ticket]
         post.pending -= 1
         if why:
-            post.failed, post.why = post.failed + 1, why
+            post.failed, post.why = post.failed + 1, why if why in MAIL_ENDS else REFUSED
         else:
             post.reached += 1
         if post.pending:

@@ -1,6 +1,6 @@
 """What both sides of a carrier share: who we are, what we count, and what we want done."""
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -8,6 +8,23 @@ from weft.base.effects import Effect, Tell
 from weft.base.now import MILLISECOND
 from weft.cores.carrier import limits
 from weft.cores.carrier.messages import CarrierSettings
+
+REFUSED: Final = "refused"
+MAIL_ENDS: Final = frozenset(
+    {
+        "bad-record",
+        "bad-type",
+        "expired",
+        "loop",
+        "no-route",
+        "overload",
+        "too-big",
+        "ttl",
+        "unimplemented",
+        "unreachable",
+    }
+)
+"""Why mail ends before it has arrived, as counted here; a peer may say anything else, and that is `refused`."""
 
 
 class Counters(msgspec.Struct):
@@ -61,6 +78,10 @@ class Counters(msgspec.Struct):
     def refuse(self, code: str, count: int = 1) -> None:
         """Count a refusal."""
         self.refused[code] = self.refused.get(code, 0) + count
+
+    def lose_mail(self, why: str) -> None:
+        """Count mail that has ended here without having arrived: `mail-` and the reason."""
+        self.refuse(f"mail-{why if why in MAIL_ENDS else REFUSED}")
 
 
 class Station:
