@@ -83,8 +83,8 @@ def lower_number_ignored(right: Any) -> Any:
 def new_root_forgets_what_it_has(right: Any) -> Any:
     """A new root knows nothing of what stands in its journal, and takes all of it again."""
 
-    def looked(self: Carrier, order: Any) -> None:
-        right(self, order)
+    def looked(self: Carrier, order: Any, now: Now) -> None:
+        right(self, order, now)
         self.parent.seen = Seen()
 
     return looked
