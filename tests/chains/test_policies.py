@@ -356,6 +356,30 @@ def test_a_reader_that_confirms_cannot_rewrite_and_a_rewriter_cannot_confirm() -
     assert [("conf", 1, "not-holding")] == seen(rig, "B", "h", "error")
 
 
+def test_what_could_not_be_handled_waits_as_if_nothing_had_been_said_about_it() -> None:
+    rig = confirming()
+    rig.send("A", "s", 1, "m1")
+    rig.fail("B", "c", 1, 1)
+    assert 1 == len(rig.sites["B"].core.waiting)
+    rig.reg("B", "c", 2, {"confirm": True, "at": 10})
+    rig.conf("B", "c", 2, 1)
+    assert ([], 0) == (seen(rig, "B", "c", "error"), len(rig.sites["B"].core.inbox))
+
+
+def test_two_registrations_of_one_name_wait_for_it_and_one_that_returns_is_enough() -> None:
+    rig = Rig(TREE)
+    for reg in (1, 2):
+        rig.reg("B", "c", reg, {"confirm": True, "window": 1, "at": 10 * reg})
+    for tag in (1, 2):
+        rig.send("A", "s", tag, f"m{tag}")
+    rig.die("B", "c")
+    back = rig.reg("B", "c", 3, {"confirm": True})
+    assert [(1, True), (2, True)] == offers(back)
+    for number in (1, 2):
+        rig.conf("B", "c", 3, number)
+    assert (0, 0) == (len(rig.sites["B"].core.inbox), rig.sites["B"].core.engine.parked)
+
+
 # Own messages
 
 

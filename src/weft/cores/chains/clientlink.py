@@ -5,7 +5,7 @@ kept until the reader has said that it is done, CHN-019). What may happen when i
 module only knows what a link holds.
 """
 
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable
 from copy import copy
 from typing import Any, Final, NamedTuple, Protocol
@@ -165,15 +165,16 @@ class HolderLink(ClientLink):
         self.policy = said.fail or (WAIT if said.confirm else "open")
         self.has_deadline = not (said.confirm and self.policy == WAIT)
         """A confirming reader that is waited for without limit may take its time (CHN-019)."""
-        self.pending: dict[int, Held] = {}
+        self.pending: OrderedDict[int, Held] = OrderedDict()
         """Offered and unanswered, in the order of offering."""
-        self.backlog: deque[Held] = deque()
+        self.backlog: OrderedDict[int, Held] = OrderedDict()
+        """In line behind a full window, in the order of their arrival."""
         self.misses = 0
         """Deadlines missed in a row."""
         self.missed_at = 0
         self.armed_at: int | None = None
         """When the engine looks at its deadlines next, if it does."""
-        self.resolved: dict[int, None] = {}
+        self.resolved: OrderedDict[int, None] = OrderedDict()
         self.untold: dict[str, int] = {}
 
     def covers(self, kind: str) -> bool:
@@ -185,12 +186,16 @@ class HolderLink(ClientLink):
         """Whether one more message may be offered."""
         return len(self.pending) < self.window
 
+    def has(self, number: int) -> bool:
+        """Whether it holds this message, or has it in line."""
+        return number in self.pending or number in self.backlog
+
     def take(self, number: int) -> Held:
         """It does not hold this any more; it is remembered that it did (CHN-017)."""
         resolved = self.resolved
         resolved[number] = None
         if len(resolved) > limits.RESOLVED_MAX:
-            del resolved[next(iter(resolved))]
+            resolved.popitem(last=False)
         return self.pending.pop(number)
 
     def due(self) -> int | None:

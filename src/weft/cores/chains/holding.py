@@ -44,7 +44,9 @@ class Holding:
     # What a walk, a client, and the clock do to a link.
 
     def arrive(self, link: HolderLink, parcel: Parcel, now: Now) -> bool:
-        """A message comes to a link; whether it goes on at once."""
+        """A message comes to a link; whether it goes on at once, as it does if the link has it already."""
+        if link.has(parcel.id):
+            return True
         return self._turn(link, self._arriving(link, now), Held(parcel, link.key), now)
 
     def answer(self, link: HolderLink, held: Held, answer: Answer, now: Now) -> None:
@@ -59,7 +61,13 @@ class Holding:
         for held in self._waiting.claim(link):
             parcel = held.parcel
             parcel.is_again = True
-            if (not held.is_copy and link.key > held.after) or self._turn(link, self._arriving(link, now), held, now):
+            if held.is_copy and link.has(parcel.id):
+                parcel.unconfirmed -= 1  # two registrations of that name had it; one is there again
+            elif (
+                link.has(parcel.id)
+                or (not held.is_copy and link.key > held.after)
+                or self._turn(link, self._arriving(link, now), held, now)
+            ):
                 self._road.resume(parcel, held.after, now)
 
     def leave(self, links: Iterable[HolderLink], why: str, now: Now) -> None:
@@ -143,7 +151,7 @@ class Holding:
         """It waits behind the window; when even that is full, the policy decides."""
         if len(link.backlog) >= limits.BACKLOG_MAX:
             return self._goes_on(link, held, "backlog", now)
-        link.backlog.append(held)
+        link.backlog[held.parcel.id] = held
         self._note_wait(link, held.parcel)
         return False
 
@@ -176,7 +184,7 @@ class Holding:
         self._station.tell(LinkSickened(link.name, link.reg, link.direction, link.type))
         self.give_up(link, held, now)
         while link.backlog:
-            self._release(link, link.backlog.popleft(), "bypassed", now)
+            self._release(link, link.backlog.popitem(last=False)[1], "bypassed", now)
         return False
 
     def take_more(self, link: HolderLink, held: Held, now: Now) -> bool:
@@ -185,7 +193,7 @@ class Holding:
 
     def let_go(self, link: HolderLink, held: Held, now: Now) -> bool:
         """It holds nothing any more; what it held is released when all links of the client are gone."""
-        self._left += [(one.parcel.id, link, one) for one in (*link.pending.values(), *link.backlog)]
+        self._left += [(one.parcel.id, link, one) for one in (*link.pending.values(), *link.backlog.values())]
         link.pending.clear()
         link.backlog.clear()
         return False
@@ -202,7 +210,7 @@ class Holding:
         while link.is_ordered and link.pending and (held := next(iter(link.pending.values()))).answer is not None:
             self._apply(link, link.take(held.parcel.id), now)
         while link.state is LinkState.FULL and link.backlog and link.has_room:
-            held = link.backlog.popleft()
+            _, held = link.backlog.popitem(last=False)
             if self.offer(link, held, now):
                 self._road.resume(held.parcel, held.after, now)
         if link.state is LinkState.FULL and not link.backlog and link.has_room:
@@ -259,6 +267,7 @@ class Holding:
                 self._road.settle(held.parcel)
             return not held.is_copy
         if link.policy == WAIT and self._waiting.admit(_place(link, held.parcel), held, link, now):
+            held.answer = None  # whoever gets it next has not said anything
             return False
         if link.policy == "drop":
             link.counters.dropped += 1

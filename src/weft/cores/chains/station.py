@@ -1,5 +1,6 @@
 """What all parts of the chains core share: who we are, where we stand, what we count, and what we want done."""
 
+from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Any
 
@@ -89,7 +90,7 @@ class Station:
         self._records: list[Record] = []
         self._lazy: list[Record] = []
         self._told: dict[tuple[str, str], int] = {}
-        self._deep: dict[int, int] = {}
+        self._deep: OrderedDict[int, int] = OrderedDict()
         self._last_id = self._last_sequence = 0
 
     @property
@@ -112,7 +113,7 @@ class Station:
         if depth:
             self._deep[number] = depth
             if len(self._deep) > limits.CAUSES_MAX:
-                del self._deep[next(iter(self._deep))]
+                self._deep.popitem(last=False)
 
     def depth_after(self, cause: int) -> int:
         """The depth of a message that this one brings about (RTE-005)."""

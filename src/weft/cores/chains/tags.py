@@ -1,5 +1,6 @@
 """Sends that are known again (CHN-042): of each client the last tags, with their status or what is still under way."""
 
+from collections import OrderedDict
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -21,7 +22,7 @@ class Tags:
     """By client and tag."""
 
     def __init__(self) -> None:
-        self._known: dict[bytes, dict[int, Parcel | Outcome]] = {}
+        self._known: OrderedDict[bytes, OrderedDict[int, Parcel | Outcome]] = OrderedDict()
 
     def get(self, client: bytes, tag: int) -> Parcel | Outcome | None:
         """What became of a send; None: it is new, or forgotten."""
@@ -33,11 +34,11 @@ class Tags:
         known = self._known.get(client)
         if known is None:
             if len(self._known) >= limits.TAGGED_CLIENTS_MAX:
-                del self._known[next(iter(self._known))]
-            known = self._known[client] = {}
+                self._known.popitem(last=False)
+            known = self._known[client] = OrderedDict()
         known[tag] = what
         if len(known) > limits.TAGS_MAX:
-            del known[next(iter(known))]
+            known.popitem(last=False)
 
     def condense(self) -> Iterator[TagsKept]:
         """Those that were sent, for a snapshot; what was refused may be tried again."""

@@ -30,7 +30,7 @@ class Waiting:
         self._rooms: dict[Place, dict[int, Waiter]] = {}
         self._until: deque[tuple[int, Place, int]] = deque()
         """In the order of their ends, since all wait equally long."""
-        self._count = 0
+        self._count = self._last = 0
 
     def __len__(self) -> int:
         return self._count
@@ -40,17 +40,18 @@ class Waiting:
         if self._count >= limits.WAITING_MAX:
             return False
         self._count += 1
-        self._rooms.setdefault(place, {})[held.parcel.id] = Waiter(held, link)
+        self._last += 1
+        self._rooms.setdefault(place, {})[self._last] = Waiter(held, link)
         if not place[3]:
-            self._until.append((now.mono + self._wait_ns, place, held.parcel.id))
+            self._until.append((now.mono + self._wait_ns, place, self._last))
         return True
 
     def claim(self, link: HolderLink) -> list[Held]:
-        """Those for which this link has been waited for, in id order."""
+        """Those for which this link has been waited for, in id order; of one message, what is to be confirmed first."""
         kinds = [place for place in self._rooms if _is_for(link, place)]
         found = [waiter.held for place in kinds for waiter in self._rooms.pop(place).values()]
         self._count -= len(found)
-        return sorted(found, key=lambda held: held.parcel.id)
+        return sorted(found, key=lambda held: (held.parcel.id, not held.is_copy))
 
     def expired(self, now: Now) -> list[Waiter]:
         """Those that have waited long enough, in the order in which they came."""
