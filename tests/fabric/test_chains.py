@@ -131,7 +131,7 @@ def test_ten_thousand_messages_go_through_eight_programs_in_order_and_leave_noth
         run(play(fabric))
 
 
-@pytest.mark.proves("CHN-016")
+@pytest.mark.proves("CHN-016", "CLI-005")
 def test_a_program_that_is_killed_while_it_holds_messages_loses_none(tmp_path: Path) -> None:
     async def play(fabric: Fabric) -> None:
         program = tmp_path / "holder.py"
@@ -156,6 +156,7 @@ def test_a_program_that_is_killed_while_it_holds_messages_loses_none(tmp_path: P
                 assert ["spooled"] * 3 == [receipt.why for receipt in receipts]
                 await until(lambda: len(arrived) >= 3, "what it held has arrived")
                 assert ["m0", "m1", "m2"] == arrived
+            assert '"why": "died", "held": 3' in fabric.log_of("sensor-1")
         finally:
             if holder.returncode is None:
                 holder.kill()

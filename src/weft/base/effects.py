@@ -23,7 +23,8 @@ class Source(NamedTuple):
     proved: bytes | None = None
     """The node UUID whose key libzmq reports on this message; None on an open fabric (SEC-012)."""
     kind: str = ""
-    """The type of the socket at the other end, as its metadata says it: `REQ`, `DEALER`; empty: not said (CFG-013)."""
+    """What the shell knows of the other end, where its channel says so: the type of its socket (`REQ`, `DEALER`; CFG-013),
+    or its process as the kernel names it (`localhost:UID:GID:PID`; CHN-080). Empty: not said."""
 
 
 class Send(msgspec.Struct, frozen=True, gc=False):

@@ -64,6 +64,8 @@ class Channel(NamedTuple):
     """Whether the core hears of each message that could not be handed over, as `SendFailed`."""
     tells_kind: bool = False
     """Whether `Source.kind` says what the peer's socket is (CFG-013)."""
+    tells_process: bool = False
+    """Whether `Source.kind` says which process the peer is, as the kernel has it (CHN-080)."""
     is_of_parents: bool = False
     """Whether a node that is a sensor for good has none."""
 
@@ -126,6 +128,7 @@ CHANNELS: Final[dict[str, Channel]] = {
         block=LOCAL,
         queue=CLIENTS_QUEUE,
         tells_failure=True,
+        tells_process=True,
         budget=CLIENTS_BUDGET,
     ),
     "beacon": Channel("topology", "datagram", beacon.decode, beacon.encode),

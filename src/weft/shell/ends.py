@@ -81,6 +81,7 @@ class End:
     def __init__(self, name: str, context: Context, on_readable: Callable[[], None], dropped: Counter[str]) -> None:
         self.name, self.row = name, CHANNELS[name]
         self.sockets: dict[bytes, Socket] = {}
+        self._metadata = "Socket-Type" if self.row.tells_kind else "Peer-Address" if self.row.tells_process else ""
         self._context, self._on_readable, self._dropped = context, on_readable, dropped
 
     def bind(self, host: str, base_port: int) -> None:
@@ -189,7 +190,7 @@ class End:
             if not frame.more:
                 return None
             frame = source.recv(NOW, copy=False)
-        kind = kind_of(frame) if self.row.tells_kind else ""
+        kind = said_of(frame, self._metadata) if self._metadata else ""
         frames = [frame.bytes]
         count, left = 1, MESSAGE_BYTES_MAX - len(frames[0])
         while frame.more:
@@ -200,10 +201,10 @@ class End:
         return Heard(self.name, key, None, frames, kind) if count <= self.row.frames_max and left >= 0 else None
 
 
-def kind_of(frame: zmq.Frame) -> str:
-    """The type of the socket that a message came from, as its metadata says it; empty: it does not."""
+def said_of(frame: zmq.Frame, name: str) -> str:
+    """What the metadata of a message says of where it came from; empty: nothing."""
     try:
-        return str(frame.get("Socket-Type"))
+        return str(frame.get(name))
     except zmq.ZMQError:  # an old ZMTP
         return ""
 

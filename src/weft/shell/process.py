@@ -43,6 +43,7 @@ from weft.shell.meters import Meters
 from weft.shell.orders import Desk
 from weft.shell.runner import Runner
 from weft.shell.telemetry import Telemetry
+from weft.shell.watch import Watch
 
 if TYPE_CHECKING:
     from weft.lake.files import Files as LakeFiles
@@ -115,7 +116,8 @@ class Process:
         self.log = Log(settings.node.name)
         machine = Machine(resident_bytes, self._free_bytes)
         self.telemetry = Telemetry(settings, self.node, self.journal, self.links, self.clock, self.log, machine)
-        self.runner.on_tell = self.telemetry.on_tell
+        self.watch = Watch(self.runner.order)
+        self.runner.on_tell = self._told
         self.inside = Inside(self.runner)
         self.desk = Desk(self.runner.order, self.node.cores)
         self.runner.on_reply = self.desk.reply
@@ -123,6 +125,10 @@ class Process:
         self.door = Door(self.state)
         self._winding_down: asyncio.Task[None] | None = None
         self._housekeeping: asyncio.Task[None] | None = None
+
+    def _told(self, event: Any) -> None:
+        self.telemetry.on_tell(event)
+        self.watch.hear(event)
 
     def _on_readable(self) -> None:
         self.runner.work()
@@ -138,6 +144,7 @@ class Process:
         """Let go of everything; StorageFailed if the journal cannot be closed in order."""
         if self._housekeeping is not None:
             self._housekeeping.cancel()
+        self.watch.close()
         self.links.close()
         self.log.close()
         self.journal.close(self.clock.now().wall)

@@ -31,6 +31,7 @@ from weft.cores.chains.messages import (
     PlanFilters,
     PostFailed,
     PostReached,
+    ProcessEnded,
     ShowChains,
     Stop,
 )
@@ -147,6 +148,9 @@ class Chains:
     def _note_garbled(self, order: Garbled, now: Now) -> None:
         self.patrons.garbled(order.peer, order.code, now)
 
+    def _note_ended(self, order: ProcessEnded, now: Now) -> None:
+        self.patrons.ended(order.process, now)
+
     def _note_unsent(self, order: SendFailed, now: Now) -> None:
         self.patrons.not_sent(order.peer, now)
 
@@ -237,6 +241,7 @@ ORDERS: Final[dict[type, Callable[[Chains, Any, Now], None]]] = {
     HoldBack: Chains._hold_back,
     Garbled: Chains._note_garbled,
     SendFailed: Chains._note_unsent,
+    ProcessEnded: Chains._note_ended,
     PostReached: Chains._note_post,
     PostFailed: Chains._note_post,
     ShowChains: Chains._show,

@@ -28,6 +28,7 @@ __all__ = [
     "PostFailed",
     "PostReached",
     "PressureChanged",
+    "ProcessEnded",
     "RowsDropped",
     "SampleBatch",
     "ShowChains",
@@ -131,6 +132,12 @@ class Garbled(msgspec.Struct, frozen=True, gc=False):
     code: str
 
 
+class ProcessEnded(msgspec.Struct, frozen=True, gc=False):
+    """Order: that process of this machine is dead, and everything that it said has been heard (CLI-005)."""
+
+    process: int
+
+
 class Stop(msgspec.Struct, frozen=True, gc=False):
     """Order: refuse sends, wait for what is parked, apply the policies, say goodbye (CHN-043)."""
 
@@ -176,6 +183,9 @@ class ClientWelcomed(msgspec.Struct, frozen=True, gc=False):
 
     name: str
     pid: int
+    """As it says itself."""
+    process: int = 0
+    """As the kernel says; 0: it does not."""
 
 
 class ClientLost(msgspec.Struct, frozen=True, gc=False):

@@ -50,6 +50,7 @@ from weft.wire.clients import (
     each_with_frames,
 )
 
+PARTS: Final = 4  # of a peer on a socket of the file system: localhost, user, group, process
 _NAME: Final = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9 _.:@+/()\[\]-]*[A-Za-z0-9_.)\]+-])?", re.ASCII)
 UNREADABLE: Final = frozenset({"bad-header", "bad-frames"})
 """Ten of them in a minute end a session; an unknown word is only an error (CLI-006)."""
@@ -89,10 +90,13 @@ class Patron:
         "peer",
         "pid",
         "post",
+        "process",
     )
 
     def __init__(self, hello: Hello, post: Post, settings: ChainsSettings) -> None:
         self.id, self.name, self.pid = hello.id, hello.name, hello.pid or 0
+        self.process = 0
+        """Its process as the kernel has it; 0: not known."""
         self.peer, self.post = post.peer, post
         self.links: dict[int, ClientLink] = {}
         """By the client's own numbers; the engine fills and empties it."""
@@ -234,6 +238,16 @@ class Strangers:
         self._until[peer] = until, is_muted
 
 
+def process_of(kind: str) -> int:
+    """The process in what the shell says of a peer; 0: it says none.
+
+    >>> process_of("localhost:1000:1000:4711"), process_of("127.0.0.1"), process_of("")
+    (4711, 0, 0)
+    """
+    parts = kind.split(":")
+    return int(parts[3]) if len(parts) == PARTS and parts[0] == "localhost" and parts[3].isdecimal() else 0
+
+
 class Patrons:
     """All attached clients of a node."""
 
@@ -270,7 +284,7 @@ class Patrons:
         patron = self._by_peer.get(source.peer)
         kind = type(message)
         if kind is Hello or patron is None:
-            self._knock(message, source.peer, now)
+            self._knock(message, source, now)
             return
         patron.heard_at = now.mono
         _HEAR[kind](self, patron, message, now)
@@ -294,6 +308,13 @@ class Patrons:
             self._strangers.mute(peer, now.mono + limits.GARBLED_NS)
             self._lose(patron, "garbled", now, bye=True)
 
+    def ended(self, process: int, now: Now) -> None:
+        """A process is dead: its clients are, without waiting for their silence (CLI-005)."""
+        self._begin(now)
+        for patron in self:
+            if patron.process == process and not patron.is_gone:
+                self._lose(patron, "died", now)
+
     def _begin(self, now: Now) -> None:
         """The first call of a turn: a machine that has slept long forgives all silences, at once and once (REC-001)."""
         if now.mono == self._mono:
@@ -307,7 +328,8 @@ class Patrons:
 
     # Greetings
 
-    def _knock(self, message: Asked, peer: bytes, now: Now) -> None:
+    def _knock(self, message: Asked, source: Source, now: Now) -> None:
+        peer = source.peer
         if type(message) is not Hello:
             if type(message) is not Bye:  # a goodbye needs no answer
                 self._refuse_stranger(peer, now)
@@ -316,7 +338,7 @@ class Patrons:
             return
         fault = self._fault_of(message)
         if fault is None:
-            self._join(message, peer, now)
+            self._join(message, source, now)
             return
         why, text = fault
         _count(self.counters.refused, why)
@@ -342,19 +364,20 @@ class Patrons:
             return "busy", f"{len(self)} clients are enough"
         return None
 
-    def _join(self, hello: Hello, peer: bytes, now: Now) -> None:
+    def _join(self, hello: Hello, source: Source, now: Now) -> None:
         """Take a client; who was it before, or was at its place, is so no longer."""
+        peer = source.peer
         same, there = self._by_id.get(hello.id), self._by_peer.get(peer)
         if same is not None:
             self._lose(same, "replaced", now, bye=same.peer != peer)
         if there is not None and there is not same:
             self._lose(there, "replaced", now)
         patron = Patron(hello, Post(peer, self._dirty), self._station.settings)
-        patron.heard_at = now.mono
+        patron.heard_at, patron.process = now.mono, process_of(source.kind)
         self._by_peer[peer] = self._by_id[hello.id] = patron
         self.counters.welcomed += 1
         patron.say(self._welcome())
-        self._station.tell(ClientWelcomed(hello.name, patron.pid))
+        self._station.tell(ClientWelcomed(hello.name, patron.pid, patron.process))
         if self._sweep_at is None:
             self._sweep_at = now.mono + self._sweep_ns
 

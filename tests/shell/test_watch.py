@@ -1,0 +1,53 @@
+"""A program that dies without a word is seen by the kernel's word, and only it."""
+
+import asyncio
+import os
+from typing import Any
+
+import pytest
+
+from weft.cores.chains.messages import ClientWelcomed, ProcessEnded
+from weft.shell.watch import Watch
+
+
+@pytest.mark.proves("CLI-005")
+def test_a_killed_program_is_dead_for_the_chains_once_and_others_are_not() -> None:
+    orders: list[tuple[str, Any]] = []
+
+    async def main() -> None:
+        told = asyncio.Event()
+
+        def order(core: str, what: Any) -> None:
+            orders.append((core, what))
+            told.set()
+
+        watch = Watch(order)
+        one, other = [await asyncio.create_subprocess_exec("sleep", "60") for _ in range(2)]
+        try:
+            for _ in range(2):  # two clients of one program
+                watch.hear(ClientWelcomed("filter", one.pid, one.pid))
+            watch.hear(ClientWelcomed("other", other.pid, other.pid))
+            watch.hear(ClientWelcomed("far", 4711))  # no process of this machine
+            one.kill()
+            async with asyncio.timeout(10):
+                await told.wait()
+            assert [("chains", ProcessEnded(one.pid))] == orders
+        finally:
+            other.kill()
+            await asyncio.gather(one.wait(), other.wait())
+            watch.close()
+
+    asyncio.run(main())
+
+
+def test_a_program_that_is_dead_already_is_left_to_its_silence() -> None:
+    async def main() -> None:
+        gone = await asyncio.create_subprocess_exec("true")
+        await gone.wait()
+        before = len(os.listdir("/proc/self/fd"))
+        watch = Watch(lambda core, order: None)
+        watch.hear(ClientWelcomed("short", gone.pid, gone.pid))
+        assert before == len(os.listdir("/proc/self/fd"))
+        watch.close()
+
+    asyncio.run(main())
