@@ -1,13 +1,18 @@
 """A program that dies without a word is seen by the kernel's word, and only it."""
 
 import asyncio
-import os
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from weft.cores.chains.messages import ClientWelcomed, ProcessEnded
 from weft.shell.watch import Watch
+
+
+def descriptors() -> int:
+    """How many this process has open."""
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 @pytest.mark.proves("CLI-005")
@@ -44,10 +49,10 @@ def test_a_program_that_is_dead_already_is_left_to_its_silence() -> None:
     async def main() -> None:
         gone = await asyncio.create_subprocess_exec("true")
         await gone.wait()
-        before = len(os.listdir("/proc/self/fd"))
+        before = descriptors()
         watch = Watch(lambda core, order: None)
         watch.hear(ClientWelcomed("short", gone.pid, gone.pid))
-        assert before == len(os.listdir("/proc/self/fd"))
+        assert before == descriptors()
         watch.close()
 
     asyncio.run(main())
