@@ -428,6 +428,7 @@ def test_chains_are_shown_in_order_with_what_they_have_counted() -> None:
     assert (7, 2, 1, 1) == (reply.ticket, chain["accepted"], chain["delivered"], chain["in_flight"])
     links = [(link["name"], link["kind"], link["place"]) for link in chain["links"]]
     assert [("fwd", "forward", "5"), ("h", "client", "7"), ("r", "client", "after-all")] == links
+    assert (2, 2) == (chain["links"][0]["counters"]["offered"], chain["links"][0]["counters"]["passed"])
     shown = chain["links"][1]
     assert ("rw", "OPEN", "drop", 1, 0, 2, 1) == (
         shown["access"],

@@ -9,10 +9,11 @@ from tests.chains.rig import ERA, WALL, Recorder, Rig, Site
 from tests.chains.test_chains import T0
 from weft.base.effects import Persist, Tell
 from weft.base.mail import INBOX, OUTBOX, Mail, of_record, to_record
+from weft.base.now import Now
 from weft.base.records import CoreRecord, LostRecord, Record, Stream, StreamRecord
-from weft.cores.chains import limits, memory
+from weft.cores.chains import Chains, limits, memory
 from weft.cores.chains.memory import Done, Waits
-from weft.cores.chains.messages import BatchPassed, PassBatch, Placed, PlanFilters, PressureChanged
+from weft.cores.chains.messages import BatchPassed, ChainsSettings, PassBatch, Placed, PlanFilters, PressureChanged
 from weft.cores.chains.parcel import Parcel
 from weft.cores.chains.settings import parse_filters
 from weft.wire import clients, samples
@@ -139,14 +140,17 @@ def test_a_ttl_goes_on_with_the_message() -> None:
 
 
 @pytest.mark.proves("CHN-036", "CHN-068")
-def test_the_root_journals_what_arrives_and_a_node_below_it_does_not() -> None:
-    rig, site = node(JOURNAL, FORWARD, level="root")
-    rig.reg("B", "after", 1, {})
+@pytest.mark.parametrize("is_alone", [False, True])
+def test_the_root_journals_what_arrives_and_a_node_below_it_does_not(is_alone: bool) -> None:
+    rig, site = node(*(JOURNAL,) if is_alone else (JOURNAL, FORWARD), level="root")
+    if not is_alone:
+        rig.reg("B", "after", 1, {})
     (record,) = site.core.screen(letter(depth=1), rig.now)
     attributes = {"fmt": "raw", "via": [A.hex()], "depth": 1, "frames": [3, 3]}
     expected = StreamRecord(Stream.MESSAGES, A, ERA, 7, WALL, rig.now.wall, "t", b"onetwo", attributes)
     assert expected == record
-    assert 1 == len(rig.events), "the walk goes on behind it"
+    assert (0 if is_alone else 1) == len(rig.events), "the walk goes on behind it"
+    assert ((1, 1, 0), 1) == (flow(site), site.core.counters.links["j"].offered)
     rig, site = node(JOURNAL)
     assert [] == list(site.core.screen(letter(), rig.now))
 
@@ -379,6 +383,7 @@ def test_records_that_nobody_looks_at_are_the_very_same() -> None:
     rig, site = node(FORWARD)
     rig.reg("B", "r", 1, {"type": "*", "dir": "out"})
     for stream in Stream:
+        plan(rig, site, {**FORWARD, "types": ["*"]})
         record = StreamRecord(stream, A, ERA, 1, WALL, WALL, "x", b"not even a batch", {})
         (same,) = site.core.screen(record, rig.now)
         assert record is same
@@ -482,3 +487,19 @@ def test_readers_of_samples_on_out_get_what_is_left_of_the_batch_at_their_place(
     assert (site.id, 0, "msgpack", T0 * 1_000_000) == (parcel.origin, parcel.sequence, parcel.fmt, parcel.at)
     site.core.command(PassBatch("out", "weft.metric", batch_of(0, 0)), rig.now)
     assert (2, 1) == (len(first.parcels), len(second.parcels)), "what is empty is shown to nobody"
+
+
+@pytest.mark.proves("CHN-062")
+def test_filters_know_whose_samples_they_thin_out() -> None:
+    kept_by: list[list[float]] = []
+    for name in ("B", "C"):
+        core = Chains((), ChainsSettings(name=name), name.encode() * 16, ERA)
+        table = {"name": "s", "kind": "sample", "types": ["weft.metric"], "dir": "out", "rate": 0.5}
+        specs, wrong = parse_filters([table])
+        assert [] == wrong
+        core.command(PlanFilters(tuple(specs)), Now(1, WALL))
+        core.command(PassBatch("out", "weft.metric", batch_of(*range(200))), Now(1, WALL))
+        events = [effect.event for effect in core.effects() if isinstance(effect, Tell)]
+        kept_by.append([row.value for event in events if isinstance(event, BatchPassed) for row in event.batch.rows])
+    assert kept_by[0] != kept_by[1]
+    assert all(60 < len(kept) < 140 for kept in kept_by)

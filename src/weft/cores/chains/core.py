@@ -18,6 +18,7 @@ from weft.base.records import CoreRecord, Entry, Record, StreamRecord
 from weft.cores.chains import memory
 from weft.cores.chains.batches import Batches, Counters
 from weft.cores.chains.engine import Engine
+from weft.cores.chains.filters import House
 from weft.cores.chains.inbox import Inbox
 from weft.cores.chains.links import FilterLink
 from weft.cores.chains.memory import TagsKept
@@ -43,7 +44,7 @@ from weft.cores.chains.roster import Roster, Standing
 from weft.cores.chains.screen import Screen
 from weft.cores.chains.sending import Sending
 from weft.cores.chains.settings import FilterSpec
-from weft.cores.chains.show import show
+from weft.cores.chains.show import show, show_clients
 from weft.cores.chains.station import Station
 from weft.cores.chains.tags import Outcome, Tags
 from weft.cores.chains.waiting import Waiting
@@ -66,7 +67,7 @@ class Chains:
         self.roster = Roster()
         self.waiting = Waiting(self.station.settings.wait_ms)
         self.walker = Walker(self.station, self.roster, self.waiting, MessageView)
-        self.inbox = Inbox(self.station, self.walker, self.waiting)
+        self.inbox = Inbox(self.station, self.roster, self.walker, self.waiting)
         self.tags = Tags()
         self.sending = Sending(self.station, self.walker, self.inbox, self.tags)
         self.walker.found(self.sending, self.inbox)
@@ -75,6 +76,7 @@ class Chains:
         self.batches = Batches(self.station, self.roster)
         self._screen = Screen(self.station, self.roster, self.batches, self.inbox)
         self._filters: dict[str, FilterLink] = {}
+        self._house = House(secret=self.station.settings.secret, node=node)
         self._now = Now(0, 0)
         self._again_at: int | None = None
         self._stop_at: int | None = None
@@ -158,7 +160,8 @@ class Chains:
         self.sending.note_post(order)
 
     def _show(self, order: ShowChains, now: Now) -> None:
-        self.station.effects.append(Reply(order.ticket, show(self.station, self.roster, self.inbox, self.engine)))
+        shown = show(self.station, self.roster, self.inbox, self.engine) | show_clients(self.patrons)
+        self.station.effects.append(Reply(order.ticket, shown))
 
     # Stopping (CHN-043)
 
@@ -226,7 +229,7 @@ class Chains:
         self._filters = {}
         for spec in filters:
             relay = RELAYS.get(spec.kind)
-            fresh = FilterLink(spec) if relay is None else relay(spec, self.station)
+            fresh = FilterLink(spec, self._house) if relay is None else relay(spec, self.station)
             if spec.name in old:
                 fresh.follow(old[spec.name])
             self.roster.attach(fresh, spec.types)

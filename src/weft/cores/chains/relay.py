@@ -7,7 +7,7 @@ let them pass.
 
 from typing import Any, Final
 
-from weft.base.mail import OUTBOX, Mail, to_record
+from weft.base.mail import INBOX, OUTBOX, Mail, to_record
 from weft.base.now import Now
 from weft.base.records import Stream, StreamRecord
 from weft.cores.chains import limits
@@ -29,6 +29,9 @@ class RelayLink(FilterLink):
 
     def take(self, parcel: Parcel, now: Now) -> StreamRecord | None:
         """The record that a message becomes; none if it is not for this direction, or not for this node."""
+        if self.sees_all:  # else `takes` has counted it
+            self.counters.offered += 1
+            self.counters.passed += 1
         return self._made(parcel, now) if parcel.direction == IN else None
 
     def _made(self, parcel: Parcel, now: Now) -> StreamRecord | None:
@@ -80,18 +83,22 @@ class JournalLink(RelayLink):
     def _made(self, parcel: Parcel, now: Now) -> StreamRecord | None:
         if not self.station.is_root:
             return None
+        return self.straight(to_record(parcel.mail(), INBOX, now.wall), now)
+
+    def straight(self, record: StreamRecord, now: Now) -> StreamRecord:
+        """What stands in the journal of the root for the record of a message that has arrived."""
         self.station.counters.journaled += 1
+        said = record.attributes
         attributes: dict[str, Any] = {
-            "fmt": parcel.fmt,
-            "via": [node.hex() for node in parcel.via],
-            "depth": parcel.depth,
+            "fmt": said.get("fmt", "raw"),
+            "via": [node.hex() for node in said.get("via", ())],
+            "depth": said.get("depth", 0),
         }
-        if len(parcel.frames) > 1:
-            attributes["frames"] = [len(frame) for frame in parcel.frames]
-        payload = b"".join(parcel.frames)
-        origin, era, sequence = parcel.origin, parcel.era, parcel.sequence
+        if "frames" in said:
+            attributes["frames"] = said["frames"]
+        origin, era, sequence, at = record.origin, record.era, record.sequence, record.at
         return StreamRecord(
-            Stream.MESSAGES, origin, era, sequence, parcel.at, now.wall, parcel.type, payload, attributes
+            Stream.MESSAGES, origin, era, sequence, at, now.wall, record.key, record.payload, attributes
         )
 
 

@@ -21,6 +21,7 @@ from weft.cores.chains.inbox import Inbox
 from weft.cores.chains.messages import PassBatch
 from weft.cores.chains.messageview import MessageView
 from weft.cores.chains.parcel import IN, Parcel
+from weft.cores.chains.relay import RelayLink
 from weft.cores.chains.roster import Chain, Roster
 from weft.cores.chains.states import Verdict
 from weft.cores.chains.station import Station
@@ -48,8 +49,8 @@ class Screen:
         if kind is None:
             return (record,)
         chain = self._roster.chain(IN, kind)
-        if not chain.links:
-            return (record,)
+        if all(isinstance(link, RelayLink) for link in chain.links):
+            return (record,)  # it goes up, and into the journal, anyway
         if record.stream == Stream.SAMPLES:
             return self._sift(record, chain, now)
         return self._look_at(record, chain, now)

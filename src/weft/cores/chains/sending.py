@@ -21,6 +21,8 @@ from weft.wire import clients
 TYPE: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}", re.ASCII)
 WANTS: Final = frozenset({"spool", "dest", "none"})
 KEEPS: Final = frozenset({"disk", "memory"})
+SENT_HERE: Final = Outcome(ok=True, why="local")
+SPOOLED: Final = Outcome(ok=True, why="spooled")
 FORMATS: Final = frozenset({"raw", "text", "json", "msgpack", "xml"})
 
 
@@ -45,9 +47,9 @@ class Sending:
             patron.answer(item.tag, False, why)
             return
         parcel = self._parcel(patron, item, frames, now)
-        if has_status:
-            self._tags.note(patron.id, item.tag, parcel)
         self._walker.start(parcel, now)
+        if has_status and not parcel.is_over:
+            self._tags.note(patron.id, item.tag, parcel)
 
     def _is_known(self, patron: Patron, tag: int) -> bool:
         known = self._tags.get(patron.id, tag)
@@ -131,7 +133,7 @@ class Sending:
 
     def _send_here(self, parcel: Parcel, way: Way, now: Now) -> None:
         self._inbox.receive_own(parcel, self._by(parcel), now)
-        self._finish(parcel, Outcome(ok=True, why="local"))
+        self._finish(parcel, SENT_HERE)
 
     def _send_up(self, parcel: Parcel, way: Way, now: Now) -> None:
         if parcel.keep != "disk":
@@ -147,7 +149,7 @@ class Sending:
             if by is not None:
                 record.attributes["by"] = by
             self._station.keep((record,))
-            self._finish(parcel, Outcome(ok=True, why="spooled"))
+            self._finish(parcel, SPOOLED)
 
     def _post(self, parcel: Parcel, way: Way, now: Now) -> None:
         if routing.is_spent(parcel.to, parcel.via):

@@ -7,6 +7,7 @@ import msgspec
 from weft.cores.chains.clientlink import ClientLink, HolderLink
 from weft.cores.chains.engine import Engine
 from weft.cores.chains.inbox import Inbox
+from weft.cores.chains.patrons import Patrons
 from weft.cores.chains.roster import Chain, Roster
 from weft.cores.chains.station import Station
 
@@ -20,6 +21,22 @@ def show(station: Station, roster: Roster, inbox: Inbox, engine: Engine) -> dict
         "inbox": {"entries": len(inbox), "bytes": inbox.bytes},
         "parked": engine.parked,
         "counters": msgspec.to_builtins(station.counters),
+    }
+
+
+def show_clients(patrons: Patrons) -> dict[str, Any]:
+    """Who is attached, with what went wrong for each (CLI-006), and how many have come and gone."""
+    return {
+        "clients": [
+            {
+                "name": patron.name,
+                "pid": patron.pid,
+                "errors": dict(patron.errors),
+                "copies_lost": patron.post.copies_lost,
+            }
+            for patron in patrons
+        ],
+        "attached": msgspec.to_builtins(patrons.counters),
     }
 
 

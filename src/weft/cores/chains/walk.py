@@ -11,8 +11,9 @@ from typing import Any, Protocol
 
 from weft.base.now import Now
 from weft.base.records import Record
-from weft.cores.chains.clientlink import HolderLink, ReaderLink
+from weft.cores.chains.clientlink import ClientLink, HolderLink, ReaderLink
 from weft.cores.chains.holding import Holding
+from weft.cores.chains.links import FilterLink
 from weft.cores.chains.order import Key
 from weft.cores.chains.parcel import IN, OUT, Parcel
 from weft.cores.chains.relay import RelayLink
@@ -87,45 +88,51 @@ class Walker:
         view = None
         for link in links:
             kind = type(link)
-            if kind is ReaderLink:
-                view = view and self._closed(view, parcel)
-                if not link.noself or link.patron is not parcel.sender:
-                    link.counters.offered += 1
-                    link.copy(link.reg, parcel)
-            elif kind is HolderLink:
-                view = view and self._closed(view, parcel)
-                if (not link.noself or link.patron is not parcel.sender) and not self.holding.arrive(link, parcel, now):
-                    return
-            elif isinstance(link, RelayLink) and link.sees_all:
-                view = view and self._closed(view, parcel)
-                self._relay(link, parcel, now)
-            else:
+            if kind is FilterLink:
                 view = view or self._view_of(parcel)
-                if not self._pass_filter(link, view, now):
-                    return
+                verdict = link.offer(view, now)
+            elif isinstance(link, ClientLink):
+                view = view and self._closed(view, parcel)
+                if (link.noself and link.patron is parcel.sender) or self._show(link, parcel, now):
+                    continue
+                return
+            else:
+                view, verdict = self._relay(link, view, parcel, now)
+            if verdict is not Verdict.PASSED and verdict is not Verdict.CHANGED:
+                self._stop(parcel, verdict)
+                return
         if view is not None:
             self._closed(view, parcel)
         self._bottoms[parcel.direction].deliver(parcel, now)
 
-    def _pass_filter(self, link: Any, view: Any, now: Now) -> bool:
-        """Whether a built-in filter lets the message pass."""
-        parcel: Parcel = view.parcel
-        is_relay = isinstance(link, RelayLink)
-        verdict = link.takes(view) if is_relay else link.offer(view, now)
-        if verdict is None:
-            self._closed(view, parcel)
-            self._relay(link, parcel, now)
+    def _show(self, link: ClientLink, parcel: Parcel, now: Now) -> bool:
+        """A client has its turn; whether the message goes on at once."""
+        if type(link) is ReaderLink:
+            link.counters.offered += 1
+            link.copy(link.reg, parcel)
             return True
-        if verdict is Verdict.DROPPED:
-            self.end(parcel, "deleted")
-        elif verdict is Verdict.FAILED:
-            self.end(parcel, "filter-failed" if parcel.direction == OUT else "lost")
-        return verdict in (Verdict.PASSED, Verdict.CHANGED)
+        assert isinstance(link, HolderLink), link
+        return self.holding.arrive(link, parcel, now)
 
-    def _relay(self, link: RelayLink, parcel: Parcel, now: Now) -> None:
+    def _relay(self, link: RelayLink, view: Any, parcel: Parcel, now: Now) -> tuple[Any, Verdict]:
+        """A filter that takes messages along has its turn; the view as it may be used further."""
+        if link.sees_all:
+            view = view and self._closed(view, parcel)
+        else:
+            view = view or self._view_of(parcel)
+            verdict = link.takes(view)
+            if verdict is not None:
+                return view, verdict
+            view = self._closed(view, parcel)
         record = link.take(parcel, now)
         if record is not None:
             self._made.append(record)
+        return view, Verdict.PASSED
+
+    def _stop(self, parcel: Parcel, verdict: Verdict) -> None:
+        """A filter has taken everything out, or must not let it pass unjudged."""
+        is_out = parcel.direction == OUT
+        self.end(parcel, "deleted" if verdict is Verdict.DROPPED else "filter-failed" if is_out else "lost")
 
     def _closed(self, view: Any, parcel: Parcel) -> Any:
         """The view as it may be used further: none, if what it saw has been written into new frames."""
