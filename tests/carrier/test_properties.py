@@ -20,7 +20,7 @@ from weft.base.mail import INBOX, OUTBOX, of_record
 from weft.base.records import Carried, Entry, Record, StreamRecord
 from weft.base.vectors import VersionVector
 from weft.cores.carrier import Carrier
-from weft.cores.carrier.messages import AssignParent, MailFailed, MailReached
+from weft.cores.carrier.messages import AssignParent, HoldBack, MailFailed, MailReached
 
 NAMES = ("root", "c", "a", "b")
 step = st.one_of(
@@ -32,6 +32,7 @@ step = st.one_of(
     st.tuples(st.just("double"), st.integers(0, 30), st.integers(0, 30)),
     st.tuples(st.just("crash"), st.sampled_from(NAMES), st.booleans()),
     st.tuples(st.just("start"), st.sampled_from(NAMES), st.just(0)),
+    st.tuples(st.just("full"), st.sampled_from(NAMES), st.booleans()),
     st.tuples(st.just("cut"), st.sampled_from("abc"), st.just(0)),
     st.tuples(st.just("heal"), st.sampled_from("abc"), st.just(0)),
     st.tuples(st.just("condense"), st.sampled_from(NAMES), st.just(0)),
@@ -131,6 +132,11 @@ class Play:
         if machine.is_up:
             machine.order(AssignParent(parent, parent))
 
+    def full(self, name: str, is_full: bool) -> None:
+        machine = self.world.machines[name]
+        if machine.is_up:
+            machine.order(HoldBack(is_full=is_full))
+
     def drop(self, name: str, share: int) -> None:
         machine = self.world.machines[name]
         if machine.is_up and any(isinstance(record, Carried) for record in machine.archive()):
@@ -157,6 +163,7 @@ class Play:
         for machine in self.machines:
             machine.dies_before = lambda effect: False
             self.start(machine.name, 0)
+            self.full(machine.name, False)
         self.world.advance(120)
 
 

@@ -44,7 +44,9 @@ class Mailroom:
     def pass_record(self, record: StreamRecord, now: Now) -> Sequence[Record]:
         """What to keep in place of a record. A root that does not keep all its numbers remembers that it has seen them."""
         kept = self.screen(record, now)
-        if not self._station.settings.is_root or any(_has_all(each, record) for each in kept):
+        if (kept and kept[0] is record) or not self._station.settings.is_root:
+            return kept
+        if any(_has_all(each, record) for each in kept):
             return kept
         return (*kept, to_record(seen_of(record)))
 
@@ -149,10 +151,8 @@ class Mailroom:
 
 def _has_all(kept: Record, record: StreamRecord) -> bool:
     """Whether the numbers of a record stand in the journal by what is kept, changed or not."""
-    return kept is record or (
-        type(kept) is StreamRecord
-        and (kept.stream, kept.sequence, kept.last) == (record.stream, record.sequence, record.last)
-    )
+    numbers = (record.stream, record.sequence, record.last)
+    return type(kept) is StreamRecord and (kept.stream, kept.sequence, kept.last) == numbers
 
 
 def _is_inbox(record: Record) -> bool:

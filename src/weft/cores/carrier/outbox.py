@@ -28,7 +28,7 @@ from weft.cores.carrier.station import Counters
 from weft.cores.carrier.takers import Takers
 from weft.wire.carried import MAIL_STREAMS, Uncarriable, gone_item, is_mail, to_item
 from weft.wire.hop import Hop, HopItem
-from weft.wire.multipart import MULTIPART_FRAMES_MAX
+from weft.wire.multipart import ITEM_FRAMES_MAX, MULTIPART_FRAMES_MAX
 
 _CARRIED = (StreamRecord, LostRecord, EraRecord)
 Slot = tuple[int, Carried | None, int]
@@ -224,7 +224,7 @@ class Outbox:
                 break
             if self._flight_bytes and self._flight_bytes + slot[2] > room_bytes:
                 break
-            if len(frames) + _frames_of(slot[1]) >= MULTIPART_FRAMES_MAX:
+            if len(frames) + ITEM_FRAMES_MAX >= MULTIPART_FRAMES_MAX:
                 break
             item, parts = self._item(index, left_out, wall)
             items.append(item)
@@ -379,8 +379,3 @@ class Outbox:
             return self._ledger.at(self.safe + 1)
         unsent = self.given - self.held
         return getattr(self._slots[unsent][1], "at", 0) if unsent < len(self._slots) else 0
-
-
-def _frames_of(record: Carried | None) -> int:
-    """How many payload frames a record travels in, at most."""
-    return len(record.attributes.get("frames", "12")) if type(record) is StreamRecord else 1
