@@ -107,6 +107,8 @@ class Node:
         """Those of the time when the journal was full; they were never numbered, so they leave no hole."""
         self._wiring = wiring
         self._queue: deque[Effect] = deque()
+        self._dues: dict[str, int | None] = {}
+        """The deadlines of cores that nobody has spoken to since they were asked."""
         self._out: list[NodeEffect] = []
         self._refusal_told_at: dict[tuple[str, str], int] = {}
         self.channels = channels_of(self.cores, is_parent=self.settings.is_parent)
@@ -192,15 +194,20 @@ class Node:
     def wake(self, now: Now) -> None:
         """Time has passed: wake the cores whose deadline has come."""
         for core in self.cores.values():
-            due = core.deadline()
+            due = self._due(core)
             if due is not None and due <= now.mono:
                 core.wake(now)
                 self._take(core, now)
 
     def deadline(self) -> int | None:
         """The earliest deadline of all cores, monotonic ns."""
-        dues = [due for core in self.cores.values() if (due := core.deadline()) is not None]
+        dues = [due for core in self.cores.values() if (due := self._due(core)) is not None]
         return min(dues, default=None)
+
+    def _due(self, core: Core) -> int | None:
+        if core.name not in self._dues:
+            self._dues[core.name] = core.deadline()
+        return self._dues[core.name]
 
     def effects(self) -> list[NodeEffect]:
         """What to do, in causal order; asking empties the list."""
@@ -249,7 +256,9 @@ class Node:
 
     def _queue_effects(self, core: Core) -> None:
         self._queue.extend(core.effects())
+        self._dues.pop(core.name, None)
         if core.name == "carrier" and self._screen is not None:
+            self._dues.pop(self._screen.name, None)
             self._queue.extend(self._screen.effects())  # copies of what the carrier took stand behind its wall
 
     def _drain(self, now: Now) -> None:

@@ -7,7 +7,7 @@ endpoint that it speaks to, closed when nothing was said for a minute.
 import asyncio
 import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -48,9 +48,12 @@ class Heard(NamedTuple):
 class Taken(NamedTuple):
     """What one socket had, and whether it may have more."""
 
-    heard: list[Heard]
+    heard: Sequence[Heard]
     size: int
     more: bool
+
+
+NOTHING: Final = Taken((), 0, more=False)
 
 
 def make_socket(context: Context, row: Channel) -> Socket:
@@ -81,6 +84,8 @@ class End:
     def __init__(self, name: str, context: Context, on_readable: Callable[[], None], dropped: Counter[str]) -> None:
         self.name, self.row = name, CHANNELS[name]
         self.sockets: dict[bytes, Socket] = {}
+        self._is_stirred = False
+        """Whether there may be something to hear: the descriptor said so, or a call may have taken its word."""
         self._metadata = "Socket-Type" if self.row.tells_kind else "Peer-Address" if self.row.tells_process else ""
         self._context, self._on_readable, self._dropped = context, on_readable, dropped
 
@@ -101,6 +106,7 @@ class End:
             self.disconnect()
         key = b"" if self.row.how == ADDS else effect.tag
         made = self.sockets.get(key) or self._open(key, host_of(effect.endpoint))
+        self._is_stirred = True
         for topic in effect.topics:
             made.setsockopt(zmq.SUBSCRIBE, topic)
         self._dial(made, effect.endpoint)
@@ -116,6 +122,7 @@ class End:
         if target is None:
             self.drop("closed")
             return False
+        self._is_stirred = True
         try:
             if self.row.socket == "ROUTER":
                 target.send(peer, NOW_AND_MORE)
@@ -129,12 +136,13 @@ class End:
 
     def take(self, count: int, size: int) -> Taken:
         """What has come in: at most so many messages, and hardly more than `size` bytes; each socket has its share."""
-        if self.row.socket == "PUB" or not self.sockets:
-            return Taken([], 0, more=False)
+        if not self._is_stirred or self.row.socket == "PUB" or not self.sockets:
+            return NOTHING
         count, size = max(1, count // len(self.sockets)), size // len(self.sockets)
         parts = [self._take(key, socket, count, size) for key, socket in self.sockets.items()]
         heard = [item for part in parts for item in part.heard]
-        return Taken(heard, sum(part.size for part in parts), any(part.more for part in parts))
+        self._is_stirred = any(part.more for part in parts)
+        return Taken(heard, sum(part.size for part in parts), self._is_stirred)
 
     def drop(self, why: str) -> None:
         """Count a message that reaches nobody."""
@@ -148,8 +156,13 @@ class End:
         if ":" in host:
             made.setsockopt(zmq.IPV6, 1)
         if self.row.socket != "PUB":  # which hears nothing
-            asyncio.get_running_loop().add_reader(made.FD, self._on_readable)
+            asyncio.get_running_loop().add_reader(made.FD, self._stir)
+        self._is_stirred = True
         return made
+
+    def _stir(self) -> None:
+        self._is_stirred = True
+        self._on_readable()
 
     def _dial(self, made: Socket, endpoint: str) -> None:
         try:

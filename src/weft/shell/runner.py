@@ -39,6 +39,7 @@ class Runner:
         self._posted: list[tuple[Source, list[bytes]]] = []
         self._timer: asyncio.TimerHandle | None = None
         self._flush: asyncio.TimerHandle | None = None
+        self._released = 0
         self._unsent: Counter[tuple[str, bytes]] = Counter()
 
     def work(self) -> None:
@@ -125,7 +126,10 @@ class Runner:
         if turn.records:
             self._keep(turn, now)
         self._speak(turn.walled)
-        self.journal.forget(self.node.releasable)
+        releasable = self.node.releasable
+        if releasable > self._released:
+            self._released = releasable
+            self.journal.forget(releasable)
         self._tell_unsent(now)
         self._tell_room(now)
         return True
