@@ -22,7 +22,7 @@ from typing import Final
 
 import zmq
 
-from bench.peers.client import Client, dealer, pack, sends, unpack
+from bench.peers.client import Client, dealer, pack, router, sends, unpack
 from bench.peers.loads import HERE, KIND, PATIENCE_S, PAYLOAD, end
 from bench.peers.nodes import Nodes
 from bench.peers.programs import end_in_order
@@ -75,8 +75,7 @@ class Pacer:
 
 def echo(endpoint: str) -> None:
     """The other end: gives back what comes."""
-    socket: Socket = zmq.Context.instance().socket(zmq.ROUTER)
-    socket.bind(endpoint)
+    socket = router(endpoint)
     print("ready", flush=True)
     while True:
         socket.send_multipart(socket.recv_multipart())

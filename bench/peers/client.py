@@ -16,12 +16,25 @@ BEAT: Final = pack({"op": "beat"})
 
 
 def dealer(endpoint: str) -> zmq.Socket[bytes]:
-    """A socket to a ROUTER, patient but not for ever."""
-    made: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.DEALER)
+    """A socket to a ROUTER."""
+    made = _patient(zmq.DEALER)
     made.setsockopt(zmq.ROUTING_ID, b"\x01" + os.urandom(15))
-    for option, value in ((zmq.SNDTIMEO, PATIENCE_MS), (zmq.RCVTIMEO, PATIENCE_MS), (zmq.LINGER, 2_000)):
-        made.setsockopt(option, value)
     made.connect(endpoint)
+    return made
+
+
+def router(endpoint: str) -> zmq.Socket[bytes]:
+    """A socket for DEALERs."""
+    made = _patient(zmq.ROUTER)
+    made.bind(endpoint)
+    return made
+
+
+def _patient(kind: int) -> zmq.Socket[bytes]:
+    """Patient, but not for ever."""
+    made: zmq.Socket[bytes] = zmq.Context.instance().socket(kind)
+    for option in (zmq.SNDTIMEO, zmq.RCVTIMEO, zmq.LINGER):
+        made.setsockopt(option, PATIENCE_MS)
     return made
 
 

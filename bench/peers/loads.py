@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 import zmq
 
 import weft
-from bench.peers.client import Client, Sender, dealer, pack
+from bench.peers.client import Client, Sender, dealer, pack, router
 
 SIZE: Final = 256
 KIND: Final = "bench.load"
@@ -70,13 +70,16 @@ def ready() -> None:
 
 
 def raw_read(endpoint: str, count: int, _: int) -> None:
-    socket: Socket = zmq.Context.instance().socket(zmq.ROUTER)
-    socket.bind(endpoint)
+    socket = router(endpoint)
     watch = Stopwatch(count)
     ready()
-    while watch.note(len(socket.recv_multipart()) // 3):
-        pass
+    while True:
+        peer, *frames = socket.recv_multipart()
+        if not watch.note(len(frames) // 2):
+            break
     watch.say()
+    socket.send_multipart([peer, b"all"])
+    socket.close()
 
 
 def raw_send(endpoint: str, count: int, _: int) -> None:
@@ -84,6 +87,7 @@ def raw_send(endpoint: str, count: int, _: int) -> None:
     header = pack({"op": "send", "m": [{"tag": 1, "type": KIND, "to": HERE}]})
     for _ in range(count):
         socket.send_multipart([header, PAYLOAD])
+    assert socket.recv() == b"all"  # what waits at a reader whose queue is full is lost with the connection
     socket.close()
 
 
@@ -183,3 +187,4 @@ def end(process: subprocess.Popen[str]) -> None:
 
 if __name__ == "__main__":
     ENDS[sys.argv[1]](sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+    zmq.Context.instance().term()  # an interpreter that ends does not wait for what is still to be sent
