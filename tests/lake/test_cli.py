@@ -11,6 +11,7 @@ from deltalake import write_deltalake
 from tests.lake.records import DRAIN, NODE_A, RECEIVED, batch, lost, other
 from weft.base.errors import UserError
 from weft.base.records import Stream
+from weft.cli import lake_run
 from weft.cli.lake import app
 from weft.lake.consumers import commit
 from weft.lake.layout import Layout
@@ -135,3 +136,23 @@ def test_what_is_not_there(
     with pytest.raises(UserError) as refused:
         said(capsys, *words)
     assert code == refused.value.code
+
+
+def test_a_run_is_given_the_whole_path_of_a_lake(lake: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Path] = []
+
+    class Runner:
+        stop = None
+
+        def __init__(self, layout: Layout, *_: object) -> None:
+            asked.append(layout.root)
+
+        def run(self, options: Any, *, once: bool) -> None:
+            asked.append(options.log)
+            assert once
+
+    monkeypatch.setattr("weft.pipeline.runner.Runner", Runner)
+    monkeypatch.setattr(lake_run, "_stop_on_signals", lambda _: None)
+    monkeypatch.chdir(lake.root.parent)
+    lake_run.run(lake=Path(lake.root.name), once=True)
+    assert [lake.root, lake.runs() / "spark.log"] == asked

@@ -108,8 +108,11 @@ def facts(done: Any) -> dict[str, Any]:
 
 
 def _layout(lake: Path | None, *, must_exist: bool) -> Layout:
-    """The lake that is meant; UserError `no-lake` if it must be there and nobody has drained into it yet."""
-    layout = Layout(lake or os.environ.get("WEFT_LAKE") or "lake")
+    """The lake that is meant, by its whole path, which Spark asks for.
+
+    UserError `no-lake` if it must be there and nobody has drained into it yet.
+    """
+    layout = Layout(Path(lake or os.environ.get("WEFT_LAKE") or "lake").absolute())
     if must_exist and not layout.lake_json.exists() and not (layout.root / "drain").is_dir():
         raise UserError(
             "no-lake", f"{layout.root} is not a lake", "--lake DIR, the directory that the root drains into"
