@@ -3,6 +3,7 @@
 from hashlib import blake2b
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.chains.views import APP, ORIGIN, T0, at, link, parcel, passed, view
@@ -227,6 +228,8 @@ def test_threshold_looks_at_any_field_and_a_text_is_no_number() -> None:
     of = link(kind="threshold", field="load.one", above=3)
     assert ([records[0], records[2]], 1) == (passed(of, records), of.counters.failed)
     assert [records[1]] == passed(link(kind="threshold", field="load.one", below=3, on_error="drop"), records)
+    of = link(kind="threshold", above=0)
+    assert ({"value": True}, 1) == (passed(of, {"value": True}), of.counters.failed)
 
 
 @pytest.mark.proves("CHN-066")
@@ -258,6 +261,7 @@ def test_rate_limit_counts_records_by_key() -> None:
         ([["rename", "b.c", "c"]], {"a": "A", "b": {}, "c": "x1y22"}),
         ([["rename", "nothing", "c"]], {"a": "A", "b": {"c": "x1y22"}}),
         ([["remove", "b"]], {"a": "A"}),
+        ([["set", "d.e", 1], ["set", "d.e", 2]], {"a": "A", "b": {"c": "x1y22"}, "d": {"e": 2}}),
         ([["remove", "b.c"], ["remove", "x.y"]], {"a": "A", "b": {}}),
         ([["mask", "b"]], {"a": "A", "b": MASK}),
         ([["mask", "nothing"]], {"a": "A", "b": {"c": "x1y22"}}),
@@ -308,6 +312,18 @@ def test_a_record_that_cannot_be_edited_to_the_end_is_not_edited_at_all(on_error
     assert expected == passed(of, [{"a": 1, "b": {"c": 2}}, {"a": {}, "b": {}}])
 
 
+def test_a_key_with_dots_in_itself_is_the_field_that_is_meant() -> None:
+    of = link(kind="edit", edits=[["remove", "service.name"], ["mask", "a.b"]])
+    assert {"a": {"b": MASK}, "service": {"name": 1}} == passed(
+        of, {"service.name": "x", "service": {"name": 1}, "a": {"b": 2}}
+    )
+
+
+def test_a_value_that_has_no_text_cannot_be_hashed() -> None:
+    of = link(House(secret=b"s"), kind="edit", edits=[["hash", "a"]], on_error="drop")
+    assert [{"b": 1}] == passed(of, [{"a": msgspec.msgpack.Ext(5, b"x")}, {"b": 1}], fmt="msgpack")
+
+
 @pytest.mark.proves("CHN-065")
 def test_neither_is_one_of_which_a_text_becomes_too_long() -> None:
     of = link(kind="edit", edits=[["set", "b", 9], ["replace", "a", "x", "yy"]])
@@ -320,6 +336,11 @@ def test_a_pattern_is_not_looked_for_in_long_texts() -> None:
     assert ["xxaxxaxx", None, None] == [
         (found := passed(of, {"a": "a" * count})) and found["a"] for count in (2, 40_000, 65_537)
     ]
+
+
+def test_a_text_too_long_to_be_looked_through_is_an_error_even_if_nothing_matches() -> None:
+    of = link(kind="edit", edits=[["replace", "a", "b", ""]], on_error="drop")
+    assert [True, False] == [passed(of, {"a": "a" * count}) is not None for count in (65_536, 65_537)]
 
 
 def test_an_edit_does_not_make_a_payload_larger_than_one_may_be() -> None:
@@ -375,3 +396,17 @@ def test_what_forward_cannot_judge_is_taken_unless_on_error_says_otherwise(
     of = link(kind="forward", dir="in", when="f.level > 3", on_error=on_error)
     assert [expected] * 2 == [of.takes(view({})), of.takes(MessageView(parcel(b"{")))]
     assert 2 == of.counters.failed
+
+
+def test_forward_takes_a_payload_that_cannot_be_read_only_if_on_error_lets_it() -> None:
+    where = {"level": {"exists": False}}
+    assert [None, Verdict.DROPPED] == [
+        link(kind="forward", dir="in", where=where, on_error=on_error).takes(MessageView(parcel(b"{")))
+        for on_error in ("keep", "drop")
+    ]
+
+
+def test_forward_takes_what_is_left_when_a_record_that_cannot_be_judged_is_dropped() -> None:
+    seen = view([{"level": 5}, {}])
+    assert None is link(kind="forward", dir="in", when="f.level > 3", on_error="drop").takes(seen)
+    assert (b'[{"level":5}]',) == seen.close()

@@ -7,11 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.chains.views import at
+from weft.base.mail import INBOX, OUTBOX, Mail, of_record, to_record
+from weft.base.records import LostRecord, Record, Stream, StreamRecord
+from weft.cores.chains import Chains
 from weft.cores.chains.filters import NOWHERE, House
 from weft.cores.chains.links import FilterLink
+from weft.cores.chains.messages import ChainsSettings
 from weft.cores.chains.settings import parse_filters
 from weft.cores.chains.states import Verdict
 from weft.cores.chains.view import History, View
+from weft.wire import samples
 from weft.wire.samples import Row, SampleBatch, Series
 
 T0_MS = 1_795_000_000_000
@@ -142,3 +147,61 @@ def test_forward_lets_samples_be_they_travel_as_records() -> None:
     of = link(kind="forward", where={"name": "mem"})
     view = View(batch([(0, 0, 1.0), (1, 0, 1.0)]), A, History(9))
     assert (Verdict.PASSED, None) == (of.offer(view, at(0)), of.takes(view))
+
+
+# In a node
+
+
+def screened(core: Chains, record: StreamRecord) -> list[Record]:
+    return list(core.screen(record, at(0)))
+
+
+@pytest.mark.proves("CHN-062", "CHN-063", "CHN-064", "CHN-066")
+@pytest.mark.parametrize(
+    "table, expected",
+    [
+        ({"kind": "match", "when": "f.value >= 2"}, [2, 3, 3]),
+        ({"kind": "sample", "every": 2}, [0, 2, 3]),
+        ({"kind": "sample", "rate": 0.0}, []),
+        ({"kind": "rate-limit", "count": 4}, [0, 1, 2, 3]),
+        ({"kind": "dedupe", "fields": ["value"], "within": "1s"}, [0, 1, 2, 3]),
+        ({"kind": "threshold", "above": 2}, [3, 3]),
+    ],
+)
+def test_a_collector_filters_what_its_children_send_and_names_what_is_missing(
+    table: dict[str, Any], expected: list[int]
+) -> None:
+    specs, mistakes = parse_filters([{"name": "f", "dir": "in", **table}])
+    assert [] == mistakes
+    body = samples.encode(batch([(0, n, value) for n, value in enumerate((0, 1, 2, 3, 3))]))
+    record = StreamRecord(Stream.SAMPLES, A, 5, 11, 0, 0, "", body, {"n": 5})
+    made = screened(Chains(specs, ChainsSettings(level="collector"), B, 1), record)
+    kept_now = [one for one in made if isinstance(one, StreamRecord)]
+    lost = [one for one in made if isinstance(one, LostRecord)]
+    assert expected == [row.value for one in kept_now for row in samples.decode(one.payload).rows]
+    numbers = [n for one in kept_now for n in range(one.sequence, one.last + 1)]
+    assert [11, 12, 13, 14, 15] == sorted(numbers + [n for one in lost for n in range(one.first, one.last + 1)])
+
+
+@pytest.mark.proves("CHN-065")
+def test_a_collector_edits_and_thins_what_it_forwards() -> None:
+    shared = {"types": ["app.x"], "dir": "in"}
+    tables = [
+        {"name": "up", "kind": "forward", **shared, "where": {"level": {"ge": 3}}},
+        {"name": "mask", "kind": "edit", **shared, "edits": [["mask", "user"]], "place": 5},
+        {"name": "once", "kind": "dedupe", **shared, "fields": ["level"], "within": "1m", "place": 6},
+    ]
+    specs, mistakes = parse_filters(tables)
+    assert [] == mistakes
+    core = Chains(specs, ChainsSettings(level="collector"), B, 1)
+    made = []
+    for sequence, level in enumerate((3, 1, 3, 4), 1):
+        body = b'{"level":%d,"user":"ada"}' % level
+        mail = Mail(
+            origin=A, era=5, sequence=sequence, type="app.x", frames=(body,), to=("PARENTSOF",), fmt="json", via=(A,)
+        )
+        made += screened(core, to_record(mail, INBOX, 0))
+    found = [
+        (of_record(one).sequence, one.payload) for one in made if isinstance(one, StreamRecord) and one.stream == OUTBOX
+    ]
+    assert [(1, b'{"level":3,"user":"***"}'), (4, b'{"level":4,"user":"***"}')] == found

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.chains.views import at, parcel
+from weft.base.now import SECOND
 from weft.cores.chains import limits
 from weft.cores.chains.links import FilterLink
 from weft.cores.chains.messageview import MessageView
@@ -161,6 +162,15 @@ def test_a_filter_of_the_same_kind_key_and_window_keeps_its_state(
     second.follow(first)
     second.offer(MessageView(parcel(b'{"a":1}')), at(1))
     assert (1 if stays else 2, 2) == (second.counters.passed, second.counters.offered)
+
+
+def test_a_bucket_goes_on_at_the_new_rate() -> None:
+    slow, fast = (FilterLink(spec_of(**APP, kind="rate-limit", count=n, per="1h", burst=1)) for n in (1, 2))
+    slow.offer(MessageView(parcel(b"{}")), at(0))
+    fast.follow(slow)
+    for minute in (29, 30):
+        fast.offer(MessageView(parcel(b"{}")), at(minute * 60 * SECOND))
+    assert (2, 1) == (fast.counters.passed, fast.counters.dropped)
 
 
 def test_a_dedupe_that_may_remember_less_keeps_what_passed_last() -> None:
