@@ -1,6 +1,7 @@
 """`weft demo`: a whole fabric; or one of the programs that show what chains do (specs/05, 2.10)."""
 
 import os
+import signal
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
@@ -164,6 +165,7 @@ def walkthrough(*, real: Flag = False, period: str = "2s", ticks: int | None = N
         return shown(virtual(ticks or TICKS, round(every * SECOND / MILLISECOND)), json=json)
     from weft.cli.demos.real import real as with_processes
 
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # however it ends, its processes end with it
     return shown(with_processes(ticks or max(1, round(REAL_S / every)), every), json=json)
 
 
