@@ -98,6 +98,10 @@ def test_links_are_shown_with_the_counters_that_count(
 
 
 def test_a_node_without_chains_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(chain, "order", lambda port, name: {"name": "A", "chains": []})
+    told = {"name": "A", "chains": [], "clients": [{"name": "x\x1b", "pid": 7, "errors": {}, "copies_lost": 3}]}
+    monkeypatch.setattr(chain, "order", lambda port, name: told)
     assert 0 == chain.list_chains()
-    assert "no message has passed A, and nobody stands in a chain there\n" == capsys.readouterr().out
+    assert [
+        "no message has passed A, and nobody stands in a chain there",
+        r"client 'x\x1b', process 7, 3 copies lost",
+    ] == capsys.readouterr().out.splitlines()

@@ -208,6 +208,21 @@ def wanted(told: dict[str, Any], type_name: str | None) -> list[dict[str, Any]]:
     return sorted(chosen, key=lambda chain: (chain["direction"] != "out", chain["type"]))
 
 
+def client_line(client: dict[str, Any]) -> str:
+    """An attached client, and what went wrong with it.
+
+    >>> client_line({"name": "tagger", "pid": 7, "errors": {"denied": 2}, "copies_lost": 0})
+    'tagger, process 7, 2 denied'
+    """
+    parts = [plain(str(client["name"]))]
+    if client.get("pid"):
+        parts.append(f"process {client['pid']}")
+    parts += [f"{number:,} {why}" for why, number in (client.get("errors") or {}).items()]
+    if client.get("copies_lost"):
+        parts.append(f"{client['copies_lost']:,} copies lost")
+    return ", ".join(parts)
+
+
 def aligned(lines: Sequence[Sequence[str]]) -> list[str]:
     """Cells as lines, each column as wide as its widest cell; nothing is cut off.
 
@@ -233,3 +248,5 @@ def show(told: dict[str, Any], chains: Sequence[dict[str, Any]]) -> None:
         if chain["links"]:
             for line in aligned([heads, *rows(chain, counters)]):
                 console.print(Text(f"  {line}"))
+    for client in told.get("clients", ()):
+        console.print(Text(f"client {client_line(client)}", style="dim"))
