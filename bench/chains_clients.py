@@ -1,6 +1,6 @@
 """From a program through its node to another program that reads: what the node adds to two bare sockets.
 
-    .venv/bin/python -m bench.chains_clients [--messages 100000] [--rounds 5]
+    .venv/bin/python -m bench.chains_clients [--messages 200000] [--rounds 5]
 
 Messages of 256 bytes, one process sending within its credit, one node, one read-only client in a process of its own,
 over ipc; the reader counts. Beside it in the same run: DEALER to ROUTER with the same two frames, two processes. Load and
@@ -52,7 +52,7 @@ class Road:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--messages", type=int, default=100_000)
+    parser.add_argument("--messages", type=int, default=200_000)
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     end_in_order()

@@ -3,7 +3,7 @@
     .venv/bin/python -m bench.chains_drain [--messages 200000] [--rounds 3]
 
 A program at a child whose parent is away sends messages of 256 bytes; each is synced. Then the child starts anew, several
-times, beside a child without a spool: the difference of the two is what reading the spool takes. At last the parent
+times, beside a child without a spool: the difference of the two, in CPU time, is what reading the spool takes. At last the parent
 appears, and the time runs from the first message that is safe there to the last; its `journal` filter keeps them.
 `--messages 1440000` is the whole night: four hours at 100 a second. The goals are absolute; there is no peer.
 """
@@ -21,6 +21,7 @@ from bench.peers.loads import KIND, SIZE
 from bench.peers.nodes import JOURNAL, Nodes
 from bench.peers.programs import end_in_order
 from bench.peers.rounds import Figures, middle, show
+from bench.sensor import cpu_seconds
 
 GROUP: Final = 64
 MB: Final = 1e6
@@ -30,11 +31,10 @@ PARENTS: Final = {"root": "", "child": "root"}
 
 
 def started(nodes: Nodes, name: str) -> float:
-    """Seconds from starting a node to its welcome to a client."""
-    began = time.perf_counter()
+    """Seconds of processor from starting a node to its welcome to a client."""
     nodes.start(name)
     with Client(nodes.endpoint(name), "clock"):
-        return time.perf_counter() - began
+        return cpu_seconds(nodes.pid(name))
 
 
 def size_of(folder: Path) -> int:
@@ -80,13 +80,14 @@ def one_round(place: Path, count: int, starts: int, figures: Figures) -> None:
             full.append(started(nodes, "child"))
         kept = nodes.counters("child", "carrier")["spool_records"]
         assert kept >= count, f"{kept} of {count} in the spool"
-        reading = max(statistics.median(full) - statistics.median(empty[1:]), 1e-3)
+        doubt = max(empty[1:]) - min(empty[1:])  # a difference below it is none
+        reading = max(statistics.median(full) - statistics.median(empty[1:]), doubt, 1e-3)
         found = {
             "spooled a second": spooled,
             "spool, MB": size / MB,
-            "start without a spool, s": statistics.median(empty[1:]),
-            "start with the spool, s": statistics.median(full),
-            "read at a start, MB/s": size / MB / reading,
+            "start without a spool, s of CPU": statistics.median(empty[1:]),
+            "start with the spool, s of CPU": statistics.median(full),
+            "read at a start, MB/s at least": size / MB / reading,
             "drained a second": drain(nodes, count),
         }
         for name, value in found.items():
@@ -106,7 +107,7 @@ def main() -> None:
             one_round(Path(folder), options.messages // GROUP * GROUP, options.starts, figures)
         print(f"# round {number + 1}: {figures['drained a second'][-1]:,.0f} a second", flush=True)
     show(f"P7: a backlog of {options.messages:,} messages of 256 bytes", figures, "of the child", "")
-    for name, goal in (("drained a second", DRAIN_GOAL), ("read at a start, MB/s", READ_GOAL)):
+    for name, goal in (("drained a second", DRAIN_GOAL), ("read at a start, MB/s at least", READ_GOAL)):
         word = "met" if middle(figures, name) >= goal else "MISSED"
         print(f"{word}: {name}: {middle(figures, name):,.0f}, goal ≥ {goal:,.0f}")
 
