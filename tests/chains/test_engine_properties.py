@@ -9,11 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.chains.rig import Recorder, Rig, Site
+from tests.chains.rig import ERA, Recorder, Rig, Site
+from weft.base.effects import Persist
+from weft.base.mail import INBOX, Mail, to_record
+from weft.base.now import SECOND
+from weft.base.records import Record
 from weft.cores.chains import limits
 from weft.cores.chains.clientlink import HolderLink
 from weft.cores.chains.parcel import Parcel
 from weft.cores.chains.states import LinkState
+from weft.wire import clients
 
 CLIENTS: Final = ("a", "b", "c")
 TIMEOUT_MS: Final = 100
@@ -244,3 +249,118 @@ def test_the_same_holds_where_there_is_hardly_any_room(numbers: list[int], most:
         world = World()
         run(world, numbers)
         end(world)
+
+
+class Mill:
+    """One node that ends again and again, with a rewriter and a confirming client that come and go, and its journal."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.durable: list[Record] = []
+        """What the journal has; `soon`: what it may not have yet."""
+        self.soon: list[Record] = []
+        self.offered: set[int] = set()
+        """What the confirming client has been handed, at any time."""
+        self.confirmed: set[int] = set()
+        self.arrived = 0
+        self.start(ERA)
+
+    def start(self, era: int) -> None:
+        self.era = era
+        self.rig = Rig()
+        self.rig.parents = {"B": None}
+        self.site = self.rig.sites["B"] = Site(self.rig, "B", era)
+        self.sequences: dict[int, int] = {}
+        self.site.core.restore(list(enumerate(self.durable, 1)), self.rig.now)
+
+    def follow(self) -> None:
+        for effect in self.site.core.effects():
+            if isinstance(effect, Persist) and effect.within_ns:
+                self.soon += effect.records
+            elif isinstance(effect, Persist):
+                self.durable += [*self.soon, *effect.records]
+                self.soon = []
+
+    def crash(self) -> None:
+        """What was to be written soon is lost, or the first part of it is not."""
+        self.durable += self.soon[: self.random.randint(0, len(self.soon))]
+        self.soon = []
+        self.start(self.era + 1)
+
+    def stand(self, name: str, **said: Any) -> None:
+        patron = self.site.patron(name)
+        if 1 not in patron.links:
+            copy_id = patron.offer
+
+            def offer(reg: int, parcel: Parcel, *, re: bool = False) -> None:
+                self.sequences[parcel.id] = parcel.sequence
+                self.offered |= {parcel.sequence} if name == "c" else set()
+                copy_id(reg, parcel, re=re)
+
+            patron.offer = offer  # type: ignore[method-assign]  # to learn which message a number is
+            self.site.core.engine.stand(patron, clients.Reg(reg=1, dir="in", type="t", **said), self.rig.now)
+
+    def answer(self, name: str) -> None:
+        patron = self.site.patron(name)
+        link = patron.links.get(1)
+        if not isinstance(link, HolderLink) or not link.pending:
+            return
+        number = self.random.choice(list(link.pending))
+        if link.confirms:
+            self.site.core.engine.confirm(patron, 1, number, self.rig.now)
+            self.confirmed.add(self.sequences[number])
+        else:
+            self.site.core.engine.hand_back(patron, 1, clients.NextItem(id=number), (), self.rig.now)
+
+    def arrive(self) -> None:
+        self.arrived += 1
+        mail = Mail(origin=b"A" * 16, era=1, sequence=self.arrived, type="t", frames=(b"x",), to=("PARENTSOF",))
+        kept = self.site.core.screen(to_record(mail, INBOX, 1), self.rig.now)
+        self.durable += kept
+
+    def step(self) -> None:
+        match self.random.choice(
+            ["arrive", "arrive", "conf", "conf", "rw", "rw", "crash", "die", "wait", "stand", "stand"]
+        ):
+            case "arrive":
+                self.stand("c", confirm=True, window=2)
+                self.arrive()
+            case "conf":
+                self.answer("c")
+            case "rw":
+                self.answer("h")
+            case "crash":
+                self.crash()
+            case "die":
+                name = self.random.choice("ch")
+                if name in self.site.patrons:
+                    self.site.patrons[name].is_gone = True
+                    self.site.core.engine.lose(self.site.patrons.pop(name), self.rig.now)
+            case "wait":
+                self.rig.mono += self.random.choice((1, 6)) * SECOND
+                self.site.core.wake(self.rig.now)
+            case "stand":
+                self.stand("h", access="rw", at=1, window=2)
+                self.stand("c", confirm=True, window=2)
+        self.follow()
+
+    def settle(self) -> None:
+        """Everybody is there, and answers."""
+        self.site.core.wake(self.rig.now)
+        self.stand("h", access="rw", at=1)
+        self.stand("c", confirm=True)
+        for _ in range(4 * self.arrived):
+            self.answer("h")
+            self.answer("c")
+            self.follow()
+
+
+@pytest.mark.proves("CHN-019", "CHN-033", "CHN-034")
+@settings(deadline=None)
+@given(st.integers(0, 1 << 32))
+def test_a_confirming_client_confirms_whatever_it_has_been_handed_whoever_crashes(seed: int) -> None:
+    mill = Mill(seed)
+    for _ in range(120):
+        mill.step()
+    mill.settle()
+    assert (mill.offered, 0) == (mill.confirmed, len(mill.site.core.inbox))

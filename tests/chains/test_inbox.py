@@ -321,6 +321,33 @@ def test_a_message_that_is_to_wait_for_its_client_waits_again_after_a_restart() 
     assert ({"lost": 1}, [done()]) == (site.core.roster.chain("in", "t").flow.ended, site.journal)
 
 
+@pytest.mark.proves("CHN-034")
+def test_what_arrives_before_the_node_looks_at_its_inbox_goes_down_once() -> None:
+    rig, site = node()
+    rig.reg("B", "h", 1, {"access": "rw"})
+    journal = list(site.core.screen(letter(1), rig.now))
+    rig, site = restarted(site, journal)
+    patron = rig.reg("B", "h", 1, {"access": "rw"})
+    site.core.screen(letter(2), rig.now)
+    site.core.wake(rig.now)
+    assert [(1, 1, False), (1, 2, True)] == patron.offers
+
+
+@pytest.mark.proves("CHN-019", "CHN-034")
+def test_a_confirming_client_may_be_back_before_the_node_looks_at_its_inbox() -> None:
+    rig, site = node()
+    rig.reg("B", "c", 1, {"confirm": True})
+    journal = list(site.core.screen(letter(1), rig.now))
+    rig, site = restarted(site, journal)
+    rig.reg("B", "h", 1, {"access": "rw", "at": 1})
+    patron = rig.reg("B", "c", 1, {"confirm": True})
+    site.core.wake(rig.now)
+    assert ([(1, 1, True)], 0) == (patron.offers, len(site.core.waiting))
+    rig.next("B", "h", 1, 1)
+    rig.conf("B", "c", 1, 1)
+    assert ([(1, 1, True)], 0) == (patron.offers, len(site.core.inbox)), "it is offered once, whoever is in front"
+
+
 def test_a_record_that_a_snapshot_has_already_changes_nothing() -> None:
     rig, site = node()
     rig.reg("B", "h", 1, {"access": "rw", "fail": "wait"})

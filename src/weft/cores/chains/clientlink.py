@@ -146,6 +146,7 @@ class HolderLink(ClientLink):
         "confirms",
         "has_deadline",
         "is_ordered",
+        "latency",
         "missed_at",
         "misses",
         "pending",
@@ -176,6 +177,8 @@ class HolderLink(ClientLink):
         """When the engine looks at its deadlines next, if it does."""
         self.resolved: OrderedDict[int, None] = OrderedDict()
         self.untold: dict[str, int] = {}
+        self.latency = [0] * limits.LATENCY_CLASSES
+        """How many answers took less than 1, 2, 4, 8 … ms; the last class holds all that took longer (CHN-082)."""
 
     def covers(self, kind: str) -> bool:
         """Weft's own types are not rewritten by whoever rewrites everything (CHN-081)."""
@@ -197,6 +200,11 @@ class HolderLink(ClientLink):
         if len(resolved) > limits.RESOLVED_MAX:
             resolved.popitem(last=False)
         return self.pending.pop(number)
+
+    def note_latency(self, span_ns: int) -> None:
+        """An answer came so long after its offer."""
+        self.counters.waited_ns += span_ns
+        self.latency[min((span_ns // MILLISECOND).bit_length(), limits.LATENCY_CLASSES - 1)] += 1
 
     def due(self) -> int | None:
         """When the first deadline passes: that of whoever was offered first and has not been answered."""

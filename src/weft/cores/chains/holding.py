@@ -161,7 +161,7 @@ class Holding:
 
     def resolve(self, link: HolderLink, held: Held, now: Now) -> bool:
         """What was answered takes effect; with an ordered link, also what was answered after it."""
-        link.counters.waited_ns += now.mono - held.offered_at
+        link.note_latency(now.mono - held.offered_at)
         self._apply(link, link.take(held.parcel.id), now)
         self._follow(link, now)
         return False

@@ -12,7 +12,7 @@ from weft.base.mail import INBOX, of_record, to_record
 from weft.base.now import Now
 from weft.base.records import CoreRecord, Record, StreamRecord
 from weft.cores.chains import memory
-from weft.cores.chains.clientlink import Held
+from weft.cores.chains.clientlink import Held, HolderLink
 from weft.cores.chains.memory import Done, InboxKept, Waits
 from weft.cores.chains.messages import PressureChanged
 from weft.cores.chains.order import Key
@@ -32,10 +32,12 @@ RELIEF: Final = 0.8  # of the inbox's room: below it sends are taken again (CHN-
 class Entry:
     """One message that has not ended."""
 
-    __slots__ = ("record", "waits")
+    __slots__ = ("is_under_way", "record", "waits")
 
-    def __init__(self, record: StreamRecord, waits: list[tuple[str, bool]]) -> None:
+    def __init__(self, record: StreamRecord, waits: list[tuple[str, bool]], *, is_under_way: bool = False) -> None:
         self.record, self.waits = record, waits
+        self.is_under_way = is_under_way
+        """Not left by an earlier run, or sent down again already."""
 
 
 class Inbox:
@@ -106,7 +108,7 @@ class Inbox:
 
     def _keep(self, parcel: Parcel, record: StreamRecord) -> list[Record]:
         parcel.is_kept = True
-        self._put(mid_of(record), Entry(record, []))
+        self._put(mid_of(record), Entry(record, [], is_under_way=True))
         return [record, *self._waits(parcel)]
 
     # What happens to it on its way
@@ -126,7 +128,7 @@ class Inbox:
         if made:
             self._station.keep(made)
         if parcel.is_kept and parcel.waits:
-            self._station.keep_soon(self._waits(parcel))
+            self._station.keep(self._waits(parcel))  # a wall: whoever is to confirm it is not forgotten by a crash
         self._finish(parcel)
 
     def _finish(self, parcel: Parcel) -> None:
@@ -172,11 +174,16 @@ class Inbox:
 
     def walk_again(self, now: Now) -> None:
         """After a restart: what is open goes down its chain from the top, marked (CHN-034)."""
-        for entry in list(self._open.values()):
+        for entry in [entry for entry in self._open.values() if not entry.is_under_way]:
+            entry.is_under_way = True
             parcel = self._parcel(entry.record)
             parcel.is_kept = parcel.is_again = True
             parcel.waits = tuple(entry.waits)
             self._walk_again(parcel, now)
+        here = [link for chain in self._roster if chain.direction == IN for link in chain.links]
+        for link in here:
+            if isinstance(link, HolderLink):  # quicker to come back than this node to look at its inbox
+                self._walker.holding.return_to(link, now)
 
     def _walk_again(self, parcel: Parcel, now: Now) -> None:
         self._walker.enter(parcel)

@@ -41,6 +41,7 @@ BYPASS_NS: Final = 30 * SECOND  # how long a sick link is left alone before it i
 RESOLVED_MAX: Final = 10_000  # messages that a link remembers to have held (CHN-017)
 WAITING_MAX: Final = 100_000  # messages that wait for clients to come back, over all (`wait`): ten full backlogs
 CHAINS_TRIED_MAX: Final = 8  # chains looked at for one that can be forgotten, when there are as many as may be
+LATENCY_CLASSES: Final = 16  # powers of two of a millisecond: the last begins at 16 s
 
 # Messages
 PAYLOAD_BYTES_MAX: Final = 1 << 20  # of one message, over all its frames

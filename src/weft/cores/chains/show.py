@@ -72,5 +72,6 @@ def _link(link: Any) -> dict[str, Any]:
             "policy": link.policy,
             "pending": len(link.pending),
             "backlog": len(link.backlog),
+            "latency": link.latency,
         }
     return shown
