@@ -65,7 +65,7 @@ class ChainClient:
         self._is_flush_due = False
 
     async def __aenter__(self) -> Self:
-        """Attach; UserError if no node is found, or none answers within five seconds."""
+        """Attach; UserError if no node is found, or none answers within ten seconds."""
         self._loop = asyncio.get_running_loop()
         self._standing: Future[None] = self._loop.create_future()
         self._end: Future[None] = self._loop.create_future()

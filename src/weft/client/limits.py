@@ -17,7 +17,7 @@ BUSY: Final = 500  # messages that wait for a handler: then one multipart per tu
 COPIES_MAX: Final = 1_000  # copies that wait for a slow handler; the node's own bound (CHN-018)
 COPIES_BYTES_MAX: Final = 8 << 20
 
-HELLO_S: Final = 5.0  # until somebody answers hello; as long as a node may be silent
+HELLO_S: Final = 10.0  # until somebody answers hello: a busy Raspberry Pi syncs its disk for seconds
 BACK_OFF_MIN_S: Final = 0.1
 BACK_OFF_MAX_S: Final = 1.0  # a hello costs nothing on the same machine, and what is not read meanwhile is lost
 BACK_OFF_SPREAD: Final = 0.2  # a hundred clients of one node come back one by one

@@ -65,7 +65,7 @@ class SyncChain:
         self._waiting: set[queue.SimpleQueue[Any]] = set()
 
     def __enter__(self) -> Self:
-        """Attach; UserError if no node is found, or none answers within five seconds."""
+        """Attach; UserError if no node is found, or none answers within ten seconds."""
         self._thread.start()
         try:
             self._do(self._chain.__aenter__())
