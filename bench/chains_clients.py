@@ -23,6 +23,7 @@ from bench.sensor import cpu_seconds
 
 BATCH: Final = 64
 RAW, BATCHES, SINGLY = "raw DEALER to ROUTER", "batches of 64", "singly"
+UNASKED = "batches of 64, no status wanted"
 LIBRARY_READS, LIBRARY_SENDS = "library reads, batches of 64", "library sends, 64 at once"
 
 
@@ -62,6 +63,7 @@ def main() -> None:
         nodes.start("root")
         roads = {
             BATCHES: Road(nodes, count, BATCH),
+            UNASKED: Road(nodes, count, BATCH, sends="send-only"),
             SINGLY: Road(nodes, count // 2, 1),
             LIBRARY_READS: Road(nodes, few, BATCH, reads="library-read"),
             LIBRARY_SENDS: Road(nodes, few, BATCH, sends="library-send"),

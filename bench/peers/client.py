@@ -73,6 +73,13 @@ class Client:
                 return told, frames
         raise TimeoutError(f"nothing but beats within {PATIENCE_MS} ms")
 
+    def overhear(self) -> None:
+        """Take what has come meanwhile, if anything; a refusal is a ValueError."""
+        while self.socket.poll(0):
+            told = unpack(self.socket.recv_multipart()[0])
+            if told["op"] not in ("beat", "credit"):
+                raise ValueError(told)
+
     def stand(self, reg: int, direction: str, kind: str, **more: Any) -> None:
         """Register, and wait until it is so."""
         self.say({"op": "reg", "reg": reg, "dir": direction, "type": kind, **more})

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 import zmq
 
 import weft
-from bench.peers.client import Client, Sender, dealer, pack, router
+from bench.peers.client import Client, Sender, dealer, pack, router, sends
 
 SIZE: Final = 256
 KIND: Final = "bench.load"
@@ -113,6 +113,15 @@ def send(endpoint: str, count: int, batch: int) -> None:
         assert not sender.refused, sender.refused
 
 
+def send_only(endpoint: str, count: int, batch: int) -> None:
+    """Nobody wants a status: as fast as the node takes them."""
+    with Client(endpoint, "sender") as client:
+        for first in range(1, count + 1, batch):
+            client.say(*sends(first, batch, KIND, PAYLOAD, to=HERE, want="none", keep="memory"))
+            client.overhear()
+        client.stand(1, "in", "bench.nobody")  # answered behind all of them: the node has taken them before this ends
+
+
 async def _read_by_library(endpoint: str, count: int) -> None:
     watch = Stopwatch(count)
     async with weft.chain_client("reader", node=endpoint) as chain:
@@ -149,6 +158,7 @@ ENDS: Final[dict[str, Callable[[str, int, int], None]]] = {
     "raw-send": raw_send,
     "read": read,
     "send": send,
+    "send-only": send_only,
     "library-read": read_by_library,
     "library-send": send_by_library,
 }
