@@ -11,6 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.shell.world import Host, World
 from weft.cli.status import row_of, troubles_of
+from weft.cores.chains import Chains
 from weft.cores.configuration import Configuration
 from weft.cores.topology import Topology
 from weft.cores.topology.groups import Guest
@@ -57,6 +58,9 @@ def statuses(place: Path) -> list[dict[str, Any]]:
         assert isinstance(topology, Topology)
         assert isinstance(configuration, Configuration)
         topology.registry.unassigned[SOMEBODY] = Guest(SOMEBODY, "10.0.0.9:27500", "nine")
+        chains = hosts[0].up.node.cores["chains"]
+        assert isinstance(chains, Chains)
+        chains.roster.others.end("deleted")
         for told in ("wtf_heard", "wtf_said", "refused"):
             configuration.counters.count(getattr(configuration.counters, told), 7)
         await world.pass_time(5)

@@ -154,6 +154,22 @@ FACTS: Final = (
             "refused": "everything refused, by code",
         }.items()
     ),
+    *_counters(
+        "cores.chains.mail",
+        "mail",
+        accepted="messages of programs and other nodes that entered a chain: delivered + ended + in flight",
+        delivered="messages that reached the bottom of their chain",
+        welcomed="clients that have attached",
+        unsent="multiparts that a client's socket did not take at once",
+        copies_lost="copies that slow readers have missed",
+    ),
+    Fact("cores.chains.mail.ended.*", "messages that ended before, by reason", "weft_mail_ended_total", ("reason",)),
+    Fact("cores.chains.mail.in_flight", "messages under way in this node", "weft_mail_in_flight"),
+    Fact("cores.chains.mail.clients", "attached now", "weft_mail_clients"),
+    Fact("cores.chains.mail.links", "filters and registrations that stand in chains", "weft_mail_links"),
+    Fact("cores.chains.mail.parked", "messages that programs hold, or that wait for them", "weft_mail_parked"),
+    Fact("cores.chains.mail.inbox_entries", "arrived messages that are kept until they end", "weft_mail_inbox_entries"),
+    Fact("cores.chains.mail.inbox_bytes", "their payload", "weft_mail_inbox_bytes"),
     Fact("cores.chains.state", "nothing: a chain has no state of its own"),
     *_counters(
         "cores.chains",

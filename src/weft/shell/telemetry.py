@@ -9,6 +9,7 @@ import msgspec
 from weft import __version__
 from weft.base.now import SECOND
 from weft.cores.carrier import Carrier
+from weft.cores.chains import Chains
 from weft.cores.configuration import Configuration
 from weft.cores.drain import Drain
 from weft.cores.drain.messages import DrainClosed, SegmentPublished
@@ -223,6 +224,8 @@ class Telemetry:
         if isinstance(core, Configuration):
             facts["number"] = core.store.number
             facts["state"] = "ROOT" if core.root.is_root else facts["state"]
+        if isinstance(core, Chains):
+            facts["mail"] = core.totals()
         if isinstance(core, Drain):
             rows, size = core.behind
             facts |= {"behind_rows": rows, "behind_bytes": size, "segments": self.segments, "rows": self.rows}

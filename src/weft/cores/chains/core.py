@@ -44,7 +44,7 @@ from weft.cores.chains.roster import Roster, Standing
 from weft.cores.chains.screen import Screen
 from weft.cores.chains.sending import Sending
 from weft.cores.chains.settings import FilterSpec
-from weft.cores.chains.show import show, show_clients
+from weft.cores.chains.show import show, show_clients, totals
 from weft.cores.chains.station import Station
 from weft.cores.chains.tags import Outcome, Tags
 from weft.cores.chains.waiting import Waiting
@@ -158,6 +158,10 @@ class Chains:
 
     def _note_post(self, order: PostReached | PostFailed, now: Now) -> None:
         self.sending.note_post(order)
+
+    def totals(self) -> dict[str, Any]:
+        """What has become of all messages, and what there is at present; plain data."""
+        return totals(self.roster, self.inbox, self.engine, self.patrons)
 
     def _show(self, order: ShowChains, now: Now) -> None:
         shown = show(self.station, self.roster, self.inbox, self.engine) | show_clients(self.patrons)

@@ -9,7 +9,7 @@ from weft.cores.chains.engine import Engine
 from weft.cores.chains.inbox import Inbox
 from weft.cores.chains.patrons import Patrons
 from weft.cores.chains.roster import Chain, Roster
-from weft.cores.chains.station import Station
+from weft.cores.chains.station import Flow, Station
 
 
 def show(station: Station, roster: Roster, inbox: Inbox, engine: Engine) -> dict[str, Any]:
@@ -37,6 +37,25 @@ def show_clients(patrons: Patrons) -> dict[str, Any]:
             for patron in patrons
         ],
         "attached": msgspec.to_builtins(patrons.counters),
+    }
+
+
+def totals(roster: Roster, inbox: Inbox, engine: Engine, patrons: Patrons) -> dict[str, Any]:
+    """The sums over all chains, for the status of a node."""
+    flow = Flow()
+    flow.add(roster.others)
+    for chain in roster:
+        flow.add(chain.flow)
+    return {
+        **_flow(flow),
+        "clients": len(patrons),
+        "links": roster.count,
+        "parked": engine.parked,
+        "inbox_entries": len(inbox),
+        "inbox_bytes": inbox.bytes,
+        "welcomed": patrons.counters.welcomed,
+        "unsent": patrons.counters.unsent,
+        "copies_lost": patrons.counters.copies_lost + sum(patron.post.copies_lost for patron in patrons),
     }
 
 
