@@ -4,8 +4,9 @@
     .venv/bin/python -m bench.chains_pipeline [--messages 200000] [--rounds 5]
 
 The same feeder sends the same records through TCP on loopback to each program; its time runs from its first byte to the
-last line of output. Weft is a process that reads lines and walks them down a chain of its own filters in batches; beside
-it stand Debian's rsyslog and syslog-ng with the same stages. fluent-bit and vector join if they are on the path.
+last line of output. Weft is a process that reads lines and walks each down a chain of its own filters: a filter for each
+stage, and once more with both conditions in one filter and both changes in another. Beside it stand Debian's rsyslog and
+syslog-ng with the same stages. fluent-bit and vector join if they are on the path.
 """
 
 import argparse
@@ -349,7 +350,7 @@ def main() -> None:
             way = stack.enter_context(start(folder))
             ways[name] = functools.partial(way, options.messages)
         figures = take_turns(ways, options.rounds)
-    goals = [Goal(WEFT, RSYSLOG, 0.8), Goal(WEFT, SYSLOG_NG, 0.4)]
+    goals = [Goal(name, peer, times) for name in CHAINS for peer, times in ((RSYSLOG, 0.8), (SYSLOG_NG, 0.4))]
     show(f"P5: {options.messages:,} lines of JSON through five stages", figures, "lines/s", RSYSLOG, goals)
     for name in OTHERS:
         print(f"{name}: {'beside the others' if name in figures else 'absent'}")
