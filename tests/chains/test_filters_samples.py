@@ -7,12 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.chains.views import at
+from weft.base.effects import Tell
 from weft.base.mail import INBOX, OUTBOX, Mail, of_record, to_record
 from weft.base.records import LostRecord, Record, Stream, StreamRecord
 from weft.cores.chains import Chains
 from weft.cores.chains.filters import NOWHERE, House
 from weft.cores.chains.links import FilterLink
-from weft.cores.chains.messages import ChainsSettings
+from weft.cores.chains.messages import BatchPassed, ChainsSettings, PassBatch
 from weft.cores.chains.settings import parse_filters
 from weft.cores.chains.states import Verdict
 from weft.cores.chains.view import History, View
@@ -205,3 +206,20 @@ def test_a_collector_edits_and_thins_what_it_forwards() -> None:
         (of_record(one).sequence, one.payload) for one in made if isinstance(one, StreamRecord) and one.stream == OUTBOX
     ]
     assert [(1, b'{"level":3,"user":"***"}'), (4, b'{"level":4,"user":"***"}')] == found
+
+
+@pytest.mark.proves("CHN-062")
+def test_two_nodes_keep_other_samples_and_their_parent_keeps_the_same_ones() -> None:
+    table = {"name": "f", "kind": "sample", "rate": 0.5}
+    specs, mistakes = parse_filters([table, {**table, "name": "g", "dir": "in"}])
+    assert [] == mistakes
+    left = []
+    for node in (A, B):
+        core = Chains(specs, ChainsSettings(level="sensor"), node, 1)
+        core.command(PassBatch("out", "weft.metric", batch(MANY)), at(0))
+        told = [effect.event for effect in core.effects() if isinstance(effect, Tell)]
+        left += [event.batch for event in told if isinstance(event, BatchPassed)]
+    assert [row.offset_ms for row in left[0].rows] != [row.offset_ms for row in left[1].rows]
+    parent = Chains(specs, ChainsSettings(level="collector"), b"c" * 16, 1)
+    record = StreamRecord(Stream.SAMPLES, A, 5, 1, 0, 0, "", samples.encode(left[0]), {"n": len(left[0].rows)})
+    assert [record] == screened(parent, record)
