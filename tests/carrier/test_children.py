@@ -435,7 +435,7 @@ def test_what_a_full_parent_did_not_take_comes_again_by_itself() -> None:
     assert 1 == len(root.samples())
 
 
-@pytest.mark.proves("RTE-004")
+@pytest.mark.proves("RTE-004", "RTE-008")
 def test_two_nodes_that_are_each_other_s_parents_lose_nothing() -> None:
     world = World()
     root = world.root()
@@ -457,6 +457,7 @@ def test_two_nodes_that_are_each_other_s_parents_lose_nothing() -> None:
     assert 60 == len(root.samples())
 
 
+@pytest.mark.proves("RTE-008")
 def test_three_nodes_in_a_ring_lose_nothing_and_do_not_write_for_ever() -> None:
     world = World()
     root = world.root()

@@ -153,7 +153,6 @@ def test_a_pattern_stands_on_present_and_future_chains_at_one_place() -> None:
     assert ["app.x", "app.y"] == payloads(rig, "A", "app")
 
 
-@pytest.mark.proves("CHN-081")
 def test_who_rewrites_everything_does_not_rewrite_wefts_own() -> None:
     rig, site = alone()
     rig.reg("A", "rw", 1, {"type": "*", "access": "rw"})

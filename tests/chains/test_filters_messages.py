@@ -378,7 +378,6 @@ def test_an_edit_that_changes_nothing_leaves_the_very_bytes() -> None:
     assert passed(link(kind="edit", edits=[["set", "a", True]]), {"a": 1})["a"] is True
 
 
-@pytest.mark.proves("CHN-068")
 @pytest.mark.parametrize("kind", ["forward", "journal"])
 def test_forward_and_journal_take_what_they_see(kind: str) -> None:
     of = link(kind=kind, dir="in", where={"level": {"ge": 3}})
@@ -388,7 +387,6 @@ def test_forward_and_journal_take_what_they_see(kind: str) -> None:
     assert (4, 4, limits.PLACE_HANDOVER) == (of.counters.offered, of.counters.passed, of.spec.place)
 
 
-@pytest.mark.proves("CHN-068")
 @pytest.mark.parametrize("on_error, expected", [("keep", None), ("drop", Verdict.DROPPED), ("fail", Verdict.FAILED)])
 def test_what_forward_cannot_judge_is_taken_unless_on_error_says_otherwise(
     on_error: str, expected: Verdict | None

@@ -49,7 +49,6 @@ def spec_of(**table: Any) -> FilterSpec:
     return specs[0]
 
 
-@pytest.mark.proves("CHN-068")
 def test_forward_and_journal_stand_last_unless_told_otherwise() -> None:
     places = [spec_of(kind=kind, **GOOD[kind]).place for kind in ("forward", "journal", "sample")]
     assert [4_000_000_000, 7, 1_000] == places
@@ -58,7 +57,7 @@ def test_forward_and_journal_stand_last_unless_told_otherwise() -> None:
 APP: dict[str, Any] = {"types": ["app.x"]}
 
 
-@pytest.mark.proves("CFG-071", "CHN-061", "CHN-065", "CHN-068")
+@pytest.mark.proves("CFG-071", "CHN-061", "CHN-065")
 @pytest.mark.parametrize(
     "table, expected",
     [

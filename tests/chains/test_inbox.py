@@ -93,7 +93,7 @@ def flow(site: Site, direction: str = "in", kind: str = "t") -> tuple[int, int, 
     return counted.accepted, counted.delivered, counted.in_flight
 
 
-@pytest.mark.proves("CHN-033", "CHN-068")
+@pytest.mark.proves("CHN-033")
 def test_forwarding_makes_the_same_message_one_deeper() -> None:
     rig, site = node(FORWARD)
     (record,) = site.core.screen(letter(depth=2, exp=WALL * 2, fmt="json", frames=(b"{}",)), rig.now)
@@ -139,7 +139,7 @@ def test_a_ttl_goes_on_with_the_message() -> None:
     assert ("PARENTSOF", None, 2) == of_record(record).to
 
 
-@pytest.mark.proves("CHN-036", "CHN-068")
+@pytest.mark.proves("CHN-036")
 @pytest.mark.parametrize("is_alone", [False, True])
 def test_the_root_journals_what_arrives_and_a_node_below_it_does_not(is_alone: bool) -> None:
     rig, site = node(*(JOURNAL,) if is_alone else (JOURNAL, FORWARD), level="root")
@@ -155,7 +155,7 @@ def test_the_root_journals_what_arrives_and_a_node_below_it_does_not(is_alone: b
     assert [] == list(site.core.screen(letter(), rig.now))
 
 
-@pytest.mark.proves("CHN-060", "CHN-068")
+@pytest.mark.proves("CHN-060")
 def test_filters_in_front_of_a_link_decide_what_it_sees() -> None:
     rig, site = node(
         {"name": "m", "kind": "match", "place": 1, "where": {"a": {"gt": 1}}},
@@ -416,7 +416,7 @@ def test_records_that_nobody_looks_at_are_the_very_same() -> None:
         assert record is same
 
 
-@pytest.mark.proves("CHN-014", "CHN-081")
+@pytest.mark.proves("CHN-014")
 def test_readers_of_samples_get_the_body_as_it_travels() -> None:
     rig, site = node()
     reader = tapped(rig)

@@ -167,7 +167,7 @@ def test_a_program_that_is_killed_while_it_holds_messages_loses_none(tmp_path: P
         run(play(fabric))
 
 
-@pytest.mark.proves("CHN-068", "CHN-007")
+@pytest.mark.proves("CHN-007", "CHN-071")
 def test_messages_of_every_format_come_from_a_leaf_to_the_lake(tmp_path: Path) -> None:
     sent: list[tuple[Any, str]] = [
         ('<note to="all">hello</note>', "xml"),

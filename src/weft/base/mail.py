@@ -6,6 +6,8 @@ filter has taken.
     OUTBOX   mail that goes up: the carrier sends it as it sends everything in the journal
     INBOX    mail that has arrived at this node and waits in its `in` chain
 
+    TICKET   attribute of mail in the outbox whose sender waits until the node above has it: a number of this start
+
 A record of either has the message's identity as its own, its type as key, its payload frames one behind the other, and
 everything else in its attributes.
 """
@@ -19,6 +21,7 @@ from weft.base.records import StreamRecord
 OUTBOX: Final = 17
 INBOX: Final = 18
 """Beyond the numbers of `records.Stream`: no table of the lake has them."""
+TICKET: Final = "ticket"
 
 
 class Mail(msgspec.Struct, frozen=True, kw_only=True, gc=False):

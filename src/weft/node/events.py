@@ -230,8 +230,8 @@ EVENTS: Final[dict[type, Event]] = {
     chains.PressureChanged: Event(
         "chains.pressure",
         "warning",
-        "There is no room: sends are refused until there is.",
-        "Make room, or look why the parent takes nothing.",
+        "Programs hold more of what has arrived than there is room for: children wait until they do not.",
+        "Look which of them is slow: weft chain ls.",
     ),
     chains.BatchFailed: Event(
         "chains.batch-failed",

@@ -207,8 +207,19 @@ def parent_is(state: str) -> Action:
 def hold_back(node: Orders, event: JournalChanged) -> None:
     """Without room nothing new is taken: not from here, not from children (JRN-030, CHN-040)."""
     node.is_full = event.state != "OPEN"
-    node.order("carrier", carrier.HoldBack(is_full=node.is_full))
+    hold_children(node, event)
     node.order("chains", chains.HoldBack(is_full=node.is_full))
+
+
+def hold_children(node: Orders, _: Any) -> None:
+    """Children wait while there is no room, or programs have too much in hand."""
+    node.order("carrier", carrier.HoldBack(is_full=node.is_full or node.standing.is_pressed))
+
+
+def feel_pressure(node: Orders, event: chains.PressureChanged) -> None:
+    """Programs do not keep up with what arrives, or do again (CHN-040)."""
+    node.standing.is_pressed = event.is_high
+    hold_children(node, event)
 
 
 def post_mail(node: Orders, event: chains.MailPosted) -> None:
@@ -293,7 +304,7 @@ WIRES: Final[list[Wire]] = [
     when(chains.LinkSickened).then(append_event),
     when(chains.LinkRecovered).then(append_event),
     when(chains.MessagesLost).then(append_event),
-    when(chains.PressureChanged).then(append_event),
+    when(chains.PressureChanged).then(feel_pressure, append_event),
     when(carrier.ParentLost).then(append_event),
     when(carrier.ParentRefused).then(append_event),
     when(carrier.ChildJoined).then(note_child, append_event),

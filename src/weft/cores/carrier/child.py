@@ -109,6 +109,7 @@ class Child:
             return
         self.outbox.begin(welcome.upto, welcome.node)
         self._turn(On.WELCOMED, welcome, now)
+        self._answer_senders()
         self.outbox.release(safe)
 
     def _refuse(self, refuse: Refuse, source: Source, now: Now) -> None:
@@ -274,6 +275,7 @@ class Child:
         outbox = self.outbox
         self._answer_refusals(hack)
         moved = outbox.acknowledge(hack.upto)
+        self._answer_senders()
         if moved or before is State.STOPPED:
             self._moved_at = now.mono
         if moved and self.parent is not None:
@@ -283,6 +285,13 @@ class Child:
             self.office.up.go_back()
         self._win, self._winb = hack.win, hack.winb
         outbox.release(self._safe_of(hack))
+
+    def _answer_senders(self) -> None:
+        """Who waits for it hears what became of its mail (CHN-030)."""
+        if self.outbox.answers:
+            answers, self.outbox.answers = self.outbox.answers, []
+            for answer in answers:
+                self.station.tell(answer)
 
     def _answer_refusals(self, hack: Hack) -> None:
         """A loop means that the parent had it before; whatever else it refuses for good is lost, and announced.
@@ -295,6 +304,7 @@ class Child:
             self.station.counters.refused_above += 1
             if is_mail(record):
                 self.station.counters.lose_mail(why)
+                self.outbox.refuse(number, why)
             elif why == "loop":
                 self._tell_loop()
             elif why != "overlap" and type(record) is StreamRecord:

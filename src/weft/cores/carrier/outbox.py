@@ -20,10 +20,11 @@ from typing import TypeGuard
 import msgspec
 
 from weft.base.errors import PeerError
-from weft.base.mail import OUTBOX
+from weft.base.mail import OUTBOX, TICKET
 from weft.base.records import Carried, Entry, EraRecord, LostRecord, Record, StreamRecord
 from weft.base.spool import FetchRecords, RecordsFetched
 from weft.cores.carrier import limits
+from weft.cores.carrier.messages import MailFailed, MailReached
 from weft.cores.carrier.station import Counters
 from weft.cores.carrier.takers import Takers
 from weft.wire.carried import MAIL_STREAMS, Uncarriable, gone_item, is_mail, to_item
@@ -115,6 +116,8 @@ class Outbox:
         self._late: list[Slot] = []
         self._late_from = self._late_bytes = 0
         self._fruitless = 0
+        self.answers: list[MailReached | MailFailed] = []
+        """What senders of mail are to hear; whoever tells it empties the list."""
         self._takers = Takers()
         self._parent: bytes | None = None
         self.home_lsn = 0
@@ -257,6 +260,7 @@ class Outbox:
             else:
                 if not item.n:
                     self._counters.lose_mail("expired")
+                    self._answer(record, "expired")
                     self._slots[index] = (lsn, None, size)
                 return item, frames
         return gone_item(self._node, self._era, self.sent), []
@@ -290,8 +294,7 @@ class Outbox:
             self._takers.note(upto, parent)
         ahead = upto - self.held
         if 0 <= ahead <= len(self._slots):
-            self._bytes -= sum(slot[2] for slot in self._slots[:ahead])
-            del self._slots[:ahead]
+            self._bytes -= self._hand_over(ahead)
         else:
             self._slots.clear()
             self._bytes = 0
@@ -311,8 +314,7 @@ class Outbox:
         count = upto - self.held
         if count <= 0:
             return 0
-        freed = sum(slot[2] for slot in self._slots[:count])
-        del self._slots[:count]
+        freed = self._hand_over(count)
         self._bytes -= freed
         self._flight_bytes -= freed
         self.held = upto
@@ -320,6 +322,29 @@ class Outbox:
             self._takers.note(upto, self._parent)
         self._counters.held += count
         return count
+
+    def _hand_over(self, count: int) -> int:
+        """The first slots are with the parent; returns their bytes."""
+        size = 0
+        for _, record, weight_ in self._slots[:count]:
+            size += weight_
+            if type(record) is StreamRecord and record.stream == OUTBOX:
+                self._answer(record, "")
+        del self._slots[:count]
+        return size
+
+    def _answer(self, record: Carried, why: str) -> None:
+        """Whoever waits until mail of this start has arrived is to hear that it has, or why not."""
+        assert type(record) is StreamRecord, record
+        ticket = record.attributes.get(TICKET)
+        if ticket is not None and record.era == self._era and record.origin == self._node:
+            self.answers.append(MailFailed(ticket, why) if why else MailReached(ticket, 1))
+
+    def refuse(self, number: int, why: str) -> None:
+        """The parent does not want the mail of a number that is in flight."""
+        record = self.record_of(number)
+        if record is not None:
+            self._answer(record, why)
 
     def go_back(self) -> None:
         """Send everything behind `held` again."""

@@ -244,6 +244,6 @@ class MessagesLost(msgspec.Struct, frozen=True, gc=False):
 
 
 class PressureChanged(msgspec.Struct, frozen=True, gc=False):
-    """Event: sends are refused for lack of room, or taken again."""
+    """Event: programs hold more of what has arrived than there is room for, or no longer (CHN-040)."""
 
     is_high: bool

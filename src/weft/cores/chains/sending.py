@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from weft.base.mail import OUTBOX, Mail, to_record
+from weft.base.mail import OUTBOX, TICKET, Mail, to_record
 from weft.base.now import Now
 from weft.base.records import Record
 from weft.cores.chains import limits, routing
@@ -148,21 +148,31 @@ class Sending:
             by = self._by(parcel)
             if by is not None:
                 record.attributes["by"] = by
+            if parcel.want == "dest" and self._is_open_to(parcel):
+                record.attributes[TICKET] = self._last_ticket
+                self._station.keep((record,))
+                return
             self._station.keep((record,))
             self._finish(parcel, SPOOLED)
 
     def _post(self, parcel: Parcel, way: Way, now: Now) -> None:
         if routing.is_spent(parcel.to, parcel.via):
             self.end(parcel, "ttl")
-        elif len(self._posted) >= limits.TICKETS_MAX:
+        elif not self._is_open_to(parcel):
             self.end(parcel, "overload")
         else:
-            self._last_ticket += 1
-            self._posted[self._last_ticket] = parcel
             self._station.tell(MailPosted(self._last_ticket, parcel.mail(), way.nodes))
 
+    def _is_open_to(self, parcel: Parcel) -> bool:
+        """Whether there is a ticket to wait with until the carrier says what became of it; it is `_last_ticket` then."""
+        if len(self._posted) >= limits.TICKETS_MAX:
+            return False
+        self._last_ticket += 1
+        self._posted[self._last_ticket] = parcel
+        return True
+
     def note_post(self, answer: PostReached | PostFailed) -> None:
-        """What became of a message without an outbox."""
+        """What became of a message whose sender waits for more than the outbox."""
         parcel = self._posted.pop(answer.ticket, None)
         if parcel is None:
             return
