@@ -39,6 +39,8 @@ class Notes:
     def __init__(self) -> None:
         self.calls: list[tuple[Any, ...]] = []
         self.keeps = False
+        self.known: set[int] = set()
+        """Tags that were sent before."""
 
     def stand(self, patron: Patron, reg: Reg, now: Now) -> None:
         patron.links[reg.reg] = HolderLink(patron, reg, after_all(1))
@@ -47,6 +49,9 @@ class Notes:
     def leave(self, patron: Patron, reg: int, now: Now) -> None:
         del patron.links[reg]
         patron.say(Done("unreg", reg))
+
+    def knows(self, patron: Patron, tag: int) -> bool:
+        return tag in self.known
 
     def accept(self, patron: Patron, item: SendItem, frames: tuple[bytes, ...], now: Now) -> None:
         self.calls.append(("accept", patron.name, item.tag, frames))

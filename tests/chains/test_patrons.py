@@ -286,6 +286,18 @@ def test_a_full_node_gives_no_credit_and_gives_it_back() -> None:
     assert [(1, "spooled")] == statuses(node.hear(A, send(1)))
 
 
+@pytest.mark.proves("CHN-042")
+@pytest.mark.parametrize("trouble", ["full", "stopping"])
+def test_a_tag_that_was_sent_before_hears_its_status_again_from_a_node_in_trouble(trouble: str) -> None:
+    """It was told that it was not sent, by a node that had it on disk."""
+    node = Node()
+    node.welcome(A)
+    node.chains.known.add(1)
+    node.patrons.is_full, node.station.is_stopping = trouble == "full", trouble == "stopping"
+    why = {"full": "overload", "stopping": "closing"}[trouble]
+    assert [(1, "spooled"), (2, why)] == sorted(statuses(node.hear(A, send(1, 2))))
+
+
 @pytest.mark.proves("CHN-043", "CHN-030")
 def test_a_stopping_node_takes_no_sends_and_no_clients_and_says_goodbye_last() -> None:
     node = Node()

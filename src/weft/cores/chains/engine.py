@@ -34,7 +34,7 @@ class Engine:
         self._station, self._roster, self._waiting = station, roster, waiting
         self._holding: Holding = walker.holding
         self.sending = sending
-        self.accept = sending.accept
+        self.accept, self.knows = sending.accept, sending.knows
         self._last_attach = 0
         self._holders: dict[HolderLink, None] = {}
 

@@ -186,6 +186,9 @@ class Engine(Protocol):
     def stand(self, patron: Patron, reg: Reg, now: Now) -> None:
         """Register; said to the patron: `done`, or why not."""
 
+    def knows(self, patron: Patron, tag: int) -> bool:
+        """Whether this tag of this client was sent before."""
+
     def leave(self, patron: Patron, reg: int, now: Now) -> None:
         """Unregister."""
 
@@ -409,14 +412,18 @@ class Patrons:
         patron.post.forget(unreg.reg)
 
     def _send(self, patron: Patron, send: clients.Send, now: Now) -> None:
-        """Each send goes to the engine, or is turned down: `closing`, or `overload` beyond credit (CLI-007, CHN-040)."""
+        """Each send goes to the engine, or is turned down: `closing`, or `overload` beyond credit (CLI-007, CHN-040).
+
+        What was sent before is no send: it hears its status again whatever the node's state is (CHN-042).
+        """
         why = "closing" if self.is_stopped or self._station.is_stopping else "overload"
         is_open = why == "overload" and not self.is_full
         accept, owe, frames, at = self._engine.accept, patron.owe, send.frames, 0
         for item in send.m:
             begin, at = at, at + item.n
             own = (frames[begin],) if item.n == 1 else tuple(frames[begin:at])
-            if is_open and owe(item, len(own[0]) if item.n == 1 else sum(map(len, own))):
+            may_pass = is_open or self._engine.knows(patron, item.tag)
+            if may_pass and owe(item, len(own[0]) if item.n == 1 else sum(map(len, own))):
                 accept(patron, item, own, now)
             else:
                 self._station.counters.refuse(why)

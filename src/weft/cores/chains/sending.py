@@ -51,6 +51,10 @@ class Sending:
         if has_status and not parcel.is_over:
             self._tags.note(patron.id, item.tag, parcel)
 
+    def knows(self, patron: Patron, tag: int) -> bool:
+        """Whether this tag of this client was sent before, and its outcome is known or still to come (CHN-042)."""
+        return self._tags.get(patron.id, tag) is not None
+
     def _is_known(self, patron: Patron, tag: int) -> bool:
         known = self._tags.get(patron.id, tag)
         if known is None:
