@@ -82,6 +82,14 @@ class Nodes:
         self.fleet.stop([name])
         del self.fleet.members[self.fleet.members.index(self.members.pop(name))]
 
+    def kill(self, name: str) -> None:
+        """End a node as a crash does."""
+        member = self.members.pop(name)
+        assert member.process is not None
+        member.process.kill()
+        member.process.wait()
+        del self.fleet.members[self.fleet.members.index(member)]
+
     def door(self, name: str) -> Path:
         return self.place / name / "chains.endpoint"
 
