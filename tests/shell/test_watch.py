@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from weft.cores.chains.messages import ClientWelcomed, ProcessEnded
+from weft.cores.chains.messages import ClientWelcomed, ProcessAttached, ProcessEnded
 from weft.shell.watch import Watch
 
 
@@ -30,9 +30,9 @@ def test_a_killed_program_is_dead_for_the_chains_once_and_others_are_not() -> No
         one, other = [await asyncio.create_subprocess_exec("sleep", "60") for _ in range(2)]
         try:
             for _ in range(2):  # two clients of one program
-                watch.hear(ClientWelcomed("filter", one.pid, one.pid))
-            watch.hear(ClientWelcomed("other", other.pid, other.pid))
-            watch.hear(ClientWelcomed("far", 4711))  # no process of this machine
+                watch.hear(ProcessAttached(one.pid))
+            watch.hear(ProcessAttached(other.pid))
+            watch.hear(ClientWelcomed("far", 4711))  # what a program says of itself
             one.kill()
             async with asyncio.timeout(10):
                 await told.wait()
@@ -51,7 +51,7 @@ def test_a_program_that_is_dead_already_is_left_to_its_silence() -> None:
         await gone.wait()
         before = descriptors()
         watch = Watch(lambda core, order: None)
-        watch.hear(ClientWelcomed("short", gone.pid, gone.pid))
+        watch.hear(ProcessAttached(gone.pid))
         assert before == descriptors()
         watch.close()
 

@@ -66,6 +66,14 @@ class PairRefused(msgspec.Struct, frozen=True, gc=False):
     number: int
 
 
+class FileDiffers(msgspec.Struct, frozen=True, gc=False):
+    """Event, at a root: its file describes another fleet than the configuration that it has; that one counts."""
+
+    keys: tuple[str, ...]
+    """Some of those that differ."""
+    count: int
+
+
 class NumberReported(msgspec.Struct, frozen=True, gc=False):
     """Event, at the root: a node has said which number of the configuration it runs. It is in the journal already."""
 
@@ -131,6 +139,12 @@ EVENTS: Final[dict[type, Event]] = {
         "root.stepped-down", "warning", "This node is the root no longer: one of a higher epoch is.", "Nothing."
     ),
     RoleChanged: Event("node.role-changed", "info", "The node starts again in another role.", "Nothing."),
+    FileDiffers: Event(
+        "config.file-differs",
+        "warning",
+        "The root's file describes another fleet than its configuration, which counts: a file founds a fleet only once.",
+        "weft config diff shows what differs; weft config load brings the file in.",
+    ),
     PairRefused: Event(
         "config.refused",
         "warning",

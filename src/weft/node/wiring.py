@@ -12,6 +12,7 @@ from weft.cores.drain import messages as drain
 from weft.cores.measurement import messages as measurement
 from weft.cores.topology import messages as topology
 from weft.node.events import (
+    FileDiffers,
     InputRefused,
     JournalChanged,
     MemoryExceeded,
@@ -24,6 +25,7 @@ from weft.node.settings import Role
 from weft.node.wires import Action, Orders, Wire, when
 
 METRIC: Final = "weft.metric"
+DIFFERENCES_SHOWN: Final = 8
 
 
 def append_event(node: Orders, event: Any) -> None:
@@ -115,7 +117,14 @@ def leave_root(node: Orders, event: topology.RootLeft) -> None:
 
 def found_fleet(node: Orders, event: configuration.ConfigurationApplied) -> None:
     """The first root of a fleet writes down what its file says; later the file is loaded by order only."""
-    if event.why == "root" and not node.planner.pairs and node.settings.pairs:
+    if event.why != "root" or not node.settings.pairs:
+        return
+    if node.planner.pairs:
+        have = node.planner.pairs
+        differ = sorted(key for key, value in node.settings.pairs if have.get(key) != value)
+        if differ:
+            node.tell_later(FileDiffers(tuple(differ[:DIFFERENCES_SHOWN]), len(differ)))
+    else:
         load = configuration.LoadTree(0, node.settings.pairs, ("/CONFIG/",), node.settings.node.name)
         node.order("configuration", load)
 
@@ -281,6 +290,7 @@ WIRES: Final[list[Wire]] = [
     when(clone.WriteRefused).then(append_event),
     when(NumberReported).then(note_applied),
     when(PairRefused).then(append_event),
+    when(FileDiffers).then(append_event),
     when(RoleChanged).then(append_event, end_node),
     when(topology.NameTaken).then(append_event, end_node),
     when(Released).then(release_records),

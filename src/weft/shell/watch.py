@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable
 from typing import Any, Final
 
-from weft.cores.chains.messages import ClientWelcomed, ProcessEnded
+from weft.cores.chains.messages import ProcessAttached, ProcessEnded
 
 LAST_WORDS_S: Final = 0.02  # what it said before is in a socket's buffer, and is heard first
 
@@ -24,8 +24,8 @@ class Watch:
         """The descriptor of each process."""
 
     def hear(self, event: Any) -> None:
-        """A client has attached: look after its process, if the kernel has said which it is."""
-        if isinstance(event, ClientWelcomed) and event.process and event.process not in self._watched:
+        """A client has attached, and the kernel has said what process it is: look after that."""
+        if isinstance(event, ProcessAttached) and event.process not in self._watched:
             with contextlib.suppress(OSError):  # a kernel without these descriptors, or it is dead: then silence tells
                 self._begin(event.process)
 

@@ -28,6 +28,7 @@ __all__ = [
     "PostFailed",
     "PostReached",
     "PressureChanged",
+    "ProcessAttached",
     "ProcessEnded",
     "RowsDropped",
     "SampleBatch",
@@ -184,8 +185,12 @@ class ClientWelcomed(msgspec.Struct, frozen=True, gc=False):
     name: str
     pid: int
     """As it says itself."""
-    process: int = 0
-    """As the kernel says; 0: it does not."""
+
+
+class ProcessAttached(msgspec.Struct, frozen=True, gc=False):
+    """Event: a client of this process of this machine has attached, as the kernel says: somebody may watch it."""
+
+    process: int
 
 
 class ClientLost(msgspec.Struct, frozen=True, gc=False):

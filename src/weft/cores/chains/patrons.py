@@ -19,7 +19,14 @@ from weft.base.effects import Send, Source
 from weft.base.now import MILLISECOND, Now
 from weft.cores.chains import limits
 from weft.cores.chains.clientlink import ClientLink, HolderLink
-from weft.cores.chains.messages import ChainsSettings, ClientLost, ClientRefused, ClientWelcomed, Placed
+from weft.cores.chains.messages import (
+    ChainsSettings,
+    ClientLost,
+    ClientRefused,
+    ClientWelcomed,
+    Placed,
+    ProcessAttached,
+)
 from weft.cores.chains.parcel import Parcel
 from weft.cores.chains.post import CLIENTS, Post
 from weft.cores.chains.station import Station
@@ -380,7 +387,9 @@ class Patrons:
         self._by_peer[peer] = self._by_id[hello.id] = patron
         self.counters.welcomed += 1
         patron.say(self._welcome())
-        self._station.tell(ClientWelcomed(hello.name, patron.pid, patron.process))
+        self._station.tell(ClientWelcomed(hello.name, patron.pid))
+        if patron.process:
+            self._station.tell(ProcessAttached(patron.process))
         if self._sweep_at is None:
             self._sweep_at = now.mono + self._sweep_ns
 
