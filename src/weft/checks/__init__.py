@@ -9,6 +9,7 @@ from weft.checks.durable import Durable
 from weft.checks.exactly_once import ExactlyOnce
 from weft.checks.history import Fact, Unknown, Violation, read_lines, write_lines
 from weft.checks.inert import Inert
+from weft.checks.mail import MAIL_CHECKERS
 from weft.checks.order import Order
 from weft.checks.same import Same
 from weft.checks.timely import Timely
@@ -31,6 +32,7 @@ FLEET_CHECKERS: tuple[type[Checker], ...] = (
 __all__ = [
     "CHECKERS",
     "FLEET_CHECKERS",
+    "MAIL_CHECKERS",
     "Bounded",
     "Broken",
     "Checker",

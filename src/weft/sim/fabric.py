@@ -9,6 +9,7 @@ from weft.sim.datagrams import Weather as Air
 from weft.sim.herald import Herald
 from weft.sim.links import Path, Streams
 from weft.sim.machine import Machine
+from weft.sim.mailbook import Mailbook
 from weft.sim.plan import BASE_PORT, Plan, pairs
 from weft.sim.scribe import Scribe
 from weft.sim.world import World
@@ -35,6 +36,7 @@ class Fabric:
         self.scribe = Scribe(self, Suite(checkers), keep=keep)
         self.streams = Streams(self.world, plan.seed, self._link_changed)
         self.datagrams = Datagrams(self.world, plan.seed, Air())
+        self.mailbook = Mailbook(self)
         self.addresses = {node.name: address(number) for number, node in enumerate(plan.nodes, 1)}
         self.machines = {node.name: Machine(node, number, self) for number, node in enumerate(plan.nodes, 1)}
         self.is_stormy = False

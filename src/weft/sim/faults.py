@@ -172,6 +172,30 @@ def _garbage(fabric: Fabric, action: Action) -> None:
     machine.inject(channel, peer, frames)
 
 
+def _end_program(fabric: Fabric, action: Action) -> None:
+    """Program `how` of `node` dies, and does not come back with the power."""
+    program = fabric.machines[action.node].programs[action.how]
+    program.end()
+    program.has_ended = True
+
+
+def _run_program(fabric: Fabric, action: Action) -> None:
+    """It is started again, if the machine runs."""
+    machine = fabric.machines[action.node]
+    if machine.node is not None:
+        machine.programs[action.how].begin()
+
+
+def _hang_program(fabric: Fabric, action: Action) -> None:
+    """Program `how` of `node` stands still."""
+    fabric.machines[action.node].programs[action.how].hang()
+
+
+def _wake_program(fabric: Fabric, action: Action) -> None:
+    """It goes on."""
+    fabric.machines[action.node].programs[action.how].go_on()
+
+
 ACTIONS: Final[dict[str, Callable[[Fabric, Action], None]]] = {
     "start": _start,
     "crash": _crash,
@@ -189,5 +213,9 @@ ACTIONS: Final[dict[str, Callable[[Fabric, Action], None]]] = {
     "image": _image,
     "fill": _fill,
     "garbage": _garbage,
+    "end-program": _end_program,
+    "run-program": _run_program,
+    "hang-program": _hang_program,
+    "wake-program": _wake_program,
 }
 """Every action a plan may name."""

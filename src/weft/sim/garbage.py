@@ -1,11 +1,17 @@
 """Bytes that nobody may accept: on every channel they are refused, counted once, and change nothing (FUZ-001)."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 import msgspec
 
 from weft.base.chance import Chance
+from weft.base.effects import Persist, Send, Source
+from weft.base.errors import PeerError
+from weft.base.now import Now
+from weft.node.channels import CHANNELS
+from weft.node.node import Node
 from weft.wire import beacon, hop
 
 Make = Callable[[Chance], list[bytes]]
@@ -133,3 +139,14 @@ def make(kind: str, chance: Chance) -> list[bytes]:
 def channel_of(kind: str, chance: Chance) -> int:
     """On which channel it is handed in."""
     return FORBIDDEN[kind][1] if kind in FORBIDDEN else chance.randint(0, 2)
+
+
+def probe(node: Node, source: Source, frames: list[bytes], now: Now) -> tuple[int, int]:
+    """What a core by itself does with these bytes: messages it would say, records it would keep."""
+    row = CHANNELS[source.channel]
+    core = node.cores[row.core]
+    with suppress(PeerError):
+        core.receive(row.decode(frames), source, now)
+    effects = core.effects()
+    records = sum(len(effect.records) for effect in effects if isinstance(effect, Persist))
+    return sum(isinstance(effect, Send) for effect in effects), records

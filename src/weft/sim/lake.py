@@ -101,6 +101,6 @@ class Lake:
 
 def _segment_of(work: WriteSegment, claims: Sequence[Claim]) -> Segment:
     mine = tuple(claim for claim in claims if claim.stream == work.stream)
-    rows = sum(claim.last - claim.first + 1 for claim in mine if claim.kind == "record")
+    rows = sum(claim.last - claim.first + 1 for claim in mine if claim.kind in ("record", "message"))
     digest = blake2b(f"{work!r}{mine!r}".encode(), digest_size=16).hexdigest()
     return Segment(work.number, work.first_lsn, work.last_lsn, mine, rows, digest)

@@ -7,13 +7,11 @@ what comes in meanwhile is one turn afterwards. A crash takes the process in the
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from weft.base.chance import Chance
-from weft.base.effects import Connect, Disconnect, Perform, Persist, Reply, Send, SendFailed, Source, Tell
-from weft.base.errors import PeerError
+from weft.base.effects import Connect, Disconnect, Perform, Reply, SendFailed, Source, Tell
 from weft.base.identity import NODE_ID_BYTES, next_era
 from weft.base.now import MILLISECOND, SECOND, Now
 from weft.base.records import Entry, Record
@@ -30,11 +28,13 @@ from weft.node.settings import Role
 from weft.sim.clocks import Clocks
 from weft.sim.digest import memory_digest, state_digest
 from weft.sim.disk import Claim, Image, JournalDisk
+from weft.sim.garbage import probe
 from weft.sim.lake import Lake, Segment
 from weft.sim.links import Flow, Router, size_of
 from weft.sim.meters import Meters
 from weft.sim.mouth import Mouth
 from weft.sim.plan import EPOCH_NS, NodePlan
+from weft.sim.programs import Programs
 from weft.sim.settings import settings_for
 
 if TYPE_CHECKING:
@@ -92,6 +92,7 @@ class Machine:
         self._wakes = (0, 0)
         self._unsent: Counter[tuple[str, bytes]] = Counter()
         self.mouth = Mouth(self)
+        self.programs = Programs(self)
         self._tidy_at = self._paused_at = 0
 
     # The process.
@@ -154,6 +155,7 @@ class Machine:
                 address = f"{self.address}:{fabric.base_port + row.place}"
                 self.bound[channel] = fabric.streams.bind(self, address, channel)
         node.tell(NodeStarted(self.name, self.level, "simulated", "clean"), now)
+        self.programs.note_start()
         self._act(now)
 
     def crash(self, disk: str, *, is_loud: bool) -> None:
@@ -165,7 +167,10 @@ class Machine:
         if disk == "lost" and self.waits():
             self.fabric.scribe.meet("a disk lost with what was not safe")
         self._end(is_loud=is_loud)
+        batch, upto = self.disk.unsynced_bytes(), self.disk.durable_upto
         survived = self.disk.crash(self.chance, disk)
+        if self.disk.durable_upto > upto:
+            self.fabric.mailbook.durable(self, batch, upto + 1)
         self.fabric.scribe.crashed(self, disk, survived)
         if disk == "lost":
             self.node_id = self.chance.randbytes(NODE_ID_BYTES)
@@ -190,6 +195,7 @@ class Machine:
         for router in self.bound.values():
             self.fabric.streams.unbind(router, is_loud=is_loud)
         self.fabric.streams.leave(self.name, is_loud=is_loud)
+        self.programs.note_end(is_loud=is_loud)
         self.node = self._waiting = self._timer_at = self._armed = None
         self.is_busy = self.is_paused = self._is_slow = self._is_synced = self._stood_still = False
         self._inbox, self._orders, self._buffered = [], [], []
@@ -262,22 +268,12 @@ class Machine:
         now, scribe = self.clocks.now(self.world.at), self.fabric.scribe
         digest = state_digest(node)
         scribe.injected(self, channel, digest)
-        said, kept = self._probe(node, Source(channel, peer), frames, now)
+        said, kept = probe(node, Source(channel, peer), frames, now)
         digest, refused = state_digest(node), node.refused.total()
         scribe.heard(self, channel, peer, frames)
         node.receive(Source(channel, peer), frames, now)
         scribe.absorbed(self, [channel, digest, node.refused.total() - refused, said, kept])
         self._act(now)
-
-    def _probe(self, node: Node, source: Source, frames: list[bytes], now: Now) -> tuple[int, int]:
-        """What the core by itself does with these bytes: messages it would say, records it would keep."""
-        row = CHANNELS[source.channel]
-        core = node.cores[row.core]
-        with suppress(PeerError):
-            core.receive(row.decode(frames), source, now)
-        effects = core.effects()
-        records = sum(len(effect.records) for effect in effects if isinstance(effect, Persist))
-        return sum(isinstance(effect, Send) for effect in effects), records
 
     def answerer(self, core: str) -> Callable[[Any], None]:
         """Gives orders to a core of this process, and to no later one."""
@@ -386,12 +382,17 @@ class Machine:
         self.later(delay, self._synced)
         if self._doom is not None:
             (disk, is_loud), self._doom = self._doom, None
-            self.later(self.chance.randrange(max(1, delay)), partial(self.crash, disk, is_loud=is_loud))
+            self.later(self.chance.randrange(max(1, delay)), partial(self._meet_doom, disk, is_loud=is_loud))
+
+    def _meet_doom(self, disk: str, *, is_loud: bool) -> None:
+        if self.fabric.is_stormy:
+            self.crash(disk, is_loud=is_loud)
 
     def _synced(self) -> None:
         """The batch is durable; a process that stands still learns of it later."""
         if self.fabric.herald is not None:
             self.fabric.herald.durable(self, self.disk.unsynced_bytes())
+        self.fabric.mailbook.durable(self, self.disk.unsynced_bytes(), self.disk.durable_upto + 1)
         self.fabric.scribe.synced(self, self.disk.sync())
         self._is_slow, self._is_synced = False, True
         self._tell_standing()
@@ -454,7 +455,9 @@ class Machine:
         # A root's carrier lets go in large steps: nobody waits for it, only the lake counts there.
         done = self.node.released.get("drain" if "drain" in self.node.cores else "carrier", 0)
         behind = sum(claim is not None for claim in self.disk.claims[max(0, done - self.disk.first_lsn + 1) :])
-        return f"{behind} records behind lsn {done} that are not delivered" if behind else ""
+        if behind:
+            return f"{behind} records behind lsn {done} that are not delivered"
+        return self.fabric.mailbook.waits(self) or self.programs.waits()
 
     def memories(self) -> tuple[str, str]:
         """What the cores would condense now, and what those of a start from this disk would (JRN-042): digests."""

@@ -10,6 +10,7 @@ from weft.base.now import SECOND
 from weft.node.channels import ADDS, BINDS, CALLS, CHANNELS, DIALS, SHOUTS, Channel
 from weft.node.node import Transmit
 from weft.sim.links import Plug, routing_id
+from weft.sim.programs import CHANNEL as PROGRAMS
 
 if TYPE_CHECKING:
     from weft.sim.machine import Machine
@@ -53,6 +54,8 @@ class Mouth:
 
     def _send_down(self, effect: Transmit) -> bool:
         machine = self.machine
+        if effect.channel == PROGRAMS:
+            return machine.programs.deliver(effect.peer, effect.frames)
         return machine.fabric.streams.send_down(machine.bound[effect.channel], effect.peer, effect.frames)
 
     def _publish(self, effect: Transmit) -> bool:

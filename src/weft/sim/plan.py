@@ -50,6 +50,58 @@ class FleetPlan(msgspec.Struct, frozen=True, kw_only=True):
     groups: tuple[GroupPlan, ...] = ()
 
 
+class Stand(msgspec.Struct, frozen=True, kw_only=True):
+    """One registration of a program; its number is its place in the program's plan."""
+
+    direction: str
+    type: str
+    at: int = 0
+    """Its place; 0: after all, -1: before all."""
+    access: str = "ro"
+    """`ro`, `rw`, or `confirm`."""
+    fail: str = ""
+    timeout_ms: int = 5_000
+    window: int = 64
+    is_ordered: bool = False
+    is_noself: bool = False
+
+
+class Load(msgspec.Struct, frozen=True, kw_only=True):
+    """What a program sends."""
+
+    type: str
+    kind: str = "PARENTSOF"
+    rate_ns: int = SECOND
+    burst: int = 1
+    """Most messages of one multipart."""
+    keep: str = "disk"
+    want: str = "spool"
+
+
+class ProgramPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """A program on a machine, a client of its node's chains."""
+
+    name: str
+    loads: tuple[Load, ...] = ()
+    stands: tuple[Stand, ...] = ()
+    marks: bool = False
+    """Whether it writes its name behind what it hands back."""
+    habits: tuple[tuple[str, int], ...] = ()
+    """What else it does with a message while there are faults, and the share of messages."""
+    queue: int = 1_000
+    """Multiparts that wait for it at most."""
+
+
+class MailType(msgspec.Struct, frozen=True, kw_only=True):
+    """A type of messages, and what may be expected of it in this plan."""
+
+    name: str
+    is_whole: bool = True
+    """Nobody on the way may delete one, or let it end: what was spooled comes to the root."""
+    is_ordered: bool = True
+    """Nobody on the way may hand one back behind a later one."""
+
+
 class NodePlan(msgspec.Struct, frozen=True, kw_only=True):
     """One machine and the node on it."""
 
@@ -81,6 +133,9 @@ class NodePlan(msgspec.Struct, frozen=True, kw_only=True):
     """How many updates wait for it at its parent at most; 0: as many as its sockets take (S10 of specs/01)."""
     hangs: int = 0
     """Share of readings that come late or fail."""
+    hands_over: tuple[str, ...] = ()
+    """Types of messages that it forwards to its parent, or puts into its journal if it is the root (CHN-068)."""
+    programs: tuple[ProgramPlan, ...] = ()
 
 
 class Link(msgspec.Struct, frozen=True):
@@ -132,6 +187,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Share of segments that the lake refuses while there are faults."""
     weather: Weather = Weather()
     fleets: tuple[FleetPlan, ...] = ()
+    mail: tuple[MailType, ...] = ()
+    """Types of messages that programs send; none: no programs."""
     skips: tuple[str, ...] = ()
     """Rules that the faults of this plan excuse: a root's lost disk takes what it had called safe."""
     nodes: tuple[NodePlan, ...]

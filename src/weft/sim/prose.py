@@ -269,4 +269,8 @@ _ACTED: Final[dict[str, str | Callable[[Action], str]]] = {
     "image": "its disk is copied",
     "fill": _fill,
     "garbage": lambda action: f"is handed bytes: {action.how}",
+    "end-program": lambda action: f"its program {action.how} dies",
+    "run-program": lambda action: f"its program {action.how} is started again",
+    "hang-program": lambda action: f"its program {action.how} stands still",
+    "wake-program": lambda action: f"its program {action.how} goes on",
 }

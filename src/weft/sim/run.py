@@ -6,7 +6,7 @@ from traceback import format_exception_only, format_tb
 from typing import Any, Final, NamedTuple
 
 from weft.base.now import MILLISECOND, SECOND
-from weft.checks import CHECKERS, FLEET_CHECKERS, Broken, Checker, Fact, Verdict, Violation
+from weft.checks import CHECKERS, FLEET_CHECKERS, MAIL_CHECKERS, Broken, Checker, Fact, Verdict, Violation
 from weft.cores.measurement.messages import PlanMetrics
 from weft.sim.datagrams import Weather as Air
 from weft.sim.fabric import Fabric
@@ -57,6 +57,7 @@ class Run:
     def __init__(self, plan: Plan, checkers: Iterable[Checker] | None = None, *, keep: bool = False) -> None:
         self.plan = plan
         rules = FLEET_CHECKERS if plan.fleets else CHECKERS
+        rules = (*MAIL_CHECKERS, *rules) if plan.mail else rules
         chosen = [kind() for kind in rules if kind.rule not in plan.skips] if checkers is None else checkers
         self.fabric = Fabric(plan, chosen, keep=keep)
         self.world = self.fabric.world
@@ -117,6 +118,7 @@ class Run:
         """Everything of the plan, up to the end of the faults."""
         fabric, plan, world = self.fabric, self.plan, self.world
         fabric.is_stormy = True
+        fabric.mailbook.begin()
         fabric.set_weather(Air(*(getattr(plan.weather, name) for name in Air._fields)))
         for machine in fabric.machines.values():
             machine.lake.failures = plan.lake_failures
@@ -138,6 +140,7 @@ class Run:
         for machine in self.fabric.machines.values():
             for name, value, limit in machine.gauges():
                 self.fabric.scribe.note(machine.name, machine.era, "info", "gauge", [name, value, limit])
+            self.fabric.mailbook.look(machine)
 
     def _heal(self) -> None:
         """All faults end: cables whole, disks with room, processes up."""
@@ -152,6 +155,7 @@ class Run:
             machine.resume()
             if machine.node is None:
                 machine.start()
+            machine.programs.calm()
         fabric.scribe.note("", 0, "info", "healed", None)
         if fabric.scribe.listener is not None:
             fabric.scribe.listener(self.world.at, "", "healed", None)
@@ -164,6 +168,7 @@ class Run:
             self.fabric.herald.look()
         for machine in self.fabric.machines.values():
             machine.obey("measurement", PlanMetrics(()))
+            machine.programs.is_resting = True
         ends_at = world.at + self.plan.settle_ns
         while world.at < ends_at and not self._is_at_rest():
             world.run(world.at + LOOK_NS)
@@ -189,6 +194,8 @@ class Run:
 
     def _report_rest(self) -> None:
         scribe = self.fabric.scribe
+        for machine in self._living():
+            self.fabric.mailbook.rest(machine)
         for machine in self._living():
             waiting = machine.waits()
             if waiting:

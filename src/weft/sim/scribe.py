@@ -13,6 +13,7 @@ import msgspec
 
 from weft.base.effects import Connect, Disconnect, Perform, Tell
 from weft.base.errors import PeerError
+from weft.base.mail import INBOX, OUTBOX
 from weft.base.records import EraRecord, LostRecord, Record, Stream, StreamRecord
 from weft.checks import Fact, Suite
 from weft.cores.carrier import messages as carrier
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 RECORD: Final = "record"
 LOSS: Final = "loss"
 LINK: Final = "link"
+MESSAGE: Final = "message"
+"""What a root has made of mail: numbered by who sent it, who never journaled it under that number."""
 _mark = Struct(">QHB").pack
 HEARD, SAID, WROTE, SYNCED, CRASHED, STARTED, PUBLISHED = range(7)
 Listener = Callable[[int, str, str, Any], None]
@@ -109,6 +112,7 @@ class Scribe:
 
     def went_back(self, machine: "Machine", how: str) -> None:
         """A disk is empty, or an old one."""
+        self.fabric.mailbook.went_back(machine)
         self.meet("a disk lost" if how == "lost" else "a disk from the past")
         if how == "lost" and machine.level == "collector":
             self.meet("a collector's disk lost")
@@ -170,7 +174,7 @@ class Scribe:
                 self.note(machine.name, machine.era, "durable", what, [stream, origin, first, last])
             elif kind == LOSS:
                 self.note(machine.name, machine.era, "durable", "lost", [stream, origin, first, last, ""])
-            else:
+            elif kind == LINK:
                 before = f"{origin.rpartition('/')[0]}/{first}"
                 self.note(machine.name, machine.era, "durable", "link", [stream, origin, before, last])
 
@@ -216,6 +220,7 @@ class Scribe:
                 self._tells(machine, effect.event)
         if self.fabric.herald is not None:
             self.fabric.herald.spoke(machine, effect)
+        self.fabric.mailbook.spoke(machine, effect)
         self._tell(machine, "spoke", effect)
 
     def _transmits(self, machine: "Machine", effect: Transmit) -> None:
@@ -276,8 +281,11 @@ class Scribe:
     def claim_of(self, record: Record, fleet: str) -> Claim | None:
         """What a record that goes up says of itself; None for a core's own."""
         if type(record) is StreamRecord:
+            if record.stream in (OUTBOX, INBOX):
+                return None  # mail is the mailbook's
             origin = self.fabric.origin_name(record.origin, record.era, fleet)
-            return Claim(RECORD, record.stream, origin, record.sequence, record.last)
+            kind = MESSAGE if record.stream == Stream.MESSAGES else RECORD
+            return Claim(kind, record.stream, origin, record.sequence, record.last)
         if type(record) is LostRecord:
             origin = self.fabric.origin_name(record.origin, record.era, fleet)
             return Claim(LOSS, record.stream, origin, record.first, record.last)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from weft.base.now import SECOND
+from weft.cores.chains.settings import FilterSpec, parse_filters
 from weft.cores.measurement.settings import MetricSpec
 from weft.node.fleetkeys import canonical
 from weft.node.settings import FleetTable, JournalTable, LakeTable, NodeSettings, NodeTable, Role
@@ -38,10 +39,22 @@ def settings_for(plan: Plan, node: NodePlan, address_of: Callable[[str], str], r
         lake=LakeTable(rows=plan.lake_rows, age_s=plan.lake_age_ms / 1e3, idle_s=plan.lake_idle_ms / 1e3),
         journal=JournalTable(),
         metrics=() if is_fleet else tuple(map(_spec, node.metrics)),
+        filters=filters_of(node),
         follows=is_fleet,
         pairs=pairs_of(fleet, endpoint) if fleet is not None and node.level == "root" else (),
         role=role,
     )
+
+
+def filters_of(node: NodePlan) -> tuple[FilterSpec, ...]:
+    """The filters of a node's file."""
+    if not node.hands_over:
+        return ()
+    kind = "journal" if node.level == "root" else "forward"
+    table = {"name": kind, "kind": kind, "dir": "in", "types": list(node.hands_over)}
+    specs, mistakes = parse_filters([table])
+    assert not mistakes, mistakes
+    return tuple(specs)
 
 
 def _fleet_table(plan: Plan, fleet: FleetPlan | None) -> FleetTable:

@@ -14,6 +14,7 @@ from weft.sim.garbage import KINDS, channel_of
 from weft.sim.grove import GROVES, draw_grove
 from weft.sim.noise import SHARE
 from weft.sim.plan import Action, Link, Metric, NodePlan, Plan, Weather
+from weft.sim.troupe import MAILS, PROGRAM_FAULTS, befall, settings_of, with_programs
 
 MINUTE: Final = 60 * SECOND
 DETAILS: Final = ("CPU", "MEMORY", "LOAD", "NETWORK", "TEMP", "PROC_CPU")
@@ -286,8 +287,10 @@ SIZES: Final[dict[str, Size]] = {
     "link": Size((1, 1), (1, 1), (MINUTE, 3 * MINUTE), (SECOND // 2, 5 * SECOND)),
     "house": Size((20, 40), (2, 3), (2 * MINUTE, 4 * MINUTE), (5 * SECOND, 30 * SECOND)),
     "night": Size((2, 6), (1, 3), (60 * MINUTE, 240 * MINUTE), (20 * SECOND, 120 * SECOND)),
+    "chains": Size((1, 7), (2, 3), (MINUTE // 2, 3 * MINUTE), (10 * SECOND, 60 * SECOND)),
+    "mail": Size((1, 2), (2, 2), (MINUTE // 2, MINUTE), (10 * SECOND, 60 * SECOND)),
 }
-"""Scenarios: everyday fabrics; one link; forty nodes; hours of it."""
+"""Scenarios: everyday fabrics; one link; forty nodes; hours of it; programs that send, read and rewrite; a few of them."""
 
 
 def draw_plan(seed: str, scenario: str = "fabric") -> Plan:
@@ -303,6 +306,11 @@ def draw_plan(seed: str, scenario: str = "fabric") -> Plan:
     has_collectors = any(node.level == "collector" for node in nodes)
     menu = menu_of(Chance(f"{seed}/menu"), has_collectors=has_collectors)
     actions = draw_actions(seed, menu, nodes, (safety_ns, dead_ms * MILLISECOND))
+    if scenario in MAILS:
+        chosen = Chance(f"{seed}/menu/programs")
+        menu += tuple(fault for fault in PROGRAM_FAULTS if chosen.random() < 0.6)
+        nodes = with_programs(nodes, seed, scenario)
+        actions = sorted([*actions, *befall(nodes, seed, menu, safety_ns)], key=lambda action: action.at)
     return Plan(
         seed=seed,
         scenario=scenario,
@@ -320,6 +328,7 @@ def draw_plan(seed: str, scenario: str = "fabric") -> Plan:
         actions=tuple(actions),
         safety_ns=safety_ns,
         settle_ns=5 * MINUTE,
+        **settings_of(scenario),
     )
 
 

@@ -1,0 +1,149 @@
+"""Notes what becomes of messages of programs: what is durable where, what is acknowledged, how the chains stand.
+
+What a journal holds is read off the batches that become durable, what is acknowledged off the bytes that travel. Only
+at rest, and now and then before, the chains core is asked, since then the question is what it counts.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from weft.base.effects import Tell
+from weft.base.mail import INBOX, OUTBOX
+from weft.base.records import CoreRecord, Record, Stream, StreamRecord
+from weft.cores.carrier.memory import CORE, Met, from_record
+from weft.cores.carrier.messages import SpoolDropped
+from weft.node.node import NodeEffect, Transmit
+from weft.sim.programs import shown
+from weft.wire import hop
+from weft.wire.journal import decode_record
+
+if TYPE_CHECKING:
+    from weft.sim.fabric import Fabric
+    from weft.sim.machine import Machine
+
+BOXES: Final = {OUTBOX: "out", INBOX: "in", int(Stream.MESSAGES): "journal"}
+
+
+class Mailbook:
+    """Notes for the checkers of messages; silent if nobody sends any."""
+
+    def __init__(self, fabric: "Fabric") -> None:
+        self.fabric, self.scribe = fabric, fabric.scribe
+        self.is_wanted = bool(fabric.plan.mail)
+        self._last_lsn: dict[str, int] = {}
+        """The lsn of the last message in a journal, by machine."""
+
+    def begin(self) -> None:
+        """Say what may be expected of which type."""
+        if self.is_wanted:
+            types = [[kind.name, kind.is_whole, kind.is_ordered] for kind in self.fabric.plan.mail]
+            self.scribe.note("", 0, "info", "mail-types", types)
+
+    # Durable
+
+    def durable(self, machine: "Machine", batch: Sequence[bytes], first_lsn: int) -> None:
+        """A batch is about to be durable."""
+        if not self.is_wanted:
+            return
+        for lsn, data in enumerate(batch, first_lsn):
+            record = decode_record(data)
+            if type(record) is StreamRecord and record.stream in BOXES:
+                self._note_mail(machine, record, lsn)
+            elif type(record) is CoreRecord and record.core == CORE:
+                self._note_met(machine, record)
+
+    def _note_mail(self, machine: "Machine", record: StreamRecord, lsn: int) -> None:
+        by = record.attributes.get("by")
+        whose = None if by is None else [by[0].hex(), by[1]]
+        origin = self.fabric.origin_name(record.origin, record.era)
+        box = BOXES[record.stream]
+        self._last_lsn[machine.name] = lsn
+        value = [box, origin, record.sequence, record.key, shown(record.payload), whose]
+        self.scribe.counts[f"mail {box}"] += 1
+        self.scribe.note(machine.name, machine.era, "durable", "mail", value)
+
+    def _note_met(self, machine: "Machine", record: Record) -> None:
+        met = from_record(record)  # type: ignore[arg-type]  # of the carrier
+        if isinstance(met, Met):
+            origin = self.fabric.origin_name(met.origin, met.era)
+            self.scribe.note(machine.name, machine.era, "durable", "met", [origin, met.numbers])
+
+    # Said
+
+    def spoke(self, machine: "Machine", effect: NodeEffect) -> None:
+        """An effect is about to be done."""
+        if not self.is_wanted:
+            return
+        if type(effect) is Transmit:
+            if effect.channel == "up" and effect.frames and b"\xa3hop" in effect.frames[0][:12]:
+                self._sent(machine, effect)
+        elif type(effect) is Tell and isinstance(effect.event, SpoolDropped):
+            self._dropped(machine, effect.event)
+
+    def _sent(self, machine: "Machine", effect: Transmit) -> None:
+        message = hop.decode(effect.frames)
+        if not isinstance(message, hop.Hop) or message.mem:
+            return
+        for number, item, _ in message.numbered():
+            if item.to is not None and item.n:
+                origin = self.fabric.origin_name(*item.mid[:2])
+                value = [message.era, number, origin, item.mid[2]]
+                self.scribe.note(machine.name, machine.era, "sent", "mail", value)
+
+    def _dropped(self, machine: "Machine", event: SpoolDropped) -> None:
+        for span in event.spans:
+            if span.stream == OUTBOX:
+                origin = self.fabric.origin_name(span.origin, span.era)
+                self.scribe.meet("a message that a full spool gave up")
+                self.scribe.note(machine.name, machine.era, "event", "mail-dropped", [origin, span.first, span.last])
+
+    # At rest, and now and then
+
+    def look(self, machine: "Machine") -> None:
+        """What is under way, as the chains count it, and as their links hold it (CHN-082)."""
+        core: Any = machine.node.cores.get("chains") if machine.node is not None and self.is_wanted else None
+        if core is not None:
+            value = [_in_flight(core), _held(core)]
+            self.scribe.note(machine.name, machine.era, "info", "flight", value)
+
+    def rest(self, machine: "Machine") -> None:
+        """How the chains stand in the end."""
+        core: Any = machine.node.cores.get("chains") if machine.node is not None and self.is_wanted else None
+        if core is None:
+            return
+        self.look(machine)
+        value = [_in_flight(core), core.engine.parked, len(core.inbox)]
+        self.scribe.note(machine.name, machine.era, "info", "chains", value)
+        for program in machine.programs:
+            self.scribe.note(machine.name, machine.era, "info", "program", [program.name, sorted(program.open)])
+
+    def went_back(self, machine: "Machine") -> None:
+        """Its disk is empty, or an old one: whatever was the last message in it."""
+        self._last_lsn.pop(machine.name, None)
+
+    def waits(self, machine: "Machine") -> str:
+        """For what a machine waits; empty: for nothing."""
+        node = machine.node
+        core: Any = node.cores.get("chains") if node is not None and self.is_wanted else None
+        if node is None or core is None:
+            return ""
+        reader = "drain" if "drain" in node.cores else "carrier"
+        if node.released.get(reader, 0) < self._last_lsn.get(machine.name, 0):
+            return f"its {reader} to let go of its messages"
+        if _in_flight(core) or core.engine.parked or len(core.inbox):
+            return f"{_in_flight(core)} messages in its chains, {len(core.inbox)} in its inbox"
+        return ""
+
+
+def _in_flight(core: Any) -> int:
+    roster = core.roster
+    return int(sum([chain.flow.in_flight for chain in roster]) + roster.others.in_flight)
+
+
+def _held(core: Any) -> int:
+    """Messages that are somewhere: at a link, waiting for a client, or on their way without an outbox."""
+    links = [*core.engine._holders]
+    held = [one for link in links for one in (*link.pending.values(), *link.backlog.values())]
+    held += [waiter.held for room in core.waiting._rooms.values() for waiter in room.values()]
+    parked = {id(one.parcel) for one in held if not one.is_copy}
+    return len(parked) + len(core.sending._posted)

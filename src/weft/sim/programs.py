@@ -1,0 +1,435 @@
+"""Simulated programs on a machine: clients of its node's chains, as good and as bad as programs are (specs/05, 5.4).
+
+They speak what `wire.clients` says to the node's process on their own machine. No cable is between them, so nothing is
+lost on the way; but a process that has ended hears nothing, one that stands still answers nothing, and with the power
+all of them go. A program that hears nothing for too long comes back through a fresh socket: with the same client id,
+the same registrations, and the same tags for what has no status yet (CLI-022, CHN-042). One that has died comes back as
+another client.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from weft.base.chance import Chance
+from weft.base.now import MILLISECOND, SECOND
+from weft.sim.links import routing_id
+from weft.sim.plan import Load, ProgramPlan, Stand
+from weft.wire import clients
+
+if TYPE_CHECKING:
+    from weft.sim.machine import Machine
+
+CHANNEL: Final = "clients"
+LOCAL_NS: Final = 100_000  # from one process to another on the same machine
+TICK_NS: Final = SECOND // 4  # how often a program looks at the clock
+DEAD_NS: Final = 5 * SECOND
+BEAT_NS: Final = SECOND
+BOOT_NS: Final = 2 * SECOND  # after the power is back
+ANSWER_NS: Final = 50 * MILLISECOND
+LATE_NS: Final = 3 * SECOND
+OPEN_MAX: Final = 200  # sends without a status that one program keeps
+BATCH: Final = 32
+BANDS: Final = {0: "after-all", -1: "before-all"}
+FORGED: Final = b"!"
+"""Behind every payload that no node may ever take: an answer for what its program does not hold."""
+FAR: Final = 1_000_000
+
+
+class Asked(NamedTuple):
+    """A message that a program has been handed, and is to answer."""
+
+    stand: Stand
+    item: clients.RecItem
+    frames: tuple[bytes, ...]
+
+
+class Program:
+    """One program."""
+
+    def __init__(self, plan: ProgramPlan, machine: "Machine") -> None:
+        self.plan, self.machine, self.world = plan, machine, machine.world
+        self.name = f"{machine.name}.{plan.name}"
+        self.chance = Chance(f"{machine.fabric.plan.seed}/program/{self.name}")
+        self.is_alive = self.is_hung = self.is_standing = False
+        self.has_ended = False
+        """It was ended by itself: the power does not bring it back."""
+        self.id = self.peer = b""
+        self.open: dict[int, tuple[clients.SendItem, bytes]] = {}
+        """Sends without a status."""
+        self.asked: dict[tuple[int, int], Asked] = {}
+        """What it has been handed in this session and has not answered, by registration and id."""
+        self._life = self._number = self._tag = 0
+        self._has_credit = True
+        self._heard_at = self._said_at = self._knocked_at = 0
+        self._unread: deque[list[bytes]] = deque()
+        self._in_flight = 0
+
+    # Life
+
+    def begin(self) -> None:
+        """A process of it starts, as a new client."""
+        if self.is_alive:
+            return
+        self._life += 1
+        self.id = self.chance.randbytes(clients.CLIENT_ID_BYTES)
+        self.is_alive, self.is_hung, self.has_ended = True, False, False
+        self._later(self.chance.randint(0, TICK_NS), self._tick)
+        for load in self.plan.loads:
+            self._later(self.chance.randint(0, load.rate_ns), partial(self._produce, load))
+        self._knock()
+
+    def end(self) -> None:
+        """It dies; nobody says goodbye."""
+        self.is_alive = False
+        self._fall()
+        self.open.clear()
+
+    def hang(self) -> None:
+        """It stands still."""
+        self.is_hung = True
+
+    def go_on(self) -> None:
+        """It stands still no longer, and reads what has come meanwhile."""
+        if self.is_hung:
+            self.is_hung = False
+            self._read()
+
+    def calm(self) -> None:
+        """The faults are over: it comes back once more, and from now on is as good as a program can be."""
+        self.go_on()
+        if self.is_alive:
+            self._knock()
+        self.begin()
+
+    def waits(self) -> str:
+        """For what it waits."""
+        if self.open or self.asked:
+            return f"{self.name}: {len(self.open)} statuses to come, {len(self.asked)} answers to give"
+        return ""
+
+    def _later(self, span: int, do: Callable[[], None]) -> None:
+        self.world.call_at(self.world.at + span, self._if_same, (self._life, do))
+
+    def _if_same(self, what: tuple[int, Callable[[], None]]) -> None:
+        life, do = what
+        if self.is_alive and life == self._life:
+            do()
+
+    def _note(self, kind: str, what: str, value: list[Any]) -> None:
+        machine = self.machine
+        machine.fabric.scribe.note(machine.name, machine.era, kind, what, value)
+
+    # The session
+
+    def _tick(self) -> None:
+        self._later(TICK_NS, self._tick)
+        if self.is_hung:
+            return
+        at = self.world.at
+        if self.is_standing and at - self._heard_at > DEAD_NS:
+            self.machine.fabric.scribe.meet("a program that hears nothing")
+            self._fall()
+        if not self.is_standing and at - self._knocked_at >= SECOND:
+            self._knock()
+        elif self.is_standing and at - self._said_at >= BEAT_NS:
+            self._say(clients.Beat())
+
+    def _knock(self) -> None:
+        """Hello, through a fresh socket."""
+        self._fall()
+        self.peer = routing_id(self.chance)
+        self._knocked_at = self.world.at
+        self._say(clients.Hello(v=clients.VERSION, role="client", name=self.plan.name, id=self.id))
+
+    def _fall(self) -> None:
+        self.is_standing, self.peer = False, b""
+        self.asked.clear()
+        self._unread.clear()
+        self._in_flight = 0
+
+    def lose_node(self) -> None:
+        """The node's process has ended, and the kernel says so."""
+        if self.is_alive and self.chance.getrandbits(1):
+            self._fall()
+
+    def _say(self, message: clients.Asked) -> None:
+        self._said_at = self.world.at
+        machine = self.machine
+        what = machine.starts, self.peer, clients.encode(message)
+        self.world.call_at(self.world.at + LOCAL_NS, self._arrive, what)
+
+    def _arrive(self, what: tuple[int, bytes, list[bytes]]) -> None:
+        starts, peer, frames = what
+        if self.machine.node is not None and starts == self.machine.starts:
+            self.machine.hear(CHANNEL, peer, frames, None)
+
+    # What the node says
+
+    def take(self, frames: list[bytes]) -> bool:
+        """The node says something; False: its queue for this program is full."""
+        if self._in_flight >= self.plan.queue:
+            self.machine.fabric.scribe.meet("a program that does not read")
+            return False
+        self._in_flight += 1
+        self.world.call_at(self.world.at + LOCAL_NS, self._reach, (self.peer, frames))
+        return True
+
+    def _reach(self, what: tuple[bytes, list[bytes]]) -> None:
+        peer, frames = what
+        if peer == self.peer and self.is_alive:
+            self._unread.append(frames)
+            self._read()
+
+    def _read(self) -> None:
+        while self._unread and not self.is_hung:
+            self._in_flight -= 1
+            message = clients.decode_answered(self._unread.popleft())
+            self._heard_at = self.world.at
+            hear = HEAR.get(type(message))
+            if hear is not None:
+                hear(self, message)
+
+    def _welcome(self, _: clients.Welcome) -> None:
+        self.is_standing, self._has_credit = True, True
+        for number, stand in enumerate(self.plan.stands, 1):
+            self._say(_reg(number, stand))
+        self._resend()
+
+    def _resend(self) -> None:
+        again = list(self.open.values())
+        if again:
+            self.machine.fabric.scribe.meet("sends repeated with their tags")
+        for begin in range(0, len(again), BATCH):
+            part = again[begin : begin + BATCH]
+            self._say(clients.Send([item for item, _ in part], [frame for _, frame in part]))
+
+    def _refused(self, _: clients.Refuse | clients.Bye) -> None:
+        self._fall()
+
+    def _credit(self, said: clients.Credit) -> None:
+        self._has_credit = said.credit > 0
+
+    def _statuses(self, said: clients.Status) -> None:
+        for item in said.m:
+            sent = self.open.pop(item.tag, None)
+            text = shown(sent[1]) if sent is not None else ""
+            session = f"{self.id.hex()} {self.peer.hex()}"
+            self._note("ok", "status", [self.name, session, item.tag, item.ok, item.why, text])
+
+    # Sending
+
+    def _produce(self, load: Load) -> None:
+        if self.machine.programs.is_resting:
+            return
+        self._later(self.chance.randint(load.rate_ns // 2, load.rate_ns * 3 // 2), partial(self._produce, load))
+        if self.is_hung or len(self.open) >= OPEN_MAX or not self._has_credit:
+            return
+        made = [self._send(load) for _ in range(self.chance.randint(1, load.burst))]
+        if self.is_standing:
+            self._say(clients.Send([item for item, _ in made], [frame for _, frame in made]))
+
+    def _send(self, load: Load) -> tuple[clients.SendItem, bytes]:
+        self._tag += 1
+        self._number += 1
+        payload = f"{self.name}/{self._number}".encode()
+        item = clients.SendItem(tag=self._tag, type=load.type, to=[load.kind], want=load.want, keep=load.keep)
+        is_promised = load.want != "none" and load.keep == "disk"
+        if load.want != "none":
+            self.open[self._tag] = item, payload
+        session = f"{self.id.hex()} {self.peer.hex()}"
+        self._note("invoke", "send", [self.name, session, self._tag, load.type, shown(payload), is_promised])
+        return item, payload
+
+    # Answering
+
+    def _records(self, said: clients.Rec) -> None:
+        stand = self.plan.stands[said.reg - 1]
+        for item, frames in clients.each_with_frames(said.m, said.frames):
+            origin = self.machine.fabric.origin_name(item.mid[0], item.mid[1])
+            what = [self.name, self.id.hex(), said.reg, origin, item.mid[2], item.type, item.re]
+            self._note("ok", "offered", what)
+            if item.lost:
+                self.machine.fabric.scribe.meet("copies lost")
+            if stand.access != "ro":
+                self.asked[said.reg, item.id] = Asked(stand, item, frames)
+                self._plan_answer(said.reg, item.id, stand)
+
+    def _plan_answer(self, reg: int, number: int, stand: Stand) -> None:
+        habit = self._habit()
+        delay = self.chance.randint(0, ANSWER_NS)
+        if habit == "late":
+            delay = stand.timeout_ms * MILLISECOND + self.chance.randint(-LATE_NS // 10, LATE_NS)
+        if habit != "never":
+            self._later(max(0, delay), partial(self._answer, self.peer, reg, number, habit))
+
+    def _habit(self) -> str:
+        drawn = self.chance.getrandbits(16)
+        if self.machine.fabric.is_stormy:
+            for habit, share in self.plan.habits:
+                if drawn < share:
+                    return habit
+                drawn -= share
+        return "pass"
+
+    def _answer(self, peer: bytes, reg: int, number: int, habit: str) -> None:  # tidy: who, what, and how
+        asked = self.asked.get((reg, number))
+        if peer != self.peer or asked is None:
+            return
+        if self.is_hung:
+            self._later(TICK_NS, partial(self._answer, peer, reg, number, habit))
+            return
+        del self.asked[reg, number]
+        self.machine.fabric.scribe.meet(f"an answer of habit {habit}")
+        for message in ANSWERS[habit](self, reg, asked):
+            self._say(message)
+
+    def _right(self, reg: int, asked: Asked) -> clients.Asked:
+        """The answer of a good program."""
+        if asked.stand.access == "confirm":
+            return clients.Conf(reg, [asked.item.id])
+        if not self.plan.marks:
+            return clients.Next(reg, [clients.NextItem(id=asked.item.id)], [])
+        frame = asked.frames[0] + b"+" + self.plan.name.encode()
+        return clients.Next(reg, [clients.NextItem(id=asked.item.id, n=1)], [frame])
+
+    def _pass(self, reg: int, asked: Asked) -> Iterator[clients.Asked]:
+        yield self._right(reg, asked)
+
+    def _twice(self, reg: int, asked: Asked) -> Iterator[clients.Asked]:
+        yield self._right(reg, asked)
+        yield _forged(reg, asked.item.id, asked)
+
+    def _wrong_id(self, reg: int, asked: Asked) -> Iterator[clients.Asked]:
+        yield _forged(reg, asked.item.id + FAR, asked)
+        yield self._right(reg, asked)
+
+    def _wrong_reg(self, reg: int, asked: Asked) -> Iterator[clients.Asked]:
+        yield _forged(len(self.plan.stands) + 7, asked.item.id, asked)
+        yield self._right(reg, asked)
+
+    def _not_mine(self, reg: int, asked: Asked) -> Iterator[clients.Asked]:
+        """An answer for what another program of this machine holds, on a chain where this one does not stand."""
+        for other in self.machine.programs:
+            for theirs in list(other.asked.values()):
+                if theirs.stand.direction != asked.stand.direction:
+                    yield _forged(reg, theirs.item.id, theirs)
+        yield self._right(reg, asked)
+
+    def _drop(self, reg: int, asked: Asked) -> Iterator[clients.Asked]:
+        item = asked.item
+        origin = self.machine.fabric.origin_name(item.mid[0], item.mid[1])
+        self._note("invoke", "drop", [self.name, origin, item.mid[2]])
+        yield clients.Drop(reg, [clients.GiveUp(id=item.id)])
+        if asked.stand.access == "confirm":
+            yield self._right(reg, asked)  # a reader cannot delete
+
+    def _fail(self, reg: int, asked: Asked) -> Iterator[clients.Asked]:
+        yield clients.Fail(reg, [clients.GiveUp(id=asked.item.id, why="a fault of the plan")])
+
+    def _die(self, *_: Any) -> Iterator[clients.Asked]:
+        """It dies holding the message, and starts again."""
+        self.end()
+        self.world.call_at(self.world.at + self.chance.randint(0, 20 * SECOND), self._revive)
+        yield from ()
+
+    def _revive(self, _: None) -> None:
+        if self.machine.node is not None:
+            self.begin()
+
+
+def _forged(reg: int, number: int, asked: Asked) -> clients.Next:
+    return clients.Next(reg, [clients.NextItem(id=number, n=1)], [asked.frames[0] + FORGED])
+
+
+def _reg(number: int, stand: Stand) -> clients.Reg:
+    confirms = stand.access == "confirm"
+    return clients.Reg(
+        reg=number,
+        dir=stand.direction,
+        type=stand.type,
+        at=BANDS.get(stand.at, stand.at),
+        access="ro" if confirms else stand.access,
+        fail=stand.fail or None,
+        timeout=stand.timeout_ms,
+        window=stand.window,
+        confirm=confirms,
+        noself=stand.is_noself,
+        ordered=stand.is_ordered,
+    )
+
+
+def shown(payload: bytes) -> str:
+    """A payload of programs as text."""
+    return payload.decode("ascii", "replace")
+
+
+HEAR: Final[dict[type, Callable[[Program, Any], None]]] = {
+    clients.Welcome: Program._welcome,
+    clients.Refuse: Program._refused,
+    clients.Bye: Program._refused,
+    clients.Credit: Program._credit,
+    clients.Status: Program._statuses,
+    clients.Rec: Program._records,
+}
+
+ANSWERS: Final[dict[str, Callable[[Program, int, Asked], Iterator[clients.Asked]]]] = {
+    "pass": Program._pass,
+    "late": Program._pass,
+    "twice": Program._twice,
+    "wrong-id": Program._wrong_id,
+    "wrong-reg": Program._wrong_reg,
+    "not-mine": Program._not_mine,
+    "drop": Program._drop,
+    "fail": Program._fail,
+    "die": Program._die,
+}
+"""What a program does with a message; `never`: nothing."""
+HABITS: Final = (*ANSWERS, "never")
+
+
+class Programs:
+    """All programs of one machine."""
+
+    def __init__(self, machine: "Machine") -> None:
+        self.machine = machine
+        self._all = {plan.name: Program(plan, machine) for plan in machine.plan.programs}
+        self.is_resting = False
+        """Nobody sends any more."""
+
+    def __iter__(self) -> Iterator[Program]:
+        return iter(self._all.values())
+
+    def __getitem__(self, name: str) -> Program:
+        return self._all[name]
+
+    def deliver(self, peer: bytes, frames: list[bytes]) -> bool:
+        """The node says something to a peer; False: nobody is there, or its queue is full."""
+        for program in self:
+            if program.peer == peer and program.is_alive:
+                return program.take(frames)
+        return False
+
+    def note_start(self) -> None:
+        """The node's process has begun: programs that the power took start, too."""
+        for program in self:
+            if not program.is_alive and not program.has_ended:
+                self.machine.later(program.chance.randint(0, BOOT_NS), program.begin)
+
+    def note_end(self, *, is_loud: bool) -> None:
+        """The node's process has ended, and if its kernel did so, everybody has."""
+        for program in self:
+            if is_loud:
+                program.lose_node()
+            else:
+                program.end()
+
+    def calm(self) -> None:
+        """All faults are over."""
+        for program in self:
+            program.calm()
+
+    def waits(self) -> str:
+        """For what somebody waits; empty: for nothing."""
+        return next((text for program in self if (text := program.waits())), "")
