@@ -36,7 +36,7 @@ class Place:
     def __init__(self, epoch: int = 0, *, serves: bool = True, **chp: Any) -> None:
         port, clients = free_blocks(2, 36_000)
         chosen = settings(port, **chp, port=clients if serves else 0)
-        start = Start(chosen, UUID, 1, "tests/clone")
+        start = Start(chosen, UUID, 1, "tests/clone", b"")
         cores = [MAKERS[name](start) for name in ("configuration", "clone")]
         self.node = Node(UUID, 1, cores, index(WIRES), chosen)
         self.links = Links(self._on_readable)

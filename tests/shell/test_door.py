@@ -8,6 +8,7 @@ import zmq
 
 from weft.base.errors import UserError
 from weft.shell.door import PATH_BYTES_MAX, Door
+from weft.shell.ends import Heard
 from weft.shell.links import Links
 
 CHANNELS = ("clients", "down")
@@ -85,6 +86,7 @@ def test_what_was_bound_before_a_crash_is_in_nobodys_way(tmp_path: Path) -> None
             dealer.setsockopt(zmq.LINGER, 0)
             dealer.connect(f"ipc://{tmp_path}/chains.sock")
             dealer.send(b"hello")
+            heard: list[Heard] = []
             for _ in range(1_000):
                 heard, _ = links.drain()
                 if heard:
