@@ -1,7 +1,6 @@
 """What people and programs read of chains: a message as one line, and all chains of a node as tables."""
 
 import asyncio
-import base64
 import json as to_json
 import sys
 import time
@@ -9,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from weft.base.now import MILLISECOND, SECOND
+from weft.cli.octets import payload_json
 from weft.client.message import Message
 from weft.wire.clients import Welcome
 
@@ -60,18 +60,6 @@ def plain(text: str) -> str:
     return text if text.isprintable() else repr(text)
 
 
-def as_json(payload: bytes) -> Any:
-    r"""Text as text, anything else as `{"b64": …}`, as in answers of a node.
-
-    >>> as_json(b"<a/>"), as_json(b"\xff")
-    ('<a/>', {'b64': '/w=='})
-    """
-    try:
-        return payload.decode()
-    except UnicodeDecodeError:
-        return {"b64": base64.b64encode(payload).decode()}
-
-
 def who(message: Message, here: Welcome) -> str:
     """Where a message was sent first: the name of this node, or the beginning of another one's id."""
     origin = message.origin
@@ -107,7 +95,7 @@ class Lines:
             mid = [message.origin.hex(), *message.mid[1:]] if isinstance(message.origin, bytes) else list(message.mid)
             facts = {"at": message.at, "on": message.direction, "type": message.type, "origin": origin, "mid": mid}
             self._event(
-                "message", {**facts, "own": message.own, "verdict": word or "passed", "payload": as_json(payload)}
+                "message", {**facts, "own": message.own, "verdict": word or "passed", "payload": payload_json(payload)}
             )
         else:
             self._print(
@@ -124,7 +112,7 @@ class Lines:
     def sent(self, at: int, why: str, payload: bytes, *, ok: bool) -> None:
         """What became of one that was sent."""
         if self._json:
-            self._event("sent", {"at": at, "ok": ok, "why": why, "payload": as_json(payload)})
+            self._event("sent", {"at": at, "ok": ok, "why": why, "payload": payload_json(payload)})
         else:
             self._print(f"{clock(at)} {why} {printable(payload)}")
 

@@ -6,6 +6,7 @@ import math
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
+from weft.cli.octets import payload_json
 from weft.pipeline.sql import cells, printable
 
 if TYPE_CHECKING:
@@ -31,18 +32,34 @@ def show(table: "pa.Table", console: "Console") -> None:
 
 def print_json(table: "pa.Table") -> None:
     """One JSON array of objects; what is no number in JSON (NaN, infinities) is null."""
-    sys.stdout.write(json.dumps(_finite(table.to_pylist()), default=str) + "\n")
+    sys.stdout.write(_as_json(table.to_pylist()) + "\n")
 
 
 def print_csv(table: "pa.Table") -> None:
-    """CSV with a header; text that a spreadsheet would run gets an apostrophe, control characters are escaped."""
+    """CSV with a header; text that a spreadsheet would run gets an apostrophe, control characters are escaped.
+
+    A list or a map is JSON in its cell, and so are bytes that are no text.
+    """
     writer = csv.writer(sys.stdout)
     writer.writerow([_harmless(name) for name in table.column_names])
     for row in table.to_pylist():
         writer.writerow([_harmless(value) for value in row.values()])
 
 
+def _as_json(value: Any) -> str:
+    return json.dumps(_finite(value), default=_word)
+
+
+def _word(value: Any) -> Any:
+    """What JSON has no word for: bytes as `weft chain watch` says them, everything else as its text."""
+    return payload_json(value) if isinstance(value, bytes) else str(value)
+
+
 def _harmless(value: Any) -> Any:
+    if isinstance(value, bytes):
+        value = payload_json(value)
+    if isinstance(value, list | dict):
+        return _as_json(value)
     if not isinstance(value, str):
         return value
     text = printable(value)

@@ -1,0 +1,23 @@
+"""Rows for programs: what JSON and CSV have no word for."""
+
+import json
+
+import pyarrow as pa
+import pytest
+
+from weft.cli.tables import print_csv, print_json
+
+ROWS = pa.table({"payload": [b"<a/>", b"\xff", b"=1+1"], "via": [["a", "b"], [], None], "at": [1.5, None, 2.0]})
+
+
+def test_bytes_are_text_or_base64_and_never_what_python_writes_for_them(capsys: pytest.CaptureFixture[str]) -> None:
+    print_json(ROWS)
+    told = json.loads(capsys.readouterr().out)
+    assert ["<a/>", {"b64": "/w=="}, "=1+1"] == [row["payload"] for row in told]
+    assert [["a", "b"], [], None] == [row["via"] for row in told]
+
+
+def test_a_cell_of_csv_that_is_no_single_value_is_json(capsys: pytest.CaptureFixture[str]) -> None:
+    print_csv(ROWS)
+    expected = ["payload,via,at", '<a/>,"[""a"", ""b""]",1.5', '"{""b64"": ""/w==""}",[],', "'=1+1,,2.0"]
+    assert expected == capsys.readouterr().out.splitlines()
