@@ -72,7 +72,12 @@ def test_nobody_or_several_are_said_with_what_to_type(base: Path, listening: Exi
             find(word)
         assert "several-nodes" == several.value.code
         assert f"2 nodes run here: {one}, {two}" == several.value.text
-        assert f"node={str(one)!r}" == several.value.try_this
+        assert f"--node {one}; in a program node={str(one)!r}; for all WEFT_NODE={one}" == several.value.try_this
+    three = node(listening, base / "lab" / "another")
+    with pytest.raises(UserError) as several:
+        find(None)
+    assert f"3 nodes run here: {three}, {one}, {two}" == several.value.text
+    assert "--node another; in a program node='another'; for all WEFT_NODE=another" == several.value.try_this
     with pytest.raises(UserError) as unknown:
         find("other")
     assert "'other'" in unknown.value.text

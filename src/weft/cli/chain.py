@@ -15,6 +15,15 @@ app = App(name="chain", help="Who stands in the chains of a node; send a message
 Flag = Annotated[bool, Parameter(negative="")]
 Way = Literal["in", "out"]
 PAYLOAD_BYTES_MAX = 1 << 20
+HINTS = {
+    "bad-type": "1 to 64 of a-z 0-9 . _ -, the first a letter or a digit",
+    "bad-destination": "parentsof, childrenof, nearestcoord, local, direct:NODE",
+    "denied": "types that begin with weft. are the nodes' own",
+    "deleted": "weft chain ls: who stands there",
+    "filter-failed": "weft chain ls: who stands there",
+    "unimplemented": "parentsof, childrenof, nearestcoord, local, direct:NODE",
+    "unreachable": "weft status; with --keep disk a message to the parent waits for it",
+}
 
 
 @app.command(name="ls", alias="show")
@@ -73,6 +82,8 @@ def send(
         print(to_json.dumps({"ok": ok, "why": why}))
     else:
         print(why or "sent", file=sys.stdout if ok else sys.stderr)
+        if not ok and why in HINTS:
+            print(f"  try: {HINTS[why]}", file=sys.stderr)
     return EXIT_CODES["ok"] if ok else 1
 
 

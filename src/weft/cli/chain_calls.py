@@ -60,7 +60,7 @@ async def _send_once(node: str | None, type_name: str, payload: bytes, how: dict
             return False, str(error)
         except TimeoutError:
             raise UserError("unavailable", f"no answer within {ANSWER_S:g} s", "weft chain ls: who holds it?") from None
-        reached = "" if receipt.count is None else f" to {receipt.count} nodes"
+        reached = "" if receipt.count is None else f" to {receipt.count} {'node' if receipt.count == 1 else 'nodes'}"
         return True, f"{receipt.why}{reached}"
 
 

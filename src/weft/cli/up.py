@@ -101,9 +101,14 @@ def up(
     _overlay(document, "fleet", {"name": fleet})
     settings = settings_of(document, str(file) if file else "the command line")
     if check:
-        print(f"{settings.node.name}: {len(settings.metrics)} metrics, {len(settings.filters)} filters, usable")
+        counted = [_counted(len(settings.metrics), "metric"), _counted(len(settings.filters), "filter")]
+        print(f"{settings.node.name}: {', '.join(counted)}, usable")
     else:
         _become(document)
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _fleet_file(document: dict[str, Any], file: Path | None, config: Path | None) -> str | None:

@@ -78,7 +78,7 @@ class ChainClient:
         except TimeoutError:
             self._connection.close()
             text = f"no node answered {self.name!r} within {HELLO_S:g} s"
-            raise UserError("unavailable", text, "weft status, or node=…") from None
+            raise UserError("unavailable", text, "weft status, or another --node (node= in a program)") from None
         except BaseException:
             self._connection.close()
             raise
@@ -314,7 +314,7 @@ class ChainClient:
             self.counts["late answers"] += 1
             return
         self.counts[f"{error.about} {error.why}"] += 1
-        LOG.error("the node refused %s: %s %s", error.about, error.why, error.text)
+        LOG.error("the node refused %s: %s", error.about, f"{error.why} {error.text}".rstrip())
         link = self.links.get(error.reg or 0)
         if error.about == "reg" and link is not None:
             self._refuse(link, error)

@@ -18,7 +18,7 @@ Node = str | os.PathLike[str] | Callable[..., Any] | None
 ENDPOINT_FILE: Final = "chains.endpoint"
 SOCKET: Final = "chains.sock"
 VARIABLE: Final = "WEFT_NODE"
-MEND: Final = f"weft up, or node= or {VARIABLE}= with an endpoint, a state directory or a node's name"
+MEND: Final = f"weft up, or an endpoint, a state directory or a node's name as --node, node= or {VARIABLE}="
 
 
 def locate(node: str | os.PathLike[str] | None) -> str | Path:
@@ -95,4 +95,6 @@ def _only(directories: list[Path], name: str) -> Path:
         who = f"no node called {name!r}" if name else "no node"
         raise UserError("unavailable", f"{who} answers below {state_base()}", MEND)
     text = f"{len(found)} nodes run here: {', '.join(str(path) for path in found)}"
-    raise UserError("several-nodes", text, f"node={str(found[0])!r}")
+    names = [path.name for path in found]
+    word = found[0].name if names.count(found[0].name) == 1 else str(found[0])
+    raise UserError("several-nodes", text, f"--node {word}; in a program node={word!r}; for all {VARIABLE}={word}")
