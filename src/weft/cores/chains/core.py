@@ -46,6 +46,7 @@ from weft.cores.chains.sending import Sending
 from weft.cores.chains.settings import FilterSpec
 from weft.cores.chains.show import show, show_clients, totals
 from weft.cores.chains.station import Station
+from weft.cores.chains.straight import Straight
 from weft.cores.chains.tags import Outcome, Tags
 from weft.cores.chains.waiting import Waiting
 from weft.cores.chains.walk import Walker
@@ -69,7 +70,8 @@ class Chains:
         self.walker = Walker(self.station, self.roster, self.waiting, MessageView)
         self.inbox = Inbox(self.station, self.roster, self.walker, self.waiting)
         self.tags = Tags()
-        self.sending = Sending(self.station, self.walker, self.inbox, self.tags)
+        straight = Straight(self.station, self.roster, self.tags)
+        self.sending = Sending(self.station, self.walker, self.inbox, self.tags, straight)
         self.walker.found(self.sending, self.inbox)
         self.engine = Engine(self.station, self.roster, self.walker, self.waiting, self.sending)
         self.patrons = Patrons(self.station, self.engine)

@@ -5,7 +5,7 @@
 Of the kinds with a destination at another node only DIRECT is served: the others need a relay that applies them there.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from weft.cores.chains import limits
@@ -57,13 +57,13 @@ def _is_ttl(ttl: Any) -> bool:
     return isinstance(ttl, int) and not isinstance(ttl, bool) and 0 <= ttl <= limits.TTL_MAX
 
 
-def is_spent(to: tuple[Any, ...], via: tuple[bytes, ...]) -> bool:
+def is_spent(to: Sequence[Any], via: tuple[bytes, ...]) -> bool:
     """Whether a message that has gone this way may not be transmitted again (RTE-004)."""
     ttl = to[2] if len(to) == limits.TO_PARTS_MAX else limits.TTL_MAX
     return len(via) >= min(ttl, limits.VIA_MAX)
 
 
-def way(to: tuple[Any, ...], station: Station) -> Way:
+def way(to: Sequence[Any], station: Station) -> Way:
     """The way of a message whose destination has no flaw, as this node stands now."""
     node = to[1] if len(to) > 1 else None
     is_here = node is None or node in (station.node, station.settings.name)

@@ -14,6 +14,7 @@ from weft.cores.chains.messages import MailPosted, PostFailed, PostReached
 from weft.cores.chains.parcel import OUT, Parcel
 from weft.cores.chains.routing import Way
 from weft.cores.chains.station import Station
+from weft.cores.chains.straight import SENT_HERE, SPOOLED, Straight
 from weft.cores.chains.tags import Outcome, Tags
 from weft.cores.chains.walk import Walker
 from weft.wire import clients
@@ -21,16 +22,15 @@ from weft.wire import clients
 TYPE: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}", re.ASCII)
 WANTS: Final = frozenset({"spool", "dest", "none"})
 KEEPS: Final = frozenset({"disk", "memory"})
-SENT_HERE: Final = Outcome(ok=True, why="local")
-SPOOLED: Final = Outcome(ok=True, why="spooled")
 FORMATS: Final = frozenset({"raw", "text", "json", "msgpack", "xml"})
 
 
 class Sending:
     """All messages on `out`."""
 
-    def __init__(self, station: Station, walker: Walker, inbox: Inbox, tags: Tags) -> None:
+    def __init__(self, station: Station, walker: Walker, inbox: Inbox, tags: Tags, straight: Straight) -> None:
         self._station, self._walker, self._inbox, self._tags = station, walker, inbox, tags
+        self._straight = straight
         self._posted: dict[int, Parcel] = {}
         self._last_ticket = 0
         self._types: dict[str, None] = {}
@@ -45,6 +45,8 @@ class Sending:
         if why:
             self._station.counters.refuse(why)
             patron.answer(item.tag, False, why)
+            return
+        if self._straight.take(patron, item, frames, now):
             return
         parcel = self._parcel(patron, item, frames, now)
         self._walker.start(parcel, now)
