@@ -9,8 +9,8 @@ from weft.base.effects import Effect, Persist, Reply, Tell
 from weft.base.mail import OUTBOX, of_record
 from weft.base.records import StreamRecord
 from weft.cores.chains import limits
-from weft.cores.chains.links import ChainFull
 from weft.cores.chains.messages import (
+    FilterRefused,
     LinkStood,
     MailPosted,
     Placed,
@@ -174,13 +174,16 @@ def test_a_chain_that_nobody_registered_for_makes_room(monkeypatch: pytest.Monke
     assert 20 == counted, "ten on out, ten on in; none of them forgotten"
 
 
-def test_chains_can_be_full_for_filters_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_filter_for_which_there_is_no_place_is_named_and_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plan beyond the limits ended the node, and the next start of it, too."""
     monkeypatch.setattr(limits, "CHAINS_MAX", 1)
     rig, site = alone()
-    specs, _ = parse_filters([{"name": "f", "kind": "forward", "types": ["a", "b"], "dir": "in"}])
-    with pytest.raises(ChainFull):
-        site.core.command(PlanFilters(tuple(specs)), rig.now)
-    assert 0 == site.core.roster.count
+    wide = {"name": "f", "kind": "forward", "types": ["a", "b"], "dir": "in"}
+    specs, _ = parse_filters([wide, {**wide, "name": "g", "types": ["a"]}])
+    site.core.command(PlanFilters(tuple(specs)), rig.now)
+    refused = [e.event for e in site.core.effects() if isinstance(e, Tell) and type(e.event) is FilterRefused]
+    assert [FilterRefused("f", "1 chains at most")] == refused
+    assert ["g"] == [link.name for link in site.core.chain("in", "a")]
 
 
 # Sends

@@ -241,6 +241,12 @@ EVENTS: Final[dict[type, Event]] = {
         "Messages ended at a registration whose policy is `closed`. At most one a minute, registration and reason.",
         "Mend the program, or let it fail `open` or `wait`.",
     ),
+    chains.FilterRefused: Event(
+        "chains.config.refused",
+        "error",
+        "There is no place for one more filter; it does not stand, all others do.",
+        "Use fewer filters, or fewer types in them.",
+    ),
     chains.PressureChanged: Event(
         "chains.pressure",
         "warning",

@@ -314,6 +314,7 @@ WIRES: Final[list[Wire]] = [
     when(chains.LinkSickened).then(append_event),
     when(chains.LinkRecovered).then(append_event),
     when(chains.MessagesLost).then(append_event),
+    when(chains.FilterRefused).then(append_event),
     when(chains.PressureChanged).then(feel_pressure, append_event),
     when(carrier.ParentLost).then(append_event),
     when(carrier.ParentRefused).then(append_event),

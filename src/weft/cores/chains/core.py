@@ -20,10 +20,11 @@ from weft.cores.chains.batches import Batches, Counters
 from weft.cores.chains.engine import Engine
 from weft.cores.chains.filters import House
 from weft.cores.chains.inbox import Inbox
-from weft.cores.chains.links import FilterLink
+from weft.cores.chains.links import ChainFull, FilterLink
 from weft.cores.chains.memory import TagsKept
 from weft.cores.chains.messages import (
     ChainsSettings,
+    FilterRefused,
     FiltersPlanned,
     Garbled,
     HoldBack,
@@ -238,7 +239,11 @@ class Chains:
             fresh = FilterLink(spec, self._house) if relay is None else relay(spec, self.station)
             if spec.name in old:
                 fresh.follow(old[spec.name])
-            self.roster.attach(fresh, spec.types)
+            try:
+                self.roster.attach(fresh, spec.types)
+            except ChainFull as full:
+                self.station.tell(FilterRefused(spec.name, str(full)))
+                continue
             self.counters.links[spec.name] = fresh.counters
             self._filters[spec.name] = fresh
 

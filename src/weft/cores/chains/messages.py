@@ -13,6 +13,7 @@ __all__ = [
     "ClientLost",
     "ClientRefused",
     "ClientWelcomed",
+    "FilterRefused",
     "FiltersPlanned",
     "Garbled",
     "HoldBack",
@@ -97,6 +98,13 @@ class BatchFailed(msgspec.Struct, frozen=True, gc=False):
 
     filter: str
     count: int
+    why: str
+
+
+class FilterRefused(msgspec.Struct, frozen=True, gc=False):
+    """Event: there is no place for one more filter; all others stand (`chains.config.refused`)."""
+
+    filter: str
     why: str
 
 
