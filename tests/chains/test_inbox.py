@@ -16,10 +16,10 @@ from weft.cores.chains.memory import Done, Waits
 from weft.cores.chains.messages import BatchPassed, ChainsSettings, PassBatch, Placed, PlanFilters, PressureChanged
 from weft.cores.chains.parcel import Parcel
 from weft.cores.chains.settings import parse_filters
-from weft.wire import clients, samples
+from weft.wire import carried, clients, hop, samples
 from weft.wire.samples import Row, SampleBatch, Series
 
-A = b"A" * 16
+A, B = b"A" * 16, b"B" * 16
 MID = (A, ERA, 7)
 
 
@@ -146,13 +146,27 @@ def test_the_root_journals_what_arrives_and_a_node_below_it_does_not(is_alone: b
     if not is_alone:
         rig.reg("B", "after", 1, {})
     (record,) = site.core.screen(letter(depth=1), rig.now)
-    attributes = {"fmt": "raw", "via": [A.hex()], "depth": 1, "frames": [3, 3]}
+    attributes = {"fmt": "raw", "way": [A], "depth": 1, "frames": [3, 3]}
     expected = StreamRecord(Stream.MESSAGES, A, ERA, 7, WALL, rig.now.wall, "t", b"onetwo", attributes)
     assert expected == record
     assert (0 if is_alone else 1) == len(rig.events), "the walk goes on behind it"
     assert ((1, 1, 0), 1) == (flow(site), site.core.counters.links["j"].offered)
     rig, site = node(JOURNAL)
     assert [] == list(site.core.screen(letter(), rig.now))
+
+
+@pytest.mark.proves("CHN-036")
+def test_what_a_root_has_journaled_can_go_up_when_it_is_the_root_no_longer() -> None:
+    """Its way was text where a hop has names of nodes: a later root refused it, and everything behind it, for ever."""
+    rig, site = node(JOURNAL, level="root")
+    (record,) = site.core.screen(letter(depth=1), rig.now)
+    assert isinstance(record, StreamRecord)
+    item, frames = carried.to_item(record, B)
+    heard = hop.decode(hop.encode(hop.Hop(1, 1, [item], frames)))
+    assert isinstance(heard, hop.Hop)
+    back = carried.to_record(heard.m[0], heard.frames, 0)
+    assert isinstance(back, StreamRecord)
+    assert ((B,), [A]) == (heard.m[0].via, back.attributes["way"])
 
 
 @pytest.mark.proves("CHN-060")

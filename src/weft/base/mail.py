@@ -21,6 +21,9 @@ from weft.base.records import StreamRecord
 OUTBOX: Final = 17
 INBOX: Final = 18
 """Beyond the numbers of `records.Stream`: no table of the lake has them."""
+WAY: Final = "way"
+"""Attribute of a message in the stream of messages: the nodes that had transmitted it when it came to the root. Not `via`,
+which is the way of the record itself, if a later root is another node."""
 TICKET: Final = "ticket"
 
 

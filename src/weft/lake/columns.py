@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from weft.base.errors import PeerError
+from weft.base.mail import WAY
 from weft.base.ranges import RangeSet
 from weft.base.records import EraRecord, LostRecord, Record, Stream, StreamRecord
 from weft.lake import body as bodies
@@ -180,10 +181,10 @@ class OtherColumns:
 def _named(attributes: dict[str, Any]) -> dict[str, Any]:
     """Attributes with the nodes of a message's way (CHN-036) as the lake names origins: 32 hex each.
 
-    Without `n`, by which rows of samples are counted.
+    Without `n`, by which rows of samples are counted. Of a message it is the way to the root, not that of its record.
     """
-    via = attributes.get("via")
-    kept = {name: value for name, value in attributes.items() if name != "n"} if "n" in attributes else attributes
+    via = attributes.get(WAY, attributes.get("via"))
+    kept = {name: value for name, value in attributes.items() if name not in ("n", WAY)}
     return kept | {"via": [manifests.name_of(node) for node in via]} if isinstance(via, list | tuple) else kept
 
 

@@ -7,7 +7,7 @@ let them pass.
 
 from typing import Any, Final
 
-from weft.base.mail import INBOX, OUTBOX, Mail, to_record
+from weft.base.mail import INBOX, OUTBOX, WAY, Mail, to_record
 from weft.base.now import Now
 from weft.base.records import Stream, StreamRecord
 from weft.cores.chains import limits
@@ -91,7 +91,7 @@ class JournalLink(RelayLink):
         said = record.attributes
         attributes: dict[str, Any] = {
             "fmt": said.get("fmt", "raw"),
-            "via": [node.hex() for node in said.get("via", ())],
+            WAY: list(said.get("via", ())),
             "depth": said.get("depth", 0),
         }
         if "frames" in said:
