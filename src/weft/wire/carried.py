@@ -91,7 +91,7 @@ def _stream_item(record: StreamRecord, me: bytes) -> tuple[HopItem, list[bytes]]
         name = record.key if is_type(record.key) and not record.key.startswith("weft.") else MESSAGE
     if record.key != name:
         attributes["key"] = record.key
-    if len(via) > 1 or record.origin != me:  # a root that is none any more sends on what it had received
+    if len(via) > 1:
         attributes["rx"] = record.received
     more = _encode(attributes)
     if len(record.payload) > PAYLOAD_BYTES_MAX or len(more) > ATTRIBUTES_BYTES_MAX:
