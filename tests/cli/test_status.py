@@ -120,6 +120,14 @@ def test_a_root_that_does_not_lead_yet_says_so() -> None:
     assert ["nothing yet"] == [cells(member)[4] for member in picture.members]
 
 
+def test_an_elected_root_stands_above_the_one_that_was_its_parent() -> None:
+    tree = [record("old", "collector", 27_500, 27_510), record("new", "collector", 27_510, 27_500), *TREE[1:2]]
+    root = page("new", "root", 27_510, tree=tree, root={"name": "new", "endpoint": "127.0.0.1:27510"})
+    members = Fabric(root, page("old", "collector", 27_500, tree=tree)).picture(27_510).members
+    expected = [("new", "root"), ("  old", "collector"), ("  s1", "sensor")]
+    assert expected == [cells(member)[:2] for member in members]
+
+
 def test_nodes_with_fixed_parents_stand_below_them() -> None:
     neighbours = [{"name": "c", "level": "collector", "host": "127.0.0.1", "port": 27_510}]
     root = page("root", "root", 27_500, neighbours=[*neighbours, {**neighbours[0], "port": 27_520}])

@@ -280,7 +280,8 @@ def value_for(key: str, text: str) -> str:
     except (ValueError, OverflowError, RecursionError) as error:
         raise UserError("bad-value", f"{key} cannot be that: {error}", "JSON, or plain text") from None
     if (why := why_unusable(key, made)) is not None:
-        raise UserError("bad-value", f"{key} cannot be that: {why}", "docs/configuration.md shows each key")
+        page = "filters" if "/filter/" in key else "configuration"
+        raise UserError("bad-value", f"{key} cannot be that: {why}", f"docs/{page}.md shows each key")
     return made.decode()
 
 

@@ -132,9 +132,13 @@ def _try(ask: Ask, endpoint: str) -> dict[str, Any] | None:
 
 
 def members_of(teller: dict[str, Any], answers: dict[str, dict[str, Any] | None], now_ns: int) -> list[Member]:
-    """The fleet as a tree, each behind its parent; who has no parent that is known stands last."""
-    found = [_teller_itself(teller)] if all(record["node"] != teller["node"] for record in teller["tree"]) else []
-    found += [_recorded(record, answers, now_ns) for record in _sound(teller)]
+    """The fleet as a tree, each behind its parent; who has no parent that is known stands last.
+
+    A root that was elected has a place from before, below a parent that may be its child now: it knows better.
+    """
+    records = [r for r in _sound(teller) if teller["level"] != "root" or r["node"] != teller["node"]]
+    found = [_teller_itself(teller)] if all(record["node"] != teller["node"] for record in records) else []
+    found += [_recorded(record, answers, now_ns) for record in records]
     known = {member.endpoint for member in found} | {guest["endpoint"] for guest in teller["unassigned"]}
     places = {member.name: member.endpoint for member in found}
     fixed = [told for endpoint, told in answers.items() if told and endpoint not in known]
