@@ -28,6 +28,7 @@ from tests.carrier.test_mail_transcripts import (
 from tests.carrier.test_roles import become
 from weft.base.effects import Effect, Persist
 from weft.base.records import CoreRecord
+from weft.base.spool import RecordsFetched
 from weft.cores.carrier import Carrier
 from weft.cores.carrier.identities import Identities, Meeting, Window
 from weft.cores.carrier.memory import Home, Met, from_record
@@ -90,8 +91,14 @@ def mail_goes_to_no_parent_twice(patch: Patch) -> None:
     patch.setattr(Takers, "has_other", lambda self, number, parent: True)
 
 
-def dropped_mail_is_not_named(patch: Patch) -> None:
-    patch.setattr(Dropping, "spans", lambda self: ())
+def mail_is_given_up(patch: Patch) -> None:
+    honest = Dropping.take
+
+    def take(self: Dropping, order: RecordsFetched, safe_lsn: int) -> bool:
+        self._is_taken = lambda lsn: True
+        return honest(self, order, safe_lsn)
+
+    patch.setattr(Dropping, "take", take)
 
 
 def mail_comes_home_at_every_start(patch: Patch) -> None:
@@ -122,7 +129,7 @@ BUGS: list[tuple[Callable[[Patch], None], Callable[[], None]]] = [
     (identities_are_not_written_down, lambda: rolled_back_disk(is_back_at_once=False)),
     (mail_goes_to_every_parent, acknowledged_elsewhere),
     (mail_goes_to_no_parent_twice, another_parent),
-    (dropped_mail_is_not_named, small_spool),
+    (mail_is_given_up, small_spool),
     (mail_comes_home_at_every_start, taken_home_once),
 ]
 

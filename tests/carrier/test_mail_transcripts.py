@@ -322,7 +322,7 @@ def test_8_a_night_with_a_small_spool() -> None:
 
 
 def small_spool() -> None:
-    """What is missing at the end is exactly what the events name; nothing is announced to those above."""
+    """A full spool gives up no mail that was promised, and nothing for which it would have to."""
     world = World()
     b = world.root("b")
     a = world.sensor("a", "b")
@@ -341,10 +341,8 @@ def small_spool() -> None:
             world.settle()
     b.start()
     world.advance(60)
-    spans = [span for event in a.events(SpoolDropped) for span in event.spans]
-    dropped = [n for span in spans if span.stream == OUTBOX for n in range(span.first, span.last + 1)]
-    assert list(range(1, count + 1)) == sorted(dropped + sequences(b.inbox()))
-    assert {1} == {note.stream for note in b.lost()}
+    assert [] == dropped(a) + b.lost()
+    assert list(range(1, count + 1)) == sequences(b.inbox())
     assert 0 == a.core.counters.spool_records
 
 
@@ -357,9 +355,34 @@ def test_mail_that_a_parent_has_is_not_called_lost_when_its_record_is_dropped() 
     world.advance(1)
     assert [1] == sequences(b.inbox())
     world.cut("a")
+    a.drop_oldest(share=1)
+    world.advance(1)
+    assert [(1, 1, 1)] == dropped(a)
+
+
+@pytest.mark.proves("CHN-039", "CHN-030")
+def test_where_mail_stands_that_no_parent_has_nothing_is_given_up_and_it_is_looked_for_once() -> None:
+    world, a, b, _ = line()
+    world.advance(1)
+    world.cut("a")
+    a.make()
     a.post()
     a.drop_oldest(share=1)
     world.advance(1)
-    spans = [span for event in a.events(SpoolDropped) for span in event.spans]
-    assert [(1, 1), (2, 2)] == [(span.first, span.last) for span in spans]
-    assert [1, OUTBOX] == [span.stream for span in spans]
+    a.may_fetch = False
+    a.drop_oldest(share=1)
+    assert ([], 0) == (dropped(a), len(a.orders))
+    a.may_fetch = True
+    world.cut("b")
+    world.heal("a")
+    world.advance(10)
+    assert [1] == sequences(b.inbox())
+    world.cut("a")
+    a.drop_oldest(share=1)
+    world.advance(1)
+    assert [(1, 1, 1)] == dropped(a), "a parent has it"
+
+
+def dropped(machine: Machine) -> list[tuple[int, int, int]]:
+    """What it has said to be lost: streams and numbers."""
+    return [(span.stream, span.first, span.last) for event in machine.events(SpoolDropped) for span in event.spans]

@@ -78,6 +78,8 @@ class Carrier:
         """The epoch as root of which this node knows what it has."""
         self._is_looking = False
         self._dropping: Dropping | None = None
+        self._promised_lsn = 0
+        """Where the mail stands for which nothing could be given up the last time."""
         self._now = Now(0, 0)
         self._settle_at: int | None = None
         self._asked_for: int | None = None
@@ -358,6 +360,8 @@ class Carrier:
         if self._is_root:
             raise OurFault("a root has no spool")
         frontier = self.outbox.frontier()
+        if frontier < self._promised_lsn <= order.upto and not self.outbox.is_taken(self._promised_lsn):
+            return  # found the last time: it is not looked for again
         if self._dropping is not None:
             self._dropping.upto = max(self._dropping.upto, order.upto)
         elif order.upto > frontier:
@@ -367,8 +371,14 @@ class Carrier:
             self._settle()
 
     def _finish_drop(self, dropping: Dropping) -> None:
-        """Announce what is lost; our children keep it until the announcement is at the root: our disk may die first."""
+        """Announce what is lost; our children keep it until the announcement is at the root: our disk may die first.
+
+        Nothing is, if mail stands there that somebody was promised.
+        """
         self._dropping = None
+        self._promised_lsn = dropping.promised_lsn
+        if self._promised_lsn:
+            return
         self.outbox.drop(dropping.upto, dropping.records, dropping.bytes)
         counters = self.station.counters
         counters.dropped += dropping.records

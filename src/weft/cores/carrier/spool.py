@@ -1,7 +1,7 @@
 """Giving up the oldest records of a full spool: read them once more, and announce exactly what is lost (MEA-025).
 
-Mail is not announced: nobody above waits for its numbers. The event of the drop names it (CHN-039), unless a parent
-has taken it: then it is not lost.
+Mail that no parent has taken is never given up: whoever sent it has heard `spooled`. Where it stands, nothing is (`full`
+is `block`, CHN-039): the node becomes full, and says so to those who send and measure.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from weft.base.ranges import RangeSet
 from weft.base.records import EraRecord, LostRecord, Record, StreamRecord
 from weft.base.spool import DropOldest, FetchRecords, RecordsFetched, Span
 from weft.cores.carrier import limits
-from weft.cores.carrier.outbox import is_carried, weight
+from weft.cores.carrier.outbox import Carried, is_carried, weight
 from weft.wire.carried import is_mail
 
 WHY = "spool-full"
@@ -26,6 +26,8 @@ class Dropping:
     def __init__(self, order: DropOldest, after: int, is_taken: Callable[[int], bool]) -> None:
         self.upto, self.after, self._is_taken = order.upto, after, is_taken
         self.records = self.bytes = 0
+        self.promised_lsn = 0
+        """Where mail stands that must not be given up; 0: none was found."""
         self._lost: dict[tuple[int, Any, int | None, str], RangeSet] = {}
         self._new: dict[tuple[int, Any, int | None], RangeSet] = {}
         self._links: list[EraRecord] = []
@@ -35,27 +37,29 @@ class Dropping:
         return FetchRecords(holder, self.after, limits.FETCH_BYTES)
 
     def take(self, order: RecordsFetched, safe_lsn: int) -> bool:
-        """Note what was read, but for what is safe by now; returns whether that was all.
+        """Note what was read, but for what is safe by now; returns whether that was all, or all that matters.
 
         If the journal has nothing more to read, no more is given up.
         """
         for lsn, record in order.entries:
-            if safe_lsn < lsn <= self.upto:
-                self._note(record, is_lost=not (is_mail(record) and self._is_taken(lsn)))
+            if not (safe_lsn < lsn <= self.upto and is_carried(record)):
+                continue
+            if is_mail(record) and not self._is_taken(lsn):
+                self.promised_lsn = lsn
+                return True
+            self._note(record)
         if order.upto <= self.after:
             self.upto = self.after
         self.after = order.upto
         return self.after >= self.upto
 
-    def _note(self, record: Record, *, is_lost: bool) -> None:
-        if not is_carried(record):
-            return
-        if isinstance(record, StreamRecord):
+    def _note(self, record: Carried) -> None:
+        if is_mail(record):
+            pass  # a parent has it
+        elif isinstance(record, StreamRecord):
             source = (record.stream, record.origin, record.era)
-            if is_lost:
-                _add(self._new, source, record.sequence, record.last)
-            if not is_mail(record):
-                _add(self._lost, (*source, WHY), record.sequence, record.last)
+            _add(self._new, source, record.sequence, record.last)
+            _add(self._lost, (*source, WHY), record.sequence, record.last)
         elif isinstance(record, LostRecord):
             _add(self._lost, (record.stream, record.origin, record.era, record.why), record.first, record.last)
         else:
