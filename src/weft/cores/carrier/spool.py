@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 from weft.base.ranges import RangeSet
-from weft.base.records import EraRecord, LostRecord, Record, StreamRecord
+from weft.base.records import Carried, EraRecord, LostRecord, Record, StreamRecord
 from weft.base.spool import DropOldest, FetchRecords, RecordsFetched, Span
 from weft.cores.carrier import limits
-from weft.cores.carrier.outbox import Carried, is_carried, weight
+from weft.cores.carrier.outbox import is_carried, weight
 from weft.wire.carried import is_mail
 
 WHY = "spool-full"
