@@ -75,7 +75,7 @@ class Seen:
         streams: dict[int, list[tuple[Origin, RangeSet]]] = {}
         for (stream, origin, era), ranges in self._ranges.items():
             streams.setdefault(stream, []).append((Origin(origin, era), ranges))
-        for stream, entries in streams.items():
+        for stream, entries in sorted(streams.items()):
             for at in range(0, len(entries), ORIGINS_PER_RECORD):
                 yield SeenKept(stream, VersionVector(entries[at : at + ORIGINS_PER_RECORD]).encode())
 

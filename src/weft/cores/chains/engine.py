@@ -5,11 +5,12 @@ accept                 a send starts at the top of `out`
 hand_back, delete, fail, confirm    an answer for a message that a link holds
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from weft.base.now import Now
 from weft.cores.chains import limits
-from weft.cores.chains.clientlink import RESERVED, Answer, ClientLink, HolderLink, Patron, ReaderLink
+from weft.cores.chains.clientlink import RESERVED, WAIT, Answer, ClientLink, HolderLink, Patron, ReaderLink
 from weft.cores.chains.holding import Holding
 from weft.cores.chains.links import ChainFull
 from weft.cores.chains.messages import LinkStood
@@ -76,6 +77,7 @@ class Engine:
         self._unlink(link)
         if isinstance(link, HolderLink):
             self._holding.leave([link], "unregistered", now)
+            self._pass_on([link], now)
         patron.say(clients.Done("unreg", reg))
 
     def lose(self, patron: Patron, now: Now) -> None:
@@ -85,6 +87,13 @@ class Engine:
         for link in links:
             self._unlink(link)
         self._holding.leave([link for link in links if isinstance(link, HolderLink)], "client-lost", now)
+        self._pass_on(links, now)
+
+    def _pass_on(self, gone: Sequence[ClientLink], now: Now) -> None:
+        """What was left to wait for a name goes to whoever stands under it already: nobody else may ever come."""
+        names = {link.name for link in gone if isinstance(link, HolderLink) and link.policy == WAIT}
+        for link in [link for link in self._holders if link.name in names]:
+            self._holding.return_to(link, now)
 
     def _unlink(self, link: ClientLink) -> None:
         self._roster.detach(link, (link.type,))

@@ -6,14 +6,14 @@ restart   what is open goes down the chain again from the top; what a client of 
 """
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 from weft.base.mail import INBOX, of_record, to_record
 from weft.base.now import Now
 from weft.base.records import CoreRecord, Record, StreamRecord
 from weft.cores.chains import memory
 from weft.cores.chains.clientlink import Held, HolderLink
-from weft.cores.chains.memory import Done, InboxKept, Waits
+from weft.cores.chains.memory import Done, Handed, InboxKept, Waits
 from weft.cores.chains.messages import PressureChanged
 from weft.cores.chains.order import Key
 from weft.cores.chains.parcel import IN, Parcel
@@ -32,12 +32,14 @@ RELIEF: Final = 0.8  # of the inbox's room: below it sends are taken again (CHN-
 class Entry:
     """One message that has not ended."""
 
-    __slots__ = ("is_under_way", "record", "waits")
+    __slots__ = ("is_handed", "is_under_way", "record", "waits")
 
     def __init__(self, record: StreamRecord, waits: list[tuple[str, bool]], *, is_under_way: bool = False) -> None:
         self.record, self.waits = record, waits
         self.is_under_way = is_under_way
         """Not left by an earlier run, or sent down again already."""
+        self.is_handed = False
+        """`forward` or `journal` has taken it."""
 
 
 class Inbox:
@@ -66,7 +68,7 @@ class Inbox:
         parcel = self._parcel(record)
         made = self._walker.start(parcel, now)
         is_durable = not record.attributes.get("mem")
-        return [*self._keep(parcel, record), *made] if is_durable and self._is_held(parcel) else made
+        return [*self._keep(parcel, record, made), *made] if is_durable and self._is_held(parcel) else made
 
     def _straight(self, chain: Chain, record: StreamRecord, now: Now) -> list[Record] | None:
         """What most messages meet, without the making of a parcel: nobody, or at the root the `journal` filter alone."""
@@ -83,8 +85,11 @@ class Inbox:
         chain.flow.delivered += 1
         return made
 
-    def receive_own(self, sent: Parcel, by: list[object] | None, now: Now) -> None:
-        """A message that this node has sent to itself; what came of it is durable before the sender hears `local`."""
+    def receive_own(self, sent: Parcel, by: list[Any] | None, now: Now) -> bool:
+        """A message that this node has sent to itself; what came of it is durable before the sender hears `local`.
+
+        Whether anything is: then the journal knows by whom it was sent, too.
+        """
         mail = sent.mail()
         parcel = Parcel(self._station.next_id(), IN, mail)
         parcel.sender = sent.sender
@@ -94,9 +99,12 @@ class Inbox:
             record = to_record(mail, INBOX, now.wall)
             if by is not None:
                 record.attributes["by"] = by
-            made = [*self._keep(parcel, record), *made]
+            made = [*self._keep(parcel, record, made), *made]
+        elif made and by is not None:
+            self._station.keep_tag(*by)
         if made:
             self._station.keep(made)
+        return bool(made)
 
     def _parcel(self, record: StreamRecord) -> Parcel:
         parcel = Parcel(self._station.next_id(), IN, of_record(record))
@@ -106,10 +114,10 @@ class Inbox:
     def _is_held(self, parcel: Parcel) -> bool:
         return not parcel.is_over or parcel.unconfirmed > 0
 
-    def _keep(self, parcel: Parcel, record: StreamRecord) -> list[Record]:
+    def _keep(self, parcel: Parcel, record: StreamRecord, made: list[Record]) -> list[Record]:
         parcel.is_kept = True
         self._put(mid_of(record), Entry(record, [], is_under_way=True))
-        return [record, *self._waits(parcel)]
+        return [record, *self._waits(parcel), *self._handed(parcel, made)]
 
     # What happens to it on its way
 
@@ -126,7 +134,7 @@ class Inbox:
     def after(self, parcel: Parcel, made: list[Record]) -> None:
         """A part of its way is behind it: keep what came of it, in one Persist with its end (CHN-033c)."""
         if made:
-            self._station.keep(made)
+            self._station.keep([*made, *self._handed(parcel, made)])
         if parcel.is_kept and parcel.waits:
             self._station.keep(self._waits(parcel))  # a wall: whoever is to confirm it is not forgotten by a crash
         self._finish(parcel)
@@ -147,30 +155,43 @@ class Inbox:
         entry.waits += fresh
         return [memory.to_record(Waits(*parcel.sent.mid, name, confirms)) for name, confirms in fresh]
 
+    def _handed(self, parcel: Parcel, made: list[Record]) -> list[CoreRecord]:
+        """Something was made of a message that is still kept: its walk after a restart makes that no second time."""
+        entry = self._open.get(parcel.sent.mid)
+        if not made or entry is None or not parcel.is_kept or not self._is_held(parcel):
+            return []
+        entry.is_handed = True
+        return [memory.to_record(Handed(*parcel.sent.mid))]
+
     # Memory
 
     def restore(self, record: StreamRecord) -> None:
         """A record of the journal: it is open until something says otherwise."""
         self._put(mid_of(record), Entry(record, []))
 
-    def recall(self, kept: Done | Waits | InboxKept) -> None:
+    def recall(self, kept: Done | Waits | Handed | InboxKept) -> None:
         """What this core has noted."""
         mid = (kept.origin, kept.era, kept.sequence)
-        if isinstance(kept, Done):
-            self._drop(mid)
-        elif isinstance(kept, InboxKept):
+        entry = self._open.get(mid)
+        if isinstance(kept, InboxKept):
             said = kept.type, kept.payload, kept.attributes
-            self._put(mid, Entry(StreamRecord(INBOX, *mid, kept.at, kept.received, *said), list(kept.waits)))
-        elif mid in self._open and (kept.name, kept.confirms) not in self._open[mid].waits:
-            self._open[mid].waits.append((kept.name, kept.confirms))
+            entry = Entry(StreamRecord(INBOX, *mid, kept.at, kept.received, *said), list(kept.waits))
+            entry.is_handed = kept.is_handed
+            self._put(mid, entry)
+        elif isinstance(kept, Done):
+            self._drop(mid)
+        elif isinstance(kept, Handed):
+            if entry is not None:
+                entry.is_handed = True
+        elif entry is not None and (kept.name, kept.confirms) not in entry.waits:
+            entry.waits.append((kept.name, kept.confirms))
 
     def condense(self) -> Iterator[InboxKept]:
         """What is open, for a snapshot."""
         for mid, entry in self._open.items():
             record = entry.record
-            yield InboxKept(
-                *mid, record.at, record.received, record.key, record.payload, record.attributes, entry.waits
-            )
+            at, received, attributes = record.at, record.received, record.attributes
+            yield InboxKept(*mid, at, received, record.key, record.payload, attributes, entry.waits, entry.is_handed)
 
     def walk_again(self, now: Now) -> None:
         """After a restart: what is open goes down its chain from the top, marked (CHN-034)."""
@@ -178,7 +199,7 @@ class Inbox:
             entry.is_under_way = True
             parcel = self._parcel(entry.record)
             parcel.is_kept = parcel.is_again = True
-            parcel.waits = tuple(entry.waits)
+            parcel.waits, parcel.is_handed = tuple(entry.waits), entry.is_handed
             self._walk_again(parcel, now)
         here = [link for chain in self._roster if chain.direction == IN for link in chain.links]
         for link in here:

@@ -3,7 +3,8 @@
     DONE   a message of the inbox has come to its end
     WAITS  a message of the inbox is kept for a client of this name, which has not confirmed it, or is to come back
     INBOX  one message of the inbox that has not ended, for snapshots
-    TAGS   sends of one client that are known again, for snapshots
+    TAGS   sends of one client that are known again: for snapshots, and where no other record says so
+    HANDED a message of the inbox was forwarded or journaled, and has not ended
 
 Replaying a record that a snapshot contains already has no effect.
 """
@@ -35,6 +36,14 @@ class Waits(msgspec.Struct, array_like=True, frozen=True, gc=False):
     confirms: bool
 
 
+class Handed(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """The message with this identity was forwarded or journaled, and is kept for what stands behind that."""
+
+    origin: bytes
+    era: int
+    sequence: int
+
+
 class InboxKept(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """One message that has not ended: its record of the journal, and for whom it is kept."""
 
@@ -47,6 +56,7 @@ class InboxKept(msgspec.Struct, array_like=True, frozen=True, gc=False):
     payload: bytes
     attributes: dict[str, Any]
     waits: list[tuple[str, bool]]
+    is_handed: bool = False
 
 
 class TagsKept(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -56,9 +66,9 @@ class TagsKept(msgspec.Struct, array_like=True, frozen=True, gc=False):
     tags: list[tuple[int, str]]
 
 
-Memory = Done | Waits | InboxKept | TagsKept
+Memory = Done | Waits | InboxKept | TagsKept | Handed
 
-KINDS: Final[dict[int, type[Memory]]] = {1: Done, 2: Waits, 3: InboxKept, 4: TagsKept}
+KINDS: Final[dict[int, type[Memory]]] = {1: Done, 2: Waits, 3: InboxKept, 4: TagsKept, 5: Handed}
 _MEMORIES: Final = Memories[Memory](CORE, KINDS)
 to_record = _MEMORIES.to_record
 from_record = _MEMORIES.from_record

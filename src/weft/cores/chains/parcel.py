@@ -22,6 +22,8 @@ class Parcel:
     """Whether a record of it stands in the inbox of the journal."""
     is_again = False
     """It was offered before, by an earlier run of this node or to an earlier client (`re`)."""
+    is_handed = False
+    """`forward` or `journal` has taken it: none of them does so again (CHN-036)."""
     is_over = False
     """Its walk has ended."""
     unconfirmed = 0

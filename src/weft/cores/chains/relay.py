@@ -28,11 +28,15 @@ class RelayLink(FilterLink):
         """It need not look into a message."""
 
     def take(self, parcel: Parcel, now: Now) -> StreamRecord | None:
-        """The record that a message becomes; none if it is not for this direction, or not for this node."""
+        """The record that a message becomes; none if it is not for this direction or node, or was taken before."""
         if self.sees_all:  # else `takes` has counted it
             self.counters.offered += 1
             self.counters.passed += 1
-        return self._made(parcel, now) if parcel.direction == IN else None
+        if parcel.direction != IN or parcel.is_handed:
+            return None
+        made = self._made(parcel, now)
+        parcel.is_handed = made is not None
+        return made
 
     def _made(self, parcel: Parcel, now: Now) -> StreamRecord | None:
         raise AssertionError(self)

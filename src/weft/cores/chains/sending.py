@@ -14,7 +14,7 @@ from weft.cores.chains.messages import MailPosted, PostFailed, PostReached
 from weft.cores.chains.parcel import OUT, Parcel
 from weft.cores.chains.routing import Way
 from weft.cores.chains.station import Station
-from weft.cores.chains.straight import SENT_HERE, SPOOLED, Straight
+from weft.cores.chains.straight import SEEN_HERE, SENT_HERE, SPOOLED, Straight
 from weft.cores.chains.tags import Outcome, Tags
 from weft.cores.chains.walk import Walker
 from weft.wire import clients
@@ -138,8 +138,8 @@ class Sending:
         self._finish(parcel, Outcome(ok=True, why="delivered", reached=0))
 
     def _send_here(self, parcel: Parcel, way: Way, now: Now) -> None:
-        self._inbox.receive_own(parcel, self._by(parcel), now)
-        self._finish(parcel, SENT_HERE)
+        is_kept = self._inbox.receive_own(parcel, self._by(parcel), now)
+        self._finish(parcel, SENT_HERE if is_kept else SEEN_HERE)
 
     def _send_up(self, parcel: Parcel, way: Way, now: Now) -> None:
         if parcel.keep != "disk":

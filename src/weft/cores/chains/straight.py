@@ -14,10 +14,11 @@ from weft.cores.chains.clientlink import Patron, ReaderLink
 from weft.cores.chains.parcel import IN, OUT, Parcel
 from weft.cores.chains.roster import Chain, Roster
 from weft.cores.chains.station import Station
-from weft.cores.chains.tags import Outcome, Tags
+from weft.cores.chains.tags import Fleeting, Outcome, Tags
 from weft.wire.clients import SendItem
 
 SENT_HERE: Final = Outcome(ok=True, why="local")
+SEEN_HERE: Final = Fleeting(ok=True, why="local")
 SPOOLED: Final = Outcome(ok=True, why="spooled")
 
 
@@ -58,7 +59,7 @@ class Straight:
             if not (link.noself and link.patron is patron):
                 link.counters.offered += 1
                 link.copy(link.reg, parcel)
-        return SENT_HERE
+        return SEEN_HERE
 
     def _up(self, patron: Patron, item: SendItem, frames: tuple[bytes, ...], now: Now) -> Outcome | None:
         """To the parent, by the outbox."""

@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple, TypeGuard
 
 from weft.cores.chains import limits
 from weft.cores.chains.memory import TagsKept
@@ -18,6 +18,16 @@ class Outcome(NamedTuple):
     failed: int = 0
 
 
+class Fleeting(Outcome):
+    """One for which nothing stands in the journal: it is known as long as this node runs."""
+
+    __slots__ = ()
+
+
+KEPT: Final = ("spooled", "local")
+"""What the journal may stand for."""
+
+
 class Tags:
     """By client and tag."""
 
@@ -30,20 +40,26 @@ class Tags:
         return None if known is None else known.get(tag)
 
     def note(self, client: bytes, tag: int, what: Parcel | Outcome) -> None:
-        """This is what is under way, or has become of it; the oldest of too many is forgotten."""
+        """This is what is under way, or has become of it; the oldest of too many is forgotten.
+
+        What was sent counts from then on: that is the order of the journal.
+        """
         known = self._known.get(client)
         if known is None:
             if len(self._known) >= limits.TAGGED_CLIENTS_MAX:
                 self._known.popitem(last=False)
             known = self._known[client] = OrderedDict()
         known[tag] = what
+        if _is_kept(what):
+            known.move_to_end(tag)
+            self._known.move_to_end(client)
         if len(known) > limits.TAGS_MAX:
             known.popitem(last=False)
 
     def condense(self) -> Iterator[TagsKept]:
-        """Those that were sent, for a snapshot; what was refused may be tried again."""
+        """Those for which the journal stands, for a snapshot; what was refused may be tried again."""
         for client, known in self._known.items():
-            tags = [(tag, what.why) for tag, what in known.items() if isinstance(what, Outcome) and what.ok]
+            tags = [(tag, what.why) for tag, what in known.items() if _is_kept(what)]
             if tags:
                 yield TagsKept(client, tags)
 
@@ -51,3 +67,8 @@ class Tags:
         """Take back what a snapshot has kept."""
         for tag, why in kept.tags:
             self.note(kept.client, tag, Outcome(ok=True, why=why))
+
+
+def _is_kept(what: Parcel | Outcome) -> TypeGuard[Outcome]:
+    """Whether a start after this one knows it again."""
+    return isinstance(what, Outcome) and what.why in KEPT and not isinstance(what, Fleeting)
