@@ -59,7 +59,8 @@ async def _send_once(node: str | None, type_name: str, payload: bytes, how: dict
         except SendFailed as error:
             return False, str(error)
         except TimeoutError:
-            raise UserError("unavailable", f"no answer within {ANSWER_S:g} s", "weft chain ls: who holds it?") from None
+            text = f"no answer within {ANSWER_S:g} s; what the node has taken it still sends"
+            raise UserError("unavailable", text, "weft chain ls: who holds it; weft status: who is above") from None
         reached = "" if receipt.count is None else f" to {receipt.count} {'node' if receipt.count == 1 else 'nodes'}"
         return True, f"{receipt.why}{reached}"
 
