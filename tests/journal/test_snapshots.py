@@ -7,7 +7,7 @@ import pytest
 from tests.journal.model import DIRECTORY, NODE, SMALL, STATE, WALL, all_entries
 from weft.base.now import SECOND
 from weft.base.records import CoreRecord, Entry, StreamRecord
-from weft.shell.journal import Journal, Limits, Recovery, StorageFull
+from weft.shell.journal import Journal, Limits, Recovery, State, StorageFull
 from weft.shell.journal.limits import HOUR_NS, SNAPSHOT_AGE_NS
 from weft.shell.journal.survey import Survey
 from weft.testing.disk import Fault, FaultyFiles, MemoryFiles
@@ -164,6 +164,26 @@ def test_what_is_released_stays_for_a_week_as_long_as_half_of_the_budget_is_free
         room.journal.snapshot([state(number)], WALL)
     room.journal.forget(60)
     assert 30_000 < room.journal.bytes_used <= 40_000, "half of the budget is used, so the oldest goes"
+
+
+@pytest.mark.proves("JRN-030", "JRN-041")
+def test_what_was_full_and_is_released_has_room_again_after_two_snapshots_and_seconds() -> None:
+    tight = Limits(budget_bytes=80_000, segment_bytes=4 << 10, ballast_bytes=4 << 10, free_bytes_min=0)
+    room = Room(tight)
+    journal, number, at = room.journal, 0, WALL
+    while journal.state is State.OPEN:
+        number += 1
+        journal.write([sample(number)], WALL)
+    assert not journal.is_snapshot_due(WALL + SECOND), "nobody has released anything"
+    journal.forget(number)
+    for _ in range(2):
+        assert (State.FULL, False) == (journal.state, journal.is_snapshot_due(at + SECOND))
+        at += 2 * SECOND
+        assert journal.is_snapshot_due(at)
+        journal.snapshot([state(number)], at)
+        journal.forget(number)
+        journal.write([state(number)], at)
+    assert State.OPEN is journal.state
 
 
 def test_a_snapshot_that_finds_no_room_leaves_the_one_before() -> None:

@@ -37,6 +37,7 @@ from weft.shell.journal.limits import (
     SCRUB_BYTES_PER_S,
     SCRUB_NS,
     SNAPSHOT_AGE_NS,
+    SNAPSHOT_RELIEF_NS,
     SNAPSHOT_RETRY_NS,
     SNAPSHOTS_KEPT,
     Limits,
@@ -101,6 +102,7 @@ class Journal:
         self._wall = 0
         self._written_at = 0
         self._snapshot_at = 0
+        self._has_snapshot_room = True
         self._unchecked_bytes = 0
         self._untold: dict[Identity, DamageNote] = {}
         """Damage that was handed out by `take_damage` and is not yet recorded."""
@@ -431,14 +433,14 @@ class Journal:
     def is_snapshot_due(self, wall_ns: int) -> bool:
         """Whether four segments have begun since the last snapshot, or ten minutes have passed with changes (JRN-040).
 
-        Without room also as soon as a segment waits for nothing else, but once a minute at most.
+        Without room also as soon as a segment waits for nothing else; after one that found no room, once a minute at most.
         """
         covered = self._snapshots[-1].first_lsn if self._snapshots else 1
         waited_ns = abs(wall_ns - self._snapshot_at)
         if self.state in (State.FAILED, State.CLOSED) or self.next_lsn == covered:
             return False
         if self.state is State.FULL:
-            if waited_ns < SNAPSHOT_RETRY_NS:
+            if waited_ns < (SNAPSHOT_RELIEF_NS if self._has_snapshot_room else SNAPSHOT_RETRY_NS):
                 return False
             if self.may_shrink:
                 return True
@@ -460,7 +462,9 @@ class Journal:
         if self._snapshots and self._snapshots[-1].first_lsn == self.next_lsn:
             return
         header = Header(SNAPSHOT, self._node, self.next_lsn, max(0, wall_ns), self._writer.chain, 0)
+        self._has_snapshot_room = False
         snapshot = self._attempt(lambda: self._write_snapshot(records, header))
+        self._has_snapshot_room = True
         self.stats.snapshots += 1
         self._snapshots = (*self._snapshots, snapshot)
         self._other_bytes += snapshot.size

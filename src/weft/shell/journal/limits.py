@@ -26,6 +26,7 @@ TIGHT_PERCENT: Final = 90  # JRN-031: of the budget; from here on the oldest sho
 SNAPSHOT_SEGMENTS: Final = 4  # JRN-040: due after so many, which a start then reads
 SNAPSHOT_AGE_NS: Final = 600 * SECOND  # JRN-040: or after so long, with changes
 SNAPSHOT_RETRY_NS: Final = 60 * SECOND  # a snapshot that found no room is not tried again before
+SNAPSHOT_RELIEF_NS: Final = 2 * SECOND  # without room, where old segments wait for nothing but two of them
 SNAPSHOT_BATCH_RECORDS: Final = 1_000  # JRN-040
 SNAPSHOT_BATCH_BYTES: Final = MIB  # one batch of a snapshot, below the 16 MiB that a batch may have
 SNAPSHOTS_KEPT: Final = 2  # JRN-040
