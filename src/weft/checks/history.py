@@ -61,7 +61,10 @@ VOCABULARY: Final[dict[tuple[str, str], str]] = {
     ("durable", "met"): "origin, numbers: it is durable that these messages have been here",
     ("sent", "mail"): "era, hop number, origin, number: a message leaves this node for its parent",
     ("event", "mail-dropped"): "origin, first, last: a full spool gave these messages up",
-    ("info", "flight"): "counted, held: messages under way in the chains of this node",
+    (
+        "info",
+        "flight",
+    ): "counted, held, idle: messages under way in the chains of this node, and behind links with room",
     ("info", "chains"): "messages under way, at links, in the inbox: how the chains of this node stand after quiet",
     ("info", "program"): "program, tags of sends without a status after quiet",
     ("info", "injected"): "channel, digest of the node's state before: bytes that nobody may accept are handed in",

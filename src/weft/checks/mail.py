@@ -222,7 +222,9 @@ class Conserved(Checker):
     HEARS: ClassVar = {("info", "flight"): "note_flight", ("info", "chains"): "note_chains"}
 
     def note_flight(self, fact: Fact) -> None:
-        counted, held = fact.value
+        counted, held, idle = fact.value
+        if idle:
+            self.broken(f"at {fact.node} {idle} messages wait in line at links that have room", fact)
         if counted != held:
             self.broken(f"{fact.node} counts {counted} messages under way, and {held} are", fact)
 

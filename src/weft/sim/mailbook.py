@@ -103,7 +103,7 @@ class Mailbook:
         """What is under way, as the chains count it, and as their links hold it (CHN-082)."""
         core: Any = machine.node.cores.get("chains") if machine.node is not None and self.is_wanted else None
         if core is not None:
-            value = [_in_flight(core), _held(core)]
+            value = [_in_flight(core), _held(core), _idle(core)]
             self.scribe.note(machine.name, machine.era, "info", "flight", value)
 
     def rest(self, machine: "Machine") -> None:
@@ -147,3 +147,8 @@ def _held(core: Any) -> int:
     held += [waiter.held for room in core.waiting._rooms.values() for waiter in room.values()]
     parked = {id(one.parcel) for one in held if not one.is_copy}
     return len(parked) + len(core.sending._posted)
+
+
+def _idle(core: Any) -> int:
+    """Messages in line behind a link that has room for them."""
+    return sum([len(link.backlog) for link in core.engine._holders if link.has_room])

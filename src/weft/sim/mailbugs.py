@@ -1,0 +1,254 @@
+"""The planted bugs of messages between programs. Nothing imports this but `canaries.load`."""
+# ruff: noqa: ARG001, ARG005  # a bug takes what the right method takes, and ignores it
+
+from typing import Any, Final
+
+import weft.node.assembly as assembly_module
+import weft.sim.machine as machine_module
+from weft.base.effects import Persist
+from weft.base.mail import OUTBOX
+from weft.base.now import SECOND, Now
+from weft.base.records import CoreRecord, StreamRecord
+from weft.cores.carrier.identities import Identities, Meeting
+from weft.cores.carrier.memory import CORE, KINDS, Met
+from weft.cores.carrier.parent import Parent
+from weft.cores.chains.clientlink import HolderLink
+from weft.cores.chains.core import Chains
+from weft.cores.chains.engine import Engine
+from weft.cores.chains.holding import Holding
+from weft.cores.chains.inbox import Inbox
+from weft.cores.chains.patrons import Patron, Patrons
+from weft.cores.chains.relay import RelayLink
+from weft.cores.chains.station import Station
+from weft.node.node import Node
+from weft.sim.canaries import canary
+from weft.wire.clients import StatusItem
+
+MET: Final = next(number for number, kind in KINDS.items() if kind is Met)
+
+# On the way from node to node.
+
+
+@canary(Parent, "flush", caught_by="mail_wall", within=5, scenario="mail")
+def mail_hacked_before_persist(right: Any) -> Any:
+    """What a message has become is written down behind the acknowledgement of it."""
+
+    def flush(self: Parent, now: Now) -> None:
+        effects = self.station.effects
+        begin = len(effects)
+        right(self, now)
+        fresh = effects[begin:]
+        has_mail = any(_is_of_mail(effect) for effect in fresh)
+        effects[begin:] = sorted(fresh, key=lambda effect: has_mail and isinstance(effect, Persist))
+
+    return flush
+
+
+def _is_of_mail(effect: Any) -> bool:
+    records = effect.records if isinstance(effect, Persist) else ()
+    return any(type(record) is CoreRecord and record.core == CORE and record.kind == MET for record in records)
+
+
+@canary(assembly_module.MAKERS, "chains", caught_by="mail_once", within=20, scenario="mail")
+def mail_era_kept_over_a_restart(right: Any) -> Any:
+    """The messages of a node that starts again are numbered from 1 in the era that it had."""
+    eras: dict[bytes, int] = {}
+
+    def chains(start: Any) -> Any:
+        made: Chains = right(start)
+        made.station.era = eras.setdefault(start.node, start.era)
+        return made
+
+    return chains
+
+
+@canary(Identities, "meet", caught_by="mail_wall", within=20, scenario="mail")
+def identities_without_their_era(right: Any) -> Any:
+    """Who starts again finds that its first messages are known already, and they are acknowledged and gone."""
+
+    def meet(self: Identities, origin: bytes, era: int, sequence: int) -> Meeting:
+        highs = self.__dict__.setdefault("highs", {})
+        if any(sequence <= high for (node, start), high in highs.items() if node == origin and start != era):
+            return Meeting.DUPLICATE
+        highs[origin, era] = max(sequence, highs.get((origin, era), 0))
+        return Meeting(right(self, origin, era, sequence))
+
+    return meet
+
+
+@canary(Identities, "meet", caught_by="mail_once", within=20, scenario="mail")
+def identities_forgotten(right: Any) -> Any:
+    """A message that comes again by another stream is a new one."""
+
+    def meet(self: Identities, origin: bytes, era: int, sequence: int) -> Meeting:
+        right(self, origin, era, sequence)
+        return Meeting.NEW
+
+    return meet
+
+
+@canary(machine_module, "build_node", caught_by="mail_complete", within=40, scenario="mail")
+def produced_in_a_second_record(right: Any) -> Any:
+    """That a message has arrived is written at once, and what `forward` made of it half a second later."""
+
+    def build_node(settings: Any, node: bytes, era: int, seed: str) -> Node:
+        made: Node = right(settings, node, era, seed)
+        _delay_what_is_made(made)
+        return made
+
+    return build_node
+
+
+def _delay_what_is_made(node: Node) -> None:
+    chains: Any = node.cores["chains"]
+    carrier: Any = node.cores["carrier"]
+    screen, wake, deadline = chains.screen, chains.wake, chains.deadline
+    made: list[tuple[int, Any]] = []
+
+    def slow_screen(record: StreamRecord, now: Now) -> list[Any]:
+        kept = list(screen(record, now))
+        late = [one for one in kept if type(one) is StreamRecord and one.stream == OUTBOX]
+        made.extend([(now.mono + SECOND // 2, one) for one in late])
+        return [one for one in kept if one not in late]
+
+    def slow_wake(now: Now) -> None:
+        wake(now)
+        while made and made[0][0] <= now.mono:
+            chains.station.keep([made.pop(0)[1]])
+
+    def slow_deadline() -> int | None:
+        dues = [due for due in (deadline(), made[0][0] if made else None) if due is not None]
+        return min(dues, default=None)
+
+    carrier.screen, chains.wake, chains.deadline = slow_screen, slow_wake, slow_deadline
+
+
+@canary(Station, "keep", caught_by="mail_order", within=20, scenario="mail")
+def newest_first_into_the_outbox(right: Any) -> Any:
+    """What one turn has brought is kept last one first."""
+
+    def keep(self: Station, records: Any) -> None:
+        self._records = [*records, *self._records]
+
+    return keep
+
+
+# In the chains.
+
+
+@canary(Holding, "_release", caught_by="mail_complete", within=40, scenario="chains")
+def released_message_vanishes_with_the_last_link(right: Any) -> Any:
+    """What a dead client held was last in its chain: there is no next link, and so it is gone."""
+
+    def release(self: Holding, link: HolderLink, held: Any, why: str, now: Now) -> None:
+        if why == "client-lost" and link.policy == "open" and not held.is_copy:
+            self._road.end(held.parcel, "deleted")
+        else:
+            right(self, link, held, why, now)
+
+    return release
+
+
+@canary(Holding, "resolve", caught_by="conserved", within=40, scenario="chains")
+def backlog_not_refilled_after_drop(right: Any) -> Any:
+    """A deleted message makes no room at its link."""
+
+    def resolve(self: Holding, link: HolderLink, held: Any, now: Now) -> bool:
+        if held.answer.how != "drop":
+            return bool(right(self, link, held, now))
+        self._apply(link, link.take(held.parcel.id), now)
+        return False
+
+    return resolve
+
+
+@canary(Engine, "_answer", caught_by="mail_once", within=40, scenario="chains")
+def answer_not_checked_against_the_holder(right: Any) -> Any:
+    """Whoever names a message that somebody holds may say what becomes of it."""
+
+    def answer(self: Engine, patron: Patron, about: Any, said: Any, now: Now) -> None:
+        how, _, number = about
+        holder = next((link for link in self._holders if number in link.pending and not link.confirms), None)
+        if holder is not None and how == "next":
+            right(self, holder.patron, (how, holder.reg, number), said, now)
+        else:
+            right(self, patron, about, said, now)
+
+    return answer
+
+
+@canary(Inbox, "restore", caught_by="mail_complete", within=40, scenario="chains")
+def inbox_forgotten_over_a_restart(right: Any) -> Any:
+    """What waited at a link when the node ended is not looked for."""
+    return lambda self, record: None
+
+
+@canary(RelayLink, "take", caught_by="mail_once", within=40, scenario="chains")
+def handed_over_again_after_a_restart(right: Any) -> Any:
+    """What waits behind the journal's link when a root ends is journaled again when it starts."""
+
+    def take(self: RelayLink, parcel: Any, now: Now) -> Any:
+        parcel.is_handed = False
+        return right(self, parcel, now)
+
+    return take
+
+
+@canary(Patron, "_item", caught_by="offered_once", within=40, scenario="chains")
+def offered_again_unsaid(right: Any) -> Any:
+    """What comes again is handed out as if nobody had seen it."""
+    return lambda self, parcel, *, is_again: right(self, parcel, is_again=False)
+
+
+# What senders hear.
+
+
+@canary(machine_module, "build_node", caught_by="one_status", within=5, scenario="mail")
+def status_again_at_hack(right: Any) -> Any:
+    """Who has sent something hears that it is spooled, and again when the parent has it."""
+
+    def build_node(settings: Any, node: bytes, era: int, seed: str) -> Node:
+        made: Node = right(settings, node, era, seed)
+        _say_again(made)
+        return made
+
+    return build_node
+
+
+def _say_again(node: Node) -> None:
+    chains: Any = node.cores["chains"]
+    carrier: Any = node.cores["carrier"]
+    receive = carrier.receive
+
+    def hear(message: Any, source: Any, now: Now) -> None:
+        held = carrier.outbox.held
+        receive(message, source, now)
+        for patron in chains.patrons if carrier.outbox.held > held else ():
+            known = chains.tags._known.get(patron.id, {})
+            for tag, what in list(known.items())[-1:]:
+                patron.post.status(StatusItem(tag=tag, ok=True, why=getattr(what, "why", "spooled")))
+
+    carrier.receive = hear
+
+
+@canary(Patrons, "_lose", caught_by="mail_once", within=40, scenario="mail")
+def tags_forgotten_at_reconnect(right: Any) -> Any:
+    """With a session its tags are forgotten: what is said again in the next is sent again."""
+
+    def lose(self: Patrons, patron: Patron, why: str, now: Now, *, bye: bool = False) -> None:
+        right(self, patron, why, now, bye=bye)
+        tags: Any = self._engine.sending._tags  # type: ignore[attr-defined]  # of the engine that there is
+        tags._known.pop(patron.id, None)
+
+    return lose
+
+
+@canary(Chains, "_recount", caught_by="converged", within=40, scenario="mail")
+def tags_forgotten_at_a_restart(right: Any) -> Any:
+    """A start does not look who has sent what is in the outbox."""
+
+    def recount(self: Chains, record: StreamRecord) -> None:
+        record.attributes.pop("by", None)
+        right(self, record)
+
+    return recount
