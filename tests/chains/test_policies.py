@@ -317,11 +317,13 @@ def test_who_vanishes_without_confirming_gets_it_again_without_limit_of_time() -
     for tag in (1, 2):
         rig.send("A", "s", tag, f"m{tag}")
     rig.die("B", "c")
-    assert ["m1"] == payloads(rig, "B", "seen"), "what waited in line waits for it, too"
+    assert ["m1", "m2"] == payloads(rig, "B", "seen"), "a reader that is dead delays nobody"
+    rig.send("A", "s", 3, "m3")
+    assert ["m1", "m2", "m3"] == payloads(rig, "B", "seen"), "in the order in which they came"
     rig.advance(10 * 86_400_000)
     back = rig.reg("B", "c", 5, {"confirm": True, "at": 10})
     assert [(1, True), (2, True)] == offers(back)
-    assert ["m1", "m2"] == payloads(rig, "B", "seen")
+    assert ["m1", "m2", "m3"] == payloads(rig, "B", "seen")
     rig.conf("B", "c", 5, 1)
     rig.conf("B", "c", 5, 2)
     assert 0 == len(rig.sites["B"].core.inbox)
@@ -339,11 +341,12 @@ def test_a_reader_that_confirms_gets_again_what_it_was_shown_and_not_what_became
 
 @pytest.mark.parametrize("policy", ["open", "closed", "drop"])
 def test_a_reader_that_need_not_be_waited_for_is_given_up_with_its_client(policy: str) -> None:
-    rig = confirming(fail=policy)
-    rig.send("A", "s", 1, "m1")
+    rig = confirming(fail=policy, window=1)
+    for tag in (1, 2):
+        rig.send("A", "s", tag, f"m{tag}")
     rig.die("B", "c")
     assert (0, 0) == (len(rig.sites["B"].core.inbox), len(rig.sites["B"].core.waiting))
-    assert ["m1"] == payloads(rig, "B", "seen")
+    assert ["m1", "m2"] == payloads(rig, "B", "seen"), "it only reads: what is in line for it ends no earlier"
 
 
 def test_a_reader_that_confirms_cannot_rewrite_and_a_rewriter_cannot_confirm() -> None:

@@ -134,9 +134,7 @@ class Holding:
         parcel = held.parcel
         goes_on = link.confirms and not held.is_copy
         if goes_on:
-            held.is_copy = True
-            held.frames = parcel.frames
-            parcel.unconfirmed += 1
+            self._split(held)
         held.offered_at = now.mono
         held.due = now.mono + link.timeout_ns if link.has_deadline else None
         link.pending[parcel.id] = held
@@ -200,6 +198,12 @@ class Holding:
 
     # What comes of it
 
+    def _split(self, held: Held) -> None:
+        """From here on the message goes its way, and what is held is the copy that is to be confirmed."""
+        held.is_copy = True
+        held.frames = held.parcel.frames
+        held.parcel.unconfirmed += 1
+
     def _note_wait(self, link: HolderLink, parcel: Parcel) -> None:
         """Should this node end now, the message waits for the client to come back."""
         if link.policy == WAIT and (link.name, link.confirms) not in parcel.waits:
@@ -260,7 +264,15 @@ class Holding:
     # Policies
 
     def _goes_on(self, link: HolderLink, held: Held, why: str, now: Now) -> bool:
-        """Whether a message without an answer goes on, as the registration's `fail` says."""
+        """Whether a message without an answer goes on, as the registration's `fail` says.
+
+        What is in line for a reader goes on in any case, and in its order: `fail` is about the copy (CHN-019).
+        """
+        if link.confirms and not held.is_copy:
+            self._split(held)
+            self._note_wait(link, held.parcel)
+            self._goes_on(link, held, why, now)
+            return True
         if link.policy == "open":
             link.counters.released += 1
             if held.is_copy:
