@@ -302,7 +302,7 @@ def list_all(*, json: Flag = False) -> int:
     Args:
         json: for machines.
     """
-    from weft.checks import CHECKERS, FLEET_CHECKERS
+    from weft.checks import CHECKERS, FLEET_CHECKERS, MAIL_CHECKERS
     from weft.sim.canaries import load
     from weft.sim.swarm import FAULTS
 
@@ -312,7 +312,7 @@ def list_all(*, json: Flag = False) -> int:
         }
         | {name: f"fleets that place themselves: {', '.join(variants)}" for name, variants in GROVES.items()},
         "faults": {name: _first_line(draw) for name, draw in FAULTS.items()},
-        "checkers": {kind.rule: _first_line(kind) for kind in dict.fromkeys((*CHECKERS, *FLEET_CHECKERS))},
+        "checkers": {kind.rule: _first_line(kind) for kind in dict.fromkeys((*CHECKERS, *FLEET_CHECKERS, *MAIL_CHECKERS))},
         "situations": dict.fromkeys(SITUATIONS, ""),
         "canaries": {bug.name: f"{bug.why} -> {bug.caught_by}" for bug in load().values()},
     }

@@ -304,7 +304,9 @@ class Machine:
                 if flow is not None:
                     flow.read(size_of(frames))
                 self.fabric.scribe.heard(self, channel, peer, frames)
-            node.hear([(Source(channel, peer), frames) for channel, peer, frames, _ in inbox], now)
+            kinds = self.programs.kinds
+            said = [(Source(channel, peer, kind=kinds.get(peer, "")), frames) for channel, peer, frames, _ in inbox]
+            node.hear(said, now)
         due = self._armed  # what this turn brought forward is due at the next one
         if due is not None and due <= now.mono:
             self._armed = None

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from weft.base.chance import Chance
 from weft.base.now import MILLISECOND, SECOND
+from weft.cores.chains.messages import ProcessEnded
 from weft.sim.links import routing_id
 from weft.sim.plan import Load, ProgramPlan, Stand
 from weft.wire import clients
@@ -35,6 +36,8 @@ BANDS: Final = {0: "after-all", -1: "before-all"}
 FORGED: Final = b"!"
 """Behind every payload that no node may ever take: an answer for what its program does not hold."""
 FAR: Final = 1_000_000
+NOTICE_NS: Final = 10 * MILLISECOND
+PROCESS_MIN, PROCESS_MAX = 1_000, 4_000_000
 
 
 class Asked(NamedTuple):
@@ -56,6 +59,7 @@ class Program:
         self.has_ended = False
         """It was ended by itself: the power does not bring it back."""
         self.id = self.peer = b""
+        self.process = 0
         self.open: dict[int, tuple[clients.SendItem, bytes]] = {}
         """Sends without a status."""
         self.asked: dict[tuple[int, int], Asked] = {}
@@ -75,16 +79,30 @@ class Program:
         self._life += 1
         self.id = self.chance.randbytes(clients.CLIENT_ID_BYTES)
         self.is_alive, self.is_hung, self.has_ended = True, False, False
+        self.process = self.chance.randint(PROCESS_MIN, PROCESS_MAX)
         self._later(self.chance.randint(0, TICK_NS), self._tick)
         for load in self.plan.loads:
             self._later(self.chance.randint(0, load.rate_ns), partial(self._produce, load))
         self._knock()
 
     def end(self) -> None:
-        """It dies; nobody says goodbye."""
+        """It dies; nobody says goodbye. The kernel may say so to the node, once all that it said is heard (CLI-005)."""
+        if self.is_alive and self.chance.getrandbits(1):
+            self.world.call_at(self.world.at + NOTICE_NS, self._tell_end, (self.machine.starts, self.process))
         self.is_alive = False
         self._fall()
         self.open.clear()
+
+    def _tell_end(self, what: tuple[int, int]) -> None:
+        starts, process = what
+        machine = self.machine
+        if machine.node is None or machine.starts != starts:
+            return
+        if machine.is_busy or machine.is_paused:
+            self.world.call_at(self.world.at + NOTICE_NS, self._tell_end, what)
+            return
+        machine.fabric.scribe.meet("a program of whose death the kernel tells")
+        machine.obey("chains", ProcessEnded(process))
 
     def hang(self) -> None:
         """It stands still."""
@@ -140,6 +158,7 @@ class Program:
         """Hello, through a fresh socket."""
         self._fall()
         self.peer = routing_id(self.chance)
+        self.machine.programs.kinds[self.peer] = f"localhost:0:0:{self.process}"
         self._knocked_at = self.world.at
         self._say(clients.Hello(v=clients.VERSION, role="client", name=self.plan.name, id=self.id))
 
@@ -397,6 +416,8 @@ class Programs:
         self._all = {plan.name: Program(plan, machine) for plan in machine.plan.programs}
         self.is_resting = False
         """Nobody sends any more."""
+        self.kinds: dict[bytes, str] = {}
+        """What the kernel says of each socket's other end (CHN-080)."""
 
     def __iter__(self) -> Iterator[Program]:
         return iter(self._all.values())
