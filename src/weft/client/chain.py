@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from weft.base.errors import UserError
 from weft.client.addressing import AFTER_ALL, PARENTS_OF_LOCAL, destination
+from weft.client.checking import check_name, check_registration
 from weft.client.connection import Connection
 from weft.client.dealer import Curve, Dealer, Opener
 from weft.client.finding import Node, endpoint_of, locate
@@ -39,7 +40,7 @@ MENDS: Final = {
     "bad-type": "1 to 64 of a-z 0-9 . _ -; `*`, or an end in `.*`, for all that match",
     "bad-position": "place= 1 to 4,294,967,294, weft.BEFORE_ALL or weft.AFTER_ALL",
     "confirm-on-out": 'on="in": only what has arrived can be confirmed',
-    "denied": "a [[chains.allow]] rule at the node",
+    "denied": "reads: what begins with weft. is not rewritten by programs",
     "limit": "fewer registrations, or higher limits in the node's [chains]",
 }
 
@@ -51,6 +52,7 @@ class ChainClient:
     """
 
     def __init__(self, name: str, node: Node = None, curve: Curve | None = None) -> None:
+        check_name(name)
         self.name = name
         self.counts: Counter[str] = Counter()
         """What went wrong and hurt nobody: `late answers`, `handlers failed`, `copies lost`, `connections lost` …"""
@@ -274,6 +276,7 @@ class ChainClient:
             self._loop.call_soon(self.flush)
 
     def _register(self, reg: clients.Reg, handler: H, parallel: int) -> H:
+        check_registration(reg, parallel)
         self._reg += 1
         link = self.links[self._reg] = Link(replace(reg, reg=self._reg), handler, parallel, self)
         if self.session is not None:

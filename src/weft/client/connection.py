@@ -163,7 +163,7 @@ class Connection:
             return
         self.close()
         text = f"the node does not take {self._hello.name!r}: {refusal.why} {refusal.text}".rstrip()
-        self._ear.give_up(UserError(refusal.why, text, "weft status, and the node's [[chains.allow]] rules"))
+        self._ear.give_up(UserError(refusal.why, text, "weft status, and the log of the node"))
 
     def _tick(self) -> None:
         self.work()  # what waits in the socket is no silence

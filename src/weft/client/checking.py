@@ -1,0 +1,28 @@
+"""What a program asks of a node, judged before it is said: the node would only say that it cannot read it."""
+
+from weft.base.errors import UserError
+from weft.client.limits import NAME_CHARS_MAX, TIMEOUT_MS_MAX, WINDOW_MAX
+from weft.wire import clients
+
+WAYS = ("in", "out")
+FAILS = (None, "open", "closed", "drop", "wait")
+
+
+def check_name(name: str) -> None:
+    """UserError for a name that no client can have."""
+    if not 1 <= len(name) <= NAME_CHARS_MAX:
+        raise UserError("bad-name", f"{name[:NAME_CHARS_MAX]!r} is no name of a client", f"1 to {NAME_CHARS_MAX} signs")
+
+
+def check_registration(reg: clients.Reg, parallel: int) -> None:
+    """UserError for the first argument of a registration that no node would take."""
+    timeout_s = f"more than 0 and at most {TIMEOUT_MS_MAX // 1_000:,} seconds"
+    for is_right, said, mend in (
+        (reg.dir in WAYS, f"on={reg.dir!r}", 'on="in" or on="out"'),
+        (reg.fail in FAILS, f"fail={reg.fail!r}", 'fail="open", "closed", "drop" or "wait"'),
+        (1 <= reg.timeout <= TIMEOUT_MS_MAX, f"timeout={reg.timeout / 1_000:g}", f"timeout= {timeout_s}"),
+        (parallel >= 1, f"parallel={parallel}", "parallel= 1 or more"),
+        (1 <= reg.window <= WINDOW_MAX, f"a window of {reg.window:,}", f"window= and parallel= up to {WINDOW_MAX:,}"),
+    ):
+        if not is_right:
+            raise UserError("bad-registration", f"nobody stands in a chain with {said}", mend)
