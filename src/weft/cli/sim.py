@@ -19,8 +19,9 @@ from weft.sim import report
 from weft.sim.grove import GROVES
 from weft.sim.plan import Plan, read, write
 from weft.sim.run import Outcome, Run, run
-from weft.sim.sometimes import SITUATIONS, unmet
+from weft.sim.sometimes import PROGRAMS, SITUATIONS, unmet
 from weft.sim.swarm import SIZES, draw_plan
+from weft.sim.troupe import MAILS
 
 app = App(name="sim", help="Run nights of a whole fabric in virtual time, with faults, and judge them.")
 
@@ -178,7 +179,8 @@ def soak(*, node_minutes: float = 10_000, seed: int = 0, scenario: str = "fabric
     if outcome is not None and outcome.verdicts:
         _tell(outcome, json=json)
         return VIOLATED
-    missing = [] if scenario in GROVES else unmet(counts)  # a fleet meets other situations than a fabric
+    names = () if scenario in GROVES else SITUATIONS  # a fleet meets other situations than a fabric
+    missing = unmet(counts, (*names, *PROGRAMS) if scenario in MAILS else names)
     _tell_soak(done, seed, voids, (counts, missing), json=json)
     return VIOLATED if missing and done >= LONG_SOAK else GREEN
 
@@ -198,6 +200,7 @@ def _tell_soak(done: float, seeds: int, voids: int, met: tuple[Counter[str], lis
         "faults": faults,
         "crashes": counts["crashes"],
         "records": counts["taken"],
+        "messages": counts["mail journal"],
         "drained": counts["drained"],
         "unmet": missing,
     }
@@ -206,7 +209,7 @@ def _tell_soak(done: float, seeds: int, voids: int, met: tuple[Counter[str], lis
     else:
         print(f"{sums['node_minutes']} node-minutes up to seed {seeds - 1}: every promise held")
         print(
-            f"  {faults} faults, {sums['crashes']} crashes, {sums['records']} records taken, {sums['drained']} drained; {voids} void runs"
+            f"  {faults} faults, {sums['crashes']} crashes, {sums['records']} records taken, {sums['drained']} drained, {sums['messages']} messages of programs at roots; {voids} void runs"
         )
         for situation in missing:
             print(f"  not met: {situation}")
@@ -312,7 +315,9 @@ def list_all(*, json: Flag = False) -> int:
         }
         | {name: f"fleets that place themselves: {', '.join(variants)}" for name, variants in GROVES.items()},
         "faults": {name: _first_line(draw) for name, draw in FAULTS.items()},
-        "checkers": {kind.rule: _first_line(kind) for kind in dict.fromkeys((*CHECKERS, *FLEET_CHECKERS, *MAIL_CHECKERS))},
+        "checkers": {
+            kind.rule: _first_line(kind) for kind in dict.fromkeys((*CHECKERS, *FLEET_CHECKERS, *MAIL_CHECKERS))
+        },
         "situations": dict.fromkeys(SITUATIONS, ""),
         "canaries": {bug.name: f"{bug.why} -> {bug.caught_by}" for bug in load().values()},
     }

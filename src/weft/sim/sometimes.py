@@ -14,6 +14,7 @@ from weft.cores.drain import messages as drain
 from weft.cores.measurement import messages as measurement
 from weft.cores.topology import messages as topology
 from weft.node import events
+from weft.sim.programs import ANSWERS
 
 PREFIX: Final = "met "
 
@@ -109,6 +110,18 @@ SITUATIONS: Final = (
 """All that a long soak has to meet."""
 
 
+PROGRAMS: Final = (
+    "a program that hears nothing",
+    "a program that does not read",
+    "a program of whose death the kernel tells",
+    "sends repeated with their tags",
+    "copies lost",
+    "a message that a full spool gave up",
+    *(f"an answer of habit {habit}" for habit in ANSWERS),
+)
+"""What a soak of a scenario with programs has to meet besides."""
+
+
 def of_event(event: Any) -> str:
     """The name of what an event tells of; empty: nothing that is looked for."""
     return EVENTS.get(type(event), "").format(event=event)
@@ -119,6 +132,6 @@ def of_counters(counters: Counters) -> Iterator[str]:
     return (name for field, name in COUNTERS.items() if getattr(counters, field))
 
 
-def unmet(counts: Counter[str]) -> list[str]:
+def unmet(counts: Counter[str], names: tuple[str, ...] = SITUATIONS) -> list[str]:
     """The situations that were not met even once."""
-    return [name for name in SITUATIONS if not counts[PREFIX + name]]
+    return [name for name in names if not counts[PREFIX + name]]
