@@ -28,7 +28,7 @@ welcome, _ = hear()
 assert welcome["op"] == "welcome", welcome
 say({"op": "reg", "reg": 1, "dir": "out", "type": "demo.report", "at": 100, "access": "rw", "noself": True})
 say({"op": "send", "m": [{"tag": 1, "type": "demo.report", "to": ["PARENTSOF"]}]}, b"<report/>")
-while (heard := hear())[0]["op"] != "bye":
+while (heard := hear())[0]["op"] not in ("bye", "refuse"):  # refuse: the node is another one by now
     header, frames = heard
     if header["op"] == "rec":
         for message in header["m"]:
