@@ -10,6 +10,8 @@ class Standing:
         self.level, self.parent = level, ""
         self.children: dict[bytes, str] = {}
         """Live links: node id and name."""
+        self.is_compared = False
+        """A root's file was held against the configuration that it has."""
         self.is_pressed = False
         """More has arrived than programs have dealt with: nothing more is taken (CHN-040)."""
 

@@ -117,16 +117,20 @@ def leave_root(node: Orders, event: topology.RootLeft) -> None:
 
 def found_fleet(node: Orders, event: configuration.ConfigurationApplied) -> None:
     """The first root of a fleet writes down what its file says; later the file is loaded by order only."""
-    if event.why != "root" or not node.settings.pairs:
-        return
-    if node.planner.pairs:
-        have = node.planner.pairs
-        differ = sorted(key for key, value in node.settings.pairs if have.get(key) != value)
-        if differ:
-            node.tell_later(FileDiffers(tuple(differ[:DIFFERENCES_SHOWN]), len(differ)))
-    else:
+    if event.why == "root" and not node.planner.pairs and node.settings.pairs:
         load = configuration.LoadTree(0, node.settings.pairs, ("/CONFIG/",), node.settings.node.name)
         node.order("configuration", load)
+
+
+def compare_file(node: Orders, _: configuration.PairsChanged) -> None:
+    """A root that goes on with the configuration it has says so once, if its file describes another."""
+    have = node.planner.pairs
+    if node.standing.is_compared or not have or node.settings.level != "root":
+        return
+    node.standing.is_compared = True
+    differ = sorted(key for key, value in node.settings.pairs if have.get(key) != value)
+    if differ:
+        node.tell_later(FileDiffers(tuple(differ[:DIFFERENCES_SHOWN]), len(differ)))
 
 
 def write_records(node: Orders, event: topology.RecordsWanted) -> None:
@@ -272,7 +276,7 @@ WIRES: Final[list[Wire]] = [
     when(topology.NodeLeft).then(append_event),
     when(topology.NodeUnassigned).then(append_event),
     when(topology.ElectionCalled).then(append_event),
-    when(configuration.PairsChanged).then(learn_pairs),
+    when(configuration.PairsChanged).then(learn_pairs, compare_file),
     when(configuration.WriteDone).then(answer_writer),
     when(configuration.ConfigurationApplied).then(append_event, found_fleet),
     when(configuration.ParentHeard).then(parent_is("heard")),
