@@ -24,6 +24,7 @@ SENDS: dict[str, dict[str, Any]] = {
     "app.drop": {},
     "app.hang": {},
     "app.conf": {},
+    "app.wait": {"want": "dest"},
     "app.local": {"to": weft.LOCAL},
     "app.loose": {"keep": "memory"},
 }
@@ -128,6 +129,11 @@ async def works(name: str, state: Path, path: Path) -> None:
                 if rest == FAILS:
                     raise ValueError("a fiftieth")
                 await (asyncio.sleep(HANG_S) if rest == HANGS else think())  # tidy: a program that hangs, bounded
+                return message
+
+            @chain.rewrites("app.wait", on=side, place=100, fail="wait", timeout=ANSWER_S, parallel=16)
+            async def wait(message: Message) -> Message:
+                await think()
                 return message
 
             if side == "in":

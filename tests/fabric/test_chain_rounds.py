@@ -33,8 +33,8 @@ TREE = {
 SENSORS = tuple(name for name in TREE if name.startswith("sensor"))
 WORKERS = ("sensor-1", "sensor-3", "collector-1", "collector-2", "root")
 """Nodes beside which a program stands in the chains."""
-KINDS = ("collector", "works", "sensor", "root", "sends", "pause", "two")
-"""Who is hit, one after the other; `two` at once."""
+KINDS = ("collector", "works", "sensor", "root", "sends", "pause", "two", "end")
+"""Who is hit; `two` at once. `pause`: somebody is stopped for a while; `end`: a node is told to end."""
 ROUNDS, NIGHT = 4, 40
 """By default, and with `--soak`."""
 KEPT = ("spooled", "local")
@@ -91,8 +91,8 @@ class Rounds:
         everybody = [*TREE, *self.senders, *self.workers]
         if kind == "two":
             return self.chance.sample(everybody, 2)
-        if kind == "pause":
-            return [self.chance.choice(everybody)]
+        if kind in ("pause", "end"):
+            return [self.chance.choice(everybody if kind == "pause" else list(TREE))]
         return [self.chance.choice([name for name in everybody if name.startswith(kind)])]
 
     def play(self, kind: str, pause_s: float) -> None:
@@ -100,9 +100,11 @@ class Rounds:
         self.wait(self.chance.uniform(0.3, 2.0))
         victims = self.victims(kind)
         is_pause = kind == "pause" or (kind == "two" and self.chance.random() < 0.3)
-        self.said.append(f"{time.time():.3f} {'stop' if is_pause else 'kill'} {' '.join(victims)}")
+        self.said.append(f"{time.time():.3f} {'pause' if is_pause else kind} {' '.join(victims)}")
         if is_pause:
             self.pause(victims, pause_s)
+        elif kind == "end":
+            self.end(victims)
         else:
             for victim in victims:
                 self.fabric.kill(victim)
@@ -117,6 +119,14 @@ class Rounds:
         self.wait(span_s)
         for process in living:
             process.send_signal(signal.SIGCONT)
+
+    def end(self, victims: list[str]) -> None:
+        """In order; whoever wants a node has to start it again."""
+        processes = [self.fabric.member(victim).process for victim in victims]
+        for process in processes:
+            if process is not None and process.poll() is None:
+                process.terminate()
+        self.fabric.until(lambda: all(each is None or each.poll() is not None for each in processes), "the end")
 
     def lives(self, name: str) -> bool:
         return bool(self.fabric.status(name)) if name in TREE else self.fabric.member(name).is_running
@@ -247,15 +257,20 @@ def wrong_of(sensor: str, told: Heard, there: set[tuple[str, int]]) -> Iterator[
         is_there = (kind, number) in there
         if len(whys) > 1:
             yield f"{sensor}: {kind} {number} heard {whys}"
-        if whys[0] in KEPT and not is_there and not may_be_dropped(kind, number):
+        if whys[0] in (*KEPT, "delivered") and not is_there and not may_be_dropped(kind, number):
             yield f"{sensor}: {kind} {number} heard {whys[0]} and is not in the lake"
         if whys[0] not in (*KEPT, "delivered", *UNSURE) and is_there:
             yield f"{sensor}: {kind} {number} heard {whys[0]} and is in the lake"
-        if whys[0] not in ALLOWED.get(kind, KEPT):
+        if whys[0] not in (*ALLOWED.get(kind, KEPT), "closing"):
             yield f"{sensor}: {kind} {number} heard {whys[0]}"
 
 
-ALLOWED = {"app.drop": (*KEPT, "deleted"), "app.loose": ("delivered", *UNSURE)}
+ALLOWED = {
+    "app.drop": (*KEPT, "deleted"),
+    "app.loose": ("delivered", *UNSURE),
+    "app.wait": ("delivered", "spooled"),
+}
+"""What senders may hear, by type; `spooled` of one that asked for more: its node has started anew meanwhile."""
 
 
 def may_be_dropped(kind: str, number: int) -> bool:
