@@ -143,7 +143,7 @@ EVENTS: Final[dict[type, Event]] = {
         "config.file-differs",
         "warning",
         "The root's file describes another fleet than its configuration, which counts: a file founds a fleet only once.",
-        "weft config diff shows what differs; weft config load brings the file in.",
+        "weft config set brings a key in; weft config load a whole fleet's file, one without [node].",
     ),
     PairRefused: Event(
         "config.refused",
