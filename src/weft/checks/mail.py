@@ -46,8 +46,10 @@ class MailWall(Checker):
         self.sent: dict[tuple[str, int], dict[int, Mid]] = {}
 
     def note_disk(self, fact: Fact) -> None:
-        self.met.pop(fact.node, None)
-        self.kept.pop(fact.node, None)
+        """What an old disk had by then, it has; nobody says what that was."""
+        if fact.value[0] == "lost":
+            self.met.pop(fact.node, None)
+            self.kept.pop(fact.node, None)
 
     def note_mail(self, fact: Fact) -> None:
         by = fact.value[5]

@@ -47,7 +47,8 @@ def _small(chance: Chance, node: NodePlan) -> Iterator[ProgramPlan]:
         yield ProgramPlan(name="talk", loads=tuple(_load(chance, kind) for kind in (PLAIN, WORK)))
     else:
         yield _reader(chance)
-        yield _editor(chance, "in")
+        bad = tuple((habit, SHARE // 40) for habit in MISDEEDS)
+        yield msgspec.structs.replace(_editor(chance, "in"), habits=bad)
 
 
 def _cast(chance: Chance, node: NodePlan) -> Iterator[ProgramPlan]:
@@ -75,8 +76,8 @@ def _load(chance: Chance, kind: str) -> Load:
     return Load(
         type=kind,
         kind=chance.choice(("PARENTSOF", "PARENTSOF", "NEARESTCOORD")),
-        rate_ns=chance.randint(SECOND // 5, 3 * SECOND),
-        burst=chance.choice((1, 1, 8)),
+        rate_ns=chance.randint(SECOND // 2, 6 * SECOND),
+        burst=chance.choice((1, 1, 6)),
         want=chance.choice(("spool", "spool", "spool", "none")),
     )
 
