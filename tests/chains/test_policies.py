@@ -266,6 +266,24 @@ def test_a_waiting_link_is_never_sick() -> None:
     assert 8 == len(rig.sites["A"].core.waiting)
 
 
+@pytest.mark.proves("CHN-016", "CHN-017")
+def test_who_was_only_slow_is_heard_as_long_as_its_message_waits_for_it() -> None:
+    rig, link = rig_with(dir="out", fail="wait", timeout=100)
+    for tag in (1, 2, 3):
+        rig.send("A", "s", tag, f"m{tag}")
+    rig.advance(100)
+    assert 3 == len(rig.sites["A"].core.waiting)
+    rig.next("A", "h", 1, 1)
+    rig.drop("A", "h", 1, 2)
+    rig.fail("A", "h", 1, 3)
+    rig.next("A", "h", 1, 3)
+    assert [(1, "spooled"), (2, "deleted")] == statuses(rig)
+    assert ([("next", 3, "expired")], 1) == (seen(rig, "A", "h", "error"), len(rig.sites["A"].core.waiting))
+    assert (0, 0) == (link.misses, len(link.pending))
+    rig.advance(60_000)
+    assert (3, "filter-failed") == statuses(rig)[-1]
+
+
 def test_no_more_wait_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "WAITING_MAX", 1)
     rig, _ = rig_with(dir="out", fail="wait")

@@ -149,8 +149,8 @@ class Engine:
         if not isinstance(link, HolderLink):
             self._refuse(patron, how, "not-holding", reg, number)
             return
-        held = link.pending.get(number)
         may_say = ("conf", "fail") if link.confirms else ("next", "drop", "fail")
+        held = self._holding.held_by(link, number) if how in may_say else link.pending.get(number)
         if held is None or held.answer is not None or how not in may_say:
             is_late = number in link.resolved or (held is not None and held.answer is not None)
             link.counters.late += is_late

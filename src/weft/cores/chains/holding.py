@@ -56,6 +56,16 @@ class Holding:
         if not link.is_ordered or held is next(iter(link.pending.values())):
             self._turn(link, On.ANSWERED, held, now)
 
+    def held_by(self, link: HolderLink, number: int) -> Held | None:
+        """What a link holds, and what waits for no other: its deadline has passed, its client is there (`wait`)."""
+        held = link.pending.get(number)
+        if held is None and link.policy == WAIT and number in link.resolved:
+            held = self._waiting.take_back(link, number)
+            if held is not None:
+                del link.resolved[number]
+                link.pending[number] = held
+        return held
+
     def return_to(self, link: HolderLink, now: Now) -> None:
         """A client of a name that messages have waited for is there: they are offered again, marked (CHN-019)."""
         for held in self._waiting.claim(link):
@@ -251,6 +261,7 @@ class Holding:
 
     def _fail(self, link: HolderLink, held: Held, now: Now) -> None:
         link.counters.failed += 1
+        held.due = None  # it has been answered
         self._release(link, held, "handler-failed", now)
 
     def _confirm(self, link: HolderLink, held: Held, now: Now) -> None:

@@ -53,6 +53,19 @@ class Waiting:
         self._count -= len(found)
         return sorted(found, key=lambda held: (held.parcel.id, not held.is_copy))
 
+    def take_back(self, link: HolderLink, number: int) -> Held | None:
+        """A message whose deadline at this link has passed, and which is answered after all; None: there is none."""
+        for place, room in self._rooms.items():
+            for at, waiter in room.items():
+                held = waiter.held
+                if waiter.link is link and held.parcel.id == number and held.due is not None:
+                    del room[at]
+                    self._count -= 1
+                    if not room:
+                        del self._rooms[place]
+                    return held
+        return None
+
     def expired(self, now: Now) -> list[Waiter]:
         """Those that have waited long enough, in the order in which they came."""
         gone: list[Waiter] = []
