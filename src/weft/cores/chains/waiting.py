@@ -5,6 +5,7 @@ confirming reader wait without limit, all others `wait_ms`.
 """
 
 from collections import deque
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from weft.base.now import MILLISECOND, Now
@@ -55,16 +56,22 @@ class Waiting:
 
     def take_back(self, link: HolderLink, number: int) -> Held | None:
         """A message whose deadline at this link has passed, and which is answered after all; None: there is none."""
+        found = next(self._places_of(link, number), None)
+        if found is None:
+            return None
+        place, at = found
+        room = self._rooms[place]
+        held = room.pop(at).held
+        self._count -= 1
+        if not room:
+            del self._rooms[place]
+        return held
+
+    def _places_of(self, link: HolderLink, number: int) -> Iterator[tuple[Place, int]]:
         for place, room in self._rooms.items():
-            for at, waiter in room.items():
-                held = waiter.held
-                if waiter.link is link and held.parcel.id == number and held.due is not None:
-                    del room[at]
-                    self._count -= 1
-                    if not room:
-                        del self._rooms[place]
-                    return held
-        return None
+            for at, (held, was_at) in room.items():
+                if was_at is link and held.parcel.id == number and held.due is not None:
+                    yield place, at
 
     def expired(self, now: Now) -> list[Waiter]:
         """Those that have waited long enough, in the order in which they came."""
