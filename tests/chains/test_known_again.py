@@ -94,6 +94,17 @@ def test_tags_are_remembered_as_the_journal_has_them() -> None:
     assert list(site.core.condense()) == list(fresh.core.condense())
 
 
+@pytest.mark.proves("CHN-042", "JRN-042")
+def test_tags_of_one_turn_are_remembered_in_their_order_whatever_became_of_the_messages() -> None:
+    rig, site = node(FORWARD)
+    for tag, kind in enumerate(("DIRECT", "PARENTSOF", "DIRECT"), 1):
+        item = clients.SendItem(tag=tag, type="t", to=[kind])
+        site.core.engine.accept(site.patron("s"), item, (b"x",), rig.now)
+    _, fresh = again(site, kept(site), "collector")
+    assert 1 == len(list(fresh.core.condense()))
+    assert list(site.core.condense()) == list(fresh.core.condense())
+
+
 @pytest.mark.proves("CHN-019")
 @pytest.mark.parametrize("options", [{"confirm": True}, {"access": "rw", "fail": "wait"}])
 def test_what_a_dead_client_held_goes_to_the_one_that_came_back_before_it_was_known_to_be_dead(

@@ -13,7 +13,7 @@ from weft.base.now import Now
 from weft.base.records import CoreRecord, Record, StreamRecord
 from weft.cores.chains import memory
 from weft.cores.chains.clientlink import Held, HolderLink
-from weft.cores.chains.memory import Done, Handed, InboxKept, Waits
+from weft.cores.chains.memory import Done, Handed, InboxKept, TagsKept, Waits
 from weft.cores.chains.messages import PressureChanged
 from weft.cores.chains.order import Key
 from weft.cores.chains.parcel import IN, Parcel
@@ -101,7 +101,7 @@ class Inbox:
                 record.attributes["by"] = by
             made = [*self._keep(parcel, record, made), *made]
         elif made and by is not None:
-            self._station.keep_tag(*by)
+            made = [*made, memory.to_record(TagsKept(by[0], [(by[1], "local")]))]
         if made:
             self._station.keep(made)
         return bool(made)

@@ -9,7 +9,6 @@ import msgspec
 from weft.base.effects import Effect, Persist, Tell
 from weft.base.records import Record
 from weft.cores.chains import limits
-from weft.cores.chains.memory import TagsKept, to_record
 from weft.cores.chains.messages import ChainsSettings, Placed
 
 
@@ -71,7 +70,6 @@ class Station:
         "_last_sequence",
         "_lazy",
         "_records",
-        "_tags",
         "_told",
         "counters",
         "effects",
@@ -91,7 +89,6 @@ class Station:
         self.is_full = self.is_stopping = False
         self._records: list[Record] = []
         self._lazy: list[Record] = []
-        self._tags: dict[bytes, list[tuple[int, str]]] = {}
         self._told: dict[tuple[str, str], int] = {}
         self._deep: OrderedDict[int, int] = OrderedDict()
         self._last_id = self._last_sequence = 0
@@ -130,15 +127,8 @@ class Station:
         """Make these durable within a second, or with the next wall."""
         self._lazy += records
 
-    def keep_tag(self, client: bytes, tag: int) -> None:
-        """A send has come to this node itself, and no record of it says by whom: remember the tag (CHN-042)."""
-        self._tags.setdefault(client, []).append((tag, "local"))
-
     def take(self) -> list[Effect]:
         """What to do, in order; asking empties the list."""
-        if self._tags:
-            self._lazy += [to_record(TagsKept(client, tags)) for client, tags in self._tags.items()]
-            self._tags = {}
         done = self.effects
         self.effects = []
         if self._records or self._lazy:
