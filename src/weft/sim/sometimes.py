@@ -115,8 +115,6 @@ PROGRAMS: Final = (
     "a program that does not read",
     "a program of whose death the kernel tells",
     "sends repeated with their tags",
-    "copies lost",
-    "a message that a full spool gave up",
     *(f"an answer of habit {habit}" for habit in ANSWERS),
 )
 """What a soak of a scenario with programs has to meet besides."""
