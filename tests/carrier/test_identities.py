@@ -44,6 +44,26 @@ def test_verdicts_are_those_of_a_plain_set(numbers: list[int], width: int) -> No
         assert expected is met.meet(A, 7, number)
 
 
+def test_canary_18_a_window_that_slides_over_bits_that_stay_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ring(self: Window, sequence: int, width: int) -> Meeting:
+        """As `meet`, with the bits of numbers long gone in the places of new ones."""
+        if sequence <= self.high - width:
+            return Meeting.UNSURE
+        bit = 1 << sequence % width
+        if self.pages.get(0, 0) & bit:
+            return Meeting.DUPLICATE
+        self.pages[0] = self.pages.get(0, 0) | bit
+        self.high = max(self.high, sequence)
+        return Meeting.NEW
+
+    monkeypatch.setattr(Window, "meet", ring)
+    with pytest.raises(AssertionError):
+        test_verdicts_are_those_of_the_vector()
+    property_of_seen: Any = test_verdicts_are_those_of_a_plain_set
+    with pytest.raises(AssertionError):
+        property_of_seen.hypothesis.inner_test([2, 12], 10)
+
+
 @pytest.mark.proves("CHN-035")
 def test_origins_and_eras_are_apart_and_the_window_is_that_of_the_specification() -> None:
     met = Identities()
