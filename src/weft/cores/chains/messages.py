@@ -52,7 +52,6 @@ class ChainsSettings(msgspec.Struct, frozen=True, kw_only=True):
     credit_bytes: int = 8 << 20
     clients: int = 1_000
     links_per_client: int = 256
-    answer_ms: int = 5_000
     wait_ms: int = 60_000
     stop_ms: int = 2_000
     inbox_bytes: int = 256 << 20

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from weft.base.mail import OUTBOX, TICKET, Mail, to_record
+from weft.base.mail import OUTBOX, TICKET, to_record
 from weft.base.now import Now
 from weft.base.records import Record
 from weft.cores.chains import limits, routing
@@ -93,19 +93,7 @@ class Sending:
     def _parcel(self, patron: Patron, item: clients.SendItem, frames: tuple[bytes, ...], now: Now) -> Parcel:
         station = self._station
         depth = 0 if item.cause is None else station.depth_after(item.cause)
-        mail = Mail(
-            origin=station.node,
-            era=station.era,
-            sequence=station.next_sequence(),
-            type=item.type,
-            frames=frames,
-            to=tuple(item.to),
-            depth=depth,
-            at=now.wall,
-            fmt=item.fmt,
-            exp=item.exp,
-        )
-        parcel = Parcel(station.next_id(), OUT, mail)
+        parcel = Parcel(station.next_id(), OUT, station.mail_of(item, frames, now, depth))
         parcel.sender, parcel.tag, parcel.want, parcel.keep = patron, item.tag, item.want, item.keep
         if depth:
             station.note_depth(parcel.id, depth)

@@ -7,9 +7,12 @@ from typing import Any
 import msgspec
 
 from weft.base.effects import Effect, Persist, Tell
+from weft.base.mail import Mail
+from weft.base.now import Now
 from weft.base.records import Record
 from weft.cores.chains import limits
 from weft.cores.chains.messages import ChainsSettings, Placed
+from weft.wire.clients import SendItem
 
 
 class Flow(msgspec.Struct):
@@ -118,6 +121,21 @@ class Station:
     def depth_after(self, cause: int) -> int:
         """The depth of a message that this one brings about (RTE-005)."""
         return self._deep.get(cause, 0) + 1
+
+    def mail_of(self, item: SendItem, frames: tuple[bytes, ...], now: Now, depth: int = 0) -> Mail:
+        """A send as mail of this node, with the next identity (CHN-004)."""
+        return Mail(
+            origin=self.node,
+            era=self.era,
+            sequence=self.next_sequence(),
+            type=item.type,
+            frames=frames,
+            to=tuple(item.to),
+            depth=depth,
+            at=now.wall,
+            fmt=item.fmt,
+            exp=item.exp,
+        )
 
     def keep(self, records: Iterable[Record]) -> None:
         """Make these durable before anything of this turn leaves."""

@@ -72,18 +72,8 @@ class Straight:
         return SPOOLED
 
     def _mail(self, item: SendItem, frames: tuple[bytes, ...], now: Now) -> Mail:
-        station = self._station
-        station.next_id()  # it has one, as every message, though nobody is ever told (CHN-005)
-        return Mail(
-            origin=station.node,
-            era=station.era,
-            sequence=station.next_sequence(),
-            type=item.type,
-            frames=frames,
-            to=tuple(item.to),
-            at=now.wall,
-            fmt=item.fmt,
-        )
+        self._station.next_id()  # it has one, as every message, though nobody is ever told (CHN-005)
+        return self._station.mail_of(item, frames, now)
 
 
 Go = Callable[[Straight, Patron, SendItem, tuple[bytes, ...], Now], Outcome | None]
