@@ -8,7 +8,7 @@ import pytest
 
 import weft
 from tests.fabric.fabric import Fabric
-from tests.fabric.test_chains import UP, is_back, rows_of, run, until
+from tests.fabric.test_chains import PATIENCE_S, UP, is_back, rows_of, run, until
 from weft.base.mail import OUTBOX
 
 TREE = {"root": "", "sensor-1": "root"}
@@ -45,8 +45,11 @@ def test_while_a_journal_is_full_sends_are_refused_and_none_that_was_taken_is_lo
                 fabric.start("root")
             assert {"spooled", "overload"} == set(told.values())
             await until(lambda: is_back(fabric, "root"), "the root is back")
-            await send(1_500)
-            assert "spooled" == told[1_500]
+            async with asyncio.timeout(PATIENCE_S):
+                await send(number := 1_500)
+                while "spooled" != told[number]:  # room comes back as the root takes what waits: some may still be refused
+                    await asyncio.sleep(0.1)  # tidy: other processes tell nobody; bounded above
+                    await send(number := number + 1)
             kept = Counter(told.values())["spooled"]
             await until(lambda: len(rows_of(fabric, "app.full")) >= kept, "all are in the lake")
 
