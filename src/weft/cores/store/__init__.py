@@ -1,0 +1,1 @@
+"""Shared state that survives network splits (specs/03)."""

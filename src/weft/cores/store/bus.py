@@ -1,0 +1,93 @@
+"""Where the core speaks to other nodes: to all on every link, or to one member of the mesh; packed in batches (LNK-003).
+
+What is said in a turn leaves in order at its end, below the records of the turn. A link that is down gets nothing:
+numbers make good for it (LNK-002).
+"""
+
+from weft.base.effects import Send
+from weft.cores.store import limits
+from weft.cores.store.station import Station
+from weft.wire.store import bus as codec
+from weft.wire.store.messages import Info, Message, Ping, Said, Update
+
+MESH, MQTT = "mesh-call", "store-mqtt"
+"""Channels: to one node's mesh socket by its endpoint; to a topic of the broker."""
+TOPICS = {Update: "update", Info: "info", Ping: "wping"}
+
+
+class Bus:
+    """All links of one node."""
+
+    def __init__(self, station: Station) -> None:
+        self._station = station
+        self.members: dict[str, str] = {}
+        """Members of the mesh whose link is UP, by name, with the endpoint that hears them."""
+        self.has_broker = False
+        self._queue: list[tuple[str, Message]] = []
+        self._raw: list[tuple[str, bytes]] = []
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether anybody could hear anything."""
+        return self.has_broker or bool(self.members)
+
+    def say(self, message: Message, to: str = "") -> None:
+        """To everybody, or to one member; who is not in reach over the mesh is told through the broker, with all others."""
+        self._queue.append((to, message))
+
+    def say_raw(self, topic: str, payload: bytes) -> None:
+        """To the broker alone: the words of the moat dialect."""
+        self._raw.append((topic, payload))
+
+    def flush(self) -> None:
+        """Hand everything to the links, in order; neighbours of one topic for the same ears in one payload."""
+        queue, self._queue = self._queue, []
+        start = 0
+        while start < len(queue):
+            end = self._end_of_batch(queue, start)
+            to, first = queue[start]
+            self._send(to, TOPICS[type(first)], [codec.encode(message) for _, message in queue[start:end]])
+            start = end
+        raw, self._raw = self._raw, []
+        for topic, payload in raw:
+            if self.has_broker:
+                self._station.effects.append(Send(MQTT, topic.encode(), Said(topic, payload)))
+
+    def _end_of_batch(self, queue: list[tuple[str, Message]], start: int) -> int:
+        to, first = queue[start]
+        end = start + 1
+        while end < len(queue) and queue[end][0] == to and type(queue[end][1]) is type(first):
+            end += 1
+        return end
+
+    def _send(self, to: str, topic: str, payloads: list[bytes]) -> None:
+        ears = [self.members[to]] if to in self.members else [] if to else list(self.members.values())
+        if ears:
+            for payload in _joined(payloads):
+                said = Said("ping" if topic == "wping" else topic, payload)
+                self._station.effects += [Send(MESH, endpoint.encode(), said) for endpoint in ears]
+        if self.has_broker and to not in self.members and not (topic == "wping" and self._is_moat_only):
+            joined = payloads if self._station.foreign or self._is_moat else _joined(payloads)
+            self._station.effects += [Send(MQTT, topic.encode(), Said(topic, payload)) for payload in joined]
+
+    @property
+    def _is_moat(self) -> bool:
+        return "moat" in self._station.settings.dialects
+
+    @property
+    def _is_moat_only(self) -> bool:
+        return self._station.settings.dialects == ("moat",)
+
+
+def _joined(payloads: list[bytes]) -> list[bytes]:
+    """As few payloads as the limits of a batch allow."""
+    joined: list[bytes] = []
+    part: list[bytes] = []
+    size = 0
+    for payload in payloads:
+        if part and (len(part) >= limits.BATCH_MESSAGES or size + len(payload) > limits.BATCH_BYTES):
+            joined.append(b"".join(part))
+            part, size = [], 0
+        part.append(payload)
+        size += len(payload)
+    return [*joined, b"".join(part)] if part else joined

@@ -1,0 +1,105 @@
+"""What all parts of the store core share: who we are, the common clock of changes, and what we want done.
+
+All records of a turn stand in one Persist in front of everything that the turn says: nothing leaves above it
+(STO-030, STO-031).
+"""
+
+from collections import Counter
+from typing import Any
+
+from weft.base.chance import Chance
+from weft.base.effects import Effect, Persist, Reply, Tell
+from weft.base.errors import PeerError
+from weft.base.now import SECOND, Now
+from weft.base.records import CoreRecord, Record
+from weft.cores.store import limits
+from weft.cores.store.messages import StoreMalformed, StoreSettings
+from weft.wire.store.messages import Info
+
+TELL_NS = 10 * SECOND  # COD-007: at most one event per sender
+
+
+class Station:
+    """Shared by reference; the parts of the core change it, nobody else does."""
+
+    def __init__(self, settings: StoreSettings, chance: Chance) -> None:
+        self.settings, self.chance = settings, chance
+        self.name = settings.name
+        self.tick = 0
+        """Of this node's last change; 0: it has no data of its own (R7)."""
+        self.tock = 0
+        """Of the greatest message or change, sent or seen (STO-007)."""
+        self.tock_limit = 0
+        """Kept on disk: no tock above it was ever sent."""
+        self.takes_any_tock = True
+        """LISTEN and JOIN: there is nothing to compare a jump with."""
+        self.is_full = False
+        """The journal has no room: orders are refused, reading and merging go on (STO-032)."""
+        self.read_only = ""
+        """Why no order is taken, if so: `dropped`, `name-collision`, `unconfirmed`."""
+        self.now = Now(0, 0)
+        self.effects: list[Effect] = []
+        self.records: list[Record] = []
+        self.counters: Counter[tuple[str, str]] = Counter()
+        """What has happened, by metric and label: `("events", "newer")`, `("malformed", "bad-path")` (ADM-030)."""
+        self.foreign: dict[str, None] = {}
+        """Names of nodes that are real MoaT-KV servers, in the order of their appearance (PNG-031)."""
+        self._told: dict[str, int] = {}
+
+    # Time
+
+    def next_tock(self) -> int:
+        """A tock for one more message or change; its limit is kept ahead of use (STO-007)."""
+        self.tock += 1
+        if self.tock > self.tock_limit:
+            self.tock_limit = self.tock + limits.TOCKS_AHEAD
+        return self.tock
+
+    def hear_tock(self, tock: int) -> None:
+        """A message or change of somebody else says how late it is; PeerError `tock-jump`."""
+        if tock <= self.tock:
+            return
+        if tock - self.tock > limits.TOCK_JUMP_MAX and not self.takes_any_tock:
+            raise PeerError("tock-jump", str(tock))
+        self.tock = tock
+
+    # Saying
+
+    def info(self, **said: Any) -> Info:
+        """An info of this node, dated."""
+        return Info(node=self.name, tick=self.tick, tock=self.next_tock(), **said)
+
+    def keep(self, record: Record) -> None:
+        """Make it durable with this turn, before anything of this turn leaves."""
+        self.records.append(record)
+
+    def tell(self, event: Any) -> None:
+        self.effects.append(Tell(event))
+
+    def reply(self, ticket: int, answer: Any) -> None:
+        self.effects.append(Reply(ticket, answer))
+
+    def count(self, metric: str, label: str = "", by: int = 1) -> None:
+        self.counters[metric, label] += by
+
+    def refuse(self, peer: str, code: str) -> None:
+        """Count what may not be said; one event per sender in ten seconds (COD-007)."""
+        self.counters["malformed", code] += 1
+        self.counters["malformed_by", peer] += 1
+        told_at = self._told.get(peer)
+        if told_at is None or self.now.mono - told_at >= TELL_NS:
+            if len(self._told) >= limits.NODES_MAX:
+                self._told.clear()
+            self._told[peer] = self.now.mono
+            self.tell(StoreMalformed(peer, code, self.counters["malformed_by", peer]))
+
+    def take(self) -> list[Effect]:
+        """What to do, the records of the turn first; asking empties it."""
+        done, self.effects = self.effects, []
+        records, self.records = self.records, []
+        return [Persist(tuple(records)), *done] if records else done
+
+
+def own_record(kind: int, data: bytes) -> CoreRecord:
+    """A piece of this core's memory."""
+    return CoreRecord("store", kind, data)

@@ -1,0 +1,8 @@
+"""The store's dialects on the wire: what MoaT-KV servers and clients say, and Weft's own mesh (specs/03).
+
+path, pack, ranges   elements of it all: paths, values, sets of ticks
+messages             what nodes tell one another, typed; bus: their bytes
+actor                the coordination of real MoaT-KV servers
+mesh                 links between Weft nodes, and their beacon
+clients              what clients and nodes say over TCP
+"""

@@ -1,0 +1,74 @@
+"""What store nodes tell one another (specs/03, section 2): updates, infos, pings, typed. `bus` has their bytes.
+
+`node`, `tick` and `tock` of an info or ping are the sender's.
+"""
+
+from typing import Any
+
+import msgspec
+
+from weft.base.changes import Chain, Event, Link
+from weft.base.ranges import RangeSet
+
+Ticks = dict[str, RangeSet]
+"""Sets of ticks by node."""
+
+
+class Update(msgspec.Struct, frozen=True, gc=False):
+    """A change: as its author says it, or repeated for one who missed it."""
+
+    event: Event
+    sender: Link | None = None
+    """Who repeats it, and its tick; None: the author itself says it."""
+    wants_ack: bool = False
+
+
+class Info(msgspec.Struct, frozen=True, kw_only=True):
+    """What a node has, lacks, or wants known; None: nothing said of that."""
+
+    node: str
+    tick: int
+    tock: int
+    ticks: dict[str, int] | None = None
+    """The highest tick of each node that the sender has heard of."""
+    missing: Ticks | None = None
+    known: Ticks | None = None
+    """Ticks of changes that later ones of their entries have replaced; read also as `superseded`."""
+    deleted: Ticks | None = None
+    have: Ticks | None = None
+    node_drop: tuple[str, ...] | None = None
+    reason: Chain | None = None
+    """The ping chain of the side that lost."""
+    prev: Chain | None = None
+    """The chain of the ping that is answered."""
+
+
+class Ping(msgspec.Struct, frozen=True, gc=False):
+    """The sender is there; its chain is itself and whom it heard last (PNG-010). Ticks of 0 stand for none."""
+
+    chain: Chain
+    tock: int
+
+    @property
+    def node(self) -> str:
+        return self.chain.links[0][0]
+
+    @property
+    def tick(self) -> int:
+        return self.chain.links[0][1]
+
+
+Message = Update | Info | Ping
+
+
+class Said(msgspec.Struct, frozen=True, gc=False):
+    """Bytes for a topic (`update info ping del wping`), made once for everybody who gets them."""
+
+    topic: str
+    payload: bytes
+
+
+class Kept(msgspec.Struct, frozen=True, gc=False):
+    """What else a map had, by key: kept for who asks, never interpreted (COD-003)."""
+
+    rest: dict[str, Any]
