@@ -16,12 +16,13 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True):
     fabric: str = "weft"
     found: bytes | None = None
     """The root's value, packed: who has nothing and hears of nobody for three clocks founds the store with it."""
-    host: str = "127.0.0.1"
-    mesh_port: int = 0
+    boot: int = 0
+    """Of this start: two of one name differ in it (LNK-022)."""
+    endpoint: str = ""
+    """`host:port` of the node's block of ports, where the mesh finds it; empty: there is no mesh."""
     client_port: int = 0
     peers: tuple[str, ...] = ()
-    """Mesh endpoints, `host:port`, that need no beacon."""
-    beacons: bool = True
+    """The same of others, which need no beacon."""
     hostmap: dict[str, str] = {}
     """Where the client port of a foreign node is, by its name (CLN-022)."""
     dialects: tuple[str, ...] = ("seed",)
@@ -30,11 +31,11 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True):
     ping_length: int = 4
     chain_length: int = 5
     vary: int = 3
-    cycle_s: float = 10.0
+    cycle_ns: int = 10 * SECOND
     """`cycle`, `gap` of the moat dialect's pings, `del_cycle`, `del_gap` of its deleters' (specs/03, section 4.2)."""
-    gap_s: float = 2.0
-    del_cycle_s: float = 100.0
-    del_gap_s: float = 10.0
+    gap_ns: int = 2 * SECOND
+    del_cycle_ns: int = 100 * SECOND
+    del_gap_ns: int = 10 * SECOND
     serve_stale: bool = False
     config_path: Path = (None, "moat", "kv", "config")
     """Where joining servers look for what they shall be configured by (CLN-021)."""
@@ -96,6 +97,12 @@ class DialFailed(msgspec.Struct, frozen=True, gc=False):
 
     tag: bytes
     why: str
+
+
+class PeerHeard(msgspec.Struct, frozen=True, gc=False):
+    """Order: a node that holds the store, too, is heard at this block of ports, `host:port`."""
+
+    endpoint: str
 
 
 # Orders of people

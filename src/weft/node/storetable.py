@@ -1,0 +1,97 @@
+"""`[store]` of a node's file: whether the node holds the store, under which name, and how it finds the others (specs/03)."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+from msgspec import Meta
+
+from weft.base.endpoints import host_of, is_endpoint
+from weft.base.errors import PeerError
+from weft.base.now import MILLISECOND, SECOND
+from weft.base.settings import span_ns
+from weft.wire.store.pack import pack
+
+CLIENTS: Final = 5  # of the node's block of ports
+PORT_MAX: Final = 65_535
+NAME_BYTES_MAX: Final = 64  # STO-001
+CLOCK_NS: Final = (50 * MILLISECOND, 3_600 * SECOND)
+EMBEDDED: Final = "embedded"
+LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
+
+
+class StoreTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`[store]`: with this table, even an empty one, the node holds the whole store."""
+
+    name: str = ""
+    """Of the node in the store; empty: as in `[node]`."""
+    found: Any = None
+    """The root's first value: the node founds the store if it has nothing and hears of nobody."""
+    port: Annotated[int, Meta(ge=0, le=PORT_MAX)] = 0
+    """For clients; 0: the fifth behind the node's own. MoaT-KV's programs look for 27586."""
+    peers: tuple[str, ...] = ()
+    """`host:port` of other nodes' blocks of ports, where no beacon reaches."""
+    mesh: bool = True
+    """Whether nodes link to one another without a broker."""
+    broker: str = ""
+    """An MQTT broker, `host:port`; `embedded` or `embedded:PORT`: one inside this node."""
+    root: str = ""
+    """What topics begin with; empty: `weft`, or `moat/kv` where the moat dialect is spoken."""
+    dialects: tuple[Literal["seed", "moat"], ...] = ("seed",)
+    keys: Literal["seed", "moat"] = "seed"
+    """When two elements of a path are equal; one choice for the whole store, at its founding (R4)."""
+    clock: float | str = 5.0
+    ping_length: Annotated[int, Meta(ge=2, le=32)] = 4
+    chain_length: Annotated[int, Meta(ge=2, le=32)] = 5
+    vary: Annotated[int, Meta(ge=1, le=10)] = 3
+    cycle: float | str = 10.0
+    gap: float | str = 2.0
+    del_cycle: float | str = 100.0
+    del_gap: float | str = 10.0
+    serve_stale: bool = False
+    open: bool = False
+    """Beyond this machine the moat dialect is signed by nobody: it has to be asked for by name (LNK-030)."""
+    hostmap: dict[str, str] = {}
+    """`host:port` of the client ports of foreign nodes, by their names (CLN-022)."""
+
+    @property
+    def topics(self) -> str:
+        """What topics begin with."""
+        return self.root or ("moat/kv" if "moat" in self.dialects else "weft")
+
+    def client_port(self, base_port: int) -> int:
+        """Where clients are heard."""
+        return self.port or base_port + CLIENTS
+
+
+def faults_of(table: StoreTable) -> Iterator[str]:
+    """What cannot be as the table says it, a line each (CFG-071)."""
+    name = table.name
+    if name and not (len(name.encode()) <= NAME_BYTES_MAX and name.isprintable() and " " not in name):
+        yield f"E15 store.name {name!r}: 1 to {NAME_BYTES_MAX} bytes, printable, without spaces"
+    for what in ("clock", "cycle", "gap", "del_cycle", "del_gap"):
+        if not CLOCK_NS[0] <= (span_ns(getattr(table, what)) or 0) <= CLOCK_NS[1]:
+            yield f'E04 store.{what} {getattr(table, what)!r}: "50ms" to "1h"'
+    if (span_ns(table.cycle) or 0) < 3 * (span_ns(table.gap) or 0):
+        yield "E04 store.cycle: at least three times store.gap (PNG-030)"
+    if not table.dialects:
+        yield 'E04 store.dialects: "seed", "moat", or both'
+    yield from _endpoint_faults(table)
+    try:
+        pack(table.found)
+    except (PeerError, ValueError, TypeError, OverflowError) as error:
+        yield f"E04 store.found: {error}"
+
+
+def _endpoint_faults(table: StoreTable) -> Iterator[str]:
+    for what, endpoints in (("peers", table.peers), ("hostmap", tuple(table.hostmap.values()))):
+        if not all(map(is_endpoint, endpoints)):
+            yield f"E05 store.{what}: host:port each"
+    broker = table.broker
+    is_inside = broker.partition(":")[0] == EMBEDDED
+    if broker and not is_endpoint(broker if not is_inside or ":" in broker else f"{broker}:1"):
+        yield f'E05 store.broker {broker!r}: host:port, "embedded", or "embedded:PORT"'
+    elif broker and not is_inside and "moat" in table.dialects and host_of(broker) not in LOOPBACK and not table.open:
+        yield "E05 store.broker: the moat dialect is signed by nobody; beyond this machine it needs open = true"
+    if "moat" in table.dialects and not broker:
+        yield "E03 store.broker: real MoaT-KV servers are met at an MQTT broker"
