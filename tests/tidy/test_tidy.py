@@ -15,7 +15,12 @@ def test_tree_is_tidy() -> None:
 
 
 @pytest.mark.parametrize(
-    "inputs, keys", [("base.in", ("dependencies",)), ("lake.in", ("optional-dependencies", "lake"))]
+    "inputs, keys",
+    [
+        ("base.in", ("dependencies",)),
+        ("lake.in", ("optional-dependencies", "lake")),
+        ("mqtt.in", ("optional-dependencies", "mqtt")),
+    ],
 )
 def test_locked_inputs_are_those_of_the_package(inputs: str, keys: tuple[str, ...]) -> None:
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
