@@ -1,0 +1,199 @@
+"""The store's link through an MQTT broker (LNK-002, LNK-010): 3.1.1, clean, quality of service 0, nothing retained.
+
+    link = MqttLink(process.runner, Place.of("127.0.0.1:1883", "weft"), Chance("seed/mqtt"))
+    await link.start()  # once the node works; UserError if what it needs is not installed, or a port is taken
+    await link.close()  # after the store core has said its last
+
+What the core says on channel `store-mqtt` is taken from the moment of `start`; what comes is posted there, own words
+too, since only the core can tell them from those of a namesake. `LinkUp("mqtt")` and `LinkDown("mqtt", why)` are orders
+of the core `store`; between the two nothing is kept for the broker: numbers make good for it.
+
+The library is asked for as little as it is quick at: it starts a task per message that is taken from its iterator, and
+waits after each message that is sent. So messages are taken where they come in, and of many that are sent only the last
+is waited for.
+"""
+
+import asyncio
+import contextlib
+import importlib
+from collections import Counter, deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self
+
+from weft.base.chance import Chance
+from weft.base.effects import Source
+from weft.base.endpoints import host_of, port_of
+from weft.base.errors import UserError
+from weft.cores.store.messages import LinkDown, LinkUp
+from weft.node.storetable import EMBEDDED
+from weft.shell.broker import LOOPBACK, Broker
+
+if TYPE_CHECKING:
+    from weft.shell.mqttsession import Session
+
+CHANNEL: Final = "store-mqtt"
+LINK: Final = "mqtt"
+TOPICS: Final = ("update", "info", "ping", "del", "wping")
+PORT: Final = 1883  # of MQTT, where nothing else is said
+QUEUE: Final = 10_000  # messages that wait for the broker (LNK-022)
+QUEUE_BYTES: Final = 64 << 20  # the same in bytes: one message may have a megabyte
+RETRY_S: Final = (0.5, 30.0)  # LNK-002: the first wait, doubled each time up to the last
+RETRY_SHARE: Final = 0.2
+STEADY_S: Final = 10.0  # a connection that held so long makes the next wait the first one again
+
+
+class Told(Protocol):
+    """What this link wants of a node's runner."""
+
+    inside: dict[tuple[str, bytes], Callable[[list[bytes]], None]]
+
+    def post(self, source: Source, frames: list[bytes]) -> None:
+        """Let the node hear a message."""
+
+    def order(self, core: str, order: Any) -> None:
+        """Give a core an order."""
+
+    def break_off(self, failure: BaseException) -> None:
+        """End the node: a promise of ours is broken."""
+
+
+class Place(NamedTuple):
+    """Where the broker is, and below which topic the store speaks there."""
+
+    host: str
+    port: int
+    root: str
+    is_embedded: bool = False
+
+    @classmethod
+    def of(cls, broker: str, root: str) -> Self:
+        """As `[store]` says it: `host:port`, `embedded`, `embedded:port`.
+
+        >>> Place.of("embedded", "weft")
+        Place(host='127.0.0.1', port=1883, root='weft', is_embedded=True)
+        """
+        inside, _, port = broker.partition(":")
+        if inside == EMBEDDED:
+            return cls(LOOPBACK, int(port or PORT), root, is_embedded=True)
+        return cls(host_of(broker), port_of(broker), root)
+
+
+class Outbox:
+    """What waits for the broker: bounded in messages and bytes, the newest is dropped."""
+
+    def __init__(self, dropped: Counter[str]) -> None:
+        self._waiting: deque[tuple[str, bytes]] = deque()
+        self._dropped, self._bytes = dropped, 0
+        self.is_open = False
+        """Whether there is a connection: while there is none, nothing waits for it (LNK-002)."""
+        self.filled = asyncio.Event()
+
+    def put(self, topic: str, payload: bytes) -> None:
+        """Let a message wait for its turn; it never blocks."""
+        if not self.is_open:
+            self._dropped[f"{CHANNEL}:down"] += 1
+            return
+        if len(self._waiting) >= QUEUE or self._bytes + len(payload) > QUEUE_BYTES:
+            self._dropped[f"{CHANNEL}:queue"] += 1
+            return
+        self._waiting.append((topic, payload))
+        self._bytes += len(payload)
+        self.filled.set()
+
+    def take(self, count: int) -> list[tuple[str, bytes]]:
+        """The oldest that wait."""
+        taken = [self._waiting.popleft() for _ in range(min(count, len(self._waiting)))]
+        self._bytes -= sum(len(payload) for _, payload in taken)
+        if not self._waiting:
+            self.filled.clear()
+        return taken
+
+    def clear(self) -> None:
+        """The connection is gone, and what waited for it."""
+        self._dropped[f"{CHANNEL}:down"] += len(self._waiting)
+        self._waiting.clear()
+        self._bytes = 0
+        self.is_open = False
+        self.filled.clear()
+
+
+class MqttLink:
+    """Keeps one connection to the broker for the store of a node, and brings it back whenever it ends.
+
+    `dropped`: counts what reached nobody, by `store-mqtt:why`; that of the node's links, so that metrics show it.
+    """
+
+    def __init__(self, runner: Told, place: Place, chance: Chance, dropped: Counter[str] | None = None) -> None:
+        self.place = place
+        self.dropped: Counter[str] = Counter() if dropped is None else dropped
+        self._runner, self._chance = runner, chance
+        self._outbox = Outbox(self.dropped)
+        self._broker = Broker(place.port) if place.is_embedded else None
+        self._topics = {name: "/".join(filter(None, (place.root, name))) for name in TOPICS}
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Start the embedded broker, if that is the one, and begin to connect; UserError. It does not wait for others."""
+        make = _session_class()
+        if self._broker is not None:
+            await self._broker.start()
+        for name, topic in self._topics.items():
+            self._runner.inside[CHANNEL, name.encode()] = self._speaker(topic)
+        self._task = asyncio.get_running_loop().create_task(self._keep(make))
+        self._task.add_done_callback(self._look_after)
+
+    async def close(self) -> None:
+        """Say what still waits, leave the broker in order, and stop the embedded one."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+        for name in self._topics:
+            self._runner.inside.pop((CHANNEL, name.encode()), None)
+        if self._broker is not None:
+            await self._broker.close()
+
+    def _speaker(self, topic: str) -> Callable[[list[bytes]], None]:
+        return lambda frames: self._outbox.put(topic, frames[0])
+
+    def _look_after(self, task: asyncio.Task[None]) -> None:
+        """A fault of this task ends the node: nobody else would look at it."""
+        if not task.cancelled() and (fault := task.exception()) is not None:
+            self._runner.break_off(fault)
+
+    async def _keep(self, make: "type[Session]") -> None:
+        loop, failures = asyncio.get_running_loop(), 0
+        sources = {topic: Source(CHANNEL, name.encode()) for name, topic in self._topics.items()}
+        while True:
+            session = make(self.place.host, self.place.port, sources, self._runner.post)
+            began_at = loop.time()
+            why = await session.serve(self._outbox, self._up)
+            if self._outbox.is_open:
+                self._outbox.clear()
+                self._runner.order("store", LinkDown(LINK, why))
+            failures = 0 if session.is_up and loop.time() - began_at >= STEADY_S else failures + 1
+            await asyncio.sleep(wait_s(failures, self._chance))
+
+    def _up(self) -> None:
+        self._outbox.is_open = True
+        self._runner.order("store", LinkUp(LINK))
+
+
+def wait_s(failures: int, chance: Chance) -> float:
+    """How long to wait before the next attempt, after so many in a row that failed (LNK-002)."""
+    first, last = RETRY_S
+    base = min(first * 2 ** min(max(failures - 1, 0), 16), last)
+    return base * (1 + RETRY_SHARE * (2 * chance.random() - 1))
+
+
+def _session_class() -> "type[Session]":
+    """What speaks to the broker, imported only where a broker is configured; UserError `not-installed`."""
+    try:
+        importlib.import_module("aiomqtt")
+    except ImportError as error:
+        raise UserError(
+            "not-installed", "[store] broker needs aiomqtt, which is not installed", "pip install weft[mqtt]"
+        ) from error
+    from weft.shell.mqttsession import Session
+
+    return Session

@@ -1,0 +1,156 @@
+"""One connection to an MQTT broker, from connecting to its end. Imported only where a broker is configured."""
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Callable
+from typing import Any, Final, cast
+
+import aiomqtt
+
+from weft.base.effects import Source
+from weft.shell.mqtt import Outbox
+
+PATIENCE_S: Final = 5.0  # for each answer of the broker
+KEEPALIVE_S: Final = 15  # a broker that says nothing for so long is asked, and left after as long again
+BURST: Final = 256  # messages that are handed over, or posted, at once
+BURST_BYTES: Final = 4 << 20
+NODELAY: Final = (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # messages are small and wait for nothing
+Post = Callable[[Source, list[bytes]], None]
+
+_quiet = logging.getLogger("weft.mqtt")
+_quiet.addHandler(logging.NullHandler())
+_quiet.propagate = False
+_quiet.setLevel(logging.CRITICAL)
+
+
+class Inbox:
+    """Takes each message where the library would queue it, and posts them in bursts.
+
+    The library reads one message per turn of the event loop, and each thing that is posted may cost the node a sync.
+    So messages are held back as long as each turn of the loop brings another one.
+    """
+
+    def __init__(self, sources: dict[str, Source], post: Post) -> None:
+        self._sources, self._post = sources, post
+        self._held: list[tuple[Source, list[bytes]]] = []
+        self._bytes = self._seen = 0
+
+    def hear(self, message: aiomqtt.Message) -> None:
+        """Hold a message back until the loop brings no further one."""
+        source = self._sources.get(message.topic.value)
+        if source is None:
+            return
+        payload = message.payload if isinstance(message.payload, bytes) else b""
+        self._held.append((source, [payload]))
+        self._bytes += len(payload)
+        if len(self._held) == 1:
+            self._look_again()
+
+    def _look_again(self) -> None:
+        if self._seen < len(self._held) < BURST and self._bytes < BURST_BYTES:
+            self._seen = len(self._held)
+            asyncio.get_running_loop().call_soon(self._look_again)
+            return
+        held, self._held, self._bytes, self._seen = self._held, [], 0, 0
+        for source, frames in held:
+            self._post(source, frames)
+
+
+class Client(aiomqtt.Client):
+    """The library's client, with messages taken as they come, and sent without waiting for each."""
+
+    def __init__(self, host: str, port: int, inbox: Inbox) -> None:
+        class Direct(asyncio.Queue[aiomqtt.Message]):
+            """In place of the queue whose reading costs a task per message."""
+
+            def put_nowait(self, item: aiomqtt.Message) -> None:
+                inbox.hear(item)
+
+        super().__init__(
+            host,
+            port,
+            logger=_quiet,
+            identifier=f"weft-{os.urandom(8).hex()}",  # 23 characters at most, as 3.1.1 allows
+            queue_type=Direct,
+            clean_session=True,
+            timeout=PATIENCE_S,
+            keepalive=KEEPALIVE_S,
+            socket_options=(NODELAY,),
+        )
+        self._disconnected.add_done_callback(_look_at)
+
+    def hand_over(self, topic: str, payload: bytes) -> None:
+        """Send without waiting; MqttError."""
+        result = self._client.publish(topic, payload).rc
+        if result:
+            raise aiomqtt.MqttCodeError(result, "not sent")
+
+    def drop(self) -> None:
+        """Let go of a connection that never came about."""
+        self._client.disconnect()
+
+
+class Session:
+    """Connects, subscribes, and carries messages both ways until the connection ends."""
+
+    def __init__(self, host: str, port: int, sources: dict[str, Source], post: Post) -> None:
+        self._topics = list(sources)
+        self._client = Client(host, port, Inbox(sources, post))
+        self.is_up = False
+        """Whether it has been one that carries messages."""
+
+    async def serve(self, outbox: Outbox, on_up: Callable[[], None]) -> str:
+        """Carry messages until the connection ends; why it did. Cancelled, it says first what still waits."""
+        try:
+            async with self._client as client:
+                granted = await client.subscribe([(topic, 0) for topic in self._topics])
+                if any(int(cast("Any", code)) > 2 for code in granted):
+                    return "the broker refuses a subscription"
+                self.is_up = True
+                on_up()
+                await self._carry(outbox)
+        except aiomqtt.MqttError as error:
+            if not self.is_up:
+                self._client.drop()
+            return str(error) or type(error).__name__
+        return "the broker said goodbye"
+
+    async def _carry(self, outbox: Outbox) -> None:
+        writing = asyncio.get_running_loop().create_task(self._write(outbox))
+        reading = asyncio.get_running_loop().create_task(self._read())
+        try:
+            done, _ = await asyncio.wait((writing, reading), return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        except asyncio.CancelledError:
+            await self._say(outbox)  # goodbyes of a node that stops
+            raise
+        finally:
+            for task in (writing, reading):
+                task.cancel()
+            await asyncio.gather(writing, reading, return_exceptions=True)
+
+    async def _read(self) -> None:
+        """End with the connection: messages themselves go to the inbox."""
+        async for _ in self._client.messages:
+            raise AssertionError("nothing is ever queued")
+
+    async def _write(self, outbox: Outbox) -> None:
+        while True:
+            await outbox.filled.wait()
+            await self._say(outbox)
+
+    async def _say(self, outbox: Outbox) -> None:
+        """Hand over what waits, burst by burst, and wait for the last of each to have left."""
+        while burst := outbox.take(BURST):
+            for topic, payload in burst[:-1]:
+                self._client.hand_over(topic, payload)
+            await self._client.publish(*burst[-1])
+
+
+def _look_at(ended: "asyncio.Future[None]") -> None:
+    """Why a connection ended is read where it is used; a loop complains of what nobody read."""
+    if not ended.cancelled():
+        ended.exception()
