@@ -35,7 +35,7 @@ def test_a_silent_file_measures_the_usual_and_its_level_decides_the_rest() -> No
     settings = settings_of(GOOD)
     assert sorted(DEFAULT_METRICS) == sorted(spec.name for spec in settings.metrics)
     assert (64 << 20, False) == (settings.journal_bytes, "drain" in settings.runs)
-    assert (200_000, 256) == (settings.store.keys, settings.store.megabytes)
+    assert (200_000, 256) == (settings.configuration.keys, settings.configuration.megabytes)
     root = settings_of({"node": {"name": "r", "level": "root"}})
     assert (8192 << 20, True) == (root.journal_bytes, "drain" in root.runs)
 

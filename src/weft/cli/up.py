@@ -48,8 +48,11 @@ path = "./lake"
 [journal]
 megabytes = 64              # how much may wait on disk while the parent is away
 
-[store]
+[configuration]
 keys = 200_000              # how large a configuration this node takes; as large at a root as below it
+
+[store]                     # the node holds the shared store: weft set, get, watch
+peers = ["10.0.0.7:27500"]  # only for whom no beacon reaches
 """
 
 
@@ -76,7 +79,7 @@ def up(
     above the file. What a fleet's file says: docs/configuration.md.
 
     Args:
-        file: the node's TOML file, with the tables [node] [fleet] [metric.NAME] [[chains.filter]] [lake] [journal] [store];
+        file: the node's TOML file, with the tables [node] [fleet] [metric.NAME] [[chains.filter]] [lake] [journal] [configuration] [store];
             a root's file may be the fleet's file, too.
         name: unique in the fleet; needed, here or in the file.
         level: root; or collector or sensor, under a fixed parent. Left out: where the root puts it.

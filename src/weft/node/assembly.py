@@ -5,7 +5,9 @@ from typing import Final
 
 from weft.base.chance import Chance
 from weft.base.effects import Core
+from weft.base.endpoints import endpoint_of
 from weft.base.now import seconds
+from weft.base.settings import span_ns
 from weft.cores.carrier import Carrier
 from weft.cores.carrier.messages import CarrierSettings
 from weft.cores.chains import Chains
@@ -17,12 +19,16 @@ from weft.cores.configuration.messages import ConfigurationSettings
 from weft.cores.drain import Drain
 from weft.cores.measurement import Measurement
 from weft.cores.measurement.messages import MeasurementSettings
+from weft.cores.store import Store
+from weft.cores.store.messages import StoreSettings
 from weft.cores.topology import Topology
 from weft.cores.topology.messages import TopologySettings
 from weft.node.node import Node
 from weft.node.settings import AUTO, MIB, NodeSettings
+from weft.node.storetable import StoreTable
 from weft.node.wires import index
 from weft.node.wiring import WIRES
+from weft.wire.store.pack import pack
 
 
 class Start:
@@ -54,6 +60,7 @@ def _topology(start: Start) -> Core:
         heartbeat_ns=start.settings.heartbeat_ns,
         dead_after=start.settings.fleet.dead_after,
         quorum=start.settings.fleet.quorum,
+        has_store=start.settings.store is not None and start.settings.store.mesh,
     )
     return Topology(place, start.node, start.era, Chance(f"{start.seed}/topology"))
 
@@ -64,8 +71,8 @@ def _configuration(start: Start) -> Core:
         heartbeat_ns=settings.heartbeat_ns,
         dead_after=fleet.dead_after,
         write_ack=fleet.write_ack,
-        keys_max=settings.store.keys,
-        bytes_max=settings.store.megabytes * MIB,
+        keys_max=settings.configuration.keys,
+        bytes_max=settings.configuration.megabytes * MIB,
     )
     return Configuration(replication, start.node, Chance(f"{start.seed}/configuration"))
 
@@ -117,6 +124,38 @@ def _clone(start: Start) -> Core:
     return Clone(settings, start.node)
 
 
+def _store(start: Start) -> Core:
+    own, table = start.settings.node, start.settings.store or StoreTable()
+    settings = StoreSettings(
+        name=table.name or own.name,
+        fabric=start.settings.fleet.name,
+        boot=start.era,
+        found=None if table.found is None else pack(table.found),
+        endpoint=endpoint_of(own.host, own.port) if table.mesh else "",
+        client_port=table.client_port(own.port),
+        peers=table.peers,
+        hostmap=table.hostmap,
+        dialects=table.dialects,
+        keys=table.keys,
+        clock_ns=_span(table.clock),
+        ping_length=table.ping_length,
+        chain_length=table.chain_length,
+        vary=table.vary,
+        cycle_ns=_span(table.cycle),
+        gap_ns=_span(table.gap),
+        del_cycle_ns=_span(table.del_cycle),
+        del_gap_ns=_span(table.del_gap),
+        serve_stale=table.serve_stale,
+    )
+    return Store(settings, Chance(f"{start.seed}/store"))
+
+
+def _span(value: float | str) -> int:
+    span = span_ns(value)
+    assert span is not None, "checked when the file was read"
+    return span
+
+
 def _drain(start: Start) -> Core:
     return Drain(start.settings.drain)
 
@@ -129,6 +168,7 @@ MAKERS: Final[dict[str, Callable[[Start], Core]]] = {
     "carrier": _carrier,
     "drain": _drain,
     "clone": _clone,
+    "store": _store,
 }
 
 

@@ -10,6 +10,7 @@ from weft.cores.clone import messages as clone
 from weft.cores.configuration import messages as configuration
 from weft.cores.drain import messages as drain
 from weft.cores.measurement import messages as measurement
+from weft.cores.store import messages as store
 from weft.cores.topology import messages as topology
 
 
@@ -288,6 +289,96 @@ EVENTS: Final[dict[type, Event]] = {
         "error",
         "The spool was full; its oldest records are given up and announced as lost.",
         "More [journal] megabytes, or mend the way to the parent.",
+    ),
+    store.StoreJoined: Event(
+        "store.joined", "info", "The node has what the others have, and serves the store.", "Nothing."
+    ),
+    store.ConflictResolved: Event(
+        "store.conflict",
+        "warning",
+        "Two changes of an entry knew nothing of each other; the greater one stands, the other is kept here.",
+        "Look at both: weft store conflicts; the loser comes back with --restore.",
+    ),
+    store.StoreIncomplete: Event(
+        "store.incomplete",
+        "warning",
+        "Changes are missing that nobody in reach has; the node serves without them and goes on asking.",
+        "Start the nodes that made them, or drop those that will not come back: weft store node drop.",
+    ),
+    store.SplitFound: Event("store.split", "warning", "Nodes are heard again that had been apart.", "Nothing."),
+    store.SplitHealed: Event("store.healed", "info", "Nothing of both sides is missing any more.", "Nothing."),
+    store.EntryRepaired: Event(
+        "store.repaired",
+        "info",
+        "An entry was written anew, since real MoaT-KV servers may differ about it for ever.",
+        "Nothing.",
+    ),
+    store.TombstonesPurged: Event(
+        "store.purged", "info", "Deletions that every deleter has seen are forgotten.", "Nothing."
+    ),
+    store.StaleDropped: Event(
+        "store.stale-dropped",
+        "warning",
+        "An old copy of an entry was removed that had been deleted and forgotten; its value stands here.",
+        "Write it again, if it is wanted.",
+    ),
+    store.IdClash: Event(
+        "store.id-clash",
+        "error",
+        "Two different changes have one name; the greater one is taken.",
+        "See whether two nodes run under one name, or from copies of one disk.",
+    ),
+    store.NameCollision: Event(
+        "store.name-collision",
+        "error",
+        "Two live nodes have one name in the store; the newer one is refused.",
+        "Give one of them another [store] name.",
+    ),
+    store.NameChanged: Event(
+        "store.name-changed",
+        "warning",
+        "This node's disk is older than what it had sent, and not everybody could say how far it was: it has a new name.",
+        "Nothing.",
+    ),
+    store.NodeDropped: Event(
+        "store.dropped", "warning", "A node will not come back; its later changes are refused.", "Nothing."
+    ),
+    store.ChangesOrphaned: Event(
+        "store.orphaned",
+        "warning",
+        "This node had been dropped; changes that nobody took are set aside.",
+        "weft store orphans lists them.",
+    ),
+    store.StoreMalformed: Event(
+        "store.malformed",
+        "warning",
+        "A message could not be read or may not be said, and changed nothing. At most one in ten seconds and sender.",
+        "See who sends it: `peer`, `code`.",
+    ),
+    store.EchoMissing: Event(
+        "store.no-echo",
+        "warning",
+        "The broker does not hand back what this node says.",
+        "Look at the broker's access list and bridges.",
+    ),
+    store.NetworkOpen: Event(
+        "store.open-network",
+        "warning",
+        "The store speaks beyond this machine in a dialect that nobody signs, as its file asks for.",
+        "Let only trusted machines reach the broker.",
+    ),
+    store.StoreLinkUp: Event("store.link-up", "info", "A link of the store carries messages.", "Nothing."),
+    store.StoreLinkDown: Event(
+        "store.link-down", "warning", "A link of the store carries nothing any more; it is tried again.", "See `why`."
+    ),
+    store.BecameReadOnly: Event(
+        "store.read-only",
+        "error",
+        "The store takes no orders at this node.",
+        "`name-collision`: another [store] name; `dropped`: weft store orphans; `unconfirmed`: weft store accept-tick.",
+    ),
+    store.LimitExceeded: Event(
+        "store.over-limit", "warning", "The store holds more than it should.", "Delete, or raise the limit."
     ),
     drain.LakeFull: Event(
         "lake.full", "error", "The lake's device is full; the journal keeps what comes.", "Make room."

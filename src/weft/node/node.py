@@ -78,6 +78,14 @@ def part_at_wall(effects: Iterable[NodeEffect]) -> Turn:
     return turn if is_walled or not spans else turn._replace(within_ns=min(spans))
 
 
+def _is_of_store(records: Iterable[Record]) -> bool:
+    """Whether the store wrote some of them: what it shows, it shows by their place in the journal (CLN-010)."""
+    return any(
+        record.core == "store" if type(record) is CoreRecord else getattr(record, "stream", 0) == Stream.STORE
+        for record in records
+    )
+
+
 class Node:
     """The cores of one node and their wiring; pure, like they are."""
 
@@ -114,6 +122,7 @@ class Node:
         self.channels = channels_of(self.cores, is_parent=self.settings.is_parent)
         """Those that its cores own: it hears nothing on any other."""
         self._screen = self.cores.get("chains")
+        self._has_store = "store" in self.cores
         self._readers = [name for name in ("carrier", "drain") if name in self.cores]
 
     def restore(self, entries: Iterable[Entry], next_lsn: int, now: Now) -> None:
@@ -288,6 +297,8 @@ class Node:
             self._note_applied(effect.records)
             for reader in self._readers:
                 self.order(reader, Journaled(first_lsn, effect.records))
+        if self._has_store and _is_of_store(effect.records):
+            self.order("store", Journaled(first_lsn, effect.records))
 
     def _note_applied(self, records: Iterable[Record]) -> None:
         """The events in which nodes say what they run pass here on their way to the lake (CFG-047)."""

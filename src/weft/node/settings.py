@@ -18,6 +18,7 @@ from weft.base.settings import is_plain_name, span_ns
 from weft.cores.chains.settings import FilterSpec, parse_filters
 from weft.cores.drain.messages import DrainSettings
 from weft.cores.measurement.settings import MetricSpec, parse_metrics
+from weft.node.storetable import StoreTable, faults_of
 from weft.wire.beacon import LEVELS
 
 FILE_BYTES_MAX: Final = 1 << 20
@@ -26,7 +27,7 @@ DOTS_MAX: Final = 32
 BASE_PORT: Final = 27_500
 MIB: Final = 1 << 20
 MEGABYTES_MAX: Final = 1 << 20
-STORE_KEYS_MAX: Final = 10_000_000
+CONFIGURATION_KEYS_MAX: Final = 10_000_000
 SPAN_S_MAX: Final = 3_600.0
 AUTO: Final = "auto"
 """The level of a node whose file names none, and no parent: the root finds it a place (TOP-010)."""
@@ -108,10 +109,10 @@ class JournalTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     """Less than this free on its file system counts as full (JRN-031)."""
 
 
-class StoreTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """`[store]`: how large a configuration this node takes (specs/01, section 3.5); as large at a root as below it."""
+class ConfigurationTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`[configuration]`: how large a configuration this node takes (specs/01, section 3.5); as large at a root as below it."""
 
-    keys: Annotated[int, Meta(ge=1, le=STORE_KEYS_MAX)] = 200_000
+    keys: Annotated[int, Meta(ge=1, le=CONFIGURATION_KEYS_MAX)] = 200_000
     megabytes: Megabytes = 256
     """Of keys and values; memory holds each pair in some 400 bytes more."""
 
@@ -168,7 +169,9 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     fleet: FleetTable = FleetTable()
     lake: LakeTable = LakeTable()
     journal: JournalTable = JournalTable()
-    store: StoreTable = StoreTable()
+    configuration: ConfigurationTable = ConfigurationTable()
+    store: StoreTable | None = None
+    """None: this node does not hold the store."""
     security: SecurityTable = SecurityTable()
     chp: ChpTable = ChpTable()
     chains: ChainsTable = ChainsTable()
@@ -210,7 +213,8 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     def runs(self) -> tuple[str, ...]:
         """The cores of this node: what its file says, else what its level needs."""
         runs = self.node.runs if self.node.runs is not None else RUNS[self.level]
-        return (*runs, "clone") if self.chp.is_on and "configuration" in runs else runs
+        runs = (*runs, "clone") if self.chp.is_on and "configuration" in runs else runs
+        return (*runs, "store") if self.store is not None and "store" not in runs else runs
 
     @property
     def journal_bytes(self) -> int:
@@ -271,6 +275,7 @@ def settings_of(document: dict[str, Any], where: str = "the settings") -> NodeSe
             ("fleet", FleetTable),
             ("lake", LakeTable),
             ("journal", JournalTable),
+            ("configuration", ConfigurationTable),
             ("store", StoreTable),
             ("security", SecurityTable),
             ("chp", ChpTable),
@@ -285,11 +290,15 @@ def settings_of(document: dict[str, Any], where: str = "the settings") -> NodeSe
         errors += _contradictions(tables["node"], tables["fleet"], tables["security"])
     if tables["node"] is not None and tables["chp"] is not None:
         errors += _chp_faults(tables["chp"], tables["node"], tables["security"])
+    if tables["store"] is not None:
+        errors += faults_of(tables["store"])
     if errors:
         listed = "\n  ".join(errors)
         raise UserError(
             "bad-settings", f"{where} cannot be used:\n  {listed}", "mend these and start again; nothing was changed"
         )
+    if "store" not in document:
+        tables["store"] = None
     follows = not is_planned or any(name in document for name in FLEETS)
     if follows and not tables["node"].level and not tables["node"].parent:
         metrics = []  # nothing is measured before the root has said what

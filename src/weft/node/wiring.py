@@ -10,6 +10,7 @@ from weft.cores.clone import messages as clone
 from weft.cores.configuration import messages as configuration
 from weft.cores.drain import messages as drain
 from weft.cores.measurement import messages as measurement
+from weft.cores.store import messages as store
 from weft.cores.topology import messages as topology
 from weft.node.events import (
     FileDiffers,
@@ -222,6 +223,7 @@ def hold_back(node: Orders, event: JournalChanged) -> None:
     node.is_full = event.state != "OPEN"
     hold_children(node, event)
     node.order("chains", chains.HoldBack(is_full=node.is_full))
+    node.order("store", store.HoldBack(is_full=node.is_full))
 
 
 def hold_children(node: Orders, _: Any) -> None:
@@ -233,6 +235,11 @@ def feel_pressure(node: Orders, event: chains.PressureChanged) -> None:
     """Programs do not keep up with what arrives, or do again (CHN-040)."""
     node.standing.is_pressed = event.is_high
     hold_children(node, event)
+
+
+def call_store(node: Orders, event: topology.StoreSeen) -> None:
+    """Another node holds the store, too."""
+    node.order("store", store.PeerHeard(event.endpoint))
 
 
 def post_mail(node: Orders, event: chains.MailPosted) -> None:
@@ -329,6 +336,8 @@ WIRES: Final[list[Wire]] = [
     when(carrier.RolledBack).then(append_event),
     when(carrier.MessageRefused).then(append_event),
     when(carrier.SpoolDropped).then(append_event),
+    when(topology.StoreSeen).then(call_store),
+    *(when(event).then(append_event) for event in store.JOURNALED),
     when(drain.LakeFull).then(append_event),
     when(drain.LakeFailed).then(append_event),
     when(drain.LakeBack).then(append_event),

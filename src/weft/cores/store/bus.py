@@ -23,13 +23,15 @@ class Bus:
         self.members: dict[str, str] = {}
         """Members of the mesh whose link is UP, by name, with the endpoint that hears them."""
         self.has_broker = False
+        self.has_mesh = bool(station.settings.endpoint)
+        """Whether others can reach this node without a broker, if there are any."""
         self._queue: list[tuple[str, Message]] = []
         self._raw: list[tuple[str, bytes]] = []
 
     @property
     def is_connected(self) -> bool:
         """Whether anybody could hear anything."""
-        return self.has_broker or bool(self.members)
+        return self.has_broker or self.has_mesh
 
     def say(self, message: Message, to: str = "") -> None:
         """To everybody, or to one member; who is not in reach over the mesh is told through the broker, with all others."""
@@ -66,17 +68,14 @@ class Bus:
             for payload in _joined(payloads):
                 said = Said("ping" if topic == "wping" else topic, payload)
                 self._station.effects += [Send(MESH, endpoint.encode(), said) for endpoint in ears]
-        if self.has_broker and to not in self.members and not (topic == "wping" and self._is_moat_only):
-            joined = payloads if self._station.foreign or self._is_moat else _joined(payloads)
+        if self.has_broker and to not in self.members:
+            joined = payloads if self._has_strangers else _joined(payloads)
             self._station.effects += [Send(MQTT, topic.encode(), Said(topic, payload)) for payload in joined]
 
     @property
-    def _is_moat(self) -> bool:
+    def _has_strangers(self) -> bool:
+        """Whether real MoaT-KV servers may listen, which know no batches."""
         return "moat" in self._station.settings.dialects
-
-    @property
-    def _is_moat_only(self) -> bool:
-        return self._station.settings.dialects == ("moat",)
 
 
 def _joined(payloads: list[bytes]) -> list[bytes]:

@@ -18,7 +18,7 @@ CONFLICTS_MAX: Final = 1_000  # remembered for `weft store conflicts`; all are i
 
 # Nodes
 NODES_MAX: Final = 4_096  # ever heard of
-MEMBERS_MAX: Final = 256  # of a mesh at once (LNK-023)
+MEMBERS_MAX: Final = 64  # of a mesh: each says everything to each; more machines are clients (LNK-023)
 RANGES_MAX: Final = 100_000  # of one node
 RANGES_PER_INFO: Final = 10_000
 
@@ -28,9 +28,7 @@ BATCH_BYTES: Final = 256 << 10
 MESH_BEAT_NS: Final = SECOND
 MESH_SILENCE_NS: Final = 3 * SECOND  # LNK-021
 MESH_RETRY_NS: Final = (SECOND, 30 * SECOND)
-BEACON_EARLY_NS: Final = SECOND  # for the first ten seconds
-BEACON_NS: Final = 5 * SECOND
-BEACONS_EARLY: Final = 10
+MESH_TRIES_MAX: Final = 60  # half an hour of greetings in vain, of a node that no file names
 REFUSED_NS: Final = 60 * SECOND
 
 # Recovery

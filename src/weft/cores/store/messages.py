@@ -1,6 +1,6 @@
 """What the store core hears and says: settings, orders, events, work. Its wire messages stand in `weft.wire.store`."""
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -97,6 +97,12 @@ class DialFailed(msgspec.Struct, frozen=True, gc=False):
 
     tag: bytes
     why: str
+
+
+class HoldBack(msgspec.Struct, frozen=True, gc=False):
+    """Order: the journal has no room, or has room again (STO-032)."""
+
+    is_full: bool
 
 
 class PeerHeard(msgspec.Struct, frozen=True, gc=False):
@@ -336,6 +342,13 @@ class LimitExceeded(msgspec.Struct, frozen=True, gc=False):
     limit: int
 
 
+JOURNALED: Final = (
+    *(StoreJoined, ConflictResolved, StoreIncomplete, SplitFound, SplitHealed, EntryRepaired, TombstonesPurged),
+    *(StaleDropped, IdClash, NameCollision, NameChanged, NodeDropped, ChangesOrphaned, StoreMalformed, EchoMissing),
+    *(NetworkOpen, StoreLinkUp, StoreLinkDown, BecameReadOnly, LimitExceeded),
+)
+"""Events that the node writes into its stream of events (ADM-031)."""
+
 # Inside the core
 
 
@@ -352,5 +365,3 @@ class Change(msgspec.Struct, frozen=True, gc=False):
     def is_shown(self) -> bool:
         """Whether readers see the event from now on."""
         return self.outcome in ("first", "newer", "conflict-taken")
-
-

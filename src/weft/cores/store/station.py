@@ -9,7 +9,7 @@ from typing import Any
 
 from weft.base.chance import Chance
 from weft.base.effects import Effect, Persist, Reply, Tell
-from weft.base.errors import PeerError
+from weft.base.errors import PeerError, WeftError
 from weft.base.now import SECOND, Now
 from weft.base.records import CoreRecord, Record
 from weft.cores.store import limits
@@ -17,6 +17,14 @@ from weft.cores.store.messages import StoreMalformed, StoreSettings
 from weft.wire.store.messages import Info
 
 TELL_NS = 10 * SECOND  # COD-007: at most one event per sender
+
+
+class StoreError(WeftError):
+    """An order that is not obeyed; `code` as in CLN-003. Nothing has changed."""
+
+    def __init__(self, code: str, text: str = "") -> None:
+        super().__init__(f"{code}: {text}" if text else code)
+        self.code, self.text = code, text
 
 
 class Station:

@@ -13,7 +13,15 @@ from weft.base.errors import PeerError
 from weft.base.now import Now
 from weft.cores.topology import limits
 from weft.cores.topology.memory import Place
-from weft.cores.topology.messages import Beacon, NameTaken, NodeSeen, NodeVanished, ParentAssigned, ParentMoved
+from weft.cores.topology.messages import (
+    Beacon,
+    NameTaken,
+    NodeSeen,
+    NodeVanished,
+    ParentAssigned,
+    ParentMoved,
+    StoreSeen,
+)
 from weft.cores.topology.states import TABLE, On, State
 from weft.cores.topology.station import Station, topics_of
 
@@ -116,6 +124,9 @@ class Beaconing:
             if len(self.neighbours) >= limits.KNOWN_MAX:
                 return
             self.station.tell(NodeSeen(beacon.name, beacon.level))
+        known = self.neighbours.get(beacon.name)
+        if beacon.has_store and (known is None or known.endpoint != heard.endpoint):
+            self.station.tell(StoreSeen(heard.endpoint))
         self.neighbours[beacon.name] = heard
         self._on_neighbour(heard, now)
 
@@ -164,5 +175,5 @@ class Beaconing:
     def _call(self, port: int) -> None:
         if self.settings.beacons:
             mine, station = self.settings, self.station
-            beacon = Beacon(mine.fleet, mine.name, station.node, station.level, port, station.era)
+            beacon = Beacon(mine.fleet, mine.name, station.node, station.level, port, station.era, mine.has_store)
             station.effects.append(Send("beacon", b"", beacon))

@@ -36,6 +36,7 @@ __all__ = [
     "RootTaken",
     "Stop",
     "StopNodes",
+    "StoreSeen",
     "TopologySettings",
     "Wtf",
 ]
@@ -63,6 +64,8 @@ class TopologySettings(msgspec.Struct, frozen=True, kw_only=True):
     """`alone`: an acting root of a fleet of two voters may become root (REC-014)."""
     calls: bool = True
     """Whether this node calls and is called: MARCO, POLO, elections; a fleet of static parents needs none of it."""
+    has_store: bool = False
+    """Whether its beacon says that it holds the shared store."""
     start_beats: int = limits.START_BEATS
     """Beats that a root without its disk waits for who knows more (REC-016)."""
 
@@ -220,6 +223,13 @@ class NodeSeen(msgspec.Struct, frozen=True, gc=False):
 
     name: str
     level: str
+
+
+class StoreSeen(msgspec.Struct, frozen=True, gc=False):
+    """Event: a node that holds the shared store is heard, there or now elsewhere."""
+
+    endpoint: str
+    """Of its block of ports."""
 
 
 class NodeVanished(msgspec.Struct, frozen=True, gc=False):

@@ -1,0 +1,250 @@
+"""The store: a tree of small values that every node holds whole, writes at any time, and agrees about (specs/03).
+
+replica      entries, ticks, merging, and what the journal keeps of them
+bus, mesh    other nodes; membership, pinging, actor: who is there, and who speaks when
+recovery     what is missing, and what others miss; joining: all of it, from a real MoaT-KV server
+repair, deletion   what servers with other rules would leave different, or bring back
+serving      clients
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from weft.base.chance import Chance
+from weft.base.effects import Effect, Source
+from weft.base.errors import PeerError
+from weft.base.now import Now
+from weft.base.records import CoreRecord, Entry
+from weft.cores.store import messages
+from weft.cores.store.actor import Actor
+from weft.cores.store.bus import MESH, MQTT, Bus
+from weft.cores.store.deletion import Deletion
+from weft.cores.store.joining import Joining
+from weft.cores.store.membership import Membership
+from weft.cores.store.mesh import HEARD, Mesh
+from weft.cores.store.messages import StoreRefused, StoreSettings
+from weft.cores.store.pinging import Pinging
+from weft.cores.store.recovery import Recovery
+from weft.cores.store.repair import Repair
+from weft.cores.store.replica import Replica
+from weft.cores.store.serving import Serving
+from weft.cores.store.station import Station, StoreError
+from weft.wire.store import actor as actors
+from weft.wire.store import bus as codec
+from weft.wire.store.messages import Info, Ping, Said, Update
+
+CLIENTS: Final = "store-clients"
+JOIN: Final = "store-join"
+ACTORS: Final = ("ping", "del")
+"""Topics of the moat dialect's own coordination."""
+
+
+class Part:
+    """What each part can do about time."""
+
+    def wake(self, now: Now) -> None:
+        """Time has passed."""
+        raise NotImplementedError
+
+    def deadline(self) -> int | None:
+        """When to be woken."""
+        raise NotImplementedError
+
+
+class Store:
+    """The store of one node."""
+
+    name = "store"
+
+    def __init__(self, settings: StoreSettings, chance: Chance) -> None:
+        self.station = station = Station(settings, chance)
+        self.bus = bus = Bus(station)
+        self.replica = replica = Replica(station, bus)
+        self.recovery = Recovery(station, bus, replica)
+        self.membership = Membership(station, bus, replica, self.recovery)
+        self.pinging = Pinging(station, bus, self.membership, self.recovery)
+        self.actors = self._actors()
+        self.repair = Repair(station, bus, replica)
+        self.deletion = Deletion(station, bus, replica)
+        self.joining = Joining(station, replica)
+        self.serving = Serving(station, replica)
+        self.mesh = Mesh(station, bus, self._hear_said, self._link_changed)
+        self._parts: tuple[Any, ...] = (
+            *(self.membership, self.pinging, *self.actors.values(), self.recovery, self.repair, self.deletion),
+            *(self.joining, self.serving, self.mesh),
+        )
+        self._is_begun = False
+        self._join()
+
+    def _actors(self) -> dict[str, Actor]:
+        if "moat" not in self.station.settings.dialects:
+            return {}
+        parts = (self.station, self.bus, self.replica, self.membership, self.recovery)
+        return {topic: Actor(*parts, topic) for topic in ACTORS}
+
+    def _join(self) -> None:
+        """Who hears of whom."""
+        self.replica.listeners += [self.repair.note]
+
+    # Memory
+
+    def restore(self, entries: Iterable[Entry], now: Now) -> None:
+        self.station.now = now
+        self.replica.restore(entries)
+
+    def condense(self) -> Iterable[CoreRecord]:
+        return self.replica.condense()
+
+    # Hearing
+
+    def receive(self, message: Any, source: Source, now: Now) -> None:
+        self.station.now = now
+        HEARERS[source.channel](self, message, source, now)
+
+    def _hear_broker(self, message: Said, source: Source, now: Now) -> None:
+        self._hear_said(Said(source.peer.decode("ascii", "replace"), message.payload), "mqtt", now)
+
+    def _hear_said(self, said: Said, peer: str, now: Now) -> None:
+        """Bytes for a topic: read whole before anything is done; PeerError for what cannot be read (COD-007)."""
+        is_mesh = peer != "mqtt"
+        try:
+            if said.topic in ACTORS and not is_mesh:
+                self._hear_actor(said, now)
+            else:
+                for message in codec.decode("ping" if said.topic == "wping" else said.topic, said.payload):
+                    self._hear_message(message, peer, now)
+        except PeerError as error:
+            self.station.refuse(peer, error.code)
+            raise
+
+    def _hear_actor(self, said: Said, now: Now) -> None:
+        actor = self.actors.get(said.topic)
+        if actor is not None:
+            actor.hear(actors.decode(said.payload), now)
+
+    def _hear_message(self, message: Update | Info | Ping, peer: str, now: Now) -> None:
+        try:
+            SAID[type(message)](self, message, peer, now)
+        except PeerError as error:  # one of a batch: the others count
+            self.station.refuse(peer, error.code)
+
+    def _hear_update(self, update: Update, peer: str, now: Now) -> None:
+        if update.sender is None and update.event.node == self.station.name and peer == "mqtt":
+            return  # our own voice, from the broker
+        self.station.hear_tock(update.event.tock)
+        self.replica.receive(update.event, peer)
+        self.recovery.hear_update(update, peer, now)
+
+    def _hear_info(self, info: Info, peer: str, now: Now) -> None:
+        if info.node == self.station.name and peer == "mqtt":
+            return
+        self.station.hear_tock(info.tock)
+        self.recovery.hear_info(info, peer, now)
+        self.deletion.hear_info(info, peer, now)
+
+    def _hear_ping(self, ping: Ping, peer: str, now: Now) -> None:
+        if ping.node == self.station.name and peer == "mqtt":
+            return
+        self.station.hear_tock(ping.tock)
+        self.pinging.hear(ping, peer, now)
+
+    def _hear_client(self, message: Any, source: Source, now: Now) -> None:
+        self.serving.hear(message, source.peer, now)
+
+    def _hear_join(self, message: Any, source: Source, now: Now) -> None:
+        self.joining.hear(message, source.peer, now)
+
+    def _hear_call(self, message: Any, source: Source, now: Now) -> None:
+        self.mesh.hear_call(message, source, now)
+
+    def _hear_answer(self, message: Any, source: Source, now: Now) -> None:
+        self.mesh.hear_answer(message, source, now)
+
+    # Links
+
+    def _link_changed(self, member: str, is_up: bool, now: Now) -> None:  # noqa: FBT001  # as the mesh says it
+        if is_up:
+            self.recovery.link_up(member, now)
+            self.pinging.link_up(member, now)
+        self.membership.links_changed(now)
+
+    def _broker_up(self, order: messages.LinkUp, now: Now) -> None:
+        self.bus.has_broker = True
+        self.station.tell(messages.StoreLinkUp(order.link, ""))
+        for actor in self.actors.values():
+            actor.link_up(now)
+        self._link_changed("", True, now)
+
+    def _broker_down(self, order: messages.LinkDown, now: Now) -> None:
+        if self.bus.has_broker:
+            self.bus.has_broker = False
+            self.station.tell(messages.StoreLinkDown(order.link, "", order.why))
+            for actor in self.actors.values():
+                actor.link_down(now)
+            self._link_changed("", False, now)
+
+    # Orders
+
+    def command(self, order: Any, now: Now) -> None:
+        self.station.now = now
+        ORDERS[type(order)](self, order, now)
+
+    # Time
+
+    def wake(self, now: Now) -> None:
+        self.station.now = now
+        if not self._is_begun:
+            self._is_begun = True
+            self.membership.links_changed(now)
+        for part in self._parts:
+            due = part.deadline()
+            if due is not None and due <= now.mono:
+                part.wake(now)
+
+    def deadline(self) -> int | None:
+        if not self._is_begun:
+            return self.station.now.mono
+        return min((due for part in self._parts if (due := part.deadline()) is not None), default=None)
+
+    def effects(self) -> list[Effect]:
+        self.bus.flush()
+        return self.station.take()
+
+    def _note_room(self, order: messages.HoldBack, now: Now) -> None:
+        self.station.is_full = order.is_full
+
+    def _peer_heard(self, order: messages.PeerHeard, now: Now) -> None:
+        self.mesh.peer_heard(order.endpoint, now)
+
+    def _found(self, order: messages.Found, now: Now) -> None:
+        try:
+            event = self.membership.found(order.value, now)
+        except StoreError as error:
+            self.station.reply(order.ticket, StoreRefused(error.code, error.text))
+        else:
+            self.station.reply(order.ticket, {"node": event.node, "tick": event.tick})
+
+    def _stop(self, order: messages.Stop, now: Now) -> None:
+        self.mesh.stop(now)
+
+
+HEARERS: Final[dict[str, Callable[[Store, Any, Source, Now], None]]] = {
+    HEARD: Store._hear_call,
+    MESH: Store._hear_answer,
+    MQTT: Store._hear_broker,
+    CLIENTS: Store._hear_client,
+    JOIN: Store._hear_join,
+}
+SAID: Final[dict[type, Callable[[Store, Any, str, Now], None]]] = {
+    Update: Store._hear_update,
+    Info: Store._hear_info,
+    Ping: Store._hear_ping,
+}
+ORDERS: Final[dict[type, Callable[[Store, Any, Now], None]]] = {
+    messages.HoldBack: Store._note_room,
+    messages.PeerHeard: Store._peer_heard,
+    messages.LinkUp: Store._broker_up,
+    messages.LinkDown: Store._broker_down,
+    messages.Found: Store._found,
+    messages.Stop: Store._stop,
+}

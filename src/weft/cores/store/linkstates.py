@@ -1,0 +1,53 @@
+"""The life of a link that a store node dials (specs/03, section 7).
+
+Somebody is said to be there; hello, answered, makes the link carry messages. Silence, or a goodbye, ends that, and it is
+tried again; who is refused is left alone for a minute.
+"""
+
+from enum import Enum
+from typing import Final, NamedTuple
+
+
+class LinkState(Enum):
+    NEW = "known, not called yet"
+    GREET = "hello was said and not answered yet"
+    UP = "carries messages"
+    DOWN = "carried messages, and went silent"
+    REFUSED = "one of both does not want the other"
+
+
+class On(Enum):
+    DUE = "it is time, and it was heard lately"
+    SILENCE = "it is time, and nothing was heard for three seconds"
+    GREETED = "it says hello"
+    BYE = "it says goodbye, or does not know this node any more"
+    REFUSED = "another fabric, or a name that is taken"
+
+
+class Cell(NamedTuple):
+    do: str  # a method of cores.store.mesh.Mesh
+    then: LinkState
+
+
+TABLE: Final[dict[tuple[LinkState, On], Cell]] = {
+    (LinkState.NEW, On.DUE): Cell("greet", LinkState.GREET),
+    (LinkState.NEW, On.SILENCE): Cell("greet", LinkState.GREET),
+    (LinkState.NEW, On.GREETED): Cell("join", LinkState.UP),
+    (LinkState.NEW, On.REFUSED): Cell("keep_off", LinkState.REFUSED),
+    (LinkState.GREET, On.DUE): Cell("greet", LinkState.GREET),
+    (LinkState.GREET, On.SILENCE): Cell("greet", LinkState.GREET),
+    (LinkState.GREET, On.GREETED): Cell("join", LinkState.UP),
+    (LinkState.GREET, On.REFUSED): Cell("keep_off", LinkState.REFUSED),
+    (LinkState.UP, On.DUE): Cell("beat", LinkState.UP),
+    (LinkState.UP, On.SILENCE): Cell("part", LinkState.DOWN),
+    (LinkState.UP, On.GREETED): Cell("rejoin", LinkState.UP),
+    (LinkState.UP, On.BYE): Cell("part", LinkState.DOWN),
+    (LinkState.UP, On.REFUSED): Cell("keep_off", LinkState.REFUSED),
+    (LinkState.DOWN, On.DUE): Cell("greet", LinkState.GREET),
+    (LinkState.DOWN, On.SILENCE): Cell("greet", LinkState.GREET),
+    (LinkState.DOWN, On.GREETED): Cell("join", LinkState.UP),
+    (LinkState.DOWN, On.REFUSED): Cell("keep_off", LinkState.REFUSED),
+    (LinkState.REFUSED, On.DUE): Cell("greet", LinkState.GREET),
+    (LinkState.REFUSED, On.SILENCE): Cell("greet", LinkState.GREET),
+}
+"""A state and input without a row change nothing."""

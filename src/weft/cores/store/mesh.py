@@ -1,0 +1,288 @@
+"""Links to other store nodes, without a broker (LNK-020 to LNK-022).
+
+Each node dials every other one, and speaks only over the links that it dialled: hello, answered by hello, makes one UP;
+three seconds without an answer make it DOWN. What others say comes over the links that they dialled. So each direction
+finds out for itself whether it works, and one that works alone is no harm.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from weft.base.effects import Send, Source
+from weft.base.endpoints import is_endpoint
+from weft.base.errors import PeerError
+from weft.base.now import Now
+from weft.cores.store import limits
+from weft.cores.store.bus import MESH, Bus
+from weft.cores.store.linkstates import TABLE, LinkState, On
+from weft.cores.store.messages import BecameReadOnly, NameCollision, StoreLinkDown, StoreLinkUp
+from weft.cores.store.station import Station
+from weft.wire.store.mesh import Beat, Bye, Hello, Message
+from weft.wire.store.messages import Said
+
+HEARD: Final = "mesh"
+"""The channel on which others speak."""
+
+
+class Peer(msgspec.Struct):
+    """A link that this node dials, by the endpoint that it calls."""
+
+    endpoint: str
+    is_configured: bool = False
+    """Named by the file: never forgotten."""
+    state: LinkState = LinkState.NEW
+    node: str = ""
+    boot: int = 0
+    heard_at: int = 0
+    due_at: int = 0
+    """When to greet again, to beat, or to try once more."""
+    tries: int = 0
+
+
+class Caller(msgspec.Struct):
+    """Who speaks over a link that it dialled, by its routing id."""
+
+    node: str
+    boot: int
+    endpoint: str
+    heard_at: int
+
+
+class Mesh:
+    """`hear_said`: what to do with bytes for a topic, from a member; `link_changed`: a member is in reach, or no more."""
+
+    def __init__(
+        self,
+        station: Station,
+        bus: Bus,
+        hear_said: Callable[[Said, str, Now], None],
+        link_changed: Callable[[str, bool, Now], None],
+    ) -> None:
+        self._station, self._bus = station, bus
+        self._hear_said, self._link_changed = hear_said, link_changed
+        self.peers: dict[str, Peer] = {}
+        self.callers: dict[bytes, Caller] = {}
+        self._is_stopping = False
+        for endpoint in station.settings.peers:
+            self.know(endpoint, is_configured=True)
+
+    # Whom to call
+
+    def know(self, endpoint: str, *, is_configured: bool = False) -> None:
+        """A node is, or may be, there; what cannot be called, this node itself, and one too many are left out."""
+        if not self._station.settings.endpoint or endpoint == self._station.settings.endpoint:
+            return
+        if not is_endpoint(endpoint) or endpoint in self.peers or len(self.peers) >= limits.MEMBERS_MAX:
+            return
+        self.peers[endpoint] = Peer(endpoint, is_configured, due_at=self._station.now.mono)
+
+    def peer_heard(self, endpoint: str, now: Now) -> None:
+        """A beacon, or somebody else, says that a node is there: one that was given up for a while is tried at once."""
+        peer = self.peers.get(endpoint)
+        if peer is None:
+            self.know(endpoint)
+        elif peer.state in (LinkState.NEW, LinkState.DOWN):
+            peer.due_at, peer.tries = now.mono, 0
+
+    # Links that this node has dialled
+
+    def hear_answer(self, message: Message, source: Source, now: Now) -> None:
+        """What the other end of a dialled link says; PeerError for what may not be said there."""
+        peer = self.peers.get(source.peer.decode("ascii", "replace"))
+        if peer is None:
+            raise PeerError("malformed", "an answer from nobody")
+        peer.heard_at = now.mono
+        if isinstance(message, Hello):
+            self._judge_answer(peer, message, now)
+        elif isinstance(message, Bye):
+            is_kept_off = message.why in ("fabric", "name", "full")
+            self._turn(peer, On.REFUSED if is_kept_off else On.BYE, now, message.why)
+            if message.why == "name":
+                self._step_aside(peer.endpoint)
+        elif isinstance(message, Said):
+            raise PeerError("malformed", "topics are no answers")
+
+    def _judge_answer(self, peer: Peer, hello: Hello, now: Now) -> None:
+        if hello.fabric != self._station.settings.fabric:
+            self._turn(peer, On.REFUSED, now, "fabric")
+        elif hello.node == self._station.name and hello.boot == self._station.settings.boot:
+            self.peers.pop(peer.endpoint)  # this node under another of its addresses
+        else:
+            is_known = peer.state is LinkState.UP and (peer.node, peer.boot) == (hello.node, hello.boot)
+            before, peer.node, peer.boot = peer.node, hello.node, hello.boot
+            if not is_known:
+                self._turn(peer, On.GREETED, now, before)
+            self._learn(hello)
+
+    def _turn(self, peer: Peer, on: On, now: Now, why: str) -> None:
+        cell = TABLE.get((peer.state, on))
+        if cell is not None:
+            peer.state = cell.then
+            getattr(self, cell.do)(peer, now, why)
+
+    def greet(self, peer: Peer, now: Now, why: str) -> None:
+        """Say who this is; again after one to thirty seconds if nothing comes back, and not for ever."""
+        if peer.tries > limits.MESH_TRIES_MAX and not peer.is_configured:
+            del self.peers[peer.endpoint]
+            return
+        least, most = limits.MESH_RETRY_NS
+        wait = min(most, least << min(peer.tries, 8))
+        peer.tries += 1
+        peer.due_at = now.mono + self._station.chance.about(wait, 0.2)
+        self._send(peer, self._hello())
+
+    def join(self, peer: Peer, now: Now, why: str) -> None:
+        """It is there: everything that is said from now on goes there, too."""
+        peer.tries, peer.due_at = 0, now.mono + limits.MESH_BEAT_NS
+        other = self._bus.members.get(peer.node)
+        if other is not None and other != peer.endpoint:
+            del self.peers[peer.endpoint]  # the same node under two addresses
+            return
+        self._bus.members[peer.node] = peer.endpoint
+        self._station.tell(StoreLinkUp("mesh", peer.node))
+        self._link_changed(peer.node, True, now)
+
+    def rejoin(self, peer: Peer, now: Now, why: str) -> None:
+        """It has started anew, or has another name now."""
+        if self._bus.members.get(why) == peer.endpoint:  # under the name that it had
+            del self._bus.members[why]
+            self._link_changed(why, False, now)
+        self.join(peer, now, why)
+
+    def part(self, peer: Peer, now: Now, why: str) -> None:
+        """It is not there any more; it is tried again."""
+        wait = 0 if why == "stranger" else self._station.chance.about(limits.MESH_BEAT_NS, 0.2)
+        peer.due_at, peer.tries = now.mono + wait, 0
+        if self._bus.members.get(peer.node) == peer.endpoint:
+            del self._bus.members[peer.node]
+            self._station.tell(StoreLinkDown("mesh", peer.node, why))
+            self._link_changed(peer.node, False, now)
+
+    def keep_off(self, peer: Peer, now: Now, why: str) -> None:
+        """It does not want this node, or is none of its fabric: not for a minute."""
+        self.part(peer, now, why)
+        peer.due_at = now.mono + limits.REFUSED_NS
+
+    def beat(self, peer: Peer, now: Now, why: str) -> None:
+        """Ask whether it is still there."""
+        peer.due_at = now.mono + limits.MESH_BEAT_NS
+        self._send(peer, Beat())
+
+    # Links that others have dialled
+
+    def hear_call(self, message: Message, source: Source, now: Now) -> None:
+        """What a node says over the link that it dialled; PeerError for one that has not said who it is."""
+        if isinstance(message, Hello):
+            self._judge_call(message, source.peer, now)
+            return
+        caller = self.callers.get(source.peer)
+        if caller is None:
+            self._answer(source.peer, Bye("stranger"))
+            raise PeerError("malformed", "no hello came before")
+        caller.heard_at = now.mono
+        if isinstance(message, Said):
+            self._hear_said(message, caller.node, now)
+        elif isinstance(message, Beat):
+            self._answer(source.peer, message)
+        else:
+            self._let_go(source.peer, caller, now)
+
+    def _judge_call(self, hello: Hello, routing_id: bytes, now: Now) -> None:
+        why = self._why_not(hello, now)
+        if why:
+            self._answer(routing_id, Bye(why))
+            if why == "name":
+                self._station.tell(NameCollision(hello.node, hello.endpoint))
+            return
+        is_new = routing_id not in self.callers
+        self.callers[routing_id] = Caller(hello.node, hello.boot, hello.endpoint, now.mono)
+        self._answer(routing_id, self._hello())
+        self._learn(hello)
+        if is_new and hello.endpoint:
+            self.peer_heard(hello.endpoint, now)
+
+    def _why_not(self, hello: Hello, now: Now) -> str:
+        """Why this caller is not taken; empty if it is. Of two live nodes of one name the newer is refused (LNK-022)."""
+        mine = self._station.settings
+        if hello.fabric != mine.fabric:
+            return "fabric"
+        if hello.node == self._station.name and hello.boot != mine.boot:
+            if hello.boot > mine.boot:
+                return "name"
+            self._step_aside(hello.endpoint)
+        silent_before = now.mono - limits.MESH_SILENCE_NS
+        for caller in self.callers.values():
+            is_alive = caller.heard_at > silent_before and caller.endpoint != hello.endpoint
+            if caller.node == hello.node and is_alive and caller.boot < hello.boot:
+                return "name"
+        return "full" if len(self.callers) >= 2 * limits.MEMBERS_MAX else ""
+
+    def _step_aside(self, endpoint: str) -> None:
+        """An older live node has this node's name: take no orders (4.1)."""
+        if not self._station.read_only:
+            self._station.read_only = "name-collision"
+            self._station.tell(NameCollision(self._station.name, endpoint))
+            self._station.tell(BecameReadOnly("name-collision"))
+
+    def _let_go(self, routing_id: bytes, caller: Caller, now: Now) -> None:
+        del self.callers[routing_id]
+        peer = self.peers.get(caller.endpoint)
+        if peer is not None:
+            self._turn(peer, On.BYE, now, "stopping")
+
+    # What is said
+
+    def greet_all(self, now: Now) -> None:
+        """Say who this is to everybody in reach: the name has changed."""
+        for peer in self.peers.values():
+            if peer.state is LinkState.UP:
+                self._send(peer, self._hello())
+
+    def stop(self, now: Now) -> None:
+        """Say goodbye."""
+        self._is_stopping = True
+        for peer in self.peers.values():
+            if peer.state is LinkState.UP:
+                self._send(peer, Bye("stopping"))
+
+    def _hello(self) -> Hello:
+        mine = self._station.settings
+        return Hello(
+            fabric=mine.fabric,
+            node=self._station.name,
+            boot=mine.boot,
+            endpoint=mine.endpoint,
+            client=mine.client_port,
+            peers=tuple(self._bus.members.values()),
+            tock=self._station.tock,
+        )
+
+    def _learn(self, hello: Hello) -> None:
+        for endpoint in (hello.endpoint, *hello.peers):
+            self.know(endpoint)
+
+    def _send(self, peer: Peer, message: Message) -> None:
+        self._station.effects.append(Send(MESH, peer.endpoint.encode(), message))
+
+    def _answer(self, routing_id: bytes, message: Message) -> None:
+        self._station.effects.append(Send(HEARD, routing_id, message))
+
+    # Time
+
+    def wake(self, now: Now) -> None:
+        """Greet, beat, and notice who is silent."""
+        if self._is_stopping:
+            return
+        for peer in list(self.peers.values()):
+            if peer.due_at <= now.mono:
+                is_silent = peer.heard_at + limits.MESH_SILENCE_NS <= now.mono
+                self._turn(peer, On.SILENCE if is_silent else On.DUE, now, "silent")
+        gone = now.mono - limits.REFUSED_NS
+        for routing_id in [key for key, caller in self.callers.items() if caller.heard_at < gone]:
+            del self.callers[routing_id]
+
+    def deadline(self) -> int | None:
+        """When the next link wants something."""
+        return None if self._is_stopping else min((peer.due_at for peer in self.peers.values()), default=None)

@@ -1,0 +1,103 @@
+"""The mesh between store nodes: what goes over a link, in two frames, kind and payload (LNK-020).
+
+hello   who I am: a map; answered by a hello, or by a bye that says why not
+beat    nothing; answered by a beat
+bye     why
+update info ping del wping   bytes for that topic, as `bus` has them
+"""
+
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta
+
+from weft.base.errors import PeerError
+from weft.wire.store.messages import Said
+
+PAYLOAD_BYTES_MAX: Final = (1 << 20) + (1 << 16)
+VERSION: Final = 1
+TOPICS: Final = ("update", "info", "ping")
+
+Name = Annotated[str, Meta(min_length=1, max_length=64)]
+Endpoint = Annotated[str, Meta(max_length=128)]
+Serial = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+
+
+class Hello(msgspec.Struct, frozen=True, kw_only=True):
+    """Who is at the other end."""
+
+    v: int = VERSION
+    fabric: Name
+    node: Name
+    boot: Serial
+    """Of this start: greater is later."""
+    endpoint: Endpoint = ""
+    """Of its block of ports, as it knows it."""
+    client: Annotated[int, Meta(ge=0, le=65_535)] = 0
+    peers: Annotated[tuple[Endpoint, ...], Meta(max_length=256)] = ()
+    """Blocks of ports of others."""
+    tock: Serial = 0
+
+
+class Beat(msgspec.Struct, frozen=True, gc=False):
+    """Still there; and, answered, still heard."""
+
+
+class Bye(msgspec.Struct, frozen=True, gc=False):
+    """The link ends: `stopping`, `fabric`, `name`, `full`, `stranger`."""
+
+    why: str
+
+
+Message = Hello | Beat | Bye | Said
+
+_decode_hello: Final = msgspec.msgpack.Decoder(Hello).decode
+_encode: Final = msgspec.msgpack.Encoder().encode
+
+
+def encode(message: Message) -> list[bytes]:
+    """The two frames of a message."""
+    match message:
+        case Said():
+            return [message.topic.encode(), message.payload]
+        case Beat():
+            return [b"beat", b""]
+        case Bye():
+            return [b"bye", message.why.encode()]
+        case Hello():
+            return [b"hello", _encode(message)]
+
+
+def decode(frames: list[bytes]) -> Message:
+    """The message of two frames; PeerError `malformed`, `too-large`. What a topic's payload says is not looked at."""
+    if len(frames) != 2:
+        raise PeerError("malformed", f"{len(frames)} frames")
+    kind, payload = frames
+    if len(payload) > PAYLOAD_BYTES_MAX:
+        raise PeerError("too-large", str(len(payload)))
+    said = _SAID.get(kind)
+    if said is not None:
+        return Said(said, payload)
+    if kind == b"beat":
+        return Beat()
+    if kind == b"bye":
+        return Bye(payload[:64].decode("utf-8", "replace"))
+    if kind == b"hello":
+        return _hello(payload)
+    raise PeerError("malformed", "unknown kind", kind)
+
+
+_SAID: Final[dict[bytes, str]] = {topic.encode(): topic for topic in TOPICS}
+
+
+def _hello(payload: bytes) -> Hello:
+    try:
+        return _decode_hello(payload)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise PeerError("malformed", f"hello: {error}", payload) from None
+
+
+def frames_of(message: Any) -> list[bytes]:
+    """The frames of what the broker gets: the payload alone, its topic is the address."""
+    said: Said = message
+    return [said.payload]
