@@ -1,0 +1,294 @@
+"""What a store node and its clients say to one another over TCP (specs/03, section 8), both directions.
+
+    server = greeting *(answer / item)        client = [hello] *(request / ack)
+
+Each is one MessagePack map; `seq` says what belongs together, 0 is the connection itself. Values stay the bytes that
+they are. What a field means to which action, and whether its value is allowed, is the business of the store core.
+"""
+
+from typing import Any, Final, TypeVar
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from weft.base.changes import Chain, Path
+from weft.base.errors import PeerError
+from weft.wire.store.path import pack_path, unpack_path
+
+VERSION: Final = (0, 71, 40)
+"""Of the protocol: the MoaT-KV whose words these are."""
+QLEN: Final = 10
+"""Items of one stream that may be unacknowledged, and the most a client may ask for (CLN-001)."""
+ACK_EACH: Final = 4
+"""A receiver acknowledges each third of them."""
+MESSAGE_BYTES_MAX: Final = 4 << 20
+PATH_CODE: Final = 3  # the extension code of paths (COD-002)
+LINKS_MAX: Final = 64  # of a chain
+CAPS: Final = ("watch.since", "watch.latest")
+"""What of `weft.caps` this server has."""
+
+NO_VALUE: Final = Raw(b"")
+"""A value that is not there; null is one that is (R1)."""
+Ranges = list[Any]
+Maybe = UnsetType | None
+
+
+class Links(msgspec.Struct, frozen=True, gc=False):
+    """A chain as a client sees it: `prev` null ends it, without `prev` it is cut."""
+
+    node: str
+    tick: int
+    prev: "Links | UnsetType | None" = UNSET
+
+
+class Greeting(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True):
+    """The server's first words."""
+
+    seq: int = -1
+    version: list[int] = []
+    node: str = ""
+    tick: int = -1
+    tock: int = -1
+    qlen: int = 0
+    auth: list[str | None] | UnsetType = UNSET
+    """The ways to log in, the current one first; absent: none is needed."""
+    weft: dict[str, Any] | UnsetType = UNSET
+    """Absent: the server is no Weft node."""
+
+
+class ClientHello(msgspec.Struct, omit_defaults=True, frozen=True):
+    """The client's answer to the greeting: it counts and acknowledges items of streams."""
+
+    qlen: int = 0
+    seq: int = -1
+
+
+class Request(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True, gc=False):
+    """What a client wants; also the acknowledgement of items (`state` is `ack`), also a hello (`seq` is 0)."""
+
+    seq: int = -1
+    action: str = ""
+    path: Any = UNSET
+    """A `Path`; on the wire an extension or a plain array."""
+    value: Raw = NO_VALUE
+    prev: Raw = NO_VALUE
+    """The value that must be there."""
+    chain: Links | UnsetType | None = UNSET
+    """The change that must be the last one; None: there must be no value."""
+    nchain: int | UnsetType = UNSET
+    """How many links of chains the answer shall have; -1: all."""
+    idem: bool = False
+    ack: int | str | Maybe = UNSET
+    ttl: float | Maybe = UNSET
+    node: str | UnsetType = UNSET
+    tick: int | UnsetType = UNSET
+    min_depth: int | Maybe = UNSET
+    max_depth: int | Maybe = UNSET
+    empty: bool | Maybe = UNSET
+    with_data: bool | Maybe = UNSET
+    fetch: bool | Maybe = UNSET
+    from_server: str | Maybe = UNSET
+    """Name of the node that joins by this request."""
+    task: int | UnsetType = UNSET
+    state: str | UnsetType = UNSET
+    mode: str | UnsetType = UNSET
+    """Of a watch: `all` or `latest`; of `test_acl`: a letter."""
+    since: Any = UNSET
+    """Of a watch: the position to go on at; None: from now on, and say positions."""
+    nodes: dict[str, Ranges] | bool | UnsetType = UNSET
+    known: bool | UnsetType = UNSET
+    superseded: bool | UnsetType = UNSET
+    deleted: bool | UnsetType = UNSET
+    missing: bool | UnsetType = UNSET
+    remote_missing: bool | UnsetType = UNSET
+    present: bool | UnsetType = UNSET
+    node_drop: bool | UnsetType = UNSET
+    max: int | Maybe = UNSET
+    current: bool | UnsetType = UNSET
+    acl: str | Maybe = UNSET
+    qlen: int | UnsetType = UNSET
+    """Of a hello."""
+
+
+class Answer(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True, gc=False):
+    """What the server says to a request: the answer itself, or a piece of a stream (`state`, or an item with `path`)."""
+
+    seq: int = -1
+    tock: int = -1
+    """Of the entry where the answer is about one, else of the server."""
+    wseq: int = 0
+    """The number of this item in its stream; 0: the stream is not counted."""
+    state: str = ""
+    """`start`, `end`, `uptodate`, `gap`; empty: an item, or no stream at all."""
+    changed: bool | int | UnsetType = UNSET
+    chain: Links | UnsetType | None = UNSET
+    value: Raw = NO_VALUE
+    prev: Raw = NO_VALUE
+    """The value before; of items of `delete_tree`: the chain behind `node` and `tick`."""
+    old_value: Raw = NO_VALUE
+    path: Any = UNSET
+    """A `Path`, without what `depth` says."""
+    depth: int | UnsetType = UNSET
+    """How many elements of the item before stand before `path` (CLN-005)."""
+    position: Any = UNSET
+    """Where a watch stands after this item, for `since`."""
+    node: str | UnsetType = UNSET
+    tick: int | UnsetType = UNSET
+    result: Any = UNSET
+    nodes: dict[str, int] | UnsetType = UNSET
+    known: dict[str, Ranges] | UnsetType = UNSET
+    superseded: dict[str, Ranges] | UnsetType = UNSET
+    deleted: dict[str, Ranges] | UnsetType = UNSET
+    missing: dict[str, Ranges] | UnsetType = UNSET
+    remote_missing: dict[str, Ranges] | UnsetType = UNSET
+    present: dict[str, Ranges] | UnsetType = UNSET
+    node_drop: list[str] | UnsetType = UNSET
+    error: str = ""
+    etype: str = ""
+    """One of CLN-003, where the server is a Weft node."""
+
+
+class _Numbered(msgspec.Struct):
+    seq: Any = None
+
+
+class _Body:
+    """The inside of a path's extension, or of another one."""
+
+    __slots__ = ("body", "code")
+
+    def __init__(self, code: int, body: memoryview) -> None:
+        self.code, self.body = code, bytes(body)
+
+
+_encoder = msgspec.msgpack.Encoder()
+_request = msgspec.msgpack.Decoder(Request, ext_hook=_Body)
+_answer = msgspec.msgpack.Decoder(Answer, ext_hook=_Body)
+_greeting = msgspec.msgpack.Decoder(Greeting)
+_numbered = msgspec.msgpack.Decoder(_Numbered, ext_hook=_Body)
+_UNREADABLE: Final = (msgspec.DecodeError, RecursionError, UnicodeDecodeError, ValueError, TypeError)
+T = TypeVar("T", Request, Answer)
+
+
+class Unreadable(msgspec.Struct, frozen=True):
+    """A request that cannot be read: `seq` is its number, or -1 if not even that can be, and the stream is lost."""
+
+    seq: int
+    code: str
+    text: str
+
+
+def encode(message: Greeting | ClientHello | Request | Answer) -> bytes:
+    """The bytes of any message of this protocol."""
+    if isinstance(message, (Request, Answer)) and message.path is not UNSET:
+        path = msgspec.msgpack.Ext(PATH_CODE, pack_path(message.path))
+        return _encoder.encode(msgspec.structs.replace(message, path=path))
+    return _encoder.encode(message)
+
+
+def encode_answers(answers: Greeting | Answer | tuple[Answer, ...]) -> list[bytes]:
+    """One frame for everything that is said to a client at once: messages in a row."""
+    if isinstance(answers, tuple):
+        return [b"".join(map(encode, answers))]
+    return [encode(answers)]
+
+
+def decode_request(raw: bytes) -> Request | Unreadable:
+    """What a client says; whatever it is: a bad request is an answer, never a lost connection (CLN-002)."""
+    try:
+        return _with_path(_request.decode(raw))
+    except PeerError as error:
+        return _unreadable(raw, error.code, error.why)
+    except _UNREADABLE as error:
+        return _unreadable(raw, "bad-request", str(error))
+
+
+def decode_answer(raw: bytes) -> Greeting | Answer:
+    """What a server says; PeerError if it cannot be read."""
+    try:
+        read = _answer.decode(raw)
+        return _greeting.decode(raw) if read.seq == 0 and not read.error else _with_path(read)
+    except _UNREADABLE as error:
+        raise PeerError("malformed", str(error), raw) from error
+
+
+def links_of(chain: Chain, count: int = -1) -> Links:
+    """The newest `count` links of a chain for a client; -1: all."""
+    links = chain.links if count < 0 else chain.links[:count]
+    is_cut = chain.is_cut or len(links) < len(chain.links)
+    told: Links | UnsetType | None = UNSET if is_cut else None
+    for node, tick in reversed(links):
+        told = Links(node, tick, told)
+    assert isinstance(told, Links), "a chain has at least one link"
+    return told
+
+
+def chain_of(links: Links) -> Chain:
+    """The chain that a server told; PeerError `bad-chain`."""
+    told: list[tuple[str, int]] = []
+    here: Links | UnsetType | None = links
+    while isinstance(here, Links):
+        told.append((here.node, here.tick))
+        here = here.prev
+    if len(told) > LINKS_MAX:
+        raise PeerError("bad-chain", f"{len(told)} links")
+    return Chain(tuple(told), is_cut=here is UNSET)
+
+
+class PathShortener:
+    """Leaves out of each path what it has in common with the one before (CLN-005); one for each stream."""
+
+    __slots__ = ("_last",)
+
+    def __init__(self) -> None:
+        self._last: Path = ()
+
+    def cut(self, path: Path) -> tuple[int, Path]:
+        """Depth, and what stands behind it. Every item of the stream counts, deletions too."""
+        depth = 0
+        for mine, other in zip(path, self._last, strict=False):
+            if mine != other or type(mine) is not type(other):
+                break
+            depth += 1
+        self._last = path
+        return depth, path[depth:]
+
+
+class PathExpander:
+    """Gives back whole paths of a stream; one for each."""
+
+    __slots__ = ("_last",)
+
+    def __init__(self) -> None:
+        self._last: Path = ()
+
+    def full(self, depth: int, path: Path) -> Path:
+        """The path of an item; PeerError if it leans on more than there was."""
+        if not 0 <= depth <= len(self._last):
+            raise PeerError("bad-path", f"depth {depth} behind {len(self._last)} elements")
+        self._last = (*self._last[:depth], *path)
+        return self._last
+
+
+def _with_path(read: T) -> T:
+    told = read.path
+    if told is UNSET:
+        return read
+    if isinstance(told, _Body) and told.code == PATH_CODE:
+        path = unpack_path(told.body)
+    elif isinstance(told, list):
+        path = tuple(told)
+    else:
+        raise PeerError("bad-path", "neither a path nor an array")
+    if any(not isinstance(part, str | bytes | int | float | None) for part in path):
+        raise PeerError("bad-path", "an element is no plain value")
+    msgspec.structs.force_setattr(read, "path", path)
+    return read
+
+
+def _unreadable(raw: bytes, code: str, text: str) -> Unreadable:
+    try:
+        seq = _numbered.decode(raw).seq
+    except _UNREADABLE:
+        return Unreadable(-1, "bad-request", "no MessagePack map")
+    return Unreadable(seq, code, text) if type(seq) is int else Unreadable(-1, "bad-request", "no number `seq`")
