@@ -2,10 +2,10 @@
 
 from weft.base.now import Now
 from weft.base.spool import Journaled, RecordsFetched
-from weft.cores.store.messages import ClientCame, ClientGone, ClientPaused, ClientResumed
+from weft.cores.store.messages import ClientCame, ClientGone, ClientPaused, ClientResumed, Garbled
 from weft.cores.store.replica import Replica
 from weft.cores.store.station import Station
-from weft.wire.store.clients import Request, Unreadable
+from weft.wire.store.clients import Request
 
 
 class Serving:
@@ -30,8 +30,12 @@ class Serving:
         """It reads again: its streams go on."""
         raise NotImplementedError
 
-    def hear(self, request: Request | Unreadable, peer: bytes, now: Now) -> None:
+    def hear(self, request: Request, peer: bytes, now: Now) -> None:
         """A client asks; whatever it asks is answered (CLN-002)."""
+        raise NotImplementedError
+
+    def garbled(self, order: Garbled, now: Now) -> None:
+        """Something came that cannot be read; if not even as a message, the connection ends."""
         raise NotImplementedError
 
     def journaled(self, order: Journaled, now: Now) -> None:

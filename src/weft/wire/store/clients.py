@@ -170,37 +170,35 @@ _UNREADABLE: Final = (msgspec.DecodeError, RecursionError, UnicodeDecodeError, V
 T = TypeVar("T", Request, Answer)
 
 
-class Unreadable(msgspec.Struct, frozen=True):
-    """A request that cannot be read: `seq` is its number, or -1 if not even that can be, and the stream is lost."""
+class BadRequest(PeerError):
+    """A request that cannot be read, and whose number can: it is answered (CLN-002)."""
 
-    seq: int
-    code: str
-    text: str
+    def __init__(self, seq: int, code: str, why: str) -> None:
+        super().__init__(code, why)
+        self.seq = seq
 
 
-def encode(message: Greeting | ClientHello | Request | Answer) -> bytes:
-    """The bytes of any message of this protocol."""
+Said = Greeting | ClientHello | Request | Answer
+
+
+def encode(message: Said | tuple[Said, ...]) -> bytes:
+    """The bytes of any message of this protocol, or of several in a row."""
+    if isinstance(message, tuple):
+        return b"".join(map(encode, message))
     if isinstance(message, (Request, Answer)) and message.path is not UNSET:
         path = msgspec.msgpack.Ext(PATH_CODE, pack_path(message.path))
         return _encoder.encode(msgspec.structs.replace(message, path=path))
     return _encoder.encode(message)
 
 
-def encode_answers(answers: Greeting | Answer | tuple[Answer, ...]) -> list[bytes]:
-    """One frame for everything that is said to a client at once: messages in a row."""
-    if isinstance(answers, tuple):
-        return [b"".join(map(encode, answers))]
-    return [encode(answers)]
-
-
-def decode_request(raw: bytes) -> Request | Unreadable:
-    """What a client says; whatever it is: a bad request is an answer, never a lost connection (CLN-002)."""
+def decode_request(raw: bytes) -> Request:
+    """What a client says; BadRequest if at least its number can be read, else PeerError `malformed`."""
     try:
         return _with_path(_request.decode(raw))
     except PeerError as error:
-        return _unreadable(raw, error.code, error.why)
+        raise BadRequest(_seq_of(raw), error.code, error.why) from error
     except _UNREADABLE as error:
-        return _unreadable(raw, "bad-request", str(error))
+        raise BadRequest(_seq_of(raw), "bad-request", str(error)) from error
 
 
 def decode_answer(raw: bytes) -> Greeting | Answer:
@@ -286,9 +284,11 @@ def _with_path(read: T) -> T:
     return read
 
 
-def _unreadable(raw: bytes, code: str, text: str) -> Unreadable:
+def _seq_of(raw: bytes) -> int:
     try:
         seq = _numbered.decode(raw).seq
-    except _UNREADABLE:
-        return Unreadable(-1, "bad-request", "no MessagePack map")
-    return Unreadable(seq, code, text) if type(seq) is int else Unreadable(-1, "bad-request", "no number `seq`")
+    except _UNREADABLE as error:
+        raise PeerError("malformed", "no MessagePack map", raw) from error
+    if type(seq) is not int:
+        raise PeerError("malformed", "no number `seq`", raw)
+    return seq
