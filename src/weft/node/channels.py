@@ -6,6 +6,8 @@ messages in both. A core never learns which of the two it lives in.
     stream     DEALER -> ROUTER  in order, once, whole while connected; at a limit the sender's message is dropped
     publish    PUB -> SUB        the same, but lost until the subscription has arrived, and with holes at a limit
     datagram   UDP               lost, doubled, in any order
+    broker     MQTT              to all who listen, oneself too; lost while there is no connection (LNK-010)
+    tcp        bytes over TCP    in order, once, while connected (specs/03, section 8)
 """
 
 from collections.abc import Callable, Container
@@ -16,12 +18,15 @@ from weft.base import endpoints
 from weft.base.errors import PeerError
 from weft.cores.carrier.messages import Garbled
 from weft.cores.chains import messages as chains
+from weft.node import storechannels as store
 from weft.wire import beacon, chp, clients, data, discovery, hop, replication
 from weft.wire.envelope import split
+from weft.wire.store import mesh
 
-BINDS, DIALS, ADDS, CALLS, SHOUTS = "binds", "dials", "adds", "calls", "shouts"
+BINDS, DIALS, ADDS, CALLS, SHOUTS, INSIDE = "binds", "dials", "adds", "calls", "shouts", "inside"
 """How the sockets of a channel come to be: bound at the start; one per `Connect`, which closes the one before; one
-that every `Connect` gives one more connection; one per endpoint that is spoken to; a datagram to everyone."""
+that every `Connect` gives one more connection; one per endpoint that is spoken to; a datagram to everyone; no ZeroMQ
+socket at all: whoever listens there has told the runner so."""
 LINK_QUEUE: Final = 64  # messages; the hop window of 8 MiB is the real bound (SEC-010: 64 MiB / MAXMSGSIZE)
 ANSWER_QUEUE: Final = 1_000  # a snapshot is said in pieces (CLI-002)
 PUBLISH_QUEUE: Final = 10_000  # updates that wait for one child, which then needs a snapshot
@@ -112,6 +117,8 @@ _call = _stream("topology", discovery.decode_called, discovery.encode_call, "DEA
 _control = _stream("topology", discovery.decode_control, discovery.encode_control_answer, "ROUTER", BINDS)
 _ask = _stream("configuration", replication.decode_answer, replication.encode_ask, "DEALER", DIALS)
 _serve = _stream("configuration", replication.decode_ask, replication.encode_answer, "ROUTER", BINDS)
+_mesh = _stream("store", mesh.decode, mesh.encode, "ROUTER", BINDS)
+_mesh_call = _stream("store", mesh.decode, mesh.encode, "DEALER", CALLS)
 _clone_serve = _stream("clone", chp.decode_ask, chp.encode_answer, "ROUTER", BINDS)
 _clone_ask = _stream("clone", chp.decode_answer, chp.encode_ask, "DEALER", DIALS)
 _clone_publish = Channel("clone", "publish", _unheard, chp.encode_update, socket="PUB", how=BINDS)
@@ -147,6 +154,13 @@ CHANNELS: Final[dict[str, Channel]] = {
     "clone-publish": _clone_publish._replace(block=CLONE, place=1, queue=PUBLISH_QUEUE),
     "clone-take": _clone_take._replace(block=CLONE, place=2, queue=ANSWER_QUEUE),
     "clone-ask": _clone_ask,
+    "mesh": _mesh._replace(place=endpoints.MESH, queue=PUBLISH_QUEUE),
+    "mesh-call": _mesh_call._replace(place=endpoints.MESH, queue=PUBLISH_QUEUE),
+    "store-mqtt": Channel("store", "broker", store.decode_payload, store.encode_payload, how=INSIDE),
+    "store-clients": Channel(
+        "store", "tcp", store.decode_request, store.encode, store.Garbled, store.refuse, how=INSIDE
+    ),
+    "store-join": Channel("store", "tcp", store.decode_answer, store.encode, store.Garbled, how=INSIDE),
     "clone-follow": _clone_follow._replace(place=1, queue=PUBLISH_QUEUE),
 }
 

@@ -22,6 +22,7 @@ from weft.cores.chains import Chains
 from weft.cores.chains import messages as chains
 from weft.cores.drain import messages as drain
 from weft.cores.measurement import messages as measurement
+from weft.cores.store import messages as store
 from weft.cores.topology import messages as topology
 from weft.node.assembly import build_node
 from weft.node.channels import CLONE, LOCAL
@@ -42,6 +43,7 @@ from weft.shell.measuring import Measuring
 from weft.shell.meters import Meters
 from weft.shell.orders import Desk
 from weft.shell.runner import Runner
+from weft.shell.storedoors import StoreDoors
 from weft.shell.telemetry import Telemetry
 from weft.shell.watch import Watch
 
@@ -123,6 +125,7 @@ class Process:
         self.runner.on_reply = self.desk.reply
         self.telemetry.http.orders = self.desk.take
         self.door = Door(self.state)
+        self.store_doors = StoreDoors(self.settings, self.runner, self.links, self.doors.seed)
         self._winding_down: asyncio.Task[None] | None = None
         self._housekeeping: asyncio.Task[None] | None = None
 
@@ -160,12 +163,14 @@ class Process:
             await http.serve(table.host, table.port + HTTP_PORT)
             if table.beacons:
                 self.links.listen(self.settings.fleet.beacon_port)
+            await self.store_doors.open()
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, self.stop)
             self.open()
             return await self.runner.ended
         finally:
             self.door.close()
+            await self.store_doors.close()
             await http.close()
             self.close()
 
@@ -198,6 +203,7 @@ class Process:
         performers[measurement.Measure] = Measuring(self.runner.order, meters).measure
         if "drain" in self.node.cores:
             performers[drain.InspectLake] = performers[drain.WriteSegment] = self._recorder().perform
+        performers |= self.store_doors.performers
         performers |= self.doors.performers
 
     def _recorder(self) -> "Recorder":
@@ -266,6 +272,7 @@ class Process:
         order("drain", drain.Stop())
         await self._until(self._is_drained, DRAIN_S)
         order("carrier", carrier.Stop())
+        order("store", store.Stop())
         order("topology", topology.Stop())
         await asyncio.sleep(LAST_WORDS_S)
         self.runner.finish()

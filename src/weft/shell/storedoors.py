@@ -1,0 +1,59 @@
+"""The ways by which the store of a node reaches clients, foreign servers and a broker; a node without one has none."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from weft.base.chance import Chance
+from weft.cores.store.messages import Dial, HangUp
+from weft.node.settings import NodeSettings
+from weft.shell.links import Links
+from weft.shell.runner import Runner
+
+if TYPE_CHECKING:
+    from weft.shell.mqtt import MqttLink
+    from weft.shell.storeport import StorePort
+
+
+class StoreDoors:
+    """Opened when the node can hear; closed after its last words."""
+
+    def __init__(self, settings: NodeSettings, runner: Runner, links: Links, seed: str) -> None:
+        self._settings, self._runner, self._links, self._seed = settings, runner, links, seed
+        self._port: StorePort | None = None
+        self._broker: MqttLink | None = None
+
+    async def open(self) -> None:
+        """Listen for clients, and seek the broker if there is one; UserError if that cannot be."""
+        table, own = self._settings.store, self._settings.node
+        if table is None:
+            return
+        from weft.shell.storeport import StorePort  # only who holds the store needs what it imports
+
+        self._port = StorePort(self._runner)
+        await self._port.listen(own.host, table.client_port(own.port))
+        if table.broker:
+            from weft.shell.mqtt import MqttLink, Place
+
+            place = Place.of(table.broker, table.topics)
+            self._broker = MqttLink(self._runner, place, Chance(f"{self._seed}/mqtt"), self._links.dropped)
+            await self._broker.start()
+
+    async def close(self) -> None:
+        """Let go of everybody."""
+        if self._broker is not None:
+            await self._broker.close()
+        if self._port is not None:
+            await self._port.close()
+
+    @property
+    def performers(self) -> dict[type, Callable[[Any], None]]:
+        """Who calls foreign servers."""
+        return {Dial: self._dial, HangUp: self._hang_up}
+
+    def _dial(self, work: Dial) -> None:
+        if self._port is not None:
+            self._port.dial(work)
+
+    def _hang_up(self, work: HangUp) -> None:
+        if self._port is not None:
+            self._port.hang_up(work)

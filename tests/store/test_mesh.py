@@ -1,0 +1,260 @@
+"""Links between store nodes without a broker: who is greeted, who is refused, who is believed to be there."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from weft.base.chance import Chance
+from weft.base.effects import Send, Source, Tell
+from weft.base.errors import PeerError
+from weft.base.now import SECOND, Now
+from weft.cores.store import limits
+from weft.cores.store.bus import MESH, Bus
+from weft.cores.store.linkstates import TABLE, LinkState, On
+from weft.cores.store.mesh import HEARD, Mesh
+from weft.cores.store.messages import BecameReadOnly, NameCollision, StoreLinkDown, StoreLinkUp, StoreSettings
+from weft.cores.store.station import Station
+from weft.wire.store import mesh as codec
+from weft.wire.store.mesh import Beat, Bye, Hello
+from weft.wire.store.messages import Said
+
+
+class End:
+    """One node's mesh, and what it was told by others."""
+
+    def __init__(self, name: str, number: int, *, peers: tuple[str, ...] = (), fabric: str = "lab") -> None:
+        endpoint = f"10.0.0.{number}:27500"
+        settings = StoreSettings(name=name, fabric=fabric, boot=number, endpoint=endpoint, peers=peers)
+        self.station = Station(settings, Chance(f"tests/mesh/{name}/{number}"))
+        self.bus = Bus(self.station)
+        self.said: list[tuple[str, Said]] = []
+        self.changes: list[tuple[str, bool]] = []
+        self.mesh = Mesh(self.station, self.bus, self._hear, self._change)
+        self.endpoint = endpoint
+
+    def _hear(self, said: Said, peer: str, now: Now) -> None:
+        self.said.append((peer, said))
+
+    def _change(self, member: str, is_up: bool, now: Now) -> None:  # as the mesh calls it
+        self.changes.append((member, is_up))
+
+    @property
+    def told(self) -> list[object]:
+        """Events of this end that were not taken yet."""
+        return [effect.event for effect in self.station.effects if isinstance(effect, Tell)]
+
+
+class Wire:
+    """Ends joined by links that work, or that are cut; every message travels as bytes."""
+
+    def __init__(self, *ends: End) -> None:
+        self.ends = {end.endpoint: end for end in ends}
+        self.now = Now(SECOND, SECOND)
+        self.events: list[object] = []
+        self.cut: set[str] = set()
+        self._dialled: dict[bytes, tuple[End, str]] = {}
+
+    def run(self, span_s: float) -> None:
+        """Let time pass, a tenth of a second at a time."""
+        for _ in range(round(span_s * 10)):
+            self.now = Now(self.now.mono + SECOND // 10, self.now.wall + SECOND // 10)
+            for end in self.ends.values():
+                end.station.now = self.now
+                due = end.mesh.deadline()
+                if due is not None and due <= self.now.mono:
+                    end.mesh.wake(self.now)
+                end.bus.flush()
+            self.carry()
+
+    def carry(self) -> None:
+        """Until nobody has anything to say."""
+        while any(end.station.effects for end in self.ends.values()):
+            for end in self.ends.values():
+                for effect in end.station.take():
+                    if isinstance(effect, Send):
+                        self._pass(end, effect)
+                    elif isinstance(effect, Tell):
+                        self.events.append(effect.event)
+
+    def _pass(self, end: End, effect: Send) -> None:
+        message = codec.decode(codec.encode(effect.message))
+        if effect.channel == MESH:
+            endpoint = effect.peer.decode()
+            routing_id = b"%d>%s" % (end.station.settings.boot, effect.peer)
+            self._dialled[routing_id] = (end, endpoint)
+            there = self.ends.get(endpoint)
+            if there is not None and not {end.endpoint, endpoint} & self.cut:
+                self._hear(there, message, Source(HEARD, routing_id))
+        else:
+            there, endpoint = self._dialled[effect.peer]
+            if there.endpoint in self.ends and not {there.endpoint, end.endpoint} & self.cut:
+                self._hear(there, message, Source(MESH, endpoint.encode()))
+
+    def _hear(self, end: End, message: codec.Message, source: Source) -> None:
+        end.station.now = self.now
+        try:
+            if source.channel == HEARD:
+                end.mesh.hear_call(message, source, self.now)
+            else:
+                end.mesh.hear_answer(message, source, self.now)
+        except PeerError:
+            end.station.count("refused")
+
+
+def pair(**more: str) -> tuple[End, End, Wire]:
+    """Two ends, of which one knows where the other is."""
+    a, b = End("a", 1, peers=("10.0.0.2:27500",)), End("b", 2, **more)  # type: ignore[arg-type]  # texts only
+    return a, b, Wire(a, b)
+
+
+@pytest.mark.proves("LNK-020")
+def test_one_that_knows_the_other_is_enough_for_both_to_be_linked() -> None:
+    a, b, wire = pair()
+    wire.run(2)
+    assert ({"b": b.endpoint}, {"a": a.endpoint}) == (a.bus.members, b.bus.members)
+    assert [("b", True)] == a.changes
+    assert [("a", True)] == b.changes
+    b.bus.say(b.station.info())
+    wire.run(0.1)
+    assert [("b", "info")] == [(peer, said.topic) for peer, said in a.said]
+
+
+@pytest.mark.proves("LNK-021")
+def test_whom_a_member_knows_everybody_comes_to_know() -> None:
+    ends = [End("a", 1), *(End(f"n{number}", number, peers=("10.0.0.1:27500",)) for number in range(2, 8))]
+    wire = Wire(*ends)
+    wire.run(5)
+    names = {end.station.name for end in ends}
+    assert [names - {end.station.name} for end in ends] == [set(end.bus.members) for end in ends]
+
+
+@pytest.mark.proves("LNK-021")
+def test_silence_of_three_seconds_ends_a_link_and_it_comes_back() -> None:
+    a, b, wire = pair()
+    wire.run(2)
+    wire.cut = {b.endpoint}
+    wire.run(5)
+    assert ({}, {}) == (a.bus.members, b.bus.members)
+    assert StoreLinkDown("mesh", "b", "silent") in wire.events
+    wire.cut = set()
+    wire.run(35)
+    assert ({"b": b.endpoint}, {"a": a.endpoint}) == (a.bus.members, b.bus.members)
+    assert 2 == wire.events.count(StoreLinkUp("mesh", "b"))
+
+
+def test_a_goodbye_ends_a_link_at_once() -> None:
+    a, b, wire = pair()
+    wire.run(2)
+    b.mesh.stop(wire.now)
+    wire.carry()
+    assert {} == a.bus.members
+    assert StoreLinkDown("mesh", "b", "stopping") in wire.events
+
+
+def test_who_starts_again_is_greeted_again_at_once() -> None:
+    a, b, wire = pair()
+    wire.run(2)
+    again = End("b", 2)
+    again.station.settings = msgspec.structs.replace(again.station.settings, boot=9)
+    wire.ends[again.endpoint] = again
+    wire.run(3)
+    assert {"b": b.endpoint} == a.bus.members
+    assert 9 == a.mesh.peers[b.endpoint].boot
+    assert {"a": a.endpoint} == again.bus.members
+
+
+@pytest.mark.proves("LNK-021")
+def test_another_fabric_is_left_alone_for_a_minute() -> None:
+    a, b, wire = pair(fabric="other")
+    wire.run(2)
+    assert LinkState.REFUSED is a.mesh.peers[b.endpoint].state
+    refused_until = a.mesh.peers[b.endpoint].due_at
+    wire.run(50)
+    assert refused_until == a.mesh.peers[b.endpoint].due_at
+    assert ({}, {}) == (a.bus.members, b.bus.members)
+
+
+@pytest.mark.proves("LNK-022")
+def test_of_two_live_nodes_of_one_name_the_newer_takes_no_orders_and_both_say_so() -> None:
+    a, b = End("a", 1), End("b", 2, peers=("10.0.0.1:27500",))
+    newer = End("b", 3, peers=("10.0.0.1:27500", "10.0.0.2:27500"))
+    wire = Wire(a, b)
+    wire.run(3)
+    wire.ends[newer.endpoint] = newer
+    wire.run(3)
+    assert b.endpoint == a.bus.members["b"]
+    assert ("", "name-collision") == (b.station.read_only, newer.station.read_only)
+    assert BecameReadOnly("name-collision") in wire.events
+    assert {NameCollision("b", newer.endpoint), NameCollision("b", a.endpoint)} <= {
+        event for event in wire.events if isinstance(event, NameCollision)
+    }
+
+
+def test_a_node_that_calls_itself_by_another_address_notices() -> None:
+    a = End("a", 1, peers=("10.0.0.9:27500",))
+    wire = Wire(a)
+    wire.ends["10.0.0.9:27500"] = a
+    wire.run(2)
+    assert ({}, {}) == (a.bus.members, a.mesh.peers)
+
+
+def test_a_stranger_is_told_to_say_hello_first_and_changes_nothing() -> None:
+    a = End("a", 1)
+    with pytest.raises(PeerError) as caught:
+        a.mesh.hear_call(Said("update", b"\x80"), Source(HEARD, b"x"), Now(1, 1))
+    assert "malformed" == caught.value.code
+    assert [Send(HEARD, b"x", Bye("stranger"))] == a.station.take()
+    assert [] == a.said
+
+
+@pytest.mark.proves("LNK-023")
+def test_a_mesh_takes_no_more_than_it_may_have() -> None:
+    a = End("a", 1)
+    for number in range(limits.MEMBERS_MAX + 10):
+        a.mesh.know(f"10.1.0.{number}:27500")
+    assert limits.MEMBERS_MAX == len(a.mesh.peers)
+
+
+def test_who_never_answers_is_forgotten_unless_a_file_names_it() -> None:
+    a = End("a", 1, peers=("10.0.0.2:27500",))
+    a.mesh.know("10.0.0.3:27500")
+    Wire(a).run(30 * 75)
+    assert ["10.0.0.2:27500"] == list(a.mesh.peers)
+
+
+@pytest.mark.parametrize("state, on", list(TABLE), ids=str)
+def test_every_cell_of_the_table_leads_where_it_says(state: LinkState, on: On) -> None:
+    a = End("a", 1, peers=("10.0.0.2:27500",))
+    peer = a.mesh.peers["10.0.0.2:27500"]
+    peer.state, peer.node = state, "b"
+    a.mesh._turn(peer, on, Now(9 * SECOND, 0), "why")
+    assert TABLE[state, on].then is peer.state
+
+
+@given(st.lists(st.binary(max_size=60), max_size=4))
+def test_any_frames_are_a_message_or_refused(frames: list[bytes]) -> None:
+    try:
+        message = codec.decode(frames)
+    except PeerError as error:
+        assert error.code in ("malformed", "too-large")
+    else:
+        assert isinstance(message, Hello | Beat | Bye | Said)
+
+
+HELLOS = st.builds(
+    Hello,
+    fabric=st.text(min_size=1, max_size=64),
+    node=st.text(min_size=1, max_size=64),
+    boot=st.integers(0, (1 << 63) - 1),
+    endpoint=st.text(max_size=128),
+    client=st.integers(0, 65_535),
+    peers=st.lists(st.text(max_size=128), max_size=4).map(tuple),
+    tock=st.integers(0, (1 << 63) - 1),
+)
+SAID = st.builds(Said, st.sampled_from(codec.TOPICS), st.binary())
+
+
+@given(HELLOS | SAID | st.just(Beat()) | st.builds(Bye, st.text(max_size=16)))
+def test_decode_of_encode_is_identity(message: codec.Message) -> None:
+    assert message == codec.decode(codec.encode(message))
