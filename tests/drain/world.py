@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from weft.base.effects import Perform, Persist, Tell
 from weft.base.now import MILLISECOND, SECOND, Now
-from weft.base.records import CoreRecord, Entry, EraRecord, LostRecord, Record, StreamRecord
+from weft.base.records import CoreRecord, Entry, EraRecord, LostRecord, Record, Stream, StreamRecord
 from weft.base.spool import FetchRecords, Journaled, RecordsFetched, Released
 from weft.cores.drain import Drain
 from weft.cores.drain.messages import (
@@ -53,7 +53,9 @@ def a_record(chance: Random, lsn: int) -> Record:
     if kind < 0.7:
         return StreamRecord(1, b"n" * 16, 1, lsn, lsn, lsn, "weft.metric", b"p" * 200, {"n": chance.randrange(1, 100)})
     if kind < 0.8:
-        return StreamRecord(chance.choice((3, 4, 6)), b"n" * 16, 1, lsn, lsn, lsn, "k", b"p" * 20, {})
+        stream = chance.choice((3, 4, 6, 7))
+        origin = ("n1", None) if stream == Stream.STORE else (b"n" * 16, 1)
+        return StreamRecord(stream, *origin, lsn, lsn, lsn, "k", b"p" * 20, {})
     if kind < 0.85:
         return LostRecord(1, b"n" * 16, 1, lsn, lsn, "spool-full")
     if kind < 0.9:
