@@ -182,8 +182,8 @@ class MqttLink:
 def wait_s(failures: int, chance: Chance) -> float:
     """How long to wait before the next attempt, after so many in a row that failed (LNK-002)."""
     first, last = RETRY_S
-    base = min(first * 2 ** min(max(failures - 1, 0), 16), last)
-    return base * (1 + RETRY_SHARE * (2 * chance.random() - 1))
+    base = min(first * 2.0 ** min(max(failures - 1, 0), 16), last)
+    return base * (1 + chance.uniform(-RETRY_SHARE, RETRY_SHARE))
 
 
 def _session_class() -> "type[Session]":

@@ -5,9 +5,10 @@ import logging
 import os
 import socket
 from collections.abc import Callable
-from typing import Any, Final, cast
+from typing import Final
 
 import aiomqtt
+from paho.mqtt.reasoncodes import ReasonCode
 
 from weft.base.effects import Source
 from weft.shell.mqtt import Outbox
@@ -17,6 +18,7 @@ KEEPALIVE_S: Final = 15  # a broker that says nothing for so long is asked, and 
 BURST: Final = 256  # messages that are handed over, or posted, at once
 BURST_BYTES: Final = 4 << 20
 NODELAY: Final = (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # messages are small and wait for nothing
+REFUSED: Final = 128  # from here on an answer to a subscription says no
 Post = Callable[[Source, list[bytes]], None]
 
 _quiet = logging.getLogger("weft.mqtt")
@@ -42,16 +44,15 @@ class Inbox:
         source = self._sources.get(message.topic.value)
         if source is None:
             return
-        payload = message.payload if isinstance(message.payload, bytes) else b""
-        self._held.append((source, [payload]))
-        self._bytes += len(payload)
+        self._held.append((source, [message.payload]))
+        self._bytes += len(message.payload)
         if len(self._held) == 1:
-            self._look_again()
+            asyncio.get_running_loop().call_soon(self._look)
 
-    def _look_again(self) -> None:
+    def _look(self) -> None:
         if self._seen < len(self._held) < BURST and self._bytes < BURST_BYTES:
             self._seen = len(self._held)
-            asyncio.get_running_loop().call_soon(self._look_again)
+            asyncio.get_running_loop().call_soon(self._look)
             return
         held, self._held, self._bytes, self._seen = self._held, [], 0, 0
         for source, frames in held:
@@ -88,7 +89,8 @@ class Client(aiomqtt.Client):
             raise aiomqtt.MqttCodeError(result, "not sent")
 
     def drop(self) -> None:
-        """Let go of a connection that never came about."""
+        """Let go of a connection that never came about; the library stumbles over having been cancelled meanwhile."""
+        self._connected = asyncio.get_running_loop().create_future()
         self._client.disconnect()
 
 
@@ -106,15 +108,16 @@ class Session:
         try:
             async with self._client as client:
                 granted = await client.subscribe([(topic, 0) for topic in self._topics])
-                if any(int(cast("Any", code)) > 2 for code in granted):
+                if any(code >= REFUSED for code in map(_number, granted)):
                     return "the broker refuses a subscription"
                 self.is_up = True
                 on_up()
                 await self._carry(outbox)
         except aiomqtt.MqttError as error:
+            return str(error) or type(error).__name__
+        finally:
             if not self.is_up:
                 self._client.drop()
-            return str(error) or type(error).__name__
         return "the broker said goodbye"
 
     async def _carry(self, outbox: Outbox) -> None:
@@ -154,3 +157,7 @@ def _look_at(ended: "asyncio.Future[None]") -> None:
     """Why a connection ended is read where it is used; a loop complains of what nobody read."""
     if not ended.cancelled():
         ended.exception()
+
+
+def _number(granted: int | ReasonCode) -> int:
+    return granted if isinstance(granted, int) else granted.value
