@@ -54,6 +54,12 @@ class Node:
                 self.stirred.clear()
                 await self.stirred.wait()
 
+    async def until_heard(self, count: int) -> None:
+        await self.until(lambda: len(self.heard) == count)
+
+    async def until_down(self) -> None:
+        await self.until(lambda: bool(self.downs))
+
     @property
     def is_up(self) -> bool:
         return bool(self.orders) and self.orders[-1] == LinkUp("mqtt")
@@ -161,10 +167,10 @@ def test_what_one_says_all_hear_and_so_does_it_itself() -> None:
                 one.say(topic, topic.encode() * 2)
             expected = [(topic.encode(), topic.encode() * 2) for topic in TOPICS]
             for node in (one, two):
-                await node.until(lambda node=node: len(node.heard) == len(TOPICS))  # type: ignore[misc]
+                await node.until_heard(len(TOPICS))
                 assert expected == node.heard
             two.say("info", bytes(1 << 20))
-            await one.until(lambda: len(one.heard) == len(TOPICS) + 1)
+            await one.until_heard(len(TOPICS) + 1)
             assert ((b"info", bytes(1 << 20)), [], []) == (one.heard[-1], one.faults, two.faults)
 
     played(scene)
@@ -177,11 +183,11 @@ def test_other_roots_hear_nothing_and_nothing_is_kept_for_who_comes_later() -> N
         async with Linked(f"embedded:{port}", "weft") as first, Linked(f"127.0.0.1:{port}", "west") as other:
             one, elsewhere = await first.up(), await other.up()
             one.say("update", b"early")
-            await one.until(lambda: bool(one.heard))
+            await one.until_heard(1)
             async with Linked(f"127.0.0.1:{port}", "weft") as second:
                 two = await second.up()
                 one.say("update", b"late")
-                await two.until(lambda: bool(two.heard))
+                await two.until_heard(1)
                 assert ([(b"update", b"late")], []) == (two.heard, elsewhere.heard)
 
     played(scene)
@@ -242,14 +248,14 @@ def test_a_broker_that_goes_and_comes_is_found_again_and_what_was_said_meanwhile
             one, two = await first.up(), await second.up()
             await broker.close()
             for node in (one, two):
-                await node.until(lambda node=node: len(node.downs) == 1)  # type: ignore[misc]
+                await node.until_down()
             one.say("update", b"into the void")
             assert 1 == first.link.dropped["store-mqtt:down"]
             broker = Broker(port)
             await broker.start()
             await first.up(), await second.up()
             one.say("update", b"again")
-            await two.until(lambda: bool(two.heard))
+            await two.until_heard(1)
             assert [(b"update", b"again")] == two.heard
             assert [LinkUp, LinkDown, LinkUp] == [type(order) for order in two.orders]
         await broker.close()
@@ -296,7 +302,7 @@ def test_a_broker_that_reads_nothing_is_left_while_the_loop_goes_on(monkeypatch:
             node = await linked.up()
             for _ in range(40):
                 node.say("update", bytes(1 << 20))
-            await node.until(lambda: bool(node.downs))
+            await node.until_down()
             assert [] == node.faults
 
     played(scene)
