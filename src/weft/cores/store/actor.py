@@ -1,19 +1,57 @@
-"""Coordination as real MoaT-KV servers do it: who pings when, and what two lists that meet mean (PNG-030..037)."""
+"""Coordination as real MoaT-KV servers do it: who pings when, and what two lists that meet mean (PNG-030..037).
+
+Everybody who takes part keeps a short list of who has pinged last; whose turn it is follows from the place in it. Two
+pings that go on from different lists have met after having been apart: the greater value goes on, both sides recover.
+Two of these run side by side, on topics of their own: `ping` for all servers, `del` for those that have to agree
+before deletions are forgotten.
+"""
 
 from collections.abc import Callable
+from typing import Any, Final
 
-from weft.base.now import Now
+import msgspec
+
+from weft.base.changes import Chain, Path
+from weft.base.errors import PeerError
+from weft.base.now import SECOND, Now
+from weft.cores.store import limits
 from weft.cores.store.bus import Bus
 from weft.cores.store.membership import Membership
-from weft.cores.store.nodelist import NodeList
+from weft.cores.store.messages import Change, EchoMissing, NameCollision, StoreSettings
+from weft.cores.store.nodelist import NodeList, Value, is_late, turn, turn_off_list
 from weft.cores.store.recovery import Recovery
 from weft.cores.store.replica import Replica
 from weft.cores.store.station import Station
 from weft.wire.store import actor as wire
+from weft.wire.store import pack
+
+DELETERS: Final[Path] = (None, "actor", "del")
+TAGS: Final = 4  # that the value of `del` reaches back (PNG-037)
+OWN_PINGS: Final = 16  # remembered: what is heard under the own name and is none of them is a namesake's
+VERSION: Final = "1"  # said as `weft:version`, so that Weft nodes know one another (PNG-031)
+
+
+class Rules(msgspec.Struct, frozen=True):
+    """What all nodes of one topic do alike; the highest version counts (PNG-030)."""
+
+    version: int
+    cycle_ns: int
+    gap_ns: int
+    nodes: int = 5
+    splits: int = 4
+    n_hosts: int = 10
+    is_forced: bool = False
+
+
+def rules_of(settings: StoreSettings, topic: str) -> Rules:
+    """As this node would have it."""
+    if topic == "del":
+        return Rules(1, settings.del_cycle_ns, settings.del_gap_ns)
+    return Rules(0, settings.cycle_ns, settings.gap_ns)
 
 
 class Actor:
-    """One topic of the dialect `moat`: `ping` coordinates the servers, `del` those that forget deletions."""
+    """One topic of the dialect `moat`."""
 
     def __init__(  # tidy: the parts that it coordinates, each once
         self,
@@ -26,24 +64,413 @@ class Actor:
     ) -> None:
         self._station, self._bus, self._replica = station, bus, replica
         self._membership, self._recovery, self._topic = membership, recovery, topic
-        self.nodes = NodeList(5)
+        self.rules = rules_of(station.settings, topic)
+        self.nodes = NodeList(self.rules.nodes)
+        self.values: dict[str, Value] = {}
+        """What the last ping of each node that was ever heard carried."""
+        self.is_tagged_until = 0
+        """This node pinged last and nobody objected: what one node has to do for all is its to do until then (PNG-036)."""
         self.on_away: Callable[[list[str], Now], None] | None = None
-        """`del`: this node was away for longer than the tags of the others reach back: one of these knows what is forgotten."""
-        self.on_tag: Callable[[int, int, list[str], Now], None] | None = None
-        """`del`: all of these have been here since the first of these tocks (PNG-037)."""
+        """`del`: this node was away longer than the tags of the others reach back; one of these knows what is forgotten."""
+        self.on_tag: Callable[[int, list[str], Now], None] | None = None
+        """`del`: all of these have been here since that tock (PNG-037)."""
+        self.tag_seen = 0
+        """`del`: the newest tag, own or heard; 0: none."""
+        self._weft: set[str] = set()
+        self._tags: list[int] = []
+        self._full_pings = 0
+        self._timers: dict[str, int] = {}
+        self._is_on = False
+        self._is_greeted = False
+        self._greeted_at = 0
+        self._sent: list[wire.Pinged] = []
+        self._lost: wire.Hist | None = None
+        self._healed: dict[tuple[str, ...], int] = {}
+        if topic == "del":
+            replica.listeners.append(self._entry_changed)
 
-    def hear(self, message: wire.Message, now: Now) -> None:
-        """A message of this actor's topic, own ones included."""
+    # What others ask
+
+    @property
+    def positions(self) -> list[str]:
+        """The node list, the last that pinged first."""
+        return self.nodes.names
+
+    @property
+    def weft_positions(self) -> list[str]:
+        """The Weft nodes of it."""
+        return [name for name in self.nodes.names if name not in self._station.foreign]
+
+    # Links
 
     def link_up(self, now: Now) -> None:
-        """The broker is there: begin (PNG-032)."""
+        """The broker is there: say so, and wait until it hands the own words back (PNG-032)."""
+        self._is_on = True
+        self._is_greeted = False
+        self._timers = {"echo": now.mono + self.rules.cycle_ns + 2 * self.rules.gap_ns}
+        self._say(wire.Init(self._station.name))
+        self._say_rules(now)
 
     def link_down(self, now: Now) -> None:
-        """It is not: be quiet."""
+        """It is not: be quiet; the list stays, so that two halves know each other by it later."""
+        self._is_on = False
+        self._timers.clear()
+        self.is_tagged_until = 0
+
+    # Hearing
+
+    def hear(self, message: wire.Message, now: Now) -> None:
+        """A message of this topic, own ones included; PeerError for what may not be said."""
+        HEARD[type(message)](self, message, now)
+
+    def _hear_init(self, message: wire.Init, now: Now) -> None:
+        """Somebody has started: whatever it was before, it may be another kind of server now."""
+        if message.node == self._station.name:
+            self._hear_own_init(now)
+        else:
+            self._weft.discard(message.node)
+
+    def _hear_own_init(self, now: Now) -> None:
+        if self._is_greeted:
+            self._station.tell(NameCollision(self._station.name, "mqtt"))
+            return
+        self._begin(now)
+
+    def _begin(self, now: Now) -> None:
+        """Take part: at once as a newcomer, within a gap after a broken link, when all begin again."""
+        self._is_greeted = True
+        self._timers.pop("echo", None)
+        if not self._is_passive:
+            wait = 0 if self._value is None else round(self._station.chance.random() * self.rules.gap_ns)
+            self._timers["ping"] = now.mono + wait
+            if not wait:
+                self._ping(now)
+
+    def _no_echo(self, now: Now) -> None:
+        self._station.tell(EchoMissing("mqtt"))
+        self._begin(now)
+
+    def _hear_vers(self, message: wire.Vers, now: Now) -> None:
+        if message.node == self._station.name:
+            return
+        self._know(message.node, is_weft=bool(message.weft), now=now)
+        if message.version > self.rules.version:
+            self._adopt_rules(message)
+        if message.version >= self.rules.version:
+            self._timers.pop("vers", None)  # somebody has said it
+        else:
+            self._timers.setdefault("vers", now.mono + self._takeover(self.nodes.position(self._station.name)))
+
+    def _know(self, node: str, *, is_weft: bool, now: Now) -> None:
+        """What kind of server a node is. Weft nodes say so to one another once more, for who came later."""
+        if not is_weft:
+            self._weft.discard(node)
+            self._station.foreign.setdefault(node)
+            return
+        self._weft.add(node)
+        self._station.foreign.pop(node, None)
+        if now.mono - self._greeted_at >= self.rules.cycle_ns:
+            self._timers.setdefault("greet", now.mono + round(self._station.chance.random() * self.rules.gap_ns))
+
+    def _adopt_rules(self, message: wire.Vers) -> None:
+        cycle_ns, gap_ns = round(message.cycle * SECOND), round(message.gap * SECOND)
+        if cycle_ns < 3 * gap_ns or gap_ns <= 0 or not 1 <= message.splits <= message.nodes <= limits.NODES_MAX:
+            self._station.count("actor", "bad-rules")
+            return
+        self.rules = Rules(
+            message.version,
+            cycle_ns,
+            gap_ns,
+            message.nodes,
+            message.splits,
+            max(message.n_hosts, 1),
+            message.force_in,
+        )
+        self.nodes.shrink(message.nodes)
+
+    def _hear_ping(self, message: wire.Pinged, now: Now) -> None:
+        node = message.node
+        if not message.history or message.history[0] != node:
+            raise PeerError("bad-field", "history")
+        if node == self._station.name:
+            self._hear_namesake(message, now)
+            return
+        self._count_value(node, message.value)
+        if node not in self._weft and node not in self._bus.members and node not in self._station.foreign:
+            self._know(node, is_weft=False, now=now)
+            self._timers.setdefault("greet", now.mono)  # a Weft node whose words were lost answers this
+        self._note(node, message.value, message.history, now)
+        if self._lost is not None and self._lost.history[0] == node:
+            self._drop_hist()
+        if self.nodes.names[:1] == [node]:
+            self._go_on(now)
+        else:
+            self._compare(message.history, message.value, now, is_hist=False)
+        self._count_full(node, message.value, now)
+
+    def _hear_hist(self, message: wire.Hist, now: Now) -> None:
+        """The list of the side that lost, said again: so the other side knows that there was one."""
+        if not message.history:
+            raise PeerError("bad-field", "history")
+        node = message.history[0]
+        self._count_value(node, message.value)
+        if node != self._station.name and self.nodes.names[:1] != [node]:
+            self._note(node, message.value, message.history, now)
+            self._compare(message.history, message.value, now, is_hist=True)
+
+    def _hear_namesake(self, message: wire.Pinged, now: Now) -> None:
+        """An own ping comes back from the broker; one that was never said is of another node with this name."""
+        if message not in self._sent:
+            self._station.tell(NameCollision(self._station.name, "mqtt"))
+            self._membership.bar("name-collision", now)
+
+    def _count_value(self, node: str, value: Value) -> None:
+        """Tock and tick of a ping count as those of any message (STO-020)."""
+        if value is None:
+            return
+        if self._topic == "del":
+            self._station.hear_tock(value[1])
+        else:
+            self._station.hear_tock(value[0])
+
+    def _note(self, node: str, value: Value, history: tuple[str, ...], now: Now) -> None:
+        if node not in self.values and len(self.values) >= limits.NODES_MAX:
+            self._station.count("actor", "too-many-nodes")
+            return
+        self.values[node] = value
+        if value is None or self._topic == "del":
+            return
+        self._recovery.hear_links(((node, value[1]),), "mqtt", now)
+        if self._value is None:  # a good node: it and those it names have data
+            own = self._station.name
+            good = [name for name in history if name != own and self.values.get(name) is not None]
+            self._membership.heard_authority(good, now)
+
+    # Two lists
+
+    def _compare(self, history: tuple[str, ...], value: Value, now: Now, *, is_hist: bool) -> None:
+        """Does what was heard go on from the own list, or is it another one (PNG-034)?"""
+        old = self.nodes.names
+        if list(history[1:2]) == old[:1]:
+            if not is_hist:
+                self.nodes.push(history[0])
+                self._go_on(now)
+            return
+        has_lost = self._is_greater(history[0], value, old)
+        old_value = self.values.get(old[0]) if old else None
+        if has_lost:
+            self.nodes.adopt(history)
+            self._go_on(now)
+        if list(history[1:2]) != old[1:2] and self._station.name in old and self._value is not None:
+            self._split(old, old_value, has_lost, history, now)
+
+    def _is_greater(self, node: str, value: Value, old: list[str]) -> bool:
+        """Whether its list goes on: the greater value does; of equals the lower name."""
+        if not old:
+            return True
+        ours = self.values.get(old[0])
+        if value == ours:
+            return node.encode() < old[0].encode()
+        return value is not None and (ours is None or value > ours)
+
+    def _split(self, old: list[str], value: Value, has_lost: bool, history: tuple[str, ...], now: Now) -> None:  # noqa: FBT001  # tidy: as Recovery.split
+        """Two sides meet: recover, by the places in the list before, and let the others know of it."""
+        position = old.index(self._station.name)
+        self._lost = wire.Hist(value, tuple(old[: self.rules.splits]))
+        self._timers["hist"] = now.mono + self._takeover(position)
+        if not position:
+            self._say_hist(now)
+        if self._topic == "del" or self._healed.get(history, 0) > now.mono:
+            return
+        self._healed = {key: until for key, until in self._healed.items() if until > now.mono}
+        self._healed[history] = now.mono + self.rules.cycle_ns
+        self._recovery.split(self._chain_of(old), has_lost, now, self._chain_of(list(history)))
+
+    def _chain_of(self, names: list[str]) -> Chain:
+        return Chain(tuple((name, (self.values.get(name) or (0, 0))[1]) for name in names), is_cut=True)
+
+    def _takeover(self, position: int | None) -> int:
+        """How long to leave it to those before us; the first does it at once."""
+        place = len(self.nodes.names) if position is None else position
+        return round(self.rules.gap_ns * (1 - 0.5**place))
+
+    def _drop_hist(self) -> None:
+        self._lost = None
+        self._timers.pop("hist", None)
+
+    def _say_hist(self, now: Now) -> None:
+        lost, self._lost = self._lost, None
+        self._timers.pop("hist", None)
+        if lost is not None:
+            self._say(lost)
+
+    # Taking turns
+
+    def _go_on(self, now: Now) -> None:
+        """A ping counts: whoever pinged before is not the last any more, and the wait begins anew (PNG-035)."""
+        self._timers.pop("tag", None)
+        self.is_tagged_until = 0
+        if self._is_on and self._is_greeted and not self._is_passive:
+            wait = self.rules.cycle_ns + self.rules.gap_ns * self._turn()
+            self._timers["ping"] = now.mono + round(wait)
+
+    def _turn(self) -> float:
+        """In gaps, behind the cycle."""
+        chance, names = self._station.chance, self.nodes.names
+        if not names:
+            return 1.7 + chance.random() / 5
+        if self._value is None and is_late(names, self.values):
+            return 2 + chance.random() / 3
+        position = self.nodes.position(self._station.name)
+        if position is not None:
+            return turn(position, len(names))
+        hosts = max(len(self.values), self.rules.n_hosts)
+        return turn_off_list(self.rules.nodes - len(names), hosts, is_forced=self.rules.is_forced, chance=chance)
+
+    def _ping(self, now: Now) -> None:
+        """The own turn."""
+        if self._is_passive:
+            return
+        self.nodes.push(self._station.name)
+        value = self._next_value()
+        self.values[self._station.name] = value
+        said = wire.Pinged(self._station.name, value, tuple(self.nodes.names[: self.rules.splits]))
+        self._sent = [*self._sent[1 - OWN_PINGS :], said]
+        self._say(said)
+        self._drop_hist()
+        self._go_on(now)
+        self._count_full(self._station.name, value, now)
+        self._timers["tag"] = now.mono + self.rules.gap_ns
+
+    def _tag(self, now: Now) -> None:
+        """Nobody pinged since: this node speaks for all, for the rest of the cycle (PNG-036)."""
+        self.is_tagged_until = now.mono + self.rules.cycle_ns - self.rules.gap_ns // 2
+        if self._topic == "del":
+            self._tag_deleters(now)
+        elif self._value is not None:
+            self._recovery.ask_unasked(now)
+
+    # Values
+
+    @property
+    def _value(self) -> Value:
+        """Of the next ping: None until this node has what others have; never for who only listens."""
+        if self._topic == "del":
+            return (self._tags[0], self._tags[-1]) if self._tags else None
+        station = self._station
+        return (station.tock, station.tick) if self._membership.serves and station.tick else None
+
+    def _next_value(self) -> Value:
+        """The same, dated: each message takes a tock (STO-007)."""
+        if self._topic == "ping" and self._value is not None:
+            self._station.next_tock()
+        return self._value
+
+    # Deleters
+
+    @property
+    def deleters(self) -> list[str]:
+        """Named at `[null,"actor","del"]`."""
+        entry = self._replica.tree.get(DELETERS)
+        return names_in(entry.value) if entry is not None else []
+
+    @property
+    def _is_passive(self) -> bool:
+        """Who need not agree before a deletion is forgotten only listens (PNG-037)."""
+        return self._topic == "del" and self._station.name not in self.deleters
+
+    def _entry_changed(self, change: Change) -> None:
+        if change.is_shown and change.event.path == DELETERS:
+            self._full_pings = 0
+            if self._is_passive:
+                self._tags.clear()
+                self._timers.pop("ping", None)
+            elif self._is_on and self._is_greeted and "ping" not in self._timers:
+                self._timers["ping"] = self._station.now.mono
+
+    def _count_full(self, node: str, value: Value, now: Now) -> None:
+        """One more ping with all deleters in the list, or none at all."""
+        if self._topic != "del":
+            return
+        is_full = set(self.deleters) <= set(self.nodes.names)
+        self._full_pings = self._full_pings + 1 if is_full else 0
+        if value is None or node == self._station.name:
+            return
+        if value[0] > self.tag_seen > 0 and self.on_away is not None:
+            self.on_away([name for name in self.nodes.names if name != self._station.name], now)
+        self.tag_seen = max(self.tag_seen, value[1])
+
+    def _tag_deleters(self, now: Now) -> None:
+        names = self.deleters
+        if not names or not set(names) <= set(self.nodes.names):
+            return
+        self._tags = [*self._tags[1 - TAGS :], self._station.next_tock()]
+        self.tag_seen = max(self.tag_seen, self._tags[-1])
+        if self._full_pings > len(names) and self.on_tag is not None:
+            self.on_tag(self._tags[0], names, now)
+
+    # Saying
+
+    def _say(self, message: wire.Message) -> None:
+        self._bus.say_raw(self._topic, wire.encode(message))
+
+    def _say_rules(self, now: Now) -> None:
+        rules = self.rules
+        self._greeted_at = now.mono
+        self._timers.pop("vers", None)
+        self._timers.pop("greet", None)
+        self._say(
+            wire.Vers(
+                node=self._station.name,
+                version=rules.version,
+                cycle=rules.cycle_ns / SECOND,
+                gap=rules.gap_ns / SECOND,
+                nodes=rules.nodes,
+                splits=rules.splits,
+                n_hosts=rules.n_hosts,
+                force_in=rules.is_forced,
+                weft=VERSION,
+            )
+        )
+
+    # Time
 
     def wake(self, now: Now) -> None:
-        """Time has passed."""
+        """Do what is due."""
+        for name in [name for name, due in self._timers.items() if due <= now.mono]:
+            if self._timers.pop(name, None) is not None:
+                DUE[name](self, now)
 
     def deadline(self) -> int | None:
-        """When to be woken."""
-        return None
+        """When something is due, in monotonic nanoseconds."""
+        return min(self._timers.values(), default=None)
+
+
+def names_in(value: bytes | None) -> list[str]:
+    """The names that an entry of deleters lists; none if it says anything else.
+
+    >>> names_in(pack.pack({"nodes": ["n1", "n2"]}))
+    ['n1', 'n2']
+    """
+    try:
+        said: Any = pack.unpack(value) if value is not None else None
+    except PeerError:
+        return []
+    names = said.get("nodes") if isinstance(said, dict) else None
+    return [name for name in names if isinstance(name, str)] if isinstance(names, list | tuple) else []
+
+
+HEARD: Final[dict[type, Callable[[Actor, Any, Now], None]]] = {
+    wire.Init: Actor._hear_init,
+    wire.Vers: Actor._hear_vers,
+    wire.Pinged: Actor._hear_ping,
+    wire.Hist: Actor._hear_hist,
+}
+DUE: Final[dict[str, Callable[[Actor, Now], None]]] = {
+    "echo": Actor._no_echo,
+    "ping": Actor._ping,
+    "tag": Actor._tag,
+    "vers": Actor._say_rules,
+    "greet": Actor._say_rules,
+    "hist": Actor._say_hist,
+}

@@ -1,6 +1,11 @@
-"""Who has pinged last, newest first: the list by which real MoaT-KV servers take turns (PNG-033)."""
+"""Who has pinged last, newest first: the list by which real MoaT-KV servers take turns (PNG-033, PNG-035)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+from weft.base.chance import Chance
+
+Value = tuple[int, int] | None
+"""What a ping carries: tock and tick (topic `del`: oldest and newest tag); None: its sender is not ready."""
 
 
 class NodeList:
@@ -13,7 +18,7 @@ class NodeList:
     def push(self, name: str) -> None:
         """That node has pinged.
 
-        Who was in the middle and speaks again leaves the list one shorter: so it does not fill with the silent.
+        Who was in the middle and speaks again leaves the list one shorter: so the silent drop out of it.
 
         >>> nodes = NodeList(3)
         >>> nodes.names = ["d", "c", "a"]
@@ -27,12 +32,40 @@ class NodeList:
         was_full = name not in old and len(old) >= self.nodes_max
         if rest and (was_amid or was_full):
             rest.pop()
-        self.names = [name, *rest][: self.nodes_max]
+        self.names = [name, *rest]
 
     def adopt(self, history: Sequence[str]) -> None:
         """Another list goes on in place of this one."""
         self.names = list(dict.fromkeys(history))[: self.nodes_max]
 
+    def shrink(self, nodes_max: int) -> None:
+        """So many names from now on."""
+        self.nodes_max = nodes_max
+        del self.names[nodes_max:]
+
     def position(self, name: str) -> int | None:
-        """How far behind the last that pinged; None: not in the list."""
+        """How many have pinged after it; None: not in the list."""
         return self.names.index(name) if name in self.names else None
+
+
+def is_late(names: Sequence[str], values: Mapping[str, Value]) -> bool:
+    """Whether who is not ready leaves the word to those who are: the first ready name stands in the rear half."""
+    first = next((index for index, name in enumerate(names) if values.get(name) is not None), None)
+    return first is not None and 2 * first >= len(names) > 1
+
+
+def turn(position: int, length: int) -> float:
+    """When the node at that position pings again, in gaps behind the cycle.
+
+    >>> [turn(position, 5) for position in range(5)]
+    [2.0, 0.984375, 0.96875, 0.9375, 0.875]
+    """
+    return 2.0 if position == 0 else 1 - 0.5 ** (length + 2 - position)
+
+
+def turn_off_list(free: int, hosts: int, *, is_forced: bool, chance: Chance) -> float:
+    """When a node that is not on the list pings, in gaps behind the cycle: now and then early, else if nobody else does."""
+    odds = (free or hosts) * hosts
+    if is_forced or chance.random() * odds < 1:
+        return chance.random() / 3
+    return 1.5 + chance.random() / 2
