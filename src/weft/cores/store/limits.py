@@ -13,8 +13,14 @@ TOCK_JUMP_MAX: Final = 1 << 32  # from a peer in one message (STO-007)
 # Entries
 LINKS_MAX: Final = 64  # of a chain that comes from elsewhere, or repairs (STO-006)
 VALUE_BYTES_MAX: Final = 64 << 10  # of an order (SEC-042)
+VALUE_ITEMS_MAX: Final = 16_384  # same
+VALUE_DEPTH_MAX: Final = 32  # same
 EVENT_BYTES_MAX: Final = 1 << 20  # of a member's event; beyond, the value is left out (STO-005)
 CONFLICTS_MAX: Final = 1_000  # remembered for `weft store conflicts`; all are in the journal
+CONFLICT_BYTES_MAX: Final = 16 << 20  # of the values of these: a thousand large ones are not a thousand small ones
+PAIRS_MAX: Final = 10_000  # conflicts of which it is remembered that they were reported (STO-013)
+ENTRIES_MAX: Final = 2_000_000  # with a value; beyond, orders are refused, what comes from others is kept
+STORE_BYTES_MAX: Final = 2 << 30  # of all values; same
 
 # Nodes
 NODES_MAX: Final = 4_096  # ever heard of
@@ -33,3 +39,15 @@ REFUSED_NS: Final = 60 * SECOND
 
 # Recovery
 GAP_WAIT_NS: Final = 200 * MILLISECOND  # a message that was overtaken arrives in that time (HEA-010)
+ASK_BYTES: Final = 4 << 20  # asked for and on the way at once, so in queues of both ends
+ASK_WEIGHT: Final = 200  # bytes of a change that nobody has seen yet
+ASK_WEIGHT_MIN: Final = 20  # of one that is only named
+ASK_TICKS_MIN: Final = 64
+RESEND_MESSAGES: Final = 1_000  # in one turn: an own write waits for no more
+RESEND_BYTES: Final = 1 << 20
+RESEND_TICKS: Final = 1 << 16  # looked at in one turn
+RESEND_STRIDE: Final = 1 << 12  # looked at in one step
+RESEND_RATE_MESH: Final = 50_000  # changes per second (HEA-005)
+RESEND_RATE_BROKER: Final = 20_000
+RESEND_RATE_FOREIGN: Final = 1_000  # real servers drop bursts (PNG-038)
+RESEND_JOBS_MAX: Final = 64  # askers at a time; the oldest asks again
