@@ -1,0 +1,185 @@
+"""Requests and their answers, over a connection that is made again whenever it breaks (CLN-030).
+
+A request that was said and not answered when the connection broke is said again if saying it twice is saying it once:
+reads, `idem`, conditional writes. Every other one fails with `Unanswered`. What was not said yet waits.
+"""
+
+import asyncio
+import contextlib
+import random
+from collections import deque
+
+from msgspec.structs import force_setattr
+
+from weft.client.store.errors import Closed, ConditionFailed, StoreError, Unanswered, Unreachable, error_of
+from weft.client.store.finding import Node
+from weft.client.store.limits import (
+    BACK_OFF_MAX_S,
+    BACK_OFF_MIN_S,
+    BACK_OFF_SPREAD,
+    REQUESTS_OPEN_MAX,
+    SWEEP_S,
+)
+from weft.client.store.link import Link, connect
+from weft.wire.store import clients
+
+
+class Asked:
+    """A request and whoever waits for its answer."""
+
+    __slots__ = ("answered", "due", "is_repeated", "repeats", "request")
+
+    def __init__(
+        self, request: clients.Request, answered: "asyncio.Future[clients.Answer]", due: float, *, repeats: bool
+    ) -> None:
+        self.request, self.answered, self.due, self.repeats = request, answered, due, repeats
+        self.is_repeated = False
+
+    def fail(self, error: StoreError) -> None:
+        """Tell whoever still waits."""
+        if not self.answered.done():
+            self.answered.set_exception(error)
+
+
+class BackOff:
+    """How long to wait before the next attempt: doubling, spread, bounded."""
+
+    def __init__(self) -> None:
+        self._next_s: float = BACK_OFF_MIN_S
+
+    async def wait(self) -> None:
+        """Wait, and longer next time."""
+        await asyncio.sleep(self._next_s * random.uniform(1 - BACK_OFF_SPREAD, 1 + BACK_OFF_SPREAD))  # noqa: S311  # only spreads
+        self._next_s = min(2 * self._next_s, BACK_OFF_MAX_S)
+
+
+class Caller:
+    """Asks one store. To be used in a running loop, between `open` and `close`."""
+
+    def __init__(self, node: Node, timeout_s: float) -> None:
+        self.greeting: clients.Greeting | None = None
+        """What the server said of itself, when it was last heard."""
+        self._node, self._timeout_s = node, timeout_s
+        self._link: Link | None = None
+        self._sequence = 0
+        self._said: dict[int, Asked] = {}
+        self._unsaid: deque[Asked] = deque()
+        self._sweeper: asyncio.TimerHandle | None = None
+        self._returning: asyncio.Task[None] | None = None
+        self._is_closed = False
+
+    async def open(self) -> None:
+        """Connect, now; Unreachable if nobody is there. Later losses are mended quietly."""
+        self._loop = asyncio.get_running_loop()
+        self._stand(await connect(self._node, self._hear, self._fall))
+
+    async def close(self) -> None:
+        """Let go; whoever still waits is told."""
+        self._is_closed = True
+        if self._returning is not None:
+            self._returning.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._returning
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        if self._link is not None:
+            self._link.close()
+            self._link = None
+        for asked in [*self._said.values(), *self._unsaid]:
+            asked.fail(Closed("the client has been closed"))
+
+    def ask(self, request: clients.Request, *, repeats: bool) -> "asyncio.Future[clients.Answer]":
+        """Say it, now or as soon as there is somebody to say it to; the answer comes, or a StoreError."""
+        if self._is_closed:
+            raise Closed("the client has been closed")
+        asked = Asked(request, self._loop.create_future(), self._loop.time() + self._timeout_s, repeats=repeats)
+        if self._link is not None and not self._unsaid and len(self._said) < REQUESTS_OPEN_MAX:
+            self._say(self._link, asked)
+        else:
+            self._unsaid.append(asked)
+        if self._sweeper is None:
+            self._sweeper = self._loop.call_later(SWEEP_S, self._sweep)
+        return asked.answered
+
+    def _say(self, link: Link, asked: Asked) -> None:
+        self._sequence += 1
+        self._said[self._sequence] = asked
+        force_setattr(asked.request, "seq", self._sequence)  # nobody else has it
+        link.say(clients.encode(asked.request))
+
+    def _say_more(self) -> None:
+        link = self._link
+        while link is not None and self._unsaid and len(self._said) < REQUESTS_OPEN_MAX:
+            asked = self._unsaid.popleft()
+            if not asked.answered.done():
+                self._say(link, asked)
+
+    def _hear(self, answer: clients.Answer) -> None:
+        asked = self._said.pop(answer.seq, None)
+        if asked is None:
+            return
+        if not asked.answered.done():
+            if answer.error:
+                asked.answered.set_exception(_error(answer, asked))
+            else:
+                asked.answered.set_result(answer)
+        if self._unsaid:
+            self._say_more()
+
+    # The connection
+
+    def _stand(self, link: Link) -> None:
+        self._link, self.greeting = link, link.greeting
+        self._sequence = 0
+        self._say_more()
+
+    def _fall(self, why: str) -> None:
+        self._link = None
+        said, self._said = list(self._said.values()), {}
+        for asked in reversed(said):
+            if asked.repeats:
+                asked.is_repeated = True
+                self._unsaid.appendleft(asked)
+            else:
+                asked.fail(Unanswered(f"the connection broke before the answer came ({why}); it may have happened"))
+        if not self._is_closed and self._returning is None:
+            self._returning = self._loop.create_task(self._return())
+
+    async def _return(self) -> None:
+        back_off = BackOff()
+        while True:
+            await back_off.wait()
+            with contextlib.suppress(StoreError):
+                link = await connect(self._node, self._hear, self._fall)
+                break
+        self._returning = None
+        self._stand(link)
+
+    # Patience
+
+    def _sweep(self) -> None:
+        """Whoever has waited too long is told; a connection that said nothing meanwhile is broken."""
+        self._sweeper = None
+        now = self._loop.time()
+        late = [asked for asked in self._said.values() if asked.due <= now]
+        for asked in late:
+            asked.fail(Unanswered(f"no answer within {self._timeout_s:g} s; it may have happened, or happen still"))
+        while self._unsaid and self._unsaid[0].due <= now:
+            self._unsaid.popleft().fail(self._unsaid_error())
+        link = self._link
+        if late and link is not None and link.heard_at < now - self._timeout_s:
+            link.abort(f"nothing came within {self._timeout_s:g} s")
+        if self._said or self._unsaid:
+            self._sweeper = self._loop.call_later(SWEEP_S, self._sweep)
+
+    def _unsaid_error(self) -> StoreError:
+        if self._link is None:
+            return Unreachable(f"the store has been away for {self._timeout_s:g} s; this was not said")
+        return Unreachable(f"{REQUESTS_OPEN_MAX} requests waited before this one for {self._timeout_s:g} s")
+
+
+def _error(answer: clients.Answer, asked: Asked) -> StoreError:
+    error = error_of(answer.etype, answer.error)
+    if isinstance(error, ConditionFailed):
+        error.may_be_own = asked.is_repeated
+    return error

@@ -1,0 +1,231 @@
+"""`weft.store.Client`: a program's hand on the shared store of its fleet (specs/03, CLN-030)."""
+
+from collections.abc import AsyncIterator
+from types import TracebackType
+from typing import Any, Final, Self
+
+import msgspec
+from msgspec import UNSET
+
+from weft.base.changes import Chain, Link
+from weft.base.errors import PeerError
+from weft.client.store.calling import Caller
+from weft.client.store.errors import BadRequest, NotFound, StoreError, error_of
+from weft.client.store.finding import Node
+from weft.client.store.limits import TIMEOUT_S
+from weft.client.store.mirror import Mirror
+from weft.client.store.streams import Items, Stream, value_of
+from weft.client.store.values import MISSING, Entry, Missing, Where, Written, path_of
+from weft.client.store.watching import Mode, Wanted, Watch
+from weft.wire.store import clients
+from weft.wire.store.pack import pack
+
+Seen = Chain | Link | Missing | None
+"""The change that must be the last one: a chain, or node and tick; None: there must be no value; MISSING: no matter."""
+ALL: Final = -1
+STATES: Final = ("nodes", "known", "superseded", "deleted", "missing", "remote_missing", "present", "node_drop")
+
+
+class Client:
+    """Reads and writes the store at one node: `async with weft.store.Client() as store: …`.
+
+    `node` is host:port, a state directory, a node's name, or a port of this machine; without it `WEFT_STORE`, else the
+    node that runs here, else 127.0.0.1:27505. Entering it raises Unreachable if nobody is there. Later it comes back by
+    itself: requests wait for that, at most `timeout` seconds.
+    """
+
+    def __init__(self, node: Node = None, *, timeout: float = TIMEOUT_S) -> None:
+        self._node, self._timeout_s = node, timeout
+        self._caller = Caller(node, timeout)
+
+    async def __aenter__(self) -> Self:
+        """Connect."""
+        await self._caller.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Let go; requests without an answer fail with Closed."""
+        await self._caller.close()
+
+    @property
+    def name(self) -> str:
+        """The node's name in the store."""
+        return self._caller.greeting.node if self._caller.greeting is not None else ""
+
+    # Reading
+
+    async def get(self, path: Where, default: Any = MISSING) -> Any:
+        """The value at a path; `default` if there is none. A stored null is `None`."""
+        answer = await self._caller.ask(clients.Request(action="get_value", path=path_of(path), nchain=0), repeats=True)
+        return value_of(answer.value) if bytes(answer.value) else default
+
+    async def entry(self, path: Where) -> Entry:
+        """What stands at a path, with its chain; `is_deleted` tells a deletion from what never was."""
+        at = path_of(path)
+        answer = await self._caller.ask(clients.Request(action="get_value", path=at, nchain=ALL), repeats=True)
+        return Entry(at, value_of(answer.value), _chain(answer), answer.tock if _chain(answer) else 0)
+
+    async def list(self, path: Where = (), *, deleted: bool = False) -> list[Any]:
+        """The elements that stand directly below a path, whether or not they have a value themselves.
+
+        With `deleted` also those that have none any more.
+        """
+        request = clients.Request(action="enum", path=path_of(path), with_data=False, empty=deleted)
+        try:
+            answer = await self._caller.ask(request, repeats=True)
+        except NotFound:
+            return []
+        return list(answer.result) if isinstance(answer.result, list | tuple | dict) else []
+
+    async def tree(  # tidy: each narrows what is read
+        self,
+        path: Where = (),
+        *,
+        min_depth: int = 0,
+        max_depth: int | None = None,
+        deleted: bool = False,
+        chains: bool = True,
+    ) -> AsyncIterator[Entry]:
+        """All entries at and below a path, parents before children; with `deleted` also those without value.
+
+        They come over a connection of their own. When it breaks, so does the iteration: read again.
+        """
+        base = path_of(path)
+        request = clients.Request(
+            seq=1,
+            action="get_tree",
+            path=base,
+            nchain=ALL if chains else 0,
+            min_depth=min_depth or UNSET,
+            max_depth=UNSET if max_depth is None else max_depth,
+            empty=deleted or UNSET,
+        )
+        stream, items = Stream(self._node, request, self._timeout_s), Items(base)
+        try:
+            await stream.open()
+            while (item := await stream.take()).state != "end":
+                if not item.state:
+                    yield items.entry(item)
+        except NotFound:
+            return
+        finally:
+            stream.close()
+
+    def watch(  # tidy: each narrows what is told
+        self,
+        path: Where = (),
+        *,
+        fetch: bool = False,
+        since: Any = None,
+        mode: Mode = "all",
+        min_depth: int = 0,
+        max_depth: int | None = None,
+        marks: bool = False,
+    ) -> Watch:
+        """Every change at and below a path from now on, in order: `async for change in store.watch("home"): …`.
+
+        fetch: what is there already is told first (`is_old`). since: go on behind the `position` of a change, also of
+        an earlier program. mode `latest`: who is behind is told only the newest of each entry. marks: also `Mark`s.
+        """
+        wanted = Wanted(path_of(path), fetch=fetch, mode=mode, since=since, depths=(min_depth, max_depth))
+        return Watch(self._node, wanted, self._timeout_s, marks=marks)
+
+    def mirror(self, path: Where = ()) -> Mirror:
+        """A live copy of everything at and below a path: `async with store.mirror("home") as home: …`."""
+        return Mirror(self.watch(path, fetch=True, marks=True))
+
+    async def state(self, *what: str) -> dict[str, Any]:
+        """What the node has of each node's changes, as ranges: any of `STATES`; without a word all of them."""
+        wanted = what or STATES
+        if unknown := [word for word in wanted if word not in STATES]:
+            raise BadRequest(f"{unknown[0]!r} is none of {', '.join(STATES)}")
+        request = clients.Request(action="get_state", **dict.fromkeys(wanted, True))  # type: ignore[arg-type]  # all of them are flags here
+        answer = await self._caller.ask(request, repeats=True)
+        return {word: told for word in wanted if (told := getattr(answer, word)) is not UNSET}
+
+    # Writing
+
+    async def set(  # tidy: each is a condition of its own
+        self,
+        path: Where,
+        value: Any,
+        *,
+        chain: Seen = MISSING,
+        prev: Any = MISSING,
+        new: bool = False,
+        idem: bool = False,
+    ) -> Written:
+        """Write a value; durable at the node when it returns. Conditions are those of this node (STO-036).
+
+        chain: only if that was the last change (`entry.chain`), else ChainMismatch. prev: only if the value equals that,
+        else ValueMismatch. new: only if there is no value, else Exists. idem: writes nothing if it is so already.
+        """
+        return await self._write("set_value", path, _packed(value), _Condition(chain, prev, new, idem))
+
+    async def delete(self, path: Where, *, chain: Seen = MISSING, prev: Any = MISSING) -> Written:
+        """Delete the value at a path, under conditions as `set`; `is_changed` is false if there was none."""
+        return await self._write("delete_value", path, b"", _Condition(chain, prev))
+
+    async def delete_tree(self, path: Where) -> int:
+        """Delete everything at and below a path; how many values that were."""
+        request = clients.Request(action="delete_tree", path=path_of(path))
+        answer = await self._caller.ask(request, repeats=False)
+        return answer.changed if isinstance(answer.changed, int) else 0
+
+    async def _write(self, action: str, path: Where, raw: bytes, condition: "_Condition") -> Written:
+        request = clients.Request(
+            action=action,
+            path=path_of(path),
+            nchain=ALL,
+            value=msgspec.Raw(raw),
+            chain=condition.links,
+            prev=condition.prev,
+            idem=condition.idem,
+        )
+        answer = await self._caller.ask(request, repeats=condition.is_any)
+        return Written(bool(answer.changed), _chain(answer), answer.tock, value_of(answer.prev))
+
+
+class _Condition:
+    """Under which a write is done."""
+
+    __slots__ = ("idem", "links", "prev")
+
+    def __init__(self, chain: Seen, prev: Any, new: bool = False, idem: bool = False) -> None:  # noqa: FBT001, FBT002  # from here only
+        if new and chain is not MISSING:
+            raise BadRequest("new= and chain= exclude each other")
+        self.links = None if new else _links(chain)
+        self.prev = clients.NO_VALUE if prev is MISSING else msgspec.Raw(_packed(prev))
+        self.idem = idem
+
+    @property
+    def is_any(self) -> bool:
+        """Whether there is one: then saying it twice does no harm."""
+        return self.idem or self.links is not UNSET or bool(bytes(self.prev))
+
+
+def _packed(value: Any) -> bytes:
+    try:
+        return pack(value)
+    except PeerError as error:
+        raise error_of(error.code, f"no value of the store: {error.why}") from None
+
+
+def _links(chain: Seen) -> Any:
+    if chain is MISSING:
+        return UNSET
+    if chain is None:
+        return None
+    node, tick = chain.head if isinstance(chain, Chain) else chain
+    return clients.Links(node, tick)
+
+
+def _chain(answer: clients.Answer) -> Chain | None:
+    if not isinstance(answer.chain, clients.Links):
+        return None
+    try:
+        return clients.chain_of(answer.chain)
+    except PeerError as error:
+        raise StoreError(f"the server said a chain that cannot be read: {error}", error.code) from None

@@ -1,0 +1,90 @@
+"""Which store a program means: host:port, a state directory, a node's name, or the one that runs here.
+
+A node that holds the store writes the endpoint of its clients into `<state directory>/store.endpoint`.
+"""
+
+import os
+from pathlib import Path
+from typing import Final
+
+from weft.client.finding import VARIABLE as CHAINS_VARIABLE
+from weft.client.finding import is_live, state_base
+from weft.client.store.errors import Unreachable
+
+Node = str | os.PathLike[str] | int | None
+"""What `node=` may be; a number is a port of this machine."""
+ENDPOINT_FILE: Final = "store.endpoint"
+VARIABLE: Final = "WEFT_STORE"
+PORT_MAX: Final = 65_535
+PORT: Final = 27_505
+DEFAULT: Final = f"127.0.0.1:{PORT}"
+
+
+def address_of(node: Node) -> tuple[str, int]:
+    """Host and port of the store that is meant, as it is now; Unreachable where nothing is found by that name.
+
+    >>> address_of("10.0.0.7:27505"), address_of(27515)
+    (('10.0.0.7', 27505), ('127.0.0.1', 27515))
+    """
+    host, _, port = endpoint_of(node).rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+def endpoint_of(node: Node) -> str:
+    """As `address_of`, in one text."""
+    if isinstance(node, int):
+        return f"127.0.0.1:{node}"
+    word = (os.fspath(node) if node is not None else _said_outside()).removeprefix("tcp://")
+    if not word:
+        return _only_one() or DEFAULT
+    if _is_endpoint(word):
+        return word
+    if os.sep in word or Path(word).is_dir():
+        return _of_directory(Path(word).absolute())
+    return _by_name(word)
+
+
+def _of_directory(directory: Path) -> str:
+    found = endpoint_in(directory)
+    if found is None:
+        raise Unreachable(f"{directory} is the state directory of no node with a [store]: it has no {ENDPOINT_FILE}")
+    return found
+
+
+def _by_name(name: str) -> str:
+    found = [endpoint for path in sorted(state_base().glob(f"*/{name}")) if (endpoint := endpoint_in(path))]
+    alive = [endpoint for endpoint in found if len(found) == 1 or is_live(f"tcp://{endpoint}")]
+    if len(alive) == 1:
+        return alive[0]
+    if alive:
+        raise Unreachable(f"several nodes are called {name!r}: {', '.join(alive)}")
+    raise Unreachable(f"no node called {name!r} has a [store] below {state_base()}")
+
+
+def _only_one() -> str | None:
+    """The store of the only node that runs here."""
+    found = [endpoint for path in sorted(state_base().glob("*/*")) if (endpoint := endpoint_in(path))]
+    if DEFAULT in found or not found:
+        return None
+    alive = [endpoint for endpoint in found if is_live(f"tcp://{endpoint}")]
+    return alive[0] if len(alive) == 1 else None
+
+
+def endpoint_in(directory: Path) -> str | None:
+    """What a state directory says; None: it says nothing that could be one."""
+    try:
+        written = (directory / ENDPOINT_FILE).read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return None
+    return written if _is_endpoint(written) else None
+
+
+def _said_outside() -> str:
+    """What the environment says: for the store, else a directory or name for everything of a node."""
+    word = os.environ.get(CHAINS_VARIABLE, "")
+    return os.environ.get(VARIABLE, "") or ("" if "://" in word else word)
+
+
+def _is_endpoint(text: str) -> bool:
+    host, _, port = text.rpartition(":")
+    return bool(host) and os.sep not in host and port.isascii() and port.isdecimal() and 0 < int(port) <= PORT_MAX

@@ -1,0 +1,187 @@
+"""One connection to the client port of a store: the server's greeting, requests out, answers in (CLN-001).
+
+What is said in one turn of the loop leaves in one write. Nothing is said before the greeting has come.
+"""
+
+import asyncio
+import socket
+from collections.abc import Callable
+from typing import Any, Final, cast
+
+import msgpack
+from msgspec import UNSET
+
+from weft.base.errors import PeerError
+from weft.client.store.errors import AuthFailed, StoreError, Unreachable
+from weft.client.store.finding import Node, address_of
+from weft.client.store.limits import FRAME_BYTES_MAX, GREETING_S
+from weft.wire.store import clients
+
+WATCH_SINCE: Final = "watch.since"
+IDLE_S: Final = 10  # then the kernel asks whether the other end is there, thrice in 5 s each
+KEEP_ALIVE: Final = (("TCP_KEEPIDLE", IDLE_S), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
+
+
+class Frames:
+    """Cuts a stream of bytes into MessagePack objects, without reading them. O(bytes)."""
+
+    def __init__(self) -> None:
+        self._walker = msgpack.Unpacker(max_buffer_size=2 * FRAME_BYTES_MAX)
+        self._held = bytearray()
+        self._begin = 0
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The objects that are complete with `data`; ValueError for what is no MessagePack, or too long."""
+        self._held += data
+        if len(self._held) > 2 * FRAME_BYTES_MAX:
+            raise ValueError(f"an answer of more than {FRAME_BYTES_MAX:,} bytes")
+        self._walker.feed(data)
+        found, begin, base = [], self._begin, self._begin
+        try:
+            while True:
+                self._walker.skip()
+                end = self._walker.tell()
+                found.append(bytes(self._held[begin - base : end - base]))
+                begin = end
+        except msgpack.OutOfData:
+            del self._held[: begin - base]
+            self._begin = begin
+        return found
+
+
+class Link(asyncio.Protocol):
+    """An open connection. `hear` is given each answer, `fall` is told once when it has ended."""
+
+    def __init__(self, hear: Callable[[clients.Answer], None], fall: Callable[[str], None]) -> None:
+        self.greeting: clients.Greeting | None = None
+        self.heard_at = 0.0
+        """When anything came last, by the clock of the loop."""
+        self._hear, self._fall = hear, fall
+        self._loop = asyncio.get_running_loop()
+        self._greeted: asyncio.Future[clients.Greeting] = self._loop.create_future()
+        self._frames = Frames()
+        self._unsaid: list[bytes] = []
+        self._transport: asyncio.Transport | None = None
+        self._is_held = False
+
+    @property
+    def can_resume(self) -> bool:
+        """Whether watches go on by position here."""
+        weft = self.greeting.weft if self.greeting is not None else UNSET
+        return weft is not UNSET and WATCH_SINCE in weft.get("caps", ())
+
+    async def greet(self) -> None:
+        """Wait for the greeting; Unreachable if it does not come, AuthFailed if the server wants to know who we are."""
+        try:
+            async with asyncio.timeout(GREETING_S):
+                greeting = await asyncio.shield(self._greeted)
+        except TimeoutError:
+            raise Unreachable("something listens there, but says nothing: it is no store") from None
+        if greeting.auth is not UNSET and greeting.auth and greeting.auth[0] is not None:
+            raise AuthFailed(f"this store wants a login ({greeting.auth[0]}), and logins are not there yet")
+
+    def say(self, request: bytes) -> None:
+        """Say it at the end of this turn, together with all else."""
+        if not self._unsaid:
+            self._loop.call_soon(self._flush)
+        self._unsaid.append(request)
+
+    def hold(self) -> None:
+        """Read no more until `read_on`: the server has to wait."""
+        if self._transport is not None and not self._is_held:
+            self._is_held = True
+            self._transport.pause_reading()
+
+    def read_on(self) -> None:
+        """Read again."""
+        if self._transport is not None and self._is_held:
+            self._is_held = False
+            self._transport.resume_reading()
+
+    def close(self) -> None:
+        """End it; nobody is told."""
+        self._fall = _nobody
+        if self._transport is not None:
+            self._flush()
+            self._transport.close()
+
+    def abort(self, why: str) -> None:
+        """End it as broken: `fall` is told."""
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            transport.abort()
+            self._end(why)
+
+    def _flush(self) -> None:
+        unsaid, self._unsaid = self._unsaid, []
+        if unsaid and self._transport is not None:
+            self._transport.write(unsaid[0] if len(unsaid) == 1 else b"".join(unsaid))
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        _keep_alive(transport.get_extra_info("socket"))
+
+    def data_received(self, data: bytes) -> None:
+        self.heard_at = self._loop.time()
+        try:
+            for frame in self._frames.feed(data):
+                self._take(frame)
+        except (PeerError, ValueError, msgpack.UnpackException) as error:
+            self.abort(f"the server said what cannot be read: {error}")
+
+    def _take(self, frame: bytes) -> None:
+        answer = clients.decode_answer(frame)
+        if isinstance(answer, clients.Answer):
+            self._hear(answer)
+        elif self.greeting is None:
+            self.greeting = answer
+            self._greeted.set_result(answer)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if self._transport is not None:
+            self._transport = None
+            self._end(str(error) if error else "the server has ended the connection")
+
+    def _end(self, why: str) -> None:
+        if not self._greeted.done():
+            self._greeted.set_exception(Unreachable(why))
+            self._greeted.exception()  # whoever waits is told; if nobody does, that is no fault
+        self._fall(why)
+
+
+def _nobody(_: Any) -> None:
+    pass
+
+
+def _keep_alive(sock: socket.socket | None) -> None:
+    """A machine that lost its power says nothing: the kernel finds out."""
+    if sock is None or sock.family not in (socket.AF_INET, socket.AF_INET6):
+        return
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in KEEP_ALIVE:
+        if hasattr(socket, name):  # each system has its own
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+async def connect(node: Node, hear: Callable[[clients.Answer], None], fall: Callable[[str], None]) -> Link:
+    """An open, greeted connection to the store that is meant; Unreachable with what was tried."""
+    host, port = address_of(node)
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(GREETING_S):
+            _, link = await loop.create_connection(lambda: Link(hear, fall), host, port)
+    except (OSError, TimeoutError) as error:
+        raise Unreachable(f"no store answers at {host}:{port}: {_reason(error)}") from None
+    try:
+        await link.greet()
+    except StoreError as error:
+        link.close()
+        raise type(error)(f"{host}:{port}: {error.text}") from None
+    except BaseException:
+        link.close()
+        raise
+    return link
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error) or "no answer"

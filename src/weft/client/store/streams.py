@@ -1,0 +1,126 @@
+"""One stream of a store, on a connection of its own: who reads it slowly delays nobody else (CLN-002, CLN-005)."""
+
+import asyncio
+from collections import deque
+from typing import Any, Final
+
+from msgspec import UNSET
+
+from weft.base.changes import Path
+from weft.base.errors import PeerError
+from weft.client.store.errors import StoreError, Unanswered, error_of
+from weft.client.store.finding import Node
+from weft.client.store.limits import ITEMS_AHEAD_MAX, ITEMS_AHEAD_MIN
+from weft.client.store.link import Link, connect
+from weft.client.store.values import MISSING, Entry
+from weft.wire.store import clients
+from weft.wire.store.pack import unpack
+
+SEQUENCE: Final = 1
+"""Of the one request on the connection."""
+
+
+class Broken(Unanswered):
+    """The connection broke while the stream was read."""
+
+
+class Stream:
+    """Reads the answers to one request. After `open` its start has come: what is written from then on is seen."""
+
+    def __init__(self, node: Node, request: clients.Request, timeout_s: float) -> None:
+        self.can_resume = False
+        self.position: Any = None
+        """Where a watch stands at its start, if the server says it."""
+        self._node, self._request, self._timeout_s = node, request, timeout_s
+        self._link: Link | None = None
+        self._came: deque[clients.Answer] = deque()
+        self._end: StoreError | None = None
+        self._waiter: asyncio.Future[None] | None = None
+
+    async def open(self) -> None:
+        """Connect and begin; Unreachable, or what the server says against it."""
+        self._link = await connect(self._node, self._hear, self._fall)
+        self.can_resume = self._link.can_resume
+        self._link.say(clients.encode(self._request))
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                first = await self.take()
+        except TimeoutError:
+            self.close()
+            raise Unanswered(f"no answer within {self._timeout_s:g} s") from None
+        except BaseException:
+            self.close()
+            raise
+        if first.state != "start":
+            self._came.appendleft(first)  # a server that answers at once
+        elif first.position is not UNSET:
+            self.position = first.position
+
+    async def take(self) -> clients.Answer:
+        """The next item or state; the error that the server says, or Broken."""
+        while not self._came:
+            if self._end is not None:
+                raise self._end
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+        answer = self._came.popleft()
+        if self._link is not None and len(self._came) == ITEMS_AHEAD_MIN:
+            self._link.read_on()
+        if answer.error:
+            raise error_of(answer.etype, answer.error)
+        return answer
+
+    def close(self) -> None:
+        """Let go; the server notices."""
+        if self._link is not None:
+            self._link.close()
+            self._link = None
+        self._end = self._end or Broken("the stream has been closed")
+        self._wake()
+
+    def _hear(self, answer: clients.Answer) -> None:
+        self._came.append(answer)
+        if self._link is not None and len(self._came) >= ITEMS_AHEAD_MAX:
+            self._link.hold()
+        self._wake()
+
+    def _fall(self, why: str) -> None:
+        self._link, self._end = None, Broken(f"the connection broke: {why}")
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+
+class Items:
+    """Makes entries of a stream's items: whole paths, values that are no bytes any more."""
+
+    def __init__(self, base: Path) -> None:
+        self._base = base
+        self._expander = clients.PathExpander()
+
+    def entry(self, item: clients.Answer) -> Entry:
+        """The entry of an item; StoreError for what cannot be read."""
+        return Entry(**self.fields(item))
+
+    def fields(self, item: clients.Answer) -> dict[str, Any]:
+        """As `entry`, by name."""
+        told = item.path if item.path is not UNSET else ()
+        try:
+            path = (*self._base, *self._expander.full(item.depth if item.depth is not UNSET else 0, told))
+            chain = clients.chain_of(item.chain) if isinstance(item.chain, clients.Links) else None
+        except PeerError as error:
+            raise StoreError(f"the server said an item that cannot be read: {error}", error.code) from None
+        return {"path": path, "value": value_of(item.value), "chain": chain, "tock": item.tock}
+
+
+def value_of(raw: Any) -> Any:
+    """A value of an answer; `MISSING` if there is none. StoreError for what cannot be read."""
+    packed = bytes(raw)
+    if not packed:
+        return MISSING
+    try:
+        return unpack(packed)
+    except PeerError as error:
+        raise StoreError(f"the server said a value that cannot be read: {error}", error.code) from None

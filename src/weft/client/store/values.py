@@ -1,0 +1,109 @@
+"""Entries and changes as a program sees them; paths as it says them."""
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import Any, Final
+
+import msgspec
+
+from weft.base.changes import Chain, Path
+from weft.base.errors import PeerError
+from weft.client.store.errors import BadPath
+from weft.wire.store import path as paths
+
+Where = str | Sequence[Any]
+"""A path: text as it is typed (COD-005), `"home.kitchen"`, or its elements, `("home", "kitchen")`."""
+
+
+class Missing(Enum):
+    """The type of `MISSING`."""
+
+    MISSING = "MISSING"
+
+    def __bool__(self) -> bool:
+        """It counts as nothing."""
+        return False
+
+    def __repr__(self) -> str:
+        """As it is imported."""
+        return "MISSING"
+
+
+MISSING: Final = Missing.MISSING
+"""No value: there is none, or it was deleted. `None` is a value like others (R1)."""
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """What stands at a path."""
+
+    path: Path
+    value: Any = MISSING
+    """`MISSING`: the entry was deleted, or was never there."""
+    chain: Chain | None = None
+    """Who changed it last; None: never there, or not asked for. To be handed to `set(…, chain=)`."""
+    tock: int = 0
+    """When it was changed, by the clock of the store; 0: not said."""
+
+    @property
+    def text(self) -> str:
+        """Its path as it is typed."""
+        return paths.text_of(self.path)
+
+    @property
+    def is_there(self) -> bool:
+        """Whether it has a value."""
+        return self.value is not MISSING
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether it had one, as far as the node remembers."""
+        return self.value is MISSING and self.chain is not None
+
+
+class Change(Entry, frozen=True):
+    """A change that a watch has seen: the entry as it is from then on."""
+
+    position: Any = None
+    """Where the watch stands with it: `watch(…, since=change.position)` goes on behind it (CLN-011)."""
+    is_old: bool = False
+    """Whether it was there before the watch began: part of what `fetch` asked for."""
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """Something that a watch with `marks` tells besides changes.
+
+    `uptodate`: what was there before has been told; `gap`: changes are lost to this watch, and all that is there now
+    follows up to `uptodate`; `lost`: the node is away; `back`: it is there again, and with `why` a gap comes next.
+    """
+
+    what: str
+    why: str = ""
+
+
+class Written(msgspec.Struct, frozen=True):
+    """What became of a write."""
+
+    is_changed: bool
+    """Whether anything was written; deleting what has no value writes nothing (DEL-001)."""
+    chain: Chain | None = None
+    tock: int = 0
+    before: Any = MISSING
+    """The value that stood there; told only of writes without a condition."""
+
+
+def path_of(where: Where) -> Path:
+    """The path that is meant; BadPath for what is none.
+
+    >>> path_of("home.kitchen:12") == path_of(("home", "kitchen", 12))
+    True
+    """
+    try:
+        if isinstance(where, str):
+            return paths.parse(where)
+        path = tuple(where)
+        paths.pack_path(path)
+    except PeerError as error:
+        raise BadPath(f"{where!r} is no path: {error.why or error.code}", "bad-path") from None
+    except (TypeError, ValueError, OverflowError) as error:
+        raise BadPath(f"{where!r} is no path: {error}", "bad-path") from None
+    return path

@@ -1,0 +1,171 @@
+"""A watch: every change below a path, in order, whatever becomes of the connection (CLN-010, CLN-011)."""
+
+from types import TracebackType
+from typing import Any, Final, Literal, Self
+
+from msgspec import UNSET
+
+from weft.base.changes import Path
+from weft.client.store.calling import BackOff
+from weft.client.store.errors import Closed, NotReady, Unanswered, Unreachable, Unsupported
+from weft.client.store.finding import Node
+from weft.client.store.streams import Items, Stream
+from weft.client.store.values import Change, Mark
+from weft.wire.store import clients
+
+Mode = Literal["all", "latest"]
+PASSING: Final = (Unreachable, Unanswered, NotReady)
+"""What passes: the watch tries again."""
+
+
+class Wanted:
+    """What a watch is to tell."""
+
+    def __init__(self, path: Path, *, fetch: bool, mode: Mode, since: Any, depths: tuple[int, int | None]) -> None:
+        self.path, self.fetch, self.mode, self.since, self.depths = path, fetch, mode, since, depths
+
+
+class Watch:
+    """Iterates over changes: `async for change in client.watch("home")`.
+
+    It begins with the first step, or with `async with`: after that everything that is written is told. When the
+    connection breaks it goes on behind the last change as soon as the node is back; where the server cannot do that,
+    or has forgotten so much, all that is there now is told once more (`is_old`).
+    """
+
+    def __init__(self, node: Node, wanted: Wanted, timeout_s: float, *, marks: bool) -> None:
+        self._node, self._wanted, self._timeout_s, self._marks = node, wanted, timeout_s, marks
+        self._stream: Stream | None = None
+        self._items = Items(wanted.path)
+        self._position = wanted.since
+        self._has_begun = self._is_closed = self._is_old = False
+        self._unread: list[Mark] = []
+
+    @property
+    def position(self) -> Any:
+        """Behind the last change that was told; for `since` of another watch. None: not known."""
+        return self._position
+
+    async def __aenter__(self) -> Self:
+        """Begin; Unreachable if nobody is there."""
+        await self._begin()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End it."""
+        self.close()
+
+    def close(self) -> None:
+        """End it; whoever waits for the next change is told that there is none."""
+        self._is_closed = True
+        if self._stream is not None:
+            self._stream.close()
+
+    def __aiter__(self) -> Self:
+        """Itself."""
+        return self
+
+    async def __anext__(self) -> Any:
+        """The next change; with `marks` also a Mark."""
+        while True:
+            told = self._unread.pop(0) if self._unread else await self._next()
+            if isinstance(told, Change):
+                return told
+            if told is None:
+                raise StopAsyncIteration
+            if self._marks:
+                return told
+
+    async def _next(self) -> Change | Mark | None:
+        if not self._has_begun:
+            await self._begin()
+        while not self._is_closed:
+            if self._stream is None:
+                return await self._come_back()
+            try:
+                item = await self._stream.take()
+            except PASSING as error:
+                self._stream.close()
+                self._stream = None
+                return Mark("lost", error.text)  # or nobody listens any more
+            if (told := self._read(item)) is not None:
+                return told
+            if item.state == "end":
+                break
+        self.close()
+        return None
+
+    def _read(self, item: clients.Answer) -> Change | Mark | None:
+        """What an item tells."""
+        if item.state in ("start", "end"):
+            return None
+        told: Change | Mark
+        if item.state:
+            if item.state == "gap":
+                self._items = Items(self._wanted.path)
+            self._is_old = item.state == "gap"
+            told = Mark(item.state)
+        else:
+            position = None if item.position is UNSET else item.position
+            told = Change(**self._items.fields(item), position=position, is_old=self._is_old)
+        if item.position is not UNSET:
+            self._position = item.position
+        return told
+
+    async def _begin(self) -> None:
+        if self._is_closed:
+            raise Closed("the watch has ended")
+        if self._has_begun:
+            return
+        stream = await self._open(since=self._position, fetch=self._wanted.fetch and self._position is None)
+        if self._position is not None and not stream.can_resume:
+            stream.close()
+            raise Unsupported("this server knows no positions: a watch begins now, or with all that is there")
+        self._follow(stream)
+        self._has_begun = True
+
+    async def _open(self, *, since: Any, fetch: bool) -> Stream:
+        low, high = self._wanted.depths
+        request = clients.Request(
+            seq=1,
+            action="watch",
+            path=self._wanted.path,
+            nchain=-1,
+            fetch=fetch,
+            since=since,
+            mode=self._wanted.mode if self._wanted.mode != "all" else UNSET,
+            min_depth=low or UNSET,
+            max_depth=UNSET if high is None else high,
+        )
+        self._is_old = fetch
+        stream = Stream(self._node, request, self._timeout_s)
+        await stream.open()
+        return stream
+
+    def _follow(self, stream: Stream) -> None:
+        self._stream, self._items = stream, Items(self._wanted.path)
+        if stream.position is not None:
+            self._position = stream.position
+
+    async def _come_back(self) -> Mark | None:
+        """Until the node is there again: behind the last change, or, if that is not possible, with all that is there."""
+        is_whole = self._position is None or self._is_old  # in the middle of a snapshot there is no way back into it
+        back_off = BackOff()
+        while not self._is_closed:
+            await back_off.wait()
+            try:
+                stream = await self._open(since=None if is_whole else self._position, fetch=is_whole)
+            except PASSING:
+                self._is_old = is_whole
+                continue
+            if not is_whole and not stream.can_resume:
+                stream.close()
+                is_whole = True
+                continue
+            self._follow(stream)
+            if is_whole:
+                self._unread.append(Mark("gap"))
+            return Mark("back", "all that is there is told anew" if is_whole else "")
+        return None
