@@ -51,3 +51,9 @@ RESEND_RATE_MESH: Final = 50_000  # changes per second (HEA-005)
 RESEND_RATE_BROKER: Final = 20_000
 RESEND_RATE_FOREIGN: Final = 1_000  # real servers drop bursts (PNG-038)
 RESEND_JOBS_MAX: Final = 64  # askers at a time; the oldest asks again
+
+# Foreign servers
+REPAIRS_PER_S: Final = 100  # STO-014
+LOSERS_MAX: Final = 64  # remembered of one entry
+LOSERS_NS: Final = 600 * SECOND  # and for so long
+CONTESTED_MAX: Final = 10_000  # entries with losers at a time: a split of a whole fabric is healed in pieces

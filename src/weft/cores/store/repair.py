@@ -1,12 +1,37 @@
-"""Entries about which real MoaT-KV servers would differ for ever, written anew (STO-014, STO-015)."""
+"""Entries about which real MoaT-KV servers would differ for ever, written anew (STO-014, STO-015).
 
-from collections.abc import Callable
+Of two changes with equal tocks those servers keep the one that came later, and over a deletion they take any write that
+its chain does not cover, whatever its tock. One more change, unchanged in value, whose chain covers all that lost, is
+taken by every version of them; and what it covers never comes back.
+"""
 
-from weft.base.now import Now
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from weft.base.changes import Chain, Event, Link, Path
+from weft.base.now import SECOND, Now
+from weft.cores.store import limits
 from weft.cores.store.bus import Bus
-from weft.cores.store.messages import Change
+from weft.cores.store.messages import Change, EntryRepaired
 from weft.cores.store.replica import Replica
-from weft.cores.store.station import Station
+from weft.cores.store.station import Station, StoreError
+from weft.wire.store.pack import same_value
+from weft.wire.store.path import key_of, text_of
+
+LOST: frozenset[str] = frozenset({"conflict-taken", "conflict-kept"})
+SEEN_AGAIN: frozenset[str] = frozenset({"stale", "duplicate"})
+
+
+class Contested(msgspec.Struct, gc=False):
+    """An entry, and what of it lost."""
+
+    path: Path
+    links: dict[Link, int]
+    """Of losers and of their chains, with the time when they were heard; oldest first."""
+    events: dict[Link, Event]
+    """The losers themselves."""
+    due_at: int | None = None
 
 
 class Repair:
@@ -16,13 +41,140 @@ class Repair:
         self._station, self._bus, self._replica = station, bus, replica
         self.positions: Callable[[], list[str]] = list
         """Weft nodes of the node list, the last that pinged first."""
+        self._contested: dict[bytes, Contested] = {}
+        self._budget = limits.REPAIRS_PER_S
+        self._budget_at = 0
 
     def note(self, change: Change) -> None:
-        """A merge: remember losers, plan a repair."""
+        """A merge: remember what lost, and plan a repair where one is needed. Only while foreign servers are known."""
+        if not self._station.foreign:
+            self._contested.clear()
+            return
+        loser = change.other if change.outcome == "conflict-taken" else change.event
+        if change.outcome in LOST and loser is not None:
+            self._lose(loser)
+        elif change.outcome in SEEN_AGAIN:
+            self._see_again(change.event)
+        key = key_of(change.event.path)
+        if key in self._contested:
+            self._plan(key)
+
+    def _lose(self, loser: Event) -> None:
+        contested = self._entry(loser.path)
+        contested.events[loser.chain.head] = loser
+        self._remember(contested, loser.chain.links)
+
+    def _see_again(self, event: Event) -> None:
+        """What a resend names may revive what was deleted, though nothing was lost here (STO-015)."""
+        current = self._replica.tree.get(event.path)
+        if current is None or not current.is_deletion:
+            return
+        links = [link for link in event.chain.links if not current.chain.covers(link)]
+        if links:
+            self._remember(self._entry(event.path), links)
+
+    def _entry(self, path: Path) -> Contested:
+        key = key_of(path)
+        contested = self._contested.pop(key, None) or Contested(path, {}, {})
+        while len(self._contested) >= limits.CONTESTED_MAX:
+            del self._contested[next(iter(self._contested))]
+        self._contested[key] = contested
+        return contested
+
+    def _remember(self, contested: Contested, links: Iterable[Link]) -> None:
+        for link in links:
+            contested.links.pop(link, None)
+            contested.links[link] = self._station.now.mono
+        while len(contested.links) > limits.LOSERS_MAX:
+            oldest = next(iter(contested.links))
+            del contested.links[oldest]
+            contested.events.pop(oldest, None)
+
+    def _plan(self, key: bytes) -> None:
+        """As early as the own place among the Weft nodes says; a plan that stands stays."""
+        contested = self._contested[key]
+        if not self._need(contested):
+            del self._contested[key]
+        elif contested.due_at is None and self._why(contested):
+            contested.due_at = self._station.now.mono + self._wait()
+
+    def _wait(self) -> int:
+        """A quarter of a gap, in which the burst passes; and long enough to see who is before us do it."""
+        gap, names = self._station.settings.gap_ns, self.positions()
+        if self._station.name in names:
+            return gap // 4 + round(gap * (1 - 0.5 ** names.index(self._station.name)))
+        return gap // 4 + gap + round(gap * self._station.chance.random() / 4)
+
+    def _need(self, contested: Contested) -> list[Link]:
+        """The uncovered losers: what the current chain does not cover and was heard lately."""
+        current = self._replica.tree.get(contested.path)
+        if current is None:
+            return []
+        since = self._station.now.mono - limits.LOSERS_NS
+        return [link for link, at in contested.links.items() if at >= since and not current.chain.covers(link)]
+
+    def _why(self, contested: Contested) -> str:
+        """Why a repair is needed: `equal-tock` (a), `deletion` (b); empty: none is."""
+        current = self._replica.tree.get(contested.path)
+        left = self._need(contested)
+        if current is None or not left:
+            return ""
+        events = [contested.events[link] for link in left if link in contested.events]
+        if any(event.tock == current.tock and not same_value(event.value, current.value) for event in events):
+            return "equal-tock"
+        twins = {event.chain.head for event in events if _are_twins(event, current)}
+        return "deletion" if current.is_deletion and any(link not in twins for link in left) else ""
+
+    def _mend(self, contested: Contested) -> None:
+        """The current value once more, above everything that lost; a refused write is tried again with the next loser."""
+        current, why = self._replica.tree.get(contested.path), self._why(contested)
+        if current is None or not why:
+            return
+        chain = _joined(current.chain, self._need(contested), self._station.name)
+        try:
+            event = self._replica.write(contested.path, current.value, via="repair", chain=chain)
+        except StoreError as error:
+            self._station.count("repairs", error.code)
+            return
+        self._station.count("repairs", why)
+        self._station.tell(EntryRepaired(text_of(contested.path), event.tick, why))
 
     def wake(self, now: Now) -> None:
-        """Time has passed."""
+        """Do the repairs that are due, so many at most in a second."""
+        if now.mono - self._budget_at >= SECOND:
+            self._budget, self._budget_at = limits.REPAIRS_PER_S, now.mono
+        for key, contested in list(self._contested.items()):
+            if contested.due_at is None or contested.due_at > now.mono:
+                continue
+            if not self._budget:
+                contested.due_at = self._budget_at + SECOND
+                continue
+            self._budget -= 1
+            contested.due_at = None
+            self._mend(contested)
+            if not self._need(contested):
+                self._contested.pop(key, None)
 
     def deadline(self) -> int | None:
         """When to be woken."""
-        return None
+        return min((each.due_at for each in self._contested.values() if each.due_at is not None), default=None)
+
+
+def _are_twins(loser: Event, current: Event) -> bool:
+    """Whether both are deletions that cover the same but for each other: two repairs at once, neither can be revived."""
+    return (
+        loser.is_deletion
+        and current.is_deletion
+        and all(loser.chain.covers(link) for link in current.chain.links[1:])
+        and all(current.chain.covers(link) for link in loser.chain.links[1:])
+    )
+
+
+def _joined(chain: Chain, losers: Iterable[Link], own: str) -> Chain:
+    """The links of both, of each node the newest; room is left for the own one."""
+    newest: dict[str, int] = {}
+    for node, tick in (*chain.links, *losers):
+        if node != own:
+            newest[node] = max(tick, newest.get(node, 0))
+    links = tuple(newest.items())
+    return Chain(links[: limits.LINKS_MAX - 1], chain.is_cut or len(links) >= limits.LINKS_MAX)
