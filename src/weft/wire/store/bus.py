@@ -1,0 +1,461 @@
+"""Updates, infos and pings as bytes: what store nodes tell everybody (specs/03, section 2).
+
+A payload is one map, or a batch: several of one topic in a row (LNK-003). It is read by a typed decoder first; what that
+does not take is read key by key, which knows unknown keys, and says what is wrong with the known ones.
+"""
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Annotated, Any, Final, NamedTuple, TypeVar
+
+import msgpack
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from weft.base.changes import Chain, Event, Link, Path
+from weft.base.errors import OurFault, PeerError
+from weft.base.ranges import RangeSet
+from weft.wire.store import pack
+from weft.wire.store.messages import Info, Message, Ping, Ticks, Update
+from weft.wire.store.path import BODY_BYTES_MAX, ELEMENTS_MAX, extension, pack_path, unpack_path
+from weft.wire.store.ranges import TICK_MAX, of_wire, ticks_to_wire
+
+NAME_BYTES_MAX: Final = 64  # STO-001
+LINKS_MAX: Final = 64  # of a chain (STO-006)
+NODES_MAX: Final = 4_096  # in one message: as many as a fabric ever has
+VALUE_BYTES_MAX: Final = 1 << 20  # of a member; beyond, it is left out (STO-005)
+UPDATE_BYTES_MAX: Final = 16 << 20  # head and chain are read whatever the value weighs
+INFO_BYTES_MAX: Final = 4 << 20
+PING_BYTES_MAX: Final = 64 << 10
+BATCH_MESSAGES_MAX: Final = 1_000  # LNK-003
+BATCH_BYTES_MAX: Final = 256 << 10
+USER_CHARACTERS_MAX: Final = 256
+
+Name = Annotated[str, msgspec.Meta(max_length=NAME_BYTES_MAX)]
+Tick = Annotated[int, msgspec.Meta(ge=0, le=TICK_MAX)]
+User = Annotated[str, msgspec.Meta(max_length=USER_CHARACTERS_MAX)]
+Tops = Annotated[dict[Name, Tick | None], msgspec.Meta(max_length=NODES_MAX)]
+Ranges = Annotated[dict[Name, list[int | tuple[int, int]]], msgspec.Meta(max_length=NODES_MAX)]
+Names = Annotated[list[Name], msgspec.Meta(max_length=NODES_MAX)]
+T = TypeVar("T")
+
+
+class _Link(msgspec.Struct):  # tidy: a chain is as deep as the decoder's recursion goes, and then counted
+    """A link and those behind it: `prev` null ends the chain, none cuts it."""
+
+    node: Name
+    tick: Tick | UnsetType = UNSET
+    prev: "_Link | None | UnsetType" = UNSET
+
+
+class _Update(msgspec.Struct, forbid_unknown_fields=True):
+    node: Name | UnsetType = UNSET
+    tick: Tick | UnsetType = UNSET
+    prev: _Link | None | UnsetType = UNSET
+    path: Raw | UnsetType = UNSET
+    value: Raw | UnsetType = UNSET
+    tock: Tick | UnsetType = UNSET
+    at: float | UnsetType = UNSET
+    by: User | UnsetType = UNSET
+    ack: bool | UnsetType = UNSET
+    chain: _Link | UnsetType = UNSET
+
+
+class _Resent(msgspec.Struct):
+    """An update that answers `missing`, in the order of keys that real servers have."""
+
+    value: Raw | UnsetType
+    chain: _Link
+    tock: int
+    path: msgspec.msgpack.Ext
+    node: str
+    tick: int
+    at: float | UnsetType
+    by: str | UnsetType
+
+
+class _Info(msgspec.Struct, forbid_unknown_fields=True):
+    node: Name | UnsetType = UNSET
+    tick: Tick | UnsetType = UNSET
+    tock: Tick | UnsetType = UNSET
+    ticks: Tops | UnsetType = UNSET
+    missing: Ranges | UnsetType = UNSET
+    known: Ranges | UnsetType = UNSET
+    superseded: Ranges | UnsetType = UNSET
+    deleted: Ranges | UnsetType = UNSET
+    have: Ranges | UnsetType = UNSET
+    node_drop: Names | UnsetType = UNSET
+    reason: _Link | None | UnsetType = UNSET
+    prev: _Link | None | UnsetType = UNSET
+
+
+class _Ping(msgspec.Struct, forbid_unknown_fields=True):
+    node: Name | UnsetType = UNSET
+    tick: Tick | UnsetType = UNSET
+    prev: _Link | None | UnsetType = UNSET
+    tock: Tick | UnsetType = UNSET
+    t: Raw | UnsetType = UNSET
+
+
+# Out
+
+_encode: Final = msgspec.msgpack.Encoder().encode
+
+
+def encode(message: Message) -> bytes:
+    """The bytes of a message, keys in our order (COD-003). A value that was left out cannot be said again: OurFault."""
+    return _ENCODERS[type(message)](message)
+
+
+def _encode_update(update: Update) -> bytes:
+    event, sender = update.event, update.sender
+    raw = event.value
+    if raw == pack.LEFT_OUT:
+        raise OurFault("an event whose value was left out cannot be repeated")
+    value = UNSET if raw is None else Raw(raw)
+    path = msgspec.msgpack.Ext(pack.PATH, pack_path(event.path))
+    at = UNSET if event.at is None else event.at
+    by = event.by or UNSET
+    head = _nested(event.chain)
+    if sender is not None:
+        return _encode(_Resent(value, head, event.tock, path, sender[0], sender[1], at, by))
+    ack = True if update.wants_ack else UNSET
+    return _encode(_Said(head.node, head.tick, head.prev, path, value, event.tock, at, by, ack))
+
+
+class _Said(msgspec.Struct):
+    """An update of its author."""
+
+    node: str
+    tick: int | UnsetType
+    prev: _Link | None | UnsetType
+    path: msgspec.msgpack.Ext
+    value: Raw | UnsetType
+    tock: int
+    at: float | UnsetType
+    by: str | UnsetType
+    ack: bool | UnsetType
+
+
+def _nested(chain: Chain) -> _Link:
+    prev: _Link | UnsetType | None = UNSET if chain.is_cut else None
+    for node, tick in reversed(chain.links):
+        prev = _Link(node, tick, prev)
+    assert isinstance(prev, _Link), "a chain has a head"
+    return prev
+
+
+def _encode_info(info: Info) -> bytes:
+    said: dict[str, Any] = {"node": info.node, "tick": info.tick, "tock": info.tock}
+    if info.ticks is not None:
+        said["ticks"] = info.ticks
+    for key in ("missing", "known", "deleted", "have"):
+        if (ticks := getattr(info, key)) is not None:
+            said[key] = ticks_to_wire(ticks)
+    if info.node_drop is not None:
+        said["node_drop"] = info.node_drop
+    for key in ("reason", "prev"):
+        if (chain := getattr(info, key)) is not None:
+            said[key] = _nested(chain)
+    return _encode(said)
+
+
+def _encode_ping(ping: Ping) -> bytes:
+    head = _nested(ping.chain)
+    return _encode(_Ping(head.node, head.tick, head.prev, ping.tock))
+
+
+_ENCODERS: Final[dict[type, Callable[[Any], bytes]]] = {
+    Update: _encode_update,
+    Info: _encode_info,
+    Ping: _encode_ping,
+}
+
+
+# In
+
+
+class _Kind(NamedTuple):
+    """How the messages of a topic are read."""
+
+    decode: Callable[[bytes], Any]
+    build: Callable[[Any], Message]
+    bytes_max: int
+    keys: tuple[str, ...]
+
+
+def decode(topic: str, payload: bytes) -> list[Message]:
+    """The messages of a payload: one, or those of a batch, of `update`, `info` or `ping` (`wping`).
+
+    PeerError with a code of COD-007, and then all of the payload is refused.
+    """
+    kind = _KINDS.get(topic)
+    if kind is None:
+        raise PeerError("bad-type", f"no topic {topic!r}"[:100])
+    if len(payload) > kind.bytes_max:
+        raise PeerError("too-large", f"{len(payload)} bytes", payload)
+    try:
+        said = kind.decode(payload) if len(payload) <= VALUE_BYTES_MAX else None
+    except _FAULTS:
+        said = None
+    if said is None:
+        return _decode_slowly(kind, payload)
+    message = kind.build(said)
+    pack.check_sound(payload)
+    return [message]
+
+
+_FAULTS: Final = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
+
+
+def _decode_slowly(kind: _Kind, payload: bytes) -> list[Message]:
+    parts = _parts(payload)
+    if len(parts) == 1:
+        return [_decode_by_keys(kind, payload)]
+    if len(parts) > BATCH_MESSAGES_MAX or len(payload) > BATCH_BYTES_MAX:
+        raise PeerError("too-large", f"a batch of {len(parts)} messages, {len(payload)} bytes")
+    return [_decode_one(kind, part) for part in parts]
+
+
+def _decode_one(kind: _Kind, part: bytes) -> Message:
+    try:
+        said = kind.decode(part)
+    except _FAULTS:
+        return _decode_by_keys(kind, part)
+    message = kind.build(said)
+    pack.check_sound(part)
+    return message
+
+
+def _parts(payload: bytes) -> list[bytes]:
+    """The objects of a payload, maps all of them if there are several; PeerError `malformed`."""
+    parts: list[bytes] = []
+    unpacker = _unpacker(payload)
+    start = 0
+    while start < len(payload):
+        _skip(unpacker)
+        end = unpacker.tell()
+        parts.append(payload[start:end])
+        if len(parts) > 1 and not (is_map(parts[0]) and is_map(parts[-1])):
+            raise PeerError("malformed", "bytes after the message", payload)
+        start = end
+    if not parts:
+        raise PeerError("malformed", "nothing at all")
+    return parts
+
+
+def _unpacker(data: bytes) -> Any:
+    unpacker = msgpack.Unpacker(strict_map_key=False, max_buffer_size=len(data) + 1)
+    unpacker.feed(data)
+    return unpacker
+
+
+def _skip(unpacker: Any) -> None:
+    try:
+        unpacker.skip()
+    except (ValueError, msgpack.UnpackException) as error:
+        raise PeerError("malformed", str(error) or "it ends too early") from None
+
+
+def is_map(data: bytes) -> bool:
+    return 0x80 <= data[0] < 0x90 or data[0] in (0xDE, 0xDF)
+
+
+def _decode_by_keys(kind: _Kind, data: bytes) -> Message:
+    """The message of one whole object that the typed decoder did not take, or why not."""
+    if not is_map(data):
+        raise PeerError("bad-type", "a message is a map", data)
+    pairs = _pairs(data)
+    for _, raw in pairs:
+        pack.check_sound(raw)
+    known = {key: raw for key, raw in pairs if key in kind.keys}
+    try:
+        said = kind.decode(_joined(known))
+    except _FAULTS:
+        raise _fault(kind, known) from None
+    return kind.build(said)
+
+
+def _pairs(data: bytes) -> list[tuple[Any, bytes]]:
+    """Keys and raw values of a map; a value that is too large is left out."""
+    unpacker = _unpacker(data)
+    pairs: dict[Any, bytes] = {}
+    for _ in range(unpacker.read_map_header()):
+        start = unpacker.tell()
+        _skip(unpacker)
+        middle = unpacker.tell()
+        _skip(unpacker)
+        key, raw = pack.unpack(data[start:middle]), data[middle : unpacker.tell()]
+        if isinstance(key, (list, dict)) or key in pairs:
+            raise PeerError("malformed", "a key that stands twice, or is none")
+        pairs[key] = _TOO_LARGE if key == "value" and len(raw) > VALUE_BYTES_MAX else raw
+    return list(pairs.items())
+
+
+_TOO_LARGE: Final = extension(127, b"left out")
+
+
+def _joined(fields: dict[str, bytes]) -> bytes:
+    return bytes((0x80 + len(fields),)) + b"".join(_encode(key) + raw for key, raw in fields.items())
+
+
+def _fault(kind: _Kind, fields: dict[str, bytes]) -> PeerError:
+    for key, raw in fields.items():
+        try:
+            kind.decode(_joined({key: raw}))
+        except _FAULTS as error:
+            return PeerError("bad-chain" if key in ("prev", "chain", "reason") else "bad-field", str(error))
+    return PeerError("malformed", "keys that do not go together")
+
+
+def _given(value: T | UnsetType, key: str) -> T:
+    if isinstance(value, UnsetType):
+        raise PeerError("missing-field", key)
+    return value
+
+
+@lru_cache(maxsize=8_192)
+def is_name(text: str) -> bool:
+    """Whether a node may have that name (STO-001)."""
+    return 0 < len(text.encode()) <= NAME_BYTES_MAX and text.isprintable() and " " not in text
+
+
+def _name(value: str | UnsetType, key: str = "node") -> str:
+    name = _given(value, key)
+    if not is_name(name):
+        raise PeerError("bad-field", f"{name[:80]!r} is no name")
+    return name
+
+
+def _build_update(said: _Update) -> Update:
+    path, tock = _given(said.path, "path"), _given(said.tock, "tock")
+    node, tick = _name(said.node), _given(said.tick, "tick")
+    sender: Link | None = None
+    if isinstance(said.chain, _Link):
+        sender = (node, tick)
+        chain = _chain(said.chain)
+    elif tick == 0:
+        raise PeerError("bad-field", "the tick of a change is 1 or more")
+    elif said.prev is None:
+        chain = Chain(((node, tick),))
+    else:
+        chain = _chain(_Link(node, tick, said.prev))
+    at = None if isinstance(said.at, UnsetType) else said.at
+    if at is not None and not math.isfinite(at):
+        raise PeerError("bad-field", "an instant that is no number")
+    value = None if isinstance(said.value, UnsetType) else bytes(said.value)
+    by = "" if isinstance(said.by, UnsetType) else said.by
+    event = Event(chain, tock, _path(bytes(path)), pack.LEFT_OUT if value == _TOO_LARGE else value, at, by)
+    return Update(event, sender, said.ack is True)
+
+
+def _chain(head: _Link) -> Chain:
+    """The chain of a change: each node once, each tick at least 1 (STO-006)."""
+    links, is_cut = _links(head)
+    if len({node for node, _ in links}) < len(links) or any(tick < 1 for _, tick in links):
+        raise PeerError("bad-chain", "a node twice, or a tick of 0")
+    return Chain(links, is_cut)
+
+
+def _links(head: _Link | None | UnsetType) -> tuple[tuple[Link, ...], bool]:
+    links: list[Link] = []
+    while isinstance(head, _Link):
+        if not is_name(head.node) or len(links) == LINKS_MAX:
+            raise PeerError("bad-chain", "a name that is none, or too many links")
+        links.append((head.node, 0 if isinstance(head.tick, UnsetType) else head.tick))
+        head = head.prev
+    return tuple(links), head is UNSET
+
+
+def _ping_chain(head: _Link | None | UnsetType) -> Chain | None:
+    """A chain of pings: names may repeat, a tick that is not there is 0 (R6)."""
+    if not isinstance(head, _Link):
+        return None
+    return Chain(*_links(head))
+
+
+@lru_cache(maxsize=4_096)
+def _small_path(raw: bytes) -> Path:
+    """The path of an extension or a plain array (COD-002); PeerError `bad-path`."""
+    head = raw[0]
+    if head in _BODIES and raw[_BODIES[head] - 1] == pack.PATH:
+        body = raw[_BODIES[head] :]
+    elif 0x90 <= head < 0xA0 or head in (0xDC, 0xDD):
+        body = raw[{0xDC: 3, 0xDD: 5}.get(head, 1) :]
+    else:
+        raise PeerError("bad-path", "neither a path nor an array", raw)
+    path = unpack_path(body)
+    if len(body) > BODY_BYTES_MAX or len(path) > ELEMENTS_MAX or None in path[1:]:
+        raise PeerError("bad-path", "too long, or None inside", raw)
+    return path
+
+
+_BODIES: Final = {**dict.fromkeys(range(0xD4, 0xD9), 2), 0xC7: 3, 0xC8: 4, 0xC9: 6}
+"""Where the body of an extension begins, by its head."""
+
+
+def _path(raw: bytes) -> Path:
+    if len(raw) > BODY_BYTES_MAX + 6:
+        raise PeerError("bad-path", f"{len(raw)} bytes")
+    return _small_path(raw)
+
+
+def _build_info(said: _Info) -> Info:
+    node, tick = _given(said.node, "node"), _given(said.tick, "tick")
+    is_void = node == "" and tick == 0 and said.deleted is not UNSET
+    if not is_void:
+        _name(node)
+    known, superseded = _ticks(said.known), _ticks(said.superseded)
+    drop = None if isinstance(said.node_drop, UnsetType) else tuple(_name(name, "node_drop") for name in said.node_drop)
+    return Info(
+        node=node,
+        tick=tick,
+        tock=_given(said.tock, "tock"),
+        ticks=None if isinstance(said.ticks, UnsetType) else _tops(said.ticks),
+        missing=_ticks(said.missing),
+        known=_both(known, superseded),
+        deleted=_ticks(said.deleted),
+        have=_ticks(said.have),
+        node_drop=drop,
+        reason=_ping_chain(said.reason),
+        prev=_ping_chain(said.prev),
+    )
+
+
+def _tops(tops: dict[str, int | None]) -> dict[str, int]:
+    """Real servers say null for a node of which they know nothing but the name."""
+    return {_name(name): top for name, top in tops.items() if top is not None}
+
+
+def _ticks(ranges: Any) -> Ticks | None:
+    return None if ranges is UNSET else {_name(name): of_wire(ticks) for name, ticks in ranges.items()}
+
+
+def _both(known: Ticks | None, superseded: Ticks | None) -> Ticks | None:
+    """`superseded` is `known` under another name."""
+    if known is None or superseded is None:
+        return known if superseded is None else superseded
+    return {name: known.get(name, RangeSet()) | superseded.get(name, RangeSet()) for name in {**known, **superseded}}
+
+
+def _build_ping(said: _Ping) -> Ping:
+    if said.t is not UNSET:
+        raise PeerError("wrong-dialect", "an actor's message")
+    tock, node = _given(said.tock, "tock"), _name(said.node)
+    chain = _ping_chain(_Link(node, said.tick, said.prev))
+    assert chain is not None
+    return Ping(chain, tock)
+
+
+def _kind(kind: type, build: Callable[[Any], Message], bytes_max: int) -> _Kind:
+    return _Kind(msgspec.msgpack.Decoder(kind).decode, build, bytes_max, kind.__struct_fields__)  # type: ignore[attr-defined]  # a Struct
+
+
+_PING: Final = _kind(_Ping, _build_ping, PING_BYTES_MAX)
+_KINDS: Final = {
+    "update": _kind(_Update, _build_update, UPDATE_BYTES_MAX),
+    "info": _kind(_Info, _build_info, INFO_BYTES_MAX),
+    "ping": _PING,
+    "wping": _PING,
+}
