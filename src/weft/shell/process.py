@@ -125,7 +125,7 @@ class Process:
         self.runner.on_reply = self.desk.reply
         self.telemetry.http.orders = self.desk.take
         self.door = Door(self.state)
-        self.store_doors = StoreDoors(self.settings, self.runner, self.links, self.doors.seed)
+        self.store_doors = StoreDoors(self.settings, self.runner, self.links, self.state, self.doors.seed)
         self._winding_down: asyncio.Task[None] | None = None
         self._housekeeping: asyncio.Task[None] | None = None
 

@@ -1,7 +1,8 @@
 """The ways by which the store of a node reaches clients, foreign servers and a broker; a node without one has none."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 from weft.base.chance import Chance
 from weft.cores.store.messages import Dial, HangUp
@@ -14,11 +15,16 @@ if TYPE_CHECKING:
     from weft.shell.storeport import StorePort
 
 
+ENDPOINT: Final = "store.endpoint"
+"""In the state directory: where clients of this node's store find it."""
+
+
 class StoreDoors:
     """Opened when the node can hear; closed after its last words."""
 
-    def __init__(self, settings: NodeSettings, runner: Runner, links: Links, seed: str) -> None:
+    def __init__(self, settings: NodeSettings, runner: Runner, links: Links, state: Path, seed: str) -> None:
         self._settings, self._runner, self._links, self._seed = settings, runner, links, seed
+        self._endpoint = state / ENDPOINT
         self._port: StorePort | None = None
         self._broker: MqttLink | None = None
 
@@ -30,7 +36,9 @@ class StoreDoors:
         from weft.shell.storeport import StorePort  # only who holds the store needs what it imports
 
         self._port = StorePort(self._runner)
-        await self._port.listen(own.host, table.client_port(own.port))
+        port = table.client_port(own.port)
+        await self._port.listen(own.host, port)
+        self._endpoint.write_text(f"{own.host}:{port}\n", "ascii")
         if table.broker:
             from weft.shell.mqtt import MqttLink, Place
 
@@ -43,6 +51,7 @@ class StoreDoors:
         if self._broker is not None:
             await self._broker.close()
         if self._port is not None:
+            self._endpoint.unlink(missing_ok=True)
             await self._port.close()
 
     @property

@@ -14,6 +14,7 @@ from weft.cores.configuration import Configuration
 from weft.cores.drain import Drain
 from weft.cores.drain.messages import DrainClosed, SegmentPublished
 from weft.cores.measurement import Measurement
+from weft.cores.store import Store
 from weft.cores.topology import Topology
 from weft.cores.topology.memory import Place
 from weft.cores.topology.station import topics_of
@@ -226,6 +227,8 @@ class Telemetry:
             facts["state"] = "ROOT" if core.root.is_root else facts["state"]
         if isinstance(core, Chains):
             facts["mail"] = core.totals()
+        if isinstance(core, Store):
+            facts |= core.facts()
         if isinstance(core, Drain):
             rows, size = core.behind
             facts |= {"behind_rows": rows, "behind_bytes": size, "segments": self.segments, "rows": self.rows}

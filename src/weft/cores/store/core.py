@@ -8,13 +8,14 @@ serving      clients
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from weft.base.chance import Chance
 from weft.base.effects import Effect, Source
 from weft.base.errors import PeerError
 from weft.base.now import Now
 from weft.base.records import CoreRecord, Entry
+from weft.base.spool import Journaled, RecordsFetched
 from weft.cores.store import messages
 from weft.cores.store.actor import Actor
 from weft.cores.store.bus import MESH, MQTT, Bus
@@ -28,10 +29,12 @@ from weft.cores.store.recovery import Recovery
 from weft.cores.store.repair import Repair
 from weft.cores.store.replica import Replica
 from weft.cores.store.serving import Serving
+from weft.cores.store.show import SHOWN, facts
 from weft.cores.store.station import Station, StoreError
 from weft.wire.store import actor as actors
 from weft.wire.store import bus as codec
 from weft.wire.store.messages import Info, Ping, Said, Update
+from weft.wire.store.path import text_of
 
 CLIENTS: Final = "store-clients"
 JOIN: Final = "store-join"
@@ -39,16 +42,14 @@ ACTORS: Final = ("ping", "del")
 """Topics of the moat dialect's own coordination."""
 
 
-class Part:
-    """What each part can do about time."""
+class Part(Protocol):
+    """What each part can do about time, as a core can."""
 
     def wake(self, now: Now) -> None:
         """Time has passed."""
-        raise NotImplementedError
 
     def deadline(self) -> int | None:
         """When to be woken."""
-        raise NotImplementedError
 
 
 class Store:
@@ -69,11 +70,12 @@ class Store:
         self.joining = Joining(station, replica)
         self.serving = Serving(station, replica)
         self.mesh = Mesh(station, bus, self._hear_said, self._link_changed)
-        self._parts: tuple[Any, ...] = (
+        self._parts: tuple[Part, ...] = (
             *(self.membership, self.pinging, *self.actors.values(), self.recovery, self.repair, self.deletion),
             *(self.joining, self.serving, self.mesh),
         )
         self._is_begun = False
+        self._name_said = station.name
         self._join()
 
     def _actors(self) -> dict[str, Actor]:
@@ -83,14 +85,36 @@ class Store:
         return {topic: Actor(*parts, topic) for topic in ACTORS}
 
     def _join(self) -> None:
-        """Who hears of whom."""
-        self.replica.listeners += [self.repair.note]
+        """Who hears of whom, and who may ask whom."""
+        membership, joining, serving = self.membership, self.joining, self.serving
+        self.replica.listeners += [self.repair.note, self.deletion.listen]
+        self.deletion.positions = self.pinging.positions
+        joining.on_done = self._join_done
+        serving.serves = lambda: membership.serves
+        serving.say = self.bus.say
+        serving.drop = self.deletion.drop
+        if self.actors:
+            pings, deletes = (self.actors[topic] for topic in ACTORS)
+            membership.on_join = lambda nodes: joining.start(nodes, self.station.now)
+            self.repair.positions = lambda: pings.weft_positions
+            self.deletion.positions = lambda: pings.positions
+            deletes.on_tag = self.deletion.tagged
+            deletes.on_away = self.deletion.away
+
+    def _join_done(self, is_done: bool) -> None:  # noqa: FBT001  # as the download says it
+        if is_done:
+            self.membership.downloaded(self.station.now)
+        else:
+            self.membership.download_failed(self.station.now)
 
     # Memory
 
     def restore(self, entries: Iterable[Entry], now: Now) -> None:
         self.station.now = now
+        entries = list(entries)
         self.replica.restore(entries)
+        if entries:
+            self.serving.restored(entries[-1][0])
 
     def condense(self) -> Iterable[CoreRecord]:
         return self.replica.condense()
@@ -131,6 +155,7 @@ class Store:
     def _hear_update(self, update: Update, peer: str, now: Now) -> None:
         if update.sender is None and update.event.node == self.station.name and peer == "mqtt":
             return  # our own voice, from the broker
+        self.deletion.heard(update.sender[0] if update.sender else update.event.node, now)
         self.station.hear_tock(update.event.tock)
         self.replica.receive(update.event, peer)
         self.recovery.hear_update(update, peer, now)
@@ -138,6 +163,7 @@ class Store:
     def _hear_info(self, info: Info, peer: str, now: Now) -> None:
         if info.node == self.station.name and peer == "mqtt":
             return
+        self.deletion.heard(info.node, now)
         self.station.hear_tock(info.tock)
         self.recovery.hear_info(info, peer, now)
         self.deletion.hear_info(info, peer, now)
@@ -145,6 +171,7 @@ class Store:
     def _hear_ping(self, ping: Ping, peer: str, now: Now) -> None:
         if ping.node == self.station.name and peer == "mqtt":
             return
+        self.deletion.heard(ping.node, now)
         self.station.hear_tock(ping.tock)
         self.pinging.hear(ping, peer, now)
 
@@ -183,18 +210,23 @@ class Store:
                 actor.link_down(now)
             self._link_changed("", False, now)
 
+    def facts(self) -> dict[str, Any]:
+        """How it stands, for status and metrics (ADM-030); plain data."""
+        return facts(self)
+
     # Orders
 
     def command(self, order: Any, now: Now) -> None:
         self.station.now = now
         ORDERS[type(order)](self, order, now)
 
-    # Time
+    # Time and what follows
 
     def wake(self, now: Now) -> None:
         self.station.now = now
         if not self._is_begun:
             self._is_begun = True
+            self.deletion.recall(now)
             self.membership.links_changed(now)
         for part in self._parts:
             due = part.deadline()
@@ -207,6 +239,9 @@ class Store:
         return min((due for part in self._parts if (due := part.deadline()) is not None), default=None)
 
     def effects(self) -> list[Effect]:
+        if self._name_said != self.station.name:
+            self._name_said = self.station.name
+            self.mesh.greet_all(self.station.now)
         self.bus.flush()
         return self.station.take()
 
@@ -224,7 +259,58 @@ class Store:
         else:
             self.station.reply(order.ticket, {"node": event.node, "tick": event.tick})
 
+    def _restore_loser(self, order: messages.RestoreLoser, now: Now) -> None:
+        try:
+            event = self.replica.write_again(order.number).event
+        except StoreError as error:
+            self.station.reply(order.ticket, StoreRefused(error.code, error.text))
+        else:
+            self.station.reply(order.ticket, {"node": event.node, "tick": event.tick, "path": text_of(event.path)})
+
+    def _show(self, order: messages.Show, now: Now) -> None:
+        shown = SHOWN.get(order.what)
+        answer = StoreRefused("bad-request", f"nothing is called {order.what!r}") if shown is None else shown(self)
+        self.station.reply(order.ticket, answer)
+
+    def _drop(self, order: messages.DropNode, now: Now) -> None:
+        self.deletion.drop(order, now)
+
+    def _set_deleters(self, order: messages.SetDeleters, now: Now) -> None:
+        self.deletion.set_deleters(order, now)
+
+    def _accept_tick(self, order: messages.AcceptTick, now: Now) -> None:
+        self.membership.accept_tick(now)
+        self.station.reply(order.ticket, {"node": self.station.name, "tick": self.station.tick})
+
+    def _journaled(self, order: Journaled, now: Now) -> None:
+        self.serving.journaled(order, now)
+
+    def _fetched(self, order: RecordsFetched, now: Now) -> None:
+        self.serving.fetched(order, now)
+
+    def _client_came(self, order: messages.ClientCame, now: Now) -> None:
+        self.serving.came(order, now)
+
+    def _client_gone(self, order: messages.ClientGone, now: Now) -> None:
+        self.serving.gone(order, now)
+
+    def _client_paused(self, order: messages.ClientPaused, now: Now) -> None:
+        self.serving.paused(order, now)
+
+    def _client_resumed(self, order: messages.ClientResumed, now: Now) -> None:
+        self.serving.resumed(order, now)
+
+    def _note_garbled(self, order: messages.Garbled, now: Now) -> None:
+        if order.channel == CLIENTS:
+            self.serving.garbled(order, now)
+        else:
+            self.joining.failed(order.peer, order.code, now)
+
+    def _dial_failed(self, order: messages.DialFailed, now: Now) -> None:
+        self.joining.failed(order.tag, order.why, now)
+
     def _stop(self, order: messages.Stop, now: Now) -> None:
+        self.membership.stop(now)
         self.mesh.stop(now)
 
 
@@ -246,5 +332,18 @@ ORDERS: Final[dict[type, Callable[[Store, Any, Now], None]]] = {
     messages.LinkUp: Store._broker_up,
     messages.LinkDown: Store._broker_down,
     messages.Found: Store._found,
+    messages.Show: Store._show,
+    messages.RestoreLoser: Store._restore_loser,
+    messages.DropNode: Store._drop,
+    messages.SetDeleters: Store._set_deleters,
+    messages.AcceptTick: Store._accept_tick,
+    messages.ClientCame: Store._client_came,
+    messages.ClientGone: Store._client_gone,
+    messages.ClientPaused: Store._client_paused,
+    messages.ClientResumed: Store._client_resumed,
+    messages.Garbled: Store._note_garbled,
+    messages.DialFailed: Store._dial_failed,
     messages.Stop: Store._stop,
+    Journaled: Store._journaled,
+    RecordsFetched: Store._fetched,
 }

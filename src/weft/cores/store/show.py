@@ -1,0 +1,110 @@
+"""What the store says about itself: plain data for people, status and metrics (ADM-020, ADM-030)."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from weft.base.changes import Event
+from weft.wire.store.path import text_of
+from weft.wire.store.ranges import ticks_to_wire
+
+if TYPE_CHECKING:
+    from weft.cores.store.core import Store
+
+MISSING_SHOWN: Final = 100  # ranges; more is counted
+COUNTED: Final = ("events", "malformed", "pings", "recoveries")
+"""What is counted by a label; everything else is one number."""
+
+
+def facts(store: "Store") -> dict[str, Any]:
+    """How the store of this node stands, and what has happened since its start."""
+    station, replica = store.station, store.replica
+    missing = replica.book.missing()
+    return {
+        "state": store.membership.state.name,
+        "serves": store.membership.serves,
+        "node": station.name,
+        "tick": station.tick,
+        "tock": station.tock,
+        "read_only": station.read_only,
+        "entries": replica.tree.entries,
+        "tombstones": replica.tree.tombstones,
+        "value_bytes": replica.tree.bytes,
+        "missing": {node: ticks.count for node, ticks in missing.items()},
+        "members": len(store.bus.members),
+        "foreign": len(station.foreign),
+        "has_broker": store.bus.has_broker,
+        "conflicts": store.replica.conflicts.last_number,
+        **_counted(store),
+    }
+
+
+def _counted(store: "Store") -> dict[str, Any]:
+    counters = store.station.counters
+    by_label: dict[str, Any] = {metric: {} for metric in COUNTED}
+    for (metric, label), count in sorted(counters.items()):
+        if metric in by_label:
+            by_label[metric][label] = count
+    plain = {metric: count for (metric, label), count in sorted(counters.items()) if not label}
+    return by_label | {"counts": plain}
+
+
+def state(store: "Store") -> dict[str, Any]:
+    """How the store stands, and what this node lacks, as ranges."""
+    shown = facts(store)
+    missing = ticks_to_wire(store.replica.book.missing())
+    shown["missing"] = {node: ranges[:MISSING_SHOWN] for node, ranges in missing.items()}
+    del shown["counts"]
+    return shown
+
+
+def members(store: "Store") -> dict[str, Any]:
+    """Every node that was ever heard of."""
+    book, station, mesh = store.replica.book, store.station, store.bus.members
+    names = sorted({*book.tops(), station.name, *mesh})
+    rows = [
+        {
+            "node": name,
+            "tick": book.top(name),
+            "missing": book.missing_of(name).count,
+            "link": "self" if name == station.name else "mesh" if name in mesh else "",
+            "endpoint": mesh.get(name, ""),
+            "kind": "foreign" if name in station.foreign else "weft",
+        }
+        for name in names
+    ]
+    return {"members": rows}
+
+
+def conflicts(store: "Store") -> dict[str, Any]:
+    """The last conflicts, newest first, with both values."""
+    rows = [
+        {
+            "number": conflict.number,
+            "path": text_of(conflict.kept.path),
+            "reason": conflict.reason,
+            "kept": side(conflict.kept),
+            "lost": side(conflict.lost),
+        }
+        for conflict in store.replica.conflicts
+    ]
+    return {"conflicts": rows[::-1]}
+
+
+def side(event: Event) -> dict[str, Any]:
+    """One side of a conflict; the value as its MessagePack in hex, which every reader can turn back."""
+    value = {"deleted": True} if event.value is None else {"value": event.value.hex()}
+    return {"node": event.node, "tick": event.tick, "tock": event.tock, "at": event.at, "by": event.by} | value
+
+
+def orphans(store: "Store") -> dict[str, Any]:
+    """Changes that nobody took, since this node had been dropped."""
+    return {"orphans": [{"path": text_of(event.path)} | side(event) for event in store.deletion.orphans]}
+
+
+SHOWN: Final[dict[str, Callable[["Store"], dict[str, Any]]]] = {
+    "state": state,
+    "members": members,
+    "conflicts": conflicts,
+    "orphans": orphans,
+}
+"""What `Show` can ask for."""
