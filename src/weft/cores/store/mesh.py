@@ -142,6 +142,7 @@ class Mesh:
             return
         self._bus.members[peer.node] = peer.endpoint
         self._station.tell(StoreLinkUp("mesh", peer.node))
+        self.greet_all(now)  # so that those who know this node come to know each other
         self._link_changed(peer.node, True, now)
 
     def rejoin(self, peer: Peer, now: Now, why: str) -> None:
@@ -235,7 +236,7 @@ class Mesh:
     # What is said
 
     def greet_all(self, now: Now) -> None:
-        """Say who this is to everybody in reach: the name has changed."""
+        """Say to everybody in reach who this is, and whom it knows."""
         for peer in self.peers.values():
             if peer.state is LinkState.UP:
                 self._send(peer, self._hello())
