@@ -57,3 +57,19 @@ REPAIRS_PER_S: Final = 100  # STO-014
 LOSERS_MAX: Final = 64  # remembered of one entry
 LOSERS_NS: Final = 600 * SECOND  # and for so long
 CONTESTED_MAX: Final = 10_000  # entries with losers at a time: a split of a whole fabric is healed in pieces
+
+# Clients (specs/03, section 9)
+CLIENTS_MAX: Final = 1_000
+STREAMS_MAX: Final = 1_000  # open requests of one client; watches are some of them
+STREAMS_ALL_MAX: Final = 100_000  # of all clients
+TURN_STEPS: Final = 1_000  # entries or changes that all streams together look at in one turn
+STREAM_STEPS: Final = 250  # the same of one stream, then it is another one's turn
+STEP_BYTES: Final = 4 << 10  # of a value: a larger one counts as several steps
+ANSWER_BYTES_MAX: Final = 4 << 20  # section 8
+WATCH_AHEAD: Final = 64  # changes that are held for one watcher that does not take them; the rest stays in the journal
+WATCH_FETCH_BYTES: Final = 256 << 10  # of the journal, read at once for watchers that are behind
+NODE_TICKS_MAX: Final = 100_000  # listed by one `enum_node`
+
+# Joining as a client (CLN-020)
+JOIN_SILENCE_NS: Final = 10 * SECOND  # of a server that is asked: then the next one
+JOIN_PORT: Final = 27_586

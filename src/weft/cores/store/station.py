@@ -13,6 +13,7 @@ from weft.base.errors import PeerError, WeftError
 from weft.base.now import SECOND, Now
 from weft.base.records import CoreRecord, Record
 from weft.cores.store import limits
+from weft.cores.store.memory import TockLimit, record_of
 from weft.cores.store.messages import StoreMalformed, StoreSettings
 from weft.wire.store.messages import Info
 
@@ -39,6 +40,7 @@ class Station:
         """Of the greatest message or change, sent or seen (STO-007)."""
         self.tock_limit = 0
         """Kept on disk: no tock above it was ever sent."""
+        self._tock_limit_kept = 0
         self.takes_any_tock = True
         """LISTEN and JOIN: there is nothing to compare a jump with."""
         self.is_full = False
@@ -70,6 +72,11 @@ class Station:
         if tock - self.tock > limits.TOCK_JUMP_MAX and not self.takes_any_tock:
             raise PeerError("tock-jump", str(tock))
         self.tock = tock
+
+    def restore_tock(self, limit: int) -> None:
+        """No tock above the limit was sent before: this start begins there (STO-007)."""
+        self._tock_limit_kept = self.tock_limit = max(self.tock_limit, limit)
+        self.tock = max(self.tock, limit)
 
     # Saying
 
@@ -104,6 +111,9 @@ class Station:
     def take(self) -> list[Effect]:
         """What to do, the records of the turn first; asking empties it."""
         done, self.effects = self.effects, []
+        if self.tock_limit > self._tock_limit_kept:
+            self._tock_limit_kept = self.tock_limit
+            self.records.append(record_of(TockLimit(self.tock_limit)))
         records, self.records = self.records, []
         return [Persist(tuple(records)), *done] if records else done
 

@@ -1,0 +1,104 @@
+"""Changes that knew nothing of each other: who won, who lost, and that it is said once (STO-013)."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from weft.base.changes import Event, Link
+from weft.cores.store import limits
+from weft.cores.store.memory import ConflictKept, MemoryKind, PairsKept, event_of_kept, kept_of
+from weft.cores.store.messages import ConflictResolved
+from weft.wire.store.path import text_of
+
+PAIRS_PER_RECORD = 1_000
+
+
+class Conflict(NamedTuple):
+    """Two changes of one entry of which neither knew the other."""
+
+    number: int
+    reason: str
+    """`concurrent`, `id-clash` or `tock-regression`."""
+    kept: Event
+    lost: Event
+
+    def as_event(self) -> ConflictResolved:
+        """As it is told."""
+        path = text_of(self.kept.path)
+        return ConflictResolved(self.number, path, self.reason, _described(self.kept), _described(self.lost))
+
+
+class Conflicts:
+    """The last ones, and for longer, which pairs were reported."""
+
+    def __init__(self) -> None:
+        self.last_number = 0
+        self._kept: dict[int, Conflict] = {}
+        self._bytes = 0
+        self._pairs: dict[tuple[Link, Link], None] = {}
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def __iter__(self) -> Iterator[Conflict]:
+        """Those that are remembered, oldest first."""
+        return iter(self._kept.values())
+
+    def get(self, number: int) -> Conflict | None:
+        """One of them."""
+        return self._kept.get(number)
+
+    def note(self, kept: Event, lost: Event, reason: str) -> Conflict | None:
+        """One more; None if this pair was reported before."""
+        first, second = sorted((kept.chain.links[0], lost.chain.links[0]))
+        if (first, second) in self._pairs:
+            return None
+        self._remember((first, second))
+        self.last_number += 1
+        conflict = Conflict(self.last_number, reason, kept, lost)
+        self._add(conflict)
+        return conflict
+
+    def forget(self, number: int) -> bool:
+        """It was dealt with; whether it was there."""
+        conflict = self._kept.pop(number, None)
+        self._bytes -= _size(conflict) if conflict else 0
+        return conflict is not None
+
+    def condense(self) -> Iterator[MemoryKind]:
+        """All of it, as memories."""
+        pairs = list(self._pairs)
+        for start in range(0, len(pairs), PAIRS_PER_RECORD):
+            yield PairsKept(pairs[start : start + PAIRS_PER_RECORD])
+        for number, reason, kept, lost in self:
+            yield ConflictKept(number, reason, kept_of(kept), kept_of(lost))
+
+    def restore_pairs(self, memory: PairsKept) -> None:
+        for pair in memory.pairs:
+            self._remember(pair)
+
+    def restore_one(self, memory: ConflictKept) -> None:
+        self._add(Conflict(memory.number, memory.reason, event_of_kept(memory.kept), event_of_kept(memory.lost)))
+
+    def _add(self, conflict: Conflict) -> None:
+        self._kept[conflict.number] = conflict
+        self._bytes += _size(conflict)
+        while len(self._kept) > limits.CONFLICTS_MAX or (
+            self._bytes > limits.CONFLICT_BYTES_MAX and len(self._kept) > 1
+        ):
+            self.forget(next(iter(self._kept)))
+
+    def _remember(self, pair: tuple[Link, Link]) -> None:
+        self._pairs[pair] = None
+        if len(self._pairs) > limits.PAIRS_MAX:
+            del self._pairs[next(iter(self._pairs))]
+
+
+def _size(conflict: Conflict) -> int:
+    return len(conflict.kept.value or b"") + len(conflict.lost.value or b"")
+
+
+def _described(event: Event) -> dict[str, Any]:
+    """A change in words; its value stays MessagePack."""
+    said: dict[str, Any] = {"node": event.node, "tick": event.tick, "tock": event.tock}
+    said |= {"deleted": True} if event.value is None else {"value": event.value}
+    return said | {"at": event.at, "by": event.by}

@@ -1,0 +1,244 @@
+"""What a replica keeps: journal records, and back (STO-030 to STO-033).
+
+Own changes, and those of foreign servers, are records of the stream `store`: they travel up and become rows. What
+other Weft nodes changed travels up from them, so here it is only the core's own memory. A record says how things are:
+replaying one that is in force already has no effect, since receiving is joining (STO-012).
+
+    EventKept    a change of another node, as it is merged
+    Settled      ticks that need not come any more, or were purged
+    TockLimit    no tock above it was sent
+    Named        who the node is from here on, and its tick then
+    Claimed      others know of changes up to there under this node's name
+    StaleKept    what was removed as a copy of something purged; only shown
+    ConflictKept a conflict, for the journal's snapshots
+    PairsKept    conflicts that were reported, by their changes; same
+    Counted      closes what `condense` gives
+    Forgotten    a conflict that was dealt with
+    Mended       what the journal had lost is back
+    Emptied      everything was forgotten, but for the conflicts
+
+Kinds of the other parts of this core begin at 32.
+"""
+
+from collections.abc import Container
+from typing import Any, Final
+
+import msgspec
+
+from weft.base.changes import Chain, Event, Link, Path
+from weft.base.errors import OurFault
+from weft.base.memories import Memories
+from weft.base.ranges import RangeSet
+from weft.base.records import CoreRecord, Record, Stream, StreamRecord
+from weft.wire.store.messages import Ticks
+from weft.wire.store.path import pack_path, text_of, unpack_path
+
+CORE: Final = "store"
+KEY_BYTES_MAX: Final = 4 << 10  # what the journal takes for a key; the path itself stands in the attributes
+
+
+class EventKept(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """An event of another node."""
+
+    links: tuple[Link, ...]
+    tock: int
+    path: tuple[Any, ...] | bytes
+    """Its elements; packed, where one is a number that MessagePack's integers do not hold."""
+    value: bytes | None
+    at: float | None = None
+    by: str = ""
+    is_cut: bool = False
+
+
+class Settled(msgspec.Struct, array_like=True, frozen=True):
+    """By node, inclusive ranges."""
+
+    known: dict[str, list[tuple[int, int]]] = {}
+    deleted: dict[str, list[tuple[int, int]]] = {}
+
+
+class TockLimit(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    limit: int
+
+
+class Named(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    name: str
+    tick: int
+
+
+class Claimed(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    name: str
+    tick: int
+
+
+class StaleKept(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    event: EventKept
+
+
+class ConflictKept(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    number: int
+    reason: str
+    kept: EventKept
+    lost: EventKept
+
+
+class PairsKept(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    pairs: list[tuple[Link, Link]]
+
+
+class Counted(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    conflicts: int
+    """Number of the last one."""
+    is_damaged: bool
+    purge_horizon: int
+
+
+class Forgotten(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    number: int
+
+
+class Mended(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    pass
+
+
+class Emptied(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    pass
+
+
+MemoryKind = (
+    EventKept
+    | Settled
+    | TockLimit
+    | Named
+    | Claimed
+    | StaleKept
+    | ConflictKept
+    | PairsKept
+    | Counted
+    | Forgotten
+    | Mended
+    | Emptied
+)
+KINDS: Final[dict[int, type[MemoryKind]]] = {
+    1: EventKept,
+    2: Settled,
+    3: TockLimit,
+    4: Named,
+    5: Claimed,
+    6: StaleKept,
+    7: ConflictKept,
+    8: PairsKept,
+    9: Counted,
+    10: Forgotten,
+    11: Mended,
+    12: Emptied,
+}
+KIND_MAX: Final = 31
+MEMORIES: Final[Memories[MemoryKind]] = Memories(CORE, KINDS)
+
+
+def kept_of(event: Event) -> EventKept:
+    """The memory of an event."""
+    chain = event.chain
+    path = event.path if _is_plain(event.path) else pack_path(event.path)
+    return EventKept(chain.links, event.tock, path, event.value, event.at, event.by, chain.is_cut)
+
+
+def event_of_kept(kept: EventKept) -> Event:
+    """The event of a memory."""
+    path = unpack_path(kept.path) if isinstance(kept.path, bytes) else kept.path
+    return Event(Chain(kept.links, kept.is_cut), kept.tock, path, kept.value, kept.at, kept.by)
+
+
+def own_record_of(event: Event, via: str, before: Link | None, wall: int) -> StreamRecord:
+    """The record of a change that this node made (STO-030)."""
+    attributes: dict[str, Any] = {**_attributes_of(event), "through": via, "before": list(before) if before else None}
+    return _stream_record(event, attributes, wall)
+
+
+def foreign_record_of(event: Event, keeper: str, wall: int) -> StreamRecord:
+    """The record of a change that a foreign server made; `keeper` is who noted it, since others may carry it."""
+    attributes: dict[str, Any] = {**_attributes_of(event), "through": "", "before": None, "keeper": keeper}
+    return _stream_record(event, attributes, wall)
+
+
+def record_of(memory: MemoryKind) -> CoreRecord:
+    """The record of any other memory."""
+    return MEMORIES.to_record(memory)
+
+
+def memory_of(record: Record) -> MemoryKind | None:
+    """The memory in a record of this part; None: it is not ours. OurFault for one of a later version."""
+    if not isinstance(record, CoreRecord) or record.core != CORE or record.kind > KIND_MAX:
+        return None
+    return MEMORIES.from_record(record)
+
+
+def event_of(record: Record, names: Container[str]) -> Event | None:
+    """The change that a record of the journal of a node of these names keeps; None: it is none of its own memory.
+
+    What it forwards for others is not.
+    """
+    if isinstance(record, CoreRecord):
+        is_event = record.core == CORE and record.kind == 1
+        return event_of_kept(MEMORIES.from_record(record)) if is_event else None  # type: ignore[arg-type]  # kind 1
+    if not isinstance(record, StreamRecord) or record.stream != Stream.STORE:
+        return None
+    return event_of_stream(record) if keeper_of(record) in names else None
+
+
+def stale_of(record: Record) -> Event | None:
+    """The entry that a record says to be removed since it was a copy of something purged."""
+    memory = memory_of(record)
+    return event_of_kept(memory.event) if isinstance(memory, StaleKept) else None
+
+
+def keeper_of(record: StreamRecord) -> str:
+    """Whose journal a record of the stream was made for."""
+    return str(record.attributes.get("keeper", record.origin))
+
+
+def event_of_stream(record: StreamRecord) -> Event:
+    """The change in a record of the stream; OurFault for what no version wrote."""
+    said = record.attributes
+    try:
+        chain = Chain(tuple((str(node), int(tick)) for node, tick in said["chain"]), bool(said["cut"]))
+        value = None if said["deleted"] else record.payload
+        return Event(chain, int(said["tock"]), unpack_path(said["path"]), value, said["at"], said["by"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise OurFault(f"newer-data: a change {record.origin}:{record.sequence} cannot be read: {error}") from None
+
+
+def ranges_of(ticks: Ticks) -> dict[str, list[tuple[int, int]]]:
+    """Sets of ticks as a memory holds them."""
+    return {node: list(ranges) for node, ranges in ticks.items() if ranges}
+
+
+def ticks_of(ranges: dict[str, list[tuple[int, int]]]) -> Ticks:
+    """And back."""
+    return {node: RangeSet(those) for node, those in ranges.items()}
+
+
+def _attributes_of(event: Event) -> dict[str, Any]:
+    return {
+        "tock": event.tock,
+        "path": pack_path(event.path),
+        "chain": [list(link) for link in event.chain.links],
+        "cut": event.chain.is_cut,
+        "deleted": event.value is None,
+        "by": event.by,
+        "at": event.at,
+    }
+
+
+def _stream_record(event: Event, attributes: dict[str, Any], wall: int) -> StreamRecord:
+    node, tick = event.chain.links[0]
+    key = text_of(event.path)
+    if len(key) > KEY_BYTES_MAX // 4:
+        key = key.encode()[:KEY_BYTES_MAX].decode(errors="ignore")
+    return StreamRecord(Stream.STORE, node, None, tick, wall, wall, key, event.value or b"", attributes)
+
+
+def _is_plain(path: Path) -> bool:
+    """Whether a path may stand in a memory as it is: no number is wider than MessagePack's."""
+    return all(type(element) is not int or -(1 << 63) <= element < 1 << 64 for element in path)

@@ -1,0 +1,53 @@
+"""Which of two changes of one entry stands, and why (STO-010, STO-011, STO-016)."""
+
+from weft.base.changes import Event
+from weft.base.errors import PeerError
+from weft.wire.store.pack import LEFT_OUT, canonical, same_value
+
+
+def judge(event: Event, current: Event) -> tuple[str, str]:
+    """What becomes of a change that meets another one of its path, and why that is a conflict, if it is (STO-011)."""
+    is_greater = event.beats(current)
+    is_covered = current.chain.covers(event.chain.links[0])
+    covers = event.chain.covers(current.chain.links[0])
+    if is_covered and not is_greater:
+        return "stale", ""
+    if covers and is_greater:
+        return "newer", ""
+    reason = "tock-regression" if covers or is_covered else "concurrent"
+    return ("conflict-taken" if is_greater else "conflict-kept"), reason
+
+
+def merged_twins(current: Event, event: Event) -> Event | None:
+    """One change heard twice, as it is kept: `current` itself if nothing is new; None: they are two different ones.
+
+    A different tock alone is no difference, nor is a float that was cut (STO-016, COD-001).
+    """
+    if not _says_the_same(current.value, event.value):
+        return None
+    chain = max(current.chain, event.chain, key=lambda chain: (len(chain.links), not chain.is_cut))
+    value = max(current.value, event.value, key=len) if current.value is not None and event.value is not None else None
+    at = current.at if current.at is not None else event.at
+    merged = Event(chain, max(current.tock, event.tock), current.path, value, at, current.by or event.by)
+    return current if merged == current else merged
+
+
+def _says_the_same(value: bytes | None, other: bytes | None) -> bool:
+    if value == other:
+        return True
+    if value is None or other is None:
+        return False
+    return LEFT_OUT in (value, other) or same_value(value, other)
+
+
+def clash_order(event: Event) -> tuple[int, bool, bytes]:
+    """Of two contents of one change: the tock, then the canonical bytes, decide (STO-016)."""
+    value = event.value
+    return event.tock, value is not None, _canonical(value) if value else b""
+
+
+def _canonical(value: bytes) -> bytes:
+    try:
+        return canonical(value)
+    except PeerError:  # nests deeper than anybody reads: bytes are an order, too
+        return value

@@ -1,0 +1,488 @@
+"""The entries of this node: written, merged, kept, restored (specs/03, section 3).
+
+A replica is (E, S): per path the greatest change received, per node the ticks that are settled. Receiving is joining,
+so order and repetition do not matter, and so restoring is nothing but receiving once more, unheard (STO-012).
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, NamedTuple
+
+from weft.base.changes import Chain, Event, Link, Path
+from weft.base.errors import PeerError
+from weft.base.ranges import RangeSet
+from weft.base.records import CoreRecord, DamageRecord, Entry, Stream, StreamRecord
+from weft.cores.store import limits, memory
+from weft.cores.store.bus import Bus
+from weft.cores.store.conflicts import Conflict, Conflicts
+from weft.cores.store.merging import clash_order, judge, merged_twins
+from weft.cores.store.messages import Change, IdClash, LimitExceeded, NameChanged, StaleDropped
+from weft.cores.store.station import Station, StoreError
+from weft.cores.store.ticks import TickBook
+from weft.cores.store.tree import Tree
+from weft.wire.store.messages import Ticks, Update
+from weft.wire.store.pack import LEFT_OUT, check
+from weft.wire.store.path import normal, text_of
+
+WALL_SECOND: Final = 1e9
+SHOWN: Final = ("first", "newer", "conflict-taken")
+
+
+class Written(NamedTuple):
+    """What an order has done."""
+
+    before: Event | None
+    """What stood there."""
+    now: Event | None
+    """What stands there; None: there was nothing, and nothing to delete."""
+
+    @property
+    def changed(self) -> bool:
+        """Whether there is a new change; deleting what has no value makes none (DEL-001)."""
+        return self.now is not self.before
+
+    @property
+    def event(self) -> Event:
+        """What stands there."""
+        assert self.now is not None, "a deletion of nothing has no event"
+        return self.now
+
+
+class Joined(NamedTuple):
+    """What receiving a change has done to (E, S)."""
+
+    change: Change
+    news: list[Link]
+    """Which ticks it settled."""
+    is_kept: bool
+    """Whether it has to be durable itself, and not only the ticks."""
+    conflict: Conflict | None = None
+
+
+class Replica:
+    """One node's copy of the store."""
+
+    def __init__(self, station: Station, bus: Bus) -> None:
+        self._station, self._bus = station, bus
+        self.tree = Tree(station.settings.keys)
+        self.book = TickBook(station, self.tree)
+        self.conflicts = Conflicts()
+        self.listeners: list[Callable[[Change], None]] = []
+        """Told of each merge and own write, in order, within the turn."""
+        self.removed: list[Callable[[Event], None]] = []
+        """Told of each live entry that goes since it was the copy of something purged."""
+        self.purge_horizon = 0
+        """The greatest tock of any tombstone that was purged here."""
+        self.is_damaged = False
+        """The journal has lost something: nothing is certain until nothing is missing (STO-032)."""
+        self.names: dict[str, None] = {station.name: None}
+        """All that this node ever had: what the journal keeps under them is its own."""
+        self._is_named = False
+        """Whether the present name is durable."""
+        self._over: set[str] = set()
+
+    # Writing
+
+    def write(
+        self, path: Path, value: bytes | None, *, by: str = "", via: str = "", chain: Chain | None = None
+    ) -> Written:
+        """A change of this node's own (STO-030); None deletes. `chain`: what to put the own link on, for repairs.
+
+        StoreError, and then no tick is taken: bad-path, bad-value, too-large, storage-full, read-only, not-ready,
+        tick-exhausted.
+        """
+        path = self._checked(path, value)
+        before = self.tree.get(path)
+        if value is None and (before is None or before.value is None):
+            return Written(before, before)
+        self._check_room(before, value)
+        below = chain or (before.chain if before else Chain(()))
+        for link in below.links:
+            self.book.see(*link)
+        event = self._next_event(path, value, by, below, limits.LINKS_MAX if chain else self._links_max)
+        kept = self.tree.put(event)
+        self.book.see(*event.chain.head)
+        head = before.chain.head if before else None
+        self._station.keep(memory.own_record_of(event, via, head, self._station.now.wall))
+        self._bus.say(Update(event))
+        self._station.count("sets")
+        self._announce(Change("newer" if before else "first", kept, before))
+        return Written(before, kept)
+
+    @property
+    def _links_max(self) -> int:
+        return self._station.settings.chain_length
+
+    def _checked(self, path: Path, value: bytes | None) -> Path:
+        station = self._station
+        for is_so, code in (
+            (station.is_full, "storage-full"),
+            (station.read_only, "read-only"),
+            (self.book.own_ahead, "not-ready"),
+            (station.tick >= limits.TICK_MAX, "tick-exhausted"),
+        ):
+            if is_so:
+                raise StoreError(code, station.read_only)
+        try:
+            path = normal(path, station.settings.keys)
+        except PeerError as error:
+            raise StoreError(error.code, error.why) from None
+        if value is not None:
+            _check_value(value)
+        return path
+
+    def _check_room(self, before: Event | None, value: bytes | None) -> None:
+        tree = self.tree
+        is_new = value is not None and (before is None or before.value is None)
+        if is_new and tree.entries >= limits.ENTRIES_MAX:
+            raise StoreError("too-large", f"more than {limits.ENTRIES_MAX} entries")
+        if value is not None and tree.bytes + len(value) > limits.STORE_BYTES_MAX:
+            raise StoreError("too-large", f"more than {limits.STORE_BYTES_MAX} bytes")
+
+    def _next_event(self, path: Path, value: bytes | None, by: str, below: Chain, links_max: int) -> Event:
+        """Own link + old chain without the own one (STO-006), dated."""
+        station = self._station
+        self._name()
+        station.tick += 1
+        links = ((station.name, station.tick), *(link for link in below.links if link[0] != station.name))
+        chain = Chain(links[:links_max], below.is_cut or len(links) > links_max)
+        return Event(chain, station.next_tock(), path, value, station.now.wall / WALL_SECOND, by)
+
+    # Merging
+
+    def receive(self, event: Event, peer: str) -> Change:
+        """Join a change of anybody's (STO-011); PeerError, and then nothing has changed (COD-007)."""
+        event = self._admitted(event)
+        self._station.hear_tock(event.tock)
+        joined = self._join(event)
+        self._keep(event, joined)
+        change = joined.change
+        self._station.count("events", change.outcome)
+        if change.outcome == "first":
+            self._look_at_limits()
+        if joined.conflict is not None:
+            self._tell_conflict(joined.conflict)
+        self._announce(change)
+        self.book.tell_ahead()
+        return change
+
+    def _admitted(self, event: Event) -> Event:
+        """As it can be kept: at its normal path, without a value that is too large."""
+        links = event.chain.links
+        self._check_links(links)
+        self.book.admit(links)
+        path = normal(event.path, self._station.settings.keys)
+        value = event.value
+        if value is not None and len(value) > limits.EVENT_BYTES_MAX:
+            value = LEFT_OUT
+        if value is event.value and path == event.path and _is_same_kind(path, event.path):
+            return event
+        return Event(event.chain, event.tock, path, value, event.at, event.by)
+
+    def _check_links(self, links: tuple[Link, ...]) -> None:
+        if not 1 <= len(links) <= limits.LINKS_MAX:
+            raise PeerError("bad-chain", f"{len(links)} links")
+        if len(links) > 1 and len({node for node, _ in links}) < len(links):
+            raise PeerError("bad-chain", "a node stands on it twice")
+        if not all(1 <= tick <= limits.TICK_MAX for _, tick in links):
+            raise PeerError("bad-chain", "a tick that is none")
+        node, tick = links[0]
+        if tick > self.book.caps.get(node, limits.TICK_MAX):
+            raise PeerError("dropped", f"{node}:{tick}")
+
+    def _join(self, event: Event) -> Joined:
+        """Change (E, S), and nothing else: what restoring does as well."""
+        current = self.tree.get(event.path)
+        node, tick = event.chain.links[0]
+        was_seen = self.book.is_seen(node, tick)
+        news = [link for link in event.chain.links if self.book.see(*link)]
+        if self.book.is_deleted(node, tick) or (current is None and was_seen and event.tock <= self.purge_horizon):
+            return Joined(Change("stale", event, current), news, is_kept=False)
+        if current is None:
+            return Joined(Change("first", self.tree.put(event), None), news, is_kept=True)
+        if current.chain.links[0] == event.chain.links[0]:
+            return self._join_twin(event, current, news)
+        outcome, reason = judge(event, current)
+        if outcome in ("newer", "conflict-taken"):
+            kept = self.tree.put(event)
+            conflict = self.conflicts.note(kept, current, reason) if reason else None
+            return Joined(Change(outcome, kept, current), news, is_kept=True, conflict=conflict)
+        conflict = self.conflicts.note(current, event, reason) if reason else None
+        return Joined(Change(outcome, event, current), news, is_kept=conflict is not None, conflict=conflict)
+
+    def _join_twin(self, event: Event, current: Event, news: list[Link]) -> Joined:
+        """Two of one name: the longer chain is kept, and of two contents the greater (STO-011, STO-016)."""
+        merged = merged_twins(current, event)
+        if merged is None:
+            is_greater = clash_order(event) > clash_order(current)
+            kept, lost = (self.tree.put(event), current) if is_greater else (current, event)
+            conflict = self.conflicts.note(kept, lost, "id-clash")
+            outcome = "conflict-taken" if is_greater else "conflict-kept"
+            return Joined(
+                Change(outcome, event, current), news, is_kept=conflict is not None or is_greater, conflict=conflict
+            )
+        is_changed = merged is not current
+        if is_changed:
+            self.tree.put(merged)
+        return Joined(Change("duplicate", event, self.tree.get(event.path)), news, is_kept=is_changed)
+
+    def _look_at_limits(self) -> None:
+        """What comes from others is kept, however much it is; once too much, it is said (STO-005)."""
+        tree = self.tree
+        for what, present, limit in (
+            ("entries", tree.entries, limits.ENTRIES_MAX),
+            ("bytes", tree.bytes, limits.STORE_BYTES_MAX),
+        ):
+            if present <= limit:
+                self._over.discard(what)
+            elif what not in self._over:
+                self._over.add(what)
+                self._station.tell(LimitExceeded(what, limit))
+
+    def _keep(self, event: Event, joined: Joined) -> None:
+        """Make durable what is new: the change with its links, or the ticks alone (STO-031)."""
+        station = self._station
+        if joined.is_kept:
+            if event.node in station.foreign:
+                station.keep(memory.foreign_record_of(event, station.name, station.now.wall))
+            else:
+                station.keep(memory.record_of(memory.kept_of(event)))
+        elif joined.news:
+            known: dict[str, list[tuple[int, int]]] = {}
+            for node, tick in joined.news:
+                known.setdefault(node, []).append((tick, tick))
+            station.keep(memory.record_of(memory.Settled(known)))
+
+    def _tell_conflict(self, conflict: Conflict) -> None:
+        if conflict.reason == "id-clash":
+            kept = conflict.kept
+            self._station.tell(IdClash(text_of(kept.path), kept.node, kept.tick))
+        self._station.tell(conflict.as_event())
+
+    def _announce(self, change: Change) -> None:
+        for listener in self.listeners:
+            listener(change)
+
+    # Settling
+
+    def settle(self, ticks: Ticks, how: str) -> None:
+        """Ticks need not come any more: `known`, or `deleted` with the tombstones they head (DEL-004)."""
+        if how == "deleted":
+            self._delete(ticks)
+        else:
+            new = self._settled(ticks)
+            if new:
+                self._station.keep(memory.record_of(memory.Settled(known=memory.ranges_of(new))))
+        self.book.tell_ahead()
+
+    def purge(self, heads: Ticks) -> Ticks:
+        """Forget these tombstones, heads and links; returns what to tell others as `deleted`. Others are left alone."""
+        gone: Ticks = {}
+        for node, ticks in heads.items():
+            for event in self.tree.heads_within(node, ticks):
+                for name, tick in event.chain.links if event.value is None else ():
+                    gone.setdefault(name, RangeSet()).add(tick)
+        self.settle(gone, "deleted")
+        return gone
+
+    def _settled(self, ticks: Ticks) -> Ticks:
+        return {
+            node: new
+            for node, ranges in ticks.items()
+            if self._has_room(node) and (new := self.book.see_all(node, ranges))
+        }
+
+    def _has_room(self, node: str) -> bool:
+        return self.book.top(node) > 0 or self.book.has_room
+
+    def _delete(self, ticks: Ticks) -> None:
+        new, removed = self._deleted(ticks)
+        if new:
+            self._station.keep(memory.record_of(memory.Settled(deleted=memory.ranges_of(new))))
+        for event in removed:
+            if event.value is None:
+                self._station.count("purged")
+                continue
+            self._station.keep(memory.record_of(memory.StaleKept(memory.kept_of(event))))
+            self._station.tell(StaleDropped(text_of(event.path), event.node, event.tick, event.value))
+            for listener in self.removed:
+                listener(event)
+
+    def _deleted(self, ticks: Ticks) -> tuple[Ticks, list[Event]]:
+        """Change (E, S): which ticks are newly deleted, and which entries go."""
+        new: Ticks = {}
+        removed: list[Event] = []
+        for node, ranges in ticks.items():
+            if not self._has_room(node) or not (found := self.book.delete(node, ranges)):
+                continue
+            new[node] = found
+            for event in self.tree.heads_within(node, found):
+                self.tree.remove(event)
+                removed.append(event)
+                if event.value is None:
+                    self.purge_horizon = max(self.purge_horizon, event.tock)
+        return new, removed
+
+    # Who we are
+
+    def rename(self, name: str) -> None:
+        """Go on as somebody who has not changed anything yet (STO-034)."""
+        station = self._station
+        before, station.name, station.tick = station.name, name, 0
+        self._is_named = False
+        self._name()
+        station.tell(NameChanged(before, name, self.book.top(before)))
+
+    def next_name(self) -> str:
+        """`NAME~2`, or the first after it of which nobody has heard."""
+        base = self._station.settings.name
+        for number in range(2, limits.NODES_MAX + 2):
+            suffix = f"~{number}"
+            name = base.encode()[: limits.NAME_BYTES_MAX - len(suffix)].decode(errors="ignore") + suffix
+            if not self.book.top(name) and name not in self.names:
+                return name
+        raise StoreError("tick-exhausted", "no name is left")
+
+    def go_on(self) -> None:
+        """Continue after the highest own tick that others know: they have confirmed it, or a person did (STO-034)."""
+        station = self._station
+        station.tick = max(station.tick, self.book.top(station.name))
+        self._is_named = False
+        self._name()
+
+    def empty(self) -> None:
+        """Forget all entries and ticks, as one who comes back after it was dropped (DEL-006)."""
+        self._station.keep(memory.record_of(memory.Emptied()))
+        self._forget_all()
+
+    def mended(self) -> None:
+        """What the journal had lost is back, or nobody has it."""
+        if self.is_damaged:
+            self.is_damaged = False
+            self._station.keep(memory.record_of(memory.Mended()))
+
+    def _name(self) -> None:
+        """The name is durable before the first change that carries it."""
+        if not self._is_named:
+            station = self._station
+            self._is_named = True
+            self.names[station.name] = None
+            station.keep(memory.record_of(memory.Named(station.name, station.tick)))
+
+    def _forget_all(self) -> None:
+        self.tree.clear()
+        self.book.clear()
+        self.purge_horizon = 0
+
+    # Conflicts
+
+    def write_again(self, number: int, *, by: str = "", via: str = "") -> Written:
+        """Write once more what lost a conflict; StoreError `not-found`."""
+        conflict = self.conflicts.get(number)
+        if conflict is None or conflict.lost.value == LEFT_OUT:
+            raise StoreError("not-found", f"conflict {number}")
+        written = self.write(conflict.lost.path, conflict.lost.value, by=by, via=via)
+        self.conflicts.forget(number)
+        self._station.keep(memory.record_of(memory.Forgotten(number)))
+        return written
+
+    # Memory
+
+    def restore(self, entries: Iterable[Entry]) -> None:
+        """Take back what the journal kept; further pieces in order (STO-032)."""
+        for _, record in entries:
+            if isinstance(record, StreamRecord):
+                if record.stream == Stream.STORE and memory.keeper_of(record) in self.names:
+                    self._restore_event(memory.event_of_stream(record))
+            elif isinstance(record, DamageRecord):
+                self.is_damaged = True
+            elif (kept := memory.memory_of(record)) is not None:
+                _RESTORERS[type(kept)](self, kept)
+        self.book.silence()
+
+    def _restore_event(self, event: Event) -> None:
+        station = self._station
+        if event.node == station.name:
+            station.tick = max(station.tick, event.tick)
+        station.tock = max(station.tock, event.tock)
+        self._join(event)
+
+    def _restore_kept(self, kept: memory.EventKept) -> None:
+        self._restore_event(memory.event_of_kept(kept))
+
+    def _restore_settled(self, kept: memory.Settled) -> None:
+        self._settled(memory.ticks_of(kept.known))
+        self._deleted(memory.ticks_of(kept.deleted))
+
+    def _restore_tock_limit(self, kept: memory.TockLimit) -> None:
+        """Above it nothing was sent: so it is where this start begins (STO-007)."""
+        self._station.restore_tock(kept.limit)
+
+    def _restore_name(self, kept: memory.Named) -> None:
+        """What a person calls the node now stands above what it was called; what it called itself goes on."""
+        self.names[kept.name] = None
+        if kept.name == self._station.settings.name or _is_later_name(kept.name, self._station.settings.name):
+            self._station.name, self._station.tick = kept.name, kept.tick
+            self._is_named = True
+
+    def _restore_claim(self, kept: memory.Claimed) -> None:
+        self.book.raise_top(kept.name, kept.tick)
+
+    def _restore_counts(self, kept: memory.Counted) -> None:
+        self.conflicts.last_number = kept.conflicts
+        self.is_damaged = kept.is_damaged
+        self.purge_horizon = kept.purge_horizon
+
+    def condense(self) -> Iterator[CoreRecord]:
+        """Records from which `restore` gives an equal replica; equal replicas give equal records (STO-033)."""
+        return map(memory.record_of, self._memories())
+
+    def _memories(self) -> Iterator[memory.MemoryKind]:
+        station = self._station
+        for name in self.names:
+            if name != station.name:
+                yield memory.Named(name, 0)
+        if self._is_named:
+            yield memory.Named(station.name, station.tick)
+        yield memory.TockLimit(station.tock_limit)
+        yield from map(memory.kept_of, self.tree.sorted())
+        yield from self.book.condense()
+        yield from self.conflicts.condense()
+        yield memory.Counted(self.conflicts.last_number, self.is_damaged, self.purge_horizon)
+
+
+def _is_same_kind(path: Path, other: Path) -> bool:
+    """Whether equal paths are made of the same: `1` equals `True`."""
+    return all(type(a) is type(b) for a, b in zip(path, other, strict=True))
+
+
+def _check_value(value: bytes) -> None:
+    try:
+        check(value, limits.VALUE_BYTES_MAX, limits.VALUE_ITEMS_MAX, limits.VALUE_DEPTH_MAX)
+    except PeerError as error:
+        raise StoreError("too-large" if error.code == "too-large" else "bad-value", error.why) from None
+
+
+def _is_later_name(name: str, base: str) -> bool:
+    """Whether a node called itself so since its name was taken (STO-034)."""
+    front, _, number = name.rpartition("~")
+    return number.isdecimal() and bool(front) and base.startswith(front)
+
+
+def _set_mended(replica: Replica, _: memory.Mended) -> None:
+    replica.is_damaged = False
+
+
+_RESTORERS: Final[dict[type[memory.MemoryKind], Callable[[Replica, Any], object]]] = {
+    memory.EventKept: Replica._restore_kept,
+    memory.Settled: Replica._restore_settled,
+    memory.TockLimit: Replica._restore_tock_limit,
+    memory.Named: Replica._restore_name,
+    memory.Claimed: Replica._restore_claim,
+    memory.StaleKept: lambda _, __: None,
+    memory.ConflictKept: lambda replica, kept: replica.conflicts.restore_one(kept),
+    memory.PairsKept: lambda replica, kept: replica.conflicts.restore_pairs(kept),
+    memory.Counted: Replica._restore_counts,
+    memory.Forgotten: lambda replica, kept: replica.conflicts.forget(kept.number),
+    memory.Mended: _set_mended,
+    memory.Emptied: lambda replica, _: replica._forget_all(),
+}

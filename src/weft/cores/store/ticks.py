@@ -1,0 +1,253 @@
+"""Which changes of each node have been heard of, and which of them are settled (STO-020).
+
+A tick is *seen* once its change was here, or a link, a `known` or a `deleted` of somebody who had a greater one named
+it. What is seen and heads no entry is *superseded*, or *deleted* if it was purged; what is not seen is missing.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import zip_longest
+
+from weft.base.changes import Event, Link
+from weft.base.errors import PeerError
+from weft.base.ranges import RangeSet
+from weft.cores.store import limits
+from weft.cores.store.memory import Claimed, MemoryKind, Settled, record_of
+from weft.cores.store.messages import LimitExceeded
+from weft.cores.store.station import Station
+from weft.cores.store.tree import Tree
+from weft.wire.store.messages import Ticks
+
+
+class NodeTicks:
+    """What is known of one node's changes."""
+
+    __slots__ = ("deleted", "name", "seen", "top")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.top = 0
+        """The highest tick that any message named."""
+        self.seen = RangeSet()
+        self.deleted = RangeSet()
+
+
+class TickBook:
+    """All nodes that were ever heard of. Work per tick does not grow with the number of ticks (STO-021)."""
+
+    def __init__(self, station: Station, tree: Tree) -> None:
+        self._station, self._tree = station, tree
+        self._nodes: dict[str, NodeTicks] = {}
+        self._open: dict[str, None] = {}
+        """Nodes of which something is missing."""
+        self._is_ahead_untold = False
+        self.caps: dict[str, int] = {}
+        """The last tick of each node that was dropped: higher ones are nobody's (DEL-006)."""
+        self.on_own_ahead: Callable[[int], None] | None = None
+        """Called when somebody knows a higher tick of this node than it does itself (STO-034)."""
+
+    # Asking
+
+    def top(self, node: str) -> int:
+        """The highest tick of a node that was heard of; 0: none."""
+        ticks = self._nodes.get(node)
+        return ticks.top if ticks else 0
+
+    def tops(self) -> dict[str, int]:
+        """By node, of all with a tick above 0."""
+        return {name: ticks.top for name, ticks in self._nodes.items() if ticks.top}
+
+    def nodes(self) -> list[str]:
+        """All with a tick above 0, in the order in which they were heard of."""
+        return [name for name, ticks in self._nodes.items() if ticks.top]
+
+    def is_seen(self, node: str, tick: int) -> bool:
+        """Whether a change is here, or need not be any more."""
+        ticks = self._nodes.get(node)
+        return ticks is not None and tick in ticks.seen
+
+    def is_deleted(self, node: str, tick: int) -> bool:
+        """Whether a change was purged: it never shows again (DEL-005)."""
+        ticks = self._nodes.get(node)
+        return ticks is not None and bool(ticks.deleted) and tick in ticks.deleted
+
+    def seen(self, node: str) -> RangeSet:
+        """All settled ticks of a node; a copy."""
+        ticks = self._nodes.get(node)
+        return ticks.seen.copy() if ticks else RangeSet()
+
+    def present(self, node: str) -> RangeSet:
+        """Ticks that head an entry. O(heads of the node)."""
+        return _as_ranges(self._tree.heads_of(node))
+
+    def deleted(self, node: str) -> RangeSet:
+        """Ticks that were purged; a copy."""
+        ticks = self._nodes.get(node)
+        return ticks.deleted.copy() if ticks else RangeSet()
+
+    def superseded(self, node: str) -> RangeSet:
+        """Ticks that are settled, head nothing, and were not purged. O(heads of the node)."""
+        ticks = self._nodes.get(node)
+        return ticks.seen - ticks.deleted - self.present(node) if ticks else RangeSet()
+
+    def held(self, node: str, asked: RangeSet) -> tuple[list[Event], RangeSet, RangeSet]:
+        """What can be said of the asked ticks: heads, superseded, deleted. O(ranges + affected ticks)."""
+        ticks = self._nodes.get(node)
+        if ticks is None:
+            return [], RangeSet(), RangeSet()
+        seen = ticks.seen & asked
+        deleted = ticks.deleted & seen
+        heads = self._tree.heads_within(node, seen)
+        superseded = seen - deleted - _as_ranges(event.tick for event in heads)
+        return heads, superseded, deleted
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is missing. O(1)."""
+        return not self._open
+
+    def missing(self) -> Ticks:
+        """What was heard of and is not settled, by node; nodes without any are absent."""
+        return {name: self.missing_of(name) for name in self._open}
+
+    def missing_of(self, node: str) -> RangeSet:
+        """The same of one node. O(gaps)."""
+        ticks = self._nodes.get(node)
+        return RangeSet(ticks.seen.gaps(ticks.top)) if ticks and node in self._open else RangeSet()
+
+    @property
+    def has_room(self) -> bool:
+        """Whether one more node may be noted."""
+        return len(self._nodes) < limits.NODES_MAX
+
+    @property
+    def own_ahead(self) -> int:
+        """The highest tick that others know of this node, if it is above its own; else 0 (STO-034)."""
+        top = self.top(self._station.name)
+        return top if top > self._station.tick else 0
+
+    # Learning
+
+    def admit(self, links: Iterable[Link]) -> None:
+        """Whether there is room to note these; PeerError `too-large` if not, and nothing has changed."""
+        new = 0
+        for node, tick in links:
+            ticks = self._nodes.get(node)
+            if ticks is None:
+                new += 1
+            elif len(ticks.seen) >= limits.RANGES_MAX and not _joins(ticks.seen, tick):
+                self._exceed("ranges", limits.RANGES_MAX)
+        if new and len(self._nodes) + new > limits.NODES_MAX:
+            self._exceed("nodes", limits.NODES_MAX)
+
+    def raise_top(self, node: str, tick: int) -> bool:
+        """A tick of that node exists; whether something is missing now that nobody had spoken of.
+
+        New names beyond the limit are ignored: `admit` says so to whoever can be refused.
+        """
+        ticks = self._nodes.get(node)
+        if self.caps:
+            tick = min(tick, self.caps.get(node, tick))
+        if tick <= (ticks.top if ticks else 0) or (ticks is None and not self.has_room):
+            return False
+        ticks = ticks or self._of(node)
+        self._rise(ticks, tick)
+        self._judge(ticks)
+        self.tell_ahead()
+        return True
+
+    def see(self, node: str, tick: int) -> bool:
+        """A change is settled; whether that is new. `tell_ahead` is due afterwards."""
+        ticks = self._of(node)
+        if tick in ticks.seen:
+            return False
+        if tick > ticks.top:
+            self._rise(ticks, tick)
+        ticks.seen.add(tick)
+        self._judge(ticks)
+        return True
+
+    def see_all(self, node: str, ranges: RangeSet) -> RangeSet:
+        """Many are settled; which of them is new. `tell_ahead` is due afterwards."""
+        ticks = self._of(node)
+        new = ranges - ticks.seen
+        if new:
+            if new.highest > ticks.top:
+                self._rise(ticks, new.highest)
+            ticks.seen.update(new)
+            self._judge(ticks)
+        return new
+
+    def delete(self, node: str, ranges: RangeSet) -> RangeSet:
+        """Many are purged, and so settled; which of them is new."""
+        self.see_all(node, ranges)
+        ticks = self._of(node)
+        new = ranges - ticks.deleted
+        ticks.deleted.update(new)
+        return new
+
+    def tell_ahead(self) -> None:
+        """Remember, and say once, if others know of changes that this node does not know to have made (STO-034)."""
+        if self._is_ahead_untold:
+            self._is_ahead_untold = False
+            if tick := self.own_ahead:
+                self._station.keep(record_of(Claimed(self._station.name, tick)))
+                if self.on_own_ahead is not None:
+                    self.on_own_ahead(tick)
+
+    def silence(self) -> None:
+        """What was restored is nobody's news; `own_ahead` says whether it matters."""
+        self._is_ahead_untold = False
+
+    def clear(self) -> None:
+        """Forget all ticks."""
+        self._nodes.clear()
+        self._open.clear()
+
+    def condense(self) -> Iterator[MemoryKind]:
+        """All of it, as memories; equal books give equal ones."""
+        for name in sorted(self._nodes):
+            ticks = self._nodes[name]
+            for known, deleted in zip_longest(_parts(ticks.seen), _parts(ticks.deleted)):
+                yield Settled({name: known} if known else {}, {name: deleted} if deleted else {})
+        if tick := self.own_ahead:
+            yield Claimed(self._station.name, tick)
+
+    def _of(self, node: str) -> NodeTicks:
+        ticks = self._nodes.get(node)
+        if ticks is None:
+            ticks = self._nodes[node] = NodeTicks(node)
+        return ticks
+
+    def _rise(self, ticks: NodeTicks, tick: int) -> None:
+        ticks.top = tick
+        if ticks.name == self._station.name and tick > self._station.tick:
+            self._is_ahead_untold = True
+
+    def _judge(self, ticks: NodeTicks) -> None:
+        if ticks.seen.prefix() >= ticks.top:
+            self._open.pop(ticks.name, None)
+        else:
+            self._open[ticks.name] = None
+
+    def _exceed(self, what: str, limit: int) -> None:
+        self._station.tell(LimitExceeded(what, limit))
+        raise PeerError("too-large", f"more than {limit} {what}")
+
+
+def _joins(ranges: RangeSet, tick: int) -> bool:
+    """Whether a number makes no range of its own."""
+    return any(near in ranges for near in (tick - 1, tick, tick + 1) if near > 0)
+
+
+def _parts(ranges: RangeSet) -> Iterator[list[tuple[int, int]]]:
+    """In pieces that a record may hold."""
+    those = list(ranges)
+    for start in range(0, len(those), limits.RANGES_PER_INFO):
+        yield those[start : start + limits.RANGES_PER_INFO]
+
+
+def _as_ranges(ticks: Iterable[int]) -> RangeSet:
+    ranges = RangeSet()
+    for tick in sorted(ticks):
+        ranges.add(tick)
+    return ranges

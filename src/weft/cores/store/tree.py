@@ -1,0 +1,226 @@
+"""The entries, by path and by the change that heads them (STO-003).
+
+A trie: a path is found in steps of its elements, whatever else there is. Elements are told apart by what they are on
+the wire, since Python takes `1`, `True` and `1.0` for one key (R4).
+"""
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from weft.base.changes import Element, Event, Link, Path
+from weft.base.ranges import RangeSet
+from weft.wire.store.path import normal, pack_path
+
+Key = str | bytes
+"""An element's identity: text is itself, everything else its packed form."""
+
+
+class Twig(msgspec.Struct, gc=False):
+    """One element of a path, and what hangs on it."""
+
+    element: Element
+    event: Event | None = None
+    children: dict[Key, "Twig"] | None = None
+    live: int = 0
+    """How many entries with a value stand here and below."""
+
+
+class Tree:
+    """What there is. Tombstones count as entries without value."""
+
+    def __init__(self, keys: str) -> None:
+        self._keys = keys
+        self._root = Twig(None)
+        self._heads: dict[str, dict[int, Event]] = {}
+        self._clashes: dict[Link, list[Event]] = {}
+        """Further entries that one change heads, which only a broken peer can bring about (STO-016)."""
+        self.entries = 0
+        """How many have a value."""
+        self.tombstones = 0
+        self.bytes = 0
+        """Of all values."""
+
+    # Asking
+
+    def get(self, path: Path) -> Event | None:
+        """The latest change of an entry, deletions included; PeerError `bad-path`. O(path)."""
+        twig = self._find(path)
+        return twig.event if twig else None
+
+    def by_link(self, link: Link) -> Event | None:
+        """The entry that this change heads."""
+        return self._heads.get(link[0], {}).get(link[1])
+
+    def live(self, path: Path) -> int:
+        """How many entries with a value stand there and below. O(path)."""
+        twig = self._find(path)
+        return twig.live if twig else 0
+
+    def children(self, path: Path) -> list[Path]:
+        """The paths one step further, whether or not they have a value themselves, tombstones included."""
+        twig = self._find(path)
+        return [(*path, child.element) for child in (twig.children or {}).values()] if twig else []
+
+    def walk(self, path: Path = (), min_depth: int = 0, max_depth: int | None = None) -> Iterator[Event]:
+        """All changes there and below, parents first; depths count from `path`. The tree may change meanwhile."""
+        top = self._find(path)
+        if top is None:
+            return
+        yield from _descend(top, min_depth, max_depth, is_sorted=False)
+
+    def sorted(self) -> Iterator[Event]:
+        """All changes in an order that depends on nothing but themselves."""
+        return _descend(self._root, 0, None, is_sorted=True)
+
+    def heads_of(self, node: str) -> Iterable[int]:
+        """The ticks of a node that head an entry, in no order."""
+        return self._heads.get(node, {}).keys()
+
+    def heads_within(self, node: str, ticks: RangeSet) -> list[Event]:
+        """The entries that these changes head, by tick. O(the fewer of ticks and heads)."""
+        heads = self._heads.get(node)
+        if not heads:
+            return []
+        if ticks.count <= len(heads):
+            found = [heads[tick] for first, last in ticks for tick in range(first, last + 1) if tick in heads]
+        else:
+            found = [heads[tick] for tick in sorted(heads) if tick in ticks]
+        return found
+
+    # Changing
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._root = Twig(None)
+        self._heads.clear()
+        self._clashes.clear()
+        self.entries = self.tombstones = self.bytes = 0
+
+    def put(self, event: Event) -> Event:
+        """Make it what stands at its (normal) path; returns it as it is kept."""
+        trail = self._trail(event.path)
+        twig = trail[-1]
+        before = twig.event
+        kept = event if before is not None else _sharing(event, trail)
+        if before is not None:
+            self._unlink(before)
+        twig.event = kept
+        self._link(kept)
+        self._weigh(trail, before, kept)
+        return kept
+
+    def remove(self, event: Event) -> None:
+        """Forget the entry that this is the latest change of, with all steps that lead nowhere else."""
+        trail = self._trail(event.path)
+        assert trail[-1].event is event, event.path
+        trail[-1].event = None
+        self._unlink(event)
+        self._weigh(trail, event, None)
+        self._prune(trail, [key_of_element(element) for element in event.path])
+
+    def _prune(self, trail: list[Twig], keys: list[Key]) -> None:
+        """Let go of the last steps as long as nothing stands there and they lead nowhere."""
+        while keys and trail[-1].event is None and not trail[-1].children:
+            trail.pop()
+            children = trail[-1].children
+            assert children is not None, "its last step hung on it"
+            del children[keys.pop()]
+
+    def _find(self, path: Path) -> Twig | None:
+        twig: Twig | None = self._root
+        for element in path if _is_plain(path) else normal(path, self._keys):
+            if twig is None or twig.children is None:
+                return None
+            twig = twig.children.get(key_of_element(element))
+        return twig
+
+    def _trail(self, path: Path) -> list[Twig]:
+        """The steps to a normal path, from the root; made where there are none."""
+        twig = self._root
+        trail = [twig]
+        for element in path:
+            if twig.children is None:
+                twig.children = {}
+            key = key_of_element(element)
+            child = twig.children.get(key)
+            if child is None:
+                child = twig.children[key] = Twig(element)
+            trail.append(child)
+            twig = child
+        return trail
+
+    def _link(self, event: Event) -> None:
+        node, tick = event.chain.links[0]
+        heads = self._heads.get(node)
+        if heads is None:
+            heads = self._heads[node] = {}
+        twin = heads.get(tick)
+        if twin is not None:
+            self._clashes.setdefault((node, tick), []).append(twin)
+        heads[tick] = event
+
+    def _unlink(self, event: Event) -> None:
+        node, tick = link = event.chain.links[0]
+        clashes = self._clashes.get(link)
+        if clashes is None:
+            del self._heads[node][tick]
+            return
+        if self._heads[node][tick] is event:
+            self._heads[node][tick] = clashes.pop()
+        else:
+            clashes[:] = [other for other in clashes if other is not event]
+        if not clashes:
+            del self._clashes[link]
+
+    def _weigh(self, trail: list[Twig], before: Event | None, now: Event | None) -> None:
+        """Count a change of one entry."""
+        was, is_ = _weight(before), _weight(now)
+        self.entries += is_[0] - was[0]
+        self.tombstones += is_[1] - was[1]
+        self.bytes += is_[2] - was[2]
+        if is_[0] != was[0]:
+            for twig in trail:
+                twig.live += is_[0] - was[0]
+
+
+def key_of_element(element: Element) -> Key:
+    """The identity of an element of a normal path."""
+    return element if type(element) is str else pack_path((element,))
+
+
+def _is_plain(path: Path) -> bool:
+    """Whether it is surely normal as it stands: all text."""
+    return all(type(element) is str for element in path)
+
+
+def _weight(event: Event | None) -> tuple[int, int, int]:
+    """Entries with a value, without one, bytes."""
+    if event is None:
+        return 0, 0, 0
+    return (0, 1, 0) if event.value is None else (1, 0, len(event.value))
+
+
+def _sharing(event: Event, trail: list[Twig]) -> Event:
+    """The event with the elements that the tree holds already: half of what a million paths weigh."""
+    path = tuple(twig.element for twig in trail[1:])
+    return Event(event.chain, event.tock, path, event.value, event.at, event.by)
+
+
+def _descend(top: Twig, min_depth: int, max_depth: int | None, *, is_sorted: bool) -> Iterator[Event]:
+    waiting = [iter((top,))]
+    while waiting:
+        twig = next(waiting[-1], None)
+        if twig is None:
+            waiting.pop()
+            continue
+        depth = len(waiting) - 1
+        if twig.event is not None and depth >= min_depth:
+            yield twig.event
+        children = twig.children
+        if children and (max_depth is None or depth < max_depth):
+            waiting.append(iter(_in_order(children) if is_sorted else list(children.values())))
+
+
+def _in_order(children: dict[Key, Twig]) -> list[Twig]:
+    return [children[key] for key in sorted(children, key=lambda key: (type(key) is str, key))]
