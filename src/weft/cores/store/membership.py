@@ -1,14 +1,21 @@
 """Whether this node has what the others have, and so may serve and write (specs/03, section 4.1; STO-034)."""
 
 from collections.abc import Callable
+from typing import Final
 
-from weft.base.changes import Event
-from weft.base.now import Now
+from weft.base.changes import Chain, Event
+from weft.base.now import SECOND, Now
 from weft.cores.store.bus import Bus
+from weft.cores.store.messages import BecameReadOnly, StoreJoined
 from weft.cores.store.recovery import Recovery
 from weft.cores.store.replica import Replica
-from weft.cores.store.states import On, State
-from weft.cores.store.station import Station
+from weft.cores.store.states import TABLE, On, State
+from weft.cores.store.station import Station, StoreError
+
+PRESENT: Final = b"\x80"
+"""The value of `[null,"node",NAME]`, a node's first change: an empty map."""
+RETRY_NS: Final = (SECOND, 30 * SECOND)
+WAITING_CLOCKS: Final = 3
 
 
 class Membership:
@@ -16,45 +23,251 @@ class Membership:
 
     def __init__(self, station: Station, bus: Bus, replica: Replica, recovery: Recovery) -> None:
         self._station, self._bus, self._replica, self._recovery = station, bus, replica, recovery
+        settings = station.settings
+        self._clock = settings.clock_ns if "seed" in settings.dialects else settings.cycle_ns
         self.state = State.OFFLINE
         self.on_join: Callable[[list[str]], None] | None = None
         """Starts a download from these nodes; set where foreign servers are spoken to."""
         self.listeners: list[Callable[[State, On], None]] = []
         """Told of each step: the state before, and what happened."""
+        self._nodes: list[str] = []
+        self._due_at: int | None = None
+        self._found_at: int | None = None
+        self._join_at = 0
+        self._failures = 0
+        self._is_late = False
+        """What was waited for in this state should have come by now."""
+        self._is_downloading = False
+        self._has_downloaded = False
+        self._was_member = False
+        recovery.on_news.append(self._look)
+        replica.book.on_own_ahead = self._overtaken
 
     @property
     def serves(self) -> bool:
-        """Whether clients are answered (PNG-001)."""
-        return False
+        """Whether clients are answered (PNG-001); who takes no orders still shows what it had as a member."""
+        if self.state is State.READ_ONLY:
+            return self._was_member
+        return self.state is State.MEMBER or (self.state is State.RESTORED and self._station.settings.serve_stale)
+
+    # What happens
 
     def links_changed(self, now: Now) -> None:
         """The mesh is open, or a link went up or down."""
+        if self.state is State.OFFLINE and self._bus.is_connected:
+            self._turn(On.LINKED if self._station.tick else On.LINKED_EMPTY)
 
     def found(self, value: bytes, now: Now) -> Event:
-        """Be the first node of a new store: the root gets its value as tick 1. StoreError where others are, or data is."""
-        raise NotImplementedError
+        """Be the first node of a new store: the root gets its value as tick 1; StoreError `exists` where there is data."""
+        self.links_changed(now)
+        if (self.state, On.FOUNDED) not in TABLE:
+            raise StoreError("exists", "there is a store already, here or in reach")
+        event = self._replica.write((), value).event
+        self._turn(On.FOUNDED)
+        return event
 
     def heard_authority(self, nodes: list[str], now: Now) -> None:
         """A ping was heard whose chain has data behind it; `nodes` in its order."""
+        if self.state is State.LISTEN and now.mono < self._join_at:
+            return
+        self._nodes = list(dict.fromkeys(node for node in nodes if node != self._station.name))
+        self._turn(On.AUTHORITY)
 
     def downloaded(self, now: Now) -> None:
         """A download is over; everything in it is merged."""
+        self._is_downloading, self._has_downloaded, self._failures = False, True, 0
+        self._turn(On.INFORMED)
 
     def download_failed(self, now: Now) -> None:
-        """Nobody gave a download."""
+        """Nobody gave a download: wait a while, longer each time."""
+        self._is_downloading = False
+        least, most = RETRY_NS
+        self._join_at = now.mono + min(least << self._failures, most)
+        self._failures = min(self._failures + 1, 5)
+        self._turn(On.FAILED)
 
     def bar(self, why: str, now: Now) -> None:
         """Take no orders any more: `dropped`, `name-collision`."""
+        if not self._station.read_only:
+            self._station.read_only = why
+            self._station.tell(BecameReadOnly(why))
+        self._turn(On.BARRED)
 
     def accept_tick(self, now: Now) -> None:
         """A person says that this node's name is its own, whatever others know of it (STO-034)."""
+        if self.state is State.READ_ONLY and self._station.read_only == "unconfirmed":
+            self._station.read_only = ""
+            self._replica.go_on()
+            self._turn(On.ACCEPTED)
 
     def stop(self, now: Now) -> None:
         """Speak no more."""
+        self._turn(On.STOPPED)
+
+    def _overtaken(self, tick: int) -> None:
+        self._turn(On.OVERTAKEN)
+
+    def _turn(self, on: On) -> None:
+        """One row of the table, if there is one."""
+        before, cell = self.state, TABLE.get((self.state, on))
+        if cell is None:
+            return
+        self.state = cell.then
+        self._station.takes_any_tock = cell.then in (State.OFFLINE, State.LISTEN, State.JOIN)
+        getattr(self, cell.do)()
+        for listener in self.listeners:
+            listener(before, on)
+        self._look()
+
+    # What is done then
+
+    def listen(self) -> None:
+        """Nothing is here: hear what the others say, and call before long."""
+        self._recovery.activate(is_active=False)
+        self._wait(self._clock // 2 + int(self._station.chance.random() * self._clock / 2))
+        if self._station.settings.found is not None:
+            self._found_at = self._station.now.mono + WAITING_CLOCKS * self._clock
+
+    def listen_again(self) -> None:
+        """Who was asked did not answer."""
+        self._recovery.claims.clear()
+        self._recovery.activate(is_active=False)
+        self._wait(WAITING_CLOCKS * self._clock)
+
+    def call_out(self) -> None:
+        """Nobody with data was heard: who pings does so again."""
+        self._wait(WAITING_CLOCKS * self._clock)
+
+    def await_others(self) -> None:
+        """Data is here; others may have newer."""
+        self._recovery.activate()
+        self._wait(WAITING_CLOCKS * self._clock)
+
+    def begin(self) -> None:
+        """The first node: its store is whole."""
+        self._became()
+
+    def join(self) -> None:
+        """Find out what there is: from real servers by download, else from what the others say of themselves."""
+        self._recovery.activate()
+        foreign = [node for node in self._nodes if node in self._station.foreign]
+        if self.on_join is not None and (foreign or "seed" not in self._station.settings.dialects):
+            self._is_downloading, self._due_at = True, None
+            self.on_join(self._nodes)
+        else:
+            self._wait(WAITING_CLOCKS * self._clock)
+
+    def compare(self) -> None:
+        """Others are there: both sides tell what they have, unless that was done when a link came up."""
+        if not self._recovery.claims:
+            own = Chain(((self._station.name, self._station.tick),))
+            self._recovery.split(own, True, self._station.now)  # the side that comes back has lost
+        self.catch_up()
+
+    def catch_up(self) -> None:
+        """Get what is missing; whether it comes is looked at again after a while."""
+        self._recovery.activate()
+        self._wait(WAITING_CLOCKS * self._clock)
+
+    def go_on_alone(self) -> None:
+        """Nobody is there: what is here is what there is."""
+        self._became()
+        self._recovery.say_full()
+
+    def become_member(self) -> None:
+        """Everything is here; the first time the node enters itself (R7)."""
+        self._became()
+        if not self._station.tick and not self._station.is_full:
+            self._replica.write((None, "node", self._station.name), PRESENT)
+        self._station.tell(StoreJoined(self._station.name, self._station.tick, self._replica.tree.entries))
+
+    def become_read_only(self) -> None:
+        """The name is another's."""
+        self._due_at = self._found_at = None
+
+    def rest(self) -> None:
+        """No links from here on."""
+        self._due_at = self._found_at = None
+
+    def _became(self) -> None:
+        self._recovery.activate()
+        self._due_at = self._found_at = None
+        self._was_member = True
+
+    # Completeness
+
+    def _look(self) -> None:
+        """Whether the next step can be taken."""
+        if self.state is State.JOIN and self._recovery.claims and not self._is_downloading:
+            self._turn(On.INFORMED)
+        elif self._is_caught_up and self._settle_name():
+            self._turn(On.COMPLETE)
+
+    @property
+    def _is_caught_up(self) -> bool:
+        """Whether somebody told all that there is, or nobody does, and all of it is here."""
+        is_informed = bool(self._recovery.claims) or self._has_downloaded or self._is_late
+        return self.state is State.CATCHUP and is_informed and self._recovery.is_complete
+
+    def _settle_name(self) -> bool:
+        """Whether it is clear which changes of this node's name are its own (STO-034)."""
+        book, replica = self._replica.book, self._replica
+        if not book.own_ahead and not replica.is_damaged:
+            return True
+        top = book.top(self._station.name)
+        others = [node for node in book.nodes() if node != self._station.name]
+        if all(self._recovery.claims.get(node) == top for node in others):
+            replica.go_on()
+        elif not self._is_late:
+            return False
+        elif "moat" in self._station.settings.dialects:
+            self._station.read_only = "unconfirmed"
+            self._station.tell(BecameReadOnly("unconfirmed"))
+            self._turn(On.UNCONFIRMED)
+            return False
+        else:
+            replica.rename(replica.next_name())
+        replica.mended()
+        return True
+
+    # Time
+
+    def _wait(self, wait_ns: int) -> None:
+        self._due_at, self._is_late = self._station.now.mono + wait_ns, False
 
     def wake(self, now: Now) -> None:
         """Do what is due."""
+        if self._station.read_only and self.state is not State.READ_ONLY:
+            self._turn(On.BARRED)
+        if self._found_at is not None and self._found_at <= now.mono and self.state is State.LISTEN:
+            self._found_at = None
+            self.found(self._station.settings.found or b"\xc0", now)
+        if self._due_at is not None and self._due_at <= now.mono:
+            self._expire()
+
+    def _expire(self) -> None:
+        if self.state is State.CATCHUP:
+            self._due_at, self._is_late = None, True
+            self._look()
+        elif self.state is State.RESTORED and self._replica.is_damaged:
+            self._turn(On.OVERTAKEN)  # perhaps it is, and nobody is here to say so
+        elif self.state is State.RESTORED and not self._recovery.is_complete:
+            self._wait(self._clock)
+        else:
+            self._turn(On.TIMER)
 
     def deadline(self) -> int | None:
         """When something is due, in monotonic nanoseconds."""
-        return None
+        if self._station.read_only and (self.state, On.BARRED) in TABLE:
+            return self._station.now.mono
+        return min((at for at in (self._due_at, self._found_at) if at is not None), default=None)
+
+
+def _is_numbered(name: str) -> bool:
+    return name.rpartition("~")[2].isdecimal() and "~" in name
+
+
+def _fitting(base: str, number: int) -> str:
+    suffix = f"~{number}"
+    room = limits.NAME_BYTES_MAX - len(suffix)
+    return base.encode()[:room].decode("utf-8", "ignore") + suffix

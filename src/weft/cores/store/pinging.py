@@ -1,11 +1,20 @@
-"""Who speaks for all: the chain of pings of dialect seed (specs/03, section 4.1)."""
+"""Who speaks for all: the chain of pings of dialect seed (specs/03, section 4.1).
 
+About one ping per clock, however many nodes: who pinged last does so last again, who is not on the chain seldom. Nobody
+relies on everybody agreeing about it (PNG-013): it only says who takes the first step, and who the next.
+"""
+
+from weft.base.changes import Chain
 from weft.base.now import Now
+from weft.cores.store import pingchains as chains
 from weft.cores.store.bus import Bus
 from weft.cores.store.membership import Membership
 from weft.cores.store.recovery import Recovery
+from weft.cores.store.states import On, State
 from weft.cores.store.station import Station
 from weft.wire.store.messages import Ping
+
+SPEAKING = (State.LISTEN, State.JOIN, State.CATCHUP, State.MEMBER)
 
 
 class Pinging:
@@ -13,15 +22,146 @@ class Pinging:
 
     def __init__(self, station: Station, bus: Bus, membership: Membership, recovery: Recovery) -> None:
         self._station, self._bus, self._membership, self._recovery = station, bus, membership, recovery
+        settings = station.settings
+        self._clock, self._length = settings.clock_ns, settings.ping_length
+        self._is_spoken = "seed" in settings.dialects
         self.current: Ping | None = None
         """The ping that the next one will name."""
+        self.due_at: int | None = None
+        """When this node pings, if nobody does before."""
+        self._accepted_at: int | None = None
+        if self._is_spoken:
+            recovery.current_ping = lambda: self.current
+            recovery.positions = self.positions
+            membership.listeners.append(self._stepped)
+
+    def positions(self) -> list[str]:
+        """Names on the current chain, its head first."""
+        return [node for node, _ in self.current.chain.links] if self.current else []
+
+    def position(self) -> int:
+        """Of this node; behind the chain for who is not on it."""
+        names = self.positions()
+        return names.index(self._station.name) if self._station.name in names else self._length
+
+    # Hearing
 
     def hear(self, ping: Ping, peer: str, now: Now) -> None:
         """Somebody pings (PNG-012)."""
+        if not self._is_spoken:
+            return
+        links = ping.chain.links
+        self._recovery.hear_links(links, peer, now)
+        before = self.current
+        if chains.has_data(links):
+            self._hear_authority(ping, now)
+        elif self._membership.state is State.LISTEN:
+            self._accept(ping)
+        elif chains.is_initial(ping):
+            self._recovery.answer_newcomer()
+        self._station.count("pings", "heard" if before is self.current else "taken")
+
+    def _hear_authority(self, ping: Ping, now: Now) -> None:
+        current = self.current
+        if current is None or not chains.has_data(current.chain.links):
+            self._accept(ping)
+        else:
+            self._compare(ping, current, now)
+        self._membership.heard_authority([node for node, _ in ping.chain.links], now)
+
+    def _compare(self, ping: Ping, current: Ping, now: Now) -> None:
+        outcome = chains.relation(ping, current, self._length)
+        is_won = outcome.endswith(chains.WON)
+        self._station.count("pings", outcome)
+        if outcome == chains.SUCCESSOR or is_won:
+            self._accept(ping)
+        if outcome.startswith(chains.SPLIT):
+            self._recovery.split(current.chain, is_won, now, ping.chain)
+
+    def _accept(self, ping: Ping) -> None:
+        """It is the current one: everybody's time starts anew."""
+        links = ping.chain.links
+        if len(links) > self._length:
+            ping = Ping(Chain(links[: self._length], is_cut=True), ping.tock)
+        self.current, self._accepted_at = ping, self._station.now.mono
+        self.schedule()
+
+    # Speaking
+
+    def schedule(self) -> None:
+        """When to ping after this ping, by position."""
+        now, clock, chance = self._station.now.mono, self._clock, self._station.chance
+        position = self.position()
+        if position < self._length:
+            share = (self._length - 1 - position + chance.random()) / self._length
+            self.due_at = now + clock + int(clock * share)
+        elif chance.random() * self._station.settings.vary * self._recovery.known_count() < 1:
+            self.due_at = now + clock
+        else:
+            self.due_at = now + int(clock * (2.5 + chance.random() / 2))
+
+    def _stepped(self, before: State, on: On) -> None:
+        """The node has become, or may, something else."""
+        if on is On.FOUNDED or (on is On.TIMER and before is State.RESTORED):
+            self._ping()
+        elif (on is On.TIMER and before in (State.LISTEN, State.JOIN)) or (
+            on is On.AUTHORITY and before is State.LISTEN and not self._recovery.claims
+        ):
+            self._call_out()
+        elif on in (On.STOPPED, On.BARRED, On.UNCONFIRMED):
+            self.current = self.due_at = self._accepted_at = None
+
+    def _call_out(self) -> None:
+        """The ping of a node that has nothing: whoever heads a chain tells it what there is (PNG-003).
+
+        Newcomers that ping on one another's chain need no more of these.
+        """
+        if self._accepted_at is not None and not self._is_old(self._accepted_at) and self._is_empty_chain():
+            return
+        ping = Ping(Chain(((self._station.name, 0),)), self._station.next_tock())
+        self._bus.say(ping)
+        if self.current is None:
+            self._accept(ping)
+
+    def _is_old(self, at: int) -> bool:
+        return self._station.now.mono - at >= 3 * self._clock
+
+    def _is_empty_chain(self) -> bool:
+        return self.current is not None and not chains.has_data(self.current.chain.links)
+
+    def _ping(self) -> None:
+        own = (self._station.name, self._station.tick)
+        chain = chains.extended(own, self.current.chain if self.current else None, self._length)
+        ping = Ping(chain, self._station.next_tock())
+        self._bus.say(ping)
+        self._station.count("pings", "sent")
+        self._accept(ping)
+
+    def link_up(self, member: str, now: Now) -> None:
+        """A new neighbour hears the current ping, unchanged (HEA-006)."""
+        if self.current is not None and self._station.tick and self._membership.state in SPEAKING:
+            self._bus.say(self.current, member)
+            if self.due_at is not None and self.due_at <= now.mono:
+                self.schedule()  # nobody was there to hear it
 
     def wake(self, now: Now) -> None:
         """Ping, if it is time."""
+        if self.due_at is None or self.due_at > now.mono:
+            return
+        if self._may_ping():
+            self._ping()
+        else:
+            self.schedule()
+
+    def _may_ping(self) -> bool:
+        current = self.current
+        if self._membership.state not in SPEAKING or current is None:
+            return False
+        return self._is_heard() and chains.may_head(self._station.tick, current.chain.links)
+
+    def _is_heard(self) -> bool:
+        return self._bus.has_broker or bool(self._bus.members)
 
     def deadline(self) -> int | None:
         """When something is due, in monotonic nanoseconds."""
-        return None
+        return self.due_at if self._is_heard() else None

@@ -1,13 +1,28 @@
-"""How missed changes are noticed, asked for and found (specs/03, section 5)."""
+"""How missed changes are noticed, asked for and found (specs/03, section 5).
+
+Every message names ticks, so every hole shows sooner or later: at once where a link comes up (HEA-006), by the steps of
+a merge where pings of two sides meet, by a few words after the last change (HEA-011), else with the next ping.
+"""
 
 from collections.abc import Callable
+from typing import Final
 
 from weft.base.changes import Chain, Link
 from weft.base.now import Now
+from weft.cores.store.asking import Asking
 from weft.cores.store.bus import Bus
+from weft.cores.store.messages import Change
+from weft.cores.store.pingchains import is_apart
 from weft.cores.store.replica import Replica
+from weft.cores.store.resending import Resending
+from weft.cores.store.splits import Merge, Splits, takeover_ns
 from weft.cores.store.station import Station
-from weft.wire.store.messages import Info, Ping, Update
+from weft.wire.store.messages import Info, Ping, Ticks, Update
+
+TAIL_CLOCKS: Final = (1, 2, 4)
+"""After the last own change its tick is named again after so many clocks (HEA-011)."""
+SILENT_CLOCKS: Final = 10
+"""A head of the chain that heard no full list of ticks for so long sends one."""
 
 
 class Recovery:
@@ -15,36 +30,202 @@ class Recovery:
 
     def __init__(self, station: Station, bus: Bus, replica: Replica) -> None:
         self._station, self._bus, self._replica = station, bus, replica
+        settings = station.settings
+        self._clock = settings.clock_ns if "seed" in settings.dialects else settings.cycle_ns
         self.positions: Callable[[], list[str]] = list
         """Names on the current chain of pings, its head first; set by who pings."""
         self.current_ping: Callable[[], Ping | None] = lambda: None
         """Of the seed dialect; set by who pings."""
-        self.on_news: list[Callable[[], None]] = []
-        """Told whenever completeness may have changed."""
+        self.claims: dict[str, int] = {}
+        """What each node that told all it knows of says about this node's own tick (STO-034)."""
+        self.asking = Asking(station, bus, replica, self._clock, self._prev)
+        self.resending = Resending(station, bus, replica)
+        self.splits = Splits(station, self._clock, self._say_ticks, self.asking.ask_all)
+        self.on_news = self.asking.on_news
+        """Told whenever completeness, or what is known of others, may have changed."""
+        self._is_begun = False
+        self._tail: int | None = None
+        self._tail_at = 0
+        self._full_at = 0
+        self._answer_at: int | None = None
+        replica.listeners.append(self._note)
 
     @property
     def is_complete(self) -> bool:
         """Nothing is missing, or nobody in reach has it (HEA-012)."""
-        return True
+        return self.asking.is_complete
+
+    def activate(self, *, is_active: bool = True) -> None:
+        """A node that has nothing listens only, until it joins."""
+        self.asking.is_passive = not is_active
+
+    # What is heard
 
     def hear_update(self, update: Update, peer: str, now: Now) -> None:
         """After the merge: a gap before it, a resend that need not be repeated."""
+        event = update.event
+        node, tick = event.chain.links[0]
+        for link_node, link_tick in event.chain.links:
+            self.asking.check(link_node, link_tick, peer)
+        if update.sender is not None:
+            self.asking.name(*update.sender, peer)
+            self.resending.seen_resent(node, tick)
+        if self.asking.lacks:
+            self.splits.received()
+            self.asking.settled(node, tick, len(event.value or b""))
 
     def hear_info(self, info: Info, peer: str, now: Now) -> None:
         """Ticks, missing, known, deleted and reason of somebody else."""
+        if info.node and info.tick:
+            self.asking.name(info.node, info.tick, peer)
+        self._settle(info.known, "known")
+        self._settle(info.deleted, "deleted")
+        if info.ticks is not None:
+            self._hear_ticks(info, info.ticks, peer)
+        if info.reason is not None:
+            self._hear_reason(info.reason)
+        if info.missing is not None:
+            self._hear_missing(info, info.missing, peer)
 
     def hear_links(self, links: tuple[Link, ...], peer: str, now: Now) -> None:
         """Somebody names changes, in a chain of pings say: those that nobody has seen are missing from now on."""
+        for node, tick in links:
+            if tick:
+                self.asking.name(node, tick, peer)
 
-    def split(self, own: Chain, has_lost: bool, now: Now, other: Chain | None = None) -> None:
+    def _settle(self, ticks: Ticks | None, how: str) -> None:
+        if ticks:
+            self._replica.settle(ticks, how)
+            self.resending.seen_named(ticks)
+            self.asking.settled_many(ticks)
+
+    def _hear_ticks(self, info: Info, ticks: dict[str, int], peer: str) -> None:
+        for node, tick in ticks.items():
+            if tick:
+                self.asking.name(node, tick, peer)
+        if info.prev is None and len(ticks) <= 1:
+            return  # its own only: the tail of its changes
+        if info.tick:
+            self.claims[info.node] = ticks.get(self._station.name, 0)
+        self.splits.heard_ticks(info.node)
+        if any(ticks.get(node, 0) < top for node, top in self._replica.book.tops().items()):
+            self._answer_behind(peer)
+        else:
+            self._full_at, self._answer_at = self._station.now.mono, None
+        for listener in self.on_news:
+            listener()
+
+    def _answer_behind(self, peer: str) -> None:
+        """Somebody came back to the broker and knows less than this node: one of us says so, by position."""
+        now = self._station.now.mono
+        if peer in self._bus.members or self._answer_at is not None or self.splits.own_chain() is not None:
+            return
+        if now - self._full_at >= self._clock and not self.asking.is_passive:
+            self._answer_at = now + takeover_ns(self._clock, self._position())
+
+    def answer_newcomer(self) -> None:
+        """Somebody who has nothing calls: the head of the chain says what there is, others if it does not (PNG-003)."""
+        if self._station.tick and self._answer_at is None:
+            self._answer_at = self._station.now.mono + takeover_ns(self._clock, self._position())
+
+    def known_count(self) -> int:
+        """How many nodes there are, as far as this one knows; itself counts."""
+        return len({*self._replica.book.nodes(), *self._bus.members, self._station.name})
+
+    def ask_unasked(self, now: Now) -> None:
+        """Ask everybody for what is missing and was not asked for yet (PNG-036)."""
+        if self.asking.lacks:
+            self.asking.ask_all(if_any=True)
+
+    def _hear_reason(self, reason: Chain) -> None:
+        """The side that lost says so to the one that has won (HEA-001)."""
+        current = self.current_ping()
+        if current is None or self.splits.is_own_reason(reason):
+            return
+        if is_apart(reason.links, current.chain.links, self._station.settings.ping_length):
+            self.splits.begin(current.chain, reason, has_lost=False)
+
+    def _hear_missing(self, info: Info, missing: Ticks, peer: str) -> None:
+        """Who asks this node alone is answered alone and at once; who asks all, by position (step 3)."""
+        if peer in self._bus.members and info.prev is None:
+            self.resending.ask(missing, peer, 0)
+            return
+        self.splits.heard_missing(info.node)
+        self.asking.asked_by_another(missing)
+        own = self.splits.own_chain()
+        position = self._position() if own is None else self.splits.position_in(own)
+        self.resending.ask(missing, "", takeover_ns(self._clock, position))
+
+    def _note(self, change: Change) -> None:
+        """An own change: its tick is named again for a while."""
+        if change.is_shown and change.event.node == self._station.name and change.event.tick == self._station.tick:
+            self._tail, self._tail_at = 0, self._station.now.mono + self._clock
+
+    # What is said
+
+    def split(self, own: Chain, has_lost: bool, now: Now, other: Chain | None = None) -> None:  # noqa: FBT001  # tidy: as the pingers say it
         """Nodes are heard that had been apart: start with the positions in the own chain before the merge (HEA-001..003)."""
+        self.splits.begin(own, other, has_lost=has_lost)
 
     def link_up(self, member: str, now: Now) -> None:
-        """Tell a new neighbour what there is (HEA-006); `""` is the broker."""
+        """Tell a new neighbour what there is (HEA-006); `""` is the broker. Its ping follows."""
+        if self._station.tick:
+            self.say_full(member)
+        self.asking.link_up()
+
+    def say_full(self, to: str = "", reason: Chain | None = None) -> None:
+        """All ticks that are known of; the chain says that it is all."""
+        self._bus.say(self._station.info(ticks=self._replica.book.tops(), prev=self._prev(), reason=reason), to)
+        if not to:
+            self._full_at, self._answer_at = self._station.now.mono, None
+
+    def _say_ticks(self, merge: Merge) -> None:
+        self.say_full(reason=merge.own if merge.has_lost else None)
+
+    def _prev(self) -> Chain:
+        current = self.current_ping()
+        return current.chain if current else Chain(((self._station.name, self._station.tick),))
+
+    def _position(self) -> int:
+        names = self.positions()
+        return names.index(self._station.name) if self._station.name in names else self._station.settings.ping_length
+
+    # Time
 
     def wake(self, now: Now) -> None:
         """Do what is due."""
+        if not self._is_begun:
+            self._is_begun, self._full_at = True, now.mono
+            self.asking.begin()
+        if self._answer_at is not None and self._answer_at <= now.mono:
+            self.say_full()
+        if self._tail is not None and self._tail_at <= now.mono:
+            self._say_tail(self._tail)
+        self.splits.wake()
+        self.asking.wake()
+        self.resending.wake()
+        if self._replica.book.is_whole:
+            self.splits.healed()
+        if (at := self._silent_at()) is not None and at <= now.mono:
+            self.say_full()
+
+    def _say_tail(self, step: int) -> None:
+        own = {self._station.name: self._station.tick}
+        self._bus.say(self._station.info(ticks=own))
+        self._tail = step + 1 if step + 1 < len(TAIL_CLOCKS) else None
+        if self._tail is not None:
+            self._tail_at += (TAIL_CLOCKS[self._tail] - TAIL_CLOCKS[step]) * self._clock
+
+    def _silent_at(self) -> int | None:
+        """When the head of the chain says again what there is."""
+        if not self._station.tick or self._position():
+            return None
+        return self._full_at + SILENT_CLOCKS * self._clock
 
     def deadline(self) -> int | None:
         """When something is due, in monotonic nanoseconds."""
-        return None
+        if not self._is_begun:
+            return self._station.now.mono
+        tail_at = self._tail_at if self._tail is not None else None
+        parts = (self.splits.deadline(), self.asking.deadline(), self.resending.deadline())
+        return min((at for at in (*parts, tail_at, self._answer_at, self._silent_at()) if at is not None), default=None)

@@ -1,0 +1,251 @@
+"""Changes that this node knows of and does not have: whom it asks for them, and when (HEA-010, HEA-012).
+
+It asks for a slice at a time, and for the next one while the rest of it is on its way: however much is missing, only so
+much is ever between two nodes, and in their memory.
+"""
+
+from collections.abc import Callable
+
+from weft.base.changes import Chain
+from weft.base.ranges import RangeSet
+from weft.cores.store import limits
+from weft.cores.store.bus import Bus
+from weft.cores.store.messages import StoreIncomplete
+from weft.cores.store.replica import Replica
+from weft.cores.store.station import Station
+from weft.wire.store.messages import Ticks
+
+Namers = dict[str, None]
+"""Members of the mesh that named a change, in order."""
+
+
+class Asking:
+    """`clock_ns`: C, or the cycle of dialect moat. `prev`: the chain that says that a question goes to everybody."""
+
+    def __init__(self, station: Station, bus: Bus, replica: Replica, clock_ns: int, prev: Callable[[], Chain]) -> None:
+        self._station, self._bus, self._book = station, bus, replica.book
+        self._clock, self._prev = clock_ns, prev
+        self.is_passive = True
+        """A fresh node asks for nothing until it joins."""
+        self.on_news: list[Callable[[], None]] = []
+        self._namers: dict[str, Namers] = {}
+        """By node with a gap."""
+        self._asked: Ticks = {}
+        self._asked_count = 0
+        self._slice_count = 0
+        self._due_at: int | None = None
+        self._progress_at = 0
+        """When the last change arrived that had been asked for, or the first question was asked."""
+        self._attempt = 0
+        self._is_stalled = False
+        self._weight = limits.ASK_WEIGHT
+        """Bytes of a missing change, on an average."""
+
+    # What is known
+
+    @property
+    def is_complete(self) -> bool:
+        """Nothing is missing, or what is has not come for two clocks, whoever was asked."""
+        return self._book.is_whole or self._is_stalled
+
+    @property
+    def lacks(self) -> bool:
+        return bool(self._namers)
+
+    def begin(self) -> None:
+        """What is missing from an earlier start."""
+        for node in self._book.missing():
+            self.open(node, "")
+
+    def name(self, node: str, tick: int, peer: str) -> None:
+        """Somebody says that there is this change."""
+        top = self._book.top(node)
+        if tick > top and self._book.raise_top(node, tick):
+            self.open(node, peer, is_new=True)
+        elif tick == top and node in self._namers and peer in self._bus.members:
+            self._namers[node][peer] = None
+
+    def open(self, node: str, peer: str, *, is_new: bool = False) -> None:
+        """There is a gap in the changes of `node`, and `peer` is who named what lies behind it."""
+        namers = self._namers.get(node)
+        if namers is not None and not is_new:
+            return
+        is_member = peer in self._bus.members
+        self._namers[node] = {peer: None} if is_member else namers or {}
+        if not self._asked or self._is_stalled:
+            self._attempt = 0
+            self._ask_by(limits.GAP_WAIT_NS + (0 if is_member else self._spread()))
+        for listener in self.on_news:
+            listener()
+
+    def check(self, node: str, tick: int, peer: str) -> None:
+        """A change was merged: is the one before it here?"""
+        if tick > 1 and node not in self._namers and not self._book.is_seen(node, tick - 1):
+            self.open(node, peer)
+
+    # What arrives
+
+    def settled(self, node: str, tick: int, size: int) -> None:
+        """A change is here, so many bytes of it."""
+        if self._namers and self._book.is_whole:
+            self._look()
+            return
+        asked = self._asked.get(node)
+        if asked is None or tick not in asked:
+            return
+        asked.remove(tick)
+        self._weight += (size - self._weight) // 16
+        self._progress(1)
+
+    def settled_many(self, ticks: Ticks) -> None:
+        """So are these, or nobody needs them any more."""
+        if self._namers and self._book.is_whole:
+            self._look()
+            return
+        done = 0
+        for node, ranges in ticks.items():
+            asked = self._asked.get(node)
+            if asked:
+                before = asked.count
+                for first, last in ranges:
+                    asked.remove(first, last)
+                done += before - asked.count
+        if done:
+            if done * 2 > self._slice_count:
+                self._weight = max(self._weight // 2, limits.ASK_WEIGHT_MIN)
+            self._progress(done)
+
+    def _progress(self, done: int) -> None:
+        self._asked_count -= done
+        self._progress_at = self._station.now.mono
+        self._is_stalled = False
+        if self._asked_count * 2 <= self._slice_count:
+            self._due_at = self._station.now.mono
+        else:
+            self._due_at = self._progress_at + self._clock
+
+    def asked_by_another(self, missing: Ticks) -> None:
+        """Somebody asks everybody: what we lack of it need not be asked for again for a clock."""
+        if not self._namers or self._asked or self._due_at is None:
+            return
+        lacking = self._book.missing()
+        if all(node in missing and not ranges - missing[node] for node, ranges in lacking.items()):
+            self._remember(lacking)
+            self._due_at = self._station.now.mono + self._clock
+
+    # Asking
+
+    def link_up(self) -> None:
+        """There is somebody else to ask."""
+        if self._namers:
+            self._attempt = 0
+            self._forget()
+            self._ask_by(limits.GAP_WAIT_NS)
+
+    def missing(self, count: int) -> Ticks:
+        """A slice of what is missing and not asked for yet, of so many changes at most."""
+        part: Ticks = {}
+        room = limits.RANGES_PER_INFO
+        for node, ranges in self._book.missing().items():
+            asked = self._asked.get(node)
+            for first, last in ranges - asked if asked else ranges:
+                if count <= 0 or room <= 0:
+                    return part
+                end = min(last, first + count - 1)
+                part.setdefault(node, RangeSet()).add(first, end)
+                count -= end - first + 1
+                room -= 1
+        return part
+
+    def ask_all(self, *, if_any: bool = False) -> None:
+        """Step 2 of a merge: everybody hears what is missing and not asked for, also if that is nothing."""
+        part = self.missing(self._slice())
+        if if_any and not part:
+            return
+        self._remember(part)
+        self._say(part, "")
+        if part:
+            self._due_at = self._station.now.mono + self._clock
+
+    def wake(self) -> None:
+        """Ask, if it is time."""
+        now = self._station.now.mono
+        if self._due_at is None or now < self._due_at or self.is_passive:
+            return
+        if self._asked and self._asked_count * 2 > self._slice_count:
+            self._attempt += 1  # what was asked for last does not come: somebody else
+            self._forget()
+        if not self._look():
+            return
+        self._note_stall(now)
+        self._due_at = now + self._clock * (10 if self._is_stalled else min(self._attempt + 1, 10))
+        if self._bus.has_broker or self._bus.members:
+            self._ask()
+
+    def deadline(self) -> int | None:
+        return None if self.is_passive else self._due_at
+
+    def _look(self) -> bool:
+        """Whether anything is missing still; forget the gaps that are closed."""
+        missing = self._book.missing()
+        had = bool(self._namers)
+        self._namers = {node: self._namers.get(node, {}) for node in missing}
+        if missing:
+            return True
+        self._forget()
+        self._due_at, self._attempt, self._is_stalled, self._progress_at = None, 0, False, 0
+        if had:
+            for listener in self.on_news:
+                listener()
+        return False
+
+    def _note_stall(self, now: int) -> None:
+        """HEA-012: two clocks without anything, though everybody was asked."""
+        if not self._progress_at:
+            self._progress_at = now
+        if self._is_stalled or now - self._progress_at < 2 * self._clock:
+            return
+        self._is_stalled = True
+        missing = self._book.missing()
+        shown = {node: [list(part) for part in ranges][:100] for node, ranges in missing.items()}
+        self._station.tell(StoreIncomplete(shown))
+        for listener in self.on_news:
+            listener()
+
+    def _ask(self) -> None:
+        parts: dict[str, Ticks] = {}
+        for node, ranges in self.missing(self._slice()).items():
+            parts.setdefault(self._target(node), {})[node] = ranges
+        for target, part in parts.items():
+            self._remember(part)
+            self._say(part, target)
+
+    def _target(self, node: str) -> str:
+        """Who named it, one after the other; then everybody."""
+        ears = [peer for peer in self._namers.get(node, ()) if peer in self._bus.members]
+        turn = self._attempt % (len(ears) + 1)
+        return ears[turn] if turn < len(ears) else ""
+
+    def _say(self, part: Ticks, target: str) -> None:
+        prev = None if target else self._prev()
+        self._bus.say(self._station.info(missing=part, prev=prev), target)
+        self._station.count("recoveries", "missing")
+
+    def _remember(self, part: Ticks) -> None:
+        for node, ranges in part.items():
+            self._asked.setdefault(node, RangeSet()).update(ranges)
+        self._asked_count = self._slice_count = sum(ranges.count for ranges in self._asked.values())
+
+    def _forget(self) -> None:
+        self._asked = {}
+        self._asked_count = self._slice_count = 0
+
+    def _slice(self) -> int:
+        return max(limits.ASK_BYTES // max(self._weight, limits.ASK_WEIGHT_MIN), limits.ASK_TICKS_MIN)
+
+    def _ask_by(self, wait_ns: int) -> None:
+        at = self._station.now.mono + wait_ns
+        self._due_at = at if self._due_at is None else min(self._due_at, at)
+
+    def _spread(self) -> int:
+        return int(self._station.chance.random() * self._clock / 2)

@@ -1,0 +1,161 @@
+"""Answers to those who miss changes (step 3 of recovery; HEA-003 to HEA-005).
+
+Heads go as updates with their whole chain, then what has been superseded or purged is named. It is walked by tick, so much
+per turn: what the node itself writes meanwhile goes first, and nothing piles up.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+
+from weft.base.now import SECOND
+from weft.base.ranges import RangeSet
+from weft.cores.store import limits
+from weft.cores.store.bus import Bus
+from weft.cores.store.replica import Replica
+from weft.cores.store.station import Station
+from weft.wire.store.messages import Ticks, Update
+
+
+class Job(msgspec.Struct):
+    """What one asker, or everybody, is still to be told."""
+
+    to: str
+    due_at: int
+    wanted: Ticks
+    known: Ticks
+    deleted: Ticks
+    is_begun: bool = False
+
+
+class Budget(msgspec.Struct):
+    """What may leave in this turn."""
+
+    messages: int
+    bytes: int = limits.RESEND_BYTES
+    ticks: int = limits.RESEND_TICKS
+
+    @property
+    def is_spent(self) -> bool:
+        return self.messages <= 0 or self.bytes <= 0 or self.ticks <= 0
+
+
+class Resending:
+    """`prev` in what is said to all is the business of who asked; answers name changes only."""
+
+    def __init__(self, station: Station, bus: Bus, replica: Replica) -> None:
+        self._station, self._bus, self._replica = station, bus, replica
+        self._jobs: list[Job] = []
+        self.on_step: Callable[[], None] = lambda: None
+
+    def ask(self, missing: Ticks, to: str, delay_ns: int) -> None:
+        """Somebody misses these; what of them is here is told after the delay, `to` a member or everybody."""
+        seen = {node: ranges & self._replica.book.seen(node) for node, ranges in missing.items()}
+        wanted = {node: ranges for node, ranges in seen.items() if ranges}
+        if not wanted:
+            return
+        job = next((job for job in self._jobs if to and job.to == to), None)
+        if job is None:
+            self._jobs.append(Job(to, self._station.now.mono + delay_ns, wanted, {}, {}))
+            del self._jobs[: -limits.RESEND_JOBS_MAX]
+        else:
+            for node, ranges in wanted.items():
+                job.wanted.setdefault(node, RangeSet()).update(ranges)
+
+    def seen_resent(self, node: str, tick: int) -> None:
+        """Somebody else told everybody (HEA-003)."""
+        for job in self._jobs:
+            ranges = job.wanted.get(node) if not job.to else None
+            if ranges:
+                ranges.remove(tick)
+
+    def seen_named(self, ticks: Ticks) -> None:
+        """Somebody else named these as known or deleted."""
+        for job in self._jobs:
+            for node, ranges in ticks.items() if not job.to else ():
+                if node in job.wanted:
+                    job.wanted[node] -= ranges
+
+    def wake(self) -> None:
+        """As much as a turn may take, of whoever's time has come."""
+        now = self._station.now.mono
+        for job in [job for job in self._jobs if job.due_at <= now]:
+            rate = self._rate(job)
+            messages = min(limits.RESEND_MESSAGES, max(1, rate // 20))
+            if self._walk(job, Budget(messages)):
+                self._jobs.remove(job)
+            else:
+                job.due_at = now + messages * SECOND // rate
+
+    def deadline(self) -> int | None:
+        return min((job.due_at for job in self._jobs), default=None)
+
+    def _rate(self, job: Job) -> int:
+        if self._station.foreign:
+            return limits.RESEND_RATE_FOREIGN
+        is_mesh = job.to in self._bus.members or not self._bus.has_broker
+        return limits.RESEND_RATE_MESH if is_mesh else limits.RESEND_RATE_BROKER
+
+    def _walk(self, job: Job, budget: Budget) -> bool:
+        """Whether the job is done."""
+        if not job.is_begun:
+            job.is_begun = True
+            self._station.count("recoveries", "resend")
+        while job.wanted and not budget.is_spent:
+            node, ranges = next(iter(job.wanted.items()))
+            if not ranges:
+                del job.wanted[node]
+                continue
+            self._step(job, node, ranges, budget)
+        if job.wanted:
+            return False
+        self._name(job)
+        return True
+
+    def _step(self, job: Job, node: str, ranges: RangeSet, budget: Budget) -> None:
+        """The next few ticks of one node, as far as the budget goes."""
+        first, last = next(iter(ranges))
+        last = min(last, first + limits.RESEND_STRIDE - 1)
+        heads, superseded, deleted = self._replica.book.held(node, RangeSet([(first, last)]))
+        for event in heads:
+            if budget.is_spent:
+                last = event.tick - 1
+                break
+            self._bus.say(Update(event, (self._station.name, self._station.tick)), job.to)
+            self._station.count("resent")
+            budget.messages -= 1
+            budget.bytes -= len(event.value or b"") + limits.ASK_WEIGHT
+        if last >= first:
+            budget.ticks -= last - first + 1
+            ranges.remove(first, last)
+            _collect(job.known, node, superseded, last)
+            _collect(job.deleted, node, deleted, last)
+
+    def _name(self, job: Job) -> None:
+        """What has no entry any more, in as many messages as it needs."""
+        known, deleted = _parts(job.known), _parts(job.deleted)
+        for index in range(max(len(known), len(deleted))):
+            said = self._station.info(
+                known=known[index] if index < len(known) else None,
+                deleted=deleted[index] if index < len(deleted) else None,
+            )
+            self._bus.say(said, job.to)
+
+
+def _collect(ticks: Ticks, node: str, ranges: RangeSet, upto: int) -> None:
+    for first, last in ranges.overlap(1, upto):
+        ticks.setdefault(node, RangeSet()).add(first, last)
+
+
+def _parts(ticks: Ticks) -> list[Ticks]:
+    """The same in pieces of at most so many ranges."""
+    parts: list[Ticks] = []
+    room = 0
+    for node, ranges in ticks.items():
+        for first, last in ranges:
+            if not room:
+                parts.append({})
+                room = limits.RANGES_PER_INFO
+            parts[-1].setdefault(node, RangeSet()).add(first, last)
+            room -= 1
+    return parts

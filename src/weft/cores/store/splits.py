@@ -1,0 +1,133 @@
+"""The first two steps after a split: who says what there is, who says what is missing, and who takes over from whom.
+
+A step waits by the position in the chain that this side had before the merge, and is dropped when another node of that
+chain has done it, for nobody else (HEA-002): the other side speaks for itself.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+
+from weft.base.changes import Chain
+from weft.cores.store.messages import SplitFound, SplitHealed
+from weft.cores.store.pingchains import overlap
+from weft.cores.store.station import Station
+
+
+def takeover_ns(clock_ns: int, position: int) -> int:
+    """How long the node at a position leaves it to those before it: all but 2^-p of a clock (R8)."""
+    return clock_ns - (clock_ns >> position)
+
+
+class Merge(msgspec.Struct):
+    """Two sides that hear each other again."""
+
+    own: Chain
+    other: Chain | None
+    has_lost: bool
+    began_at: int
+    ticks_at: int | None
+    """When to say what there is; None: somebody did."""
+    missing_at: int | None = None
+    """When to say what is missing, once that is known."""
+
+    @property
+    def is_open(self) -> bool:
+        return self.ticks_at is not None or self.missing_at is not None
+
+
+class Splits:
+    """`say_ticks(merge)`, `say_missing()`: the two steps."""
+
+    def __init__(
+        self, station: Station, clock_ns: int, say_ticks: Callable[[Merge], None], say_missing: Callable[[], None]
+    ) -> None:
+        self._station, self._clock = station, clock_ns
+        self._length = station.settings.ping_length
+        self._say_ticks, self._say_missing = say_ticks, say_missing
+        self.merge: Merge | None = None
+        """The last one."""
+        self._received = 0
+        self._is_healing = False
+
+    def begin(self, own: Chain, other: Chain | None, *, has_lost: bool) -> None:
+        """Unless the same two sides have just begun."""
+        now = self._station.now.mono
+        if self.merge is not None and self._is_same(self.merge, own, other, now):
+            return
+        position = self.position_in(own)
+        self.merge = Merge(own, other, has_lost, now, now + takeover_ns(self._clock, position))
+        self._is_healing, self._received = True, 0
+        self._station.tell(SplitFound(other.head[0] if other else "", not has_lost))
+        self.wake()
+
+    def _is_same(self, merge: Merge, own: Chain, other: Chain | None, now: int) -> bool:
+        if now - merge.began_at >= 2 * self._clock:
+            return False
+        if other is None or merge.other is None:
+            return now - merge.began_at < self._clock or merge.is_open
+        names, heard = _names(merge.other) | _names(merge.own), _names(other)
+        return bool(names & heard)
+
+    def position_in(self, chain: Chain) -> int:
+        """Of this node; behind the chain for who is not on it."""
+        names = [node for node, _ in chain.links[: self._length]]
+        return names.index(self._station.name) if self._station.name in names else self._length
+
+    def own_chain(self) -> Chain | None:
+        """The chain before the merge, as long as its steps may go on."""
+        if self.merge is None or self._station.now.mono - self.merge.began_at > 4 * self._clock:
+            return None
+        return self.merge.own
+
+    def is_own_reason(self, reason: Chain) -> bool:
+        """Whether a `reason` is the chain of this node's own side, which lost."""
+        own = self.own_chain()
+        return own is not None and (overlap(own.links, reason.links) or bool(_names(own) >= _names(reason)))
+
+    def heard_ticks(self, node: str) -> None:
+        """A node has said all that it knows of: step 1, if it is of the own side."""
+        merge = self.merge
+        if merge is None or merge.ticks_at is None or not merge.own.has(node):
+            return
+        merge.ticks_at = None
+        self._await_missing(merge)
+
+    def heard_missing(self, node: str) -> None:
+        """A node has told everybody what it lacks: step 2, if it is of the own side."""
+        if self.merge is not None and self.merge.own.has(node):
+            self.merge.missing_at = None
+
+    def _await_missing(self, merge: Merge) -> None:
+        delay = takeover_ns(self._clock, self.position_in(merge.own) + 1)
+        merge.missing_at = self._station.now.mono + delay
+
+    def received(self) -> None:
+        """A change came that had been missing."""
+        self._received += 1
+
+    def healed(self) -> None:
+        """Nothing is missing any more."""
+        if self._is_healing and self.merge is not None and not self.merge.is_open:
+            self._is_healing = False
+            self._station.tell(SplitHealed(self._received, self._station.now.mono - self.merge.began_at))
+
+    def wake(self) -> None:
+        now, merge = self._station.now.mono, self.merge
+        if merge is None:
+            return
+        if merge.ticks_at is not None and merge.ticks_at <= now:
+            merge.ticks_at = None
+            self._await_missing(merge)
+            self._station.count("recoveries", "ticks")
+            self._say_ticks(merge)
+        elif merge.missing_at is not None and merge.missing_at <= now:
+            merge.missing_at = None
+            self._say_missing()
+
+    def deadline(self) -> int | None:
+        return None if self.merge is None else self.merge.ticks_at or self.merge.missing_at
+
+
+def _names(chain: Chain) -> set[str]:
+    return {node for node, _ in chain.links}
