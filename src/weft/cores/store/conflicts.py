@@ -98,7 +98,7 @@ def _size(conflict: Conflict) -> int:
 
 
 def _described(event: Event) -> dict[str, Any]:
-    """A change in words; its value stays MessagePack."""
+    """A change in plain words; its value is MessagePack in hex, which every reader can turn back."""
     said: dict[str, Any] = {"node": event.node, "tick": event.tick, "tock": event.tock}
-    said |= {"deleted": True} if event.value is None else {"value": event.value}
+    said |= {"deleted": True} if event.value is None else {"value": event.value.hex()}
     return said | {"at": event.at, "by": event.by}

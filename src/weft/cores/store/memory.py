@@ -48,6 +48,8 @@ class EventKept(msgspec.Struct, array_like=True, frozen=True, gc=False):
     at: float | None = None
     by: str = ""
     is_cut: bool = False
+    is_shown: bool = True
+    """Whether readers see it from then on: it did not lose, and was not known before."""
 
 
 class Settled(msgspec.Struct, array_like=True, frozen=True):
@@ -137,11 +139,11 @@ KIND_MAX: Final = 31
 MEMORIES: Final[Memories[MemoryKind]] = Memories(CORE, KINDS)
 
 
-def kept_of(event: Event) -> EventKept:
+def kept_of(event: Event, *, is_shown: bool = True) -> EventKept:
     """The memory of an event."""
     chain = event.chain
     path = event.path if _is_plain(event.path) else pack_path(event.path)
-    return EventKept(chain.links, event.tock, path, event.value, event.at, event.by, chain.is_cut)
+    return EventKept(chain.links, event.tock, path, event.value, event.at, event.by, chain.is_cut, is_shown)
 
 
 def event_of_kept(kept: EventKept) -> Event:
@@ -156,9 +158,11 @@ def own_record_of(event: Event, via: str, before: Link | None, wall: int) -> Str
     return _stream_record(event, attributes, wall)
 
 
-def foreign_record_of(event: Event, keeper: str, wall: int) -> StreamRecord:
+def foreign_record_of(event: Event, keeper: str, wall: int, *, is_shown: bool) -> StreamRecord:
     """The record of a change that a foreign server made; `keeper` is who noted it, since others may carry it."""
     attributes: dict[str, Any] = {**_attributes_of(event), "through": "", "before": None, "keeper": keeper}
+    if not is_shown:
+        attributes["lost"] = True
     return _stream_record(event, attributes, wall)
 
 
@@ -179,12 +183,19 @@ def event_of(record: Record, names: Container[str]) -> Event | None:
 
     What it forwards for others is not.
     """
-    if isinstance(record, CoreRecord):
-        is_event = record.core == CORE and record.kind == 1
-        return event_of_kept(MEMORIES.from_record(record)) if is_event else None  # type: ignore[arg-type]  # kind 1
-    if not isinstance(record, StreamRecord) or record.stream != Stream.STORE:
-        return None
-    return event_of_stream(record) if keeper_of(record) in names else None
+    if isinstance(record, StreamRecord):
+        is_ours = record.stream == Stream.STORE and keeper_of(record) in names
+        return event_of_stream(record) if is_ours else None
+    kept = memory_of(record)
+    return event_of_kept(kept) if isinstance(kept, EventKept) else None
+
+
+def shown(record: Record, names: Container[str]) -> Event | None:
+    """The same, if it became what stands at its path; None for losers and for what was known before."""
+    if isinstance(record, StreamRecord):
+        return None if "lost" in record.attributes else event_of(record, names)
+    kept = memory_of(record)
+    return event_of_kept(kept) if isinstance(kept, EventKept) and kept.is_shown else None
 
 
 def stale_of(record: Record) -> Event | None:

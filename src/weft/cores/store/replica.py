@@ -92,7 +92,7 @@ class Replica:
         """
         path = self._checked(path, value)
         before = self.tree.get(path)
-        if value is None and (before is None or before.value is None):
+        if value is None and chain is None and (before is None or before.value is None):
             return Written(before, before)
         self._check_room(before, value)
         below = chain or (before.chain if before else Chain(()))
@@ -242,10 +242,12 @@ class Replica:
         """Make durable what is new: the change with its links, or the ticks alone (STO-031)."""
         station = self._station
         if joined.is_kept:
+            is_shown = joined.change.is_shown
             if event.node in station.foreign:
-                station.keep(memory.foreign_record_of(event, station.name, station.now.wall))
+                record = memory.foreign_record_of(event, station.name, station.now.wall, is_shown=is_shown)
+                station.keep(record)
             else:
-                station.keep(memory.record_of(memory.kept_of(event)))
+                station.keep(memory.record_of(memory.kept_of(event, is_shown=is_shown)))
         elif joined.news:
             known: dict[str, list[tuple[int, int]]] = {}
             for node, tick in joined.news:
@@ -303,7 +305,7 @@ class Replica:
                 self._station.count("purged")
                 continue
             self._station.keep(memory.record_of(memory.StaleKept(memory.kept_of(event))))
-            self._station.tell(StaleDropped(text_of(event.path), event.node, event.tick, event.value))
+            self._station.tell(StaleDropped(text_of(event.path), event.node, event.tick, event.value.hex()))
             for listener in self.removed:
                 listener(event)
 
