@@ -261,13 +261,3 @@ class Membership:
         if self._station.read_only and (self.state, On.BARRED) in TABLE:
             return self._station.now.mono
         return min((at for at in (self._due_at, self._found_at) if at is not None), default=None)
-
-
-def _is_numbered(name: str) -> bool:
-    return name.rpartition("~")[2].isdecimal() and "~" in name
-
-
-def _fitting(base: str, number: int) -> str:
-    suffix = f"~{number}"
-    room = limits.NAME_BYTES_MAX - len(suffix)
-    return base.encode()[:room].decode("utf-8", "ignore") + suffix
