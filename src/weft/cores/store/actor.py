@@ -11,11 +11,12 @@ from typing import Any, Final
 
 import msgspec
 
-from weft.base.changes import Chain, Path
+from weft.base.changes import Chain
 from weft.base.errors import PeerError
 from weft.base.now import SECOND, Now
 from weft.cores.store import limits
 from weft.cores.store.bus import Bus
+from weft.cores.store.deletion import DELETERS, names_in
 from weft.cores.store.membership import Membership
 from weft.cores.store.messages import Change, EchoMissing, NameCollision, StoreSettings
 from weft.cores.store.nodelist import NodeList, Value, is_late, turn, turn_off_list
@@ -23,12 +24,10 @@ from weft.cores.store.recovery import Recovery
 from weft.cores.store.replica import Replica
 from weft.cores.store.station import Station
 from weft.wire.store import actor as wire
-from weft.wire.store import pack
 
-DELETERS: Final[Path] = (None, "actor", "del")
 TAGS: Final = 4  # that the value of `del` reaches back (PNG-037)
 OWN_PINGS: Final = 16  # remembered: what is heard under the own name and is none of them is a namesake's
-VERSION: Final = "1"  # said as `weft:version`, so that Weft nodes know one another (PNG-031)
+VERSION: Final = "1"  # said as `weft` in `vers`, so that Weft nodes know one another (PNG-031)
 
 
 class Rules(msgspec.Struct, frozen=True):
@@ -190,8 +189,6 @@ class Actor:
 
     def _hear_ping(self, message: wire.Pinged, now: Now) -> None:
         node = message.node
-        if not message.history or message.history[0] != node:
-            raise PeerError("bad-field", "history")
         if node == self._station.name:
             self._hear_namesake(message, now)
             return
@@ -444,20 +441,6 @@ class Actor:
     def deadline(self) -> int | None:
         """When something is due, in monotonic nanoseconds."""
         return min(self._timers.values(), default=None)
-
-
-def names_in(value: bytes | None) -> list[str]:
-    """The names that an entry of deleters lists; none if it says anything else.
-
-    >>> names_in(pack.pack({"nodes": ["n1", "n2"]}))
-    ['n1', 'n2']
-    """
-    try:
-        said: Any = pack.unpack(value) if value is not None else None
-    except PeerError:
-        return []
-    names = said.get("nodes") if isinstance(said, dict) else None
-    return [name for name in names if isinstance(name, str)] if isinstance(names, list | tuple) else []
 
 
 HEARD: Final[dict[type, Callable[[Actor, Any, Now], None]]] = {

@@ -1,47 +1,422 @@
-"""When a deletion may be forgotten, and what becomes of nodes that do not come back (DEL-002..007)."""
+"""When a deletion may be forgotten, and what becomes of nodes that do not come back (DEL-002..007).
 
-from collections.abc import Callable
+A tombstone goes once every deleter has said that it has it, and that it has all that any of them changed before it had
+it. So no change that the tombstone beat is on its way any more; what is repeated later is known to be settled. Real
+MoaT-KV servers say no such thing: with them among the deleters, all being present for four tags in a row stands for it.
+"""
 
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import msgspec
+
+from weft.base.changes import Event, Link, Path
+from weft.base.errors import PeerError
+from weft.base.memories import Memories
 from weft.base.now import Now
+from weft.base.ranges import RangeSet
+from weft.base.records import CoreRecord, Entry
+from weft.cores.store import limits, memory
 from weft.cores.store.bus import Bus
-from weft.cores.store.messages import Change, DropNode, SetDeleters
+from weft.cores.store.messages import (
+    BecameReadOnly,
+    Change,
+    ChangesOrphaned,
+    DropNode,
+    NodeDropped,
+    SetDeleters,
+    StoreRefused,
+    TombstonesPurged,
+)
 from weft.cores.store.replica import Replica
-from weft.cores.store.station import Station
-from weft.wire.store.messages import Info
+from weft.cores.store.station import Station, StoreError
+from weft.wire.store import pack
+from weft.wire.store.messages import Info, Ticks
+from weft.wire.store.path import text_of
+
+DELETERS: Final[Path] = (None, "actor", "del")
+DROPPED: Final[Path] = (None, "dropped")
+
+
+class OrphansKept(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """Changes of this node that nobody took since it had been dropped."""
+
+    events: list[memory.EventKept]
+
+
+class OrphansReplayed(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """They were written anew."""
+
+
+MEMORIES: Final[Memories[OrphansKept | OrphansReplayed]] = Memories(memory.CORE, {48: OrphansKept, 49: OrphansReplayed})
+
+
+class Buried(msgspec.Struct, gc=False):
+    """A tombstone, and when it was first here."""
+
+    at: int
+    tock: int
+    """Of this node, then (PNG-037)."""
 
 
 class Deletion:
-    """Tombstones go when everybody that counts has said that it has them."""
+    """Tombstones go when everybody that counts has them."""
 
     def __init__(self, station: Station, bus: Bus, replica: Replica) -> None:
         self._station, self._bus, self._replica = station, bus, replica
+        settings = station.settings
+        self._clock = settings.cycle_ns if settings.dialects == ("moat",) else settings.clock_ns
         self.positions: Callable[[], list[str]] = list
         """Names on the chain of pings, its head first."""
+        self.is_member: Callable[[], bool] = lambda: True
+        """Whether this node has what others have."""
+        self.on_rejoin: Callable[[Now], None] | None = None
+        """This node was dropped, is empty now and has another name: it has to join anew."""
+        self.on_ask: Callable[[list[str], Ticks, Now], None] | None = None
+        """Asks one of these nodes, over its client port, which of the ticks are forgotten (`check_deleted`)."""
+        self.orphans: list[Event] = []
+        self._haves: dict[str, Ticks] = {}
+        self._heard: dict[str, int] = {}
+        self._buried: dict[Link, Buried] = {}
+        self._said: Ticks = {}
+        self._rounds = 0
+        self._due_at: int | None = None
+        self._lagging: dict[str, None] = {}
+        self._is_dropped = False
 
-    def hear_info(self, info: Info, peer: str, now: Now) -> None:
-        """`have`: what that node has durably."""
+    # Hearing
 
     def heard(self, node: str, now: Now) -> None:
         """Any message of that node: it is there."""
+        if node in self._heard or len(self._heard) < limits.NODES_MAX:
+            self._heard[node] = now.mono
+
+    def hear_info(self, info: Info, peer: str, now: Now) -> None:
+        """`have`: what that node has durably; what it had said before of the same nodes counts no more."""
+        if not info.node:
+            return
+        self.heard(info.node, now)
+        if info.have is not None and info.node in self._heard:
+            self._haves.setdefault(info.node, {}).update(info.have)
 
     def listen(self, change: Change) -> None:
-        """A merge or own write."""
+        """A merge or own write: remember since when a deletion is here; hear who is dropped."""
+        event = change.event
+        if not change.is_shown:
+            return
+        if event.is_deletion:
+            self._bury(event, self._station.now.mono)
+        if len(event.path) == len(DROPPED) + 1 and event.path[: len(DROPPED)] == DROPPED:
+            self._hear_dropped(event)
 
-    def tagged(self, first: int, last: int, names: list[str], now: Now) -> None:
-        """All deleters of the moat dialect have been here since tock `first` (PNG-037)."""
+    def _bury(self, event: Event, at: int) -> None:
+        self._buried[event.chain.head] = Buried(at, self._station.tock)
+        if self._due_at is None:
+            self._due_at = at + self._clock
 
-    def drop(self, order: DropNode, now: Now) -> None:
-        """A node will not come back (DEL-006)."""
-
-    def set_deleters(self, order: SetDeleters, now: Now) -> None:
-        """Name the deleters (DEL-003)."""
-
-    def recall(self, now: Now) -> None:
-        """After restore: take back what the entries say."""
+    # Time
 
     def wake(self, now: Now) -> None:
-        """Time has passed."""
+        """Say what this node has; forget what may be forgotten; leave, if it was dropped."""
+        if self._is_dropped:
+            self._start_anew(now)
+        for node in list(self._lagging):
+            self._raise_cap(node)
+        if self._due_at is None or self._due_at > now.mono:
+            return
+        self._due_at = now.mono + self._clock
+        if self._rounds % limits.HAVE_CLOCKS == 0 and self.is_member():
+            self._say_have(is_full=self._rounds % (limits.HAVE_CLOCKS * limits.HAVE_FULL) == 0)
+        self._rounds += 1
+        if self.positions()[:1] == [self._station.name] and self.is_member():
+            self._purge(now)
 
     def deadline(self) -> int | None:
-        """When to be woken."""
-        return None
+        """When something is due, in monotonic nanoseconds."""
+        return self._station.now.mono if self._is_dropped or self._lagging else self._due_at
+
+    def recall(self, now: Now) -> None:
+        """After restore: deletions count as heard of just now, and who was dropped is so still."""
+        for entry in self._replica.tree.walk():
+            if entry.is_deletion:
+                self._bury(entry, now.mono)
+        for path in self._replica.tree.children(DROPPED):
+            entry = self._replica.tree.get(path)
+            if entry is not None:
+                self._hear_dropped(entry)
+        self._due_at = now.mono
+
+    # Forgetting deletions
+
+    def _say_have(self, *, is_full: bool) -> None:
+        """DEL-002. What a node has is said of whole nodes only, so that what was said before can be replaced."""
+        seen = {node: self._replica.book.seen(node) for node in self._replica.book.nodes()}
+        part: Ticks = {}
+        room = limits.RANGES_PER_INFO
+        for node, ranges in seen.items():
+            if not is_full and self._said.get(node) == ranges:
+                continue
+            cut = RangeSet(list(ranges)[: limits.RANGES_PER_INFO])  # less than it has does no harm
+            if len(cut) > room:
+                self._bus.say(self._station.info(have=part))
+                part, room = {}, limits.RANGES_PER_INFO
+            part[node] = cut
+            room -= len(cut)
+        self._said = seen
+        if part:
+            self._bus.say(self._station.info(have=part))
+
+    @property
+    def dropped(self) -> dict[str, int]:
+        """Nodes nobody waits for, each with the last of its changes that counts."""
+        return self._replica.book.caps
+
+    @property
+    def deleters(self) -> list[str]:
+        """Who must have a deletion before it is forgotten (DEL-003)."""
+        entry = self._replica.tree.get(DELETERS)
+        named = names_in(entry.value) if entry is not None else []
+        return [name for name in named or self._replica.book.nodes() if name not in self.dropped]
+
+    def _purge(self, now: Now) -> None:
+        """Chain head: forget what all have, and say so (DEL-004)."""
+        deleters = [name for name in self.deleters if name != self._station.name]
+        if not self._buried or self._station.foreign.keys() & set(deleters):
+            return
+        if self._are_here(deleters, now) and self._are_level(deleters):
+            before = now.mono - limits.BURIED_CLOCKS * self._clock
+            self._forget([head for head in self._old(before) if self._have_all(head, deleters)])
+
+    def _are_here(self, deleters: list[str], now: Now) -> bool:
+        since = now.mono - limits.BURIED_CLOCKS * self._clock
+        return all(name in self._bus.members or self._heard.get(name, since) > since for name in deleters)
+
+    def _are_level(self, deleters: Iterable[str]) -> bool:
+        """Whether each has all that any of them had changed when it said what it has.
+
+        Then no change that one of their tombstones beats is on its way any more: who has a tombstone beats it only by
+        greater changes (DEL-005).
+        """
+        book, own = self._replica.book, self._station.name
+        haves = {name: self._haves.get(name, {}) for name in deleters}
+        haves[own] = {node: book.seen(node) for node in book.nodes()}
+        last = {name: have.get(name, RangeSet()).highest for name, have in haves.items()}
+        return all(have.get(name, RangeSet()).covers(1, tick) for have in haves.values() for name, tick in last.items())
+
+    def _old(self, before: int) -> list[Link]:
+        """Tombstones that were here by then, so many at most; those looked at stand behind the others next time."""
+        found: list[Link] = []
+        for head in list(self._buried)[: limits.PURGED_MAX]:
+            buried = self._buried.pop(head)
+            event = self._replica.tree.by_link(head)
+            if event is None or not event.is_deletion:
+                continue
+            self._buried[head] = buried
+            if buried.at < before:
+                found.append(head)
+        return found
+
+    def _have_all(self, head: Link, deleters: list[str]) -> bool:
+        """Whether each of them says that it has the deletion, and all that it came after."""
+        event = self._replica.tree.by_link(head)
+        assert event is not None, head
+        return all(
+            tick in self._haves.get(name, {}).get(node, RangeSet())
+            for name in deleters
+            for node, tick in event.chain.links
+        )
+
+    def _forget(self, heads: list[Link]) -> None:
+        """Purge, and tell the others."""
+        ticks: Ticks = {}
+        for node, tick in heads:
+            ticks.setdefault(node, RangeSet()).add(tick)
+            self._buried.pop((node, tick), None)
+        if not ticks:
+            return
+        gone = self._replica.purge(ticks)
+        self._station.tell(TombstonesPurged(len(heads)))
+        if self._station.foreign:  # a real server would delete an entry that was written again meanwhile (HEA-004)
+            for member in self._bus.members:
+                self._bus.say(self._station.info(deleted=gone), member)
+        else:
+            self._bus.say(self._station.info(deleted=gone))
+
+    def tagged(self, first: int, names: list[str], now: Now) -> None:
+        """All deleters of the moat dialect have been here since tock `first` (PNG-037): each forgets for itself."""
+        deleters = [name for name in names if name != self._station.name and name not in self._station.foreign]
+        if not self._replica.book.is_whole or not self.is_member():
+            return
+        heads = [head for head in self._old(now.mono) if self._buried[head].tock < first]
+        if deleters:
+            heads = [head for head in heads if self._have_all(head, deleters)]
+        self._forget(heads)
+
+    def away(self, names: list[str], now: Now) -> None:
+        """This node was away so long that others may have forgotten deletions: ask what of its entries is gone (DEL-007)."""
+        if self.on_ask is not None and names:
+            book = self._replica.book
+            self.on_ask(names, {node: book.present(node) for node in book.nodes()}, now)
+
+    def gone_of(self, asked: Ticks) -> Ticks:
+        """Answer to `check_deleted`: of these ticks, those that are settled and stand in no chain here (DEL-007)."""
+        gone = {node: ranges & self._replica.book.seen(node) for node, ranges in asked.items()}
+        for event in self._replica.tree.walk():
+            for node, tick in event.chain.links:
+                if node in gone:
+                    gone[node].remove(tick)
+        return {node: ranges for node, ranges in gone.items() if ranges}
+
+    def set_deleters(self, order: SetDeleters, now: Now) -> None:
+        """Name the deleters (DEL-003); none: all nodes."""
+        value = pack.pack({"nodes": list(order.nodes)}) if order.nodes else None
+        try:
+            self._replica.write(DELETERS, value)
+        except StoreError as error:
+            self._station.reply(order.ticket, StoreRefused(error.code, error.text))
+        else:
+            self._station.reply(order.ticket, {"deleters": self.deleters})
+
+    # Nodes that do not come back
+
+    def drop(self, order: DropNode, now: Now) -> None:
+        """Nobody waits for that node any more, and nobody takes later changes of it (DEL-006)."""
+        try:
+            self._check_drop(order.node)
+            tick = self._replica.book.top(order.node)
+            self._replica.write((*DROPPED, order.node), pack.pack({"tick": tick}))
+        except StoreError as error:
+            self._station.reply(order.ticket, StoreRefused(error.code, error.text))
+            return
+        self._bus.say(self._station.info(node_drop=(order.node,)))
+        self._station.reply(order.ticket, {"node": order.node, "tick": tick})
+
+    def _check_drop(self, node: str) -> None:
+        if node == self._station.name:
+            raise StoreError("bad-request", "a node does not drop itself")
+        if not self._replica.book.top(node):
+            raise StoreError("not-found", node)
+        if self._station.foreign and any(self._live_heads(node)):
+            raise StoreError("bad-request", f"{node} heads live entries, which real MoaT-KV servers would forget")
+
+    def _live_heads(self, node: str) -> Iterable[Event]:
+        found = (self._replica.tree.by_link((node, tick)) for tick in list(self._replica.tree.heads_of(node)))
+        return (event for event in found if event is not None and not event.is_deletion)
+
+    def _hear_dropped(self, event: Event) -> None:
+        """The highest accepted tick of a node, or that it is one as all others again."""
+        node, tick = event.path[-1], tick_in(event.value)
+        if not isinstance(node, str):
+            return
+        if tick is None:
+            self.dropped.pop(node, None)
+        elif node == self._station.name:
+            self._is_dropped = True
+        else:
+            is_new = self.dropped.get(node) != tick
+            self.dropped[node] = tick
+            self._haves.pop(node, None)
+            if self._replica.book.seen(node).highest > tick:
+                self._lagging[node] = None
+            if is_new:
+                self._station.tell(NodeDropped(node, tick))
+
+    def _raise_cap(self, node: str) -> None:
+        """Who dropped that node knew less of it than this one: what was taken before stays taken, everywhere."""
+        del self._lagging[node]
+        tick = self._replica.book.seen(node).highest
+        if self.is_member() and tick > self.dropped.get(node, tick):
+            try:
+                self._replica.write((*DROPPED, node), pack.pack({"tick": tick}))
+            except StoreError as error:
+                self._station.count("deletion", error.code)
+
+    def _start_anew(self, now: Now) -> None:
+        """This node was dropped: what nobody took of it is set aside, and it comes back empty, as another (DEL-006)."""
+        self._is_dropped = False
+        entry = self._replica.tree.get((*DROPPED, self._station.name))
+        last = tick_in(entry.value) if entry is not None else None
+        if last is None:
+            return
+        orphans = [event for event in self._own_heads() if event.tick > last]
+        self._station.tell(BecameReadOnly("dropped"))
+        self._station.tell(ChangesOrphaned(len(orphans)))
+        if orphans:
+            self.orphans += orphans
+            self._station.keep(MEMORIES.to_record(OrphansKept([memory.kept_of(event) for event in orphans])))
+        name = self._replica.next_name()
+        self._replica.empty()
+        self._replica.rename(name)
+        self._buried.clear()
+        self._haves.clear()
+        self._said.clear()
+        if self.on_rejoin is not None:
+            self.on_rejoin(now)
+
+    def _own_heads(self) -> list[Event]:
+        heads = self._replica.tree.heads_of(self._station.name)
+        found = (self._replica.tree.by_link((self._station.name, tick)) for tick in sorted(heads))
+        return [event for event in found if event is not None]
+
+    def shown(self) -> dict[str, Any]:
+        """What was set aside, as plain data."""
+        return {
+            "orphans": [
+                {"path": text_of(event.path), "node": event.node, "tick": event.tick, "deleted": event.is_deletion}
+                for event in self.orphans
+            ]
+        }
+
+    def replay(self, by: str = "") -> int:
+        """Write what was set aside anew; how many. StoreError, and then what is left stays."""
+        count = 0
+        while self.orphans:
+            event = self.orphans[0]
+            self._replica.write(event.path, event.value, by=by, via="replay")
+            del self.orphans[0]
+            count += 1
+        self._station.keep(MEMORIES.to_record(OrphansReplayed()))
+        return count
+
+    # Memory
+
+    def restore(self, entries: Iterable[Entry]) -> None:
+        """Take back what was set aside."""
+        for _, record in entries:
+            if isinstance(record, CoreRecord) and record.core == memory.CORE and record.kind in MEMORIES.kinds:
+                kept = MEMORIES.from_record(record)
+                events = kept.events if isinstance(kept, OrphansKept) else []
+                self.orphans = [*self.orphans, *map(memory.event_of_kept, events)] if events else []
+
+    def condense(self) -> Iterable[CoreRecord]:
+        """The same, for a snapshot."""
+        if self.orphans:
+            yield MEMORIES.to_record(OrphansKept([memory.kept_of(event) for event in self.orphans]))
+
+
+def names_in(value: bytes | None) -> list[str]:
+    """The names that an entry of deleters lists; none if it says anything else.
+
+    >>> names_in(pack.pack({"nodes": ["n1", "n2"]}))
+    ['n1', 'n2']
+    """
+    names = _said(value).get("nodes")
+    return [name for name in names if isinstance(name, str)] if isinstance(names, list | tuple) else []
+
+
+def tick_in(value: bytes | None) -> int | None:
+    """The last tick that counts of a dropped node.
+
+    >>> tick_in(pack.pack({"tick": 7}))
+    7
+    """
+    tick = _said(value).get("tick")
+    return tick if isinstance(tick, int) and not isinstance(tick, bool) and tick >= 0 else None
+
+
+def _said(value: bytes | None) -> dict[Any, Any]:
+    try:
+        said = pack.unpack(value) if value else None
+    except PeerError:
+        return {}
+    return said if isinstance(said, dict) else {}

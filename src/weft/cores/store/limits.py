@@ -73,3 +73,9 @@ NODE_TICKS_MAX: Final = 100_000  # listed by one `enum_node`
 # Joining as a client (CLN-020)
 JOIN_SILENCE_NS: Final = 10 * SECOND  # of a server that is asked: then the next one
 JOIN_PORT: Final = 27_586
+
+# Deletions
+HAVE_CLOCKS: Final = 20  # what a node has is said so often, if it changed (DEL-002)
+HAVE_FULL: Final = 10  # and whole each so many times
+BURIED_CLOCKS: Final = 40  # a tombstone is so old, and its deleters were heard in that time (DEL-003)
+PURGED_MAX: Final = 10_000  # tombstones in one turn (DEL-004)

@@ -126,18 +126,18 @@ class Repair:
         return "deletion" if current.is_deletion and any(link not in twins for link in left) else ""
 
     def _mend(self, contested: Contested) -> None:
-        """The current value once more, above everything that lost; a refused write is tried again with the next loser."""
+        """The current value once more, above everything that lost. A refused one is tried again with the next loser."""
         current, why = self._replica.tree.get(contested.path), self._why(contested)
         if current is None or not why:
             return
         chain = _joined(current.chain, self._need(contested), self._station.name)
         try:
-            event = self._replica.write(contested.path, current.value, via="repair", chain=chain)
+            written = self._replica.write(contested.path, current.value, via="repair", chain=chain)
         except StoreError as error:
-            self._station.count("repairs", error.code)
+            self._station.count("repairs_refused", error.code)
             return
-        self._station.count("repairs", why)
-        self._station.tell(EntryRepaired(text_of(contested.path), event.tick, why))
+        self._station.count("repairs")
+        self._station.tell(EntryRepaired(text_of(contested.path), written.event.tick, why))
 
     def wake(self, now: Now) -> None:
         """Do the repairs that are due, so many at most in a second."""
