@@ -418,6 +418,8 @@ def _shown(value: Any) -> Any:
         return value.hex()
     if isinstance(value, (tuple, list)):
         return [_shown(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _shown(item) for key, item in value.items()}
     return (
         {k: _shown(v) for k, v in msgspec.structs.asdict(value).items()} if isinstance(value, msgspec.Struct) else value
     )
