@@ -87,7 +87,34 @@ def test_a_file_that_is_no_toml_or_beyond_its_bounds_is_refused(text: str) -> No
 
 
 def test_how_large_a_configuration_a_node_takes_is_said_in_its_file() -> None:
-    settings = settings_of({"node": {"name": "r", "level": "root"}, "store": {"keys": 1_000_000, "megabytes": 300}})
+    settings = settings_of({"node": {"name": "r", "level": "root"}, "configuration": {"keys": 1_000_000, "megabytes": 300}})
     core = build_node(settings, b"r" * 16, 1, "seed").cores["configuration"]
     assert isinstance(core, Configuration)
     assert Room(1_000_000, 300 << 20) == core.store.room
+
+
+def test_a_table_store_even_an_empty_one_lets_the_node_hold_the_store() -> None:
+    assert "store" not in settings_of(GOOD).runs
+    holds = settings_of(GOOD | {"store": {}})
+    assert holds.store is not None
+    assert ("store" in holds.runs, "weft", 27_515) == (True, holds.store.topics, holds.store.client_port(27_510))
+    moat = settings_of(GOOD | {"store": {"dialects": ["moat"], "broker": "127.0.0.1:1883", "port": 27_586}})
+    assert moat.store is not None
+    assert ("moat/kv", 27_586) == (moat.store.topics, moat.store.client_port(27_510))
+
+
+def test_a_store_that_cannot_be_is_refused_in_words() -> None:
+    wrong: dict[str, Any] = {
+        "name": "a b",
+        "clock": "never",
+        "peers": ["nowhere"],
+        "hostmap": {"n1": "x"},
+        "dialects": ["moat"],
+        "broker": "10.0.0.1:1883",
+        "cycle": "1s",
+    }
+    text = refused(GOOD | {"store": wrong})
+    for part in ("store.name", "store.clock", "store.peers", "store.hostmap", "open = true", "store.cycle"):
+        assert part in text
+    assert "E03 store.broker" in refused(GOOD | {"store": {"dialects": ["moat"]}})
+    assert "E04 [store]" in refused(GOOD | {"store": {"dialects": ["serf"]}})
