@@ -1,55 +1,250 @@
-"""The store's clients, server side (specs/03, section 8): who they are, what they ask, and what streams to them."""
+"""The store's clients, server side (specs/03, section 8): who they are, what they ask, and what streams to them.
 
+One answer follows each request, or a stream does; streams have turns, so that one of a million entries delays nobody.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from msgspec import UNSET
+
+from weft.base.effects import Perform, Send
+from weft.base.errors import PeerError
 from weft.base.now import Now
 from weft.base.spool import Journaled, RecordsFetched
-from weft.cores.store.messages import ClientCame, ClientGone, ClientPaused, ClientResumed, Garbled
+from weft.cores.store import actions, limits
+from weft.cores.store.actions import Asked
+from weft.cores.store.messages import ClientCame, ClientGone, ClientPaused, ClientResumed, Garbled, HangUp
 from weft.cores.store.replica import Replica
-from weft.cores.store.station import Station
-from weft.wire.store.clients import Request
+from weft.cores.store.station import Station, StoreError
+from weft.cores.store.streams import CLIENTS, Client, Desk, LinkSearch, Stream, failure
+from weft.cores.store.watching import Place, WatchStream
+from weft.wire.store.clients import CAPS, QLEN, VERSION, Answer, Greeting, Request
+from weft.wire.store.messages import Info
+
+MALFORMED: Final = "malformed"
 
 
 class Serving:
     """All clients of one node."""
 
     def __init__(self, station: Station, replica: Replica) -> None:
-        self._station, self._replica = station, replica
+        self._station = station
+        self._desk = Desk(station, replica)
+        self._place = Place(self._desk)
+        self._clients: dict[bytes, Client] = {}
+        self._ready: dict[Stream, None] = {}
+        """Streams that can say more at once, in the order of their turns."""
+        self.serves: Callable[[], bool] = lambda: True
+        """Whether clients are answered (PNG-001)."""
+        self.say: Callable[[Info], None] = lambda _: None
+        """Tells all nodes something."""
+        self.drop: Callable[[str], None] | None = None
+        """Gives a node up (DEL-006)."""
+        self.is_open = False
+        """Whether clients of other machines are admins, as those of this one are where no users are (ADM-003)."""
+
+    @property
+    def clients(self) -> int:
+        """How many are connected."""
+        return len(self._clients)
+
+    @property
+    def streams(self) -> int:
+        """How many requests are being answered."""
+        return sum(len(client.streams) for client in self._clients.values())
+
+    def restored(self, last_lsn: int) -> None:
+        """The journal goes up to there."""
+        self._place.last_lsn = max(self._place.last_lsn, last_lsn)
+
+    # Connections
 
     def came(self, order: ClientCame, now: Now) -> None:
-        """A client has connected: greet it (CLN-001)."""
-        raise NotImplementedError
+        """A client has connected: greet it (CLN-001), or say why not."""
+        client = Client(self._desk, order.peer, order.address)
+        why = self._refusal_of(order)
+        if why is None:
+            self._clients[order.peer] = client
+            station = self._station
+            weft = {"v": 1, "caps": list(CAPS)}
+            name, tick, tock = station.name, station.tick, station.tock
+            self._send(
+                client, Greeting(seq=0, version=[*VERSION], node=name, tick=tick, tock=tock, qlen=QLEN, weft=weft)
+            )
+        else:
+            self._station.count("clients_refused", why.code)
+            self._send(client, failure(0, why, self._station.tock))
+            self._hang_up(order.peer)
+
+    def _refusal_of(self, order: ClientCame) -> StoreError | None:
+        if not order.is_local and not self.is_open:
+            return StoreError("not-authorised", "this node serves its own machine only")
+        if not self.serves():
+            return StoreError("not-ready", "this node has not what the others have yet")
+        if len(self._clients) >= limits.CLIENTS_MAX:
+            return StoreError("busy", f"{limits.CLIENTS_MAX} clients are connected")
+        return None
 
     def gone(self, order: ClientGone, now: Now) -> None:
         """Its connection has ended."""
-        raise NotImplementedError
+        client = self._clients.pop(order.peer, None)
+        for stream in client.streams.values() if client else ():
+            self._ready.pop(stream, None)
+            stream.leave()
 
     def paused(self, order: ClientPaused, now: Now) -> None:
         """It does not read: its streams wait."""
-        raise NotImplementedError
+        client = self._clients.get(order.peer)
+        if client is not None:
+            client.is_paused = True
+            for stream in client.streams.values():
+                self._ready.pop(stream, None)
 
     def resumed(self, order: ClientResumed, now: Now) -> None:
         """It reads again: its streams go on."""
-        raise NotImplementedError
+        client = self._clients.get(order.peer)
+        if client is not None:
+            client.is_paused = False
+            self._ready.update(dict.fromkeys(client.streams.values()))
+
+    def garbled(self, order: Garbled, now: Now) -> None:
+        """Something came that cannot be read, and was answered; if not even as a message, the connection ends."""
+        self._station.count("malformed", order.code)
+        if order.code == MALFORMED:
+            self._hang_up(order.peer)
+
+    def _hang_up(self, peer: bytes) -> None:
+        self._station.effects.append(Perform(HangUp(peer)))
+
+    def _send(self, client: Client, message: Greeting | Answer) -> None:
+        self._station.effects.append(Send(CLIENTS, client.peer, message))
+
+    # Requests
 
     def hear(self, request: Request, peer: bytes, now: Now) -> None:
         """A client asks; whatever it asks is answered (CLN-002)."""
-        raise NotImplementedError
+        client = self._clients.get(peer)
+        if client is None:
+            return  # it is hung up on
+        if request.seq == 0:
+            if request.qlen is not UNSET:
+                client.window = max(0, min(request.qlen, QLEN))
+        elif request.state == "ack":
+            self._acknowledge(client, request)
+        else:
+            self._count(request.action)
+            try:
+                self._obey(client, request)
+            except StoreError as error:
+                client.say(failure(request.seq, error, self._station.tock))
+            except PeerError as error:
+                client.say(failure(request.seq, actions.refusal(error), self._station.tock))
+        self._desk.flush()
 
-    def garbled(self, order: Garbled, now: Now) -> None:
-        """Something came that cannot be read; if not even as a message, the connection ends."""
-        raise NotImplementedError
+    def _count(self, action: str) -> None:
+        known = action in actions.ACTIONS or action in actions.STREAMS or action in self._own
+        self._station.count("requests", action if known else "unknown")
+
+    def _acknowledge(self, client: Client, request: Request) -> None:
+        stream = client.streams.get(request.seq)
+        if stream is not None and type(request.ack) is int:
+            stream.acknowledge(request.ack)
+            self._run(stream, limits.STREAM_STEPS)
+
+    def _obey(self, client: Client, request: Request) -> None:
+        if request.seq < 0 or request.seq in client.streams:
+            raise StoreError("bad-request", "`seq` grows with each request")
+        if not self.serves():
+            raise StoreError("not-ready", "this node has not what the others have")
+        action = request.action
+        answer = actions.ACTIONS.get(action)
+        if answer is not None:
+            client.say(answer(Asked(self._desk, client, request)))
+        elif action in actions.STREAMS:
+            self._open(client, lambda: actions.STREAMS[action](Asked(self._desk, client, request)))
+        elif action in self._own:
+            self._own[action](self, client, request)
+        else:
+            raise StoreError("bad-request", f"{action!r} is no action")
+
+    def _open(self, client: Client, make: Callable[[], Stream]) -> None:
+        if len(client.streams) >= limits.STREAMS_MAX or self.streams >= limits.STREAMS_ALL_MAX:
+            raise StoreError("busy", "too many requests are open")
+        stream = make()
+        client.streams[stream.seq] = stream
+        self._run(stream, limits.STREAM_STEPS)
+
+    def _watch(self, client: Client, request: Request) -> None:
+        top = Asked(self._desk, client, request).path
+        self._open(client, lambda: WatchStream(self._desk, self._place, client, request, top))
+
+    def _stop(self, client: Client, request: Request) -> None:
+        """End one of the client's streams; its last word follows the answer."""
+        stream = client.streams.pop(request.task, None) if request.task is not UNSET else None
+        client.say(Answer(seq=request.seq, tock=self._station.tock, result=stream is not None))
+        if stream is not None:
+            self._ready.pop(stream, None)
+            stream.stop()
+
+    def _check_deleted(self, client: Client, request: Request) -> None:
+        """Answered to all nodes, when all entries have been looked at (DEL-007)."""
+        wanted = actions.unheaded(Asked(self._desk, client, request))
+        client.say(Answer(seq=request.seq, tock=self._station.tock))
+        if wanted:
+            self._open(client, lambda: LinkSearch(self._desk, client, request.seq, wanted, self._tell_deleted))
+
+    def _tell_deleted(self, search: LinkSearch) -> None:
+        deleted = {node: ticks for node, ticks in search.wanted.items() if ticks}
+        if deleted:
+            self.say(self._station.info(deleted=deleted))
+
+    def _kill_node(self, client: Client, request: Request) -> None:
+        if self.drop is None:
+            raise StoreError("unsupported", "no node can be dropped here")
+        if request.node is UNSET:
+            raise StoreError("bad-request", "`node` is needed")
+        self.drop(request.node)
+        client.say(Answer(seq=request.seq, tock=self._station.tock))
+
+    _own: Final = {"watch": _watch, "stop": _stop, "check_deleted": _check_deleted, "kill_node": _kill_node}
+
+    # Streams
+
+    def _run(self, stream: Stream, steps: int) -> int:
+        """Let a stream say what it can in so many steps, and see that its turn comes again."""
+        used = stream.go_on(steps) if not stream.is_over else 0
+        if stream.is_over:
+            self._ready.pop(stream, None)
+            if stream.client.streams.get(stream.seq) is stream:
+                del stream.client.streams[stream.seq]
+        elif stream.is_ready:
+            self._ready[stream] = None
+        else:
+            self._ready.pop(stream, None)
+        return used
 
     def journaled(self, order: Journaled, now: Now) -> None:
         """Changes stand in the journal: show them to who watches (CLN-010)."""
-        raise NotImplementedError
+        for watcher in self._place.journaled(order):
+            self._run(watcher, limits.STREAM_STEPS)
+        self._desk.flush()
 
     def fetched(self, order: RecordsFetched, now: Now) -> None:
         """A piece of the journal for watchers that are behind."""
-        raise NotImplementedError
+        for watcher in self._place.fetched(order):
+            self._run(watcher, limits.STREAM_STEPS)
+        self._desk.flush()
 
     def wake(self, now: Now) -> None:
-        """Go on with streams that had their share of the last turn."""
-        raise NotImplementedError
+        """Go on with the streams that can, each in its turn."""
+        left = limits.TURN_STEPS
+        while left > 0 and self._ready:
+            stream = next(iter(self._ready))
+            del self._ready[stream]
+            left -= 1 + self._run(stream, min(left, limits.STREAM_STEPS))
+        self._desk.flush()
 
     def deadline(self) -> int | None:
         """At once, while a stream could go on."""
-        raise NotImplementedError
+        return self._station.now.mono if self._ready else None

@@ -135,6 +135,7 @@ class Answer(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True, gc=F
     node: str | UnsetType = UNSET
     tick: int | UnsetType = UNSET
     result: Any = UNSET
+    access: bool | UnsetType = UNSET
     nodes: dict[str, int] | UnsetType = UNSET
     known: dict[str, Ranges] | UnsetType = UNSET
     superseded: dict[str, Ranges] | UnsetType = UNSET

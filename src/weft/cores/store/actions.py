@@ -1,0 +1,358 @@
+"""What clients may ask for, and what each is answered (specs/03, section 8).
+
+An action returns its one answer; those of `STREAMS` return a
+stream. StoreError and PeerError are answers too (CLN-002, CLN-003).
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final, NamedTuple
+
+import msgpack
+from msgspec import UNSET, Raw
+
+from weft.base.changes import Event, Path
+from weft.base.errors import PeerError
+from weft.cores.store import limits
+from weft.cores.store.station import StoreError
+from weft.cores.store.streams import Client, DeleteStream, Desk, EntryStream, Stream, TreeStream
+from weft.cores.store.ticks import TickBook
+from weft.cores.store.tree import Tree
+from weft.wire.store.clients import NO_VALUE, Answer, Request, links_of
+from weft.wire.store.messages import Ticks
+from weft.wire.store.pack import LEFT_OUT, canonical, pack, unpack
+from weft.wire.store.path import normal, text_of
+from weft.wire.store.ranges import ticks_of_wire, ticks_to_wire
+
+META: Final[Path] = (None,)
+"""Where the entries about the store itself stand; actions that end in `_internal` begin there."""
+LOCAL: Final = (UNSET, None, "local")
+
+
+class Asked(NamedTuple):
+    """A request, whose it is, and what it may use."""
+
+    desk: Desk
+    client: Client
+    request: Request
+
+    @property
+    def tree(self) -> Tree:
+        return self.desk.replica.tree
+
+    @property
+    def book(self) -> TickBook:
+        return self.desk.replica.book
+
+    @property
+    def path(self) -> Path:
+        """The entry that is meant; StoreError, PeerError `bad-path`."""
+        request = self.request
+        if request.path is UNSET:
+            raise StoreError("bad-request", "a path is needed")
+        base = META if request.action.endswith("_internal") else self.client.root
+        return normal((*base, *request.path), self.desk.station.settings.keys)
+
+    def answer(self, event: Event | None = None, **fields: Any) -> Answer:
+        """Dated as the entry, or else as the server."""
+        return Answer(seq=self.request.seq, tock=event.tock if event else self.desk.station.tock, **fields)
+
+
+class Conditions(NamedTuple):
+    """What must be so for a write to happen: compared with what this node holds now (STO-036)."""
+
+    request: Request
+    path: Path
+    current: Event | None
+
+    @property
+    def value(self) -> bytes | None:
+        return self.current.value if self.current else None
+
+    @property
+    def are_given(self) -> bool:
+        """Whether there are any: then the value before is known, and not told."""
+        return len(memory_of(self.request.prev)) > 0 or self.request.chain is not UNSET
+
+    def check(self) -> None:
+        """StoreError `value-mismatch`, `exists` or `chain-mismatch` if one does not hold."""
+        wanted = memory_of(self.request.prev)
+        if wanted and (self.value is None or not equal(self.value, wanted)):
+            raise self._failed("value-mismatch", f"Data is {shown(self.value)} not {shown(wanted)} at")
+        chain = self.request.chain
+        if chain is None and self.value is not None:
+            raise self._failed("exists", "Entry already exists at")
+        if not chain:
+            return
+        if self.current is None or self.value is None:
+            raise self._failed("chain-mismatch", "Entry is new at")
+        if self.current.chain.head != (chain.node, chain.tick):
+            node, tick = self.current.chain.head
+            raise self._failed("chain-mismatch", f"Chain is {node}:{tick} not {chain.node}:{chain.tick} for")
+
+    def _failed(self, code: str, text: str) -> StoreError:
+        return StoreError(code, f"ClientChainError({f'{text} {text_of(self.path)}'!r})")
+
+
+# Paths and values
+
+
+def memory_of(raw: Raw) -> bytes:
+    """The bytes of a value; none: there is no value."""
+    return b"" if raw is NO_VALUE else bytes(raw)
+
+
+def equal(a: bytes, b: bytes) -> bool:
+    """Whether two values are equal (STO-005); PeerError if one cannot be read."""
+    return a == b or canonical(a) == canonical(b)
+
+
+def shown(raw: bytes | None) -> str:
+    """A value in an error's text."""
+    return "nothing" if raw is None else repr(unpack(raw))[:100]
+
+
+def value_of(raw: bytes) -> Raw:
+    """A stored value for a reader; StoreError if it was too large to be kept."""
+    if raw == LEFT_OUT:
+        raise StoreError("too-large", "the value is too large for this node")
+    return Raw(raw)
+
+
+def flag(value: Any) -> bool:
+    return value is not UNSET and bool(value)
+
+
+# Reading
+
+
+def get_value(asked: Asked) -> Answer:
+    """One entry, by path or by the change that heads it."""
+    request = asked.request
+    if request.node is not UNSET and request.tick is not UNSET:
+        event = asked.tree.by_link((request.node, request.tick))
+        return _entry(asked, event, {"path": event.path} if event else {})
+    return _entry(asked, asked.tree.get(asked.path), {})
+
+
+def set_root(asked: Asked) -> Answer:
+    """From now on all paths of this client begin there."""
+    path = asked.path
+    answer = _entry(asked, asked.tree.get(path), {"path": ()})
+    asked.client.root = path
+    return answer
+
+
+def _entry(asked: Asked, event: Event | None, fields: dict[str, Any]) -> Answer:
+    nchain = asked.request.nchain
+    if nchain is not UNSET and nchain:
+        fields["chain"] = links_of(event.chain, nchain) if event else None
+    if event is not None and event.value is not None:
+        fields["value"] = value_of(event.value)
+    return asked.answer(event, **fields)
+
+
+def enum(asked: Asked) -> Answer:
+    """What stands one step below, by name, or with values. O(children)."""
+    tree, top, request = asked.tree, asked.path, asked.request
+    children = tree.children(top)
+    if not children and top not in ((), META) and tree.get(top) is None:
+        raise StoreError("not-found", f"KeyError({text_of(top)!r})")
+    if flag(request.with_data):
+        found = ((path[-1], tree.get(path)) for path in children)
+        pairs = ((name, event.value if event else None) for name, event in found)
+        result = _map((name, value) for name, value in pairs if value is not None or flag(request.empty))
+    else:
+        result = _list(path[-1] for path in children if flag(request.empty) or tree.live(path))
+    return asked.answer(result=Raw(result))
+
+
+def _list(names: Iterable[Any]) -> bytes:
+    return _bounded(msgpack.Packer().pack_array_header, [pack(name) for name in names])
+
+
+def _map(pairs: Iterable[tuple[Any, bytes | None]]) -> bytes:
+    null = pack(None)
+    return _bounded(msgpack.Packer().pack_map_header, [pack(name) + (value or null) for name, value in pairs])
+
+
+def _bounded(header: Callable[[int], bytes], parts: list[bytes]) -> bytes:
+    if sum(map(len, parts)) > limits.ANSWER_BYTES_MAX - 1_024:
+        raise StoreError("too-large", "more than one answer can hold; ask for the tree")
+    return header(len(parts)) + b"".join(parts)
+
+
+def get_tock(asked: Asked) -> Answer:
+    """How late it is."""
+    return asked.answer()
+
+
+def get_state(asked: Asked) -> Answer:
+    """What is known about ticks: `known` without heads, `deleted` without tombstones that are still there (CLN-021)."""
+    book, request = asked.book, asked.request
+    fields: dict[str, Any] = {}
+    if flag(request.nodes):
+        fields["nodes"] = book.tops()
+    for key, is_wanted, of_node in (
+        ("known", flag(request.known) or flag(request.superseded), book.superseded),
+        ("deleted", flag(request.deleted), book.deleted),
+        ("present", flag(request.present), book.present),
+        ("missing", flag(request.missing), book.missing_of),
+    ):
+        if is_wanted:
+            fields[key] = ticks_to_wire({node: of_node(node) for node in book.nodes()})
+    if flag(request.remote_missing):
+        fields["remote_missing"] = {}
+    if flag(request.node_drop):
+        fields["node_drop"] = list(book.caps)
+    return asked.answer(node=asked.desk.station.name, **fields)
+
+
+def enum_node(asked: Asked) -> Answer:
+    """The ticks of a node, lowest first: all that are seen, or those that still head an entry."""
+    book, request = asked.book, asked.request
+    node = request.node
+    if node is UNSET or node not in book.tops():
+        raise StoreError("not-found", f"KeyError({None if node is UNSET else node!r})")
+    most = min(request.max, limits.NODE_TICKS_MAX) if type(request.max) is int else limits.NODE_TICKS_MAX
+    result: list[int] = []
+    for first, last in book.present(node) if flag(request.current) else book.seen(node):
+        result += range(first, min(last, first + most - len(result) - 1) + 1)
+    return asked.answer(result=result)
+
+
+# Writing
+
+
+def set_value(asked: Asked) -> Answer:
+    """Write one entry, if its conditions hold; a tick is taken only then (T13)."""
+    path, request = asked.path, asked.request
+    value = memory_of(request.value)
+    if not value:
+        raise StoreError("bad-request", "ClientError(\"Call 'delete_value' if you want to clear the value\")")
+    _check_ack(request)
+    current = asked.tree.get(path)
+    if request.idem and current is not None and current.value is not None and equal(current.value, value):
+        return _done(asked, current, changed=False)
+    return _write(asked, Conditions(request, path, current), value)
+
+
+def delete_value(asked: Asked) -> Answer:
+    """Delete one entry, if its conditions hold; what has no value stays as it is (DEL-001)."""
+    path, request = asked.path, asked.request
+    if memory_of(request.value):
+        raise StoreError("bad-request", 'ClientError("A deleted entry can\'t have a value")')
+    _check_ack(request)
+    conditions = Conditions(request, path, asked.tree.get(path))
+    if conditions.value is not None:
+        return _write(asked, conditions, None)
+    conditions.check()
+    return _done(asked, conditions.current, changed=False)
+
+
+def _check_ack(request: Request) -> None:
+    if request.ack not in LOCAL:
+        raise StoreError("unsupported", "this node acknowledges for itself alone: ack = local")
+    if request.ttl not in (UNSET, None):
+        raise StoreError("unsupported", "entries do not expire: no ttl")
+
+
+def _write(asked: Asked, conditions: Conditions, value: bytes | None) -> Answer:
+    conditions.check()
+    before = conditions.value
+    event = asked.desk.replica.write(conditions.path, value, via=asked.client.address).event
+    if before and not conditions.are_given:
+        return _done(asked, event, changed=True, prev=Raw(before))
+    return _done(asked, event, changed=True)
+
+
+def _done(asked: Asked, event: Event | None, **fields: Any) -> Answer:
+    nchain = 1 if asked.request.nchain is UNSET else asked.request.nchain
+    if nchain:
+        fields["chain"] = links_of(event.chain, nchain) if event else None
+    return asked.answer(event, **fields)
+
+
+# Streams
+
+
+def get_tree(asked: Asked) -> Stream:
+    """All entries below a path."""
+    top, tree = asked.path, asked.tree
+    stream = TreeStream(*asked, top)
+    if top not in ((), META) and tree.get(top) is None and not tree.children(top):
+        stream.fail(StoreError("not-found", f"KeyError({text_of(top)!r})"))
+    return stream
+
+
+def delete_tree(asked: Asked) -> Stream:
+    """Delete what stands below a path."""
+    return DeleteStream(*asked, asked.path)
+
+
+def auth_list(asked: Asked) -> Stream:
+    """There are no users."""
+    stream = EntryStream(asked.desk, asked.client, asked.request.seq, (), 0)
+    stream.state("start")
+    stream.fail(StoreError("not-found", "KeyError((None, 'auth'))"))
+    return stream
+
+
+# Others
+
+
+def auth_info(asked: Asked) -> Answer:
+    """There is nothing to say where no users are."""
+    return asked.answer()
+
+
+def test_acl(asked: Asked) -> Answer:
+    """Whether this client may do something there: without users everybody is admin."""
+    if asked.request.acl not in (UNSET, None):
+        raise StoreError("unsupported", "there are no access lists here")
+    _ = asked.path  # a bad one is refused
+    return asked.answer(access=True)
+
+
+def unsupported(asked: Asked) -> Answer:
+    """What real servers serve, or this one will."""
+    raise StoreError("unsupported", f"{asked.request.action!r} is not served here")
+
+
+def unheaded(asked: Asked) -> Ticks:
+    """What `check_deleted` asks about: of it, what this node has seen and no longer heads an entry (DEL-007)."""
+    if not isinstance(asked.request.nodes, dict):
+        raise StoreError("bad-request", "`nodes` is needed: ranges of ticks by node")
+    book, found = asked.book, {}
+    for node, ticks in ticks_of_wire(asked.request.nodes).items():
+        gone = (ticks & book.seen(node)) - book.present(node)
+        if gone:
+            found[node] = gone
+    return found
+
+
+ACTIONS: Final[dict[str, Callable[[Asked], Answer]]] = {
+    **dict.fromkeys(("get_value", "get_internal"), get_value),
+    **dict.fromkeys(("set_value", "set_internal"), set_value),
+    **dict.fromkeys(("delete_value", "delete_internal"), delete_value),
+    **dict.fromkeys(("enum", "enum_internal", "enumerate"), enum),
+    "get_state": get_state,
+    "get_tock": get_tock,
+    "root": set_root,
+    "enum_node": enum_node,
+    "auth_info": auth_info,
+    "test_acl": test_acl,
+    **dict.fromkeys(("auth", "auth_get", "auth_set", "set_auth_typ", "diffie_hellman"), unsupported),
+    **dict.fromkeys(("batch", "download", "history", "save", "log", "msg_send", "msg_monitor"), unsupported),
+    **dict.fromkeys(("update", "fake_info", "fake_info_send"), unsupported),
+}
+STREAMS: Final[dict[str, Callable[[Asked], Stream]]] = {
+    **dict.fromkeys(("get_tree", "get_tree_internal"), get_tree),
+    "delete_tree": delete_tree,
+    "auth_list": auth_list,
+}
+WIRE_ERRORS: Final = {"bad-path": "bad-path", "too-large": "too-large", "unencodable": "unencodable"}
+
+
+def refusal(error: PeerError) -> StoreError:
+    """The answer to what could be read, and is not allowed."""
+    return StoreError(WIRE_ERRORS.get(error.code, "bad-value"), error.why)

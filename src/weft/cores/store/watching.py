@@ -1,0 +1,350 @@
+"""Watchers: each is a position in the journal, not a queue (CLN-010, CLN-011).
+
+    SNAPSHOT   entries are shown as they stand; changes meanwhile wait in the journal
+    BEHIND     changes are read from the journal, behind the watcher's position
+    LIVE       changes are shown as soon as they stand in the journal
+
+Who does not take what is shown falls behind, and costs no more than before. Changes of the time of a snapshot are shown
+only where they are still the latest of their entry, so that nothing older follows something newer.
+"""
+
+from collections import deque
+from enum import Enum
+from typing import Any, Final
+
+from msgspec import UNSET
+
+from weft.base.changes import Event, Path
+from weft.base.effects import Perform
+from weft.base.records import Entry, Record
+from weft.base.spool import FetchRecords, Journaled, RecordsFetched
+from weft.cores.store import limits, memory
+from weft.cores.store.station import StoreError
+from weft.cores.store.streams import Client, Depths, Desk, EntryStream, weight
+from weft.wire.store.clients import Request
+from weft.wire.store.path import pack_path
+
+CORE: Final = "store"
+MODES: Final = ("all", "latest")
+
+
+class Phase(Enum):
+    SNAPSHOT = "shows entries as they stand"
+    BEHIND = "reads the journal"
+    LIVE = "has shown everything"
+
+
+class Place:
+    """Where all watchers stand in the journal, and who waits for a piece of it."""
+
+    def __init__(self, desk: Desk) -> None:
+        self.desk = desk
+        self.last_lsn = 0
+        """Of the last record of the store, as far as is known; 0: none has been written in this start."""
+        self._by_path: dict[bytes, dict[WatchStream, None]] = {}
+        self._waiting: dict[WatchStream, None] = {}
+        self._early: dict[WatchStream, None] = {}
+        """Who began in this turn, or ended a snapshot in it: the records of the turn are not in the journal yet."""
+        self._is_fetching = False
+
+    @property
+    def pending(self) -> int:
+        """How many changes of this turn are merged, but not yet in the journal."""
+        return len(self.changes(self.desk.station.records))
+
+    def changes(self, records: "list[Record] | tuple[Record, ...]") -> list[Event]:
+        """The changes in records of this turn that readers see."""
+        names = self.desk.replica.names
+        found = (memory.shown(record, names) for record in records)
+        return [event for event in found if event is not None]
+
+    def add(self, watcher: "WatchStream") -> None:
+        self._by_path.setdefault(pack_path(watcher.top), {})[watcher] = None
+
+    def remove(self, watcher: "WatchStream") -> None:
+        here = self._by_path.get(pack_path(watcher.top), {})
+        here.pop(watcher, None)
+        if not here:
+            self._by_path.pop(pack_path(watcher.top), None)
+        self._waiting.pop(watcher, None)
+        self._early.pop(watcher, None)
+
+    def hold(self, watcher: "WatchStream") -> None:
+        """Let it know when the records of this turn stand in the journal."""
+        self._early[watcher] = None
+
+    def is_held(self, watcher: "WatchStream") -> bool:
+        return watcher in self._early
+
+    def watchers(self, path: Path) -> "list[WatchStream]":
+        """Who watches this entry. O(path + those who do)."""
+        found: list[WatchStream] = []
+        key = b""
+        for depth in range(len(path) + 1):
+            key += pack_path(path[depth - 1 : depth]) if depth else b""
+            found += [watcher for watcher in self._by_path.get(key, ()) if watcher.depths.has(len(path) - depth)]
+        return found
+
+    def journaled(self, order: Journaled) -> "list[WatchStream]":
+        """Show what has become durable to whoever is up to date; returns who has settled a snapshot by it."""
+        last_lsn = order.first_lsn + len(order.records) - 1
+        early, self._early = list(self._early), {}
+        for watcher in early:
+            watcher.place_at(order.first_lsn - 1)
+        if self._by_path:
+            self._show(order)
+        self.last_lsn = last_lsn
+        for watcher in early:
+            watcher.settle(last_lsn)
+        return early
+
+    def _show(self, order: Journaled) -> None:
+        names = self.desk.replica.names
+        for lsn, record in enumerate(order.records, order.first_lsn):
+            event = memory.shown(record, names)
+            if event is not None:
+                for watcher in self.watchers(event.path):
+                    watcher.hear(lsn, event)
+
+    # Reading
+
+    def want(self, watcher: "WatchStream") -> None:
+        """A watcher that is behind can take more."""
+        self._waiting[watcher] = None
+        self._fetch()
+
+    def _fetch(self) -> None:
+        if self._is_fetching or not self._waiting:
+            return
+        self._is_fetching = True
+        after = next(iter(self._waiting)).after
+        self.desk.station.effects.append(Perform(FetchRecords(CORE, after, limits.WATCH_FETCH_BYTES)))
+
+    def fetched(self, order: RecordsFetched) -> "list[WatchStream]":
+        """A piece of the journal: shown to all who wait for it; returns them."""
+        self._is_fetching = False
+        readers = [watcher for watcher in self._waiting if watcher.after == order.after]
+        for watcher in readers:
+            del self._waiting[watcher]
+            watcher.read(order)
+        self._fetch()
+        return readers
+
+
+class WatchStream(EntryStream):
+    """All changes below a path, from now on, behind a position, or behind a snapshot: `watch`."""
+
+    def __init__(self, desk: Desk, place: Place, client: Client, request: Request, top: Path) -> None:
+        super().__init__(desk, client, request.seq, top, 0 if request.nchain is UNSET else request.nchain)
+        mode = "all" if request.mode is UNSET else request.mode
+        if mode not in MODES:
+            raise StoreError("bad-request", "mode: all or latest")
+        self._place, self.depths = place, Depths.of(request)
+        self._is_latest = mode == "latest"
+        self._has_positions = request.mode is not UNSET or request.since is not UNSET
+        self._has_tombstones = request.empty is True or isinstance(request.from_server, str)
+        self.phase = Phase.LIVE
+        self.after = place.last_lsn
+        """Everything up to there in the journal is shown, or held in `_ahead`; means nothing while it is LIVE."""
+        self._skip = 0
+        """How many changes of the turn in which it began were made before it."""
+        self._settled = 0
+        """Up to there only what is still the latest of its entry is shown."""
+        self._expected: tuple[int, int] | None = None
+        """Lsn and tock of the change that the client says it has seen last."""
+        self._is_awaited = True
+        """Whether `uptodate` is still to be said."""
+        self._ahead: deque[tuple[int, Event | None]] = deque()
+        """Changes that the client has not taken, few; None: `uptodate`."""
+        self.state("start")
+        place.add(self)
+        self._begin(request)
+
+    def _begin(self, request: Request) -> None:
+        if request.since is not UNSET and request.since is not None:
+            self._resume(request.since)
+        elif request.fetch is True:
+            self._snapshot()
+        else:
+            self._place.hold(self)
+            self._skip = self._place.pending
+            self._is_awaited = self._has_positions
+
+    def _resume(self, since: Any) -> None:
+        """Go on behind the change that a position names; another node's names nothing here."""
+        if not (isinstance(since, list) and len(since) == 3 and type(since[1]) is int and since[1] > 0):
+            raise StoreError("bad-request", "`since` is a position that a watch has told")
+        name, lsn, tock = since
+        if name not in self.desk.replica.names:
+            self._gap()
+            return
+        self.phase, self.after, self._expected = Phase.BEHIND, lsn - 1, (lsn, tock)
+
+    def _gap(self) -> None:
+        """What was to come is not there any more: say so, and show everything as it stands."""
+        self.state("gap")
+        self._ahead.clear()
+        self._snapshot()
+
+    def _snapshot(self) -> None:
+        self.phase, self._is_awaited, self._expected = Phase.SNAPSHOT, True, None
+        self.after, self._skip = self._place.last_lsn, self._place.pending
+        self._place.hold(self)
+        self._events = self.desk.replica.tree.walk(self.top, self.depths.least, self.depths.most)
+
+    def stop(self) -> None:
+        self._place.remove(self)
+        super().stop()
+
+    def leave(self) -> None:
+        """The client is gone."""
+        self._place.remove(self)
+
+    # Saying
+
+    @property
+    def is_ready(self) -> bool:
+        if self.is_over or self.room <= 0:
+            return False
+        return bool(self._ahead) or self.phase is Phase.SNAPSHOT or (self.phase is Phase.LIVE and self._is_awaited)
+
+    def go_on(self, steps: int) -> int:
+        used = 0
+        while self._ahead and self.room > 0 and used < steps:
+            lsn, event = self._ahead.popleft()
+            self._tell(lsn, event)
+            used += 1
+        if self.phase is Phase.SNAPSHOT:
+            return used + self._go_round(steps - used)
+        if self.phase is Phase.BEHIND and not self._ahead and self.room > 0:
+            self._place.want(self)
+        elif self.phase is Phase.LIVE and self._is_awaited and not self._ahead and self.room > 0:
+            self._tell_uptodate(self._place.last_lsn)
+        return used
+
+    def _go_round(self, steps: int) -> int:
+        """A piece of the snapshot."""
+        used = 0
+        while used < steps and self.room > 0:
+            event = next(self._events, None)
+            if event is None:
+                self._end_snapshot()
+                break
+            used += weight(event)
+            if event.value is not None or self._has_tombstones:
+                self.item(event)
+        return used
+
+    def _end_snapshot(self) -> None:
+        """Nothing has changed meanwhile, or what has must be read."""
+        place = self._place
+        is_first_turn = place.is_held(self) and place.pending == self._skip
+        if is_first_turn or (not place.pending and self.after >= place.last_lsn):
+            self.phase = Phase.LIVE
+            if self.room > 0:
+                self._tell_uptodate(place.last_lsn)
+            return
+        self.phase, self._settled = Phase.BEHIND, place.last_lsn
+        if place.pending:
+            place.hold(self)  # where it ended is known when this turn is in the journal
+        else:
+            place.want(self)
+
+    def _tell(self, lsn: int, event: Event | None) -> None:
+        if event is None:
+            self._tell_uptodate(lsn)
+        elif self._has_positions:
+            self.item(event, position=[self.desk.station.name, lsn, event.tock])
+        else:
+            self.item(event)
+
+    def _tell_uptodate(self, lsn: int) -> None:
+        self._is_awaited = False
+        more = {"position": [self.desk.station.name, lsn, 0]} if self._has_positions and lsn else {}
+        self.state("uptodate", **more)
+
+    # Hearing
+
+    def place_at(self, lsn: int) -> None:
+        """The records of the turn in which it began follow this one."""
+        if self.phase is not Phase.BEHIND or not self.after:
+            self.after = lsn
+
+    def settle(self, last_lsn: int) -> None:
+        """The turn in which it began, or its snapshot ended, stands in the journal up to there."""
+        self._skip = 0
+        if self.phase is Phase.BEHIND:
+            self._settled = max(self._settled, last_lsn)
+            self._place.want(self)
+
+    def hear(self, lsn: int, event: Event) -> None:
+        """A change stands in the journal."""
+        if self._skip:
+            self._skip -= 1
+            if self.phase is Phase.SNAPSHOT:
+                self.after = lsn
+        elif self.phase is Phase.LIVE:
+            self._take(lsn, event)
+
+    def _take(self, lsn: int, event: Event) -> bool:
+        """Show it, hold it, or let it wait in the journal: False."""
+        if not self._ahead and self.room > 0:
+            self._tell(lsn, event)
+        elif len(self._ahead) < limits.WATCH_AHEAD:
+            self._ahead.append((lsn, event))
+        else:
+            self.phase, self.after = Phase.BEHIND, lsn - 1
+            return False
+        return True
+
+    def read(self, order: RecordsFetched) -> None:
+        """Go on with a piece of the journal."""
+        if not self._is_whole(order):
+            self._gap()
+            return
+        names = self.desk.replica.names
+        for lsn, record in order.entries:
+            event = memory.shown(record, names)
+            if event is None or not self._wants(lsn, event):
+                continue
+            if not self._take(lsn, event):
+                return
+        self.after, self._expected = order.upto, None
+        if self.after < self._place.last_lsn or self._place.is_held(self):
+            if not self._ahead and self.room > 0:
+                self._place.want(self)
+        else:
+            self.phase = Phase.LIVE
+            if self._is_awaited and self._ahead:
+                self._is_awaited = False
+                self._ahead.append((self.after, None))
+
+    def _is_whole(self, order: RecordsFetched) -> bool:
+        """Whether nothing is missing behind the position, and the position is one of this journal."""
+        entries: tuple[Entry, ...] = order.entries
+        if self._expected is not None and not self._is_expected(entries):
+            return False
+        if [lsn for lsn, _ in entries] != list(range(order.after + 1, order.upto + 1)):
+            return False
+        return order.upto > order.after or order.after >= self._place.last_lsn
+
+    def _is_expected(self, entries: tuple[Entry, ...]) -> bool:
+        assert self._expected is not None, "asked only where a position was given"
+        lsn, tock = self._expected
+        if not entries or entries[0][0] != lsn:
+            return False
+        event = memory.shown(entries[0][1], self.desk.replica.names)
+        return not tock or (event is not None and event.tock == tock)
+
+    def _wants(self, lsn: int, event: Event) -> bool:
+        if self._expected is not None and lsn <= self._expected[0]:
+            return False
+        path, top = event.path, self.top
+        if len(path) < len(top) or pack_path(path[: len(top)]) != pack_path(top):
+            return False
+        if not self.depths.has(len(path) - len(top)):
+            return False
+        if lsn > self._settled and not self._is_latest:
+            return True
+        current = self.desk.replica.tree.get(path)
+        return current is not None and current.chain.head == event.chain.head
