@@ -88,6 +88,11 @@ class Caller:
         for asked in [*self._said.values(), *self._unsaid]:
             asked.fail(Closed("the client has been closed"))
 
+    @property
+    def is_up(self) -> bool:
+        """Whether there is a connection."""
+        return self._link is not None
+
     def ask(self, request: clients.Request, *, repeats: bool) -> "asyncio.Future[clients.Answer]":
         """Say it, now or as soon as there is somebody to say it to; the answer comes, or a StoreError."""
         if self._is_closed:

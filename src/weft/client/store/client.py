@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from types import TracebackType
 from typing import Any, Final, Self
+from weakref import WeakSet
 
 import msgspec
 from msgspec import UNSET
@@ -37,6 +38,7 @@ class Client:
     def __init__(self, node: Node = None, *, timeout: float = TIMEOUT_S) -> None:
         self._node, self._timeout_s = node, timeout
         self._caller = Caller(node, timeout)
+        self._watches: WeakSet[Watch] = WeakSet()
 
     async def __aenter__(self) -> Self:
         """Connect."""
@@ -46,13 +48,20 @@ class Client:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Let go; requests without an answer fail with Closed."""
+        """Let go: watches end, requests without an answer fail with Closed."""
+        for watch in list(self._watches):
+            watch.close()
         await self._caller.close()
 
     @property
     def name(self) -> str:
         """The node's name in the store."""
         return self._caller.greeting.node if self._caller.greeting is not None else ""
+
+    @property
+    def is_up(self) -> bool:
+        """Whether there is a connection, as far as is known."""
+        return self._caller.is_up
 
     # Reading
 
@@ -130,7 +139,9 @@ class Client:
         an earlier program. mode `latest`: who is behind is told only the newest of each entry. marks: also `Mark`s.
         """
         wanted = Wanted(path_of(path), fetch=fetch, mode=mode, since=since, depths=(min_depth, max_depth))
-        return Watch(self._node, wanted, self._timeout_s, marks=marks)
+        watch = Watch(self._node, wanted, self._timeout_s, marks=marks)
+        self._watches.add(watch)
+        return watch
 
     def mirror(self, path: Where = ()) -> Mirror:
         """A live copy of everything at and below a path: `async with store.mirror("home") as home: …`."""
@@ -179,7 +190,7 @@ class Client:
             action=action,
             path=path_of(path),
             nchain=ALL,
-            value=msgspec.Raw(raw),
+            value=msgspec.Raw(raw) if raw else clients.NO_VALUE,
             chain=condition.links,
             prev=condition.prev,
             idem=condition.idem,

@@ -117,11 +117,11 @@ class Link(asyncio.Protocol):
         if unsaid and self._transport is not None:
             self._transport.write(unsaid[0] if len(unsaid) == 1 else b"".join(unsaid))
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:  # tidy: asyncio calls it
         self._transport = cast("asyncio.Transport", transport)
         _keep_alive(transport.get_extra_info("socket"))
 
-    def data_received(self, data: bytes) -> None:
+    def data_received(self, data: bytes) -> None:  # tidy: asyncio calls it
         self.heard_at = self._loop.time()
         try:
             for frame in self._frames.feed(data):
@@ -137,7 +137,7 @@ class Link(asyncio.Protocol):
             self.greeting = answer
             self._greeted.set_result(answer)
 
-    def connection_lost(self, error: Exception | None) -> None:
+    def connection_lost(self, error: Exception | None) -> None:  # tidy: asyncio calls it
         if self._transport is not None:
             self._transport = None
             self._end(str(error) if error else "the server has ended the connection")

@@ -113,7 +113,8 @@ class SyncClient:
                     return
                 yield told
         finally:
-            self._do(_close(source))
+            if not self._loop.is_closed():  # else the client was left before the iteration, and ended it
+                self._do(_close(source))
 
     def _do(self, work: Coroutine[Any, Any, T]) -> T:
         return _wait(asyncio.run_coroutine_threadsafe(work, self._loop))

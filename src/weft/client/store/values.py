@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from enum import Enum
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -11,6 +12,7 @@ from weft.base.errors import PeerError
 from weft.client.store.errors import BadPath
 from weft.wire.store import path as paths
 
+PATHS_KEPT: Final = 4_096  # that were typed last; a program says the same ones again and again
 Where = str | Sequence[Any]
 """A path: text as it is typed (COD-005), `"home.kitchen"`, or its elements, `("home", "kitchen")`."""
 
@@ -27,6 +29,8 @@ class Missing(Enum):
     def __repr__(self) -> str:
         """As it is imported."""
         return "MISSING"
+
+    __str__ = __repr__
 
 
 MISSING: Final = Missing.MISSING
@@ -99,11 +103,14 @@ def path_of(where: Where) -> Path:
     """
     try:
         if isinstance(where, str):
-            return paths.parse(where)
+            return _parsed(where)
         path = tuple(where)
         paths.pack_path(path)
     except PeerError as error:
-        raise BadPath(f"{where!r} is no path: {error.why or error.code}", "bad-path") from None
+        raise BadPath(f"{where!r} is no path: {error.why or error.code}") from None
     except (TypeError, ValueError, OverflowError) as error:
-        raise BadPath(f"{where!r} is no path: {error}", "bad-path") from None
+        raise BadPath(f"{where!r} is no path: {error}") from None
     return path
+
+
+_parsed = lru_cache(PATHS_KEPT)(paths.parse)
