@@ -87,7 +87,7 @@ class _Said(msgspec.Struct):
 
     t: Annotated[str, msgspec.Meta(max_length=16)] | UnsetType = UNSET
     node: Name | UnsetType = UNSET
-    value: Value | None | UnsetType = UNSET
+    value: Value | UnsetType | None = UNSET
     history: History | UnsetType = UNSET
     version: Annotated[int, msgspec.Meta(ge=0, le=TICK_MAX)] | UnsetType = UNSET
     cycle: Span | UnsetType = UNSET

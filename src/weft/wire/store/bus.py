@@ -46,13 +46,13 @@ class _Link(msgspec.Struct):  # tidy: a chain is as deep as the decoder's recurs
 
     node: Name
     tick: Tick | UnsetType = UNSET
-    prev: "_Link | None | UnsetType" = UNSET
+    prev: "_Link | UnsetType | None" = UNSET
 
 
 class _Update(msgspec.Struct, forbid_unknown_fields=True):
     node: Name | UnsetType = UNSET
     tick: Tick | UnsetType = UNSET
-    prev: _Link | None | UnsetType = UNSET
+    prev: _Link | UnsetType | None = UNSET
     path: Raw | UnsetType = UNSET
     value: Raw | UnsetType = UNSET
     tock: Tick | UnsetType = UNSET
@@ -86,14 +86,14 @@ class _Info(msgspec.Struct, forbid_unknown_fields=True):
     deleted: Ranges | UnsetType = UNSET
     have: Ranges | UnsetType = UNSET
     node_drop: Names | UnsetType = UNSET
-    reason: _Link | None | UnsetType = UNSET
-    prev: _Link | None | UnsetType = UNSET
+    reason: _Link | UnsetType | None = UNSET
+    prev: _Link | UnsetType | None = UNSET
 
 
 class _Ping(msgspec.Struct, forbid_unknown_fields=True):
     node: Name | UnsetType = UNSET
     tick: Tick | UnsetType = UNSET
-    prev: _Link | None | UnsetType = UNSET
+    prev: _Link | UnsetType | None = UNSET
     tock: Tick | UnsetType = UNSET
     t: Raw | UnsetType = UNSET
 
@@ -129,7 +129,7 @@ class _Said(msgspec.Struct):
 
     node: str
     tick: int | UnsetType
-    prev: _Link | None | UnsetType
+    prev: _Link | UnsetType | None
     path: msgspec.msgpack.Ext
     value: Raw | UnsetType
     tock: int
@@ -185,6 +185,9 @@ class _Kind(NamedTuple):
     keys: tuple[str, ...]
 
 
+_FAULTS: Final = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
+
+
 def decode(topic: str, payload: bytes) -> list[Message]:
     """The messages of a payload: one, or those of a batch, of `update`, `info` or `ping` (`wping`).
 
@@ -195,21 +198,13 @@ def decode(topic: str, payload: bytes) -> list[Message]:
         raise PeerError("bad-type", f"no topic {topic!r}"[:100])
     if len(payload) > kind.bytes_max:
         raise PeerError("too-large", f"{len(payload)} bytes", payload)
-    try:
-        said = kind.decode(payload) if len(payload) <= VALUE_BYTES_MAX else None
-    except _FAULTS:
-        said = None
-    if said is None:
-        return _decode_slowly(kind, payload)
-    message = kind.build(said)
-    pack.check_sound(payload)
-    return [message]
-
-
-_FAULTS: Final = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
-
-
-def _decode_slowly(kind: _Kind, payload: bytes) -> list[Message]:
+    if len(payload) <= VALUE_BYTES_MAX:
+        try:
+            said = kind.decode(payload)
+        except _FAULTS:
+            pass  # key by key, below
+        else:
+            return [_message(kind, said, payload)]
     parts = _parts(payload)
     if len(parts) == 1:
         return [_decode_by_keys(kind, payload)]
@@ -223,15 +218,28 @@ def _decode_one(kind: _Kind, part: bytes) -> Message:
         said = kind.decode(part)
     except _FAULTS:
         return _decode_by_keys(kind, part)
+    return _message(kind, said, part)
+
+
+def _message(kind: _Kind, said: Any, data: bytes) -> Message:
     message = kind.build(said)
-    pack.check_sound(part)
+    if not _is_plain(said, data):
+        pack.check_sound(data)
     return message
+
+
+def _is_plain(said: Any, payload: bytes) -> bool:
+    """Whether nothing is in doubt: six keys, so none twice, a chain of one link, and a value that cannot be wrong."""
+    if type(said) is not _Update or payload[0] != 0x86 or said.prev is not None or isinstance(said.value, UnsetType):
+        return False
+    value = memoryview(said.value)
+    return value[0] in pack.SCALARS or (0xA0 <= value[0] < 0xC0 and bytes(value[1:]).isascii())
 
 
 def _parts(payload: bytes) -> list[bytes]:
     """The objects of a payload, maps all of them if there are several; PeerError `malformed`."""
     parts: list[bytes] = []
-    unpacker = _unpacker(payload)
+    unpacker = pack.unpacker(payload)
     start = 0
     while start < len(payload):
         _skip(unpacker)
@@ -243,12 +251,6 @@ def _parts(payload: bytes) -> list[bytes]:
     if not parts:
         raise PeerError("malformed", "nothing at all")
     return parts
-
-
-def _unpacker(data: bytes) -> Any:
-    unpacker = msgpack.Unpacker(strict_map_key=False, max_buffer_size=len(data) + 1)
-    unpacker.feed(data)
-    return unpacker
 
 
 def _skip(unpacker: Any) -> None:
@@ -279,7 +281,7 @@ def _decode_by_keys(kind: _Kind, data: bytes) -> Message:
 
 def _pairs(data: bytes) -> list[tuple[Any, bytes]]:
     """Keys and raw values of a map; a value that is too large is left out."""
-    unpacker = _unpacker(data)
+    unpacker = pack.unpacker(data)
     pairs: dict[Any, bytes] = {}
     for _ in range(unpacker.read_map_header()):
         start = unpacker.tell()
@@ -358,7 +360,7 @@ def _chain(head: _Link) -> Chain:
     return Chain(links, is_cut)
 
 
-def _links(head: _Link | None | UnsetType) -> tuple[tuple[Link, ...], bool]:
+def _links(head: _Link | UnsetType | None) -> tuple[tuple[Link, ...], bool]:
     links: list[Link] = []
     while isinstance(head, _Link):
         if not is_name(head.node) or len(links) == LINKS_MAX:
@@ -368,7 +370,7 @@ def _links(head: _Link | None | UnsetType) -> tuple[tuple[Link, ...], bool]:
     return tuple(links), head is UNSET
 
 
-def _ping_chain(head: _Link | None | UnsetType) -> Chain | None:
+def _ping_chain(head: _Link | UnsetType | None) -> Chain | None:
     """A chain of pings: names may repeat, a tick that is not there is 0 (R6)."""
     if not isinstance(head, _Link):
         return None
@@ -379,8 +381,8 @@ def _ping_chain(head: _Link | None | UnsetType) -> Chain | None:
 def _small_path(raw: bytes) -> Path:
     """The path of an extension or a plain array (COD-002); PeerError `bad-path`."""
     head = raw[0]
-    if head in _BODIES and raw[_BODIES[head] - 1] == pack.PATH:
-        body = raw[_BODIES[head] :]
+    if (at := pack.body_at(raw)) and raw[at - 1] == pack.PATH:
+        body = raw[at:]
     elif 0x90 <= head < 0xA0 or head in (0xDC, 0xDD):
         body = raw[{0xDC: 3, 0xDD: 5}.get(head, 1) :]
     else:
@@ -389,10 +391,6 @@ def _small_path(raw: bytes) -> Path:
     if len(body) > BODY_BYTES_MAX or len(path) > ELEMENTS_MAX or None in path[1:]:
         raise PeerError("bad-path", "too long, or None inside", raw)
     return path
-
-
-_BODIES: Final = {**dict.fromkeys(range(0xD4, 0xD9), 2), 0xC7: 3, 0xC8: 4, 0xC9: 6}
-"""Where the body of an extension begins, by its head."""
 
 
 def _path(raw: bytes) -> Path:

@@ -78,10 +78,14 @@ def extension(code: int, body: bytes) -> bytes:
     return _encode(msgspec.msgpack.Ext(code, body))
 
 
-@lru_cache(maxsize=4_096)
 def unpack_path(body: bytes) -> Path:
     """The elements of a body; PeerError `bad-path` if anything else stands in it. How long it is, `normal` judges."""
+    return _short(body) if len(body) <= BODY_BYTES_MAX else _elements(body)
+
+
+def _elements(body: bytes) -> Path:
     elements: list[Element] = []
+    element: Element
     at = 0
     while at < len(body):
         head = body[at]
@@ -99,6 +103,9 @@ def unpack_path(body: bytes) -> Path:
     return tuple(elements)
 
 
+_short: Final = lru_cache(maxsize=4_096)(_elements)
+"""Paths come again and again; only those of entries are remembered, a few MB of them."""
+
 _Read = tuple[Element, int]
 
 
@@ -110,8 +117,11 @@ def _take(body: bytes, start: int, size: int) -> bytes:
 
 
 def _text(body: bytes, start: int, size: int) -> _Read:
+    end = start + size
+    if end > len(body):
+        _refuse("it ends inside an element")
     try:
-        return _take(body, start, size).decode(), start + size
+        return body[start:end].decode(), end
     except UnicodeDecodeError:
         _refuse("text that is not UTF-8")
 
@@ -133,7 +143,7 @@ def _fixed(form: str) -> Callable[[bytes, int], _Read]:
 
     def read(body: bytes, at: int) -> _Read:
         (number,) = struct.unpack(form, _take(body, at, size))
-        if number != number:
+        if math.isnan(number):
             _refuse("not a number")
         return number, at + size
 
@@ -178,7 +188,6 @@ def normal(path: Path, keys: str) -> Path:
     if len(path) > ELEMENTS_MAX:
         _refuse(f"more than {ELEMENTS_MAX} elements")
     normals = _NORMALS[keys]
-    size = 0
     found: list[Element] = []
     for place, element in enumerate(path):
         kind = type(element)
@@ -187,9 +196,8 @@ def normal(path: Path, keys: str) -> Path:
                 _refuse("an element that may not stand there")
             element = normals[kind](element)  # noqa: PLW2901  # its normal form
         found.append(element)
-    size = len(pack_path(tuple(found)))
-    if size > BODY_BYTES_MAX:
-        _refuse(f"{size} bytes, {BODY_BYTES_MAX} at most")
+    if len(pack_path(tuple(found))) > BODY_BYTES_MAX:
+        _refuse(f"more than {BODY_BYTES_MAX} bytes")
     return tuple(found)
 
 
@@ -251,7 +259,6 @@ def _escape(match: re.Match[str]) -> str:
 
 
 _ESCAPES: Final = {":": "::", ".": ":.", " ": ":_"}
-_CONSTANTS: Final[dict[Element, str]] = {None: ":n", "": ":e"}
 
 
 def _typed_text(element: Element) -> str:
@@ -263,7 +270,9 @@ def _typed_text(element: Element) -> str:
         return ":t" if element else ":f"
     if type(element) is float:
         return ":" + repr(element).replace(".", ":.")
-    return _CONSTANTS[element] if element in _CONSTANTS else f":{element}"
+    if element is None:
+        return ":n"
+    return f":{element:d}" if type(element) is int else ":e"
 
 
 def parse(text: str) -> Path:
