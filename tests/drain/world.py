@@ -54,8 +54,8 @@ def a_record(chance: Random, lsn: int) -> Record:
         return StreamRecord(1, b"n" * 16, 1, lsn, lsn, lsn, "weft.metric", b"p" * 200, {"n": chance.randrange(1, 100)})
     if kind < 0.8:
         stream = chance.choice((3, 4, 6, 7))
-        origin = ("n1", None) if stream == Stream.STORE else (b"n" * 16, 1)
-        return StreamRecord(stream, *origin, lsn, lsn, lsn, "k", b"p" * 20, {})
+        origin, era = ("n1", None) if stream == Stream.STORE else (b"n" * 16, 1)
+        return StreamRecord(stream, origin, era, lsn, lsn, lsn, "k", b"p" * 20, {})
     if kind < 0.85:
         return LostRecord(1, b"n" * 16, 1, lsn, lsn, "spool-full")
     if kind < 0.9:

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.pipeline import oracle
-from tests.pipeline.ground import Ground, Plot, event, message
+from tests.pipeline.ground import Ground, Plot, change, event, message
 from tests.pipeline.worlds import play, world
 from weft.base.chance import Chance
 from weft.pipeline.session import Options, session
@@ -20,6 +20,15 @@ class Filled(NamedTuple):
     ground: Ground
     expected: oracle.Tables
 
+
+CHANGES = (
+    change("n1", 1, ("a", "b"), 5, tock=10),
+    change("n2", 1, ("a", "b"), 6, tock=10),
+    change("n2", 2, ("a", "c"), "x", tock=11),
+    change("n1", 2, ("a", "c"), None, tock=12),
+    change("n1", 3, ("a",), b"\xc1", tock=13),
+)
+"""Two at once, of which n1's has won; one deleted; one that nobody can read."""
 
 QUICK = ("-XX:TieredStopAtLevel=1",)
 """A JVM that lives for minutes does not earn back what it costs to compile well."""
@@ -48,7 +57,7 @@ def ground(spark: SparkSession, tmp_path: Path) -> Ground:
 def filled(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Filled:
     """A lake of two batches, only the first of them folded; nobody writes to it but who folds the second.
 
-    Of messages and events it has one batch each.
+    Of messages, events and changes of the store it has one batch each.
     """
     history = world(Chance("filled"), batches=2)
     ground = Ground(tmp_path_factory.mktemp("filled") / "lake", spark)
@@ -58,4 +67,5 @@ def filled(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Fil
             ground.job.fold()
     Plot(ground.lake.root, spark, "messages").take(message(2, b"x"), message(5, b"\xff", fmt="text"))
     Plot(ground.lake.root, spark, "events").take(event(1, "node.started", "info"), event(2, "", "", number=1 << 70))
+    Plot(ground.lake.root, spark, "store").take(*CHANGES)
     return Filled(ground, history.expected())

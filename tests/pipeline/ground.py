@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from weft.base.changes import Path as EntryPath
 from weft.base.records import EraRecord, LostRecord, Record, Stream, StreamRecord
 from weft.lake.layout import Layout
 from weft.lake.segments import append_segment, open_lake
@@ -16,6 +17,7 @@ from weft.pipeline.job import Done, Job, JobOptions, SamplesJob
 from weft.pipeline.kinds import KINDS
 from weft.pipeline.tables import ALL
 from weft.wire import samples
+from weft.wire.store.path import pack_path, text_of
 
 A = "0b9e4c1d7a224f539c105d6e7f8091a2"
 B = "6f1c2a345b6d4e7f8091a2b3c4d5e6f7"
@@ -78,6 +80,14 @@ def event(number: int, name: str, level: str, /, **fields: Any) -> StreamRecord:
     attributes = {"level": level, "fmt": "json"}
     payload = msgspec.json.encode(fields)
     return StreamRecord(Stream.EVENTS, bytes.fromhex(A), ERA, number, at, at, name, payload, attributes)
+
+
+def change(node: str, tick: int, path: EntryPath, value: Any, /, **attributes: Any) -> StreamRecord:
+    """A change of the store as a node journals it; `value` None: a deletion."""
+    at = at_ms(tick) * 1_000_000 + attributes.pop("told_ns", 0)
+    said = {"path": pack_path(path), "chain": [[node, tick]], "deleted": value is None, "by": ""}
+    payload = b"" if value is None else value if type(value) is bytes else msgspec.msgpack.encode(value)
+    return StreamRecord(Stream.STORE, node, None, tick, at, at + 5, text_of(path), payload, said | attributes)
 
 
 def lost(first: int, last: int, origin: str = A, era: int = ERA, why: str = "spool-full") -> LostRecord:

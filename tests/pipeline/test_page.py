@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from weft.pipeline import completeness, kinds
-from weft.pipeline.tables import ALL
+from weft.pipeline.tables import ALL, VIEWS
 
 PAGE = Path(__file__).parents[2] / "docs" / "tables.md"
 HEAD = """# Tables
@@ -21,7 +21,9 @@ row of a segment stands in bronze, and then in silver, or in quarantine with the
 Samples of an origin are numbered without holes, so what is absent is found: `gold.completeness`. Messages are numbered
 by who sends them and only those arrive that are forwarded, so their numbers have holes; `weft lake check` compares what
 arrived, and nobody calls the rest missing. What a filter takes out of samples is announced, and stands in `forgotten`
-and, with its reason, in `lost_ranges`; it counts as delivered.
+and, with its reason, in `lost_ranges`; it counts as delivered. Changes of the store are numbered without holes by the
+node that makes them, and `weft lake run` counts what is missing of them; of a foreign server's, which came to have
+numbers before any node of ours heard it, that may be much, and is no fault.
 """
 
 
@@ -29,5 +31,7 @@ and, with its reason, in `lost_ranges`; it counts as delivered.
 def test_the_page_says_what_the_tables_are(committed: Callable[[Path, str], None]) -> None:
     assert completeness.FILTERED == "filtered"
     parts = [HEAD.format(streams=", ".join(kinds.KINDS))]
-    parts += [f"## {name}\n\n{table.grain}\n\n{table.schema.markdown()}\n" for name, table in sorted(ALL.items())]
+    parts += [
+        f"## {name}\n\n{table.grain}\n\n{table.schema.markdown()}\n" for name, table in sorted((ALL | VIEWS).items())
+    ]
     committed(PAGE, "\n".join(parts))

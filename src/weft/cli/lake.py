@@ -155,9 +155,9 @@ def open_layout(lake: Path | None) -> Layout:
 
 def _schemas() -> "dict[str, Schema]":
     from weft.lake.schemas import SEGMENTS
-    from weft.pipeline.tables import ALL
+    from weft.pipeline.tables import ALL, VIEWS
 
-    return dict(SEGMENTS) | {name: table.schema for name, table in ALL.items()}
+    return dict(SEGMENTS) | {name: table.schema for name, table in (ALL | VIEWS).items()}
 
 
 def _table(lake: Layout, path: Path) -> dict[str, Any]:

@@ -37,7 +37,7 @@ class Mask(NamedTuple):
         return f'{{"$masked":"{hidden}"}}'
 
 
-class _BadBody(Exception):
+class BadBody(Exception):
     """Carries the error of PIP-031 out of the recursion."""
 
 
@@ -52,9 +52,14 @@ def body_of(payload: bytes, attributes: Mapping[str, Any], usual: str = "msgpack
         return Body(None, "unknown-format")
     if not payload or decode is None:
         return Body(None, None)
+    return decoded(payload, decode)
+
+
+def decoded(payload: bytes, decode: Callable[[bytes], str]) -> Body:
+    """The body that `decode` makes of a payload, or why there is none."""
     try:
         return Body(decode(payload), None)
-    except _BadBody as bad:
+    except BadBody as bad:
         return Body(None, str(bad))
     except RecursionError:
         return Body(None, "too-long")
@@ -80,7 +85,7 @@ def text_map(attributes: Mapping[str, Any]) -> dict[str, str]:
 def _attribute(value: Any) -> str:
     try:
         return canonical(value)
-    except (_BadBody, RecursionError, ValueError, TypeError, msgspec.MsgspecError):
+    except (BadBody, RecursionError, ValueError, TypeError, msgspec.MsgspecError):
         return repr(value)[:256]
 
 
@@ -89,20 +94,27 @@ def canonical(value: Any) -> str:
     return msgspec.json.encode(_plain(value, 0), order="sorted").decode()
 
 
+class Tagged(NamedTuple):
+    """A value that JSON has no form for: a map of its tag and the value as text."""
+
+    tag: str
+    text: str
+
+
 def _plain(value: Any, depth: int) -> Any:
     """What JSON can say of a value; anything but a number, text, truth or nil is a row of a table."""
     kind = type(value)
     if kind is str or kind is int or kind is bool or value is None:
         return value
     if depth > DEPTH_MAX:
-        raise _BadBody("too-long")
+        raise BadBody("too-long")
     plain = _PLAIN.get(kind)
     return plain(value, depth + 1) if plain else str(value)  # a timestamp extension, decoded
 
 
 def _finite(value: float, _depth: int) -> float:
     if not isfinite(value):
-        raise _BadBody("bad-number")
+        raise BadBody("bad-number")
     return value
 
 
@@ -112,6 +124,7 @@ _PLAIN: Final[dict[type, Callable[[Any, int], Any]]] = {
     list: lambda items, depth: [_plain(item, depth) for item in items],
     tuple: lambda items, depth: [_plain(item, depth) for item in items],
     bytes: lambda data, _: {"$b": b64encode(data).decode()},
+    Tagged: lambda tagged, _: {tagged.tag: tagged.text},
     msgspec.msgpack.Ext: lambda ext, _: {"$x": [ext.code, b64encode(ext.data).decode()]},
 }
 
@@ -128,7 +141,7 @@ def _from_json(payload: bytes) -> str:
     try:
         return canonical(msgspec.json.decode(payload))
     except msgspec.DecodeError:
-        raise _BadBody("bad-json") from None
+        raise BadBody("bad-json") from None
 
 
 def _from_text(payload: bytes) -> str:

@@ -18,6 +18,7 @@ from weft.base.records import EraRecord, LostRecord, Record, Stream, StreamRecor
 from weft.lake import body as bodies
 from weft.lake import manifest as manifests
 from weft.lake import schemas
+from weft.lake.changes import change_of
 from weft.lake.layout import STREAMS
 from weft.lake.series import SeriesDefinition, define
 from weft.wire import samples
@@ -141,17 +142,22 @@ class OtherColumns:
         """Take one record."""
         wide = self.runs.add(lsn, identity, record, 1)
         raw, more = bodies.kept(record.payload)
+        key, body, attributes = self._said(record)
+        self.key.append(key)
+        self.body.append(body.text)
+        self.raw.append(None if self._is_secret(record) else raw)
+        self.error.append("out-of-range" if wide else body.error)
+        self.runs.attributes.append(bodies.text_map(_named(attributes)) | more | wide)
+        self.bytes += len(record.payload) + len(body.text or "") + 128
+
+    def _said(self, record: StreamRecord) -> tuple[str, bodies.Body, dict[str, Any]]:
+        """Key, body and attributes as they stand in the row."""
+        if self.stream == "store":
+            return change_of(record)
         if self._is_secret(record):
             assert self.mask is not None
-            body, raw_kept = bodies.Body(self.mask.body(record.payload), None), None
-        else:
-            body, raw_kept = bodies.body_of(record.payload, record.attributes, self.usual), raw
-        self.key.append(record.key)
-        self.body.append(body.text)
-        self.raw.append(raw_kept)
-        self.error.append("out-of-range" if wide else body.error)
-        self.runs.attributes.append(bodies.text_map(_named(record.attributes)) | more | wide)
-        self.bytes += len(record.payload) + len(body.text or "") + 128
+            return record.key, bodies.Body(self.mask.body(record.payload), None), record.attributes
+        return record.key, bodies.body_of(record.payload, record.attributes, self.usual), record.attributes
 
     def _is_secret(self, record: StreamRecord) -> bool:
         return self.mask is not None and self.stream == "configuration" and self.mask.is_secret(record.key)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from weft.pipeline import tables
 from weft.pipeline.tables import Table
-from weft.pipeline.transforms import events, messages, samples
+from weft.pipeline.transforms import events, messages, samples, store
 from weft.pipeline.transforms.columns import content_hash, value_of
 
 if TYPE_CHECKING:
@@ -67,5 +67,13 @@ EVENTS: Final = Kind(
     events.said,
     events.kept,
 )
-KINDS: Final = {kind.stream: kind for kind in (SAMPLES, MESSAGES, EVENTS)}
+STORE: Final = Kind(
+    "store",
+    *tables.STAGES["store"],
+    (),
+    store.to_store,
+    store.said,
+    store.kept,
+)
+KINDS: Final = {kind.stream: kind for kind in (SAMPLES, MESSAGES, EVENTS, STORE)}
 """Of every stream that has a job, by its name."""

@@ -13,7 +13,19 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from weft.base.errors import UserError
 from weft.lake.layout import Layout
 from weft.pipeline.checkpoint import read_record
-from weft.pipeline.tables import ALL, LATEST, ROLLUP_1D, ROLLUP_1H, ROLLUP_1M, SAMPLES, VALUES, Table
+from weft.pipeline.tables import (
+    ALL,
+    LATEST,
+    ROLLUP_1D,
+    ROLLUP_1H,
+    ROLLUP_1M,
+    SAMPLES,
+    STORE,
+    STORE_CURRENT,
+    VALUES,
+    VIEWS,
+    Table,
+)
 from weft.pipeline.writer import Writer
 
 if TYPE_CHECKING:
@@ -67,6 +79,14 @@ WITH raw AS (
 SELECT newest.*, result, result_at, result_era, result_sequence
 FROM newest LEFT JOIN calculated USING (node, series)
 """
+STORE_VIEW: Final = """
+SELECT path_text, value, node, tick, tock, "at" AS since, "by", path FROM (
+    SELECT * FROM {of}
+    QUALIFY row_number() OVER (PARTITION BY path_text ORDER BY tock DESC, tick DESC, node) = 1
+) WHERE NOT deleted
+"""
+OVER: Final = {STORE_CURRENT: (STORE, STORE_VIEW)}
+"""Of what table each view is made, and how."""
 
 
 class Lake:
@@ -119,7 +139,7 @@ class Lake:
         """What to type instead of a question that DuckDB does not understand."""
         if is_grammar and _UNQUOTED_AT.search(sql):
             return 'at is also a word of SQL: write "at" in double quotes, or samples.at'
-        there = ", ".join(sorted(table.full_name for table in self.tables())) or "none yet: weft lake run makes them"
+        there = ", ".join(sorted(table.full_name for table in self._all())) or "none yet: weft lake run makes them"
         return f"weft lake schema TABLE; tables: {there}"
 
     def tables(self) -> list[Table]:
@@ -133,16 +153,27 @@ class Lake:
 
     def _named_in(self, sql: str) -> list[Table]:
         words = set(re.findall(r"\w+", sql.lower()))
-        return [table for table in self.tables() if table.name in words]
+        return [table for table in self._all() if table.name in words]
+
+    def _all(self) -> list[Table]:
+        """The tables that exist, and the views over them."""
+        there = self.tables()
+        return there + [view for view in VIEWS.values() if OVER[view][0] in there]
 
     def _register(self, table: Table) -> None:
         """Make a table (or the view that completes it) known under its full name."""
         if table.full_name in self._registered:
             return
         self._registered.add(table.full_name)
-        raw = self._dataset(table)
-        view = f"FROM {raw}" if table not in (*WIDTHS, LATEST) else self._completed(table, raw)
+        view = self._over(*OVER[table]) if table in OVER else self._shown(table)
         self._open.execute(f"CREATE VIEW {table.full_name} AS {view}")
+
+    def _over(self, table: Table, view: str) -> str:
+        return view.format(of=self._dataset(table))
+
+    def _shown(self, table: Table) -> str:
+        raw = self._dataset(table)
+        return f"FROM {raw}" if table not in (*WIDTHS, LATEST) else self._completed(table, raw)
 
     def _dataset(self, table: Table) -> str:
         """Register the files of a table's log; the name they have in DuckDB."""

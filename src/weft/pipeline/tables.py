@@ -103,9 +103,11 @@ def _quarantine(stream: str) -> Table:
 BRONZE_SAMPLES: Final = _bronze("samples")
 BRONZE_MESSAGES: Final = _bronze("messages")
 BRONZE_EVENTS: Final = _bronze("events")
+BRONZE_STORE: Final = _bronze("store")
 QUARANTINE: Final = _quarantine("samples")
 QUARANTINE_MESSAGES: Final = _quarantine("messages")
 QUARANTINE_EVENTS: Final = _quarantine("events")
+QUARANTINE_STORE: Final = _quarantine("store")
 SAMPLES: Final = _table(
     "silver.samples",
     "One sample that was taken, exactly once.",
@@ -170,6 +172,28 @@ EVENTS: Final = _table(
         Column("number", "bigint", "number of the configuration, or of what else it counts", optional=True),
         Column("fields", "string", "all fields, as JSON", optional=True),
         Column("at_ns", "bigint", "the origin's stamp, nanoseconds since 1970 UTC"),
+        _BATCH,
+        _DAY,
+    ),
+    "day",
+)
+STORE: Final = _table(
+    "silver.store",
+    "One change of one entry of the store, exactly once, whichever nodes have told of it.",
+    (
+        *_ID,
+        Column("node", "string", "who changed it: its name in the store; the same as `origin`"),
+        Column("tick", "bigint", "number of the change among those of its node; the same as `sequence`"),
+        Column("path_text", "string", "where the entry stands, as people write it: elements joined by dots"),
+        Column("at", "timestamp", "when its node took the order; of a foreign server's: when it was first heard of"),
+        Column("received", "timestamp", "stamp of the first node that received it"),
+        Column("deleted", "boolean", "the entry has no value from here on"),
+        Column("tock", "bigint", "date of the change: of two changes the greater (tock, tick) is the later one"),
+        Column("by", "string", "the user, if there are users", optional=True),
+        Column("value", "string", "the value as JSON; null: deleted, or too large to be kept", optional=True),
+        Column("path", "array<string>", "the elements of the path, numbers and truth as JSON; null is the meta tree"),
+        Column("chain", "array<struct<node:string,tick:bigint>>", "changes its author had seen, newest first"),
+        Column("at_ns", "bigint", "the same as `at`, nanoseconds since 1970 UTC"),
         _BATCH,
         _DAY,
     ),
@@ -326,9 +350,30 @@ ALL: Final[dict[str, Table]] = {
         ROLLUP_1M, ROLLUP_1H, ROLLUP_1D, LATEST, COMPLETENESS, PROGRESS,
         BRONZE_MESSAGES, QUARANTINE_MESSAGES, MESSAGES,
         BRONZE_EVENTS, QUARANTINE_EVENTS, EVENTS,
+        BRONZE_STORE, QUARANTINE_STORE, STORE,
     )
 }  # fmt: skip
 """Every table, by its full name."""
+
+
+STORE_CURRENT: Final = _table(
+    "gold.store_current",
+    "An entry of the store as it stands: its greatest change by (tock, tick, lower name of the node), whenever that "
+    "arrived; entries whose greatest change deletes them are not here (PIP-051). A view over `silver.store`, for "
+    "`weft sql`: no files of its own.",
+    (
+        Column("path_text", "string", "where the entry stands: elements joined by dots"),
+        Column("value", "string", "the value as JSON; null: too large to be kept", optional=True),
+        Column("node", "string", "who gave it this value"),
+        Column("tick", "bigint", "number of that change"),
+        Column("tock", "bigint", "date of that change"),
+        Column("since", "timestamp", "when it was made"),
+        Column("by", "string", "the user, if there are users", optional=True),
+        Column("path", "array<string>", "the elements of the path"),
+    ),
+)
+VIEWS: Final[dict[str, Table]] = {STORE_CURRENT.full_name: STORE_CURRENT}
+"""What is no table but can be asked like one."""
 
 
 class Stages(NamedTuple):
@@ -343,5 +388,6 @@ STAGES: Final = {
     "samples": Stages(BRONZE_SAMPLES, QUARANTINE, SAMPLES),
     "messages": Stages(BRONZE_MESSAGES, QUARANTINE_MESSAGES, MESSAGES),
     "events": Stages(BRONZE_EVENTS, QUARANTINE_EVENTS, EVENTS),
+    "store": Stages(BRONZE_STORE, QUARANTINE_STORE, STORE),
 }
 """Of every stream that has a job, by its name, in the order in which jobs start."""

@@ -16,6 +16,8 @@ FUTURE_MS: Final = 24 * 3_600_000  # a stamp further ahead of its arrival is a w
 ANCIENT_NS: Final = 946_684_800_000_000_000  # 2000-01-01
 ORIGIN_BYTES_MAX: Final = 128
 TEXT_MAX: Final = 1_024
+KEY_MAX: Final = {"store": 8_192}
+"""Where keys may be longer: 1,024 bytes of a path are five times as long if all are written as escapes."""
 LABELS_MAX: Final = 64
 FROM_RECORDER: Final = (
     "undecodable", "unknown-format", "missing-field", "bad-type", "bad-number", "out-of-range", "too-long", "bad-json",
@@ -79,7 +81,7 @@ def flags_of(rules: Rules) -> tuple[Column, ...]:
 
 @cache
 def _verdict(rules: Rules, stream: str) -> Column:
-    conditions = _of_samples() if stream == "samples" else _of_others()
+    conditions = _of_samples() if stream == "samples" else _of_others(stream)
     verdicts = [F.when(condition, F.lit(reason)) for reason, condition in conditions + _of_rules(rules, stream)]
     return F.coalesce(_from_recorder(), *verdicts)
 
@@ -104,10 +106,11 @@ def _of_samples() -> list[tuple[str, Column]]:
     ]
 
 
-def _of_others() -> list[tuple[str, Column]]:
+def _of_others(stream: str) -> list[tuple[str, Column]]:
     """The same of rows that have a key and a payload."""
     is_cut = F.col("attributes")["raw_bytes"].isNotNull()
-    long_ones = [is_cut, F.length("key") > TEXT_MAX, F.octet_length("origin") > ORIGIN_BYTES_MAX]
+    is_long = F.length("key") > KEY_MAX.get(stream, TEXT_MAX)
+    long_ones = [is_cut, is_long, F.octet_length("origin") > ORIGIN_BYTES_MAX]
     return [
         ("no-sequence", _has_no_sequence()),
         ("missing-field", _is_absent("key")),
@@ -133,9 +136,9 @@ def _of_stamps() -> list[tuple[str, Column]]:
 
 
 def _of_rules(rules: Rules, stream: str) -> list[tuple[str, Column]]:
-    """What the fleet and the user refuse; rules of the user's speak of samples."""
+    """What the fleet and the user refuse; rules of the user's speak of samples, and who is known in the store it says."""
     table: list[tuple[str, Column]] = []
-    if rules.known_nodes is not None:
+    if rules.known_nodes is not None and stream != "store":
         table.append(("unknown-node", ~F.col("origin").isin(*rules.known_nodes)))
     mine = rules.user if stream == "samples" else ()
     return table + [(f"rule:{rule.name}", F.expr(rule.when)) for rule in mine if rule.then == "quarantine"]
