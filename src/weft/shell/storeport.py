@@ -1,0 +1,286 @@
+"""The store's client port: TCP connections that carry MessagePack maps in a row (specs/03, section 8), both directions.
+
+    port = StorePort(process.runner)
+    await port.listen("127.0.0.1", 27586)   # clients: channel `store-clients`, peer: a name of the connection
+    port.dial(Dial("10.0.0.7:27586", tag))  # servers: channel `store-join`, peer: the tag
+    port.hang_up(HangUp(peer_or_tag))
+    await port.close()
+
+Each map is posted as one frame, unread: what is in it is judged behind this door. What the node says in one turn leaves
+in one write. Who does not read what it is told is not listened to either, and the core is told to wait.
+"""
+
+import asyncio
+import contextlib
+import ipaddress
+import socket
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+import msgpack
+
+from weft.base.effects import Source
+from weft.base.endpoints import host_of, port_of
+from weft.base.errors import UserError
+from weft.cores.store.messages import (
+    ClientCame,
+    ClientGone,
+    ClientPaused,
+    ClientResumed,
+    Dial,
+    DialFailed,
+    HangUp,
+)
+
+CLIENTS: Final = "store-clients"
+JOIN: Final = "store-join"
+CORE: Final = "store"
+MESSAGE_BYTES_MAX: Final = 4 << 20  # section 8
+MAPS: Final = frozenset((*range(0x80, 0x90), 0xDE, 0xDF))
+"""First bytes of maps: anything else is no message of this protocol."""
+GARBAGE: Final = b"\xc1"
+"""Stands for what cannot be read: no MessagePack has this byte."""
+TURN_MESSAGES: Final = 500  # of one connection (specs/03, section 9)
+OUT_BYTES: Final = 1 << 20  # that wait for a reader; beyond, its streams wait
+OUT_BYTES_LOW: Final = 256 << 10
+LINGER_S: Final = 3.0  # for the last words to somebody who is hung up on
+DIAL_S: Final = 10.0
+
+
+class Told(Protocol):
+    """What this door wants of a node's runner."""
+
+    inside: dict[tuple[str, bytes], Callable[[list[bytes]], None]]
+
+    def post(self, source: Source, frames: list[bytes]) -> None:
+        """Let the node hear a message."""
+
+    def order(self, core: str, order: Any) -> None:
+        """Give a core an order."""
+
+
+class Splitter:
+    """Cuts a stream of bytes into the messages that it consists of; GARBAGE is the last one of a broken stream."""
+
+    def __init__(self) -> None:
+        self._unpacker = msgpack.Unpacker(max_buffer_size=MESSAGE_BYTES_MAX + (1 << 20))
+        self._held = bytearray()
+        self._begin = 0
+        """Offset of the first held byte in the stream."""
+        self.is_broken = False
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The messages that are whole by now."""
+        found: list[bytes] = []
+        if self.is_broken:
+            return found
+        self._held += data
+        try:
+            self._unpacker.feed(data)
+            self._split(found)
+        except msgpack.OutOfData:
+            self.is_broken = len(self._held) > MESSAGE_BYTES_MAX
+        except (ValueError, msgpack.UnpackException):
+            self.is_broken = True
+        if self.is_broken:
+            found.append(GARBAGE)
+            self._held.clear()
+        return found
+
+    def _split(self, found: list[bytes]) -> None:
+        """Take messages until there is no whole one; always ends by an exception, OutOfData at best."""
+        while True:
+            if self._held and self._held[0] not in MAPS:
+                raise ValueError("no map")
+            self._unpacker.skip()
+            size = self._unpacker.tell() - self._begin
+            if size > MESSAGE_BYTES_MAX:
+                raise ValueError("too large")
+            found.append(bytes(self._held[:size]))
+            del self._held[:size]
+            self._begin += size
+
+
+class Connection(asyncio.Protocol):
+    """One TCP connection, taken or dialled."""
+
+    def __init__(self, port: "StorePort", channel: str, peer: bytes) -> None:
+        self._port, self.source = port, Source(channel, peer)
+        self._splitter = Splitter()
+        self._waiting: deque[bytes] = deque()
+        """Messages that wait for the next turn."""
+        self._out: list[bytes] = []
+        self._is_paused = self._is_leaving = False
+        self._transport: asyncio.Transport | None = None
+        self._loop = asyncio.get_running_loop()
+
+    # asyncio
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport), "a TCP connection"
+        self._transport = transport
+        transport.set_write_buffer_limits(OUT_BYTES, OUT_BYTES_LOW)
+        wire = transport.get_extra_info("socket")
+        if wire is not None:
+            wire.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        address = transport.get_extra_info("peername") or ("", 0)
+        self._port.made(self, str(address[0]), int(address[1]))
+
+    def data_received(self, data: bytes) -> None:
+        self._waiting.extend(self._splitter.feed(data))
+        self._post()
+
+    def pause_writing(self) -> None:
+        self._is_paused = True
+        self._listen()
+        self._tell(ClientPaused(self.source.peer))
+
+    def resume_writing(self) -> None:
+        self._is_paused = False
+        self._listen()
+        self._tell(ClientResumed(self.source.peer))
+        self._post()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        self._waiting.clear()
+        self._port.lost(self, str(exc) if exc else "closed")
+
+    # The node
+
+    def hear(self, frames: list[bytes]) -> None:
+        """The node says something: it leaves with all else of this turn."""
+        if not self._out:
+            self._loop.call_soon(self._flush)
+        self._out += frames
+
+    def hang_up(self) -> None:
+        """End it, after its last words, if they are read in time."""
+        self._is_leaving = True
+        self._flush()
+        if self._transport is not None:
+            self._transport.close()
+            self._loop.call_later(LINGER_S, self._abort)
+
+    def _abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _flush(self) -> None:
+        out, self._out = self._out, []
+        if out and self._transport is not None and not self._transport.is_closing():
+            self._transport.write(b"".join(out))
+
+    def _post(self) -> None:
+        """Hand over what one turn may have; the rest in the next one."""
+        if self._is_paused or self._is_leaving:
+            return
+        for _ in range(min(TURN_MESSAGES, len(self._waiting))):
+            self._port.runner.post(self.source, [self._waiting.popleft()])
+        self._listen()
+        if self._waiting:
+            self._loop.call_soon(self._post)
+
+    def _listen(self) -> None:
+        """Read on only when everything that was read is heard, and what is answered is taken."""
+        transport = self._transport
+        if transport is None or transport.is_closing():
+            return
+        if self._waiting or self._is_paused or self._splitter.is_broken:
+            transport.pause_reading()
+        else:
+            transport.resume_reading()
+
+    def _tell(self, order: ClientPaused | ClientResumed) -> None:
+        """Not at once: the node may be in the midst of a turn."""
+        if self.source.channel == CLIENTS:
+            self._loop.call_soon(self._port.runner.order, CORE, order)
+
+
+class StorePort:
+    """All of a node's connections of this protocol."""
+
+    def __init__(self, runner: Told) -> None:
+        self.runner = runner
+        self._server: asyncio.Server | None = None
+        self._connections: dict[bytes, Connection] = {}
+        self._dialling: dict[bytes, asyncio.Task[None]] = {}
+        self._count = 0
+
+    @property
+    def port(self) -> int:
+        """Where clients are heard."""
+        assert self._server is not None, "it listens"
+        return int(self._server.sockets[0].getsockname()[1])
+
+    async def listen(self, host: str, port: int) -> None:
+        """Begin to take clients; UserError `port-taken`."""
+        loop = asyncio.get_running_loop()
+        try:
+            self._server = await loop.create_server(self._take, host, port)
+        except OSError as error:
+            raise UserError(
+                "port-taken", f"port {port} of {host} cannot be bound: {error.strerror}", "another [store] port"
+            ) from error
+
+    async def close(self) -> None:
+        """Let go of everybody."""
+        if self._server is not None:
+            self._server.close()
+        for task in self._dialling.values():
+            task.cancel()
+        for connection in list(self._connections.values()):
+            connection.hang_up()
+        await asyncio.sleep(0)
+
+    def dial(self, work: Dial) -> None:
+        """Connect to a server; its end, or that it never came to be, is told by DialFailed."""
+        task = asyncio.get_running_loop().create_task(self._dial(work))
+        self._dialling[work.tag] = task
+        task.add_done_callback(lambda _: self._dialling.pop(work.tag, None))
+
+    def hang_up(self, work: HangUp) -> None:
+        """End a connection, of either direction."""
+        task = self._dialling.get(work.peer)
+        if task is not None:
+            task.cancel()
+        connection = self._connections.get(work.peer)
+        if connection is not None:
+            connection.hang_up()
+
+    async def _dial(self, work: Dial) -> None:
+        loop = asyncio.get_running_loop()
+        host, port = host_of(work.endpoint), port_of(work.endpoint)
+        try:
+            async with asyncio.timeout(DIAL_S):
+                await loop.create_connection(lambda: Connection(self, JOIN, work.tag), host, port)
+        except (OSError, TimeoutError) as error:
+            self.runner.order(CORE, DialFailed(work.tag, str(error) or "timeout"))
+
+    def _take(self) -> Connection:
+        self._count += 1
+        return Connection(self, CLIENTS, b"c%d" % self._count)
+
+    def made(self, connection: Connection, host: str, port: int) -> None:
+        """A connection stands."""
+        channel, peer = connection.source.channel, connection.source.peer
+        self._connections[peer] = connection
+        self.runner.inside[channel, peer] = connection.hear
+        if channel == CLIENTS:
+            self.runner.order(CORE, ClientCame(peer, f"{host}:{port}", _is_local(host)))
+
+    def lost(self, connection: Connection, why: str) -> None:
+        """It stands no more."""
+        channel, peer = connection.source.channel, connection.source.peer
+        self._connections.pop(peer, None)
+        self.runner.inside.pop((channel, peer), None)
+        self.runner.order(CORE, ClientGone(peer) if channel == CLIENTS else DialFailed(peer, why))
+
+
+def _is_local(host: str) -> bool:
+    with contextlib.suppress(ValueError):
+        address = ipaddress.ip_address(host.partition("%")[0])
+        mapped = getattr(address, "ipv4_mapped", None)
+        return (mapped or address).is_loopback
+    return False
