@@ -1,15 +1,19 @@
-"""Changes that knew nothing of each other: who won, who lost, and that it is said once (STO-013)."""
+"""Changes that knew nothing of each other: who won, who lost, and that it is said once (STO-013).
+
+Who has lost is told with the first winner that is met. Whoever hears of the loser again, when a later change of the
+same entry stands there, has nothing to add: the pair is another one, the loss is the same.
+"""
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from weft.base.changes import Event, Link
 from weft.cores.store import limits
-from weft.cores.store.memory import ConflictKept, MemoryKind, PairsKept, event_of_kept, kept_of
+from weft.cores.store.memory import ConflictKept, LosersKept, MemoryKind, event_of_kept, kept_of
 from weft.cores.store.messages import ConflictResolved
 from weft.wire.store.path import text_of
 
-PAIRS_PER_RECORD = 1_000
+LOSERS_PER_RECORD: Final = 1_000
 
 
 class Conflict(NamedTuple):
@@ -28,13 +32,13 @@ class Conflict(NamedTuple):
 
 
 class Conflicts:
-    """The last ones, and for longer, which pairs were reported."""
+    """The last ones, and for longer, whose loss was told."""
 
     def __init__(self) -> None:
         self.last_number = 0
         self._kept: dict[int, Conflict] = {}
         self._bytes = 0
-        self._pairs: dict[tuple[Link, Link], None] = {}
+        self._losers: dict[Link, None] = {}
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -48,11 +52,10 @@ class Conflicts:
         return self._kept.get(number)
 
     def note(self, kept: Event, lost: Event, reason: str) -> Conflict | None:
-        """One more; None if this pair was reported before."""
-        first, second = sorted((kept.chain.links[0], lost.chain.links[0]))
-        if (first, second) in self._pairs:
+        """One more; None if this loss was told before."""
+        if lost.chain.links[0] in self._losers:
             return None
-        self._remember((first, second))
+        self._remember(lost.chain.links[0])
         self.last_number += 1
         conflict = Conflict(self.last_number, reason, kept, lost)
         self._add(conflict)
@@ -66,15 +69,15 @@ class Conflicts:
 
     def condense(self) -> Iterator[MemoryKind]:
         """All of it, as memories."""
-        pairs = list(self._pairs)
-        for start in range(0, len(pairs), PAIRS_PER_RECORD):
-            yield PairsKept(pairs[start : start + PAIRS_PER_RECORD])
+        losers = list(self._losers)
+        for start in range(0, len(losers), LOSERS_PER_RECORD):
+            yield LosersKept(losers[start : start + LOSERS_PER_RECORD])
         for number, reason, kept, lost in self:
             yield ConflictKept(number, reason, kept_of(kept), kept_of(lost))
 
-    def restore_pairs(self, memory: PairsKept) -> None:
-        for pair in memory.pairs:
-            self._remember(pair)
+    def restore_losers(self, memory: LosersKept) -> None:
+        for link in memory.links:
+            self._remember(link)
 
     def restore_one(self, memory: ConflictKept) -> None:
         self._add(Conflict(memory.number, memory.reason, event_of_kept(memory.kept), event_of_kept(memory.lost)))
@@ -87,10 +90,10 @@ class Conflicts:
         ):
             self.forget(next(iter(self._kept)))
 
-    def _remember(self, pair: tuple[Link, Link]) -> None:
-        self._pairs[pair] = None
-        if len(self._pairs) > limits.PAIRS_MAX:
-            del self._pairs[next(iter(self._pairs))]
+    def _remember(self, link: Link) -> None:
+        self._losers[link] = None
+        if len(self._losers) > limits.LOSSES_MAX:
+            del self._losers[next(iter(self._losers))]
 
 
 def _size(conflict: Conflict) -> int:

@@ -18,7 +18,7 @@ VALUE_DEPTH_MAX: Final = 32  # same
 EVENT_BYTES_MAX: Final = 1 << 20  # of a member's event; beyond, the value is left out (STO-005)
 CONFLICTS_MAX: Final = 1_000  # remembered for `weft store conflicts`; all are in the journal
 CONFLICT_BYTES_MAX: Final = 16 << 20  # of the values of these: a thousand large ones are not a thousand small ones
-PAIRS_MAX: Final = 10_000  # conflicts of which it is remembered that they were reported (STO-013)
+LOSSES_MAX: Final = 10_000  # changes of which it is remembered that their loss was told (STO-013)
 ENTRIES_MAX: Final = 2_000_000  # with a value; beyond, orders are refused, what comes from others is kept
 STORE_BYTES_MAX: Final = 2 << 30  # of all values; same
 

@@ -11,7 +11,7 @@ replaying one that is in force already has no effect, since receiving is joining
     Claimed      others know of changes up to there under this node's name
     StaleKept    what was removed as a copy of something purged; only shown
     ConflictKept a conflict, for the journal's snapshots
-    PairsKept    conflicts that were reported, by their changes; same
+    LosersKept   changes whose loss was told; same
     Counted      closes what `condense` gives
     Forgotten    a conflict that was dealt with
     Mended       what the journal had lost is back
@@ -84,8 +84,8 @@ class ConflictKept(msgspec.Struct, array_like=True, frozen=True, gc=False):
     lost: EventKept
 
 
-class PairsKept(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    pairs: list[tuple[Link, Link]]
+class LosersKept(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    links: list[Link]
 
 
 class Counted(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -115,7 +115,7 @@ MemoryKind = (
     | Claimed
     | StaleKept
     | ConflictKept
-    | PairsKept
+    | LosersKept
     | Counted
     | Forgotten
     | Mended
@@ -129,7 +129,7 @@ KINDS: Final[dict[int, type[MemoryKind]]] = {
     5: Claimed,
     6: StaleKept,
     7: ConflictKept,
-    8: PairsKept,
+    8: LosersKept,
     9: Counted,
     10: Forgotten,
     11: Mended,

@@ -482,7 +482,7 @@ _RESTORERS: Final[dict[type[memory.MemoryKind], Callable[[Replica, Any], object]
     memory.Claimed: Replica._restore_claim,
     memory.StaleKept: lambda _, __: None,
     memory.ConflictKept: lambda replica, kept: replica.conflicts.restore_one(kept),
-    memory.PairsKept: lambda replica, kept: replica.conflicts.restore_pairs(kept),
+    memory.LosersKept: lambda replica, kept: replica.conflicts.restore_losers(kept),
     memory.Counted: Replica._restore_counts,
     memory.Forgotten: lambda replica, kept: replica.conflicts.forget(kept.number),
     memory.Mended: _set_mended,
