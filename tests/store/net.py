@@ -28,7 +28,7 @@ from weft.base.spool import Journaled
 from weft.cores.store.bus import MESH, MQTT
 from weft.cores.store.core import ORDERS, Store
 from weft.cores.store.mesh import HEARD
-from weft.cores.store.messages import Found, LinkDown, LinkUp, StoreSettings
+from weft.cores.store.messages import ConflictResolved, Found, LinkDown, LinkUp, StoreSettings
 from weft.cores.store.states import State
 from weft.cores.store.station import StoreError
 from weft.wire.store import bus as codec
@@ -63,6 +63,8 @@ class Node:
         self.told: list[Any] = []
         self.replies: list[Any] = []
         self.acked: list[Event] = []
+        self.written: list[Event] = []
+        """What it has durably written, acknowledged or not."""
         self.wall_offset = 0
         self.boot = 0
         self.core: Store | None = None
@@ -103,7 +105,13 @@ class Node:
             written = self.core.replica.write(path, value)
         except StoreError:
             return None
-        if not self.net.do_turn(self) or not written.changed:
+        fails = self.fails
+        is_done = self.net.do_turn(self)
+        if not written.changed:
+            return None
+        if is_done or fails == "after":
+            self.written.append(written.event)
+        if not is_done:
             return None
         self.acked.append(written.event)
         return written.event
@@ -301,6 +309,24 @@ class Net:
         return {
             node.name: (node.state.name, len(node.entries()), node.store.replica.book.missing()) for node in self.up()
         }
+
+    def unexplained(self) -> list[Event]:
+        """Acknowledged writes that are neither current, nor covered by what is well explained, nor lost in a conflict that is told or listed."""
+        current = {event.chain.head for node in self.up() for event in node.store.replica.tree.walk(())}
+        told = [event for node in self.nodes.values() for event in node.told if isinstance(event, ConflictResolved)]
+        listed = {conflict.lost.chain.head for node in self.up() for conflict in node.store.replica.conflicts}
+        explained = current | listed | {(event.lost["node"], event.lost["tick"]) for event in told}
+        by_path: dict[Path, list[Event]] = {}
+        for event in sorted((e for node in self.nodes.values() for e in node.written), key=lambda e: -e.tock):
+            later = by_path.setdefault(event.path, [])
+            if event.chain.head in explained or any(other.chain.covers(event.chain.head) for other in later):
+                later.append(event)
+        fine = {event.chain.head for events in by_path.values() for event in events}
+        return [event for node in self.nodes.values() for event in node.acked if event.chain.head not in fine]
+
+    def tops(self) -> list[dict[str, int]]:
+        """The ticks that each node knows of."""
+        return [node.store.replica.book.tops() for node in self.up()]
 
     # Turns
 

@@ -34,6 +34,8 @@ class Asking:
         self._asked_count = 0
         self._slice_count = 0
         self._due_at: int | None = None
+        self._is_refill = False
+        """Most of what was asked for is here: ask for more while the rest comes."""
         self._progress_at = 0
         """When the last change arrived that had been asked for, or the first question was asked."""
         self._attempt = 0
@@ -119,10 +121,8 @@ class Asking:
         self._asked_count -= done
         self._progress_at = self._station.now.mono
         self._is_stalled = False
-        if self._asked_count * 2 <= self._slice_count:
-            self._due_at = self._station.now.mono
-        else:
-            self._due_at = self._progress_at + self._clock
+        self._is_refill = self._asked_count * 2 <= self._slice_count
+        self._due_at = self._progress_at + (0 if self._is_refill else self._clock)
 
     def asked_by_another(self, missing: Ticks) -> None:
         """Somebody asks everybody: what we lack of it need not be asked for again for a clock."""
@@ -172,9 +172,10 @@ class Asking:
         now = self._station.now.mono
         if self._due_at is None or now < self._due_at or self.is_passive:
             return
-        if self._asked and self._asked_count * 2 > self._slice_count:
+        if self._asked and not self._is_refill:
             self._attempt += 1  # what was asked for last does not come: somebody else
             self._forget()
+        self._is_refill = False
         if not self._look():
             return
         self._note_stall(now)
