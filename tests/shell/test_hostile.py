@@ -26,7 +26,7 @@ def tree(world: World) -> tuple[Host, Host, Host]:
 
 def state(host: Host) -> tuple[list[CoreRecord], int]:
     """What a node would remember, and how far its journal reaches."""
-    return host.up.node.condense(), host.up.journal.next_lsn
+    return list(host.up.node.condense()), host.up.journal.next_lsn
 
 
 class Inert:

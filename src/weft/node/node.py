@@ -7,7 +7,7 @@ durable (JRN-001). The node is the only writer of its journal, so it knows each 
 """
 
 from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -134,14 +134,13 @@ class Node:
             core.restore(entries, now)
             self._take(core, now)
 
-    def condense(self) -> list[CoreRecord]:
-        """Records from which `restore` gives an equal state (JRN-040)."""
-        kept = list(self.ledger.condense())
+    def condense(self) -> Iterator[CoreRecord]:
+        """Records from which `restore` gives an equal state (JRN-040); made one by one, while nothing else happens."""
+        yield from self.ledger.condense()
         if self.role != Role():
-            kept.append(role_record(self.role))
+            yield role_record(self.role)
         for core in self.cores.values():
-            kept += core.condense()
-        return kept
+            yield from core.condense()
 
     def receive(self, source: Source, frames: list[bytes], now: Now) -> None:
         """Hear one message; what is malformed or may not be said now is refused, counted, and changes nothing."""
