@@ -8,10 +8,13 @@ import msgspec
 import pytest
 
 from tests.lake.records import DRAIN, RECEIVED, chain_of, rows_of
+from weft.base.changes import Chain, Event
 from weft.base.changes import Path as EntryPath
 from weft.base.records import Stream, StreamRecord
+from weft.cores.store.memory import foreign_record_of, own_record_of
 from weft.lake.layout import Layout
 from weft.lake.segments import append_segment
+from weft.wire.store.pack import LEFT_OUT
 from weft.wire.store.path import pack_path, text_of
 
 TEXTS: list[tuple[Any, str]] = [
@@ -58,10 +61,14 @@ def change(path: EntryPath = ("s", "k"), payload: bytes = b"\x01", **attributes:
     return StreamRecord(Stream.STORE, "n1", None, 4, RECEIVED - 5, RECEIVED, key, payload, said | attributes)
 
 
-def row_of(tmp_path: Path, *records: StreamRecord) -> dict[str, Any]:
+def row_of(tmp_path: Path, record: StreamRecord) -> dict[str, Any]:
+    (row,) = rows_of_records(tmp_path, record)
+    return row
+
+
+def rows_of_records(tmp_path: Path, *records: StreamRecord) -> list[dict[str, Any]]:
     append_segment(Layout(tmp_path), "store", DRAIN, list(enumerate(records, 1)))
-    (row,) = rows_of(Layout(tmp_path), "store")
-    return row | {"attributes": dict(row["attributes"])}
+    return [row | {"attributes": dict(row["attributes"])} for row in rows_of(Layout(tmp_path), "store")]
 
 
 @pytest.mark.proves("LAK-012")
@@ -94,6 +101,21 @@ def test_a_change_is_numbered_by_the_name_of_its_node_without_an_era(tmp_path: P
     assert said | {"via": f'["{"0b" * 16}"]', "through": "tcp"} == row["attributes"]
     (manifest,) = chain_of(Layout(tmp_path), "store")
     assert [("n1", None, [(4, 4)])] == manifest.ranges
+
+
+@pytest.mark.proves("STO-030")
+def test_what_the_store_journals_is_what_the_lake_reads(tmp_path: Path) -> None:
+    chain = Chain((("x", 7), ("n1", 4)), is_cut=True)
+    own = own_record_of(Event(chain, 31, ("s", 1 << 64), b"\x05", 1.5, "joe"), "tcp", ("n1", 4), RECEIVED)
+    lost = foreign_record_of(Event(chain, 31, ("s",), None), "n2", RECEIVED, is_shown=False)
+    left_out = own_record_of(Event(chain, 32, ("s",), LEFT_OUT), "tcp", None, RECEIVED)
+    rows = rows_of_records(tmp_path, own, lost, left_out)
+    assert [None] * 3 == [row["error"] for row in rows]
+    assert [("s:18446744073709551616", "5", "false"), ("s", None, "true"), ("s", None, "false")] == [
+        (row["key"], row["body"], row["attributes"]["deleted"]) for row in rows
+    ]
+    first = rows[0]["attributes"]
+    assert ("31", '[["x",7],["n1",4]]', "joe") == (first["tock"], first["chain"], first["by"])
 
 
 @pytest.mark.proves("LAK-013")
