@@ -13,13 +13,14 @@ from weft.base.errors import UserError, exit_code
 from weft.cli import asking
 from weft.cores.chains import messages as chains
 from weft.cores.configuration import messages as configuration
+from weft.cores.store import messages as store
 from weft.cores.topology import messages as topology
 from weft.shell import http, orders
 from weft.shell.http import ORDER_BYTES_MAX, Http, Page
 from weft.shell.orders import Desk, canonical
 
 Answer = Callable[[Any], Any]
-ALL = ("configuration", "topology", "chains")
+ALL = ("configuration", "topology", "chains", "store")
 WRITTEN = configuration.Written(number=7, count=1)
 
 
@@ -80,6 +81,12 @@ WANTED: list[tuple[dict[str, Any], str, Any]] = [
     ),
     ({"order": "stop", "group": "web"}, "topology", topology.StopNodes(1, "web")),
     ({"order": "chains"}, "chains", chains.ShowChains(1)),
+    ({"order": "store-found", "value": "a568656c6c6f"}, "store", store.Found(1, b"\xa5hello")),
+    ({"order": "store-show", "what": "conflicts"}, "store", store.Show(1, "conflicts")),
+    ({"order": "store-restore", "number": 7}, "store", store.RestoreLoser(1, 7)),
+    ({"order": "store-drop-node", "node": "b"}, "store", store.DropNode(1, "b")),
+    ({"order": "store-deleters", "nodes": ["a", "b"]}, "store", store.SetDeleters(1, ("a", "b"))),
+    ({"order": "store-accept-tick"}, "store", store.AcceptTick(1)),
 ]
 
 
@@ -115,10 +122,16 @@ def test_a_refused_order_says_why_and_whom_to_ask() -> None:
     assert (409, expected) == (status, {name: answer[name] for name in expected})
 
 
+def test_what_the_store_refuses_is_a_conflict_with_its_code() -> None:
+    status, answer = Office(lambda _: store.StoreRefused("exists", "founded")).take(order="store-found")
+    assert (409, {"answer": "StoreRefused", "code": "exists", "text": "founded"}) == (status, answer)
+
+
 @pytest.mark.parametrize(
     "body",
     [
         b"",
+        b'{"order":"store-found","value":"xyz"}',
         b"[]",
         b"\xff",
         b"{}",

@@ -10,13 +10,14 @@ import asyncio
 import base64
 import json
 from collections.abc import Callable, Container
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
 
 from weft.base.errors import PeerError
 from weft.cores.chains import messages as chains
 from weft.cores.configuration import messages as configuration
+from weft.cores.store import messages as store
 from weft.cores.topology import messages as topology
 from weft.shell.http import Page
 from weft.wire import jsontext
@@ -101,6 +102,41 @@ class Chains(Named, forbid_unknown_fields=True):
     """`chains`: all chains in order, with their links and counters."""
 
 
+class StoreFound(Named, forbid_unknown_fields=True):
+    """`store-found`: be the first node of a new store."""
+
+    value: Annotated[str, msgspec.Meta(max_length=2 * VALUE_BYTES_MAX)] = "c0"
+    """The root's value: its MessagePack in hexadecimal."""
+
+
+class StoreShow(Named, forbid_unknown_fields=True):
+    """`store-show`: tell about the store: state, members, conflicts, orphans."""
+
+    what: str = "state"
+
+
+class StoreRestore(Named, forbid_unknown_fields=True):
+    """`store-restore`: write again what lost a conflict."""
+
+    number: int
+
+
+class StoreDropNode(Named, forbid_unknown_fields=True):
+    """`store-drop-node`: a node of the store will not come back."""
+
+    node: str
+
+
+class StoreDeleters(Named, forbid_unknown_fields=True):
+    """`store-deleters`: who must have seen a deletion before it is forgotten; empty: all."""
+
+    nodes: tuple[str, ...] = ()
+
+
+class StoreAcceptTick(Named, forbid_unknown_fields=True):
+    """`store-accept-tick`: go on under the own name although nobody confirmed its numbers."""
+
+
 class Row(NamedTuple):
     """One kind of order: who obeys it, what it says, and the core's order for it and a ticket."""
 
@@ -134,6 +170,10 @@ def _load(said: Load, ticket: int) -> Any:
     return configuration.LoadTree(ticket, pairs, said.prefixes, said.who)
 
 
+def _found(said: StoreFound, ticket: int) -> Any:
+    return store.Found(ticket, bytes.fromhex(said.value))
+
+
 ORDERS: Final[dict[str, Row]] = {
     "set": Row("configuration", Set, _set),
     "delete": Row("configuration", Delete, _delete),
@@ -153,6 +193,12 @@ ORDERS: Final[dict[str, Row]] = {
         lambda said, ticket: configuration.RollBack(ticket, said.number, said.subtree, said.who),
     ),
     "chains": Row("chains", Chains, lambda _, ticket: chains.ShowChains(ticket)),
+    "store-found": Row("store", StoreFound, _found),
+    "store-show": Row("store", StoreShow, lambda said, ticket: store.Show(ticket, said.what)),
+    "store-restore": Row("store", StoreRestore, lambda said, ticket: store.RestoreLoser(ticket, said.number)),
+    "store-drop-node": Row("store", StoreDropNode, lambda said, ticket: store.DropNode(ticket, said.node)),
+    "store-deleters": Row("store", StoreDeleters, lambda said, ticket: store.SetDeleters(ticket, said.nodes)),
+    "store-accept-tick": Row("store", StoreAcceptTick, lambda _, ticket: store.AcceptTick(ticket)),
     "stop": Row("topology", StopAll, lambda said, ticket: topology.StopNodes(ticket, said.group)),
 }
 """Every order that a person can give over HTTP."""
@@ -181,7 +227,7 @@ class Desk:
                 return refusal(400, f"there is no order {name[:64]!r}; there are {', '.join(ORDERS)}")
             said = msgspec.json.decode(body, type=row.said)
             order = row.make(said, self._ticket + 1)
-        except (msgspec.DecodeError, UnicodeError, RecursionError, PeerError) as error:
+        except (msgspec.DecodeError, RecursionError, PeerError, ValueError) as error:
             return refusal(400, str(error))
         if row.core not in self._cores:
             return refusal(503, f"this node has no {row.core}")
@@ -201,7 +247,7 @@ class Desk:
             return refusal(504, f"no answer for {PATIENCE_S:.0f} s; what was ordered may still happen")
         finally:
             del self._waiting[ticket]
-        status = 409 if isinstance(answer, configuration.OrderRefused) else 200
+        status = 409 if isinstance(answer, configuration.OrderRefused | store.StoreRefused) else 200
         if isinstance(answer, dict):  # plain data, as the core has it
             return Page(status, JSON_TYPE, text_of({"answer": type(order).__name__, **_plain(answer)}))
         return Page(status, JSON_TYPE, text_of({"answer": type(answer).__name__, **fields_of(answer)}))
