@@ -141,9 +141,9 @@ class Deletion:
             if entry.is_deletion:
                 self._bury(entry, now.mono)
         for path in self._replica.tree.children(DROPPED):
-            entry = self._replica.tree.get(path)
-            if entry is not None:
-                self._hear_dropped(entry)
+            dropped = self._replica.tree.get(path)
+            if dropped is not None:
+                self._hear_dropped(dropped)
         self._due_at = now.mono
 
     # Forgetting deletions

@@ -125,19 +125,23 @@ class Repair:
         twins = {event.chain.head for event in events if _are_twins(event, current)}
         return "deletion" if current.is_deletion and any(link not in twins for link in left) else ""
 
-    def _mend(self, contested: Contested) -> None:
-        """The current value once more, above everything that lost. A refused one is tried again with the next loser."""
+    def _mend(self, contested: Contested) -> bool:
+        """The current value once more, above everything that lost; False: refused, to be tried again with the next loser.
+
+        What has no room in its chain is forgotten: who would cover it next time would have no room for something else.
+        """
         current, why = self._replica.tree.get(contested.path), self._why(contested)
         if current is None or not why:
-            return
-        chain = _joined(current.chain, self._need(contested), self._station.name)
+            return not self._need(contested)
+        chain = _joined(current.chain, reversed(self._need(contested)), self._station.name)
         try:
             written = self._replica.write(contested.path, current.value, via="repair", chain=chain)
         except StoreError as error:
             self._station.count("repairs_refused", error.code)
-            return
+            return False
         self._station.count("repairs")
         self._station.tell(EntryRepaired(text_of(contested.path), written.event.tick, why))
+        return True
 
     def wake(self, now: Now) -> None:
         """Do the repairs that are due, so many at most in a second."""
@@ -151,8 +155,7 @@ class Repair:
                 continue
             self._budget -= 1
             contested.due_at = None
-            self._mend(contested)
-            if not self._need(contested):
+            if self._mend(contested):
                 self._contested.pop(key, None)
 
     def deadline(self) -> int | None:
