@@ -133,7 +133,10 @@ class Member(Program):
             return False
 
     def ready(self) -> None:
-        until(self.is_complete, lambda: f"{self.name} is complete\n{self.said()[-3000:]}")
+        until(
+            lambda: self.is_complete() or not self.is_alive, lambda: f"{self.name} is complete\n{self.said()[-3000:]}"
+        )
+        assert self.is_alive, self.said()[-3000:]
 
 
 class Real(Member):
