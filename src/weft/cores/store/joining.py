@@ -1,11 +1,133 @@
-"""Joining a store of real MoaT-KV servers: everything that one of them holds, asked for as its client (CLN-020)."""
+"""Joining a store of real MoaT-KV servers: everything that one of them holds, asked for as its client (CLN-020).
+
+    dial -> greeting -> get_tree -> get_tree_internal -> get_state -> done
+
+Whatever comes is merged at once, as if it had come over the bus, so a download that breaks off has not been in vain:
+the next candidate is asked for everything again, and what is known already changes nothing. Other things that only the
+client port of a member answers are asked here, too (`check_deleted`).
+"""
 
 from collections.abc import Callable
+from typing import Any, Final
 
+import msgspec
+from msgspec import UNSET
+
+from weft.base.changes import Event, Path
+from weft.base.effects import Perform, Send
+from weft.base.errors import PeerError
 from weft.base.now import Now
+from weft.cores.store import limits
+from weft.cores.store.messages import Dial, HangUp
 from weft.cores.store.replica import Replica
 from weft.cores.store.station import Station
-from weft.wire.store.clients import Answer, Greeting
+from weft.wire.store.clients import (
+    ACK_EACH,
+    NO_VALUE,
+    QLEN,
+    Answer,
+    ClientHello,
+    Greeting,
+    PathExpander,
+    Request,
+    chain_of,
+)
+from weft.wire.store.messages import Ticks
+from weft.wire.store.pack import unpack
+from weft.wire.store.ranges import ticks_of_wire, ticks_to_wire
+
+JOIN: Final = "store-join"
+HOSTS: Final[Path] = (None, "hostmap")
+META: Final[Path] = (None,)
+
+
+class Download:
+    """One connection to one server, until it has told everything."""
+
+    def __init__(self, station: Station, replica: Replica, tag: bytes, name: str) -> None:
+        self._station, self._replica = station, replica
+        self.tag, self.name = tag, name
+        self.heard_at = station.now.mono
+        self.is_done = False
+        self._seq = 0
+        self._top: Path = ()
+        self._expander = PathExpander()
+        self._steps: list[Callable[[], Request]] = [self._ask_state, self._ask_internal, self._ask_tree]
+
+    def hear(self, said: Greeting | Answer) -> None:
+        """What the server says; PeerError if that may not be said here, or is an error."""
+        self.heard_at = self._station.now.mono
+        if isinstance(said, Greeting):
+            self._station.hear_tock(max(0, said.tock))
+            if said.tick > 0:
+                self._replica.book.raise_top(said.node, said.tick)
+            self._say(ClientHello(QLEN, seq=0))
+            self._go_on()
+            return
+        if said.seq != self._seq:
+            return
+        if said.error:
+            raise PeerError("refused", said.error)
+        if said.wseq and said.wseq % ACK_EACH == 0:
+            self._say(Request(seq=self._seq, state="ack", ack=said.wseq))
+        if said.path is not UNSET:
+            self._merge(said)
+        elif said.nodes is not UNSET:
+            self._settle(said)
+        elif said.state == "end":
+            self._go_on()
+
+    def _go_on(self) -> None:
+        """The next request, or the end."""
+        if not self._steps:
+            self.is_done = True
+            return
+        self._seq += 1
+        self._expander = PathExpander()
+        self._say(self._steps.pop()())
+
+    def _ask_tree(self) -> Request:
+        return self._tree("get_tree", ())
+
+    def _ask_internal(self) -> Request:
+        return self._tree("get_tree_internal", META)
+
+    def _tree(self, action: str, top: Path) -> Request:
+        self._top = top
+        me = self._station.name
+        return Request(seq=self._seq, action=action, path=(), nchain=-1, empty=True, from_server=me)
+
+    def _ask_state(self) -> Request:
+        me = self._station.name
+        return Request(seq=self._seq, action="get_state", nodes=True, known=True, deleted=True, from_server=me)
+
+    def _merge(self, item: Answer) -> None:
+        """One entry; steps between entries, and what was never written, have no chain."""
+        path = self._expander.full(0 if item.depth is UNSET else item.depth, item.path)
+        if not isinstance(item.chain, msgspec.Struct):
+            return
+        value = None if item.value is NO_VALUE else bytes(item.value)
+        try:
+            self._station.hear_tock(item.tock)
+            event = Event(chain_of(item.chain), item.tock, (*self._top, *path), value)
+            self._replica.receive(event, self.name)
+        except PeerError as error:
+            self._station.refuse(self.name, error.code)  # one bad entry is no reason never to join
+
+    def _settle(self, said: Answer) -> None:
+        """What is known beyond the entries: how far each node has come, and what nobody needs to ask for."""
+        replica = self._replica
+        assert said.nodes is not UNSET, "that is how it is recognised"
+        for node, tick in said.nodes.items():
+            if tick > 0:
+                replica.book.raise_top(node, tick)
+        for ranges, how in ((said.known, "known"), (said.superseded, "known"), (said.deleted, "deleted")):
+            if ranges is not UNSET:
+                replica.settle(ticks_of_wire(ranges), how)
+        self.is_done = True
+
+    def _say(self, message: ClientHello | Request) -> None:
+        self._station.effects.append(Send(JOIN, self.tag, message))
 
 
 class Joining:
@@ -15,23 +137,108 @@ class Joining:
         self._station, self._replica = station, replica
         self.on_done: Callable[[bool], None] = lambda _: None
         """Told of the end: whether everything of one node was merged."""
+        self._names: list[str] = []
+        """Candidates that are left."""
+        self._download: Download | None = None
+        self._asked: dict[bytes, tuple[int, list[str], Ticks]] = {}
+        """Connections that ask `check_deleted`: since when, whom else to ask, and about what."""
+        self._count = 0
+
+    @property
+    def is_active(self) -> bool:
+        """Whether a download is under way."""
+        return self._download is not None
 
     def start(self, names: list[str], now: Now) -> None:
-        """Download from the first of these nodes that gives all it has."""
-        raise NotImplementedError
+        """Download from the first of these nodes that gives all it has; one that is under way goes on."""
+        if self._download is None:
+            self._names = [name for name in dict.fromkeys(names) if name != self._station.name]
+            self._next()
+
+    def check_deleted(self, names: list[str], ticks: Ticks, now: Now) -> None:
+        """Ask one of these nodes which of the ticks are forgotten; it tells everybody, over the bus (DEL-007)."""
+        if names and ticks:
+            tag = self._dial(names[0])
+            self._asked[tag] = (now.mono, names[1:], ticks)
+
+    def _next(self) -> None:
+        if not self._names:
+            self._download = None
+            self.on_done(False)  # as the contract of the parts has it
+            return
+        name = self._names.pop(0)
+        self._download = Download(self._station, self._replica, self._dial(name), name)
+
+    def _dial(self, name: str) -> bytes:
+        self._count += 1
+        tag = b"join%d" % self._count
+        self._station.effects.append(Perform(Dial(self._endpoint(name), tag)))
+        return tag
+
+    def _endpoint(self, name: str) -> str:
+        """Where a node's client port is (CLN-022)."""
+        event = self._replica.tree.get((*HOSTS, name))
+        if event is not None and event.value:
+            told = unpack(event.value)
+            if isinstance(told, list | tuple) and len(told) == 2 and isinstance(told[0], str) and type(told[1]) is int:
+                return f"[{told[0]}]:{told[1]}" if ":" in told[0] else f"{told[0]}:{told[1]}"
+        return self._station.settings.hostmap.get(name) or f"{name}:{limits.JOIN_PORT}"
 
     def hear(self, answer: Greeting | Answer, tag: bytes, now: Now) -> None:
-        """The server says something."""
-        raise NotImplementedError
+        """The server says something; PeerError for what may not be said."""
+        if tag in self._asked:
+            self._hear_asked(answer, tag)
+            return
+        download = self._download
+        if download is None or download.tag != tag:
+            return
+        try:
+            download.hear(answer)
+        except PeerError:
+            self._give_up(download)
+            raise
+        if download.is_done:
+            self._download = None
+            self._hang_up(tag)
+            self.on_done(True)  # as the contract of the parts has it
+
+    def _hear_asked(self, answer: Greeting | Answer, tag: bytes) -> None:
+        """`check_deleted` is asked after the greeting; the answer itself stands on the bus."""
+        if isinstance(answer, Greeting):
+            nodes: Any = ticks_to_wire(self._asked[tag][2])
+            self._station.effects.append(Send(JOIN, tag, Request(seq=1, action="check_deleted", nodes=nodes)))
+        else:
+            del self._asked[tag]
+            self._hang_up(tag)
 
     def failed(self, tag: bytes, why: str, now: Now) -> None:
-        """The connection has ended, or never began: the next candidate."""
-        raise NotImplementedError
+        """The connection has ended, or never began, or says what cannot be read: the next candidate."""
+        asked = self._asked.pop(tag, None)
+        if asked is not None:
+            self.check_deleted(asked[1], asked[2], now)
+        elif self._download is not None and self._download.tag == tag:
+            self._give_up(self._download)
+
+    def _give_up(self, download: Download) -> None:
+        self._station.count("joins_failed", download.name)
+        self._hang_up(download.tag)
+        self._next()
+
+    def _hang_up(self, tag: bytes) -> None:
+        self._station.effects.append(Perform(HangUp(tag)))
 
     def wake(self, now: Now) -> None:
         """A server that says nothing is given up."""
-        raise NotImplementedError
+        download = self._download
+        if download is not None and now.mono - download.heard_at >= limits.JOIN_SILENCE_NS:
+            self._give_up(download)
+        for tag in [tag for tag, asked in self._asked.items() if now.mono - asked[0] >= limits.JOIN_SILENCE_NS]:
+            self._hang_up(tag)
+            self.failed(tag, "silence", now)
 
     def deadline(self) -> int | None:
-        """When it has said nothing for too long."""
-        raise NotImplementedError
+        """When one has said nothing for too long."""
+        since = [asked[0] for asked in self._asked.values()]
+        if self._download is not None:
+            since.append(self._download.heard_at)
+        return min(since) + limits.JOIN_SILENCE_NS if since else None
