@@ -24,7 +24,6 @@ from weft.wire.store.pack import LEFT_OUT, check
 from weft.wire.store.path import normal, text_of
 
 WALL_SECOND: Final = 1e9
-SHOWN: Final = ("first", "newer", "conflict-taken")
 
 
 class Written(NamedTuple):
