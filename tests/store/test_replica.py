@@ -423,6 +423,17 @@ def test_a_copy_of_what_was_purged_never_shows_in_whatever_order_it_comes() -> N
     assert ["stale", "stale"] == other.hear(copy, tomb)
 
 
+@pytest.mark.proves("HEA-004")
+def test_what_was_purged_is_no_more_deleted_once_an_entry_that_shows_was_built_on_it() -> None:
+    node = Node("a")
+    node.hear(change("c:1", 10, "p", DELETE, "b:1"))
+    node.replica.purge(ticks(c=[1]))
+    node.hear(change("d:1", 20, "p", 1, "c:1 b:1"))
+    assert ([], [(1, 1)]) == (list(node.book.deleted("c")), list(node.book.superseded("b")))
+    node.turn()
+    assert node.digest() == node.again().digest()
+
+
 def test_known_ticks_are_settled_once_and_durably() -> None:
     node = Node("a")
     node.hear(change("b:3", 9, "p", 1))

@@ -2,7 +2,7 @@
 
 from weft.base.changes import Event
 from weft.base.errors import PeerError
-from weft.wire.store.pack import LEFT_OUT, canonical, same_value
+from weft.wire.store.pack import LEFT_OUT, canonical, fuller, same_value
 
 
 def judge(event: Event, current: Event) -> tuple[str, str]:
@@ -26,10 +26,17 @@ def merged_twins(current: Event, event: Event) -> Event | None:
     if not _says_the_same(current.value, event.value):
         return None
     chain = max(current.chain, event.chain, key=lambda chain: (len(chain.links), not chain.is_cut))
-    value = max(current.value, event.value, key=len) if current.value is not None and event.value is not None else None
+    value = _fuller(current.value, event.value)
     at = current.at if current.at is not None else event.at
     merged = Event(chain, max(current.tock, event.tock), current.path, value, at, current.by or event.by)
     return current if merged == current else merged
+
+
+def _fuller(value: bytes | None, other: bytes | None) -> bytes | None:
+    """Of two readings of one value the one that lost nothing, whichever came first."""
+    if value == other or not value or not other:
+        return value or other
+    return fuller(value, other)
 
 
 def _says_the_same(value: bytes | None, other: bytes | None) -> bool:

@@ -197,16 +197,20 @@ class Replica:
         if self.book.is_deleted(node, tick) or (current is None and was_seen and event.tock <= self.purge_horizon):
             return Joined(Change("stale", event, current), news, is_kept=False)
         if current is None:
-            return Joined(Change("first", self.tree.put(event), None), news, is_kept=True)
+            return Joined(Change("first", self._put(event), None), news, is_kept=True)
         if current.chain.links[0] == event.chain.links[0]:
             return self._join_twin(event, current, news)
         outcome, reason = judge(event, current)
         if outcome in ("newer", "conflict-taken"):
-            kept = self.tree.put(event)
+            kept = self._put(event)
             conflict = self.conflicts.note(kept, current, reason) if reason else None
             return Joined(Change(outcome, kept, current), news, is_kept=True, conflict=conflict)
         conflict = self.conflicts.note(current, event, reason) if reason else None
         return Joined(Change(outcome, event, current), news, is_kept=conflict is not None, conflict=conflict)
+
+    def _put(self, event: Event) -> Event:
+        self.book.revive(event.chain.links[1:])
+        return self.tree.put(event)
 
     def _join_twin(self, event: Event, current: Event, news: list[Link]) -> Joined:
         """Two of one name: the longer chain is kept, and of two contents the greater (STO-011, STO-016)."""

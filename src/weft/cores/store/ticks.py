@@ -185,6 +185,12 @@ class TickBook:
         ticks.deleted.update(new)
         return new
 
+    def revive(self, links: Iterable[Link]) -> None:
+        """These are links of an entry that shows: superseded, whatever was purged (HEA-004)."""
+        for node, tick in links:
+            if self.is_deleted(node, tick):
+                self._nodes[node].deleted.remove(tick)
+
     def tell_ahead(self) -> None:
         """Remember, and say once, if others know of changes that this node does not know to have made (STO-034)."""
         if self._is_ahead_untold:
