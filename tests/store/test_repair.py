@@ -2,18 +2,19 @@
 
 import itertools
 import random
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 
-from tests.store.foreign import GONE, Foreign
+from tests.store.foreign import GONE, Ended, Foreign
 from tests.store.rig import DELETE, Node, chain, change, events_of, vectors
 from weft.base.changes import Event
 from weft.base.effects import Send
 from weft.base.now import MILLISECOND, SECOND, Now
 from weft.cores.store import limits
 from weft.cores.store import repair as repairs
-from weft.cores.store.bus import MQTT
+from weft.cores.store.bus import MQTT, Bus
 from weft.cores.store.messages import EntryRepaired
 from weft.cores.store.repair import Repair
 from weft.wire.store.pack import unpack
@@ -25,7 +26,7 @@ class Weft(Node):
     """A replica that repairs."""
 
     def __init__(self, name: str, *, foreign: str = "f", positions: tuple[str, ...] = (), **settings: Any) -> None:
-        super().__init__(name, **settings)
+        super().__init__(name, **{"dialects": ("moat",), **settings})
         self.repair = Repair(self.station, self.bus, self.replica)
         self.repair.positions = lambda: list(positions or (name,))
         self.replica.listeners.append(self.repair.note)
@@ -169,19 +170,22 @@ def test_a_resend_of_a_live_entry_makes_none() -> None:
     assert None is node.repair.deadline()
 
 
-def test_two_repairs_at_once_are_not_repaired_again() -> None:
-    one, two = Weft("w1"), Weft("w2")
+def test_after_two_repairs_at_once_one_of_the_two_is_sooner() -> None:
+    nodes = one, two = Weft("w1"), Weft("w2")
     clash = [change("x:1", 9, "p", "X"), change("y:1", 11, "p")]
-    one.hear(*clash)
-    two.hear(*clash)
-    for node in (one, two):
+    for node in nodes:
+        node.hear(*clash)
         node.at(GAP // 4)
     (first,), (second,) = one.repaired(), two.repaired()
     one.hear(second)
     two.hear(first)
-    for node in (one, two):
-        node.at(2 * GAP)
-        assert [] == node.repaired()
+    dues = [node.repair.deadline() or 0 for node in nodes]
+    assert dues[0] != dues[1]
+    sooner, later = nodes if dues[0] < dues[1] else (two, one)
+    sooner.at(min(dues))
+    later.hear(*sooner.repaired())
+    later.at(max(dues))
+    assert ([], None, None) == (later.repaired(), later.repair.deadline(), sooner.repair.deadline())
     assert one.entries() == two.entries()
 
 
@@ -320,6 +324,24 @@ def test_mixed_fleets_with_deletions_end_equal() -> None:
     assert [] == differing(SEEDS)
 
 
+@pytest.mark.proves("PNG-031")
+@pytest.mark.parametrize("is_joined", [False, True])
+def test_repairs_of_one_turn_in_one_payload_would_end_a_real_server(
+    is_joined: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if is_joined:
+        monkeypatch.setattr(Bus, "_has_strangers", False)
+    node, real = Weft("w"), Foreign("f")
+    for path in "pq":
+        node.hear(change(f"x:{ord(path)}", 9, path, "X"), change(f"y:{ord(path)}", 9, path, "Y"))
+    node.at(GAP)
+    said = node.said()
+    assert (1 if is_joined else 2) == len(said)
+    with pytest.raises(Ended) if is_joined else nullcontext():
+        for topic, payload in said:
+            real.hear(topic, payload, Now(GAP, GAP))
+
+
 @pytest.mark.parametrize("reason", ["deletion", "equal-tock"])
 def test_without_either_clause_some_fleets_would_differ_for_ever(reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
     right = Repair._why
@@ -342,7 +364,7 @@ def test_equal_values_repaired_would_go_on_for_ever(monkeypatch: pytest.MonkeyPa
     for turn in range(1, 6):
         said = []
         for node in (one, two):
-            node.at(turn * GAP)
+            node.at(turn * 6 * GAP)
             said.append(node.repaired())
         one.hear(*said[1])
         two.hear(*said[0])

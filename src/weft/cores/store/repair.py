@@ -42,6 +42,8 @@ class Repair:
         self.positions: Callable[[], list[str]] = list
         """Weft nodes of the node list, the last that pinged first."""
         self._contested: dict[bytes, Contested] = {}
+        self._mended: dict[bytes, int] = {}
+        """When this node repaired an entry last."""
         self._budget = limits.REPAIRS_PER_S
         self._budget_at = 0
 
@@ -96,14 +98,20 @@ class Repair:
         if not self._need(contested):
             del self._contested[key]
         elif contested.due_at is None and self._why(contested):
-            contested.due_at = self._station.now.mono + self._wait()
+            contested.due_at = self._station.now.mono + self._wait(key)
 
-    def _wait(self) -> int:
-        """A quarter of a gap, in which the burst passes; and long enough to see who is before us do it."""
-        gap, names = self._station.settings.gap_ns, self.positions()
+    def _wait(self, key: bytes) -> int:
+        """A quarter of a gap, in which the burst passes; and long enough to see who is before us do it.
+
+        Who repaired the entry a moment ago did so together with somebody else of the same place: one of them is sooner now.
+        """
+        gap, names, now = self._station.settings.gap_ns, self.positions(), self._station.now.mono
+        jitter = round(gap * self._station.chance.random())
+        if now - self._mended.get(key, -limits.LOSERS_NS) < limits.LOSERS_NS:
+            return gap // 4 + 4 * jitter
         if self._station.name in names:
             return gap // 4 + round(gap * (1 - 0.5 ** names.index(self._station.name)))
-        return gap // 4 + gap + round(gap * self._station.chance.random() / 4)
+        return gap // 4 + gap + jitter // 4
 
     def _need(self, contested: Contested) -> list[Link]:
         """The uncovered losers: what the current chain does not cover and was heard lately."""
@@ -122,8 +130,7 @@ class Repair:
         events = [contested.events[link] for link in left if link in contested.events]
         if any(event.tock == current.tock and not same_value(event.value, current.value) for event in events):
             return "equal-tock"
-        twins = {event.chain.head for event in events if _are_twins(event, current)}
-        return "deletion" if current.is_deletion and any(link not in twins for link in left) else ""
+        return "deletion" if current.is_deletion else ""
 
     def _mend(self, contested: Contested) -> bool:
         """The current value once more, above everything that lost; False: refused, to be tried again with the next loser.
@@ -157,20 +164,14 @@ class Repair:
             contested.due_at = None
             if self._mend(contested):
                 self._contested.pop(key, None)
+                self._mended.pop(key, None)
+                self._mended[key] = now.mono
+                while len(self._mended) > limits.CONTESTED_MAX:
+                    del self._mended[next(iter(self._mended))]
 
     def deadline(self) -> int | None:
         """When to be woken."""
         return min((each.due_at for each in self._contested.values() if each.due_at is not None), default=None)
-
-
-def _are_twins(loser: Event, current: Event) -> bool:
-    """Whether both are deletions that cover the same but for each other: two repairs at once, neither can be revived."""
-    return (
-        loser.is_deletion
-        and current.is_deletion
-        and all(loser.chain.covers(link) for link in current.chain.links[1:])
-        and all(current.chain.covers(link) for link in loser.chain.links[1:])
-    )
 
 
 def _joined(chain: Chain, losers: Iterable[Link], own: str) -> Chain:
