@@ -146,19 +146,21 @@ class Telemetry:
         ]
 
     @property
-    def _topology(self) -> Topology:
-        topology = self.node.cores["topology"]
-        assert isinstance(topology, Topology)
-        return topology
+    def _topology(self) -> Topology | None:
+        """None: the node's file says that it runs without."""
+        topology = self.node.cores.get("topology")
+        return topology if isinstance(topology, Topology) else None
 
     def _root(self) -> dict[str, str]:
-        record = self._topology.station.atlas.root
+        record = self._topology.station.atlas.root if self._topology else None
         return {"name": record.name, "endpoint": record.endpoint} if record else {"name": "", "endpoint": ""}
 
     def _tree(self) -> list[dict[str, Any]]:
         """Who is in the fleet; at the root also the number that each should run: the highest of its topics (CFG-092)."""
-        rows = self.node.census.rows()
-        core, below = self.node.cores.get("configuration"), self._topology.station.atlas.below
+        rows, topology = self.node.census.rows(), self._topology
+        if topology is None:
+            return []
+        core, below = self.node.cores.get("configuration"), topology.station.atlas.below
         store = core.store if isinstance(core, Configuration) and core.root.is_root else None
         wanted: dict[Place, int] = {}
         for row in rows:
@@ -170,13 +172,13 @@ class Telemetry:
         return rows
 
     def _unassigned(self) -> list[dict[str, str]]:
-        guests = self._topology.registry.unassigned.values()
+        guests = self._topology.registry.unassigned.values() if self._topology else ()
         return [{"name": guest.name, "endpoint": guest.endpoint} for guest in guests]
 
     def _neighbours(self) -> list[dict[str, Any]]:
         return [
             {"name": known.beacon.name, "level": known.beacon.level, "host": known.host, "port": known.beacon.port}
-            for known in self._topology.neighbours.values()
+            for known in (self._topology.neighbours.values() if self._topology else ())
         ]
 
     def journal_facts(self) -> dict[str, Any]:

@@ -70,10 +70,8 @@ class Store:
         self.joining = Joining(station, replica)
         self.serving = Serving(station, replica)
         self.mesh = Mesh(station, bus, self._hear_said, self._link_changed)
-        self._parts: tuple[Part, ...] = (
-            *(self.membership, self.pinging, *self.actors.values(), self.recovery, self.repair, self.deletion),
-            *(self.joining, self.serving, self.mesh),
-        )
+        self._parts: list[Part] = [self.membership, self.pinging, *self.actors.values(), self.recovery, self.repair]
+        self._parts += [self.deletion, self.joining, self.serving, self.mesh]
         self._is_begun = False
         self._name_said = station.name
         self._join()
@@ -89,15 +87,17 @@ class Store:
         membership, joining, serving = self.membership, self.joining, self.serving
         self.replica.listeners += [self.repair.note, self.deletion.listen]
         self.deletion.positions = self.pinging.positions
+        self.deletion.is_member = lambda: membership.serves
         joining.on_done = self._join_done
         serving.serves = lambda: membership.serves
         serving.say = self.bus.say
-        serving.drop = self.deletion.drop
         if self.actors:
             pings, deletes = (self.actors[topic] for topic in ACTORS)
             membership.on_join = lambda nodes: joining.start(nodes, self.station.now)
             self.repair.positions = lambda: pings.weft_positions
             self.deletion.positions = lambda: pings.positions
+            if "seed" not in self.station.settings.dialects:
+                self.recovery.positions = lambda: pings.positions
             deletes.on_tag = self.deletion.tagged
             deletes.on_away = self.deletion.away
 
@@ -113,11 +113,13 @@ class Store:
         self.station.now = now
         entries = list(entries)
         self.replica.restore(entries)
+        self.deletion.restore(entries)
         if entries:
             self.serving.restored(entries[-1][0])
 
     def condense(self) -> Iterable[CoreRecord]:
-        return self.replica.condense()
+        yield from self.replica.condense()
+        yield from self.deletion.condense()
 
     # Hearing
 
@@ -144,7 +146,10 @@ class Store:
     def _hear_actor(self, said: Said, now: Now) -> None:
         actor = self.actors.get(said.topic)
         if actor is not None:
-            actor.hear(actors.decode(said.payload), now)
+            message = actors.decode(said.payload, said.topic)
+            if isinstance(message, actors.Pinged):
+                self.deletion.heard(message.node, now)
+            actor.hear(message, now)
 
     def _hear_message(self, message: Update | Info | Ping, peer: str, now: Now) -> None:
         try:
