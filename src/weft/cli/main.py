@@ -13,7 +13,7 @@ app = App(
     name="weft",
     help="Weave a fleet of machines into one fabric, and query all of it.",
     version=__version__,
-    help_epilogue="Exit status: 0 done, 2 wrong usage, 69 no such node, 74 disk failed, 75 lease held, 77 name taken, 78 no Java.",
+    help_epilogue="Exit status: 0 done, 1 not so (weft get, set, del), 2 wrong usage, 3 no store, 4 denied, 5 unconfirmed, 69 no such node, 74 disk failed, 75 lease held, 77 name taken, 78 no Java.",
 )
 
 ROOMS: Final[dict[str, tuple[str, str]]] = {
@@ -24,6 +24,12 @@ ROOMS: Final[dict[str, tuple[str, str]]] = {
     "quarantine": ("weft.cli.quarantine:quarantine", "Show what a node has refused to hear, and from whom."),
     "stop": ("weft.cli.stop:stop", "Let a group of nodes, or all of them, stop and wait."),
     "config": ("weft.cli.config:app", "Write a fleet's file, change a running fleet."),
+    "get": ("weft.cli.store_data:get", "Print a value of the shared store."),
+    "set": ("weft.cli.store_data:set_value", "Write a value into the shared store."),
+    "del": ("weft.cli.store_data:delete", "Delete a value, or a tree of them, from the shared store."),
+    "ls": ("weft.cli.store_data:ls", "List what stands below a path of the shared store."),
+    "watch": ("weft.cli.store_data:watch", "Print changes of the shared store as they come."),
+    "store": ("weft.cli.store:app", "Found the shared store; see how it stands; conflicts, lost nodes."),
     "sql": ("weft.cli.sql:sql", "Ask the tables of a lake, at once and without Java."),
     "lake": ("weft.cli.lake:app", "What lies in a lake, and the jobs that make tables of it."),
     "drain": ("weft.cli.drain:drain", "Drain the journal of a stopped node into a lake."),

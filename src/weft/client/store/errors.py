@@ -1,5 +1,6 @@
 """What can go wrong with the store: one type per code of CLN-003, and three that no server says."""
 
+import re
 from typing import Final
 
 from weft.base.errors import WeftError
@@ -185,12 +186,15 @@ FOREIGN: Final = (
 )
 """How servers that know no codes begin their errors."""
 
+WRAPPED: Final = re.compile(r"""\w+Error\((["'])(.*)\1\)""", re.DOTALL)
+"""An error of theirs around its sentence."""
+
 
 def error_of(code: str, text: str) -> StoreError:
     """The error that a server has said.
 
-    >>> error_of("exists", "ClientChainError('Entry already exists at a.b')").code
-    'exists'
+    >>> str(error_of("exists", "ClientChainError('Entry already exists at a.b')"))
+    'Entry already exists at a.b'
     >>> type(error_of("", "ClientChainError('Entry is new at new')")).__name__, error_of("odd", "x").code
     ('ChainMismatch', 'odd')
     """
@@ -198,4 +202,5 @@ def error_of(code: str, text: str) -> StoreError:
     if kind is None and not code:
         kind = next((kind for begins, kind in FOREIGN if text.startswith(begins)), BadRequest)
         code = kind.code
-    return (kind or StoreError)(text, code)
+    wrapped = WRAPPED.fullmatch(text)
+    return (kind or StoreError)(wrapped[2] if wrapped else text, code)

@@ -4,6 +4,7 @@ What is said in one turn of the loop leaves in one write. Nothing is said before
 """
 
 import asyncio
+import os
 import socket
 from collections.abc import Callable
 from typing import Any, Final, cast
@@ -184,4 +185,5 @@ async def connect(node: Node, hear: Callable[[clients.Answer], None], fall: Call
 
 
 def _reason(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error) or "no answer"
+    number = getattr(error, "errno", None)
+    return os.strerror(number) if isinstance(number, int) and number > 0 else str(error) or "no answer"

@@ -1,0 +1,239 @@
+"""`weft store`: what a node's store is like, and what people decide for it (specs/03, ADM-020)."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Final, Literal
+
+from cyclopts import App, Parameter
+
+from weft.base.errors import PeerError, UserError
+from weft.cli.chain_lines import aligned, plain
+from weft.cli.store_calls import DONE, at_store, ordered
+from weft.cli.store_lines import line, print_json
+from weft.client.store.client import Client
+from weft.client.store.values import MISSING
+from weft.wire.store.pack import pack, unpack
+from weft.wire.store.yamltext import load
+
+app = App(name="store", help="Found the shared store; see how it stands; deal with conflicts and lost nodes.")
+nodes = App(name="node", help="Nodes of the store that will not come back.")
+app.command(nodes)
+
+Flag = Annotated[bool, Parameter(negative="", show_default=False)]
+What = Literal["list", "add", "remove", "set"]
+PORT: Final = 27_500
+DELETERS: Final = (None, "actor", "del")
+
+
+@app.command
+def found(
+    value: Annotated[str, Parameter(allow_leading_hyphen=True)] = "null", /, *, port: int = PORT, json: Flag = False
+) -> int:
+    """Found the store at one node, once in its life: `weft store found "our house"`; the others join by themselves.
+
+    Args:
+        value: the root's value, as YAML.
+        port: first of the ten ports of the node.
+        json: the answer as JSON.
+    """
+    try:
+        packed = pack(load(value))
+    except PeerError as error:
+        raise UserError(
+            "bad-yaml", f"that is no YAML of a value: {error.why}", 'weft store found "our house"'
+        ) from None
+    told = ordered(port, "store-found", value=packed.hex())
+    return _tell(told, "{node} has founded the store", json=json)
+
+
+@app.command
+def state(*, port: int = PORT, json: Flag = False) -> int:
+    """Show how the store of a node stands: whether it has joined, what it holds, what it lacks.
+
+    Args:
+        port: first of the ten ports of the node.
+        json: all facts as JSON.
+    """
+    told = ordered(port, "store-show", what="state")
+    if isinstance(told, int):
+        return told
+    if json:
+        return _tell(told, "", json=True)
+    serves = "serves clients" if told["serves"] else "serves nobody yet"
+    print(f"{plain(str(told['node']))}: {told['state']}, {serves}; change {told['tick']:,}, tock {told['tock']:,}")
+    if told.get("read_only"):
+        print(f"takes no writes: {told['read_only']}")
+    print(f"{told['entries']:,} entries, {told['tombstones']:,} deleted ones, {told['value_bytes']:,} bytes of values")
+    members = f"{told['members']:,} other nodes linked"
+    print(f"{members}, {told['foreign']:,} MoaT-KV servers{', a broker' if told.get('has_broker') else ''}")
+    for name, ranges in told["missing"].items():
+        print(f"missing of {plain(name)}: {_shown(ranges)}")
+    if told.get("conflicts"):
+        print(f"{told['conflicts']:,} conflicts so far: weft store conflicts")
+    return DONE
+
+
+@app.command
+def members(*, port: int = PORT, json: Flag = False) -> int:
+    """List every node that has ever changed the store, as this node knows them.
+
+    Args:
+        port: first of the ten ports of the node.
+        json: as JSON.
+    """
+    told = ordered(port, "store-show", what="members")
+    if isinstance(told, int) or json:
+        return _tell(told, "", json=json)
+    rows = [
+        (
+            plain(row["node"]),
+            row["kind"],
+            row["link"] or "-",
+            row["endpoint"] or "-",
+            f"{row['tick']:,}",
+            f"{row['missing']:,}",
+        )
+        for row in told["members"]
+    ]
+    return _table(("node", "kind", "link", "endpoint", "last change", "missing"), rows)
+
+
+@app.command
+def conflicts(*, restore: int | None = None, port: int = PORT, json: Flag = False) -> int:
+    """List changes that knew nothing of each other, newest first, or write a loser again: `weft store conflicts --restore 3`.
+
+    Args:
+        restore: the number of a conflict; what lost it is written as a new change.
+        port: first of the ten ports of the node.
+        json: as JSON.
+    """
+    if restore is not None:
+        told = ordered(port, "store-restore", number=restore)
+        return _tell(told, "{path} is again what it was in the change that had lost", json=json)
+    told = ordered(port, "store-show", what="conflicts")
+    if isinstance(told, int) or json:
+        return _tell(_read(told, "conflicts"), "", json=json)
+    rows = [
+        (str(row["number"]), plain(row["path"]), row["reason"], _side(row["kept"]), _side(row["lost"]))
+        for row in told["conflicts"]
+    ]
+    return _table(("number", "path", "reason", "kept", "lost"), rows, "no conflicts")
+
+
+@app.command
+def orphans(*, port: int = PORT, json: Flag = False) -> int:
+    """List changes of this node that nobody took, since it had been dropped while it was away.
+
+    Args:
+        port: first of the ten ports of the node.
+        json: as JSON.
+    """
+    told = ordered(port, "store-show", what="orphans")
+    if isinstance(told, int) or json:
+        return _tell(_read(told, "orphans"), "", json=json)
+    return _table(("path", "value"), [(plain(row["path"]), _side(row)) for row in told["orphans"]], "no orphans")
+
+
+@nodes.command
+def drop(name: str, /, *, port: int = PORT, json: Flag = False) -> int:
+    """Say that a node will not come back: nobody waits for it any more, and its later changes are refused everywhere.
+
+    Args:
+        name: of the node in the store; `weft store members` lists them.
+        port: first of the ten ports of any other node.
+        json: the answer as JSON.
+    """
+    return _tell(ordered(port, "store-drop-node", node=name), "{node} is dropped behind its change {tick}", json=json)
+
+
+@app.command
+def deleter(what: What = "list", /, *names: str, port: int = PORT, json: Flag = False) -> int:
+    """Say which nodes must have seen a deletion before it is forgotten: `weft store deleter add attic`; default: all.
+
+    Args:
+        what: list, add, remove, or set; `set` without names: all nodes.
+        names: of nodes.
+        port: first of the ten ports of the node.
+        json: as JSON.
+    """
+    if what in ("add", "remove") and not names:
+        raise UserError("usage", f"nobody to {what}", f"weft store deleter {what} NAME")
+    held: list[str] = []
+    if what != "set" and (status := at_store(None, port, _reading(held), reads=True)) != DONE:
+        return status
+    if what != "list":
+        wanted = {"add": [*held, *names], "remove": [name for name in held if name not in names], "set": names}[what]
+        told = ordered(port, "store-deleters", nodes=list(dict.fromkeys(wanted)))
+        if isinstance(told, int):
+            return told
+        held = list(dict.fromkeys(wanted))
+    if json:
+        print_json({"deleters": held})
+    else:
+        print("\n".join(map(plain, held)) or "all nodes")
+    return DONE
+
+
+@app.command
+def accept_tick(*, port: int = PORT, json: Flag = False) -> int:
+    """Let a node whose numbers nobody could confirm go on under its own name.
+
+    Only after its disk was lost or is an old copy, and if no node is away that might have heard more of it: a number
+    that is used twice never heals.
+
+    Args:
+        port: first of the ten ports of the node.
+        json: the answer as JSON.
+    """
+    return _tell(ordered(port, "store-accept-tick"), "{node} goes on behind its change {tick}", json=json)
+
+
+def _reading(held: list[str]) -> Any:
+    async def work(client: Client) -> int:
+        value = await client.get(DELETERS)
+        held.extend(value["nodes"] if isinstance(value, dict) else ())
+        return DONE
+
+    return work
+
+
+def _tell(told: dict[str, Any] | int, words: str, *, json: bool) -> int:
+    if isinstance(told, int):
+        return told
+    if json:
+        print_json({name: fact for name, fact in told.items() if name != "answer"})
+    elif words:
+        print(words.format(**{name: plain(str(fact)) for name, fact in told.items()}))
+    return DONE
+
+
+def _read(told: dict[str, Any] | int, name: str) -> dict[str, Any] | int:
+    """With values that are values."""
+    from weft.cli.store_lines import plain as as_json
+
+    if isinstance(told, int):
+        return told
+    for row in told[name]:
+        for side in (row, row.get("kept", {}), row.get("lost", {})):
+            if "value" in side:
+                side["value"] = as_json(unpack(bytes.fromhex(side["value"])))
+    return told
+
+
+def _side(side: dict[str, Any]) -> str:
+    value = MISSING if "value" not in side else unpack(bytes.fromhex(side["value"]))
+    by = f" {plain(side['by'])}" if side.get("by") else ""
+    return f"{line(value)} # {plain(side['node'])}:{side['tick']}{by}"
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], nothing: str = "nothing") -> int:
+    print("\n".join(aligned([heads, *rows])) if rows else nothing)
+    return DONE
+
+
+def _shown(ranges: list[Any]) -> str:
+    """Ranges of the wire, for people: their ends are inclusive here.
+
+    >>> _shown([5, [8, 11]])
+    '5, 8-10'
+    """
+    return ", ".join(f"{part[0]}-{part[1] - 1}" if isinstance(part, list) else str(part) for part in ranges)

@@ -1,0 +1,334 @@
+"""`weft get`, `set`, `del`, `ls`, `watch`: the shared store by hand (specs/03, ADM-020)."""
+
+import json as from_json
+import sys
+import time
+from typing import Annotated, Any, Final
+
+from cyclopts import Parameter
+
+from weft.base.changes import Link
+from weft.base.errors import PeerError, UserError
+from weft.cli.chain_ends import until_any
+from weft.cli.store_calls import DONE, NOT_SO, at_store, complain
+from weft.cli.store_lines import chain_facts, document, facts, line, links, plain, print_json
+from weft.client.store.client import Client
+from weft.client.store.values import MISSING, Change, Mark, Written, path_of
+from weft.client.store.watching import Mode
+from weft.wire.store.pack import PathValue
+from weft.wire.store.path import parse, text_of
+from weft.wire.store.yamltext import load
+
+Flag = Annotated[bool, Parameter(negative="", show_default=False)]
+Word = Annotated[str | None, Parameter(allow_leading_hyphen=True, show_default=False)]
+ROOT: Final = ":"
+
+
+def get(
+    path: str,
+    /,
+    *,
+    chain: Flag = False,
+    raw: Flag = False,
+    json: Flag = False,
+    node: str | None = None,
+    port: int | None = None,
+) -> int:
+    """Print the value at a path, as YAML: `weft get home.kitchen.temp`.
+
+    Exit status 1 if there is none; a stored null is printed as null.
+
+    Args:
+        path: elements with dots between: home.kitchen.temp; `:12` is a number, `:` the root.
+        chain: also who changed it last.
+        raw: text and bytes as they are, without quotes and without a new line.
+        json: as JSON.
+        node: host:port of the store, a node's name or state directory; default: the one that runs here.
+        port: first of the ten ports of a node of this machine.
+    """
+
+    async def work(client: Client) -> int:
+        entry = await client.entry(path)
+        if json:
+            print_json(facts(entry))
+        elif not entry.is_there:
+            what = "was deleted" if entry.is_deleted else "was never there"
+            return complain(f"there is nothing at {path}: it {what}\n  try: weft ls", NOT_SO)
+        elif raw:
+            value = entry.value
+            sys.stdout.buffer.write(value if isinstance(value, bytes) else _raw(value).encode())
+        else:
+            print(document(entry.value))
+            if chain:
+                print(f"# {links(entry.chain)}")
+        return DONE if entry.is_there else NOT_SO
+
+    return at_store(node, port, work, reads=True)
+
+
+def set_value(  # tidy: each is an option of the command line
+    path: str,
+    value: Word = None,
+    /,
+    *,
+    text: Annotated[str | None, Parameter(name=["-v", "--text"], allow_leading_hyphen=True)] = None,
+    yaml: Annotated[str | None, Parameter(name=["-e", "--yaml"], allow_leading_hyphen=True)] = None,
+    as_path: Annotated[str | None, Parameter(name=["-p", "--path"], allow_leading_hyphen=True)] = None,
+    new: Flag = False,
+    if_chain: str | None = None,
+    if_value: Word = None,
+    chain: Flag = False,
+    json: Flag = False,
+    node: str | None = None,
+    port: int | None = None,
+) -> int:
+    """Write a value: `weft set home.kitchen.temp 21.5`; it is durable at the node when this returns.
+
+    Exit status 1 if a condition failed. Conditions compare with what this one node has.
+
+    Args:
+        path: elements with dots between: home.kitchen.temp.
+        value: reads as YAML: 21.5 is a number, true a truth, [1, 2] a list, null a null, anything else text; `-`: YAML
+            from standard input.
+        text: the value is this text, whatever it looks like.
+        yaml: the value is this YAML; !P a.b is a path, !bin and !hex are bytes.
+        as_path: the value is this path.
+        new: only if there is no value.
+        if_chain: only if that was the last change, NODE:TICK as `weft get --chain` shows it.
+        if_value: only if the value is that (YAML).
+        chain: also print who has changed it now.
+        json: the answer as JSON.
+        node: host:port of the store, a node's name or state directory; default: the one that runs here.
+        port: first of the ten ports of a node of this machine.
+    """
+    wanted = _value(value, text, yaml, as_path)
+    conditions = _conditions(if_chain, if_value) | ({"new": True} if new else {})
+    if new and if_chain is not None:
+        raise UserError("usage", "--new and --if-chain exclude each other", "one of them")
+
+    async def work(client: Client) -> int:
+        _tell(path, await client.set(path, wanted, **conditions), chain=chain, json=json)
+        return DONE
+
+    return at_store(node, port, work)
+
+
+def delete(
+    path: str,
+    /,
+    *,
+    tree: Flag = False,
+    if_chain: str | None = None,
+    if_value: Word = None,
+    chain: Flag = False,
+    json: Flag = False,
+    node: str | None = None,
+    port: int | None = None,
+) -> int:
+    """Delete the value at a path: `weft del home.kitchen.temp`; exit status 1 if there was none.
+
+    Args:
+        path: elements with dots between: home.kitchen.temp.
+        tree: also everything below it.
+        if_chain: only if that was the last change, NODE:TICK as `weft get --chain` shows it.
+        if_value: only if the value is that (YAML).
+        chain: also print who has changed it now.
+        json: the answer as JSON.
+        node: host:port of the store, a node's name or state directory; default: the one that runs here.
+        port: first of the ten ports of a node of this machine.
+    """
+    conditions = _conditions(if_chain, if_value)
+    if tree and conditions:
+        raise UserError("usage", "a tree is deleted without conditions", "--tree alone")
+
+    async def work(client: Client) -> int:
+        if tree:
+            count = await client.delete_tree(path)
+            if json:
+                print_json({"path": path, "deleted": count})
+            else:
+                print(f"{count:,} deleted")
+            return DONE if count else NOT_SO
+        written = await client.delete(path, **conditions)
+        if not (written.is_changed or json):
+            return complain(f"there is nothing at {path}\n  try: weft ls", NOT_SO)
+        _tell(path, written, chain=chain, json=json)
+        return DONE if written.is_changed else NOT_SO
+
+    return at_store(node, port, work)
+
+
+def ls(
+    path: str = ROOT,
+    /,
+    *,
+    tree: Flag = False,
+    deleted: Flag = False,
+    chain: Flag = False,
+    json: Flag = False,
+    node: str | None = None,
+    port: int | None = None,
+) -> int:
+    """List what stands directly below a path: `weft ls home`; with --tree everything below it, with values.
+
+    Args:
+        path: elements with dots between; left out: the root.
+        tree: all entries at and below the path, a line each: path and value.
+        deleted: also those that were deleted, as long as the node remembers them.
+        chain: with --tree: also who changed each last.
+        json: with --tree one object a line, else one list.
+        node: host:port of the store, a node's name or state directory; default: the one that runs here.
+        port: first of the ten ports of a node of this machine.
+    """
+
+    async def names(client: Client) -> int:
+        base = path_of(path)
+        found = [text_of((*base, element)) for element in await client.list(base, deleted=deleted)]
+        if json:
+            print_json(found)
+        elif found:
+            print("\n".join(found))
+        return DONE
+
+    async def entries(client: Client) -> int:
+        async for entry in client.tree(path, deleted=deleted):
+            if json:
+                print_json(facts(entry))
+            else:
+                print(entry.text, line(entry.value), *(["#", links(entry.chain)] if chain else []))
+        return DONE
+
+    return at_store(node, port, entries if tree else names, reads=True)
+
+
+def watch(
+    path: str = ROOT,
+    /,
+    *,
+    fetch: Flag = False,
+    latest: Flag = False,
+    count: int | None = None,
+    since: str | None = None,
+    json: Flag = False,
+    node: str | None = None,
+    port: int | None = None,
+) -> int:
+    """Print every change at and below a path, a line each, until Ctrl-C: `weft watch home`.
+
+    It goes on where it was when the node was away and is back.
+
+    Args:
+        path: elements with dots between; left out: everything.
+        fetch: first what is there already.
+        latest: who cannot follow is told only the newest of each entry.
+        count: end after so many.
+        since: go on behind the position of a change, as --json shows it.
+        json: one object a line.
+        node: host:port of the store, a node's name or state directory; default: the one that runs here.
+        port: first of the ten ports of a node of this machine.
+    """
+    position = _position(since)
+
+    async def follow(client: Client) -> None:
+        left = count
+        mode: Mode = "latest" if latest else "all"
+        async for told in client.watch(path, fetch=fetch, since=position, mode=mode, marks=True):
+            if isinstance(told, Mark):
+                _tell_mark(told, json=json)
+                continue
+            _tell_change(told, json=json)
+            left = None if left is None else left - 1
+            if left == 0:
+                return
+
+    async def work(client: Client) -> int:
+        await until_any(follow(client))
+        return DONE
+
+    return at_store(node, port, work, reads=True)
+
+
+# Words into values
+
+
+def _value(value: str | None, text: str | None, yaml: str | None, as_path: str | None) -> Any:
+    said = [word for word in (value, text, yaml, as_path) if word is not None]
+    if len(said) != 1:
+        what = "no value" if not said else "more than one value"
+        raise UserError("usage", f"{what} is said", "weft set PATH VALUE, or one of -v TEXT, -e YAML, -p PATH")
+    if text is not None:
+        return text
+    if as_path is not None:
+        return PathValue(_parsed(as_path))
+    return _yaml(sys.stdin.read() if value == "-" else said[0])
+
+
+def _yaml(text: str) -> Any:
+    try:
+        return load(text)
+    except PeerError as error:
+        raise UserError("bad-yaml", f"that is no YAML of a value: {error.why}", "-v TEXT for text as it is") from None
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return parse(text)
+    except PeerError as error:
+        raise UserError("bad-path", f"{text!r} is no path: {error.why}", "home.kitchen.temp") from None
+
+
+def _conditions(if_chain: str | None, if_value: str | None) -> dict[str, Any]:
+    found: dict[str, Any] = {} if if_chain is None else {"chain": _link(if_chain)}
+    return found if if_value is None else found | {"prev": _yaml(if_value)}
+
+
+def _link(text: str) -> Link:
+    node, _, tick = text.split(" ", maxsplit=1)[0].rpartition(":")
+    if not node or not (tick.isascii() and tick.isdecimal()):
+        raise UserError("usage", f"{text!r} names no change", "NODE:TICK as weft get --chain shows it")
+    return node, int(tick)
+
+
+def _position(text: str | None) -> Any:
+    try:
+        return None if text is None else from_json.loads(text)
+    except ValueError:
+        raise UserError("usage", f"{text!r} is no position", "what weft watch --json shows as position") from None
+
+
+# What is told
+
+
+def _raw(value: Any) -> str:
+    return value if isinstance(value, str) else document(value)
+
+
+def _tell(path: str, written: Written, *, chain: bool, json: bool) -> None:
+    if json:
+        before = {} if written.before is MISSING else {"before": plain(written.before)}
+        told = {"path": path, "changed": written.is_changed} | chain_facts(written.chain, written.tock)
+        print_json(told | before)
+    elif chain:
+        print(links(written.chain))
+
+
+def _tell_change(change: Change, *, json: bool) -> None:
+    if json:
+        kind = "entry" if change.is_old else "change"
+        print_json({"event": kind, **facts(change), "position": change.position})
+        return
+    clock = time.strftime("%H:%M:%S")
+    print(clock, change.text, line(change.value), "#", links(change.chain).partition(" ")[0], flush=True)
+
+
+def _tell_mark(mark: Mark, *, json: bool) -> None:
+    if json:
+        print_json({"event": mark.what} | ({"why": mark.why} if mark.why else {}))
+        return
+    words = {
+        "lost": "the node is away; waiting for it",
+        "back": "the node is back",
+        "gap": "changes were missed; this is all that is there now",
+    }.get(mark.what)
+    if words:
+        print(f"weft: {words}", file=sys.stderr, flush=True)
