@@ -44,13 +44,15 @@ class Bus:
     def flush(self) -> None:
         """Hand everything to the links, in order; neighbours of one topic for the same ears in one payload."""
         queue, self._queue = self._queue, []
+        raw, self._raw = self._raw, []
+        if not self.members and not self.has_broker:
+            return  # numbers make good for it (LNK-002)
         start = 0
         while start < len(queue):
             end = self._end_of_batch(queue, start)
             to, first = queue[start]
             self._send(to, TOPICS[type(first)], [codec.encode(message) for _, message in queue[start:end]])
             start = end
-        raw, self._raw = self._raw, []
         for topic, payload in raw:
             if self.has_broker:
                 self._station.effects.append(Send(MQTT, topic.encode(), Said(topic, payload)))
