@@ -16,7 +16,7 @@ import weft.cores
 HEAD = """\
 # State tables
 
-Written by `make docs` from the `states.py` of every core. What is not drawn has no row: it cannot happen, or it is
+Written by `make docs` from the `states.py` of every core (and others that end so). What is not drawn has no row: it cannot happen, or it is
 refused or ignored without effect, as the text of the table says.
 """
 
@@ -31,7 +31,9 @@ class Table(NamedTuple):
 
     @property
     def title(self) -> str:
-        return self.core if self.name == "TABLE" else f"{self.core}, {self.name.removesuffix('_TABLE').lower()}"
+        of = self.module.__name__.rpartition(".")[2].removesuffix("states")
+        part = self.name.removesuffix("TABLE").removesuffix("_").lower() or of
+        return f"{self.core}, {part}" if part else self.core
 
     @property
     def states(self) -> list[Enum]:
@@ -45,14 +47,21 @@ class Table(NamedTuple):
 
 
 def tables() -> list[Table]:
-    """Every table of every core: the dicts of `states.py` whose keys are pairs of enum members."""
+    """Every table of every core: the dicts of its `*states.py` whose keys are pairs of enum members."""
     return [
         Table(package, name, value, module)
         for package in sorted(info.name for info in pkgutil.iter_modules(weft.cores.__path__) if info.ispkg)
-        for module in [importlib.import_module(f"weft.cores.{package}.states")]
+        for module in _modules_of_states(package)
         for name, value in vars(module).items()
         if _is_table(value)
     ]
+
+
+def _modules_of_states(core: str) -> list[ModuleType]:
+    package = importlib.import_module(f"weft.cores.{core}")
+    names = sorted(info.name for info in pkgutil.iter_modules(package.__path__) if info.name.endswith("states"))
+    assert "states" in names, f"{core} has no states.py"
+    return [importlib.import_module(f"{package.__name__}.{name}") for name in names]
 
 
 def _is_table(value: object) -> bool:
