@@ -397,18 +397,22 @@ class Replica:
         for _, record in entries:
             if isinstance(record, StreamRecord):
                 if record.stream == Stream.STORE and memory.keeper_of(record) in self.names:
-                    self._restore_event(memory.event_of_stream(record))
+                    self._restore_change(record)
             elif isinstance(record, DamageRecord):
                 self.is_damaged = True
             elif (kept := memory.memory_of(record)) is not None:
                 _RESTORERS[type(kept)](self, kept)
         self.book.silence()
 
-    def _restore_event(self, event: Event) -> None:
+    def _restore_change(self, record: StreamRecord) -> None:
+        """What this node changed itself gives its tick back; own changes that it only heard of do not (STO-034)."""
         station = self._station
-        if event.node == station.name:
-            station.tick = max(station.tick, event.tick)
-        station.tock = max(station.tock, event.tock)
+        if record.origin == station.name:
+            station.tick = max(station.tick, record.sequence)
+        self._restore_event(memory.event_of_stream(record))
+
+    def _restore_event(self, event: Event) -> None:
+        self._station.tock = max(self._station.tock, event.tock)
         self._join(event)
 
     def _restore_kept(self, kept: memory.EventKept) -> None:
