@@ -146,7 +146,8 @@ class Actor:
                 self._ping(now)
 
     def _no_echo(self, now: Now) -> None:
-        self._station.tell(EchoMissing("mqtt"))
+        if self._topic == "ping":
+            self._station.tell(EchoMissing("mqtt"))
         self._begin(now)
 
     def _hear_vers(self, message: wire.Vers, now: Now) -> None:
