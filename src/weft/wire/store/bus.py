@@ -269,17 +269,18 @@ def _decode_by_keys(kind: _Kind, data: bytes) -> Message:
     if not is_map(data):
         raise PeerError("bad-type", "a message is a map", data)
     pairs = _pairs(data)
-    for _, raw in pairs:
-        pack.check_sound(raw)
-    known = {key: raw for key, raw in pairs if key in kind.keys}
+    known = {key: raw for key, raw in pairs.items() if key in kind.keys}
     try:
         said = kind.decode(_joined(known))
     except _FAULTS:
         raise _fault(kind, known) from None
-    return kind.build(said)
+    message = kind.build(said)
+    for raw in pairs.values():
+        pack.check_sound(raw)
+    return message
 
 
-def _pairs(data: bytes) -> list[tuple[Any, bytes]]:
+def _pairs(data: bytes) -> dict[Any, bytes]:
     """Keys and raw values of a map; a value that is too large is left out."""
     unpacker = pack.unpacker(data)
     pairs: dict[Any, bytes] = {}
@@ -292,7 +293,7 @@ def _pairs(data: bytes) -> list[tuple[Any, bytes]]:
         if isinstance(key, (list, dict)) or key in pairs:
             raise PeerError("malformed", "a key that stands twice, or is none")
         pairs[key] = _TOO_LARGE if key == "value" and len(raw) > VALUE_BYTES_MAX else raw
-    return list(pairs.items())
+    return pairs
 
 
 _TOO_LARGE: Final = extension(127, b"left out")

@@ -165,9 +165,11 @@ def same_value(a: bytes | None, b: bytes | None) -> bool:
 
 
 def fuller(a: bytes, b: bytes) -> bytes:
-    """Of two that are the same value, the one whose floats are whole; `a` if both are."""
-    plain = canonical(a)
-    return b if plain != canonical(b) and plain == _cut(b) else a
+    """Of two that are the same value, the one whose floats are whole, whichever came first (COD-001)."""
+    plain, other = canonical(a), canonical(b)
+    if plain == other:
+        return max((len(a), a), (len(b), b))[1]
+    return b if plain == _cut(b) else a
 
 
 def _cut(raw: bytes) -> bytes:

@@ -334,13 +334,20 @@ def _typed(body: str) -> Element:
     if _INTEGER.fullmatch(body) and len(body) <= DIGITS_MAX:
         return _same(int(body))
     if _FLOAT.fullmatch(body):
-        return float(body)
+        return _float(body)
     if body[0] not in _FORMS:
         _refuse("an element of no known type")
     pattern, meaning = _FORMS[body[0]]
     if not pattern.fullmatch(body, 1):
         _refuse(f"`:{body[0]}` of something else")
     return meaning(body[1:])
+
+
+def _float(body: str) -> float:
+    number = float(body)
+    if math.isinf(number) and not body.endswith("inf"):
+        _refuse("a number beyond doubles")
+    return number
 
 
 def _unbase64(text: str) -> bytes:
