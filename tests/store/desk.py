@@ -1,10 +1,10 @@
 """A node's desk for clients, with a journal, and clients at it: everything said goes through the codec, both ways.
 
-    desk = Desk("n1")
-    one = desk.client()                        greeted
-    one.ask("set_value", path="a.b", value=1)  its one answer
-    seq = one.open("watch", path="a", fetch=True)
-    one.heard(seq)                             what has come of that stream since
+desk = Desk("n1")
+one = desk.client()                        greeted
+one.ask("set_value", path="a.b", value=1)  its one answer
+seq = one.open("watch", path="a", fetch=True)
+one.heard(seq)                             what has come of that stream since
 """
 
 from collections.abc import Iterable
@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec import UNSET, Raw
 
+from tests.store.rig import Node
 from weft.base.effects import Effect, Perform, Persist, Send
 from weft.base.now import Now
 from weft.base.records import Entry
@@ -30,7 +31,6 @@ from weft.wire.store.clients import (
 )
 from weft.wire.store.pack import pack, unpack
 from weft.wire.store.path import parse, text_of
-from tests.store.rig import Node
 
 TURNS_MAX = 100_000
 VALUES = ("value", "prev", "old_value")
@@ -73,7 +73,7 @@ class Desk:
         self.turns.append(effects)
         for effect in effects:
             self._perform(effect)
-        return bool(self.fetches) or self.serving.deadline() is not None
+        return bool(self.fetches or self.node.station.effects) or self.serving.deadline() is not None
 
     def settle(self) -> None:
         """Turns until nothing is left to do."""
@@ -164,7 +164,7 @@ class Visitor:
                 self.say(Request(seq=0, qlen=self.qlen))
             return
         self.answers.append(said)
-        if self.acks and said.wseq and said.wseq % 4 == 0:
+        if self.acks and said.wseq and said.wseq % (self.qlen // 3 + 1) == 0:
             self.acknowledge(said.seq, said.wseq)
 
     def acknowledge(self, seq: int, wseq: int) -> None:

@@ -47,8 +47,8 @@ class Asked(NamedTuple):
     def path(self) -> Path:
         """The entry that is meant; StoreError, PeerError `bad-path`."""
         request = self.request
-        if request.path is UNSET:
-            raise StoreError("bad-request", "a path is needed")
+        if not isinstance(request.path, tuple):
+            raise StoreError("bad-path", "a path is needed")
         base = META if request.action.endswith("_internal") else self.client.root
         return normal((*base, *request.path), self.desk.station.settings.keys)
 
@@ -137,14 +137,15 @@ def get_value(asked: Asked) -> Answer:
 def set_root(asked: Asked) -> Answer:
     """From now on all paths of this client begin there."""
     path = asked.path
-    answer = _entry(asked, asked.tree.get(path), {"path": ()})
+    answer = _entry(asked, asked.tree.get(path), {"path": ()}, nchain=1)
     asked.client.root = path
     return answer
 
 
-def _entry(asked: Asked, event: Event | None, fields: dict[str, Any]) -> Answer:
-    nchain = asked.request.nchain
-    if nchain is not UNSET and nchain:
+def _entry(asked: Asked, event: Event | None, fields: dict[str, Any], nchain: int = 0) -> Answer:
+    """`nchain`: how many links are told if the request does not say."""
+    nchain = nchain if asked.request.nchain is UNSET else asked.request.nchain
+    if nchain:
         fields["chain"] = links_of(event.chain, nchain) if event else None
     if event is not None and event.value is not None:
         fields["value"] = value_of(event.value)

@@ -119,7 +119,7 @@ class Download:
         replica = self._replica
         assert said.nodes is not UNSET, "that is how it is recognised"
         for node, tick in said.nodes.items():
-            if tick > 0:
+            if tick:
                 replica.book.raise_top(node, tick)
         for ranges, how in ((said.known, "known"), (said.superseded, "known"), (said.deleted, "deleted")):
             if ranges is not UNSET:

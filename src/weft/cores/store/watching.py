@@ -139,6 +139,8 @@ class WatchStream(EntryStream):
         mode = "all" if request.mode is UNSET else request.mode
         if mode not in MODES:
             raise StoreError("bad-request", "mode: all or latest")
+        if not _is_position(request.since):
+            raise StoreError("bad-request", "`since` is a position that a watch has told")
         self._place, self.depths = place, Depths.of(request)
         self._is_latest = mode == "latest"
         self._has_positions = request.mode is not UNSET or request.since is not UNSET
@@ -161,7 +163,7 @@ class WatchStream(EntryStream):
         self._begin(request)
 
     def _begin(self, request: Request) -> None:
-        if request.since is not UNSET and request.since is not None:
+        if isinstance(request.since, list):
             self._resume(request.since)
         elif request.fetch is True:
             self._snapshot()
@@ -170,15 +172,13 @@ class WatchStream(EntryStream):
             self._skip = self._place.pending
             self._is_awaited = self._has_positions
 
-    def _resume(self, since: Any) -> None:
+    def _resume(self, since: list[Any]) -> None:
         """Go on behind the change that a position names; another node's names nothing here."""
-        if not (isinstance(since, list) and len(since) == 3 and type(since[1]) is int and since[1] > 0):
-            raise StoreError("bad-request", "`since` is a position that a watch has told")
         name, lsn, tock = since
-        if name not in self.desk.replica.names:
+        if name in self.desk.replica.names:
+            self.phase, self.after, self._expected = Phase.BEHIND, lsn - 1, (lsn, tock)
+        else:
             self._gap()
-            return
-        self.phase, self.after, self._expected = Phase.BEHIND, lsn - 1, (lsn, tock)
 
     def _gap(self) -> None:
         """What was to come is not there any more: say so, and show everything as it stands."""
@@ -348,3 +348,10 @@ class WatchStream(EntryStream):
             return True
         current = self.desk.replica.tree.get(path)
         return current is not None and current.chain.head == event.chain.head
+
+
+def _is_position(since: Any) -> bool:
+    """Whether that may be one, or is none."""
+    if since is UNSET or since is None:
+        return True
+    return isinstance(since, list) and len(since) == 3 and type(since[1]) is int and since[1] > 0

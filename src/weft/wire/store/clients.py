@@ -69,7 +69,7 @@ class Request(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True, gc=
     seq: int = -1
     action: str = ""
     path: Any = UNSET
-    """A `Path`; on the wire an extension or a plain array."""
+    """A `Path`; on the wire an extension or a plain array. Text is the name of a file."""
     value: Raw = NO_VALUE
     prev: Raw = NO_VALUE
     """The value that must be there."""
@@ -136,7 +136,8 @@ class Answer(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True, gc=F
     tick: int | UnsetType = UNSET
     result: Any = UNSET
     access: bool | UnsetType = UNSET
-    nodes: dict[str, int] | UnsetType = UNSET
+    nodes: dict[str, int | None] | UnsetType = UNSET
+    """None: a real server knows nothing of that node but its name."""
     known: dict[str, Ranges] | UnsetType = UNSET
     superseded: dict[str, Ranges] | UnsetType = UNSET
     deleted: dict[str, Ranges] | UnsetType = UNSET
@@ -186,7 +187,7 @@ def encode(message: Said | tuple[Said, ...]) -> bytes:
     """The bytes of any message of this protocol, or of several in a row."""
     if isinstance(message, tuple):
         return b"".join(map(encode, message))
-    if isinstance(message, (Request, Answer)) and message.path is not UNSET:
+    if isinstance(message, (Request, Answer)) and isinstance(message.path, tuple):
         path = msgspec.msgpack.Ext(PATH_CODE, pack_path(message.path))
         return _encoder.encode(msgspec.structs.replace(message, path=path))
     return _encoder.encode(message)
@@ -271,7 +272,7 @@ class PathExpander:
 
 def _with_path(read: T) -> T:
     told = read.path
-    if told is UNSET:
+    if told is UNSET or isinstance(told, str):
         return read
     if isinstance(told, _Body) and told.code == PATH_CODE:
         path = unpack_path(told.body)
