@@ -13,7 +13,7 @@ from pathlib import Path as File
 from typing import Any, Final
 
 from weft.base.chance import Chance
-from weft.base.changes import Chain, Event, Link
+from weft.base.changes import Chain, Element, Event, Link
 from weft.base.effects import Effect, Persist, Tell
 from weft.base.ranges import RangeSet
 from weft.base.records import Entry
@@ -107,6 +107,18 @@ class Node:
     def again(self, upto: int | None = None) -> "Node":
         """The node after a crash, with the first `upto` records of its journal."""
         return Node(self.station.settings.name, self.journal[:upto], **self.settings)
+
+    def at(self, *path: Element) -> Event:
+        """The change that stands there."""
+        event = self.tree.get(path)
+        assert event is not None, path
+        return event
+
+    def headed(self, text: str) -> Event:
+        """The entry that this change heads."""
+        event = self.tree.by_link(link(text))
+        assert event is not None, text
+        return event
 
     def value(self, path: str) -> Any:
         """What stands there; DELETE for a tombstone, KeyError if there is none."""

@@ -74,9 +74,9 @@ def test_the_longer_chain_of_a_duplicate_is_kept_and_its_links_are_settled() -> 
     assert ["first"] == node.hear(change("b:2", 20, "p", 1, "a:1 …"))
     node.turn()
     assert ["duplicate"] == node.hear(change("b:2", 20, "p", 1, "a:1 c:4"))
-    assert (("b", 2), ("a", 1), ("c", 4)) == node.tree.by_link(("b", 2)).chain.links  # type: ignore[union-attr]
+    assert (("b", 2), ("a", 1), ("c", 4)) == node.headed("b:2").chain.links
     assert ["duplicate"] == node.hear(change("b:2", 20, "p", 1))
-    assert (("b", 2), ("a", 1), ("c", 4)) == node.tree.by_link(("b", 2)).chain.links  # type: ignore[union-attr]
+    assert (("b", 2), ("a", 1), ("c", 4)) == node.headed("b:2").chain.links
     node.turn()
     assert node.digest() == node.again().digest()
     assert {"a": [(1, 1)], "b": [(2, 2)], "c": [(4, 4)]} == node.seen()
@@ -190,7 +190,7 @@ def test_a_later_tock_alone_is_taken_in_silence() -> None:
     assert ["first", "duplicate", "duplicate"] == node.hear(*(change("a:1", tock, "p", 1) for tock in (10, 14, 12)))
     node.turn()
     assert [] == node.told
-    assert 14 == node.tree.get(("p",)).tock  # type: ignore[union-attr]
+    assert 14 == node.at("p").tock
     assert node.digest() == node.again().digest()
 
 
@@ -200,13 +200,13 @@ def test_one_change_of_two_entries_heads_both_until_each_is_replaced() -> None:
     node.hear(change("a:1", 10, "p", 1), change("a:1", 10, "q", 2))
     assert [1, 2] == [node.value("p"), node.value("q")]
     node.hear(change("b:1", 20, "q", 3, "a:1"))
-    assert ("p",) == node.tree.by_link(("a", 1)).path  # type: ignore[union-attr]
+    assert ("p",) == node.headed("a:1").path
     node.hear(change("b:2", 21, "p", 4, "a:1"))
     assert node.tree.by_link(("a", 1)) is None
     assert [] == list(node.book.present("a"))
     other = Node("me")
     other.hear(change("a:1", 10, "p", 1), change("a:1", 10, "q", 2), change("b:2", 21, "p", 4, "a:1"))
-    assert ("q",) == other.tree.by_link(("a", 1)).path  # type: ignore[union-attr]
+    assert ("q",) == other.headed("a:1").path
 
 
 def test_floats_that_a_server_cut_are_the_same_change_and_the_whole_ones_are_kept() -> None:
@@ -267,7 +267,7 @@ def test_a_value_that_is_too_large_is_left_out_and_its_change_is_settled() -> No
     big = Event(Chain((("a", 1), ("b", 4))), 5, ("p",), pack("x" * (1 << 20)))
     assert ["first"] == node.hear(big)
     node.turn()
-    assert LEFT_OUT == node.tree.get(("p",)).value  # type: ignore[union-attr]
+    assert LEFT_OUT == node.at("p").value
     assert {"a": [(1, 1)], "b": [(4, 4)]} == node.seen()
     assert ["duplicate"] == node.hear(big)
     assert node.digest() == node.again().digest()

@@ -257,9 +257,9 @@ def check_elements() -> None:
     paths: list[Path] = [(1,), (True,), ("1",), (b"1",), ("",), (0,), (False,), (1 << 70,), (), (None, "x")]
     for number, path in enumerate(paths):
         node.replica.write(path, pack(number))
-    assert list(range(len(paths))) == [node.tree.get(path).value[0] for path in paths]  # type: ignore[union-attr,index]
+    assert [pack(number) for number in range(len(paths))] == [node.at(*path).value for path in paths]
     assert [type(path[0]) for path in node.tree.children(())] == [type(path[0]) for path in [*paths[:8], paths[9]]]
-    assert 4 == node.tree.get((b"",)).value[0]  # type: ignore[union-attr,index]
+    assert pack(4) == node.at(b"").value
     node.turn()
     assert node.entries() == node.again().entries()
 
@@ -282,7 +282,7 @@ def test_equal_numbers_are_one_in_keys_of_moat() -> None:
     for number, path in enumerate(same):
         node.replica.write(path, pack(number))
     node.hear(Event(Chain((("b", 1), ("a", 3))), 9, (1.0,), pack(9)))
-    assert [9] * 3 == [node.tree.get(path).value[0] for path in same]  # type: ignore[union-attr,index]
+    assert [pack(9)] * 3 == [node.at(*path).value for path in same]
     assert [(1,)] == node.tree.children(())
     assert int is type(node.tree.children(())[0][0])
 

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from weft.base.changes import Chain, Event, Link, Path
 from weft.base.errors import PeerError
+from weft.base.now import SECOND
 from weft.base.ranges import RangeSet
 from weft.base.records import CoreRecord, DamageRecord, Entry, Stream, StreamRecord
 from weft.cores.store import limits, memory
@@ -22,8 +23,6 @@ from weft.cores.store.tree import Tree
 from weft.wire.store.messages import Ticks, Update
 from weft.wire.store.pack import LEFT_OUT, check
 from weft.wire.store.path import normal, text_of
-
-WALL_SECOND: Final = 1e9
 
 
 class Written(NamedTuple):
@@ -144,7 +143,7 @@ class Replica:
         station.tick += 1
         links = ((station.name, station.tick), *(link for link in below.links if link[0] != station.name))
         chain = Chain(links[:links_max], below.is_cut or len(links) > links_max)
-        return Event(chain, station.next_tock(), path, value, station.now.wall / WALL_SECOND, by)
+        return Event(chain, station.next_tock(), path, value, _in_seconds(station.now.wall), by)
 
     # Merging
 
@@ -457,6 +456,11 @@ class Replica:
         yield from self.book.condense()
         yield from self.conflicts.condense()
         yield memory.Counted(self.conflicts.last_number, self.is_damaged, self.purge_horizon)
+
+
+def _in_seconds(nanoseconds: int) -> float:
+    """As updates say it; it is shown and never compared."""
+    return nanoseconds / SECOND
 
 
 def _is_same_kind(path: Path, other: Path) -> bool:
