@@ -181,7 +181,7 @@ class Visitor:
         expander = self.paths.setdefault(seq, PathExpander())
         words: list[Any] = []
         for answer in self.heard(seq):
-            if answer.path is not UNSET:
+            if answer.path is not UNSET and answer.depth is not UNSET:
                 path = text_of(expander.full(answer.depth, answer.path))
                 words.append((path, *([value_of(answer)] if answer.value is not NO_VALUE else [])))
             else:

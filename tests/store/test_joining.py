@@ -125,6 +125,23 @@ def test_tombstones_come_with_a_download() -> None:
     assert 40 == joiner.node.station.tock
 
 
+@pytest.mark.proves("CLN-020", "DEL-004")
+def test_tombstones_that_real_servers_name_as_deleted_stay_and_what_is_gone_goes() -> None:
+    joiner = Joiner()
+    joiner.node.hear(change("n1:2", 3, "stale", "long gone"))
+    joiner.start("n2")
+    joiner.hear(encode(Greeting(seq=0, node="n2", tick=3, tock=40)))
+    event = change("n1:4", 30, "gone", DELETE, "n2:1")
+    joiner.hear(encode(Answer(seq=1, path=("gone",), depth=0, tock=30, chain=links_of(event.chain))))
+    joiner.hear(encode(Answer(seq=1, state="end", tock=40)))
+    joiner.hear(encode(Answer(seq=2, state="end", tock=40)))
+    joiner.hear(encode(Answer(seq=3, tock=40, nodes={"n1": 5, "n3": None}, deleted={"n1": [2, 4, 5]}, known={})))
+    assert [True] == joiner.done
+    assert DELETE == joiner.node.value("gone")
+    assert [(2, 2), (5, 5)] == list(joiner.node.book.deleted("n1"))
+    assert joiner.node.tree.get(("stale",)) is None
+
+
 def test_a_tombstone_that_is_ignored_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Canary: tombstone ignored in a join."""
     from weft.cores.store.joining import Download

@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from tests.store.desk import Desk, Visitor, value_of
 from tests.store.rig import DELETE, Node, change
-from weft.cores.store import limits, watching
+from weft.cores.store import limits
 from weft.cores.store.watching import WatchStream
 from weft.wire.store.clients import Answer, PathExpander
 from weft.wire.store.pack import unpack
@@ -164,7 +164,6 @@ def test_a_watcher_far_behind_costs_no_more_than_one_a_little_behind() -> None:
 def test_an_unbounded_queue_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Canary: watcher queue unbounded."""
     monkeypatch.setattr(limits, "WATCH_AHEAD", 1 << 30)
-    monkeypatch.setattr(watching.limits, "WATCH_AHEAD", 1 << 30)
     held = [behind(count)[3] for count in (200, 400)]
     assert held[0] != held[1]
 
@@ -312,7 +311,7 @@ class Follower:
             assert answer.state != "gap"
             if answer.position is not UNSET:
                 self.position = answer.position
-            if answer.path is not UNSET:
+            if answer.path is not UNSET and answer.depth is not UNSET:
                 path = text_of(self.paths.full(answer.depth, answer.path))
                 self.seen.append((path, value_of(answer) if bytes(answer.value) else DELETE))
 

@@ -17,6 +17,7 @@ from weft.base.changes import Event, Path
 from weft.base.effects import Perform, Send
 from weft.base.errors import PeerError
 from weft.base.now import Now
+from weft.base.ranges import RangeSet
 from weft.cores.store import limits
 from weft.cores.store.messages import Dial, HangUp
 from weft.cores.store.replica import Replica
@@ -51,6 +52,8 @@ class Download:
         self.is_done = False
         self._seq = 0
         self._top: Path = ()
+        self._links: Ticks = {}
+        """Of all entries that came."""
         self._expander = PathExpander()
         self._steps: list[Callable[[], Request]] = [self._ask_state, self._ask_internal, self._ask_tree]
 
@@ -110,6 +113,8 @@ class Download:
         try:
             self._station.hear_tock(item.tock)
             event = Event(chain_of(item.chain), item.tock, (*self._top, *path), value)
+            for node, tick in event.chain.links:
+                self._links.setdefault(node, RangeSet()).add(tick)
             self._replica.receive(event, self.name)
         except PeerError as error:
             self._station.refuse(self.name, error.code)  # one bad entry is no reason never to join
@@ -121,10 +126,18 @@ class Download:
         for node, tick in said.nodes.items():
             if tick:
                 replica.book.raise_top(node, tick)
-        for ranges, how in ((said.known, "known"), (said.superseded, "known"), (said.deleted, "deleted")):
+        for ranges in (said.known, said.superseded):
             if ranges is not UNSET:
-                replica.settle(ticks_of_wire(ranges), how)
+                replica.settle(ticks_of_wire(ranges), "known")
+        if said.deleted is not UNSET:
+            replica.settle(self._forgotten(said.deleted), "deleted")
         self.is_done = True
+
+    def _forgotten(self, deleted: dict[str, Any]) -> Ticks:
+        """What is gone for good: real servers also name the deletions that still stand in their trees."""
+        nothing = RangeSet()
+        left = {node: ticks - self._links.get(node, nothing) for node, ticks in ticks_of_wire(deleted).items()}
+        return {node: ticks for node, ticks in left.items() if ticks}
 
     def _say(self, message: ClientHello | Request) -> None:
         self._station.effects.append(Send(JOIN, self.tag, message))
