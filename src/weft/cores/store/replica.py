@@ -89,7 +89,7 @@ class Replica:
         tick-exhausted.
         """
         path = self._checked(path, value)
-        before = self.tree.get(path)
+        before = self.tree.at(path)
         if value is None and chain is None and (before is None or before.value is None):
             return Written(before, before)
         self._check_room(before, value)
@@ -189,11 +189,12 @@ class Replica:
 
     def _join(self, event: Event) -> Joined:
         """Change (E, S), and nothing else: what restoring does as well."""
-        current = self.tree.get(event.path)
+        current = self.tree.at(event.path)
         node, tick = event.chain.links[0]
-        was_seen = self.book.is_seen(node, tick)
         news = [link for link in event.chain.links if self.book.see(*link)]
-        if self.book.is_deleted(node, tick) or (current is None and was_seen and event.tock <= self.purge_horizon):
+        if self.book.is_deleted(node, tick) or (
+            current is None and event.tock <= self.purge_horizon and event.chain.links[0] not in news
+        ):
             return Joined(Change("stale", event, current), news, is_kept=False)
         if current is None:
             return Joined(Change("first", self._put(event), None), news, is_kept=True)
@@ -225,7 +226,7 @@ class Replica:
         is_changed = merged is not current
         if is_changed:
             self.tree.put(merged)
-        return Joined(Change("duplicate", event, self.tree.get(event.path)), news, is_kept=is_changed)
+        return Joined(Change("duplicate", event, self.tree.at(event.path)), news, is_kept=is_changed)
 
     def _look_at_limits(self) -> None:
         """What comes from others is kept, however much it is; once too much, it is said (STO-005)."""

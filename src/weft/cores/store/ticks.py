@@ -158,10 +158,10 @@ class TickBook:
     def see(self, node: str, tick: int) -> bool:
         """A change is settled; whether that is new. `tell_ahead` is due afterwards."""
         ticks = self._of(node)
-        if tick in ticks.seen:
-            return False
         if tick > ticks.top:
             self._rise(ticks, tick)
+        elif tick in ticks.seen:
+            return False
         ticks.seen.add(tick)
         self._judge(ticks)
         return True

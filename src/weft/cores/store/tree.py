@@ -48,6 +48,11 @@ class Tree:
         twig = self._find(path)
         return twig.event if twig else None
 
+    def at(self, path: Path) -> Event | None:
+        """The same of a path that is normal."""
+        twig = self._at(path)
+        return twig.event if twig else None
+
     def by_link(self, link: Link) -> Event | None:
         """The entry that this change heads."""
         return self._heads.get(link[0], {}).get(link[1])
@@ -128,11 +133,17 @@ class Tree:
             del children[keys.pop()]
 
     def _find(self, path: Path) -> Twig | None:
-        twig: Twig | None = self._root
-        for element in path if _is_plain(path) else normal(path, self._keys):
-            if twig is None or twig.children is None:
+        return self._at(path if _is_plain(path) else normal(path, self._keys))
+
+    def _at(self, path: Path) -> Twig | None:
+        twig = self._root
+        for element in path:
+            if twig.children is None:
                 return None
-            twig = twig.children.get(key_of_element(element))
+            child = twig.children.get(element if type(element) is str else key_of_element(element))
+            if child is None:
+                return None
+            twig = child
         return twig
 
     def _trail(self, path: Path) -> list[Twig]:
@@ -140,14 +151,12 @@ class Tree:
         twig = self._root
         trail = [twig]
         for element in path:
-            if twig.children is None:
-                twig.children = {}
-            key = key_of_element(element)
-            child = twig.children.get(key)
-            if child is None:
-                child = twig.children[key] = Twig(element)
-            trail.append(child)
-            twig = child
+            children = twig.children
+            if children is None:
+                children = twig.children = {}
+            key = element if type(element) is str else key_of_element(element)
+            twig = children.get(key) or children.setdefault(key, Twig(element))
+            trail.append(twig)
         return trail
 
     def _link(self, event: Event) -> None:
@@ -175,13 +184,15 @@ class Tree:
 
     def _weigh(self, trail: list[Twig], before: Event | None, now: Event | None) -> None:
         """Count a change of one entry."""
-        was, is_ = _weight(before), _weight(now)
-        self.entries += is_[0] - was[0]
-        self.tombstones += is_[1] - was[1]
-        self.bytes += is_[2] - was[2]
-        if is_[0] != was[0]:
+        was_live, was_gone, was_bytes = _weight(before)
+        is_live, is_gone, is_bytes = _weight(now)
+        self.tombstones += is_gone - was_gone
+        self.bytes += is_bytes - was_bytes
+        more = is_live - was_live
+        if more:
+            self.entries += more
             for twig in trail:
-                twig.live += is_[0] - was[0]
+                twig.live += more
 
 
 def key_of_element(element: Element) -> Key:
