@@ -105,9 +105,12 @@ def test_records_of_one_event_stay_small() -> None:
 
 
 @pytest.mark.proves("STO-032")
-def test_damage_is_remembered_until_it_is_mended() -> None:
+def test_after_damage_no_tick_is_taken_until_it_is_mended() -> None:
     node = Node("me", [(1, DamageRecord(1, 5, "x", "y"))])
     assert (True, True) == (node.replica.is_damaged, condensed(node).replica.is_damaged)
+    with pytest.raises(StoreError) as error:
+        node.write("p", 1)
+    assert "not-ready" == error.value.code
     node.replica.mended()
     node.replica.mended()
     node.turn()

@@ -115,7 +115,7 @@ class Replica:
         for is_so, code in (
             (station.is_full, "storage-full"),
             (station.read_only, "read-only"),
-            (self.book.own_ahead, "not-ready"),
+            (self.book.own_ahead or self.is_damaged, "not-ready"),
             (station.tick >= limits.TICK_MAX, "tick-exhausted"),
         ):
             if is_so:
@@ -353,6 +353,7 @@ class Replica:
         station.tick = max(station.tick, self.book.top(station.name))
         self._is_named = False
         self._name()
+        self.mended()
 
     def empty(self) -> None:
         """Forget all entries and ticks, as one who comes back after it was dropped (DEL-006)."""
@@ -360,7 +361,7 @@ class Replica:
         self._forget_all()
 
     def mended(self) -> None:
-        """What the journal had lost is back, or nobody has it."""
+        """What the journal had lost is back, or nobody has it; own ticks are certain again, or the name is another."""
         if self.is_damaged:
             self.is_damaged = False
             self._station.keep(memory.record_of(memory.Mended()))
