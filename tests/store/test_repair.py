@@ -33,7 +33,7 @@ class Weft(Node):
         if foreign:
             self.station.foreign[foreign] = None
 
-    def at(self, mono: int) -> None:
+    def until(self, mono: int) -> None:
         """It is that late."""
         self.station.now = Now(mono, mono)
         due = self.repair.deadline()
@@ -62,7 +62,7 @@ def test_an_entry_is_repaired_as_the_vectors_say(row: dict[str, Any], order: tup
     events = events_of(row["frames"])
     node.hear(*(events[index] for index in order))
     node.turn()
-    node.at(GAP // 4)
+    node.until(GAP // 4)
     expected = row["means"]["repair"]
     actual = node.repaired()
     if expected is None:
@@ -92,7 +92,7 @@ def test_who_is_first_of_the_weft_nodes_repairs_and_the_others_see_that_nothing_
     node.hear(change("x:1", 9, "p", "X"), change("y:1", 9, "p", "Y"))
     assert quarters * GAP // 4 == node.repair.deadline()
     node.hear(change("w9:1", 20, "p", "X", "x:1 y:1"))
-    node.at(10 * GAP)
+    node.until(10 * GAP)
     assert ([], None) == (node.repaired(), node.repair.deadline())
 
 
@@ -108,11 +108,11 @@ def test_a_node_that_is_not_in_the_list_repairs_last() -> None:
 def test_a_loser_is_forgotten_after_ten_minutes() -> None:
     node = Weft("w")
     node.hear(change("y:1", 11, "p"), change("x:1", 9, "q", "X"))
-    node.at(1)
+    node.until(1)
     node.hear(change("x:2", 9, "p", "X"))
     due = node.repair.deadline()
     assert GAP // 4 + 1 == due
-    node.at(limits.LOSERS_NS + 2)
+    node.until(limits.LOSERS_NS + 2)
     assert [] == node.repaired()
 
 
@@ -121,7 +121,7 @@ def test_of_one_entry_no_more_than_64_losers_are_remembered() -> None:
     node = Weft("w")
     node.hear(change("y:1", 1_000, "p"))
     node.hear(*(change(f"x{index}:1", 9, "p", index) for index in range(100)))
-    node.at(GAP)
+    node.until(GAP)
     (event,) = node.repaired()
     assert limits.LINKS_MAX == len(event.chain.links)
     assert (("x99", 1), ("x38", 1)) == (event.chain.links[2], event.chain.links[-1])
@@ -135,7 +135,7 @@ def test_no_more_than_a_hundred_repairs_are_made_in_a_second() -> None:
         node.hear(change(f"x:{index + 1}", 9, f"p{index}", "X"), change(f"y:{index + 1}", 9, f"p{index}", "Y"))
     counts = []
     for late in range(3):
-        node.at(GAP // 4 + late * SECOND)
+        node.until(GAP // 4 + late * SECOND)
         counts.append(len(node.repaired()))
     assert [100, 100, 50] == counts
 
@@ -145,7 +145,7 @@ def test_a_repair_is_told_with_its_reason() -> None:
     node = Weft("w")
     node.hear(change("x:1", 9, "p", "X"), change("y:1", 9, "p", "Y"))
     node.hear(change("x:2", 9, "q", "X"), change("y:2", 11, "q"))
-    node.at(GAP)
+    node.until(GAP)
     node.turn()
     assert [EntryRepaired("p", 1, "equal-tock"), EntryRepaired("q", 2, "deletion")] == [
         event for event in node.told if isinstance(event, EntryRepaired)
@@ -157,7 +157,7 @@ def test_a_resend_that_the_deletion_does_not_cover_makes_a_repair() -> None:
     node = Weft("w")
     node.hear(change("y:1", 11, "p", DELETE, "x:1"))
     assert ["stale"] == node.hear(change("x:1", 9, "p", "X", "z:4"))
-    node.at(GAP)
+    node.until(GAP)
     (event,) = node.repaired()
     assert chain("w:1 y:1 x:1 z:4").links == event.chain.links
     assert event.is_deletion
@@ -175,16 +175,16 @@ def test_after_two_repairs_at_once_one_of_the_two_is_sooner() -> None:
     clash = [change("x:1", 9, "p", "X"), change("y:1", 11, "p")]
     for node in nodes:
         node.hear(*clash)
-        node.at(GAP // 4)
+        node.until(GAP // 4)
     (first,), (second,) = one.repaired(), two.repaired()
     one.hear(second)
     two.hear(first)
     dues = [node.repair.deadline() or 0 for node in nodes]
     assert dues[0] != dues[1]
     sooner, later = nodes if dues[0] < dues[1] else (two, one)
-    sooner.at(min(dues))
+    sooner.until(min(dues))
     later.hear(*sooner.repaired())
-    later.at(max(dues))
+    later.until(max(dues))
     assert ([], None, None) == (later.repaired(), later.repair.deadline(), sooner.repair.deadline())
     assert one.entries() == two.entries()
 
@@ -240,7 +240,7 @@ class Mixed:
                     node.hear(topic, payload, Now(self.now, self.now))
             for node in self.weft:
                 before = node.station.tick
-                node.at(self.now)
+                node.until(self.now)
                 self.repaired += node.station.tick - before
                 self.collect(node)
 
@@ -283,7 +283,7 @@ def test_a_deletion_stands_against_a_concurrent_write_in_every_order(order: tupl
     node = Weft("w1")
     node.hear(*(events[index] for index in order))
     assert DELETE is node.value("p")
-    node.at(GAP // 4)
+    node.until(GAP // 4)
     (event,) = node.repaired()
     assert chain("w1:1 y:1 x:1").links == event.chain.links
     assert event.is_deletion
@@ -334,7 +334,7 @@ def test_repairs_of_one_turn_in_one_payload_would_end_a_real_server(
     node, real = Weft("w"), Foreign("f")
     for path in "pq":
         node.hear(change(f"x:{ord(path)}", 9, path, "X"), change(f"y:{ord(path)}", 9, path, "Y"))
-    node.at(GAP)
+    node.until(GAP)
     said = node.said()
     assert (1 if is_joined else 2) == len(said)
     with pytest.raises(Ended) if is_joined else nullcontext():
@@ -364,7 +364,7 @@ def test_equal_values_repaired_would_go_on_for_ever(monkeypatch: pytest.MonkeyPa
     for turn in range(1, 6):
         said = []
         for node in (one, two):
-            node.at(turn * 6 * GAP)
+            node.until(turn * 6 * GAP)
             said.append(node.repaired())
         one.hear(*said[1])
         two.hear(*said[0])
