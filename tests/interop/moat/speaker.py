@@ -39,6 +39,15 @@ class Entry(NamedTuple):
     tock: int
 
 
+Whole = dict[Path, tuple[Any, tuple[str, int]]]
+"""Value and head by path."""
+
+
+def living(whole: Whole) -> Whole:
+    """Without tombstones: real servers forget them one by one, whenever they tell one another what is deleted."""
+    return {path: held for path, held in whole.items() if held[0] is not GONE}
+
+
 class RefusedError(Exception):
     """The server's answer is an error; its text, and the code that Weft's servers add."""
 
@@ -160,7 +169,7 @@ class Speaker:
             found[Path((*root, *item["path"]))] = Entry(item.get("value", GONE), chain[0], chain, item["tock"])
         return found
 
-    def whole(self) -> dict[Path, tuple[Any, tuple[str, int]]]:
+    def whole(self) -> Whole:
         """Value and head of every entry, the meta tree's too; floats as coarse as the newest servers send them."""
         plain, meta = self.tree(), self.tree(action="get_tree_internal")
         every = plain | {Path((None, *path)): entry for path, entry in meta.items()}

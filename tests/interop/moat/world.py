@@ -3,12 +3,13 @@
 import os
 import signal
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
 
 from tests.interop.moat.peers import CYCLE_S, GAP_S, Member, Mosquitto, Real, Relay, free_ports, until
-from tests.interop.moat.speaker import Speaker
+from tests.interop.moat.speaker import Speaker, Whole, living
 from weft.cli.asking import try_status
 from weft.cli.fleet import free_blocks
 
@@ -120,7 +121,7 @@ class Room:
         seat = Seat(self.place, self._wire(name, right=right), self.base)
         return self._enter(Woven(name, seat, founds=founds, mesh=mesh))
 
-    def whole(self) -> dict[str, Any]:
+    def whole(self) -> dict[str, Whole]:
         """What each member that lives holds."""
         found = {}
         for name, member in self.members.items():
@@ -128,10 +129,25 @@ class Room:
                 found[name] = client.whole()
         return found
 
-    def equal(self, patience_s: float) -> dict[Any, Any]:
+    def equal(self, patience_s: float, *, tombstones: bool = False) -> Whole:
         """Wait until all hold the same and miss nothing, and return it."""
-        until(self._is_equal, self._differences, patience_s)
-        return dict(next(iter(self.whole().values())))
+
+        def shown(whole: Whole) -> Whole:
+            return whole if tombstones else living(whole)
+
+        def are_equal() -> bool:
+            try:
+                first, *others = map(shown, self.whole().values())
+                return all(first == other for other in others) and self.are_complete()
+            except OSError:
+                return False
+
+        until(are_equal, lambda: self._differences(shown), patience_s)
+        return shown(next(iter(self.whole().values())))
+
+    def are_complete(self) -> bool:
+        """Whether nobody misses anything."""
+        return all(member.is_complete() for member in self.members.values())
 
     def all_live(self) -> None:
         """Nobody has been brought to an end by what another one said."""
@@ -139,15 +155,8 @@ class Room:
             f"{name}: {member.said()[-2000:]}" for name, member in self.members.items() if not member.is_alive
         ]
 
-    def _is_equal(self) -> bool:
-        try:
-            first, *others = self.whole().values()
-            return all(first == other for other in others) and all(one.is_complete() for one in self.members.values())
-        except OSError:
-            return False
-
-    def _differences(self) -> str:
-        held = self.whole()
+    def _differences(self, shown: Callable[[Whole], Whole]) -> str:
+        held = {name: shown(whole) for name, whole in self.whole().items()}
         paths = sorted({path for each in held.values() for path in each}, key=repr)
         lines = [
             f"{path}: { {name: each.get(path) for name, each in held.items()} }"
