@@ -1,6 +1,8 @@
 """Which changes are settled, superseded, deleted, missing (STO-020, STO-021)."""
 
 import sys
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -141,8 +143,22 @@ def test_one_more_change_costs_no_more_after_many(monkeypatch: pytest.MonkeyPatc
     assert calls[0] == calls[1]
 
 
+@pytest.mark.proves("STO-021")
+def test_ticks_that_are_told_cost_no_more_where_many_holes_are() -> None:
+    steps = []
+    for count in (50, 2_000):
+        node = Node("me")
+        node.replica.settle({"a": RangeSet((tick, tick) for tick in range(1, 2 * count, 2))}, "known")
+        steps.append(_calls_of(partial(node.replica.settle, ticks(a=[(20, 24)]), "known")))
+    assert steps[0] == steps[1]
+
+
 def _steps_of(node: Node, event: Any) -> int:
     """How many functions are called for it."""
+    return _calls_of(lambda: node.hear(event))
+
+
+def _calls_of(work: Callable[[], Any]) -> int:
     count = 0
 
     def trace(frame: Any, what: str, arg: Any) -> None:
@@ -151,7 +167,7 @@ def _steps_of(node: Node, event: Any) -> int:
 
     sys.setprofile(trace)
     try:
-        node.hear(event)
+        work()
     finally:
         sys.setprofile(None)
     return count

@@ -169,7 +169,7 @@ class TickBook:
     def see_all(self, node: str, ranges: RangeSet) -> RangeSet:
         """Many are settled; which of them is new. `tell_ahead` is due afterwards."""
         ticks = self._of(node)
-        new = ranges - ticks.seen
+        new = _lacking(ticks.seen, ranges)
         if new:
             if new.highest > ticks.top:
                 self._rise(ticks, new.highest)
@@ -181,7 +181,7 @@ class TickBook:
         """Many are purged, and so settled; which of them is new."""
         self.see_all(node, ranges)
         ticks = self._of(node)
-        new = ranges - ticks.deleted
+        new = _lacking(ticks.deleted, ranges)
         ticks.deleted.update(new)
         return new
 
@@ -243,6 +243,11 @@ class TickBook:
 def _joins(ranges: RangeSet, tick: int) -> bool:
     """Whether a number makes no range of its own."""
     return any(near in ranges for near in (tick - 1, tick, tick + 1) if near > 0)
+
+
+def _lacking(present: RangeSet, wanted: RangeSet) -> RangeSet:
+    """What of `wanted` is not there; however much else is, it is not looked at (STO-021)."""
+    return RangeSet(gap for first, last in wanted for gap in present.gaps(last, first))
 
 
 def _parts(ranges: RangeSet) -> Iterator[list[tuple[int, int]]]:
