@@ -178,6 +178,20 @@ async def test_a_watch_ends_when_it_is_closed() -> None:
             await changes.__aenter__()
 
 
+@in_loop
+async def test_a_loop_that_is_left_leaves_no_connection_behind() -> None:
+    async with FakeStore() as server, store.Client(server.address) as client:
+        server.put(("h",), 1)
+        async for change in client.watch("h", fetch=True):
+            assert 1 == change.value
+            break
+        async for entry in client.tree():
+            assert ("h",) == entry.path
+            break
+        while len(server.connections) > 1:  # noqa: ASYNC110  # nobody tells
+            await asyncio.sleep(0)
+
+
 # Mirrors
 
 

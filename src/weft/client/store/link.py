@@ -106,6 +106,11 @@ class Link(asyncio.Protocol):
             self._flush()
             self._transport.close()
 
+    def abandon(self) -> None:
+        """As `close`, in the next turn of the loop, whichever thread says so."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self.close)
+
     def abort(self, why: str) -> None:
         """End it as broken: `fall` is told."""
         transport, self._transport = self._transport, None

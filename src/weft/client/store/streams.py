@@ -78,6 +78,11 @@ class Stream:
         self._end = self._end or Broken("the stream has been closed")
         self._wake()
 
+    def abandon(self) -> None:
+        """Let go in the next turn of its loop, whichever thread says so."""
+        if self._link is not None:
+            self._link.abandon()
+
     def _hear(self, answer: clients.Answer) -> None:
         self._came.append(answer)
         if self._link is not None and len(self._came) >= ITEMS_AHEAD_MAX:

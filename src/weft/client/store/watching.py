@@ -34,8 +34,8 @@ class Watch:
     """
 
     def __init__(self, node: Node, wanted: Wanted, timeout_s: float, *, marks: bool) -> None:
-        self._node, self._wanted, self._timeout_s, self._marks = node, wanted, timeout_s, marks
         self._stream: Stream | None = None
+        self._node, self._wanted, self._timeout_s, self._marks = node, wanted, timeout_s, marks
         self._items = Items(wanted.path)
         self._position = wanted.since
         self._has_begun = self._is_closed = self._is_old = False
@@ -62,6 +62,11 @@ class Watch:
         self._is_closed = True
         if self._stream is not None:
             self._stream.close()
+
+    def __del__(self) -> None:
+        """A loop that was left has nobody who could close it."""
+        if self._stream is not None:
+            self._stream.abandon()
 
     def __aiter__(self) -> Self:
         """Itself."""
