@@ -73,7 +73,10 @@ class Desk:
         self.turns.append(effects)
         for effect in effects:
             self._perform(effect)
-        return bool(self.fetches or self.node.station.effects) or self.serving.deadline() is not None
+        return (
+            bool(self.fetches or self.node.station.effects or self.serving.has_words)
+            or self.serving.deadline() is not None
+        )
 
     def settle(self) -> None:
         """Turns until nothing is left to do."""
@@ -85,7 +88,7 @@ class Desk:
     def _effects(self) -> list[Effect]:
         """As the node does: what the journal is given is told to the core in the same turn."""
         done: list[Effect] = []
-        queue = self.node.station.take()
+        queue = self._taken()
         while queue:
             effect = queue.pop(0)
             done.append(effect)
@@ -93,10 +96,12 @@ class Desk:
                 first = len(self.node.journal) + 1
                 self.node.journal += enumerate(effect.records, first)
                 self.serving.journaled(Journaled(first, effect.records), self.now)
-                queue += self.node.station.take()
-        self.node.bus.flush()
-        self.node.station.take()
+                queue += self._taken()
         return done
+
+    def _taken(self) -> list[Effect]:
+        self.serving.flush()
+        return self.node.station.take()
 
     def _perform(self, effect: Effect) -> None:
         if isinstance(effect, Send) and effect.channel == "store-clients":

@@ -6,8 +6,8 @@
     port.hang_up(HangUp(peer_or_tag))
     await port.close()
 
-Each map is posted as one frame, unread: what is in it is judged behind this door. What the node says in one turn leaves
-in one write. Who does not read what it is told is not listened to either, and the core is told to wait.
+Each map is posted as one frame, unread: what is in it is judged behind this door. Who does not read what it is told is
+not listened to either, and the core is told to wait.
 """
 
 import asyncio
@@ -110,7 +110,6 @@ class Connection(asyncio.Protocol):
         self._splitter = Splitter()
         self._waiting: deque[bytes] = deque()
         """Messages that wait for the next turn."""
-        self._out: list[bytes] = []
         self._is_paused = self._is_leaving = False
         self._transport: asyncio.Transport | None = None
         self._loop = asyncio.get_running_loop()
@@ -150,15 +149,14 @@ class Connection(asyncio.Protocol):
     # The node
 
     def hear(self, frames: list[bytes]) -> None:
-        """The node says something: it leaves with all else of this turn."""
-        if not self._out:
-            self._loop.call_soon(self._flush)
-        self._out += frames
+        """The node says something: all that it has for this peer in this turn."""
+        transport = self._transport
+        if transport is not None and not transport.is_closing():
+            transport.write(frames[0] if len(frames) == 1 else b"".join(frames))
 
     def hang_up(self) -> None:
         """End it, after its last words, if they are read in time."""
         self._is_leaving = True
-        self._flush()
         if self._transport is not None:
             self._transport.close()
             self._loop.call_later(LINGER_S, self._abort)
@@ -166,11 +164,6 @@ class Connection(asyncio.Protocol):
     def _abort(self) -> None:
         if self._transport is not None:
             self._transport.abort()
-
-    def _flush(self) -> None:
-        out, self._out = self._out, []
-        if out and self._transport is not None and not self._transport.is_closing():
-            self._transport.write(b"".join(out))
 
     def _post(self) -> None:
         """Hand over what one turn may have; the rest in the next one."""

@@ -248,6 +248,7 @@ class Store:
             self._name_said = self.station.name
             self.mesh.greet_all(self.station.now)
         self.bus.flush()
+        self.serving.flush()
         return self.station.take()
 
     def _note_room(self, order: messages.HoldBack, now: Now) -> None:

@@ -50,6 +50,11 @@ class Serving:
         return len(self._clients)
 
     @property
+    def has_words(self) -> bool:
+        """Whether `flush` would say something."""
+        return bool(self._desk.touched)
+
+    @property
     def streams(self) -> int:
         """How many requests are being answered."""
         return sum(len(client.streams) for client in self._clients.values())
@@ -57,6 +62,10 @@ class Serving:
     def restored(self, last_lsn: int) -> None:
         """The journal goes up to there."""
         self._place.last_lsn = max(self._place.last_lsn, last_lsn)
+
+    def flush(self) -> None:
+        """Say to each client at once what this turn has for it: called at the end of each."""
+        self._desk.flush()
 
     # Connections
 
@@ -140,7 +149,6 @@ class Serving:
                 client.say(failure(request.seq, error, self._station.tock))
             except PeerError as error:
                 client.say(failure(request.seq, actions.refusal(error), self._station.tock))
-        self._desk.flush()
 
     def _count(self, action: str) -> None:
         known = action in actions.ACTIONS or action in actions.STREAMS or action in self._own
@@ -228,13 +236,11 @@ class Serving:
         """Changes stand in the journal: show them to who watches (CLN-010)."""
         for watcher in self._place.journaled(order):
             self._run(watcher, limits.STREAM_STEPS)
-        self._desk.flush()
 
     def fetched(self, order: RecordsFetched, now: Now) -> None:
         """A piece of the journal for watchers that are behind."""
         for watcher in self._place.fetched(order):
             self._run(watcher, limits.STREAM_STEPS)
-        self._desk.flush()
 
     def wake(self, now: Now) -> None:
         """Go on with the streams that can, each in its turn."""
@@ -243,7 +249,6 @@ class Serving:
             stream = next(iter(self._ready))
             del self._ready[stream]
             left -= 1 + self._run(stream, min(left, limits.STREAM_STEPS))
-        self._desk.flush()
 
     def deadline(self) -> int | None:
         """At once, while a stream could go on."""
