@@ -35,6 +35,7 @@ from weft.wire.store import actor as actors
 from weft.wire.store import bus as codec
 from weft.wire.store.messages import Info, Ping, Said, Update
 from weft.wire.store.path import text_of
+from weft.wire.store.pieces import Pieces, is_piece
 
 CLIENTS: Final = "store-clients"
 JOIN: Final = "store-join"
@@ -72,6 +73,7 @@ class Store:
         self.mesh = Mesh(station, bus, self._hear_said, self._link_changed)
         self._parts: list[Part] = [self.membership, self.pinging, *self.actors.values(), self.recovery, self.repair]
         self._parts += [self.deletion, self.joining, self.serving, self.mesh]
+        self._pieces = Pieces()
         self._is_begun = False
         self._name_said = station.name
         self._join()
@@ -88,6 +90,7 @@ class Store:
         self.replica.listeners += [self.repair.note, self.deletion.listen]
         self.deletion.positions = self.pinging.positions
         self.deletion.is_member = lambda: membership.serves
+        self.deletion.on_ask = joining.check_deleted
         joining.on_done = self._join_done
         serving.serves = lambda: membership.serves
         serving.say = self.bus.say
@@ -128,7 +131,13 @@ class Store:
         HEARERS[source.channel](self, message, source, now)
 
     def _hear_broker(self, message: Said, source: Source, now: Now) -> None:
-        self._hear_said(Said(source.peer.decode("ascii", "replace"), message.payload), "mqtt", now)
+        topic, payload = source.peer.decode("ascii", "replace"), message.payload
+        if is_piece(payload):  # older servers cut what is longer than 450 bytes (LNK-004)
+            whole = self._pieces.take(payload, now)
+            if whole is None:
+                return
+            payload = whole
+        self._hear_said(Said(topic, payload), "mqtt", now)
 
     def _hear_said(self, said: Said, peer: str, now: Now) -> None:
         """Bytes for a topic: read whole before anything is done; PeerError for what cannot be read (COD-007)."""
