@@ -31,6 +31,7 @@ PING_BYTES_MAX: Final = 64 << 10
 BATCH_MESSAGES_MAX: Final = 1_000  # LNK-003
 BATCH_BYTES_MAX: Final = 256 << 10
 USER_CHARACTERS_MAX: Final = 256
+KEYS_MAX: Final = 64  # of a message, known or not
 
 Name = Annotated[str, msgspec.Meta(max_length=NAME_BYTES_MAX)]
 Tick = Annotated[int, msgspec.Meta(ge=0, le=TICK_MAX)]
@@ -208,7 +209,7 @@ def decode(topic: str, payload: bytes) -> list[Message]:
     parts = _parts(payload)
     if len(parts) == 1:
         return [_decode_by_keys(kind, payload)]
-    if len(parts) > BATCH_MESSAGES_MAX or len(payload) > BATCH_BYTES_MAX:
+    if len(payload) > BATCH_BYTES_MAX:
         raise PeerError("too-large", f"a batch of {len(parts)} messages, {len(payload)} bytes")
     return [_decode_one(kind, part) for part in parts]
 
@@ -247,6 +248,8 @@ def _parts(payload: bytes) -> list[bytes]:
         parts.append(payload[start:end])
         if len(parts) > 1 and not (is_map(parts[0]) and is_map(parts[-1])):
             raise PeerError("malformed", "bytes after the message", payload)
+        if len(parts) > BATCH_MESSAGES_MAX:
+            raise PeerError("too-large", "too many messages", payload)
         start = end
     if not parts:
         raise PeerError("malformed", "nothing at all")
@@ -284,7 +287,10 @@ def _pairs(data: bytes) -> dict[Any, bytes]:
     """Keys and raw values of a map; a value that is too large is left out."""
     unpacker = pack.unpacker(data)
     pairs: dict[Any, bytes] = {}
-    for _ in range(unpacker.read_map_header()):
+    count = unpacker.read_map_header()
+    if count > KEYS_MAX:
+        raise PeerError("too-large", f"{count} keys")
+    for _ in range(count):
         start = unpacker.tell()
         _skip(unpacker)
         middle = unpacker.tell()

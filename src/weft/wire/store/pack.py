@@ -132,15 +132,20 @@ def _count(raw: bytes, items_max: int, depth_max: int) -> None:
     items = 1
 
     def close(inside: list[Any]) -> _Closed:
+        if not inside and depth_max:
+            return closed[1]  # whoever wants to cost much sends these
         nonlocal items
         items += len(inside)
-        depth = 1 + max((item.depth for item in inside if type(item) is _Closed), default=0)
-        if items > items_max or depth > depth_max:
+        depth = 0
+        for item in inside:
+            if type(item) is _Closed and item.depth > depth:
+                depth = item.depth
+        if items > items_max or depth >= depth_max:
             raise PeerError("too-large", f"more than {items_max} items, or deeper than {depth_max}")
-        return closed[depth]
+        return closed[depth + 1]
 
     def close_map(pairs: list[tuple[Any, Any]]) -> _Closed:
-        return close([*_map(pairs).keys(), *(value for _, value in pairs)])
+        return close([*_map(pairs).keys(), *(value for _, value in pairs)]) if pairs else close(pairs)
 
     _survey(raw, object_pairs_hook=close_map, list_hook=close)
 
