@@ -8,7 +8,8 @@ from typing import Any
 import msgpack
 import pytest
 
-from tests.store.foreign import GONE, Ended, Fleet, Foreign, Kept, chain_of, path_of, unpacked
+from tests.store.fleet import Fleet
+from tests.store.foreign import GONE, Ended, Foreign, Kept, chain_of, path_of, unpacked
 from tests.store.rig import vectors
 from weft.base.chance import Chance
 from weft.base.effects import Send, Source, Tell

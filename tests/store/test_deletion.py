@@ -7,7 +7,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies
 
-from tests.store.foreign import Fleet
+from tests.store.fleet import Fleet
 from tests.store.net import Net
 from tests.store.rig import DELETE, Node, change, ticks
 from weft.base.changes import Event
