@@ -11,7 +11,7 @@ from weft.base.chance import Chance
 from weft.base.effects import Effect, Persist, Reply, Tell
 from weft.base.errors import PeerError, WeftError
 from weft.base.now import SECOND, Now
-from weft.base.records import CoreRecord, Record
+from weft.base.records import Record
 from weft.cores.store import limits
 from weft.cores.store.memory import TockLimit, record_of
 from weft.cores.store.messages import StoreMalformed, StoreSettings
@@ -116,8 +116,3 @@ class Station:
             self.records.append(record_of(TockLimit(self.tock_limit)))
         records, self.records = self.records, []
         return [Persist(tuple(records)), *done] if records else done
-
-
-def own_record(kind: int, data: bytes) -> CoreRecord:
-    """A piece of this core's memory."""
-    return CoreRecord("store", kind, data)
