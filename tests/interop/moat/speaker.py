@@ -88,7 +88,11 @@ class Speaker:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._incoming = unpacker()
         self._seq = 0
-        self.greeting = self._next()
+        try:
+            self.greeting = self._next()
+        except OSError:
+            self._socket.close()
+            raise
 
     def __enter__(self) -> Self:
         return self

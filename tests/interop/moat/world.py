@@ -1,15 +1,17 @@
 """Weft's nodes among real servers: processes that speak the moat dialect, and rooms in which they meet."""
 
+import json
 import os
 import signal
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
 
 from tests.interop.moat.peers import CYCLE_S, GAP_S, Member, Mosquitto, Real, Relay, free_ports, until
-from tests.interop.moat.speaker import Speaker, Whole, living
+from tests.interop.moat.speaker import Whole, living
 from weft.cli.asking import try_status
 from weft.cli.fleet import free_blocks
 
@@ -84,6 +86,12 @@ class Woven(Member):
     def is_complete(self) -> bool:
         return bool(self.status().get("serves")) and super().is_complete()
 
+    def seconds_between(self, first: str, last: str) -> float:
+        """From the first event of one kind in its log to the first of another."""
+        lines = [json.loads(line) for line in self.said().splitlines() if line.startswith("{")]
+        began, ended = (next(line["ts"] for line in lines if line["event"] == event) for event in (first, last))
+        return (datetime.fromisoformat(ended) - datetime.fromisoformat(began)).total_seconds()
+
     def stop(self) -> int:
         """Let it wind down; its exit status."""
         assert self._process is not None
@@ -120,6 +128,10 @@ class Room:
         """Let a node of Weft come."""
         seat = Seat(self.place, self._wire(name, right=right), self.base)
         return self._enter(Woven(name, seat, founds=founds, mesh=mesh))
+
+    def woven_ones(self) -> list[Woven]:
+        """The nodes of Weft."""
+        return [member for member in self.members.values() if isinstance(member, Woven)]
 
     def whole(self) -> dict[str, Whole]:
         """What each member that lives holds."""
@@ -163,7 +175,10 @@ class Room:
             for path in paths
             if len({repr(each.get(path)) for each in held.values()}) > 1
         ]
-        missing = {name: Speaker(member.port).missing() for name, member in self.members.items()}
+        missing = {}
+        for name, member in self.members.items():
+            with member.client() as client:
+                missing[name] = client.missing()
         return "\n".join(["not equal", *lines[:20], f"{len(lines)} paths differ; missing {missing}"])
 
     def _enter(self, member: M) -> M:

@@ -1,0 +1,140 @@
+"""Real MoaT-KV servers and programs as guests of Weft: it founds, they join; a broker that fails; upstream's own client.
+
+Meets the newest release, or those of the variable WEFT_MOAT, as `test_moat` does; the tests of one release share a room.
+"""
+
+import subprocess
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pytest
+
+from tests.interop.moat.peers import CYCLE_S, python_of, until, versions
+from tests.interop.moat.speaker import GONE, Path, RefusedError, Speaker
+from tests.interop.moat.world import Room
+
+BROKEN_S: Final = 3.0
+PATIENCE_S: Final = 30.0
+
+
+@pytest.fixture(scope="module", params=versions())
+def version(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def house(version: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Room]:
+    """A store that a node of Weft founded, with a second one."""
+    with Room(tmp_path_factory.mktemp(f"house-{version}"), version) as room:
+        room.woven("n3", founds="home").ready()
+        room.woven("n5").ready()
+        yield room
+        room.all_live()
+
+
+def speaker(room: Room, name: str) -> Speaker:
+    return room.members[name].client()
+
+
+@pytest.mark.proves("LNK-002", "HEA-006")
+def test_nodes_find_together_by_themselves_after_the_broker_was_away(house: Room) -> None:
+    house.left.kill()
+    for name in ("n3", "n5"):
+        with speaker(house, name) as client:
+            client.set_all([(f"apart.{name}.{number}", number) for number in range(10)])
+            client.set("apart.both", name)
+    until(
+        lambda: all(not member.status()["has_broker"] for member in house.woven_ones()), "both have noticed", BROKEN_S
+    )
+    house.left.start()
+    whole = house.equal(4.0 + 2 * CYCLE_S, tombstones=True)
+    assert 21 == sum(path[:1] == ("apart",) for path in whole)
+
+
+@pytest.mark.proves("CLN-021", "PNG-032", "PNG-034")
+def test_a_real_server_joins_what_weft_has_founded_and_lacks_nothing(house: Room) -> None:
+    with speaker(house, "n3") as client:
+        client.set_all([(f"early.{number}", {"number": number}) for number in range(300)])
+        client.set_all([(f"early.{number}", GONE) for number in range(0, 300, 3)])
+    house.equal(2 * CYCLE_S, tombstones=True)
+    house.real("n1").ready()
+    whole = house.equal(2 * CYCLE_S, tombstones=True)
+    assert 100 == sum(path[:1] == ("early",) and value is GONE for path, (value, _) in whole.items())
+    with speaker(house, "n1") as client:
+        assert {"number": 1} == client.get("early.1")
+        client.set("early.1", "theirs")
+    whole = house.equal(2 * CYCLE_S, tombstones=True)
+    assert ("theirs", "n1") == (whole[Path.of("early.1")][0], whole[Path.of("early.1")][1][0])
+    house.all_live()
+
+
+def kv(room: Room, *words: str) -> subprocess.CompletedProcess[str]:
+    """Upstream's own command line, at a node of Weft."""
+    port = str(room.members["n3"].port)
+    command = [python_of("new"), "-m", "moat", "kv", "-h", "127.0.0.1", "-p", port, "data", *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+
+
+@pytest.mark.proves("CLN-001", "CLN-002", "CLN-003")
+def test_upstreams_command_line_works_at_a_node_of_weft(house: Room) -> None:
+    if house.version != "new":
+        return  # only the newest release has a command line in its environment
+    for words, said in (
+        (("tool.a", "set", "-v", ":", "text"), ""),
+        (("tool.a", "get"), "'text'\n"),
+        (("tool.b", "set", "-e", ":", "42"), ""),
+        (("tool", "list"), "- !P a\n- !P b\n"),
+        (("tool", "get", "-r"), "- !P a: text\n- !P b: 42\n"),
+        (("tool.a", "delete"), ""),
+        (("tool.a", "get"), ""),
+    ):
+        ran = kv(house, *words)
+        assert (0, said) == (ran.returncode, ran.stdout), (words, ran.stderr[-1500:])
+
+
+@pytest.mark.proves("CLN-002", "CLN-003", "CLN-005", "CLN-010")
+def test_clients_of_real_servers_hear_the_same_from_a_node_of_weft(house: Room) -> None:
+    said = {name: conversation(house, name) for name in ("n1", "n3")}
+    assert said["n1"] == said["n3"]
+
+
+def conversation(room: Room, name: str) -> list[Any]:
+    """What a server answers, as far as it is not about numbers of its own."""
+    said: list[Any] = []
+    with speaker(room, name) as client, speaker(room, name) as watcher:
+        items = watcher.stream("watch", path=Path((name,)), fetch=True, nchain=1)
+        assert "uptodate" == next(items)["state"]
+        said.append(client.set(f"{name}.a", 1, nchain=1)["changed"])
+        said.append(client.set(f"{name}.a", 1, idem=True)["changed"])
+        said.append(client.set(f"{name}.a", 2)["prev"])
+        said.append(client.set(f"{name}.a.b", [3])["changed"])
+        said += [refusal(client, f"{name}.a", **more) for more in ({"chain": None}, {"prev": 7})]
+        said.append(refusal(client, f"{name}.new", chain={"node": name, "tick": 1}))
+        said.append(client.ask("enum", path=Path((name,)))["result"])
+        said.append(client.delete(f"{name}.a")["prev"])
+        said.append(client.delete(f"{name}.none")["changed"])
+        said += [(tuple(item["path"])[1:], item.get("value", GONE)) for _, item in zip(range(4), items, strict=False)]
+    return said
+
+
+def refusal(client: Speaker, path: str, **more: Any) -> str:
+    with pytest.raises(RefusedError) as refused:
+        client.set(path, 3, **more)
+    return refused.value.text.partition("(")[0]
+
+
+@pytest.mark.proves("PNG-037", "DEL-004")
+def test_what_all_deleters_have_seen_is_forgotten_by_real_servers_and_by_weft_and_stays_away(house: Room) -> None:
+    with speaker(house, "n3") as client:
+        client.ask("set_internal", path=Path.of("actor.del"), value={"nodes": ["n1", "n3"]})
+        client.set_all([(f"purged.{number}", number) for number in range(50)])
+        client.set_all([(f"purged.{number}", GONE) for number in range(50)])
+    house.equal(2 * CYCLE_S, tombstones=True)
+
+    def left() -> dict[str, int]:
+        return {name: sum(path[:1] == ("purged",) for path in whole) for name, whole in house.whole().items()}
+
+    until(lambda: set(left().values()) == {0}, lambda: f"tombstones left: {left()}", 60)
+    house.equal(2 * CYCLE_S)
+    assert {0} == set(left().values())
+    house.all_live()
