@@ -15,6 +15,7 @@ is killed keeps what was durable; `fail_at_next_write` stops it in the midst of 
 
 import heapq
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any
 
 from weft.base.chance import Chance
@@ -32,7 +33,7 @@ from weft.cores.store.messages import ConflictResolved, Found, LinkDown, LinkUp,
 from weft.cores.store.states import State
 from weft.cores.store.station import StoreError
 from weft.wire.store import bus as codec
-from weft.wire.store.messages import Message, Said
+from weft.wire.store.messages import Message, Ping, Said
 from weft.wire.store.pack import pack
 
 WALL = 1_800_000_000 * SECOND
@@ -115,6 +116,12 @@ class Node:
             return None
         self.acked.append(written.event)
         return written.event
+
+    def take_ping(self, ping: Ping) -> None:
+        """This is its current ping from now on, whoever said it."""
+        self.store.station.now = self.now
+        self.store.pinging._accept(ping)
+        self.net.do_turn(self)
 
     def get(self, path: str | Path) -> bytes | None:
         """The raw value, None without one."""
@@ -292,8 +299,7 @@ class Net:
     def are_equal(self) -> bool:
         """Whether all that run have the same entries."""
         up = self.up()
-        first, *others = [node.store.replica for node in up] or [None]
-        if any(len_of(other) != len_of(first) for other in others):
+        if len({len_of(node.store.replica) for node in up}) > 1:
             return False
         expected = up[0].entries() if up else {}
         return all(expected == node.entries() for node in up[1:])
@@ -339,10 +345,8 @@ class Net:
         core = hearer.core
         if core is None or hearer.boot != boot:
             return
-        try:
+        with suppress(PeerError):
             core.receive(message, source, hearer.now)
-        except PeerError:
-            pass
         self.do_turn(hearer)
 
     def do_turn(self, node: Node) -> bool:

@@ -41,10 +41,7 @@ def say(net: Net, topic: str, message: Message) -> None:
 
 def heading(net: Net, links: str, tock: int) -> float:
     """Node n's current ping is this one, whoever said it; returns when."""
-    node = net["n"]
-    node.store.station.now = node.now
-    node.store.pinging._accept(Ping(chain(links), tock))
-    net.do_turn(node)
+    net["n"].take_ping(Ping(chain(links), tock))
     net.trace.clear()
     return (net.now - SECOND) / SECOND
 
@@ -60,7 +57,7 @@ def infos(net: Net, since: float, **has: bool) -> list[tuple[float, Info]]:
     ]
 
 
-# T1: founding
+# Story 1, founding
 
 
 @pytest.mark.proves("STO-030", "PNG-001")
@@ -80,7 +77,7 @@ def test_founding_is_durable_then_sent_then_answered() -> None:
     assert (State.MEMBER, True) == (core.membership.state, core.membership.serves)
 
 
-# T2: joining
+# Story 2, joining
 
 
 @pytest.mark.proves("PNG-001", "HEA-006")
@@ -106,7 +103,7 @@ def test_a_fresh_node_joins_gets_everything_and_enters_itself(link: str) -> None
     assert ["b"] == [event.node for event in net["b"].told if isinstance(event, StoreJoined)]
 
 
-# T3: nobody founds
+# T3, nobody founds
 
 
 @pytest.mark.proves("PNG-001")
@@ -122,7 +119,7 @@ def test_two_fresh_nodes_listen_for_ever_on_a_chain_without_data() -> None:
     assert [{}, {}] == [node.entries() for node in net.up()]
 
 
-# T4: two writes cross
+# T4, two writes cross
 
 
 @pytest.mark.proves("STO-010", "STO-013")
@@ -144,7 +141,7 @@ def test_writes_at_one_tock_and_tick_cross_and_the_lower_name_is_kept() -> None:
     assert {} == net.missing()
 
 
-# T7: chains that are cut
+# T7, chains that are cut
 
 
 @pytest.mark.proves("STO-006", "STO-020")
@@ -163,7 +160,7 @@ def test_ticks_that_fell_off_a_cut_chain_are_known_and_a_newcomer_misses_nothing
     assert pack(2) == net["n2"].get("p") == net["n6"].get("p")
 
 
-# T8, T9: a split is healed
+# T8, T9, a split is healed
 
 
 def losing(position: int) -> tuple[Net, float, Chain]:
@@ -273,7 +270,7 @@ def test_two_sides_of_three_that_meet_say_one_list_of_ticks_and_one_question_eac
     assert [1, 1] == [sum(said.node in side for said in full) for side in sides]
 
 
-# T10: a lost ping
+# T10, a lost ping
 
 
 @pytest.mark.proves("PNG-012")
@@ -287,7 +284,7 @@ def test_a_ping_that_was_lost_starts_no_recovery() -> None:
     assert [] == [event for event in net["n"].told if isinstance(event, SplitFound)]
 
 
-# T11: killed between Persist and Send
+# T11, killed between Persist and Send
 
 
 def check_no_tick_is_used_twice() -> None:
