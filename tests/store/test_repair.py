@@ -170,23 +170,38 @@ def test_a_resend_of_a_live_entry_makes_none() -> None:
     assert None is node.repair.deadline()
 
 
-def test_after_two_repairs_at_once_one_of_the_two_is_sooner() -> None:
+@pytest.mark.proves("STO-014")
+@pytest.mark.parametrize("is_known", [True, False])
+def test_after_two_repairs_at_once_one_of_the_two_is_sooner(is_known: bool) -> None:
     nodes = one, two = Weft("w1"), Weft("w2")
     clash = [change("x:1", 9, "p", "X"), change("y:1", 11, "p")]
     for node in nodes:
+        node.repair.known = lambda: ["w1", "w2"] if is_known else []
         node.hear(*clash)
-        node.until(GAP // 4)
+        node.until(GAP // 2)
     (first,), (second,) = one.repaired(), two.repaired()
     one.hear(second)
     two.hear(first)
     dues = [node.repair.deadline() or 0 for node in nodes]
     assert dues[0] != dues[1]
+    if is_known:
+        assert (GAP // 2 + GAP // 4, True) == (dues[0], dues[1] >= GAP // 2 + 2 * GAP)
     sooner, later = nodes if dues[0] < dues[1] else (two, one)
     sooner.until(min(dues))
     later.hear(*sooner.repaired())
     later.until(max(dues))
     assert ([], None, None) == (later.repaired(), later.repair.deadline(), sooner.repair.deadline())
     assert one.entries() == two.entries()
+
+
+def test_weft_nodes_that_are_the_first_of_different_lists_do_not_repair_at_once() -> None:
+    dues = []
+    for name in ("w1", "w2"):
+        node = Weft(name)
+        node.repair.known = lambda: ["w1", "w2"]
+        node.hear(change("x:1", 9, "p", "X"), change("y:1", 11, "p"))
+        dues.append(node.repair.deadline())
+    assert [GAP // 4, GAP // 2] == dues
 
 
 # Real servers beside us

@@ -100,6 +100,11 @@ class Actor:
         """The Weft nodes of it."""
         return [name for name in self.nodes.names if name not in self._station.foreign]
 
+    @property
+    def weft_nodes(self) -> set[str]:
+        """All nodes that said that they are Weft nodes, and those of the mesh."""
+        return self._weft | set(self._bus.members)
+
     # Links
 
     def link_up(self, now: Now) -> None:

@@ -98,6 +98,7 @@ class Store:
             pings, deletes = (self.actors[topic] for topic in ACTORS)
             membership.on_join = lambda nodes: joining.start(nodes, self.station.now)
             self.repair.positions = lambda: pings.weft_positions
+            self.repair.known = lambda: pings.weft_nodes
             self.deletion.positions = lambda: pings.positions
             if "seed" not in self.station.settings.dialects:
                 self.recovery.positions = lambda: pings.positions

@@ -280,16 +280,21 @@ class Deletion:
     # Nodes that do not come back
 
     def drop(self, order: DropNode, now: Now) -> None:
-        """Nobody waits for that node any more, and nobody takes later changes of it (DEL-006)."""
+        """The order to drop a node."""
         try:
-            self._check_drop(order.node)
-            tick = self._replica.book.top(order.node)
-            self._replica.write((*DROPPED, order.node), pack.pack({"tick": tick}))
+            tick = self.drop_node(order.node)
         except StoreError as error:
             self._station.reply(order.ticket, StoreRefused(error.code, error.text))
-            return
-        self._bus.say(self._station.info(node_drop=(order.node,)))
-        self._station.reply(order.ticket, {"node": order.node, "tick": tick})
+        else:
+            self._station.reply(order.ticket, {"node": order.node, "tick": tick})
+
+    def drop_node(self, node: str) -> int:
+        """Nobody waits for that node any more, and nobody takes changes of it after this tick (DEL-006); StoreError."""
+        self._check_drop(node)
+        tick = self._replica.book.top(node)
+        self._replica.write((*DROPPED, node), pack.pack({"tick": tick}))
+        self._bus.say(self._station.info(node_drop=(node,)))
+        return tick
 
     def _check_drop(self, node: str) -> None:
         if node == self._station.name:

@@ -5,7 +5,7 @@ its chain does not cover, whatever its tock. One more change, unchanged in value
 taken by every version of them; and what it covers never comes back.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 import msgspec
 
@@ -41,6 +41,8 @@ class Repair:
         self._station, self._bus, self._replica = station, bus, replica
         self.positions: Callable[[], list[str]] = list
         """Weft nodes of the node list, the last that pinged first."""
+        self.known: Callable[[], Collection[str]] = tuple
+        """All Weft nodes that were heard of."""
         self._contested: dict[bytes, Contested] = {}
         self._mended: dict[bytes, int] = {}
         """When this node repaired an entry last."""
@@ -103,14 +105,22 @@ class Repair:
     def _wait(self, key: bytes) -> int:
         """A quarter of a gap, in which the burst passes; and long enough to see who is before us do it.
 
-        Who repaired the entry a moment ago did so together with somebody else of the same place: one of them is sooner now.
+        Where two of us have repaired an entry at once, the greater one's author is the first to see to it. Weft nodes
+        that are not in the own list may have the same place in theirs, after a split: the lower name is sooner.
         """
-        gap, names, now = self._station.settings.gap_ns, self.positions(), self._station.now.mono
+        gap, names, known, own = self._station.settings.gap_ns, self.positions(), self.known(), self._station.name
+        current = self._replica.tree.get(self._contested[key].path)
         jitter = round(gap * self._station.chance.random())
-        if now - self._mended.get(key, -limits.LOSERS_NS) < limits.LOSERS_NS:
+        author = current.node if current else ""
+        if author == own:
+            return gap // 4
+        if author in known:
+            return 2 * gap + jitter
+        if self._station.now.mono - self._mended.get(key, -limits.LOSERS_NS) < limits.LOSERS_NS:
             return gap // 4 + 4 * jitter
-        if self._station.name in names:
-            return gap // 4 + round(gap * (1 - 0.5 ** names.index(self._station.name)))
+        if own in names:
+            before = sum(name < own for name in known if name not in names)
+            return gap // 4 + round(gap * (1 - 0.5 ** names.index(own))) + gap * before // 4
         return gap // 4 + gap + jitter // 4
 
     def _need(self, contested: Contested) -> list[Link]:
