@@ -187,13 +187,13 @@ class Net:
         self._by_endpoint[node.endpoint.encode()] = node
         return node
 
-    def start(self, name: str, **settings: Any) -> Node:
+    def start(self, name: str, /, **settings: Any) -> Node:
         """Start a node with what its disk has."""
         node = self.nodes[name] if name in self.nodes else self.add(name)
         node.boot += 1
         mesh = {"endpoint": node.endpoint, "peers": tuple(n.endpoint for n in self.nodes.values() if n is not node)}
         mine = {"boot": self.now + node.boot, **(mesh if self.link == "mesh" else {}), **self.settings, **settings}
-        node.core = Store(StoreSettings(name=name, **mine), Chance(f"{self.seed}/{name}/{node.boot}"))
+        node.core = Store(StoreSettings(**{"name": name, **mine}), Chance(f"{self.seed}/{name}/{node.boot}"))
         node.core.restore(list(enumerate(node.disk, 1)), node.now)
         node.due_at = None
         if self.link == "mqtt":
@@ -408,7 +408,7 @@ class Net:
             self._carry(node.name, hearer, ("said", said.topic, said.payload))
 
     def _note(self, node: Node, said: Any, to: str) -> None:
-        if self.is_traced and isinstance(said, Said) and said.topic in ("update", "info", "ping", "wping"):
+        if self.is_traced and isinstance(said, Said) and (to or said.topic not in ("ping", "del")):
             topic = "ping" if said.topic == "wping" else said.topic
             messages = codec.decode(topic, said.payload)
             self.trace.append(Heard((self.now - SECOND) / SECOND, node.name, topic, to, messages))

@@ -31,6 +31,7 @@ class Membership:
         self.listeners: list[Callable[[State, On], None]] = []
         """Told of each step: the state before, and what happened."""
         self._nodes: list[str] = []
+        self._are_weft = False
         self._due_at: int | None = None
         self._found_at: int | None = None
         self._join_at = 0
@@ -66,11 +67,12 @@ class Membership:
         self._turn(On.FOUNDED)
         return event
 
-    def heard_authority(self, nodes: list[str], now: Now) -> None:
-        """A ping was heard whose chain has data behind it; `nodes` in its order."""
+    def heard_authority(self, nodes: list[str], now: Now, *, is_weft: bool = False) -> None:
+        """A ping was heard whose chain has data behind it; `nodes` in its order. `is_weft`: real servers do not ping so."""
         if self.state is State.LISTEN and now.mono < self._join_at:
             return
         self._nodes = list(dict.fromkeys(node for node in nodes if node != self._station.name))
+        self._are_weft = is_weft
         self._turn(On.AUTHORITY)
 
     def downloaded(self, now: Now) -> None:
@@ -150,8 +152,7 @@ class Membership:
     def join(self) -> None:
         """Find out what there is: from real servers by download, else from what the others say of themselves."""
         self._recovery.activate()
-        foreign = [node for node in self._nodes if node in self._station.foreign]
-        if self.on_join is not None and (foreign or "seed" not in self._station.settings.dialects):
+        if self.on_join is not None and not self._are_weft:
             self._is_downloading, self._due_at = True, None
             self.on_join(self._nodes)
         else:

@@ -67,7 +67,7 @@ class Pinging:
             self._accept(ping)
         else:
             self._compare(ping, current, now)
-        self._membership.heard_authority([node for node, _ in ping.chain.links], now)
+        self._membership.heard_authority([node for node, _ in ping.chain.links], now, is_weft=True)
 
     def _compare(self, ping: Ping, current: Ping, now: Now) -> None:
         outcome = chains.relation(ping, current, self._length)
