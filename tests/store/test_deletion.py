@@ -220,14 +220,6 @@ def test_an_entry_written_again_would_go_if_deleted_named_links(monkeypatch: pyt
 
 
 @pytest.mark.proves("DEL-007")
-def test_asked_what_is_forgotten_a_node_names_what_is_settled_and_in_no_chain() -> None:
-    node = Keeper("a")
-    node.hear(change("b:3", 9, "p", 1, "a:1"), change("b:2", 4, "q", 1), change("b:4", 12, "q", 2))
-    asked = ticks(a=[(1, 5)], b=[(1, 9)], z=[1])
-    node.replica.settle(ticks(b=[1]), "known")
-    assert ticks(b=[(1, 2)]) == node.deletion.gone_of(asked)
-
-
 def test_an_absent_node_asks_what_is_forgotten_of_what_it_has() -> None:
     node, asked = Keeper("a"), []
     node.hear(change("b:3", 9, "p", 1, "a:1"))
@@ -571,3 +563,16 @@ def test_who_was_away_longer_than_the_tags_reach_back_asks_what_is_forgotten() -
     fleet.net.heal()
     fleet.run(20)
     assert ["n0"] in asked
+
+
+@pytest.mark.proves("DEL-007")
+def test_who_starts_again_with_what_it_had_asks_the_first_good_nodes_what_of_it_is_forgotten() -> None:
+    fleet = group(5)
+    fleet.net.kill("w1")
+    fleet.run(10)
+    fleet.net.start("w1")
+    asked: list[list[str]] = []
+    fleet.net["w1"].store.actors["ping"].on_away = lambda names, now: asked.append(names)
+    fleet.run(20)
+    assert 1 == len(asked)
+    assert set(asked[0]) <= {"w0", "n0", "n1"}

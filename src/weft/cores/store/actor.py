@@ -70,7 +70,7 @@ class Actor:
         self.is_tagged_until = 0
         """This node pinged last and nobody objected: what one node has to do for all is its to do until then (PNG-036)."""
         self.on_away: Callable[[list[str], Now], None] | None = None
-        """`del`: this node was away longer than the tags of the others reach back; one of these knows what is forgotten."""
+        """This node was away, on `del` longer than the tags of the others reach back: one of these knows what is forgotten."""
         self.on_tag: Callable[[int, list[str], Now], None] | None = None
         """`del`: all of these have been here since that tock (PNG-037)."""
         self.tag_seen = 0
@@ -81,6 +81,7 @@ class Actor:
         self._timers: dict[str, int] = {}
         self._is_on = False
         self._is_greeted = False
+        self._is_returning = True
         self._greeted_at = 0
         self._sent: list[wire.Pinged] = []
         self._lost: wire.Hist | None = None
@@ -247,7 +248,15 @@ class Actor:
         if self._value is None:  # a good node: it and those it names have data
             own = self._station.name
             good = [name for name in history if name != own and self.values.get(name) is not None]
+            self._ask_forgotten(good, now)
             self._membership.heard_authority(good, now)
+
+    def _ask_forgotten(self, good: list[str], now: Now) -> None:
+        """Who starts with data of before may have missed that deletions were forgotten (DEL-007)."""
+        if self._is_returning and good:
+            self._is_returning = False
+            if self.on_away is not None and self._station.tick:
+                self.on_away(good, now)
 
     # Two lists
 

@@ -103,7 +103,7 @@ class Store:
             if "seed" not in self.station.settings.dialects:
                 self.recovery.positions = lambda: pings.positions
             deletes.on_tag = self.deletion.tagged
-            deletes.on_away = self.deletion.away
+            pings.on_away = deletes.on_away = self.deletion.away
 
     def _join_done(self, is_done: bool) -> None:  # noqa: FBT001  # as the download says it
         if is_done:

@@ -258,15 +258,6 @@ class Deletion:
             book = self._replica.book
             self.on_ask(names, {node: book.present(node) for node in book.nodes()}, now)
 
-    def gone_of(self, asked: Ticks) -> Ticks:
-        """Answer to `check_deleted`: of these ticks, those that are settled and stand in no chain here (DEL-007)."""
-        gone = {node: ranges & self._replica.book.seen(node) for node, ranges in asked.items()}
-        for event in self._replica.tree.walk():
-            for node, tick in event.chain.links:
-                if node in gone:
-                    gone[node].remove(tick)
-        return {node: ranges for node, ranges in gone.items() if ranges}
-
     def set_deleters(self, order: SetDeleters, now: Now) -> None:
         """Name the deleters (DEL-003); none: all nodes."""
         value = pack.pack({"nodes": list(order.nodes)}) if order.nodes else None
