@@ -265,3 +265,20 @@ def test_a_node_that_is_told_to_stop_is_quiet() -> None:
     assert [] == [heard for heard in net.trace if heard.node == "b" and heard.topic == "ping"]
     net.command("b", LinkUp("mqtt"))
     assert State.RESTORED is net["b"].state
+
+
+def test_a_node_that_emptied_itself_joins_anew_under_its_new_name() -> None:
+    """DEL-006, from where its changes are set aside."""
+    net = trio()
+    net["b"].write("p", 1)
+    net.run(1)
+    node = net["b"]
+    node.store.station.now = node.now
+    node.store.replica.empty()
+    node.store.replica.rename("b~2")
+    node.store.membership.rejoin(node.now)
+    net.do_turn(node)
+    assert (State.LISTEN, False) == (node.state, node.store.membership.serves)
+    net.settle()
+    assert ("b~2", 1) == (node.store.station.name, node.store.station.tick)
+    assert pack(1) == node.get("p")

@@ -16,7 +16,7 @@ from weft.cores.store.resending import Resending
 from weft.cores.store.states import State
 from weft.wire.store import bus as codec
 from weft.wire.store.messages import Info, Message, Ping, Update
-from weft.wire.store.pack import pack
+from weft.wire.store.pack import LEFT_OUT, pack
 
 CLOCK = 5.0
 
@@ -145,6 +145,15 @@ def test_an_absurd_question_is_answered_by_what_there_is() -> None:
     net = with_history()
     say(net, asks(n=[(1, 1 << 60)], nobody=[(1, 1 << 60)]))
     assert [1, 3, 5, 6] == sorted(update.event.tick for update in said(net, Update))
+
+
+def test_a_head_whose_value_was_too_large_to_be_kept_is_left_to_others() -> None:
+    net = member()
+    say(net, Update(Event(chain("q:1"), 50, ("big",), pack("x" * (1 << 20)))))
+    assert LEFT_OUT == net["n"].get("big")
+    net.trace.clear()
+    say(net, asks(q=[1]))
+    assert [] == said(net, Update)
 
 
 @pytest.mark.proves("HEA-005")

@@ -102,6 +102,11 @@ class Membership:
             self._replica.go_on()
             self._turn(On.ACCEPTED)
 
+    def rejoin(self, now: Now) -> None:
+        """This node was dropped, has emptied itself and has another name: it begins as one without data (DEL-006)."""
+        self._station.read_only = ""
+        self._turn(On.EMPTIED)
+
     def stop(self, now: Now) -> None:
         """Speak no more."""
         self._turn(On.STOPPED)
@@ -129,6 +134,13 @@ class Membership:
         self._wait(self._clock // 2 + int(self._station.chance.random() * self._clock / 2))
         if self._station.settings.found is not None:
             self._found_at = self._station.now.mono + WAITING_CLOCKS * self._clock
+
+    def listen_anew(self) -> None:
+        """What it had counts no more."""
+        self._was_member = self._is_downloading = self._has_downloaded = False
+        self._recovery.claims.clear()
+        self.listen()
+        self._found_at = None
 
     def listen_again(self) -> None:
         """Who was asked did not answer."""

@@ -108,7 +108,7 @@ class Pinging:
             on is On.AUTHORITY and before is State.LISTEN and not self._recovery.claims
         ):
             self._call_out()
-        elif on in (On.STOPPED, On.BARRED, On.UNCONFIRMED):
+        elif on in (On.STOPPED, On.BARRED, On.UNCONFIRMED, On.EMPTIED):
             self.current = self.due_at = self._accepted_at = None
 
     def _call_out(self) -> None:

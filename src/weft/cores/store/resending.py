@@ -15,6 +15,7 @@ from weft.cores.store.bus import Bus
 from weft.cores.store.replica import Replica
 from weft.cores.store.station import Station
 from weft.wire.store.messages import Ticks, Update
+from weft.wire.store.pack import LEFT_OUT
 
 
 class Job(msgspec.Struct):
@@ -121,8 +122,9 @@ class Resending:
             if budget.is_spent:
                 last = event.tick - 1
                 break
-            self._bus.say(Update(event, (self._station.name, self._station.tick)), job.to)
-            self._station.count("resent")
+            if event.value != LEFT_OUT:  # too large to be kept here: who has it sends it
+                self._bus.say(Update(event, (self._station.name, self._station.tick)), job.to)
+                self._station.count("resent")
             budget.messages -= 1
             budget.bytes -= len(event.value or b"") + limits.ASK_WEIGHT
         if last >= first:

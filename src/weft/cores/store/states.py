@@ -33,6 +33,7 @@ class On(Enum):
     UNCONFIRMED = "not everybody confirmed them, and the name cannot be changed"
     BARRED = "the own name was dropped, or belongs to an older boot"
     ACCEPTED = "people say that the name is this node's"
+    EMPTIED = "it had been dropped, and has set its data aside (DEL-006)"
     STOPPED = "the order to stop"
 
 
@@ -49,24 +50,30 @@ TABLE: Final[dict[tuple[State, On], Cell]] = {
     (State.LISTEN, On.TIMER): Cell("call_out", State.LISTEN),
     (State.LISTEN, On.AUTHORITY): Cell("join", State.JOIN),
     (State.LISTEN, On.BARRED): Cell("become_read_only", State.READ_ONLY),
+    (State.LISTEN, On.EMPTIED): Cell("listen_anew", State.LISTEN),
     (State.LISTEN, On.STOPPED): Cell("rest", State.OFFLINE),
     (State.JOIN, On.INFORMED): Cell("catch_up", State.CATCHUP),
     (State.JOIN, On.TIMER): Cell("listen_again", State.LISTEN),
     (State.JOIN, On.FAILED): Cell("listen_again", State.LISTEN),
     (State.JOIN, On.BARRED): Cell("become_read_only", State.READ_ONLY),
+    (State.JOIN, On.EMPTIED): Cell("listen_anew", State.LISTEN),
     (State.JOIN, On.STOPPED): Cell("rest", State.OFFLINE),
     (State.RESTORED, On.AUTHORITY): Cell("compare", State.CATCHUP),
     (State.RESTORED, On.TIMER): Cell("go_on_alone", State.MEMBER),
     (State.RESTORED, On.OVERTAKEN): Cell("catch_up", State.CATCHUP),
     (State.RESTORED, On.BARRED): Cell("become_read_only", State.READ_ONLY),
+    (State.RESTORED, On.EMPTIED): Cell("listen_anew", State.LISTEN),
     (State.RESTORED, On.STOPPED): Cell("rest", State.OFFLINE),
     (State.CATCHUP, On.COMPLETE): Cell("become_member", State.MEMBER),
     (State.CATCHUP, On.UNCONFIRMED): Cell("become_read_only", State.READ_ONLY),
     (State.CATCHUP, On.BARRED): Cell("become_read_only", State.READ_ONLY),
+    (State.CATCHUP, On.EMPTIED): Cell("listen_anew", State.LISTEN),
     (State.CATCHUP, On.STOPPED): Cell("rest", State.OFFLINE),
     (State.MEMBER, On.OVERTAKEN): Cell("catch_up", State.CATCHUP),
     (State.MEMBER, On.BARRED): Cell("become_read_only", State.READ_ONLY),
+    (State.MEMBER, On.EMPTIED): Cell("listen_anew", State.LISTEN),
     (State.MEMBER, On.STOPPED): Cell("rest", State.OFFLINE),
     (State.READ_ONLY, On.ACCEPTED): Cell("catch_up", State.CATCHUP),
+    (State.READ_ONLY, On.EMPTIED): Cell("listen_anew", State.LISTEN),
     (State.READ_ONLY, On.STOPPED): Cell("rest", State.OFFLINE),
 }
