@@ -117,6 +117,7 @@ class Connection(asyncio.Protocol):
     # asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """It stands."""
         assert isinstance(transport, asyncio.Transport), "a TCP connection"
         self._transport = transport
         transport.set_write_buffer_limits(OUT_BYTES, OUT_BYTES_LOW)
@@ -127,21 +128,25 @@ class Connection(asyncio.Protocol):
         self._port.made(self, str(address[0]), int(address[1]))
 
     def data_received(self, data: bytes) -> None:
+        """Bytes, cut anywhere."""
         self._waiting.extend(self._splitter.feed(data))
         self._post()
 
-    def pause_writing(self) -> None:
+    def pause_writing(self) -> None:  # tidy: asyncio calls it
+        """The other end does not read."""
         self._is_paused = True
         self._listen()
         self._tell(ClientPaused(self.source.peer))
 
-    def resume_writing(self) -> None:
+    def resume_writing(self) -> None:  # tidy: asyncio calls it
+        """It reads again."""
         self._is_paused = False
         self._listen()
         self._tell(ClientResumed(self.source.peer))
         self._post()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """It has ended, by whichever side."""
         self._transport = None
         self._waiting.clear()
         self._port.lost(self, str(exc) if exc else "closed")
@@ -159,7 +164,7 @@ class Connection(asyncio.Protocol):
         self._is_leaving = True
         if self._transport is not None:
             self._transport.close()
-            self._loop.call_later(LINGER_S, self._abort)
+            self._loop.call_later(self._port.linger_s, self._abort)
 
     def _abort(self) -> None:
         if self._transport is not None:
@@ -196,6 +201,7 @@ class StorePort:
 
     def __init__(self, runner: Told) -> None:
         self.runner = runner
+        self.linger_s = LINGER_S
         self._server: asyncio.Server | None = None
         self._connections: dict[bytes, Connection] = {}
         self._dialling: dict[bytes, asyncio.Task[None]] = {}

@@ -59,9 +59,11 @@ class Place:
         return [event for event in found if event is not None]
 
     def add(self, watcher: "WatchStream") -> None:
+        """Show it what changes below its path."""
         self._by_path.setdefault(pack_path(watcher.top), {})[watcher] = None
 
     def remove(self, watcher: "WatchStream") -> None:
+        """It watches no more."""
         here = self._by_path.get(pack_path(watcher.top), {})
         here.pop(watcher, None)
         if not here:

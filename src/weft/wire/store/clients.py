@@ -33,7 +33,7 @@ Ranges = list[Any]
 Maybe = UnsetType | None
 
 
-class Links(msgspec.Struct, frozen=True, gc=False):
+class Links(msgspec.Struct, frozen=True, gc=False):  # tidy: bounded by its message
     """A chain as a client sees it: `prev` null ends it, without `prev` it is cut."""
 
     node: str
@@ -41,7 +41,7 @@ class Links(msgspec.Struct, frozen=True, gc=False):
     prev: "Links | UnsetType | None" = UNSET
 
 
-class Greeting(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True):
+class Greeting(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True):  # tidy: bounded by its message
     """The server's first words."""
 
     seq: int = -1
@@ -63,7 +63,7 @@ class ClientHello(msgspec.Struct, omit_defaults=True, frozen=True):
     seq: int = -1
 
 
-class Request(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True, gc=False):
+class Request(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True, gc=False):  # tidy: bounded by its message
     """What a client wants; also the acknowledgement of items (`state` is `ack`), also a hello (`seq` is 0)."""
 
     seq: int = -1
@@ -110,7 +110,7 @@ class Request(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True, gc=
     """Of a hello."""
 
 
-class Answer(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True, gc=False):
+class Answer(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True, gc=False):  # tidy: bounded by its message
     """What the server says to a request: the answer itself, or a piece of a stream (`state`, or an item with `path`)."""
 
     seq: int = -1
