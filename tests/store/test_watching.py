@@ -9,6 +9,7 @@ from msgspec import UNSET
 
 from tests.store.desk import Desk, Visitor, value_of
 from tests.store.rig import DELETE, Node, change
+from weft.base.ranges import RangeSet
 from weft.cores.store import limits
 from weft.cores.store.watching import WatchStream
 from weft.wire.store.clients import Answer, PathExpander
@@ -69,6 +70,22 @@ def test_losers_are_not_shown_and_winners_are() -> None:
     # The same from the journal.
     late = client.open("watch", path="a", mode="all", since=before)
     assert ["start", ("0", "won"), ("0", "later"), "uptodate"] == client.told(late)
+
+
+@pytest.mark.proves("DEL-005")
+def test_a_stale_copy_that_is_removed_is_shown_as_a_deletion() -> None:
+    desk = filled(1)
+    desk.node.hear(change("b:1", 90, "a.old", "long deleted elsewhere"))
+    desk.settle()
+    client = desk.client()
+    seq = client.open("watch", path="a", fetch=True, mode="all")
+    client.told(seq)
+    position = ["n1", len(desk.node.journal), 0]
+    desk.node.replica.settle({"b": RangeSet([(1, 1)])}, "deleted")
+    desk.settle()
+    assert [("old",)] == client.told(seq)
+    late = client.open("watch", path="a", mode="all", since=position)
+    assert ["start", ("old",), "uptodate"] == client.told(late)
 
 
 def test_depths_bound_what_is_watched() -> None:

@@ -9,6 +9,7 @@ only where they are still the latest of their entry, so that nothing older follo
 """
 
 from collections import deque
+from collections.abc import Container
 from enum import Enum
 from typing import Any, Final
 
@@ -55,7 +56,7 @@ class Place:
     def changes(self, records: "list[Record] | tuple[Record, ...]") -> list[Event]:
         """The changes in records of this turn that readers see."""
         names = self.desk.replica.names
-        found = (memory.shown(record, names) for record in records)
+        found = (shown(record, names) for record in records)
         return [event for event in found if event is not None]
 
     def add(self, watcher: "WatchStream") -> None:
@@ -103,7 +104,7 @@ class Place:
     def _show(self, order: Journaled) -> None:
         names = self.desk.replica.names
         for lsn, record in enumerate(order.records, order.first_lsn):
-            event = memory.shown(record, names)
+            event = shown(record, names)
             if event is not None:
                 for watcher in self.watchers(event.path):
                     watcher.hear(lsn, event)
@@ -306,7 +307,7 @@ class WatchStream(EntryStream):
             return
         names = self.desk.replica.names
         for lsn, record in order.entries:
-            event = memory.shown(record, names)
+            event = shown(record, names)
             if event is None or not self._wants(lsn, event):
                 continue
             if not self._take(lsn, event):
@@ -335,7 +336,7 @@ class WatchStream(EntryStream):
         lsn, tock = self._expected
         if not entries or entries[0][0] != lsn:
             return False
-        event = memory.shown(entries[0][1], self.desk.replica.names)
+        event = shown(entries[0][1], self.desk.replica.names)
         return not tock or (event is not None and event.tock == tock)
 
     def _wants(self, lsn: int, event: Event) -> bool:
@@ -349,7 +350,15 @@ class WatchStream(EntryStream):
         if lsn > self._settled and not self._is_latest:
             return True
         current = self.desk.replica.tree.get(path)
-        return current is not None and current.chain.head == event.chain.head
+        return current.chain.head == event.chain.head if current else event.value is None
+
+
+def shown(record: Record, names: Container[str]) -> Event | None:
+    """What a record of the journal shows to watchers: what became the latest of its entry, or that the entry went."""
+    event = memory.shown(record, names)
+    if event is None and (stale := memory.stale_of(record)) is not None:
+        return Event(stale.chain, stale.tock, stale.path, None)
+    return event
 
 
 def _is_position(since: Any) -> bool:
