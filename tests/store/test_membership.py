@@ -100,7 +100,7 @@ def test_a_node_that_comes_back_has_what_was_written_meanwhile_before_it_serves(
             net["a"].write(f"p.{number}", number)
         net.run(1)
         node = net.start("b")
-        net.run_until(lambda node=node: node.state is State.MEMBER, 60, step_s=0.05)  # type: ignore[misc]
+        net.run_until(lambda node=node: node.state is State.MEMBER, 60, step_s=0.05)  # type: ignore[misc]  # bound early
         assert pack(29) == node.get("p.29")
         assert node.store.replica.book.is_whole
 

@@ -134,7 +134,7 @@ def test_writes_at_one_tock_and_tick_cross_and_the_lower_name_is_kept() -> None:
     for node in (net["a"], net["b"]):
         node.write("p", node.name)
     net.run(0)
-    assert [("a", 6)] * 3 == [node.store.replica.tree.get(("p",)).chain.head for node in net.up()]  # type: ignore[union-attr]
+    assert [("a", 6)] * 3 == [node.store.replica.tree.get(("p",)).chain.head for node in net.up()]  # type: ignore[union-attr]  # it is there
     conflicts = [[e for e in node.told if isinstance(e, ConflictResolved)] for node in net.up()]
     assert [1, 1, 1] == [len(events) for events in conflicts]
     assert {("a", "b")} == {(e.kept["node"], e.lost["node"]) for events in conflicts for e in events}
@@ -151,7 +151,7 @@ def test_ticks_that_fell_off_a_cut_chain_are_known_and_a_newcomer_misses_nothing
     for value, name in enumerate(("n1", "n3", "n5")):
         net[name].write("p", value)
         net.run(1)
-    assert 2 == len(net["n5"].store.replica.tree.get(("p",)).chain.links)  # type: ignore[union-attr]
+    assert 2 == len(net["n5"].store.replica.tree.get(("p",)).chain.links)  # type: ignore[union-attr]  # it is there
     net.heal()
     net.settle()
     net.start("n6")
@@ -280,7 +280,7 @@ def test_a_ping_that_was_lost_starts_no_recovery() -> None:
     say(net, "wping", Ping(chain("b:1 c:1 a:1 n:1"), 52))
     net.run(4)
     assert [] == infos(net, since, ticks=True)
-    assert "b" == net["n"].store.pinging.current.node  # type: ignore[union-attr]
+    assert "b" == net["n"].store.pinging.current.node  # type: ignore[union-attr]  # it is there
     assert [] == [event for event in net["n"].told if isinstance(event, SplitFound)]
 
 
