@@ -65,7 +65,8 @@ class Serving:
 
     def flush(self) -> None:
         """Say to each client at once what this turn has for it: called at the end of each."""
-        self._desk.flush()
+        if self._desk.touched:
+            self._desk.flush()
 
     # Connections
 

@@ -277,11 +277,11 @@ def _with_path(read: T) -> T:
     if isinstance(told, _Body) and told.code == PATH_CODE:
         path = unpack_path(told.body)
     elif isinstance(told, list):
+        if not all(isinstance(part, str | bytes | int | float | None) for part in told):
+            raise PeerError("bad-path", "an element is no plain value")
         path = tuple(told)
     else:
         raise PeerError("bad-path", "neither a path nor an array")
-    if any(not isinstance(part, str | bytes | int | float | None) for part in path):
-        raise PeerError("bad-path", "an element is no plain value")
     msgspec.structs.force_setattr(read, "path", path)
     return read
 
