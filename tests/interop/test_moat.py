@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import pytest
 
-from tests.interop.moat.peers import CYCLE_S, Member, until, versions
-from tests.interop.moat.speaker import GONE, Path, Speaker
+from tests.interop.moat.peers import CYCLE_S, until, versions
+from tests.interop.moat.speaker import GONE, Path, Speaker, living, ticks_of
 from tests.interop.moat.world import Room, Woven
 
 VALUES: Final[dict[str, Any]] = {
@@ -189,9 +189,25 @@ def test_halves_that_wrote_for_themselves_are_one_again_and_nobody_misses_anythi
     room.all_live()
 
 
+def spoilt(guest: Guest) -> set[Path]:
+    """Entries that releases before 0.71 lose when they load from one another: a change in their chain is a deletion."""
+    found = set()
+    with guest.client("n1") as client:
+        deleted = client.ask("get_state", deleted=True)["deleted"]
+        gone = {(node, tick) for node, ranges in deleted.items() for tick in ticks_of(ranges)}
+        for path, entry in client.tree().items():
+            if entry.value is not GONE and gone.intersection(entry.chain):
+                found.add(path)
+    return found
+
+
 @pytest.mark.proves("CLN-021")
-def test_a_real_server_that_comes_later_still_is_complete(guest: Guest) -> None:
-    member: Member = guest.room.real("n4", right=True)
-    member.ready()
-    guest.room.equal(HEAL_S)
+def test_a_real_server_that_comes_later_still_is_complete(guest: Guest, version: str) -> None:
+    expected = guest.room.equal(HEAL_S)
+    guest.room.real("n4", right=True).ready()
+    with guest.client("n4") as client:
+        found = living(client.whole())
+        assert not client.missing()
+    lost = {path: held for path, held in expected.items() if found.get(path) != held}
+    assert {} == lost if version == "new" else lost.keys() <= spoilt(guest)
     guest.room.all_live()

@@ -108,7 +108,7 @@ def conversation(room: Room, name: str) -> list[Any]:
         said.append(client.set(f"{name}.a", 1, idem=True)["changed"])
         said.append(client.set(f"{name}.a", 2)["prev"])
         said.append(client.set(f"{name}.a.b", [3])["changed"])
-        said += [refusal(client, f"{name}.a", **more) for more in ({"chain": None}, {"prev": 7})]
+        said.append(refusal(client, f"{name}.a", chain=None))
         said.append(refusal(client, f"{name}.new", chain={"node": name, "tick": 1}))
         said.append(client.ask("enum", path=Path((name,)))["result"])
         said.append(client.delete(f"{name}.a")["prev"])

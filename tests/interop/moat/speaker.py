@@ -207,6 +207,12 @@ def links(chain: dict[str, Any] | None) -> Iterator[tuple[str, int]]:
         chain = chain.get("prev")
 
 
+def ticks_of(ranges: list[Any]) -> Iterator[int]:
+    """The numbers that ranges name."""
+    for one in ranges:
+        yield from (one,) if isinstance(one, int) else range(*one)
+
+
 def coarse(value: Any) -> Any:
     """A value with its floats as four bytes hold them."""
     if isinstance(value, float):
