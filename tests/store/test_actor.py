@@ -10,6 +10,7 @@ import pytest
 
 from tests.store.fleet import Fleet
 from tests.store.foreign import GONE, Ended, Foreign, Kept, chain_of, path_of, unpacked
+from tests.store.net import Net
 from tests.store.rig import vectors
 from weft.base.chance import Chance
 from weft.base.effects import Send, Source, Tell
@@ -233,12 +234,16 @@ def test_a_server_is_foreign_whose_configuration_names_no_weft_or_never_came() -
     node.hear("ping", {"t": "vers", "node": "n1", "version": 0})
     node.hear("ping", {"t": "vers", "node": "w2", "version": 0, "weft": "1"})
     node.ping("w2")
-    node.ping("n3")
+    asked = node.ping("n3")
+    assert ["vers"] == [what["t"] for _, what in asked]
+    assert ["n1"] == list(foreign)
+    node.until(node.now + 2 * GAP)
     assert ["n1", "n3"] == list(foreign)
     node.hear("ping", {"t": "vers", "node": "n3", "version": 0, "weft": "1"})
     assert ["n1"] == list(foreign)
     node.hear("ping", {"t": "init", "node": "w2"})
     node.ping("w2")
+    node.until(node.now + 2 * GAP)
     assert ["n1", "w2"] == list(foreign)
 
 
@@ -252,6 +257,23 @@ def test_weft_nodes_tell_a_later_one_who_they_are() -> None:
     fleet.start("w3")
     fleet.run(20)
     assert [["n1"]] * 3 == [list(node.store.station.foreign) for node in fleet.net.up()]
+
+
+@pytest.mark.proves("PNG-031")
+@pytest.mark.parametrize("seed", range(5))
+def test_weft_nodes_that_start_one_after_the_other_never_take_one_another_for_real_servers(seed: int) -> None:
+    net = Net("abc", seed=seed, is_started=False, settings={"dialects": ("seed", "moat")})
+    net.start("a")
+    net.found("a")
+    taken: list[list[str]] = []
+    for name in "bc":
+        net.run(net.now % 7 + seed)
+        net.start(name).store.membership.on_join = taken.append
+    for _ in range(40):
+        net.run(1)
+        assert [[]] * 3 == [list(node.store.station.foreign) for node in net.up()]
+    net.settle()
+    assert [] == taken
 
 
 # Two lists
@@ -343,7 +365,13 @@ def test_who_has_no_data_downloads_from_those_in_the_history_that_have() -> None
     node.ping("c", value=None)
     node.ping("b", "c", value=[4, 1])
     node.ping("a", "b", "c", value=[5, 1])
+    assert [] == asked, "whether they are real servers is not known yet"
+    node.until(node.now + 2 * GAP)
     assert [["b"]] == asked
+    node.core.membership.download_failed(node.at)
+    node.until(node.now + CYCLE)
+    node.ping("b", "a", "c", value=[5, 1])
+    assert ["b", "a"] == asked[-1]
 
 
 @pytest.mark.proves("STO-020", "PNG-034")

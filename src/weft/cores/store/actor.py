@@ -6,7 +6,7 @@ Two of these run side by side, on topics of their own: `ping` for all servers, `
 before deletions are forgotten.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -76,6 +76,9 @@ class Actor:
         self.tag_seen = 0
         """`del`: the newest tag, own or heard; 0: none."""
         self._weft: set[str] = set()
+        self._introduced: set[str] = set()
+        """Weft nodes that have heard since they started that this is one."""
+        self._unjudged: dict[str, int] = {}
         self._tags: list[int] = []
         self._full_pings = 0
         self._timers: dict[str, int] = {}
@@ -120,6 +123,7 @@ class Actor:
         """It is not: be quiet; the list stays, so that two halves know each other by it later."""
         self._is_on = False
         self._timers.clear()
+        self._unjudged.clear()
         self.is_tagged_until = 0
 
     # Hearing
@@ -134,6 +138,7 @@ class Actor:
             self._hear_own_init(now)
         else:
             self._weft.discard(message.node)
+            self._introduced.discard(message.node)
 
     def _hear_own_init(self, now: Now) -> None:
         if self._is_greeted:
@@ -169,14 +174,37 @@ class Actor:
 
     def _know(self, node: str, *, is_weft: bool, now: Now) -> None:
         """What kind of server a node is. Weft nodes say so to one another once more, for who came later."""
+        was_unjudged = self._unjudged.pop(node, None) is not None
         if not is_weft:
             self._weft.discard(node)
             self._station.foreign.setdefault(node)
-            return
+        else:
+            self._greet(node, now)
+        if was_unjudged and node in self.nodes.names:
+            self._hear_good(self.nodes.names, now)
+
+    def _greet(self, node: str, now: Now) -> None:
         self._weft.add(node)
         self._station.foreign.pop(node, None)
-        if now.mono - self._greeted_at >= self.rules.cycle_ns:
+        if node not in self._introduced or now.mono - self._greeted_at >= self.rules.cycle_ns:
+            self._introduced.add(node)
             self._timers.setdefault("greet", now.mono + round(self._station.chance.random() * self.rules.gap_ns))
+
+    def _wonder(self, node: str, now: Now) -> None:
+        """A node pings whose configuration did not come: it was here before us, or it was lost. A Weft node answers ours."""
+        is_known = node in self._weft or node in self._station.foreign or node in self._bus.members
+        if is_known or node in self._unjudged or len(self._unjudged) >= limits.NODES_MAX:
+            return
+        self._unjudged[node] = now.mono + 2 * self.rules.gap_ns
+        self._timers["judge"] = min(self._unjudged.values())
+        self._say_rules(now)
+
+    def _judge(self, now: Now) -> None:
+        """Who has not said that it is a Weft node is none (PNG-031)."""
+        for node in [node for node, due in self._unjudged.items() if due <= now.mono]:
+            self._know(node, is_weft=False, now=now)
+        if self._unjudged:
+            self._timers["judge"] = min(self._unjudged.values())
 
     def _adopt_rules(self, message: wire.Vers) -> None:
         cycle_ns, gap_ns = round(message.cycle * SECOND), round(message.gap * SECOND)
@@ -200,9 +228,7 @@ class Actor:
             self._hear_namesake(message, now)
             return
         self._count_value(node, message.value)
-        if node not in self._weft and node not in self._bus.members and node not in self._station.foreign:
-            self._know(node, is_weft=False, now=now)
-            self._timers.setdefault("greet", now.mono)  # a Weft node whose words were lost answers this
+        self._wonder(node, now)
         self._note(node, message.value, message.history, now)
         if self._lost is not None and self._lost.history[0] == node:
             self._drop_hist()
@@ -245,15 +271,21 @@ class Actor:
         if value is None or self._topic == "del":
             return
         self._recovery.hear_links(((node, value[1]),), "mqtt", now)
-        if self._value is None:  # a good node: it and those it names have data
-            own = self._station.name
-            good = [name for name in history if name != own and self.values.get(name) is not None]
-            self._ask_forgotten(good, now)
-            self._membership.heard_authority(good, now)
+        self._hear_good(history, now)
+
+    def _hear_good(self, history: Sequence[str], now: Now) -> None:
+        """Good nodes have data, while this one is not ready; what kind of server they are has to be known (PNG-034)."""
+        if self._value is None:
+            good = [name for name in history if self.values.get(name) is not None and name not in self._unjudged]
+            if good:
+                self._ask_forgotten(good, now)
+                is_seed = "seed" in self._station.settings.dialects
+                is_weft = is_seed and not any(name in self._station.foreign for name in good)
+                self._membership.heard_authority(good, now, is_weft=is_weft)
 
     def _ask_forgotten(self, good: list[str], now: Now) -> None:
         """Who starts with data of before may have missed that deletions were forgotten (DEL-007)."""
-        if self._is_returning and good:
+        if self._is_returning:
             self._is_returning = False
             if self.on_away is not None and self._station.tick:
                 self.on_away(good, now)
@@ -470,5 +502,6 @@ DUE: Final[dict[str, Callable[[Actor, Now], None]]] = {
     "tag": Actor._tag,
     "vers": Actor._say_rules,
     "greet": Actor._say_rules,
+    "judge": Actor._judge,
     "hist": Actor._say_hist,
 }
