@@ -228,6 +228,18 @@ def test_a_watch_goes_on_where_it_was_after_a_reconnect_and_a_restart() -> None:
     assert ["start", ("0", "missed"), ("1",), "uptodate", ("0", "more")] == other.told(later)
 
 
+@pytest.mark.proves("CLN-011", "CLN-001")
+def test_a_watch_that_goes_on_far_behind_is_shown_everything_as_it_takes_it() -> None:
+    desk = filled(1)
+    position = ["n1", len(desk.node.journal), 0]
+    for number in range(1_500):
+        desk.node.write("a.0", number)
+    desk.settle()
+    client = desk.client(qlen=10)
+    words = client.told(client.open("watch", path="a", mode="all", since=position))
+    assert ["start", *(("0", number) for number in range(1_500)), "uptodate"] == words
+
+
 @pytest.mark.proves("CLN-011")
 def test_the_position_of_uptodate_is_one_too() -> None:
     desk = filled(2)

@@ -305,14 +305,16 @@ class WatchStream(EntryStream):
         if not self._is_whole(order):
             self._gap()
             return
+        begin = self._expected[0] if self._expected else 0
+        self._expected = None
         names = self.desk.replica.names
         for lsn, record in order.entries:
             event = shown(record, names)
-            if event is None or not self._wants(lsn, event):
+            if event is None or lsn <= begin or not self._wants(lsn, event):
                 continue
             if not self._take(lsn, event):
                 return
-        self.after, self._expected = order.upto, None
+        self.after = order.upto
         if self.after < self._place.last_lsn or self._place.is_held(self):
             if not self._ahead and self.room > 0:
                 self._place.want(self)
@@ -340,8 +342,6 @@ class WatchStream(EntryStream):
         return not tock or (event is not None and event.tock == tock)
 
     def _wants(self, lsn: int, event: Event) -> bool:
-        if self._expected is not None and lsn <= self._expected[0]:
-            return False
         path, top = event.path, self.top
         if len(path) < len(top) or pack_path(path[: len(top)]) != pack_path(top):
             return False
