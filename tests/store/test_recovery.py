@@ -11,7 +11,7 @@ from tests.store.rig import chain, change, ticks
 from weft.base.changes import Chain, Event
 from weft.base.ranges import RangeSet
 from weft.cores.store import limits, resending
-from weft.cores.store.messages import SplitHealed, StoreIncomplete
+from weft.cores.store.messages import DropNode, SplitHealed, StoreIncomplete
 from weft.cores.store.resending import Resending
 from weft.cores.store.states import State
 from weft.wire.store import bus as codec
@@ -299,6 +299,32 @@ def test_a_node_waits_no_longer_than_two_clocks_for_what_nobody_has_and_goes_on_
     say(net, *(Update(change(f"q:{tick}", 480 + tick, f"o.{tick}", 1)) for tick in range(1, 5)))
     net.run(0.1)
     assert {} == net.missing()
+
+
+@pytest.mark.proves("HEA-012")
+def test_what_a_dropped_node_had_and_nobody_has_is_declared_void_by_the_head_of_the_chain() -> None:
+    net = Net(["a", "b", "c"], seed=5)
+    net.run(1)
+    net.found("a")
+    net.settle()
+    say(net, Update(change("q:5", 500, "p", 1)))
+    net.run(100)
+    assert {"a", "b", "c"} == net.missing().keys()
+    net.command("b", DropNode(1, "q"))
+    net.run(400)
+    assert {} == net.missing()
+
+
+def test_a_node_that_is_said_to_have_endless_changes_holds_up_no_other() -> None:
+    net = member()
+    say(net, Info(node="liar", tick=1 << 61, tock=40))
+    net.run(60)
+    net.trace.clear()
+    say(net, Info(node="q", tick=3, tock=50))
+    net.run(CLOCK)
+    first = next(info.missing for info in said(net, Info) if info.missing)
+    assert RangeSet([(1, 3)]) == first["q"]
+    assert limits.ASK_BYTES // limits.ASK_WEIGHT_MIN >= sum(ranges.count for ranges in first.values())
 
 
 # Links and splits

@@ -28,6 +28,8 @@ class Asking:
         self.is_passive = True
         """A fresh node asks for nothing until it joins."""
         self.on_news: list[Callable[[], None]] = []
+        self.on_stall: Callable[[], None] = lambda: None
+        """Told whenever it asks again for what nobody in reach has."""
         self._namers: dict[str, Namers] = {}
         """By node with a gap."""
         self._asked: Ticks = {}
@@ -137,25 +139,44 @@ class Asking:
 
     def link_up(self) -> None:
         """There is somebody else to ask."""
-        if self._namers:
+        if self._namers and (not self._asked or self._is_stalled or self._attempt):
             self._attempt = 0
             self._forget()
             self._ask_by(limits.GAP_WAIT_NS)
 
     def missing(self, count: int) -> Ticks:
-        """A slice of what is missing and not asked for yet, of so many changes at most."""
+        """A slice of what is missing and not asked for yet, of so many changes at most.
+
+        Each node gets its share first: one that is said to have endless changes holds up no other.
+        """
         part: Ticks = {}
         room = limits.RANGES_PER_INFO
-        for node, ranges in self._book.missing().items():
-            asked = self._asked.get(node)
-            for first, last in ranges - asked if asked else ranges:
-                if count <= 0 or room <= 0:
-                    return part
-                end = min(last, first + count - 1)
-                part.setdefault(node, RangeSet()).add(first, end)
-                count -= end - first + 1
-                room -= 1
+        missing = self._book.missing()
+        for share in (max(count // max(len(missing), 1), limits.ASK_TICKS_MIN), count):
+            for node in missing:
+                taken = self._some(node, missing[node], part, min(share, count), room)
+                count -= taken.count
+                room -= len(taken)
+                if taken:
+                    part.setdefault(node, RangeSet()).update(taken)
         return part
+
+    def _some(
+        self, node: str, ranges: RangeSet, part: Ticks, count: int, room: int
+    ) -> RangeSet:  # tidy: bounds of two kinds
+        """The first few of one node's that are neither asked for nor in this part yet."""
+        for others in (self._asked, part):
+            if others.get(node):
+                ranges = ranges - others[node]
+        taken = RangeSet()
+        for first, last in ranges:
+            if count <= 0 or room <= 0:
+                break
+            end = min(last, first + count - 1)
+            taken.add(first, end)
+            count -= end - first + 1
+            room -= 1
+        return taken
 
     def ask_all(self, *, if_any: bool = False) -> None:
         """Step 2 of a merge: everybody hears what is missing and not asked for, also if that is nothing."""
@@ -179,6 +200,8 @@ class Asking:
         if not self._look():
             return
         self._note_stall(now)
+        if self._is_stalled:
+            self.on_stall()
         self._due_at = now + self._clock * (10 if self._is_stalled else min(self._attempt + 1, 10))
         if self._bus.has_broker or self._bus.members:
             self._ask()

@@ -48,6 +48,7 @@ class Recovery:
         self._tail_at = 0
         self._full_at = 0
         self._answer_at: int | None = None
+        self.asking.on_stall = self._declare_void
         replica.listeners.append(self._note)
 
     @property
@@ -105,7 +106,7 @@ class Recovery:
                 self.asking.name(node, tick, peer)
         if info.prev is None and len(ticks) <= 1:
             return  # its own only: the tail of its changes
-        if info.tick:
+        if info.tick and self._replica.book.top(info.node):
             self.claims[info.node] = ticks.get(self._station.name, 0)
         self.splits.heard_ticks(info.node)
         if any(ticks.get(node, 0) < top for node, top in self._replica.book.tops().items()):
@@ -155,6 +156,14 @@ class Recovery:
         own = self.splits.own_chain()
         position = self._position() if own is None else self.splits.position_in(own)
         self.resending.ask(missing, "", takeover_ns(self._clock, position))
+
+    def _declare_void(self) -> None:
+        """What a dropped node has written and nobody in reach has will not come: the head of the chain says so (HEA-012)."""
+        book = self._replica.book
+        void = {node: missing for node in book.caps if (missing := book.missing_of(node))}
+        if void and not self._position():
+            self._settle(void, "known")
+            self._bus.say(self._station.info(known=void))
 
     def _note(self, change: Change) -> None:
         """An own change: its tick is named again for a while."""
