@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET
 
@@ -321,6 +321,19 @@ STEPS = st.lists(
 )
 
 
+def write_something(desk: Desk, number: int, what: str, which: int) -> bool:
+    """A change of this node or of another one, newer or older than what is there; False: that is none."""
+    if what == "hear":
+        tock = max(1, desk.node.station.tock + (number % 5) - 2)
+        desk.node.station.hear_tock(tock)
+        desk.node.hear(change(f"b:{number + 1}", tock, f"a.{which}", number))
+    elif what in ("write", "delete"):
+        desk.node.write(f"a.{which}", *([number] if what == "write" else []))
+    else:
+        return False
+    return True
+
+
 class Follower:
     """A client that watches, is cut off now and then, and comes back at its position."""
 
@@ -365,15 +378,9 @@ def test_a_watcher_with_cuts_sees_the_history(steps: list[tuple[str, int]], qlen
     listen(desk.node)
     follower = Follower(desk, qlen)
     for number, (what, which) in enumerate(steps):
-        if what == "write":
-            desk.node.write(f"a.{which}", number)
-        elif what == "delete":
-            desk.node.write(f"a.{which}")
-        elif what == "hear":
-            tock = desk.node.station.tock + (number % 5) - 2
-            desk.node.station.hear_tock(max(1, tock))
-            desk.node.hear(change(f"b:{number + 1}", max(1, tock), f"a.{which}", number))
-        elif what == "settle":
+        if write_something(desk, number, what, which):
+            continue
+        if what == "settle":
             desk.settle()
         elif what == "turn":
             desk.turn()
@@ -391,3 +398,99 @@ def test_a_watcher_with_cuts_sees_the_history(steps: list[tuple[str, int]], qlen
     desk.settle()
     follower.look()
     assert [(path, DELETE if value is None else unpack(value)) for path, value in history] == follower.seen
+
+
+ROUNDS = st.lists(
+    st.one_of(
+        st.tuples(st.just("write"), st.integers(0, 9)),
+        st.tuples(st.just("delete"), st.integers(0, 9)),
+        st.tuples(st.just("hear"), st.integers(0, 9)),
+        st.tuples(st.sampled_from(("turn", "pause", "resume", "watch")), st.just(0)),
+    ),
+    max_size=60,
+)
+
+
+def mirrored(rounds: list[tuple[str, int]], qlen: int) -> None:
+    """Watchers begin with a snapshot in pieces of a few entries, whatever is written meanwhile."""
+    desk = Desk("n1")
+    for number in range(10):
+        desk.node.write(f"a.{number}", number)
+    desk.settle()
+    watches: list[tuple[Visitor, int]] = []
+    for number, (what, which) in enumerate(rounds):
+        if what == "watch":
+            client = watches[0][0] if watches else desk.client(qlen=qlen)
+            watches.append((client, client.start("watch", path="a", fetch=True, empty=True)))
+        elif what in ("pause", "resume"):
+            getattr(watches[0][0], what)() if watches else None
+        elif not write_something(desk, number, what, which):
+            desk.turn()
+    for client, _ in watches[:1]:
+        client.resume()
+    desk.settle()
+    there = {text_of(event.path[1:]): (event.tock, event.value) for event in desk.node.tree.walk(("a",))}
+    for client, seq in watches:
+        assert (there, ["start", "uptodate"]) == mirror_of(client.heard(seq))
+
+
+def mirror_of(answers: list[Answer]) -> tuple[dict[str, tuple[int, bytes | None]], list[str]]:
+    """What a client knows after these, and the states that it was told; nothing older may follow something newer."""
+    paths, seen, states = PathExpander(), dict[str, tuple[int, bytes | None]](), list[str]()
+    for answer in answers:
+        if answer.path is UNSET or answer.depth is UNSET:
+            states.append(answer.state)
+            continue
+        path = text_of(paths.full(answer.depth, answer.path))
+        assert answer.tock >= seen.get(path, (0, None))[0], "older after newer"
+        seen[path] = (answer.tock, bytes(answer.value) or None)
+    return seen, states
+
+
+@pytest.fixture
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "STREAM_STEPS", 3)
+    monkeypatch.setattr(limits, "TURN_STEPS", 4)
+    monkeypatch.setattr(limits, "WATCH_AHEAD", 2)
+    monkeypatch.setattr(limits, "WATCH_FETCH_BYTES", 1_000)
+
+
+@pytest.mark.proves("CLN-010")
+@pytest.mark.usefixtures("small_pieces")
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(ROUNDS, st.sampled_from((0, 2, 10)))
+def test_a_snapshot_and_what_follows_mirror_the_tree_and_never_go_back(
+    rounds: list[tuple[str, int]], qlen: int
+) -> None:
+    mirrored(rounds, qlen)
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_a_change_of_the_time_of_a_snapshot_that_is_shown_late_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    rounds = [
+        ("watch", 0),
+        ("turn", 0),
+        *(("write", 9) for _ in range(3)),
+        ("turn", 0),
+        ("write", 9),
+        *[("turn", 0)] * 4,
+    ]
+    mirrored(rounds, 0)
+    settle = WatchStream.settle
+
+    def careless(self: WatchStream, last_lsn: int) -> None:
+        settle(self, last_lsn)
+        self._settled = 0
+
+    monkeypatch.setattr(WatchStream, "settle", careless)
+    monkeypatch.setattr(WatchStream, "_end_snapshot", _forgetful(WatchStream._end_snapshot))
+    with pytest.raises(AssertionError):
+        mirrored(rounds, 0)
+
+
+def _forgetful(end: Any) -> Any:
+    def end_snapshot(self: WatchStream) -> None:
+        end(self)
+        self._settled = 0
+
+    return end_snapshot
