@@ -175,6 +175,8 @@ class Turns:
         elif not is_hist:
             self.go_on(now)
         self.count(is_hist)
+        if self.is_passive and value is not None and self.full > len(self.server.deleters) > 0:
+            self.server.purge(value[0])
 
     def compare(self, node: str, value: Value, history: list[str], now: Now, is_hist: bool) -> None:
         old = list(self.list)

@@ -529,6 +529,9 @@ def test_deleters_of_both_kinds_tag_and_forget_and_nothing_returns() -> None:
     assert 2 == len([key for key in fleet.contents()["n0"] if key.startswith(b"\xa5stays")])
     fleet.run(100)
     assert fleet.are_equal()
+    assert (0, {}) == (fleet.net["w1"].store.replica.tree.tombstones, fleet["n1"].buried), (
+        "who only listens forgets too"
+    )
 
 
 @pytest.mark.proves("PNG-037")

@@ -436,10 +436,13 @@ class Actor:
         """One more ping with all deleters in the list, or none at all."""
         if self._topic != "del":
             return
-        is_full = set(self.deleters) <= set(self.nodes.names)
+        names = self.deleters
+        is_full = bool(names) and set(names) <= set(self.nodes.names)
         self._full_pings = self._full_pings + 1 if is_full else 0
         if value is None or node == self._station.name:
             return
+        if self._full_pings > len(names) and self._is_passive and self.on_tag is not None:
+            self.on_tag(value[0], names, now)
         if value[0] > self.tag_seen > 0 and self.on_away is not None:
             self.on_away([name for name in self.nodes.names if name != self._station.name], now)
         self.tag_seen = max(self.tag_seen, value[1])
