@@ -85,12 +85,15 @@ def test_a_node_of_weft_joins_real_servers_and_has_what_they_have(guest: Guest) 
 
 @pytest.mark.proves("COD-001", "COD-002")
 @pytest.mark.parametrize("writer", ["n3", "n1", "n2"])
-def test_every_kind_of_value_arrives_everywhere_whoever_writes_it(guest: Guest, writer: str) -> None:
+def test_every_kind_of_value_arrives_everywhere_whoever_writes_it(guest: Guest, version: str, writer: str) -> None:
+    values = dict(VALUES)
+    if version == "mid" and writer != "n3":
+        del values["path"]  # 0.70 takes paths from other servers, and none from clients
     with guest.client(writer) as client:
-        client.set_all([(f"kinds.{writer}.{name}", value) for name, value in VALUES.items()])
+        client.set_all([(f"kinds.{writer}.{name}", value) for name, value in values.items()])
         client.set_all([(f"kinds.{writer}.{name}", GONE) for name in ("null", "list")])
     whole = guest.room.equal(5, tombstones=True)
-    for name, value in VALUES.items():
+    for name, value in values.items():
         found = whole[Path(("kinds", writer, name))][0]
         expected = GONE if name in ("null", "list") else value
         assert (expected, type(expected)) == (found, type(found)) or (name, round(found, 6)) == ("float", 1.1)
