@@ -91,9 +91,11 @@ class Store:
         self.deletion.positions = self.pinging.positions
         self.deletion.is_member = lambda: membership.serves
         self.deletion.on_ask = joining.check_deleted
+        self.deletion.on_rejoin = membership.rejoin
         joining.on_done = self._join_done
         serving.serves = lambda: membership.serves
         serving.say = self.bus.say
+        serving.drop = self.deletion.drop_node
         if self.actors:
             pings, deletes = (self.actors[topic] for topic in ACTORS)
             membership.on_join = lambda nodes: joining.start(nodes, self.station.now)

@@ -39,7 +39,7 @@ class Serving:
         """Whether clients are answered (PNG-001)."""
         self.say: Callable[[Info], None] = lambda _: None
         """Tells all nodes something."""
-        self.drop: Callable[[str], None] | None = None
+        self.drop: Callable[[str], object] | None = None
         """Gives a node up (DEL-006)."""
         self.is_open = False
         """Whether clients of other machines are admins, as those of this one are where no users are (ADM-003)."""
