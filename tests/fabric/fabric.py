@@ -106,6 +106,10 @@ class Fabric:
     def taken(self, name: str) -> int:
         return int(self.status(name).get("cores", {}).get("measurement", {}).get("numbered", 0))
 
+    def logs(self) -> str:
+        """The end of what everybody has said."""
+        return "\n".join(f"-- {name}\n{self.log_of(name)[-1500:]}" for name in self.parents)
+
     def log_of(self, name: str) -> str:
         return (self.place / f"{name}.log").read_text("utf-8")
 
@@ -114,8 +118,7 @@ class Fabric:
         ends_at = time.monotonic() + patience_s
         while not holds():
             self.fleet.watch()
-            logs = "\n".join(f"-- {name}\n{self.log_of(name)[-1500:]}" for name in self.parents)
-            assert time.monotonic() < ends_at, f"not within {patience_s} s: {what}\n{logs}"
+            assert time.monotonic() < ends_at, f"not within {patience_s} s: {what}\n{self.logs()}"
             time.sleep(0.05)  # tidy: other processes tell nobody; bounded above
 
     def measure_on(self, samples: int = 60) -> None:

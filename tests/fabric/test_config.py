@@ -1,19 +1,23 @@
 """`weft config` as a person types it, against a fleet of root, two collectors and two sensors that runs."""
 
+import contextlib
+import io
 import json
 import signal
 import statistics
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pytest
 
 from tests.fabric.grove import Grove
 from weft.base.records import Stream, StreamRecord
+from weft.cli.main import main
 from weft.shell.journal import JournalReader
 from weft.wire import samples
 
@@ -43,11 +47,40 @@ def grove(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grove]:
         yield grove
 
 
+class Ran(NamedTuple):
+    """A command that has ended."""
+
+    code: int
+    said: str
+    """On the terminal's two streams together."""
+
+
+def as_process(words: list[str], place: Path) -> Ran:
+    """`weft config` as a shell starts it."""
+    ran = subprocess.run([*COMMAND, *words], capture_output=True, text=True, timeout=90, cwd=place, check=False)
+    return Ran(ran.returncode, ran.stdout + ran.stderr)
+
+
+def in_here(words: list[str], place: Path) -> Ran:
+    """The same from its `main` on, without a Python that has to start."""
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        contextlib.chdir(place), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err),
+        pytest.MonkeyPatch.context() as patch, warnings.catch_warnings(),
+    ):  # fmt: skip
+        patch.setattr(sys, "argv", ["weft", "config", *words])
+        warnings.filterwarnings("ignore", "Cyclopts application invoked without tokens")
+        with pytest.raises(SystemExit) as ended:
+            main()
+    assert isinstance(ended.value.code, int), ended.value.code
+    return Ran(ended.value.code, out.getvalue() + err.getvalue())
+
+
 class Person:
     """Types `weft config`, by default at the root."""
 
-    def __init__(self, grove: Grove, at: str = "root") -> None:
-        self.grove, self.port = grove, str(grove.ports[at])
+    def __init__(self, grove: Grove, at: str = "root", run: Callable[[list[str], Path], Ran] = in_here) -> None:
+        self.grove, self.port, self.run = grove, str(grove.ports[at]), run
 
     def types(self, *words: object, expected: int = 0) -> str:
         """What is printed, on the terminal's two streams together."""
@@ -55,11 +88,9 @@ class Person:
 
     def offline(self, *words: object, expected: int = 0) -> str:
         """The same for a command that asks no node."""
-        ran = subprocess.run(
-            [*COMMAND, *map(str, words)], capture_output=True, text=True, timeout=90, cwd=self.grove.place, check=False
-        )
-        assert expected == ran.returncode, ran.stderr
-        return ran.stdout + ran.stderr
+        ran = self.run([str(word) for word in words], self.grove.place)
+        assert expected == ran.code, ran.said
+        return ran.said
 
     def reads(self, *words: object) -> Any:
         return json.loads(self.types(*words, "--json"))
@@ -112,7 +143,7 @@ def test_a_file_is_checked_compared_loaded_exported_and_taken_back(grove: Grove)
 
 @pytest.mark.proves("CFG-021")
 def test_a_sensor_refuses_writes_and_names_the_root(grove: Grove) -> None:
-    person = Person(grove, "sensor-1")
+    person = Person(grove, "sensor-1", as_process)
     for words in (("set", "lab/fanout", 9), ("load", grove.file)):
         assert f"the root: {grove.endpoint('root')}" in person.types(*words, expected=2), words
     assert "/CONFIG/lab/metric/cpu" in person.types("list", "lab")
