@@ -168,6 +168,18 @@ def test_a_namesake_that_starts_or_pings_is_told_of_and_one_that_pings_bars_this
     node.ping("w", "x", value=[900, 9])
     assert 2 == len(node.events(NameCollision))
     assert State.READ_ONLY is node.core.membership.state
+    assert [] == pings(node.until(node.now + 5 * CYCLE))
+
+
+def test_an_own_ping_that_comes_back_under_a_name_that_is_given_up_is_nobody_elses() -> None:
+    node = Alone(found=True)
+    node.hear("ping", {"t": "init", "node": "w"})
+    node.until(node.now + GAP)
+    (own,) = pings(node.said)
+    node.core.replica.rename("w~2")
+    node.hear("ping", own)
+    node.until(node.now + 3 * GAP)
+    assert [] == list(node.core.station.foreign)
 
 
 @pytest.mark.proves("PNG-032")

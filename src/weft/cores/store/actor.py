@@ -224,8 +224,10 @@ class Actor:
 
     def _hear_ping(self, message: wire.Pinged, now: Now) -> None:
         node = message.node
+        if message in self._sent:
+            return  # back from the broker
         if node == self._station.name:
-            self._hear_namesake(message, now)
+            self._hear_namesake(now)
             return
         self._count_value(node, message.value)
         self._wonder(node, now)
@@ -248,9 +250,9 @@ class Actor:
             self._note(node, message.value, message.history, now)
             self._compare(message.history, message.value, now, is_hist=True)
 
-    def _hear_namesake(self, message: wire.Pinged, now: Now) -> None:
-        """An own ping comes back from the broker; one that was never said is of another node with this name."""
-        if message not in self._sent:
+    def _hear_namesake(self, now: Now) -> None:
+        """A ping under the own name that was never said: another node has this name. Of two that ping, one has to stop."""
+        if self._station.read_only != "name-collision":
             self._station.tell(NameCollision(self._station.name, "mqtt"))
             self._membership.bar("name-collision", now)
 
@@ -420,7 +422,9 @@ class Actor:
 
     @property
     def _is_passive(self) -> bool:
-        """Who need not agree before a deletion is forgotten only listens (PNG-037)."""
+        """Who need not agree before a deletion is forgotten only listens (PNG-037); who has another's name is silent."""
+        if self._station.read_only == "name-collision":
+            return True
         return self._topic == "del" and self._station.name not in self.deleters
 
     def _entry_changed(self, change: Change) -> None:

@@ -59,8 +59,7 @@ class Repair:
             self._lose(loser)
         elif change.outcome in SEEN_AGAIN:
             self._see_again(change.event)
-        key = key_of(change.event.path)
-        if key in self._contested:
+        if self._contested and (key := key_of(change.event.path)) in self._contested:
             self._plan(key)
 
     def _lose(self, loser: Event) -> None:
