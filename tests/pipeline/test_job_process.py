@@ -26,7 +26,8 @@ from weft.pipeline.check import Check
 
 PATIENCE_S = 240.0
 QUICK_JAVA = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
-LOOK_S = 0.02
+LOOK_S = 0.1
+"""A look opens a table: more of them only take the machine from the driver that they wait for."""
 QUICK = ("--json", "--master", "local[1]")
 ROWS = 20
 
