@@ -75,8 +75,8 @@ class Request(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True, gc=
     """The value that must be there."""
     chain: Links | UnsetType | None = UNSET
     """The change that must be the last one; None: there must be no value."""
-    nchain: int | UnsetType = UNSET
-    """How many links of chains the answer shall have; -1: all."""
+    nchain: int | bool | UnsetType = UNSET
+    """How many links of chains the answer shall have; -1: all. MoaT-KV's own programs say False and True for 0 and 1."""
     idem: bool = False
     ack: int | str | Maybe = UNSET
     ttl: float | Maybe = UNSET
