@@ -139,7 +139,8 @@ class Asking:
 
     def link_up(self) -> None:
         """There is somebody else to ask."""
-        if self._namers and (not self._asked or self._is_stalled or self._attempt):
+        is_flowing = self._station.now.mono - self._progress_at < limits.GAP_WAIT_NS and not self._is_stalled
+        if self._namers and not (self._asked and is_flowing):
             self._attempt = 0
             self._forget()
             self._ask_by(limits.GAP_WAIT_NS)
@@ -245,8 +246,13 @@ class Asking:
             self._say(part, target)
 
     def _target(self, node: str) -> str:
-        """Who named it, one after the other; then everybody."""
-        ears = [peer for peer in self._namers.get(node, ()) if peer in self._bus.members]
+        """Its author, then who named it, the last one first; then everybody.
+
+        The author has all of it; of the others, who named it early may have just heard of it.
+        """
+        members = self._bus.members
+        named = [peer for peer in reversed(self._namers.get(node, {})) if peer in members and peer != node]
+        ears = [node, *named] if node in members else named
         turn = self._attempt % (len(ears) + 1)
         return ears[turn] if turn < len(ears) else ""
 
