@@ -324,6 +324,18 @@ def test_enum_lists_what_leads_to_values_and_with_empty_all() -> None:
     assert [] == Desk("empty").client().ask("enum", path=()).result
 
 
+def test_clients_may_say_one_and_zero_for_true_and_false() -> None:
+    desk, client = ready()
+    desk.node.write("a.b", 1)
+    desk.node.write("a.c", 1)
+    desk.node.write("a.c")
+    assert ["b", "c"] == client.ask("enum", path="a", empty=1, with_data=0).result
+    assert ["start", ("b", 1), "uptodate"] == client.told(client.open("watch", path="a", fetch=1, nchain=True))
+    assert ["start", ("b", 1), ("c",), "end"] == client.told(client.open("get_tree", path="a", empty=1, nchain=False))
+    assert client.ask("set_value", path="a.b", value=1, idem=1).changed is False
+    assert {"n1": 4} == client.ask("get_state", nodes=1, known=0).nodes
+
+
 def test_ticks_of_a_node_are_listed() -> None:
     desk, client = ready()
     for number in range(5):

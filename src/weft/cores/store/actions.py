@@ -14,7 +14,7 @@ from weft.base.changes import Event, Path
 from weft.base.errors import PeerError
 from weft.cores.store import limits
 from weft.cores.store.station import StoreError
-from weft.cores.store.streams import Client, DeleteStream, Desk, EntryStream, Stream, TreeStream
+from weft.cores.store.streams import Client, DeleteStream, Desk, EntryStream, Stream, TreeStream, flag
 from weft.cores.store.ticks import TickBook
 from weft.cores.store.tree import Tree
 from weft.wire.store.clients import NO_VALUE, Answer, Request, links_of
@@ -116,10 +116,6 @@ def value_of(raw: bytes) -> Raw:
     if raw == LEFT_OUT:
         raise StoreError("too-large", "the value is too large for this node")
     return Raw(raw)
-
-
-def flag(value: Any) -> bool:
-    return value is not UNSET and bool(value)
 
 
 # Reading

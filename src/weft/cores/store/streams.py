@@ -158,7 +158,7 @@ class TreeStream(EntryStream):
         super().__init__(desk, client, request.seq, top, nchain)
         depths = Depths.of(request)
         is_join = isinstance(request.from_server, str)
-        self._has_tombstones = is_join or request.empty is True
+        self._has_tombstones = is_join or flag(request.empty)
         self._leaves_meta = is_join and not top  # a joiner asks for those by `get_tree_internal`
         self._events: Iterator[Event] = desk.replica.tree.walk(top, depths.least, depths.most)
         self.state("start")
@@ -268,6 +268,11 @@ class LinkSearch(Stream):
 
     def end(self) -> None:
         self.is_over = True
+
+
+def flag(value: Any) -> bool:
+    """Whether a request has it, and says yes."""
+    return value is not UNSET and bool(value)
 
 
 def failure(seq: int, error: StoreError, tock: int) -> Answer:

@@ -21,7 +21,7 @@ from weft.base.records import Entry, Record
 from weft.base.spool import FetchRecords, Journaled, RecordsFetched
 from weft.cores.store import limits, memory
 from weft.cores.store.station import StoreError
-from weft.cores.store.streams import Client, Depths, Desk, EntryStream, weight
+from weft.cores.store.streams import Client, Depths, Desk, EntryStream, flag, weight
 from weft.wire.store.clients import Request
 from weft.wire.store.path import pack_path
 
@@ -147,7 +147,7 @@ class WatchStream(EntryStream):
         self._place, self.depths = place, Depths.of(request)
         self._is_latest = mode == "latest"
         self._has_positions = request.mode is not UNSET or request.since is not UNSET
-        self._has_tombstones = request.empty is True or isinstance(request.from_server, str)
+        self._has_tombstones = flag(request.empty) or isinstance(request.from_server, str)
         self.phase = Phase.LIVE
         self.after = place.last_lsn
         """Everything up to there in the journal is shown, or held in `_ahead`; means nothing while it is LIVE."""
@@ -168,7 +168,7 @@ class WatchStream(EntryStream):
     def _begin(self, request: Request) -> None:
         if isinstance(request.since, list):
             self._resume(request.since)
-        elif request.fetch is True:
+        elif flag(request.fetch):
             self._snapshot()
         else:
             self._place.hold(self)

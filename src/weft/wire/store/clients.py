@@ -31,6 +31,8 @@ NO_VALUE: Final = Raw(b"")
 """A value that is not there; null is one that is (R1)."""
 Ranges = list[Any]
 Maybe = UnsetType | None
+Flag = bool | int
+"""Some clients say 1 and 0."""
 
 
 class Links(msgspec.Struct, frozen=True, gc=False):  # tidy: bounded by its message
@@ -77,16 +79,16 @@ class Request(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True, gc=
     """The change that must be the last one; None: there must be no value."""
     nchain: int | bool | UnsetType = UNSET
     """How many links of chains the answer shall have; -1: all. MoaT-KV's own programs say False and True for 0 and 1."""
-    idem: bool = False
+    idem: Flag = False
     ack: int | str | Maybe = UNSET
     ttl: float | Maybe = UNSET
     node: str | UnsetType = UNSET
     tick: int | UnsetType = UNSET
     min_depth: int | Maybe = UNSET
     max_depth: int | Maybe = UNSET
-    empty: bool | Maybe = UNSET
-    with_data: bool | Maybe = UNSET
-    fetch: bool | Maybe = UNSET
+    empty: Flag | Maybe = UNSET
+    with_data: Flag | Maybe = UNSET
+    fetch: Flag | Maybe = UNSET
     from_server: str | Maybe = UNSET
     """Name of the node that joins by this request."""
     task: int | UnsetType = UNSET
@@ -95,16 +97,16 @@ class Request(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True, gc=
     """Of a watch: `all` or `latest`; of `test_acl`: a letter."""
     since: Any = UNSET
     """Of a watch: the position to go on at; None: from now on, and say positions."""
-    nodes: dict[str, Ranges] | bool | UnsetType = UNSET
-    known: bool | UnsetType = UNSET
-    superseded: bool | UnsetType = UNSET
-    deleted: bool | UnsetType = UNSET
-    missing: bool | UnsetType = UNSET
-    remote_missing: bool | UnsetType = UNSET
-    present: bool | UnsetType = UNSET
-    node_drop: bool | UnsetType = UNSET
+    nodes: dict[str, Ranges] | Flag | UnsetType = UNSET
+    known: Flag | UnsetType = UNSET
+    superseded: Flag | UnsetType = UNSET
+    deleted: Flag | UnsetType = UNSET
+    missing: Flag | UnsetType = UNSET
+    remote_missing: Flag | UnsetType = UNSET
+    present: Flag | UnsetType = UNSET
+    node_drop: Flag | UnsetType = UNSET
     max: int | Maybe = UNSET
-    current: bool | UnsetType = UNSET
+    current: Flag | UnsetType = UNSET
     acl: str | Maybe = UNSET
     qlen: int | UnsetType = UNSET
     """Of a hello."""
