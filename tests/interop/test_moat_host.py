@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.interop.moat.peers import CYCLE_S, python_of, until, versions
+from tests.interop.moat.peers import CYCLE_S, Program, python_of, until, versions
 from tests.interop.moat.speaker import GONE, Path, RefusedError, Speaker
 from tests.interop.moat.world import Room
 
@@ -68,17 +68,19 @@ def test_a_real_server_joins_what_weft_has_founded_and_lacks_nothing(house: Room
     house.all_live()
 
 
-def kv(room: Room, *words: str) -> subprocess.CompletedProcess[str]:
+def kv(room: Room, *words: str) -> list[str]:
     """Upstream's own command line, at a node of Weft."""
     port = str(room.members["n3"].port)
-    command = [python_of("new"), "-m", "moat", "kv", "-h", "127.0.0.1", "-p", port, "data", *words]
-    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    return [python_of("new"), "-m", "moat", "kv", "-h", "127.0.0.1", "-p", port, "data", *words]
+
+
+NEWEST: Final = [version for version in versions() if version == "new"]
+"""The one release that has a command line in its environment."""
 
 
 @pytest.mark.proves("CLN-001", "CLN-002", "CLN-003")
+@pytest.mark.parametrize("version", NEWEST, indirect=True, scope="module")
 def test_upstreams_command_line_works_at_a_node_of_weft(house: Room) -> None:
-    if house.version != "new":
-        return  # only the newest release has a command line in its environment
     for words, said in (
         (("tool.a", "set", "-v", ":", "text"), ""),
         (("tool.a", "get"), "'text'\n"),
@@ -88,8 +90,23 @@ def test_upstreams_command_line_works_at_a_node_of_weft(house: Room) -> None:
         (("tool.a", "delete"), ""),
         (("tool.a", "get"), ""),
     ):
-        ran = kv(house, *words)
+        ran = subprocess.run(kv(house, *words), capture_output=True, text=True, timeout=PATIENCE_S, check=False)
         assert (0, said) == (ran.returncode, ran.stdout), (words, ran.stderr[-1500:])
+
+
+@pytest.mark.proves("CLN-010")
+@pytest.mark.parametrize("version", NEWEST, indirect=True, scope="module")
+def test_upstreams_monitor_shows_what_changes_at_a_node_of_weft(house: Room) -> None:
+    watching = Program("monitor", house.place, kv(house, "seen", "monitor"), PYTHONUNBUFFERED="1")
+    with watching, speaker(house, "n5") as client:
+
+        def is_seen() -> bool:
+            client.set("seen.a", 5)
+            client.delete("seen.a")
+            return watching.said().count("path: !P seen.a") >= 2
+
+        until(is_seen, watching.said)
+        assert "value: 5" in watching.said()
 
 
 @pytest.mark.proves("CLN-002", "CLN-003", "CLN-005", "CLN-010")
@@ -107,7 +124,7 @@ def conversation(room: Room, name: str) -> list[Any]:
         said.append(client.set(f"{name}.a", 1, nchain=1)["changed"])
         said.append(client.set(f"{name}.a", 1, idem=True)["changed"])
         said.append(client.set(f"{name}.a", 2)["prev"])
-        said.append(client.set(f"{name}.a.b", [3])["changed"])
+        said.append(client.set(f"{name}.b.c", [3])["changed"])
         said.append(refusal(client, f"{name}.a", chain=None))
         said.append(refusal(client, f"{name}.new", chain={"node": name, "tick": 1}))
         said.append(client.ask("enum", path=Path((name,)))["result"])
