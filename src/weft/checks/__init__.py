@@ -12,6 +12,7 @@ from weft.checks.inert import Inert
 from weft.checks.mail import MAIL_CHECKERS
 from weft.checks.order import Order
 from weft.checks.same import Same
+from weft.checks.store import STORE_RULES
 from weft.checks.timely import Timely
 from weft.checks.wall import Wall
 
@@ -29,10 +30,15 @@ FLEET_CHECKERS: tuple[type[Checker], ...] = (
 )
 """Those of fleets that place themselves. Where parents change, a resend may come by another way, behind what followed."""
 
+STORE_CHECKERS: tuple[type[Checker], ...] = (*STORE_RULES, Inert, Bounded, Converged)
+"""Those of the store: what its nodes send up is the lake's affair."""
+
 __all__ = [
     "CHECKERS",
     "FLEET_CHECKERS",
     "MAIL_CHECKERS",
+    "STORE_CHECKERS",
+    "STORE_RULES",
     "Bounded",
     "Broken",
     "Checker",

@@ -16,6 +16,7 @@ from weft import __version__
 from weft.base.errors import EXIT_CODES, UserError
 from weft.base.now import seconds
 from weft.sim import report
+from weft.sim.depot import DEPOTS
 from weft.sim.grove import GROVES
 from weft.sim.plan import Plan, read, write
 from weft.sim.run import Outcome, Run, run
@@ -80,7 +81,7 @@ def run_one(
 
 def _plan(seed: int, scenario: str, path: Path | None) -> Plan:
     if path is None:
-        known = (*SIZES, *GROVES)
+        known = (*SIZES, *GROVES, *DEPOTS)
         if scenario not in known:
             raise UserError("no-scenario", f"there is no scenario {scenario!r}", f"--scenario {' | '.join(known)}")
         return draw_plan(str(seed), scenario)

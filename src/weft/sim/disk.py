@@ -171,12 +171,15 @@ class JournalDisk:
         entries += [(lsn, decode_record(self._data[lsn - self.first_lsn])) for lsn in range(begin, self.next_lsn)]
         return entries
 
-    def crash(self, chance: Chance, disk: str) -> list[Claim]:
+    def crash(self, chance: Chance, disk: str, on_survival: Callable[[int], None] = lambda _: None) -> list[Claim]:
         """The machine stops here; returns what became durable without anyone hearing of it.
+
+        `on_survival` is told its first lsn, just before.
 
         `kept`: the unsynced batch may have reached the disk. `torn`: it did not. `lost`: nothing is left.
         """
         if disk == "kept" and self._unsynced and chance.random() < 0.5:
+            on_survival(self.durable_upto + 1)
             return self.sync()
         self._unsynced, self._unsynced_claims = [], []
         if disk == "lost":

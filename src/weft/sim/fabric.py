@@ -12,6 +12,7 @@ from weft.sim.machine import Machine
 from weft.sim.mailbook import Mailbook
 from weft.sim.plan import BASE_PORT, Plan, pairs
 from weft.sim.scribe import Scribe
+from weft.sim.storebook import Storebook
 from weft.sim.world import World
 
 SELF: Final = Path(10_000, 10_000)  # from a machine to itself
@@ -36,7 +37,7 @@ class Fabric:
         self.scribe = Scribe(self, Suite(checkers), keep=keep)
         self.streams = Streams(self.world, plan.seed, self._link_changed)
         self.datagrams = Datagrams(self.world, plan.seed, Air())
-        self.mailbook = Mailbook(self)
+        self.mailbook, self.storebook = Mailbook(self), Storebook(self)
         self.addresses = {node.name: address(number) for number, node in enumerate(plan.nodes, 1)}
         self.machines = {node.name: Machine(node, number, self) for number, node in enumerate(plan.nodes, 1)}
         self.is_stormy = False
@@ -80,6 +81,12 @@ class Fabric:
     def child_of(self, peer: bytes) -> str | None:
         """Whose socket has that routing id."""
         return self.streams.owner_of(peer)
+
+    def durable(self, machine: Machine, first_lsn: int) -> None:
+        """The batch of a machine is about to be durable, or has become so unheard."""
+        batch = machine.disk.unsynced_bytes()
+        self.mailbook.durable(machine, batch, first_lsn)
+        self.storebook.durable(machine, batch, first_lsn)
 
     # Cables.
 

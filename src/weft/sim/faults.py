@@ -9,6 +9,7 @@ from weft.base.now import SECOND
 from weft.cores.carrier import messages as carrier
 from weft.cores.drain import messages as drain
 from weft.cores.measurement import messages as measurement
+from weft.cores.store import messages as store
 from weft.cores.topology import messages as topology
 from weft.node.fleetkeys import canonical
 from weft.sim.fabric import Fabric
@@ -18,6 +19,7 @@ from weft.sim.plan import Action
 
 STOP_NS: Final = SECOND // 5  # between two orders to stop
 ACKS: Final = ("", "quorum", "local")
+NOTHING: Final = b"\xc0"
 STRANGER: Final = b"\x7fstranger"
 
 
@@ -196,6 +198,40 @@ def _wake_program(fabric: Fabric, action: Action) -> None:
     fabric.machines[action.node].programs[action.how].go_on()
 
 
+def _found(fabric: Fabric, action: Action) -> None:
+    """Somebody founds the store at `node`."""
+    fabric.machines[action.node].obey("store", store.Found(0, NOTHING))
+
+
+def _ask(fabric: Fabric, action: Action) -> None:
+    """A client at `node` asks its store: see `Asker.obey`."""
+    machine = fabric.machines[action.node]
+    if machine.node is not None:
+        machine.customers.asker.obey(action)
+
+
+def _stall(fabric: Fabric, action: Action) -> None:
+    """The watchers at `node` read nothing for `number` ns."""
+    machine = fabric.machines[action.node]
+    if machine.node is not None:
+        machine.customers.stall(action.number)
+
+
+def _hang_up(fabric: Fabric, action: Action) -> None:
+    """The clients at `node` end their connections, and come again."""
+    machine = fabric.machines[action.node]
+    if machine.node is not None:
+        for customer in machine.customers:
+            machine.customers.drop(customer)
+
+
+def _drop_node(fabric: Fabric, action: Action) -> None:
+    """Somebody says at `node` that `other` will not come back."""
+    machine = fabric.machines[action.node]
+    if machine.node is not None:
+        machine.obey("store", store.DropNode(0, action.other))
+
+
 ACTIONS: Final[dict[str, Callable[[Fabric, Action], None]]] = {
     "start": _start,
     "crash": _crash,
@@ -217,5 +253,10 @@ ACTIONS: Final[dict[str, Callable[[Fabric, Action], None]]] = {
     "run-program": _run_program,
     "hang-program": _hang_program,
     "wake-program": _wake_program,
+    "found": _found,
+    "ask": _ask,
+    "stall": _stall,
+    "hang-up": _hang_up,
+    "drop-node": _drop_node,
 }
 """Every action a plan may name."""

@@ -19,6 +19,7 @@ from weft.base.spool import DropOldest, FetchRecords
 from weft.cores.drain.messages import InspectLake, SegmentWritten, WriteSegment
 from weft.cores.measurement.details import Place
 from weft.cores.measurement.messages import Measure, Measured
+from weft.cores.store.messages import Dial, HangUp
 from weft.node.assembly import build_node
 from weft.node.channels import CHANNELS
 from weft.node.events import JournalChanged, NodeStarted, RoleChanged
@@ -26,6 +27,7 @@ from weft.node.node import REFUSAL_KINDS_MAX, Ended, Node, NodeEffect, Transmit,
 from weft.node.roles import role_of
 from weft.node.settings import Role
 from weft.sim.clocks import Clocks
+from weft.sim.customers import Customers
 from weft.sim.digest import memory_digest, state_digest
 from weft.sim.disk import Claim, Image, JournalDisk
 from weft.sim.garbage import probe
@@ -92,7 +94,7 @@ class Machine:
         self._wakes = (0, 0)
         self._unsent: Counter[tuple[str, bytes]] = Counter()
         self.mouth = Mouth(self)
-        self.programs = Programs(self)
+        self.programs, self.customers = Programs(self), Customers(self)
         self._tidy_at = self._paused_at = 0
 
     # The process.
@@ -120,7 +122,7 @@ class Machine:
     @property
     def parent_endpoint(self) -> str:
         """Below whom it stands, as it knows; empty: nobody."""
-        topology: Any = self.node.cores["topology"] if self.node is not None else None
+        topology: Any = self.node.cores.get("topology") if self.node is not None else None
         return "" if topology is None or topology.station.leads else topology.station.place.parent
 
     def bury(self, *, is_loud: bool) -> None:
@@ -156,6 +158,7 @@ class Machine:
                 self.bound[channel] = fabric.streams.bind(self, address, channel)
         node.tell(NodeStarted(self.name, self.level, "simulated", "clean"), now)
         self.programs.note_start()
+        self.customers.note_start()
         self._act(now)
 
     def crash(self, disk: str, *, is_loud: bool) -> None:
@@ -167,10 +170,7 @@ class Machine:
         if disk == "lost" and self.waits():
             self.fabric.scribe.meet("a disk lost with what was not safe")
         self._end(is_loud=is_loud)
-        batch, upto = self.disk.unsynced_bytes(), self.disk.durable_upto
-        survived = self.disk.crash(self.chance, disk)
-        if self.disk.durable_upto > upto:
-            self.fabric.mailbook.durable(self, batch, upto + 1)
+        survived = self.disk.crash(self.chance, disk, partial(self.fabric.durable, self))
         self.fabric.scribe.crashed(self, disk, survived)
         if disk == "lost":
             self.node_id = self.chance.randbytes(NODE_ID_BYTES)
@@ -196,6 +196,7 @@ class Machine:
             self.fabric.streams.unbind(router, is_loud=is_loud)
         self.fabric.streams.leave(self.name, is_loud=is_loud)
         self.programs.note_end(is_loud=is_loud)
+        self.customers.note_end()
         self.node = self._waiting = self._timer_at = self._armed = None
         self.is_busy = self.is_paused = self._is_slow = self._is_synced = self._stood_still = False
         self._inbox, self._orders, self._buffered = [], [], []
@@ -394,7 +395,7 @@ class Machine:
         """The batch is durable; a process that stands still learns of it later."""
         if self.fabric.herald is not None:
             self.fabric.herald.durable(self, self.disk.unsynced_bytes())
-        self.fabric.mailbook.durable(self, self.disk.unsynced_bytes(), self.disk.durable_upto + 1)
+        self.fabric.durable(self, self.disk.durable_upto + 1)
         self.fabric.scribe.synced(self, self.disk.sync())
         self._is_slow, self._is_synced = False, True
         self._tell_standing()
@@ -459,7 +460,7 @@ class Machine:
         behind = sum(claim is not None for claim in self.disk.claims[max(0, done - self.disk.first_lsn + 1) :])
         if behind:
             return f"{behind} records behind lsn {done} that are not delivered"
-        return self.fabric.mailbook.waits(self) or self.programs.waits()
+        return self.fabric.mailbook.waits(self) or self.fabric.storebook.waits(self) or self.programs.waits()
 
     def memories(self) -> tuple[str, str]:
         """What the cores would condense now, and what those of a start from this disk would (JRN-042): digests."""
@@ -480,7 +481,8 @@ class Machine:
         yield "inbox messages", len(self._inbox), INBOX_MAX
         if self.node is not None:
             yield "refusal kinds", len(self.node.refused), REFUSAL_KINDS_MAX + 2
-            children = self.node.cores["carrier"].counters.children  # type: ignore[attr-defined]  # of this core
+            carrier: Any = self.node.cores.get("carrier")
+            children = carrier.counters.children if carrier is not None else 0
             yield "links to children", children, self.fabric.children_max(self.name)
 
     # Waking.
@@ -590,6 +592,8 @@ class Machine:
     }
     _WORK: Final[dict[type, Callable[..., None]]] = {
         FetchRecords: _fetch,
+        Dial: lambda self, work: self.customers.dial(work),
+        HangUp: lambda self, work: self.customers.hang_up(work.peer),
         Measure: _measure,
         InspectLake: _inspect,
         WriteSegment: _write_segment,

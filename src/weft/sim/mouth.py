@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from weft.base.effects import Connect, Disconnect
 from weft.base.endpoints import shifted
 from weft.base.now import SECOND
-from weft.node.channels import ADDS, BINDS, CALLS, CHANNELS, DIALS, SHOUTS, Channel
+from weft.node.channels import ADDS, BINDS, CALLS, CHANNELS, DIALS, INSIDE, SHOUTS, Channel
 from weft.node.node import Transmit
 from weft.sim.links import Plug, routing_id
 from weft.sim.programs import CHANNEL as PROGRAMS
@@ -66,6 +66,9 @@ class Mouth:
         self.machine.fabric.streams.announce(self.machine.name, effect.channel, effect.frames)
         return True
 
+    def _serve(self, effect: Transmit) -> bool:
+        return self.machine.customers.deliver(effect.peer, effect.frames[0])
+
     def _call(self, effect: Transmit) -> bool:
         """To a socket of its own per endpoint, which is made when it is needed and closed when it is idle."""
         machine, peer = self.machine, effect.peer
@@ -94,4 +97,5 @@ _SAY: Final[dict[tuple[str, str], Callable[[Mouth, Transmit], bool]]] = {
     (BINDS, "publish"): Mouth._publish,
     (ADDS, "publish"): Mouth._announce,
     (CALLS, "stream"): Mouth._call,
+    (INSIDE, "tcp"): Mouth._serve,
 }

@@ -102,6 +102,14 @@ class MailType(msgspec.Struct, frozen=True, kw_only=True):
     """Nobody on the way may hand one back behind a later one."""
 
 
+class StorePlan(msgspec.Struct, frozen=True, kw_only=True):
+    """A store that all nodes of the plan hold."""
+
+    clock_ms: int = 5_000
+    ping_length: int = 4
+    chain_length: int = 5
+
+
 class NodePlan(msgspec.Struct, frozen=True, kw_only=True):
     """One machine and the node on it."""
 
@@ -136,6 +144,10 @@ class NodePlan(msgspec.Struct, frozen=True, kw_only=True):
     hands_over: tuple[str, ...] = ()
     """Types of messages that it forwards to its parent, or puts into its journal if it is the root (CHN-068)."""
     programs: tuple[ProgramPlan, ...] = ()
+    peers: tuple[str, ...] = ()
+    """Nodes that its file names as holders of the store."""
+    watchers: int = 0
+    """Clients of its store that watch everything."""
 
 
 class Link(msgspec.Struct, frozen=True):
@@ -187,6 +199,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Share of segments that the lake refuses while there are faults."""
     weather: Weather = Weather()
     fleets: tuple[FleetPlan, ...] = ()
+    store: StorePlan | None = None
     mail: tuple[MailType, ...] = ()
     """Types of messages that programs send; none: no programs."""
     skips: tuple[str, ...] = ()
@@ -234,7 +247,7 @@ def _mistakes(plan: Plan) -> str:
         return "every node needs a name of its own, and one has to be the root"
     known = {*names, ""}
     strangers: list[str] = [node.parent for node in plan.nodes if node.parent not in known]
-    strangers += [name for node in plan.nodes for name in node.join if name not in known]
+    strangers += [name for node in plan.nodes for name in (*node.join, *node.peers) if name not in known]
     strangers += [name for action in plan.actions for name in (action.node, action.other) if name not in known]
     return f"no node is called {strangers[0]!r}" if strangers else ""
 

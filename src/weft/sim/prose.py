@@ -212,6 +212,7 @@ _TELL: Final[dict[str, str | Callable[[Prose, str, Any], str]]] = {
     "paused": "stands still",
     "resumed": "goes on",
     "healed": "all faults are over",
+    "store": lambda _, __, text: text,
 }
 
 _SAID: Final[dict[type, Callable[[Prose, str, Any], str]]] = {

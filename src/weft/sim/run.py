@@ -6,7 +6,17 @@ from traceback import format_exception_only, format_tb
 from typing import Any, Final, NamedTuple
 
 from weft.base.now import MILLISECOND, SECOND
-from weft.checks import CHECKERS, FLEET_CHECKERS, MAIL_CHECKERS, Broken, Checker, Fact, Verdict, Violation
+from weft.checks import (
+    CHECKERS,
+    FLEET_CHECKERS,
+    MAIL_CHECKERS,
+    STORE_CHECKERS,
+    Broken,
+    Checker,
+    Fact,
+    Verdict,
+    Violation,
+)
 from weft.cores.measurement.messages import PlanMetrics
 from weft.sim.datagrams import Weather as Air
 from weft.sim.fabric import Fabric
@@ -60,6 +70,7 @@ class Run:
         self.plan = plan
         rules = FLEET_CHECKERS if plan.fleets else CHECKERS
         rules = (*MAIL_CHECKERS, *rules) if plan.mail else rules
+        rules = STORE_CHECKERS if plan.store is not None else rules
         chosen = [kind() for kind in rules if kind.rule not in plan.skips] if checkers is None else checkers
         self.fabric = Fabric(plan, chosen, keep=keep)
         self.world = self.fabric.world
@@ -198,6 +209,7 @@ class Run:
         scribe = self.fabric.scribe
         for machine in self._living():
             self.fabric.mailbook.rest(machine)
+            self.fabric.storebook.rest(machine)
         for machine in self._living():
             waiting = machine.waits()
             if waiting:

@@ -67,7 +67,8 @@ class Scribe:
 
     def count(self, node: Node) -> None:
         """What the carrier of a node has met, by its counters, before it goes."""
-        for name in of_counters(node.cores["carrier"].counters):  # type: ignore[attr-defined]  # of this core
+        core: Any = node.cores.get("carrier")
+        for name in of_counters(core.counters) if core is not None else ():
             self.meet(name)
 
     def _tell(self, machine: "Machine", what: str, value: Any) -> None:
@@ -113,6 +114,7 @@ class Scribe:
     def went_back(self, machine: "Machine", how: str) -> None:
         """A disk is empty, or an old one."""
         self.fabric.mailbook.went_back(machine)
+        self.fabric.storebook.went_back(machine)
         self.meet("a disk lost" if how == "lost" else "a disk from the past")
         if how == "lost" and machine.level == "collector":
             self.meet("a collector's disk lost")
@@ -221,6 +223,7 @@ class Scribe:
         if self.fabric.herald is not None:
             self.fabric.herald.spoke(machine, effect)
         self.fabric.mailbook.spoke(machine, effect)
+        self.fabric.storebook.spoke(machine, effect)
         self._tell(machine, "spoke", effect)
 
     def _transmits(self, machine: "Machine", effect: Transmit) -> None:
@@ -280,6 +283,8 @@ class Scribe:
 
     def claim_of(self, record: Record, fleet: str) -> Claim | None:
         """What a record that goes up says of itself; None for a core's own."""
+        if self.fabric.plan.store is not None:
+            return None  # nobody takes these anywhere: changes are the storebook's
         if type(record) is StreamRecord:
             if record.stream in (OUTBOX, INBOX):
                 return None  # mail is the mailbook's

@@ -8,7 +8,8 @@ from weft.cores.chains.settings import FilterSpec, parse_filters
 from weft.cores.measurement.settings import MetricSpec
 from weft.node.fleetkeys import canonical
 from weft.node.settings import FleetTable, JournalTable, LakeTable, NodeSettings, NodeTable, Role
-from weft.sim.plan import BASE_PORT, FleetPlan, GroupPlan, Metric, NodePlan, Plan
+from weft.node.storetable import StoreTable
+from weft.sim.plan import BASE_PORT, FleetPlan, GroupPlan, Metric, NodePlan, Plan, StorePlan
 
 FLEET: Final = "simulated"
 TIMEOUT_NS: Final = SECOND  # of a metric without a rate
@@ -43,6 +44,13 @@ def settings_for(plan: Plan, node: NodePlan, address_of: Callable[[str], str], r
         follows=is_fleet,
         pairs=pairs_of(fleet, endpoint) if fleet is not None and node.level == "root" else (),
         role=role,
+        store=None if plan.store is None else _store_table(plan.store, tuple(map(endpoint, node.peers))),
+    )
+
+
+def _store_table(store: StorePlan, peers: tuple[str, ...]) -> StoreTable:
+    return StoreTable(
+        peers=peers, clock=store.clock_ms / 1e3, ping_length=store.ping_length, chain_length=store.chain_length
     )
 
 

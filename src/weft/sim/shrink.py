@@ -81,7 +81,11 @@ def without(plan: Plan, name: str) -> Plan:
     replace = msgspec.structs.replace
     return msgspec.structs.replace(
         plan,
-        nodes=tuple(replace(node, join=_others(node.join, name)) for node in plan.nodes if node.name != name),
+        nodes=tuple(
+            replace(node, join=_others(node.join, name), peers=_others(node.peers, name))
+            for node in plan.nodes
+            if node.name != name
+        ),
         fleets=tuple(
             replace(fleet, groups=tuple(_less(group, name) for group in fleet.groups)) for fleet in plan.fleets
         ),

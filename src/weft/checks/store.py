@@ -1,0 +1,385 @@
+"""What is promised of the store (specs/03, section 3), judged by the journals of its nodes and what clients were told.
+
+A change is known by its link, node and tick. Of two changes of one entry the greater one stands (STO-010).
+"""
+
+from bisect import bisect_right
+from typing import ClassVar, NamedTuple
+
+from weft.base.ranges import RangeSet
+from weft.checks.checker import Checker
+from weft.checks.history import Fact, Unknown, Violation
+
+Link = tuple[str, int]
+ANY = "any"
+
+
+class Change(NamedTuple):
+    """A change as it stands in a journal."""
+
+    lsn: int
+    path: str
+    tock: int
+    value: str | None
+    chain: tuple[Link, ...]
+    is_own: bool
+    is_shown: bool
+    before: Link | None
+    fact: Fact
+
+    @property
+    def link(self) -> Link:
+        return self.chain[0]
+
+    @property
+    def order(self) -> tuple[int, int, bytes]:
+        """The greatest stands (STO-010): tock, tick, then the lower name."""
+        node, tick = self.chain[0]
+        return self.tock, tick, bytes(255 - byte for byte in node.encode()) + b"\xff"
+
+    def covers(self, link: Link) -> bool:
+        """Whether its author had seen that change."""
+        return any(node == link[0] and tick >= link[1] for node, tick in self.chain)
+
+
+def change_of(fact: Fact) -> Change:
+    """The change that a fact tells of."""
+    lsn, path, tock, value, chain, is_own, is_shown, before = fact.value
+    links = tuple((node, tick) for node, tick in chain)
+    return Change(lsn, path, tock, value, links, is_own, is_shown, None if before is None else tuple(before), fact)
+
+
+class StoreChecker(Checker):
+    """Knows all journals: what stands in which, and what stands nowhere any more."""
+
+    HEARS: ClassVar = {("durable", "change"): "note_change", ("info", "journal"): "note_journal"}
+
+    def __init__(self) -> None:
+        self.journals: dict[str, list[Change]] = {}
+        self.holders: dict[Link, set[str]] = {}
+        """In whose journals a change stands; none: it went with a disk."""
+        self.changes: dict[Link, Change] = {}
+        """All that ever were, the copy with the longest chain."""
+
+    def note_change(self, fact: Fact) -> None:
+        """A journal has one more."""
+        change = change_of(fact)
+        self.judge(change)
+        self.journals.setdefault(fact.node, []).append(change)
+        self.holders.setdefault(change.link, set()).add(fact.node)
+        known = self.changes.get(change.link)
+        if known is None or len(change.chain) > len(known.chain) or known.path != change.path:
+            self.changes[change.link] = change
+
+    def judge(self, change: Change) -> None:
+        """The change is about to be appended to the journal."""
+
+    def note_journal(self, fact: Fact) -> None:
+        """A disk went back."""
+        journal = self.journals.get(fact.node, [])
+        gone = [change for change in journal if change.lsn >= fact.value[0]]
+        self.journals[fact.node] = journal[: len(journal) - len(gone)]
+        left = {change.link for change in self.journals[fact.node]}
+        for change in gone:
+            if change.link not in left:
+                self.holders[change.link].discard(fact.node)
+
+
+class StoreTicks(StoreChecker):
+    """One number, one change: no tick is used again while anybody has the first, none is left out (P11)."""
+
+    rule = "ticks"
+
+    def judge(self, change: Change) -> None:
+        known = self.changes.get(change.link)
+        if known and self.holders[change.link] and (known.path, known.value) != (change.path, change.value):
+            self.broken(f"two changes are called {change.link}", known.fact, change.fact)
+        if not change.is_own:
+            return
+        node, tick = change.link
+        mine = [other for other in self.journals.get(change.fact.node, []) if other.link[0] == node]
+        last = max(mine, key=lambda other: other.link[1], default=None)
+        if last is not None and tick <= last.link[1]:
+            self.broken(f"{change.fact.node} takes tick {tick} behind {last.link[1]}", last.fact, change.fact)
+        if tick > 1 and (node, tick - 1) not in self.changes:
+            self.broken(f"{change.fact.node} takes tick {tick}, and nobody ever saw {tick - 1}", change.fact)
+
+
+class StoreCausal(StoreChecker):
+    """A change is greater than all that its author had seen, and says what it was written over (STO-007, STO-006)."""
+
+    rule = "causal"
+    HEARS: ClassVar = {**StoreChecker.HEARS, ("ok", "stored"): "note_stored"}
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._tocks: dict[str, int] = {}
+
+    def judge(self, change: Change) -> None:
+        node = change.fact.node
+        seen = self._tocks.get(node, 0)
+        if change.is_own and change.tock <= seen:
+            self.broken(f"{node} writes at tock {change.tock}, and had seen {seen}", change.fact)
+        self._tocks[node] = max(seen, change.tock)
+        if change.is_own and change.before is not None and not change.covers(change.before):
+            self.broken(f"{node} writes over {change.before}, and its chain does not say so", change.fact)
+
+    def note_journal(self, fact: Fact) -> None:
+        super().note_journal(fact)
+        self._tocks[fact.node] = max((change.tock for change in self.journals.get(fact.node, [])), default=0)
+
+    def note_stored(self, fact: Fact) -> None:
+        """A conditional write happens where its condition holds (P9)."""
+        _, node, tick, wanted = fact.value
+        change = self.changes.get((node, tick))
+        if wanted == ANY or change is None:
+            return
+        before = self.changes.get(change.before) if change.before is not None else None
+        is_free = before is None or before.value is None
+        if (wanted is None and not is_free) or (wanted is not None and change.before != tuple(wanted)):
+            self.broken(f"{node}:{tick} was written over {change.before}, not over {wanted}", fact, change.fact)
+
+
+class StoreDurable(StoreChecker):
+    """What was acknowledged stands, is covered by what stands, or has lost a conflict that somebody was told of."""
+
+    rule = "store_durable"
+    HEARS: ClassVar = {
+        **StoreChecker.HEARS,
+        ("ok", "stored"): "note_stored",
+        ("event", "conflict"): "note_conflict",
+        ("info", "holding"): "note_holding",
+        ("info", "quiet"): "note_quiet",
+    }
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stored: dict[Link, Fact] = {}
+        self.lost: set[Link] = set()
+        self.holding: dict[str, Fact] = {}
+        self.quiet: Fact | None = None
+
+    def note_stored(self, fact: Fact) -> None:
+        _, node, tick, _ = fact.value
+        self.stored[node, tick] = fact
+        if fact.node not in self.holders.get((node, tick), ()):
+            self.broken(f"{node}:{tick} was acknowledged before it was durable", fact)
+
+    def note_conflict(self, fact: Fact) -> None:
+        self.lost.add((fact.value[1], fact.value[2]))
+
+    def note_holding(self, fact: Fact) -> None:
+        self.holding[fact.node] = fact
+
+    def note_quiet(self, fact: Fact) -> None:
+        self.quiet = fact
+        for holding in self.holding.values():
+            self._judge_holding(holding)
+
+    def _judge_holding(self, fact: Fact) -> None:
+        _, entries, deleted, caps = fact.value
+        there = {path: (node, tick) for path, node, tick, _, _ in entries}
+        forgotten = {node: RangeSet([(first, last) for first, last in ranges]) for node, ranges in deleted.items()}
+        for path, greatest in greatest_of(self, caps).items():
+            link = there.get(path)
+            is_forgotten = greatest.value is None and _has(forgotten, greatest.link)
+            if link != greatest.link and not (link is None and is_forgotten):
+                self.broken(f"{fact.node} holds {link} of {path}, and not {greatest.link}", greatest.fact)
+        fine = self._explained(set(there.values()), forgotten)
+        for link, stored in self.stored.items():
+            is_capped = link[0] in caps and link[1] > caps[link[0]]
+            if link not in fine and self.holders[link] and not is_capped:
+                self.broken(f"{link[0]}:{link[1]} was acknowledged, and is lost without a word", stored)
+
+    def _explained(self, there: set[Link], forgotten: dict[str, RangeSet]) -> set[Link]:
+        """The changes whose fate is known, newest first: each makes those fine that its author had seen."""
+        fine: set[Link] = set()
+        by_path: dict[str, list[Change]] = {}
+        for change in sorted(self.changes.values(), key=lambda change: change.order, reverse=True):
+            link, later = change.link, by_path.setdefault(change.path, [])
+            is_gone = change.value is None and _has(forgotten, link)
+            if link in there or link in self.lost or is_gone or any(other.covers(link) for other in later):
+                later.append(change)
+                fine.add(link)
+        return fine
+
+    def end(self) -> Violation | Unknown | None:
+        is_told = self.quiet is not None and bool(self.holding)
+        return None if is_told else Unknown(self.rule, "the history does not say what the nodes hold in the end")
+
+
+class NoResurrection(StoreChecker):
+    """What was deleted comes back by a greater change alone (CHK-011)."""
+
+    rule = "no_resurrection"
+    HEARS: ClassVar = {
+        **StoreChecker.HEARS,
+        ("info", "holding"): "note_holding",
+        ("durable", "emptied"): "note_emptied",
+    }
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._deleted: dict[str, dict[str, Change]] = {}
+
+    def judge(self, change: Change) -> None:
+        here = self._deleted.setdefault(change.fact.node, {})
+        before = here.get(change.path)
+        if not change.is_shown:
+            return
+        if change.value is not None and before is not None and change.order < before.order:
+            self.broken(f"{change.path} was deleted, and is there again", before.fact, change.fact)
+        if change.value is None and (before is None or change.order > before.order):
+            here[change.path] = change
+
+    def note_journal(self, fact: Fact) -> None:
+        super().note_journal(fact)
+        self._deleted.pop(fact.node, None)
+        for change in self.journals.get(fact.node, []):
+            if change.value is None and change.is_shown:
+                self._deleted.setdefault(fact.node, {})[change.path] = change
+
+    def note_emptied(self, fact: Fact) -> None:
+        self._deleted.pop(fact.node, None)
+
+    def note_holding(self, fact: Fact) -> None:
+        _, entries, _, caps = fact.value
+        greatest = greatest_of(self, caps)
+        for path, node, tick, _, is_deleted in entries:
+            change, best = self.changes.get((node, tick)), greatest.get(path)
+            if is_deleted or change is None or best is None or best.value is not None:
+                continue
+            if change.order < best.order:
+                self.broken(f"{path} was deleted by {best.link}, and {fact.node} has it", best.fact, change.fact)
+
+
+class StoreWatched(StoreChecker):
+    """A watcher is shown the history of its node: nothing lost, nothing older after something newer (CLN-010)."""
+
+    rule = "watched"
+    HEARS: ClassVar = {
+        **StoreChecker.HEARS,
+        ("ok", "watching"): "note_watching",
+        ("ok", "shown"): "note_shown",
+        ("durable", "stale"): "note_stale",
+        ("durable", "emptied"): "note_emptied",
+        ("info", "holding"): "note_holding",
+    }
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._views: dict[tuple[str, str], View] = {}
+        self._live: dict[str, dict[str, Link]] = {}
+        self._stale: dict[str, set[str]] = {}
+
+    def note_stale(self, fact: Fact) -> None:
+        self._stale.setdefault(fact.node, set()).add(fact.value[1])
+
+    def note_emptied(self, fact: Fact) -> None:
+        """All is forgotten, and told anew."""
+        for (node, _), view in self._views.items():
+            if node == fact.node:
+                view.seen.clear()
+        self._stale.setdefault(fact.node, set()).update(change.path for change in self.journals.get(fact.node, []))
+
+    def note_holding(self, fact: Fact) -> None:
+        self._live[fact.node] = {path: (node, tick) for path, node, tick, _, is_gone in fact.value[1] if not is_gone}
+
+    def note_watching(self, fact: Fact) -> None:
+        name, what, lsn = fact.value
+        view = self._views.setdefault((fact.node, name), View())
+        if what in ("fresh", "gap"):
+            view.seen.clear()
+            view.settled = None
+        elif what == "uptodate" and lsn:
+            self._no_gap(view, lsn, fact)
+            view.settled = lsn
+        elif what == "rest":
+            self._judge_rest(view, fact)
+
+    def _shown_between(self, node: str, after: int, upto: int) -> list[Change]:
+        journal = self.journals.get(node, [])
+        begin = bisect_right(journal, after, key=lambda change: change.lsn)
+        end = bisect_right(journal, upto, key=lambda change: change.lsn)
+        return [change for change in journal[begin:end] if change.is_shown]
+
+    def _no_gap(self, view: "View", upto: int, fact: Fact) -> None:
+        if view.settled is None:
+            return
+        for change in self._shown_between(fact.node, view.settled, upto):
+            self.broken(f"{fact.value[0]} of {fact.node} was not shown {change.link}", change.fact, fact)
+
+    def note_shown(self, fact: Fact) -> None:
+        name, lsn, path, node, tick, tock, is_deleted = fact.value
+        view = self._views.setdefault((fact.node, name), View())
+        if lsn:
+            self._judge_shown(view, fact)
+        before = view.seen.get(path)
+        now = Seen((node, tick), tock, is_deleted)
+        if before is not None and now.order < before.order:
+            self.broken(f"{name} of {fact.node} was shown {path} of {now.link} behind {before.link}", fact)
+        view.seen[path] = now
+
+    def _judge_shown(self, view: "View", fact: Fact) -> None:
+        name, lsn, _, node, tick, _, _ = fact.value
+        here = self._shown_between(fact.node, lsn - 1, lsn)
+        if [change.link for change in here] != [(node, tick)]:
+            self.broken(f"{name} was shown {node}:{tick}, which does not stand at {lsn} of {fact.node}", fact)
+        if view.settled is not None:
+            self._no_gap(view, lsn - 1, fact)
+            view.settled = lsn
+
+    def _judge_rest(self, view: "View", fact: Fact) -> None:
+        name = fact.value[0]
+        if view.settled is None:
+            self.broken(f"{name} of {fact.node} was never told that it is up to date", fact)
+        self._no_gap(view, 1 << 62, fact)
+        stale = self._stale.get(fact.node, set())
+        seen = {path: it.link for path, it in view.seen.items() if not it.is_deleted and path not in stale}
+        live = {path: link for path, link in self._live.get(fact.node, {}).items() if path not in stale}
+        if seen != live:
+            wrong = min(path for path in {*seen, *live} if seen.get(path) != live.get(path))
+            self.broken(
+                f"{name} of {fact.node} thinks that {wrong} is {seen.get(wrong)}, it is {live.get(wrong)}", fact
+            )
+
+
+class Seen(NamedTuple):
+    """An entry as a watcher knows it."""
+
+    link: Link
+    tock: int
+    is_deleted: bool
+
+    @property
+    def order(self) -> tuple[int, int, bytes]:
+        node, tick = self.link
+        return self.tock, tick, bytes(255 - byte for byte in node.encode()) + b"\xff"
+
+
+class View:
+    """What one watcher has been shown."""
+
+    def __init__(self) -> None:
+        self.seen: dict[str, Seen] = {}
+        self.settled: int | None = None
+        """Everything up to that lsn is shown; None: a snapshot is under way."""
+
+
+def greatest_of(journals: StoreChecker, caps: dict[str, int]) -> dict[str, Change]:
+    """The change that has to stand at each path: the greatest of those that some journal has."""
+    found: dict[str, Change] = {}
+    for link, change in journals.changes.items():
+        if not journals.holders[link] or link[1] > caps.get(link[0], link[1]):
+            continue
+        best = found.get(change.path)
+        if best is None or change.order > best.order:
+            found[change.path] = change
+    return found
+
+
+def _has(ranges: dict[str, RangeSet], link: Link) -> bool:
+    return link[0] in ranges and ranges[link[0]].covers(link[1], link[1])
+
+
+STORE_RULES: tuple[type[Checker], ...] = (StoreTicks, StoreCausal, StoreDurable, NoResurrection, StoreWatched)

@@ -1,0 +1,282 @@
+"""Clients of the store on a simulated machine: one that asks what the plan says, and some that watch everything.
+
+They speak the client protocol in bytes, over a connection of the machine to itself: in order, whole, until the node's
+process ends or hangs up. Then they come again. What they were answered, and what they were shown, are facts.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import UNSET, Raw
+
+from weft.base.changes import Link, Path
+from weft.base.now import MILLISECOND, SECOND
+from weft.cores.store.messages import ClientCame, ClientGone, ClientPaused, ClientResumed, Dial, DialFailed
+from weft.sim.plan import Action
+from weft.wire.store.clients import Answer, ClientHello, Greeting, Links, PathExpander, Request, decode_answer, encode
+from weft.wire.store.pack import pack, unpacker
+from weft.wire.store.path import text_of
+
+if TYPE_CHECKING:
+    from weft.sim.machine import Machine
+
+CHANNEL: Final = "store-clients"
+ADDRESS: Final = "127.0.0.1"
+REACH_NS: Final = 100_000  # from one end of a connection to the other, on one machine
+AGAIN_NS: Final = SECOND  # before it tries once more
+BOOT_NS: Final = 200 * MILLISECOND
+WINDOW: Final = 5  # items that a careful watcher lets be on their way
+
+
+def cut(data: bytes) -> Iterator[bytes]:
+    """The messages in bytes that arrived together."""
+    reader, begin = unpacker(data), 0
+    while begin < len(data):
+        reader.skip()
+        end = reader.tell()
+        yield data[begin:end]
+        begin = end
+
+
+def path_of(number: int) -> Path:
+    """The entries of a run, by number."""
+    return ("k", str(number))
+
+
+class Customer:
+    """One client."""
+
+    def __init__(self, machine: "Machine", name: str) -> None:
+        self.machine, self.name = machine, name
+        self.peer = b""
+        """Its connection, while there is one."""
+        self.is_open = False
+        """Whether the node has greeted it."""
+        self.seq = 0
+
+    def begin(self) -> None:
+        """Connect."""
+        if self.peer:
+            return
+        self.peer = self.machine.customers.next_peer()
+        self.machine.obey("store", ClientCame(self.peer, ADDRESS, is_local=True))
+
+    def end(self) -> None:
+        """The connection is gone."""
+        self.peer, self.is_open = b"", False
+        self.ended()
+
+    def ended(self) -> None:
+        """What follows from that."""
+
+    def take(self, data: bytes) -> None:
+        """The node says something."""
+        for message in map(decode_answer, cut(data)):
+            if isinstance(message, Greeting):
+                self.is_open = True
+                self.greeted()
+            elif self.is_open:
+                self.hear(message)
+
+    def greeted(self) -> None:
+        """It may begin."""
+
+    def hear(self, answer: Answer) -> None:
+        """An answer, or an item of a stream."""
+
+    def say(self, request: Request | ClientHello) -> None:
+        """It arrives in a moment, unless the process ends before."""
+        frames = [encode(request)]
+        self.machine.later(REACH_NS, partial(self._arrive, self.peer, frames))
+
+    def _arrive(self, peer: bytes, frames: list[bytes]) -> None:
+        if peer == self.peer:
+            self.machine.hear(CHANNEL, peer, frames, None)
+
+    def ask(self, **fields: Any) -> int:
+        """The number of the request."""
+        self.seq += 1
+        self.say(Request(seq=self.seq, **fields))
+        return self.seq
+
+    def note(self, what: str, value: list[Any]) -> None:
+        """A fact about what it was told."""
+        self.machine.fabric.scribe.note(self.machine.name, self.machine.era, "ok", what, value)
+
+
+class Asker(Customer):
+    """Writes, deletes and reads as the plan says it."""
+
+    def __init__(self, machine: "Machine") -> None:
+        super().__init__(machine, "asker")
+        self.asked: dict[int, tuple[Path, Any]] = {}
+        """Requests without an answer: path, and what had to stand there."""
+        self.heads: dict[Path, Link | None] = {}
+        """The last change that it was told of, by entry."""
+
+    def ended(self) -> None:
+        self.asked.clear()
+        self.heads.clear()
+
+    def obey(self, action: Action) -> None:
+        """`how`: put, compare, delete or read; `number`: which entry; `second`: makes the value unlike all others."""
+        scribe = self.machine.fabric.scribe
+        if not self.is_open:
+            scribe.meet("a client that nobody serves")
+            return
+        path = path_of(action.number)
+        fields: dict[str, Any] = {"action": ACTIONS[action.how], "path": path, "nchain": 1}
+        if action.how in ("put", "compare"):
+            fields["value"] = Raw(pack(action.second))
+        wanted: Any = ANY
+        if action.how == "compare" and path in self.heads:
+            wanted = self.heads[path]
+            fields["chain"] = None if wanted is None else Links(*wanted)
+        self.asked[self.ask(**fields)] = (path, wanted)
+        scribe.counts["store asked"] += 1
+
+    def hear(self, answer: Answer) -> None:
+        path, wanted = self.asked.pop(answer.seq, ((), ANY))
+        scribe = self.machine.fabric.scribe
+        if answer.error:
+            scribe.meet(f"a client told {answer.etype}")
+            self.heads.pop(path, None)
+            return
+        head = (answer.chain.node, answer.chain.tick) if isinstance(answer.chain, Links) else None
+        is_there = bytes(answer.value) != b"" or answer.changed is not UNSET
+        self.heads[path] = head if is_there else None
+        if answer.changed is True and head is not None:
+            scribe.counts["store acknowledged"] += 1
+            scribe.counts["taken"] += 1
+            self.note("stored", [text_of(path), *head, wanted if wanted in (ANY, None) else list(wanted)])
+
+
+ANY: Final = "any"
+ACTIONS: Final = {"put": "set_value", "compare": "set_value", "delete": "delete_value", "read": "get_value"}
+
+
+class Watcher(Customer):
+    """Watches all entries, and goes on where it was when it comes again."""
+
+    def __init__(self, machine: "Machine", number: int) -> None:
+        super().__init__(machine, f"watcher {number}")
+        self.window = WINDOW if number % 2 else 0
+        self.position: Any = None
+        self._expander = PathExpander()
+
+    def greeted(self) -> None:
+        if self.window:
+            self.say(ClientHello(qlen=self.window, seq=0))
+        self._expander = PathExpander()
+        more: dict[str, Any] = {"fetch": True} if self.position is None else {"since": self.position}
+        self.ask(action="watch", path=(), mode="all", nchain=1, empty=True, **more)
+        self.note("watching", [self.name, "fresh" if self.position is None else "again", 0])
+
+    def ended(self) -> None:
+        self.note("watching", [self.name, "gone", 0])
+
+    def hear(self, answer: Answer) -> None:
+        if answer.error:
+            self.machine.fabric.scribe.meet(f"a watcher told {answer.etype}")
+            self.position = None
+            self.machine.later(AGAIN_NS, partial(self.machine.customers.drop, self))
+            return
+        if self.window and answer.wseq:
+            self.say(Request(seq=answer.seq, state="ack", ack=answer.wseq))
+        lsn = 0
+        if answer.position is not UNSET:
+            self.position, lsn = answer.position, answer.position[1]
+        if answer.state:
+            self._turn(answer.state, lsn)
+        elif isinstance(answer.path, tuple) and answer.depth is not UNSET:
+            path = self._expander.full(answer.depth, answer.path)
+            self._shown(path, lsn, answer)
+
+    def _turn(self, state: str, lsn: int) -> None:
+        if state == "gap":
+            self.machine.fabric.scribe.meet("a watcher that was told of a gap")
+            self.position = None
+        if state in ("gap", "uptodate"):
+            self.note("watching", [self.name, state, lsn])
+
+    def _shown(self, path: Path, lsn: int, answer: Answer) -> None:
+        assert isinstance(answer.chain, Links), "asked for one link"
+        self.machine.fabric.scribe.counts["store shown"] += 1
+        head = [answer.chain.node, answer.chain.tick]
+        self.note("shown", [self.name, lsn, text_of(path), *head, answer.tock, bytes(answer.value) == b""])
+
+
+class Customers:
+    """All clients of one machine's store."""
+
+    def __init__(self, machine: "Machine") -> None:
+        self.machine = machine
+        self.asker = Asker(machine)
+        self.watchers = [Watcher(machine, number) for number in range(machine.plan.watchers)]
+        self._serial = 0
+        self._counts: Counter[str] = Counter()
+
+    def __iter__(self) -> Iterator[Customer]:
+        if self.machine.fabric.plan.store is not None:
+            yield from (self.asker, *self.watchers)
+
+    def next_peer(self) -> bytes:
+        """The name of a new connection."""
+        self._serial += 1
+        return b"client %d" % self._serial
+
+    def deliver(self, peer: bytes, data: bytes) -> bool:
+        """The node says something to a client, which hears it in a moment."""
+        self.machine.later(REACH_NS, partial(self._arrive, peer, data))
+        return True
+
+    def _arrive(self, peer: bytes, data: bytes) -> None:
+        for customer in self:
+            if customer.peer == peer:
+                customer.take(data)
+
+    def hang_up(self, peer: bytes) -> None:
+        """The node ends a connection."""
+        self.machine.later(REACH_NS, partial(self._end, peer))
+
+    def _end(self, peer: bytes) -> None:
+        for customer in self:
+            if customer.peer == peer:
+                customer.end()
+                self.machine.later(AGAIN_NS, customer.begin)
+
+    def drop(self, customer: Customer) -> None:
+        """A client ends its connection, and comes again."""
+        if customer.peer:
+            self.machine.obey("store", ClientGone(customer.peer))
+            customer.end()
+            self.machine.later(AGAIN_NS, customer.begin)
+
+    def dial(self, work: Dial) -> None:
+        """No real MoaT-KV server is anywhere."""
+        self.machine.later(REACH_NS, partial(self.machine.obey, "store", DialFailed(work.tag, "refused")))
+
+    def stall(self, span_ns: int) -> None:
+        """The watchers do not read for a while."""
+        for watcher in self.watchers:
+            if watcher.peer:
+                self.machine.obey("store", ClientPaused(watcher.peer))
+                self.machine.later(span_ns, partial(self.machine.obey, "store", ClientResumed(watcher.peer)))
+
+    def note_start(self) -> None:
+        """The node's process has begun."""
+        for customer in self:
+            self.machine.later(self.machine.chance.randint(0, BOOT_NS), customer.begin)
+
+    def note_end(self) -> None:
+        """It has ended."""
+        for customer in self:
+            customer.end()
+
+    def waits(self) -> str:
+        """For what a client waits; empty: for nothing."""
+        if not all(customer.is_open for customer in self):
+            return "a client that is not served"
+        return f"{len(self.asker.asked)} answers to a client" if self.asker.asked else ""

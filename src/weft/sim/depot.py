@@ -1,0 +1,314 @@
+"""Draws fabrics that hold a store, what clients ask of it, and what befalls it (specs/03, sections 12.3 and 12.4).
+
+All nodes are equal but for the founder, which begins. Faults are about any two of them, since everybody speaks with
+everybody. The times of the store are drawn short as often as not, so that deletions are forgotten within the run.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from weft.base.chance import Chance
+from weft.base.now import MILLISECOND, SECOND
+from weft.sim.plan import Action, Link, NodePlan, Plan, StorePlan
+
+FOUNDER: Final = "a"
+NAMES: Final = "abcdefghi"
+MENDED_NS: Final = 2 * SECOND  # within which the cables of a cut are whole again, one by one
+YEAR_NS: Final = 365 * 24 * 3_600 * SECOND
+
+
+class Size(NamedTuple):
+    """How large and how long the runs of a scenario are."""
+
+    nodes: tuple[int, int]
+    safety_ns: tuple[int, int]
+    asks: tuple[int, int]
+    """How many requests of clients."""
+
+
+DEPOTS: Final[dict[str, Size]] = {
+    "store": Size((2, 6), (40 * SECOND, 150 * SECOND), (60, 400)),
+    "store-small": Size((2, 3), (30 * SECOND, 60 * SECOND), (40, 150)),
+    "store-large": Size((7, 9), (60 * SECOND, 180 * SECOND), (200, 900)),
+    "store-long": Size((3, 5), (1_200 * SECOND, 3_600 * SECOND), (400, 1_500)),
+}
+"""Scenarios: everyday stores; two or three nodes; nine of them; hours, with deletions that are forgotten."""
+
+
+class Draw(NamedTuple):
+    """What a fault draws from."""
+
+    chance: Chance
+    names: tuple[str, ...]
+    begin_ns: int
+    end_ns: int
+    clock_ns: int
+
+    def moment(self) -> int:
+        return self.chance.randrange(self.begin_ns, self.end_ns)
+
+    def one(self) -> str:
+        return self.chance.choice(self.names)
+
+    def span(self) -> int:
+        """Shorter than anybody notices, or many clocks long; short ones as likely as long ones."""
+        return self.chance.randint(SECOND // 10, SECOND << self.chance.randrange(7))
+
+    def lasts(self, begin: Action, end: Action) -> list[Action]:
+        """Both ends of something; what outlasts the stormy phase is ended by the heal."""
+        return [begin, end] if end.at < self.end_ns else [begin]
+
+
+Fault = Callable[[Draw], list[Action]]
+
+
+def _apart(draw: Draw, sides: list[list[str]]) -> list[Action]:
+    at, span, made = draw.moment(), draw.span(), []
+    pairs = [
+        (here, there) for side in sides for here in side for other in sides if other is not side for there in other
+    ]
+    for here, there in pairs:
+        if here < there:
+            mended = at + span + draw.chance.randint(0, MENDED_NS)
+            made += draw.lasts(Action(at, "cut", here, there), Action(mended, "mend", here, there))
+    return made
+
+
+def _sides(draw: Draw, count: int) -> list[list[str]]:
+    sides: list[list[str]] = [[] for _ in range(count)]
+    for name in draw.names:
+        draw.chance.choice(sides).append(name)
+    return sides
+
+
+def halves(draw: Draw) -> list[Action]:
+    """Two parts."""
+    return _apart(draw, _sides(draw, 2))
+
+
+def thirds(draw: Draw) -> list[Action]:
+    """Three parts, healed in turn."""
+    return _apart(draw, _sides(draw, 3))
+
+
+def one_way(draw: Draw) -> list[Action]:
+    """Nothing passes from one node to another; the other direction works."""
+    here, there = draw.chance.sample(draw.names, k=2)
+    at = draw.moment()
+    return draw.lasts(Action(at, "cut", here, there, "one"), Action(at + draw.span(), "mend", here, there, "one"))
+
+
+def flap(draw: Draw) -> list[Action]:
+    """A cable is cut and whole again about every clock (S3)."""
+    one, other = draw.chance.sample(draw.names, k=2)
+    at, made = draw.moment(), []
+    for _ in range(draw.chance.randint(3, 8)):
+        down = draw.chance.randint(draw.clock_ns // 4, 2 * draw.clock_ns)
+        made += draw.lasts(Action(at, "cut", one, other), Action(at + down, "mend", one, other))
+        at += down + draw.chance.randint(draw.clock_ns // 4, 2 * draw.clock_ns)
+        if at >= draw.end_ns:
+            break
+    return made
+
+
+def give_up(draw: Draw) -> list[Action]:
+    """TCP breaks the connections of a node to all others, which notice later."""
+    return [Action(draw.moment(), "give-up", draw.one(), how="mesh-call", number=draw.chance.randint(1, 5 * SECOND))]
+
+
+def slow(draw: Draw) -> list[Action]:
+    """The cables of a node are slow, up to a clock (S1)."""
+    name, at, made = draw.one(), draw.moment(), []
+    least, span = draw.chance.randint(20 * MILLISECOND, draw.clock_ns), draw.span()
+    for other in draw.names:
+        if other != name:
+            begin = Action(at, "slow", name, other, "both", least, least // 2)
+            made += draw.lasts(begin, Action(at + span, "slow", name, other, "both"))
+    return made
+
+
+def pause(draw: Draw) -> list[Action]:
+    """A process stands still for a while."""
+    name, at = draw.one(), draw.moment()
+    return draw.lasts(Action(at, "pause", name), Action(at + draw.span(), "resume", name))
+
+
+def step(draw: Draw) -> list[Action]:
+    """A wall clock is set (S6)."""
+    by = draw.chance.choice((SECOND, 3_600 * SECOND, YEAR_NS))
+    return [Action(draw.moment(), "step", draw.one(), number=by * draw.chance.choice((-1, 1)))]
+
+
+def drift(draw: Draw) -> list[Action]:
+    """A quartz runs up to 5 % fast or slow."""
+    return [Action(draw.moment(), "drift", draw.one(), number=draw.chance.randint(-50_000, 50_000))]
+
+
+def _down(draw: Draw, name: str, how: str, at: int) -> list[Action]:
+    chance = draw.chance
+    begin = Action(at, "crash", name, how=how, number=chance.randint(0, 1), second=chance.randint(0, 1))
+    return draw.lasts(begin, Action(at + draw.span(), "start", name))
+
+
+def crash(draw: Draw) -> list[Action]:
+    """A process is killed, or the power fails inside a write (S5)."""
+    return _down(draw, draw.one(), draw.chance.choice(("kept", "torn")), draw.moment())
+
+
+def crash_all(draw: Draw) -> list[Action]:
+    """The power of the whole house fails at once."""
+    at = draw.moment()
+    return [action for name in draw.names for action in _down(draw, name, "torn", at)]
+
+
+def lose(draw: Draw) -> list[Action]:
+    """A machine is replaced, with an empty disk; never the founder, which may be all that there is."""
+    return _down(draw, draw.names[-1], "lost", draw.moment())
+
+
+def go_back(draw: Draw) -> list[Action]:
+    """A machine comes back with a disk from the past."""
+    name, at = draw.names[-1], draw.moment()
+    return [Action(max(1, at - draw.span()), "image", name), *_down(draw, name, "old", at)]
+
+
+def fill(draw: Draw) -> list[Action]:
+    """A journal has no room for a while (S11)."""
+    name, at = draw.one(), draw.moment()
+    return draw.lasts(Action(at, "fill", name, number=1_000), Action(at + draw.span(), "fill", name))
+
+
+def stall(draw: Draw) -> list[Action]:
+    """Watchers do not read for a while."""
+    return [Action(draw.moment(), "stall", draw.one(), number=draw.span()) for _ in range(3)]
+
+
+def hang_up(draw: Draw) -> list[Action]:
+    """Clients come again."""
+    return [Action(draw.moment(), "hang-up", draw.one()) for _ in range(4)]
+
+
+def deleter_away(draw: Draw) -> list[Action]:
+    """A node is away while others delete, for so long that they would forget it if they could (S10)."""
+    name, at = draw.names[-1], draw.begin_ns
+    made = draw.lasts(Action(at, "crash", name, how="kept"), Action(at + 60 * draw.clock_ns, "start", name))
+    for index in range(8):
+        when = at + draw.chance.randint(0, 10 * draw.clock_ns)
+        made.append(Action(when, "ask", FOUNDER, how="delete", number=index))
+    return made
+
+
+def drop(draw: Draw) -> list[Action]:
+    """A node is away, dropped by order, and returns all the same (DEL-006)."""
+    name, at = draw.names[-1], draw.moment()
+    return [
+        Action(at, "crash", name, how="kept"),
+        Action(at + draw.chance.randint(SECOND, 10 * SECOND), "drop-node", FOUNDER, name),
+        *draw.lasts(Action(at, "stall", name), Action(at + 20 * SECOND + draw.span(), "start", name)),
+    ]
+
+
+FAULTS: Final[dict[str, Fault]] = {
+    fault.__name__: fault
+    for fault in (
+        *(halves, thirds, one_way, flap, give_up, slow, pause, step, drift, crash, crash_all, lose, go_back, fill),
+        *(stall, hang_up, deleter_away, drop),
+    )
+}
+RARE: Final = frozenset({"lose", "go_back", "crash_all", "deleter_away", "drop"})
+ONE_OF: Final = ("lose", "go_back", "drop", "deleter_away")
+"""What befalls the last node; one of these in a run."""
+ALONE: Final = frozenset({"halves", "thirds", "one_way", "flap", "give_up", "slow", "pause", "crash", "crash_all"})
+"""Not where a disk goes back: alone with an old copy nobody can know that it is one, and takes ticks again."""
+
+
+def draw_depot(seed: str, scenario: str = "store") -> Plan:
+    """The plan of a seed."""
+    size, chance = DEPOTS[scenario], Chance(f"{seed}/depot/{scenario}")
+    names = tuple(NAMES[: chance.randint(*size.nodes)])
+    clock_ns = chance.choice((500, 500, 1_000, 5_000)) * MILLISECOND
+    begin_ns = 2 * SECOND + chance.choice((0, 4, 8)) * clock_ns
+    safety_ns = begin_ns + chance.randint(*size.safety_ns)
+    draw = Draw(chance, names, begin_ns, safety_ns, clock_ns)
+    menu = menu_of(Chance(f"{seed}/menu"))
+    actions = [Action(SECOND, "found", FOUNDER)]
+    for name in menu:
+        mine = draw._replace(chance=Chance(f"{seed}/fault/{name}"))
+        times = 1 if name in RARE else mine.chance.randint(1, 4)
+        actions += [action for _ in range(times) for action in FAULTS[name](mine)]
+    actions += _asks(draw._replace(chance=Chance(f"{seed}/asks")), chance.randint(*size.asks), begin_ns)
+    delay = chance.choice((1, 5, 20)) * MILLISECOND
+    return Plan(
+        seed=seed,
+        scenario=scenario,
+        menu=menu,
+        store=StorePlan(
+            clock_ms=clock_ns // MILLISECOND,
+            ping_length=chance.choice((2, 4)),
+            chain_length=chance.choice((2, 5)),
+        ),
+        nodes=tuple(_node(Chance(f"{seed}/nodes/{name}"), name, names) for name in names),
+        links=tuple(_links(Chance(f"{seed}/links"), names)),
+        least_ns=delay // 2,
+        spread_ns=delay,
+        actions=tuple(sorted(actions, key=lambda action: action.at)),
+        safety_ns=safety_ns,
+        settle_ns=max(300 * SECOND, 150 * clock_ns),
+    )
+
+
+def menu_of(chance: Chance) -> tuple[str, ...]:
+    """Which faults can occur: one run in ten has all, half of the others few."""
+    kind = chance.random()
+    share = 1.0 if kind < 0.1 else 0.15 if kind < 0.55 else 0.5
+    chosen = [name for name in FAULTS if chance.random() < share] or [chance.choice(tuple(FAULTS))]
+    lasts = [name for name in chosen if name in ONE_OF]
+    if len(lasts) > 1:
+        kept = chance.choice(lasts)
+        chosen = [name for name in chosen if name not in ONE_OF or name == kept]
+    if "go_back" in chosen:
+        chosen = [name for name in chosen if name not in ALONE]
+    return tuple(chosen)
+
+
+def _asks(draw: Draw, count: int, begin_ns: int) -> list[Action]:
+    """What clients ask: each at its node; now and then all at once about one entry."""
+    chance, made = draw.chance, []
+    keys = chance.choice((2, 6, 30))
+    deletes = chance.choice((0.05, 0.3))
+    for number in range(count):
+        at, key = chance.randrange(begin_ns // 2, draw.end_ns + 5 * SECOND), chance.randrange(keys)
+        if chance.random() < 0.05:
+            made += [
+                Action(at, "ask", name, how="put", number=key, second=number * 10 + 1 + index)
+                for index, name in enumerate(draw.names)
+            ]
+            continue
+        kind = chance.random()
+        how = "delete" if kind < deletes else "compare" if kind < deletes + 0.1 else "read" if kind > 0.95 else "put"
+        made.append(Action(at, "ask", draw.one(), how=how, number=key, second=number * 10))
+    return made
+
+
+def _node(chance: Chance, name: str, names: tuple[str, ...]) -> NodePlan:
+    others = tuple(other for other in names if other != name)
+    more: dict[str, Any] = {}
+    if chance.random() < 0.4:
+        more = {"segment_records": chance.choice((4, 64)), "snapshot_records": chance.choice((8, 64, 256))}
+    return NodePlan(
+        name=name,
+        level="root" if name == FOUNDER else "sensor",
+        runs=("store",),
+        peers=others if chance.random() < 0.7 else (others if name == FOUNDER else (FOUNDER,)),
+        watchers=chance.choice((0, 0, 1, 2)),
+        start_at=chance.randint(0, SECOND // 2) if name == FOUNDER else chance.randint(0, 5 * SECOND),
+        drift_ppm=chance.randint(-200, 200),
+        offset_ns=chance.randint(-3_600, 3_600) * SECOND // chance.choice((1, 100, 10_000)),
+        **more,
+    )
+
+
+def _links(chance: Chance, names: tuple[str, ...]) -> list[Link]:
+    pairs = [(here, there) for here in names for there in names if here < there]
+    spans = [(pair, chance.randint(MILLISECOND // 10, 60 * MILLISECOND)) for pair in pairs if chance.random() < 0.3]
+    return [Link(here, there, span, span // 2) for (here, there), span in spans]

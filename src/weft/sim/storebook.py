@@ -1,0 +1,178 @@
+"""Notes what becomes of the store: what is durable where, what was lost in which conflict, how all stand in the end.
+
+What a journal holds is read off the batches that become durable. Only at rest the store core is asked what it has.
+"""
+
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final
+
+from weft.base.changes import Event
+from weft.base.effects import Tell
+from weft.base.records import CoreRecord, Record, Stream, StreamRecord
+from weft.cores.store import memory, messages
+from weft.cores.store.states import State
+from weft.node.node import NodeEffect
+from weft.wire.journal import decode_record
+from weft.wire.store.path import text_of
+
+if TYPE_CHECKING:
+    from weft.sim.fabric import Fabric
+    from weft.sim.machine import Machine
+
+
+class Storebook:
+    """Notes for the checkers of the store; silent where nobody holds one."""
+
+    def __init__(self, fabric: "Fabric") -> None:
+        self.fabric, self.scribe = fabric, fabric.scribe
+        self.is_wanted = fabric.plan.store is not None
+
+    def _note(self, machine: "Machine", kind: str, what: str, value: Any, text: str = "") -> None:
+        self.scribe.note(machine.name, machine.era, kind, what, value)
+        if text and self.scribe.listener is not None:
+            self.scribe.listener(self.fabric.world.at, machine.name, "store", text)
+
+    # Durable
+
+    def durable(self, machine: "Machine", batch: Sequence[bytes], first_lsn: int) -> None:
+        """A batch is about to be durable."""
+        if self.is_wanted:
+            for lsn, data in enumerate(batch, first_lsn):
+                self._durable(machine, lsn, decode_record(data))
+
+    def _durable(self, machine: "Machine", lsn: int, record: Record) -> None:
+        if type(record) is StreamRecord and record.stream == Stream.STORE:
+            if memory.keeper_of(record) in Names(machine.name):
+                self._change(machine, lsn, memory.event_of_stream(record), record)
+        elif type(record) is CoreRecord and record.core == memory.CORE:
+            kept = memory.memory_of(record)
+            if isinstance(kept, memory.EventKept):
+                self._change(machine, lsn, memory.event_of_kept(kept), record)
+            elif isinstance(kept, memory.ConflictKept):
+                self._lost(machine, memory.event_of_kept(kept.lost), memory.event_of_kept(kept.kept))
+            elif isinstance(kept, memory.StaleKept):
+                event = memory.event_of_kept(kept.event)
+                self.scribe.meet("a stale copy that was removed")
+                self._note(machine, "durable", "stale", [lsn, text_of(event.path), *event.chain.head])
+            elif isinstance(kept, memory.Emptied):
+                self.scribe.meet("a dropped node that begins anew")
+                self._note(machine, "durable", "emptied", [lsn])
+
+    def _change(self, machine: "Machine", lsn: int, event: Event, record: Record) -> None:
+        is_own = type(record) is StreamRecord
+        is_shown = memory.shown(record, Names(machine.name)) is not None
+        before = record.attributes.get("before") if isinstance(record, StreamRecord) else None
+        value = None if event.value is None else event.value.hex()
+        links = [list(link) for link in event.chain.links]
+        said = [lsn, text_of(event.path), event.tock, value, links, is_own, is_shown, before]
+        self.scribe.counts["store own" if is_own else "store others"] += 1
+        how = "" if is_shown else ", which has lost"
+        text = f"keeps {event.node}:{event.tick} of {said[1]}: {'deleted' if value is None else value}, tock {event.tock}, chain {links}{how}"
+        self._note(machine, "durable", "change", said, text)
+
+    def _lost(self, machine: "Machine", lost: Event, kept: Event) -> None:
+        self.scribe.meet("a conflict")
+        if lost.tock == kept.tock:
+            self.scribe.meet("two changes of one tock")
+        if lost.value is None or kept.value is None:
+            self.scribe.meet("a conflict with a deletion")
+        said = [text_of(lost.path), *lost.chain.head, *kept.chain.head]
+        self._note(machine, "event", "conflict", said, f"knows that {said[1]}:{said[2]} lost to {said[3]}:{said[4]}")
+
+    def went_back(self, machine: "Machine") -> None:
+        """Its disk is empty, or an old one: the journal goes on behind that."""
+        if self.is_wanted:
+            self._note(machine, "info", "journal", [machine.disk.next_lsn])
+
+    # Said
+
+    def spoke(self, machine: "Machine", effect: NodeEffect) -> None:
+        """An effect is about to be done."""
+        if self.is_wanted and type(effect) is Tell:
+            event = effect.event
+            name = EVENTS.get(type(event))
+            if name is not None:
+                self.scribe.meet(name)
+                self._note(machine, "event", "store", [type(event).__name__], f"says {event}")
+            if isinstance(event, messages.ConflictResolved):
+                said = [event.path, event.lost["node"], event.lost["tick"], event.kept["node"], event.kept["tick"]]
+                self._note(machine, "event", "conflict", said)
+
+    # In the end
+
+    def waits(self, machine: "Machine") -> str:
+        """For what the store of a machine waits; empty: for nothing."""
+        core = self._core(machine)
+        if core is None:
+            return ""
+        if core.membership.state is not State.MEMBER:
+            return f"its store, which is {core.membership.state.name}"
+        others = [other for other in self._cores() if other is not core]
+        for node, ticks in core.replica.book.missing().items():
+            for first, last in ticks:
+                for tick in range(first, last + 1):
+                    if any(other.replica.book.is_seen(node, tick) for other in others):
+                        return f"change {node}:{tick}, which others know"
+        if others and _tree_digest(core) != _tree_digest(others[0]):
+            return "a store that is equal to the others'"
+        return machine.customers.waits()
+
+    def rest(self, machine: "Machine") -> None:
+        """What it holds in the end."""
+        core = self._core(machine)
+        if core is None:
+            return
+        book = core.replica.book
+        entries = [[text_of(event.path), *event.chain.head, event.tock, event.value is None] for event in _all(core)]
+        deleted = {node: list(map(list, book.deleted(node))) for node in book.nodes()}
+        self._note(machine, "info", "holding", [core.station.name, entries, deleted, dict(book.caps)])
+        self._note(machine, "info", "state", ["the store", _tree_digest(core)])
+        for watcher in machine.customers.watchers:
+            self._note(machine, "ok", "watching", [watcher.name, "rest", 0])
+
+    def _core(self, machine: "Machine") -> Any:
+        return machine.node.cores.get("store") if machine.node is not None and self.is_wanted else None
+
+    def _cores(self) -> list[Any]:
+        found = [self._core(machine) for machine in self.fabric.machines.values()]
+        return [core for core in found if core is not None]
+
+
+class Names:
+    """All that the store of a machine may be called: after a lost disk it goes on as `NAME~2` (STO-034)."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and name.partition("~")[0] == self.name
+
+
+def _all(core: Any) -> list[Event]:
+    return sorted(core.replica.tree.walk(), key=lambda event: text_of(event.path))
+
+
+def _tree_digest(core: Any) -> str:
+    """Entries and tombstones, and what has been heard of."""
+    said = [(text_of(event.path), event.chain.head, event.tock, event.value) for event in _all(core)]
+    return blake2b(repr(said).encode(), digest_size=16).hexdigest()
+
+
+EVENTS: Final[dict[type, str]] = {
+    messages.StoreJoined: "a node that joined the store",
+    messages.StoreIncomplete: "a store that lacks what nobody has",
+    messages.SplitFound: "a split of the store",
+    messages.SplitHealed: "a split of the store that is healed",
+    messages.TombstonesPurged: "deletions that are forgotten",
+    messages.StaleDropped: "a stale copy dropped",
+    messages.IdClash: "two changes of one name",
+    messages.NameCollision: "two nodes of one name",
+    messages.NameChanged: "a node that goes on under another name",
+    messages.NodeDropped: "a node that is dropped",
+    messages.ChangesOrphaned: "changes that nobody took",
+    messages.BecameReadOnly: "a store that is read only",
+    messages.StoreMalformed: "malformed words of the store",
+    messages.StoreLinkDown: "a link of the store that is down",
+}
+"""What events of the store say of themselves."""
