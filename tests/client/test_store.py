@@ -202,6 +202,21 @@ async def test_a_client_asks_only_so_much_at_once(monkeypatch: pytest.MonkeyPatc
 
 
 @in_loop
+async def test_what_is_asked_in_one_turn_leaves_in_one_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    flushed: list[int] = []
+    flush = link.Link._flush
+
+    def note(self: link.Link) -> None:
+        flushed.append(len(self._unsaid))
+        flush(self)
+
+    monkeypatch.setattr(link.Link, "_flush", note)
+    async with FakeStore() as server, store.Client(server.address) as client:
+        await asyncio.gather(*(client.set(("p", number), number) for number in range(100)))
+        assert [100] == flushed
+
+
+@in_loop
 async def test_a_closed_client_says_so() -> None:
     async with FakeStore() as server:
         async with store.Client(server.address) as client:
@@ -230,6 +245,19 @@ async def _refusal(address: str) -> store.StoreError:
     with pytest.raises(store.StoreError) as refused:
         await store.Client(address).__aenter__()
     return refused.value
+
+
+@in_loop
+async def test_a_server_that_hangs_up_before_a_word_leaves_nobody_trying() -> None:
+    async def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    listening = await asyncio.start_server(hang_up, "127.0.0.1", 0)
+    async with listening:
+        address = f"127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+        assert "ended the connection" in str(await _refusal(address))
+    names = [task.get_coro().__qualname__ for task in asyncio.all_tasks()]  # type: ignore[union-attr]  # coroutines all
+    assert [] == [name for name in names if "Caller" in name]
 
 
 @in_loop

@@ -51,13 +51,14 @@ class Frames:
 
 
 class Link(asyncio.Protocol):
-    """An open connection. `hear` is given each answer, `fall` is told once when it has ended."""
+    """An open connection. `hear` is given each answer; once it stands, `fall` is told when it has ended."""
 
-    def __init__(self, hear: Callable[[clients.Answer], None], fall: Callable[[str], None]) -> None:
+    def __init__(self, hear: Callable[[clients.Answer], None]) -> None:
         self.greeting: clients.Greeting | None = None
         self.heard_at = 0.0
         """When anything came last, by the clock of the loop."""
-        self._hear, self._fall = hear, fall
+        self._hear = hear
+        self._fall: Callable[[str], None] = _nobody
         self._loop = asyncio.get_running_loop()
         self._greeted: asyncio.Future[clients.Greeting] = self._loop.create_future()
         self._frames = Frames()
@@ -80,6 +81,12 @@ class Link(asyncio.Protocol):
             raise Unreachable("something listens there, but says nothing: it is no store") from None
         if greeting.auth is not UNSET and greeting.auth and greeting.auth[0] is not None:
             raise AuthFailed(f"this store wants a login ({greeting.auth[0]}), and logins are not there yet")
+
+    def stand(self, fall: Callable[[str], None]) -> None:
+        """From now on its end is told; Unreachable if it has ended already."""
+        if self._transport is None:
+            raise Unreachable("the server has ended the connection")
+        self._fall = fall
 
     def say(self, request: bytes) -> None:
         """Say it at the end of this turn, together with all else."""
@@ -175,11 +182,12 @@ async def connect(node: Node, hear: Callable[[clients.Answer], None], fall: Call
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(GREETING_S):
-            _, link = await loop.create_connection(lambda: Link(hear, fall), host, port)
+            _, link = await loop.create_connection(lambda: Link(hear), host, port)
     except (OSError, TimeoutError) as error:
         raise Unreachable(f"no store answers at {host}:{port}: {_reason(error)}") from None
     try:
         await link.greet()
+        link.stand(fall)
     except StoreError as error:
         link.close()
         raise type(error)(f"{host}:{port}: {error.text}") from None

@@ -1,0 +1,54 @@
+"""The command line of the store at a real node: typed, done, and shown."""
+
+import asyncio
+import json
+import sys
+from asyncio.subprocess import PIPE
+from pathlib import Path
+
+import pytest
+
+from tests.client.node import in_loop
+from tests.client.test_store_real import running
+from weft.cli.fleet import free_blocks
+
+
+async def weft(*words: str) -> tuple[int | None, list[str]]:
+    """Exit status and lines of a command."""
+    command = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "weft.cli.main", *words, stdout=PIPE, stderr=PIPE
+    )
+    out, _ = await command.communicate()
+    return command.returncode, out.decode().splitlines()
+
+
+@pytest.mark.proves("ADM-020")
+@in_loop
+async def test_a_value_is_typed_read_and_watched_over_a_restart(tmp_path: Path) -> None:
+    port = free_blocks(1, 36_000)[0]
+    at = ("--port", str(port))
+    watcher = None
+    async with running(tmp_path, port):
+        assert (0, []) == await weft("set", "home.kitchen.temp", "21.5", *at)
+        got, below, state, refused = await asyncio.gather(
+            weft("get", "home.kitchen.temp", "--json", "--node", str(tmp_path)),
+            weft("ls", "--tree", *at),
+            weft("store", "state", "--json", *at),
+            weft("store", "found", "again", *at),
+        )
+        assert (0, 21.5) == (got[0], json.loads(got[1][0])["value"])
+        assert (0, [": r", "home.kitchen.temp 21.5"]) == below
+        assert (True, "a", 2) == tuple(json.loads(state[1][0])[name] for name in ("serves", "node", "entries"))
+        assert (1, []) == refused
+        words = ("watch", "home", "--fetch", "--count", "2", "--json", *at)
+        watcher = await asyncio.create_subprocess_exec(sys.executable, "-m", "weft.cli.main", *words, stdout=PIPE)
+        assert watcher.stdout is not None
+        first = [json.loads(await watcher.stdout.readline()) for _ in range(2)]
+        assert ["entry", "uptodate"] == [told["event"] for told in first]
+    async with running(tmp_path, port):
+        assert (0, []) == await weft("del", "home.kitchen.temp", *at)
+        told = [json.loads(line) for line in (await watcher.communicate())[0].splitlines()]
+        assert ["lost", "back", "uptodate", "change"] == [one["event"] for one in told]
+        assert ("home.kitchen.temp", False) == (told[-1]["path"], "value" in told[-1])
+        assert (1, []) == await weft("get", "home.kitchen.temp", *at)
+    assert (3, []) == await weft("get", "home.kitchen.temp", *at)
