@@ -33,8 +33,8 @@ BATCH_MESSAGES: Final = 1_000  # LNK-003
 BATCH_BYTES: Final = 256 << 10
 MESH_BEAT_NS: Final = SECOND
 MESH_SILENCE_NS: Final = 3 * SECOND  # LNK-021
-MESH_RETRY_NS: Final = (SECOND, 30 * SECOND)
-MESH_TRIES_MAX: Final = 60  # half an hour of greetings in vain, of a node that no file names
+MESH_RETRY_NS: Final = (SECOND, 5 * SECOND)  # a cut that ends is noticed soon; a hello costs nothing
+MESH_TRIES_MAX: Final = 360  # half an hour of greetings in vain, of a node that no file names
 REFUSED_NS: Final = 60 * SECOND
 
 # Recovery

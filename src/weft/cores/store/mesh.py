@@ -123,7 +123,7 @@ class Mesh:
             getattr(self, cell.do)(peer, now, why)
 
     def greet(self, peer: Peer, now: Now, why: str) -> None:
-        """Say who this is; again after one to thirty seconds if nothing comes back, and not for ever."""
+        """Say who this is; again after one to five seconds if nothing comes back, and not for ever."""
         if peer.tries > limits.MESH_TRIES_MAX and not peer.is_configured:
             del self.peers[peer.endpoint]
             return
