@@ -13,7 +13,7 @@ import pytest
 
 from tests.fabric import players
 from tests.fabric.fabric import Fabric
-from tests.fabric.test_chains import UP, chains_of
+from tests.fabric.test_chains import UP
 from weft.base.chance import Chance
 from weft.base.errors import UserError
 from weft.base.mail import OUTBOX
@@ -140,7 +140,7 @@ class Rounds:
         for name in self.senders:
             fabric.until(lambda name=name: self.is_told(name), f"{name} has heard all")  # type: ignore[misc]  # bound
         fabric.until(self.rests, "nothing is under way", SETTLED_S)
-        shown = {name: at_rest(chains_of(fabric, name)) for name in TREE}
+        shown = {name: at_rest(order(fabric.ports[name], "chains")) for name in TREE}
         assert {name: {} for name in TREE} == shown, self.said
         fabric.fleet.stop(self.workers)
 
