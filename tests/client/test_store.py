@@ -261,6 +261,20 @@ async def test_a_server_that_hangs_up_before_a_word_leaves_nobody_trying() -> No
 
 
 @in_loop
+async def test_who_is_not_served_hears_why() -> None:
+    from weft.wire.store.clients import Answer, encode
+
+    async def refuse(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(encode(Answer(seq=0, tock=7, error="wait", etype="not-ready")))
+        writer.close()
+
+    listening = await asyncio.start_server(refuse, "127.0.0.1", 0)
+    async with listening:
+        refused = await _refusal(f"127.0.0.1:{listening.sockets[0].getsockname()[1]}")
+    assert (store.NotReady, "not-ready") == (type(refused), refused.code)
+
+
+@in_loop
 async def test_a_server_that_talks_nonsense_is_left() -> None:
     async with FakeStore() as server, store.Client(server.address) as client:
         server.connections[0].transport.write(b"\xc1")

@@ -32,7 +32,7 @@ async def running(place: Path, port: int) -> AsyncIterator[None]:
         try:
             async with store.Client(place):
                 break
-        except store.Unreachable:
+        except (store.Unreachable, store.NotReady):
             await asyncio.sleep(0.01)  # tidy: the node tells nobody; bounded by in_loop
     yield
     process.stop()

@@ -13,7 +13,7 @@ import msgpack
 from msgspec import UNSET
 
 from weft.base.errors import PeerError
-from weft.client.store.errors import AuthFailed, StoreError, Unreachable
+from weft.client.store.errors import AuthFailed, StoreError, Unreachable, error_of
 from weft.client.store.finding import Node, address_of
 from weft.client.store.limits import FRAME_BYTES_MAX, GREETING_S
 from weft.wire.store import clients
@@ -144,11 +144,14 @@ class Link(asyncio.Protocol):
 
     def _take(self, frame: bytes) -> None:
         answer = clients.decode_answer(frame)
-        if isinstance(answer, clients.Answer):
-            self._hear(answer)
-        elif self.greeting is None:
+        if isinstance(answer, clients.Greeting):
             self.greeting = answer
-            self._greeted.set_result(answer)
+            if not self._greeted.done():
+                self._greeted.set_result(answer)
+        elif self.greeting is not None:
+            self._hear(answer)
+        elif answer.error and not self._greeted.done():  # who is not served is told why
+            self._refuse(error_of(answer.etype, answer.error))
 
     def connection_lost(self, error: Exception | None) -> None:  # tidy: asyncio calls it
         if self._transport is not None:
@@ -157,9 +160,12 @@ class Link(asyncio.Protocol):
 
     def _end(self, why: str) -> None:
         if not self._greeted.done():
-            self._greeted.set_exception(Unreachable(why))
-            self._greeted.exception()  # whoever waits is told; if nobody does, that is no fault
+            self._refuse(Unreachable(why))
         self._fall(why)
+
+    def _refuse(self, error: StoreError) -> None:
+        self._greeted.set_exception(error)
+        self._greeted.exception()  # whoever waits is told; if nobody does, that is no fault
 
 
 def _nobody(_: Any) -> None:
@@ -190,7 +196,7 @@ async def connect(node: Node, hear: Callable[[clients.Answer], None], fall: Call
         link.stand(fall)
     except StoreError as error:
         link.close()
-        raise type(error)(f"{host}:{port}: {error.text}") from None
+        raise type(error)(f"{host}:{port}: {error.text}", error.code) from None
     except BaseException:
         link.close()
         raise
