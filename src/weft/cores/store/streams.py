@@ -142,9 +142,9 @@ class Depths(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, request: Request) -> "Depths":
-        """As the request says it."""
+        """As the request says it; MoaT-KV's monitor says -1 for no limit."""
         least, most = request.min_depth, request.max_depth
-        return cls(least if type(least) is int else 0, most if type(most) is int else None)
+        return cls(least if type(least) is int else 0, most if type(most) is int and most >= 0 else None)
 
     def has(self, depth: int) -> bool:
         return self.least <= depth and (self.most is None or depth <= self.most)
