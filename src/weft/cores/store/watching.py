@@ -365,4 +365,4 @@ def _is_position(since: Any) -> bool:
     """Whether that may be one, or is none."""
     if since is UNSET or since is None:
         return True
-    return isinstance(since, list) and len(since) == 3 and type(since[1]) is int and since[1] > 0
+    return isinstance(since, list) and list(map(type, since)) == [str, int, int] and since[1] > 0
