@@ -117,4 +117,5 @@ def test_a_store_that_cannot_be_is_refused_in_words() -> None:
     for part in ("store.name", "store.clock", "store.peers", "store.hostmap", "open = true", "store.cycle"):
         assert part in text
     assert "E03 store.broker" in refused(GOOD | {"store": {"dialects": ["moat"]}})
+    assert "E03 store.broker" in refused(GOOD | {"store": {"mesh": False}})
     assert "E04 [store]" in refused(GOOD | {"store": {"dialects": ["serf"]}})

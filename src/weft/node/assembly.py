@@ -146,6 +146,7 @@ def _store(start: Start) -> Core:
         del_cycle_ns=_span(table.del_cycle),
         del_gap_ns=_span(table.del_gap),
         serve_stale=table.serve_stale,
+        is_open=table.open,
     )
     return Store(settings, Chance(f"{start.seed}/store"))
 

@@ -50,7 +50,8 @@ class StoreTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     del_gap: float | str = 10.0
     serve_stale: bool = False
     open: bool = False
-    """Beyond this machine the moat dialect is signed by nobody: it has to be asked for by name (LNK-030)."""
+    """Beyond this machine nobody is asked who they are: the moat dialect, and clients of other machines, have to be asked
+    for by name (LNK-030, ADM-003)."""
     hostmap: dict[str, str] = {}
     """`host:port` of the client ports of foreign nodes, by their names (CLN-022)."""
 
@@ -93,5 +94,7 @@ def _endpoint_faults(table: StoreTable) -> Iterator[str]:
         yield f'E05 store.broker {broker!r}: host:port, "embedded", or "embedded:PORT"'
     elif broker and not is_inside and "moat" in table.dialects and host_of(broker) not in LOOPBACK and not table.open:
         yield "E05 store.broker: the moat dialect is signed by nobody; beyond this machine it needs open = true"
+    if not table.mesh and not broker:
+        yield "E03 store.broker: without the mesh, nodes meet at a broker"
     if "moat" in table.dialects and not broker:
         yield "E03 store.broker: real MoaT-KV servers are met at an MQTT broker"

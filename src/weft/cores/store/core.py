@@ -94,6 +94,7 @@ class Store:
         self.deletion.on_rejoin = membership.rejoin
         joining.on_done = self._join_done
         serving.serves = lambda: membership.serves
+        serving.is_open = self.station.settings.is_open
         serving.say = self.bus.say
         serving.drop = self.deletion.drop_node
         if self.actors:

@@ -37,6 +37,8 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True):
     del_cycle_ns: int = 100 * SECOND
     del_gap_ns: int = 10 * SECOND
     serve_stale: bool = False
+    is_open: bool = False
+    """Whether clients of other machines are served, who may then do everything (ADM-003)."""
     config_path: Path = (None, "moat", "kv", "config")
     """Where joining servers look for what they shall be configured by (CLN-021)."""
 
