@@ -298,6 +298,20 @@ def test_a_call_that_is_idle_is_closed_and_opened_again_when_it_is_needed(monkey
     run(play, ("topology",), ("topology",))
 
 
+def test_a_call_can_be_hung_up_on_and_the_next_word_goes_through_a_new_socket() -> None:
+    async def play(root: Place, a: Place) -> None:
+        peer = a.endpoint.encode()
+        for number in range(2):
+            root.do(Send("call", peer, POLO))
+            await until(partial(_has_more, a.topology.heard, number))
+            root.do(Disconnect("call", peer))
+            assert not root.links._ends["call"].sockets
+            root.do(Disconnect("call", b"127.0.0.1:9"))
+        assert a.topology.heard[0][1].peer != a.topology.heard[1][1].peer
+
+    run(play, ("topology",), ("topology",))
+
+
 def test_calls_are_bounded_and_nonsense_is_called_by_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ends, "CALLS_MAX", 2)
 
@@ -353,7 +367,9 @@ def test_a_node_binds_what_its_cores_own_and_nothing_else() -> None:
         assert {"beacon", "announce", "announced", "call", "control"} == set(place.runner.node.channels)
 
     run(play, ("topology",))
-    assert set(CHANNELS) == set(channels_of(("topology", "configuration", "carrier", "clone", "measurement", "chains")))
+    assert set(CHANNELS) == set(
+        channels_of(("topology", "configuration", "carrier", "clone", "measurement", "chains", "store"))
+    )
 
 
 def test_a_flood_on_one_channel_does_not_starve_the_others(monkeypatch: pytest.MonkeyPatch) -> None:

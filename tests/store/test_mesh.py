@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weft.base.chance import Chance
-from weft.base.effects import Send, Source, Tell
+from weft.base.effects import Disconnect, Send, Source, Tell
 from weft.base.errors import PeerError
 from weft.base.now import SECOND, Now
 from weft.cores.store import limits
@@ -53,6 +53,7 @@ class Wire:
         self.now = Now(SECOND, SECOND)
         self.events: list[object] = []
         self.cut: set[str] = set()
+        self.hung_up: dict[str, list[str]] = {end.endpoint: [] for end in ends}
         self._dialled: dict[bytes, tuple[End, str]] = {}
 
     def run(self, span_s: float) -> None:
@@ -76,6 +77,8 @@ class Wire:
                         self._pass(end, effect)
                     elif isinstance(effect, Tell):
                         self.events.append(effect.event)
+                    elif isinstance(effect, Disconnect):
+                        self.hung_up[end.endpoint].append(effect.peer.decode())
 
     def _pass(self, end: End, effect: Send) -> None:
         message = codec.decode(codec.encode(effect.message))
@@ -141,6 +144,28 @@ def test_silence_of_three_seconds_ends_a_link_and_it_comes_back() -> None:
     wire.run(10)
     assert ({"b": b.endpoint}, {"a": a.endpoint}) == (a.bus.members, b.bus.members)
     assert 2 == wire.events.count(StoreLinkUp("mesh", "b"))
+
+
+@pytest.mark.proves("SIM-021")
+def test_who_is_silent_is_called_through_a_new_socket_next_and_so_is_who_never_answers() -> None:
+    a, b, wire = pair()
+    wire.run(2)
+    wire.cut = {b.endpoint}
+    wire.run(5)
+    assert [b.endpoint] == wire.hung_up[a.endpoint][:1]
+    before = len(wire.hung_up[a.endpoint])
+    wire.run(60)
+    assert 1 <= len(wire.hung_up[a.endpoint]) - before <= 6
+
+
+def test_who_calls_while_it_is_greeted_in_vain_is_greeted_at_once() -> None:
+    a, b, wire = pair()
+    del wire.ends[b.endpoint]
+    wire.run(20)
+    wire.ends[b.endpoint] = b
+    b.mesh.know(a.endpoint)
+    wire.run(0.3)
+    assert ({"b": b.endpoint}, {"a": a.endpoint}) == (a.bus.members, b.bus.members)
 
 
 def test_a_goodbye_ends_a_link_at_once() -> None:

@@ -60,6 +60,8 @@ class Disconnect(msgspec.Struct, frozen=True, gc=False):
     """Close the outgoing side of a channel."""
 
     channel: str
+    peer: bytes = b""
+    """The endpoint whose socket is meant, where each has one of its own; empty: all. The next word opens a new one."""
 
 
 class Perform(msgspec.Struct, frozen=True, gc=False):

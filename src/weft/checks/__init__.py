@@ -30,7 +30,7 @@ FLEET_CHECKERS: tuple[type[Checker], ...] = (
 )
 """Those of fleets that place themselves. Where parents change, a resend may come by another way, behind what followed."""
 
-STORE_CHECKERS: tuple[type[Checker], ...] = (*STORE_RULES, Inert, Bounded, Converged)
+STORE_CHECKERS: tuple[type[Checker], ...] = (Converged, *STORE_RULES, Inert, Bounded)
 """Those of the store: what its nodes send up is the lake's affair."""
 
 __all__ = [

@@ -66,10 +66,10 @@ class StoreChecker(Checker):
         change = change_of(fact)
         self.judge(change)
         self.journals.setdefault(fact.node, []).append(change)
-        self.holders.setdefault(change.link, set()).add(fact.node)
-        known = self.changes.get(change.link)
-        if known is None or len(change.chain) > len(known.chain) or known.path != change.path:
+        known, holders = self.changes.get(change.link), self.holders.setdefault(change.link, set())
+        if known is None or not holders or len(change.chain) > len(known.chain):
             self.changes[change.link] = change
+        holders.add(fact.node)
 
     def judge(self, change: Change) -> None:
         """The change is about to be appended to the journal."""
@@ -215,11 +215,13 @@ class NoResurrection(StoreChecker):
     HEARS: ClassVar = {
         **StoreChecker.HEARS,
         ("info", "holding"): "note_holding",
+        ("info", "quiet"): "note_quiet",
         ("durable", "emptied"): "note_emptied",
     }
 
     def __init__(self) -> None:
         super().__init__()
+        self._holding: dict[str, Fact] = {}
         self._deleted: dict[str, dict[str, Change]] = {}
 
     def judge(self, change: Change) -> None:
@@ -243,6 +245,13 @@ class NoResurrection(StoreChecker):
         self._deleted.pop(fact.node, None)
 
     def note_holding(self, fact: Fact) -> None:
+        self._holding[fact.node] = fact
+
+    def note_quiet(self, _: Fact) -> None:
+        for fact in self._holding.values():
+            self._judge_holding(fact)
+
+    def _judge_holding(self, fact: Fact) -> None:
         _, entries, _, caps = fact.value
         greatest = greatest_of(self, caps)
         for path, node, tick, _, is_deleted in entries:
@@ -382,4 +391,4 @@ def _has(ranges: dict[str, RangeSet], link: Link) -> bool:
     return link[0] in ranges and ranges[link[0]].covers(link[1], link[1])
 
 
-STORE_RULES: tuple[type[Checker], ...] = (StoreTicks, StoreCausal, StoreDurable, NoResurrection, StoreWatched)
+STORE_RULES: tuple[type[Checker], ...] = (StoreTicks, StoreCausal, NoResurrection, StoreDurable, StoreWatched)

@@ -116,6 +116,11 @@ class End:
         for key in list(self.sockets):
             self._close(key)
 
+    def hang_up(self, key: bytes) -> None:
+        """Close one connection, if it is there."""
+        if key in self.sockets:
+            self._close(key)
+
     def send(self, peer: bytes, frames: list[bytes]) -> bool:
         """Hand a message to its socket, or drop and count it; False if that is so."""
         target = self._target(peer)

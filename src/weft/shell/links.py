@@ -105,9 +105,13 @@ class Links:
         """Open a connection of a channel: in place of the one before, or where the channel adds them, beside it."""
         self._end(effect.channel).connect(effect)
 
-    def disconnect(self, channel: str) -> None:
-        """Close the connections of a channel."""
-        self._end(channel).disconnect()
+    def disconnect(self, channel: str, peer: bytes = b"") -> None:
+        """Close the connections of a channel, or the one to an endpoint."""
+        end = self._end(channel)
+        if peer:
+            end.hang_up(peer)
+        else:
+            end.disconnect()
 
     def drain(self) -> tuple[list[Heard], bool]:
         """What has come in, at most each channel's `budget` of messages and about `BUDGET_BYTES`; True if there may be more."""

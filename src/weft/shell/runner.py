@@ -177,7 +177,7 @@ class Runner:
         self.links.connect(effect)
 
     def _disconnect(self, effect: Disconnect) -> None:
-        self.links.disconnect(effect.channel)
+        self.links.disconnect(effect.channel, effect.peer)
 
     def _perform(self, effect: Perform) -> None:
         self.performers[type(effect.work)](effect.work)

@@ -4,7 +4,6 @@ They speak the client protocol in bytes, over a connection of the machine to its
 process ends or hangs up. Then they come again. What they were answered, and what they were shown, are facts.
 """
 
-from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -216,7 +215,7 @@ class Customers:
         self.asker = Asker(machine)
         self.watchers = [Watcher(machine, number) for number in range(machine.plan.watchers)]
         self._serial = 0
-        self._counts: Counter[str] = Counter()
+        self._reading_at = 0
 
     def __iter__(self) -> Iterator[Customer]:
         if self.machine.fabric.plan.store is not None:
@@ -260,6 +259,7 @@ class Customers:
 
     def stall(self, span_ns: int) -> None:
         """The watchers do not read for a while."""
+        self._reading_at = max(self._reading_at, self.machine.world.at + span_ns)
         for watcher in self.watchers:
             if watcher.peer:
                 self.machine.obey("store", ClientPaused(watcher.peer))
@@ -279,4 +279,6 @@ class Customers:
         """For what a client waits; empty: for nothing."""
         if not all(customer.is_open for customer in self):
             return "a client that is not served"
+        if self.machine.world.at < self._reading_at:
+            return "a client that does not read"
         return f"{len(self.asker.asked)} answers to a client" if self.asker.asked else ""

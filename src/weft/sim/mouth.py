@@ -42,7 +42,11 @@ class Mouth:
         machine.fabric.streams.connect(machine, plug)
 
     def disconnect(self, effect: Disconnect) -> None:
-        """Close what was opened on a channel."""
+        """Close what was opened on a channel, or its one socket to an endpoint."""
+        if effect.peer:
+            self.called_at.pop(effect.peer, None)
+            self._close(effect.channel, effect.peer)
+            return
         self.machine.fabric.streams.disconnect(self.machine.name, effect.channel)
 
     def _shout(self, effect: Transmit) -> bool:
@@ -82,12 +86,18 @@ class Mouth:
 
     def _hang_up(self, channel: str, peer: bytes) -> None:
         machine = self.machine
+        if peer not in self.called_at:
+            return
         idle_at = self.called_at[peer] + CALL_IDLE_NS
         if machine.world.at < idle_at:
             machine.later(idle_at - machine.world.at, partial(self._hang_up, channel, peer))
             return
         del self.called_at[peer]
-        machine.fabric.streams.hang_up(machine.name, channel, shifted(peer.decode(), CHANNELS[channel].place))
+        self._close(channel, peer)
+
+    def _close(self, channel: str, peer: bytes) -> None:
+        endpoint = shifted(peer.decode(), CHANNELS[channel].place)
+        self.machine.fabric.streams.hang_up(self.machine.name, channel, endpoint)
 
 
 _SAY: Final[dict[tuple[str, str], Callable[[Mouth, Transmit], bool]]] = {

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from weft.base.effects import Send, Source
+from weft.base.effects import Disconnect, Send, Source
 from weft.base.endpoints import is_endpoint
 from weft.base.errors import PeerError
 from weft.base.now import Now
@@ -24,6 +24,9 @@ from weft.wire.store.messages import Said
 
 HEARD: Final = "mesh"
 """The channel on which others speak."""
+SILENT: Final = "silent"
+FRESH_TRIES: Final = 4
+"""After so many greetings in vain, some ten seconds, the socket is another one: the other end may be deaf to this (Z7)."""
 
 
 class Peer(msgspec.Struct):
@@ -83,7 +86,7 @@ class Mesh:
         peer = self.peers.get(endpoint)
         if peer is None:
             self.know(endpoint)
-        elif peer.state in (LinkState.NEW, LinkState.DOWN):
+        elif peer.state in (LinkState.NEW, LinkState.GREET, LinkState.DOWN):
             peer.due_at, peer.tries = now.mono, 0
 
     # Links that this node has dialled
@@ -127,6 +130,8 @@ class Mesh:
         if peer.tries > limits.MESH_TRIES_MAX and not peer.is_configured:
             del self.peers[peer.endpoint]
             return
+        if peer.tries and peer.tries % FRESH_TRIES == 0:
+            self._hang_up(peer)
         least, most = limits.MESH_RETRY_NS
         wait = min(most, least << min(peer.tries, 8))
         peer.tries += 1
@@ -154,6 +159,8 @@ class Mesh:
 
     def part(self, peer: Peer, now: Now, why: str) -> None:
         """It is not there any more; it is tried again."""
+        if why == SILENT:
+            self._hang_up(peer)
         wait = 0 if why == "stranger" else self._station.chance.about(limits.MESH_BEAT_NS, 0.2)
         peer.due_at, peer.tries = now.mono + wait, 0
         if self._bus.members.get(peer.node) == peer.endpoint:
@@ -198,11 +205,19 @@ class Mesh:
                 self._station.tell(NameCollision(hello.node, hello.endpoint))
             return
         is_new = routing_id not in self.callers
+        self._forget_sockets(hello.endpoint, now)
         self.callers[routing_id] = Caller(hello.node, hello.boot, hello.endpoint, now.mono)
         self._answer(routing_id, self._hello())
         self._learn(hello)
         if is_new and hello.endpoint:
             self.peer_heard(hello.endpoint, now)
+
+    def _forget_sockets(self, endpoint: str, now: Now) -> None:
+        """Who calls anew has left its former sockets, if they are silent."""
+        gone = now.mono - limits.MESH_SILENCE_NS
+        for routing_id, caller in list(self.callers.items()):
+            if caller.endpoint == endpoint and caller.heard_at < gone:
+                del self.callers[routing_id]
 
     def _why_not(self, hello: Hello, now: Now) -> str:
         """Why this caller is not taken; empty if it is. Of two live nodes of one name the newer is refused (LNK-022)."""
@@ -264,6 +279,10 @@ class Mesh:
         for endpoint in (hello.endpoint, *hello.peers):
             self.know(endpoint)
 
+    def _hang_up(self, peer: Peer) -> None:
+        """The next word goes through a new socket: who reconnects too soon is never heard again (SIM-021)."""
+        self._station.effects.append(Disconnect(MESH, peer.endpoint.encode()))
+
     def _send(self, peer: Peer, message: Message) -> None:
         self._station.effects.append(Send(MESH, peer.endpoint.encode(), message))
 
@@ -279,7 +298,7 @@ class Mesh:
         for peer in list(self.peers.values()):
             if peer.due_at <= now.mono:
                 is_silent = peer.heard_at + limits.MESH_SILENCE_NS <= now.mono
-                self._turn(peer, On.SILENCE if is_silent else On.DUE, now, "silent")
+                self._turn(peer, On.SILENCE if is_silent else On.DUE, now, SILENT)
         gone = now.mono - limits.REFUSED_NS
         for routing_id in [key for key, caller in self.callers.items() if caller.heard_at < gone]:
             del self.callers[routing_id]
