@@ -58,6 +58,8 @@ def test_a_real_server_joins_what_weft_has_founded_and_lacks_nothing(house: Room
         client.set_all([(f"early.{number}", GONE) for number in range(0, 300, 3)])
     house.equal(2 * CYCLE_S, tombstones=True)
     house.real("n1").ready()
+    with speaker(house, "n1") as client:
+        assert not client.missing(), "at once"
     whole = house.equal(2 * CYCLE_S, tombstones=True)
     assert 100 == sum(path[:1] == ("early",) and value is GONE for path, (value, _) in whole.items())
     with speaker(house, "n1") as client:
@@ -126,8 +128,8 @@ def conversation(room: Room, name: str) -> list[Any]:
         said.append(client.set(f"{name}.a", 2)["prev"])
         said.append(client.set(f"{name}.b.c", [3])["changed"])
         said.append(refusal(client, f"{name}.a", chain=None))
+        said.append(sorted(client.ask("enum", path=Path((name,)), empty=True)["result"]))
         said.append(refusal(client, f"{name}.new", chain={"node": name, "tick": 1}))
-        said.append(client.ask("enum", path=Path((name,)))["result"])
         said.append(client.delete(f"{name}.a")["prev"])
         said.append(client.delete(f"{name}.none")["changed"])
         said += [(tuple(item["path"])[1:], item.get("value", GONE)) for _, item in zip(range(4), items, strict=False)]
