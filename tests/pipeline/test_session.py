@@ -1,10 +1,17 @@
 """The session: what it promises, and what it refuses (PIP-083)."""
 
+from typing import Any, Final
+
 import pytest
+from py4j.protocol import MEMORY_COMMAND_NAME
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812  # as everybody writes it
 
 from weft.base.errors import UserError
 from weft.pipeline.session import Options, session, settings_of
+
+GARBAGE: Final = MEMORY_COMMAND_NAME
+"""Begins what is said when Python has forgotten an object of the JVM, at any time."""
 
 
 @pytest.mark.proves("PIP-083")
@@ -25,6 +32,23 @@ def test_the_session_binds_loopback_keeps_utc_and_ansi_and_writes_no_log_of_even
     assert wanted == {key: spark.conf.get(key) for key in wanted}
     assert "RocksDBStateStoreProvider" in str(spark.conf.get("spark.sql.streaming.stateStore.providerClass"))
     assert session() is spark
+
+
+def test_a_column_costs_two_calls_into_the_jvm(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its function, and the function's answer; a few hundred columns are most of a small batch."""
+    F.col("warm")
+    said: list[str] = []
+    client: Any = spark.sparkContext._gateway._gateway_client  # type: ignore[union-attr]  # a session has one
+    send = client.send_command
+
+    def noted(command: str, *rest: Any, **named: Any) -> Any:
+        if not command.startswith(GARBAGE):
+            said.append(command)
+        return send(command, *rest, **named)
+
+    monkeypatch.setattr(client, "send_command", noted)
+    F.col("a")
+    assert 2 == len(said), said
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,8 @@ SETTINGS: Final[dict[str, str]] = {
     "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
     "spark.sql.ui.explainMode": "simple",
+    # Each column expression would first tell the JVM in which line of Python it stands: five calls instead of two.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.sql.maxPlanStringLength": "1000",
     "spark.sql.maxConcurrentOutputFileWriters": "16",  # days of a batch; else its rows are sorted by day
     "spark.hadoop.parquet.summary.metadata.level": "none",
@@ -74,6 +76,8 @@ SETTINGS: Final[dict[str, str]] = {
     "spark.ui.retainedStages": "2",
     "spark.ui.retainedTasks": "20",
 }
+OFTEN: Final = ("PythonUtils", "PythonSQLUtils", "functions", "org.apache.spark.sql.functions")
+"""Classes that PySpark looks for again at each use, which searches all jars; kept, they are found once."""
 REFUSED: Final[dict[str, tuple[str, str]]] = {
     "spark.speculation": ("false", "a speculative task writes its rows twice"),
     "spark.sql.ansi.enabled": ("true", "without it an overflow becomes a wrong number"),
@@ -186,4 +190,6 @@ def _start(settings: Mapping[str, str], options: Options) -> None:
     SparkContext(conf=conf, gateway=gateway)
     # A checksum file beside each Parquet file costs two processes to make and is read by nobody.
     jvm = gateway.jvm
+    for name in OFTEN:
+        setattr(jvm, name, getattr(jvm, name))
     jvm.org.apache.hadoop.fs.FileSystem.getLocal(jvm.org.apache.hadoop.conf.Configuration()).setWriteChecksum(False)
