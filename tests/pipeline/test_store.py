@@ -53,7 +53,9 @@ def test_a_change_is_in_silver_once_whoever_tells_of_it_and_what_nobody_can_read
     done = plot.take(*SPOKEN, heard, *[record for record, _ in REFUSED])
     assert (len(SPOKEN) + 1, len(REFUSED), 8) == (done.outcome.silver, done.outcome.quarantined, done.missing)
     again = change("x", 9, ("lab",), 1.5, tock=12, told_ns=7_000_000, chain=[["x", 9], ["y", 2]])
-    done = plot.take(again, change("n1", 1, (), "other", tock=1), change("n1", 9, ("b",), 0, tock=20), drain=OTHER_DRAIN)
+    done = plot.take(
+        again, change("n1", 1, (), "other", tock=1), change("n1", 9, ("b",), 0, tock=20), drain=OTHER_DRAIN
+    )
     assert (3, 1, 1, 1) == done.outcome[:4]
     columns = ("node", "tick", "path", "path_text", "value", "deleted", "tock", "by")
     assert [
