@@ -36,6 +36,8 @@ QUICK = (
     "death_takes_twice_as_long",
 )
 BUGS = load()
+MET: dict[int, Counter[str]] = {}
+"""What the nights of some seeds have met: they are the same whoever asks."""
 PYTHON = "import sys; from weft.sim.run import run; from weft.sim.swarm import draw_plan; print(run(draw_plan(sys.argv[1])).trace_hash)"
 
 
@@ -43,6 +45,7 @@ PYTHON = "import sys; from weft.sim.run import run; from weft.sim.swarm import d
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_every_seed_is_green(seed: int) -> None:
     outcome = run(draw_plan(str(seed)))
+    MET[seed] = outcome.counts
     assert outcome.is_green, report.failure(outcome, "-", f"weft sim --seed {seed} --explain")
 
 
@@ -195,8 +198,9 @@ def test_a_checker_that_always_says_ok_leaves_its_bug_uncaught(monkeypatch: pyte
 
 def test_a_simulator_that_drops_nothing_leaves_a_bug_uncaught(monkeypatch: pytest.MonkeyPatch) -> None:
     bug = BUGS["socket_kept_after_silence"]
-    seeds = range(catch(bug).seeds)
-    assert len(seeds) > 0
+    count = catch(bug).seeds
+    assert count > 0
+    seeds = range(count - 1, count)  # the one that shows it
     monkeypatch.setattr(Flow, "lose", lambda self: 0)
     monkeypatch.setattr(Streams, "give_up", lambda self, child, notice_ns, channel: None)
     monkeypatch.setattr(Fabric, "cut", lambda self, here, there: None)
@@ -236,7 +240,7 @@ def test_a_fault_of_the_plan_is_done_once_and_at_its_time() -> None:
 def test_situations_are_met_and_those_that_are_not_are_named() -> None:
     counts: Counter[str] = Counter()
     for seed in range(12):
-        counts += run(draw_plan(str(seed))).counts
+        counts += MET.get(seed) or run(draw_plan(str(seed))).counts
     missing = unmet(counts)
     assert len(SITUATIONS) - len(missing) >= 20
     assert "a parent lost: silent" not in missing
