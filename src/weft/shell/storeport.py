@@ -46,6 +46,7 @@ OUT_BYTES: Final = 1 << 20  # that wait for a reader; beyond, its streams wait
 OUT_BYTES_LOW: Final = 256 << 10
 LINGER_S: Final = 3.0  # for the last words to somebody who is hung up on
 DIAL_S: Final = 10.0
+EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104  # told apart, not bound
 
 
 class Told(Protocol):
@@ -125,7 +126,8 @@ class Connection(asyncio.Protocol):
         if wire is not None:
             wire.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         address = transport.get_extra_info("peername") or ("", 0)
-        self._port.made(self, str(address[0]), int(address[1]))
+        here = transport.get_extra_info("sockname") or ("", 0)
+        self._port.made(self, str(address[0]), int(address[1]), str(here[0]))
 
     def data_received(self, data: bytes) -> None:
         """Bytes, cut anywhere."""
@@ -214,10 +216,11 @@ class StorePort:
         return int(self._server.sockets[0].getsockname()[1])
 
     async def listen(self, host: str, port: int) -> None:
-        """Begin to take clients; UserError `port-taken`."""
+        """Begin to take clients, wherever the node is also on loopback; UserError `port-taken`."""
         loop = asyncio.get_running_loop()
+        hosts = [host] if host in EVERYWHERE or host == "localhost" or _is_loopback(host) else [host, "127.0.0.1"]
         try:
-            self._server = await loop.create_server(self._take, host, port)
+            self._server = await loop.create_server(self._take, hosts, port)
         except OSError as error:
             raise UserError(
                 "port-taken", f"port {port} of {host} cannot be bound: {error.strerror}", "another [store] port"
@@ -261,13 +264,13 @@ class StorePort:
         self._count += 1
         return Connection(self, CLIENTS, b"c%d" % self._count)
 
-    def made(self, connection: Connection, host: str, port: int) -> None:
-        """A connection stands."""
+    def made(self, connection: Connection, host: str, port: int, here: str) -> None:
+        """A connection stands; who comes from the address that it calls is on this machine."""
         channel, peer = connection.source.channel, connection.source.peer
         self._connections[peer] = connection
         self.runner.inside[channel, peer] = connection.hear
         if channel == CLIENTS:
-            self.runner.order(CORE, ClientCame(peer, f"{host}:{port}", _is_local(host)))
+            self.runner.order(CORE, ClientCame(peer, f"{host}:{port}", host == here or _is_loopback(host)))
 
     def lost(self, connection: Connection, why: str) -> None:
         """It stands no more."""
@@ -277,7 +280,7 @@ class StorePort:
         self.runner.order(CORE, ClientGone(peer) if channel == CLIENTS else DialFailed(peer, why))
 
 
-def _is_local(host: str) -> bool:
+def _is_loopback(host: str) -> bool:
     with contextlib.suppress(ValueError):
         address = ipaddress.ip_address(host.partition("%")[0])
         mapped = getattr(address, "ipv4_mapped", None)
