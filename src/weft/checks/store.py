@@ -322,10 +322,10 @@ class StoreWatched(StoreChecker):
         name, lsn, path, node, tick, tock, is_deleted = fact.value
         view = self._views.setdefault((fact.node, name), View())
         if lsn:
-            self._judge_shown(view, fact)
+            self._judge_shown(view, fact)  # behind `uptodate` it is the history of the node, whatever that is
         before = view.seen.get(path)
         now = Seen((node, tick), tock, is_deleted)
-        if before is not None and now.order < before.order:
+        if view.settled is None and before is not None and now.order < before.order:
             self.broken(f"{name} of {fact.node} was shown {path} of {now.link} behind {before.link}", fact)
         view.seen[path] = now
 

@@ -24,15 +24,19 @@ class Size(NamedTuple):
     safety_ns: tuple[int, int]
     asks: tuple[int, int]
     """How many requests of clients."""
+    menu: tuple[str, ...] = ()
+    """What befalls it; nothing: it is drawn."""
+    clocks_ms: tuple[int, ...] = (500, 500, 1_000, 5_000)
 
 
 DEPOTS: Final[dict[str, Size]] = {
     "store": Size((2, 6), (40 * SECOND, 150 * SECOND), (60, 400)),
     "store-small": Size((2, 3), (30 * SECOND, 60 * SECOND), (40, 150)),
     "store-large": Size((7, 9), (60 * SECOND, 180 * SECOND), (200, 900)),
+    "store-deletes": Size((3, 4), (40 * SECOND, 60 * SECOND), (5, 20), ("deleter_away",), (500,)),
     "store-long": Size((3, 5), (1_200 * SECOND, 3_600 * SECOND), (400, 1_500)),
 }
-"""Scenarios: everyday stores; two or three nodes; nine of them; hours, with deletions that are forgotten."""
+"""Scenarios: everyday stores; two or three nodes; nine of them; one that is away while others delete; an hour."""
 
 
 class Draw(NamedTuple):
@@ -189,12 +193,22 @@ def hang_up(draw: Draw) -> list[Action]:
 
 
 def deleter_away(draw: Draw) -> list[Action]:
-    """A node is away while others delete, for so long that they would forget it if they could (S10)."""
-    name, at = draw.names[-1], draw.begin_ns
-    made = draw.lasts(Action(at, "crash", name, how="kept"), Action(at + 60 * draw.clock_ns, "start", name))
-    for index in range(8):
-        when = at + draw.chance.randint(0, 10 * draw.clock_ns)
-        made.append(Action(when, "ask", FOUNDER, how="delete", number=index))
+    """A node changes what nobody hears of, and is away while others delete it, longer than they remember (S10)."""
+    name, at, clock_ns = draw.names[-1], draw.begin_ns, draw.clock_ns
+    back = at + 60 * clock_ns
+    made = draw.lasts(Action(at + 3 * SECOND, "crash", name, how="kept"), Action(back, "start", name))
+    for other in draw.names[:-1]:
+        made += draw.lasts(Action(at, "cut", name, other), Action(back, "mend", name, other))
+    for key in range(8):
+        made.append(
+            Action(at + draw.chance.randint(1, SECOND), "ask", name, how="put", number=key, second=key * 10 + 3)
+        )
+        made.append(
+            Action(at + draw.chance.randint(1, 3 * SECOND), "ask", FOUNDER, how="put", number=key, second=key * 10 + 2)
+        )
+        made.append(
+            Action(at + 4 * SECOND + draw.chance.randint(0, 5 * clock_ns), "ask", FOUNDER, how="delete", number=key)
+        )
     return made
 
 
@@ -226,11 +240,11 @@ def draw_depot(seed: str, scenario: str = "store") -> Plan:
     """The plan of a seed."""
     size, chance = DEPOTS[scenario], Chance(f"{seed}/depot/{scenario}")
     names = tuple(NAMES[: chance.randint(*size.nodes)])
-    clock_ns = chance.choice((500, 500, 1_000, 5_000)) * MILLISECOND
+    clock_ns = chance.choice(size.clocks_ms) * MILLISECOND
     begin_ns = 2 * SECOND + chance.choice((0, 4, 8)) * clock_ns
     safety_ns = begin_ns + chance.randint(*size.safety_ns)
     draw = Draw(chance, names, begin_ns, safety_ns, clock_ns)
-    menu = menu_of(Chance(f"{seed}/menu"))
+    menu = size.menu or menu_of(Chance(f"{seed}/menu"))
     actions = [Action(SECOND, "found", FOUNDER)]
     for name in menu:
         mine = draw._replace(chance=Chance(f"{seed}/fault/{name}"))

@@ -43,14 +43,12 @@ class Storebook:
 
     def _durable(self, machine: "Machine", lsn: int, record: Record) -> None:
         if type(record) is StreamRecord and record.stream == Stream.STORE:
-            if memory.keeper_of(record) in Names(machine.name):
+            if _is_of(machine, memory.keeper_of(record)):
                 self._change(machine, lsn, memory.event_of_stream(record), record)
         elif type(record) is CoreRecord and record.core == memory.CORE:
             kept = memory.memory_of(record)
             if isinstance(kept, memory.EventKept):
                 self._change(machine, lsn, memory.event_of_kept(kept), record)
-            elif isinstance(kept, memory.ConflictKept):
-                self._lost(machine, memory.event_of_kept(kept.lost), memory.event_of_kept(kept.kept))
             elif isinstance(kept, memory.StaleKept):
                 event = memory.event_of_kept(kept.event)
                 self.scribe.meet("a stale copy that was removed")
@@ -59,10 +57,13 @@ class Storebook:
                 self.scribe.meet("a dropped node that begins anew")
                 self._note(machine, "durable", "emptied", [lsn])
 
-    def _change(self, machine: "Machine", lsn: int, event: Event, record: Record) -> None:
-        is_own = type(record) is StreamRecord
-        is_shown = memory.shown(record, Names(machine.name)) is not None
-        before = record.attributes.get("before") if isinstance(record, StreamRecord) else None
+    def _change(self, machine: "Machine", lsn: int, event: Event, record: StreamRecord | CoreRecord) -> None:
+        is_own, is_shown, before = type(record) is StreamRecord, True, None
+        if isinstance(record, StreamRecord):
+            before = record.attributes.get("before")
+        else:
+            kept = memory.memory_of(record)
+            is_shown = isinstance(kept, memory.EventKept) and kept.is_shown
         value = None if event.value is None else event.value.hex()
         links = [list(link) for link in event.chain.links]
         said = [lsn, text_of(event.path), event.tock, value, links, is_own, is_shown, before]
@@ -71,14 +72,15 @@ class Storebook:
         text = f"keeps {event.node}:{event.tick} of {said[1]}: {'deleted' if value is None else value}, tock {event.tock}, chain {links}{how}"
         self._note(machine, "durable", "change", said, text)
 
-    def _lost(self, machine: "Machine", lost: Event, kept: Event) -> None:
+    def _lost(self, machine: "Machine", event: messages.ConflictResolved) -> None:
+        lost, kept = event.lost, event.kept
         self.scribe.meet("a conflict")
-        if lost.tock == kept.tock:
+        if lost["tock"] == kept["tock"]:
             self.scribe.meet("two changes of one tock")
-        if lost.value is None or kept.value is None:
+        if "deleted" in lost or "deleted" in kept:
             self.scribe.meet("a conflict with a deletion")
-        said = [text_of(lost.path), *lost.chain.head, *kept.chain.head]
-        self._note(machine, "event", "conflict", said, f"knows that {said[1]}:{said[2]} lost to {said[3]}:{said[4]}")
+        said = [event.path, lost["node"], lost["tick"], kept["node"], kept["tick"]]
+        self._note(machine, "event", "conflict", said, f"says that {said[1]}:{said[2]} lost to {said[3]}:{said[4]}")
 
     def went_back(self, machine: "Machine") -> None:
         """Its disk is empty, or an old one: the journal goes on behind that."""
@@ -96,8 +98,7 @@ class Storebook:
                 self.scribe.meet(name)
                 self._note(machine, "event", "store", [type(event).__name__], f"says {event}")
             if isinstance(event, messages.ConflictResolved):
-                said = [event.path, event.lost["node"], event.lost["tick"], event.kept["node"], event.kept["tick"]]
-                self._note(machine, "event", "conflict", said)
+                self._lost(machine, event)
 
     # In the end
 
@@ -128,7 +129,8 @@ class Storebook:
         deleted = {node: list(map(list, book.deleted(node))) for node in book.nodes()}
         self._note(machine, "info", "holding", [core.station.name, entries, deleted, dict(book.caps)])
         self._note(machine, "info", "state", ["the store", _tree_digest(core)])
-        for watcher in machine.customers.watchers:
+        is_waiting = self.waits(machine)
+        for watcher in machine.customers.watchers if not is_waiting else ():
             self._note(machine, "ok", "watching", [watcher.name, "rest", 0])
 
     def _core(self, machine: "Machine") -> Any:
@@ -139,14 +141,9 @@ class Storebook:
         return [core for core in found if core is not None]
 
 
-class Names:
-    """All that the store of a machine may be called: after a lost disk it goes on as `NAME~2` (STO-034)."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and name.partition("~")[0] == self.name
+def _is_of(machine: "Machine", name: str) -> bool:
+    """Whether the store of a machine may be called that: after a lost disk it goes on as `NAME~2` (STO-034)."""
+    return name.partition("~")[0] == machine.name
 
 
 def _all(core: Any) -> list[Event]:

@@ -30,6 +30,7 @@ from weft.cores.store.messages import (
 )
 from weft.cores.store.replica import Replica
 from weft.cores.store.station import Station, StoreError
+from weft.cores.store.ticks import in_parts
 from weft.wire.store import pack
 from weft.wire.store.messages import Info, Ticks
 from weft.wire.store.path import text_of
@@ -97,7 +98,8 @@ class Deletion:
             return
         self.heard(info.node, now)
         if info.have is not None and info.node in self._heard:
-            self._haves.setdefault(info.node, {}).update(info.have)
+            top = self._replica.book.top
+            self._haves.setdefault(info.node, {}).update({node: had for node, had in info.have.items() if top(node)})
 
     def listen(self, change: Change) -> None:
         """A merge or own write: remember since when a deletion is here; hear who is dropped."""
@@ -236,11 +238,11 @@ class Deletion:
             return
         gone = self._replica.purge(ticks)
         self._station.tell(TombstonesPurged(len(heads)))
-        if self._station.foreign:  # a real server would delete an entry that was written again meanwhile (HEA-004)
-            for member in self._bus.members:
-                self._bus.say(self._station.info(deleted=gone), member)
-        else:
-            self._bus.say(self._station.info(deleted=gone))
+        # A real server would delete an entry that was written again meanwhile (HEA-004).
+        ears = list(self._bus.members) if self._station.foreign else [""]
+        for part in in_parts(gone):
+            for ear in ears:
+                self._bus.say(self._station.info(deleted=part), ear)
 
     def tagged(self, first: int, names: list[str], now: Now) -> None:
         """All deleters of the moat dialect have been here since tock `first` (PNG-037): each forgets for itself."""
@@ -282,7 +284,7 @@ class Deletion:
     def drop_node(self, node: str) -> int:
         """Nobody waits for that node any more, and nobody takes changes of it after this tick (DEL-006); StoreError."""
         self._check_drop(node)
-        tick = self._replica.book.top(node)
+        tick = self._replica.book.seen(node).highest  # what is only heard of is nobody's but that node's, if it returns
         self._replica.write((*DROPPED, node), pack.pack({"tick": tick}))
         self._bus.say(self._station.info(node_drop=(node,)))
         return tick
@@ -291,7 +293,7 @@ class Deletion:
         if node == self._station.name:
             raise StoreError("bad-request", "a node does not drop itself")
         if not self._replica.book.top(node):
-            raise StoreError("not-found", node)
+            raise StoreError("not-found", f"no node called {node!r} has ever changed this store")
         if self._station.foreign and any(self._live_heads(node)):
             raise StoreError("bad-request", f"{node} heads live entries, which real MoaT-KV servers would forget")
 

@@ -1,0 +1,215 @@
+"""The planted bugs of the store (specs/07, section 9; specs/03, section 12.5). Nothing imports this but `canaries.load`."""
+# ruff: noqa: ARG001, ARG005  # a bug takes what the right method takes, and ignores it
+
+from typing import Any
+
+import weft.cores.store.replica as replica_module
+from weft.base.changes import Chain, Event
+from weft.base.effects import Persist
+from weft.base.records import StreamRecord
+from weft.cores.store import limits, memory
+from weft.cores.store.actions import Conditions
+from weft.cores.store.conflicts import Conflicts
+from weft.cores.store.deletion import Deletion
+from weft.cores.store.mesh import Mesh
+from weft.cores.store.recovery import Recovery
+from weft.cores.store.replica import Replica
+from weft.cores.store.resending import Resending
+from weft.cores.store.station import Station
+from weft.cores.store.ticks import TickBook
+from weft.cores.store.tree import Tree
+from weft.cores.store.watching import WatchStream
+from weft.sim.canaries import canary
+
+SMALL = "store-small"
+
+# Merging
+
+
+@canary(Event, "beats", caught_by="converged", within=10, scenario=SMALL)
+def store_no_tie_break(right: Any) -> Any:
+    """Of two changes of one tock the later arrival stands."""
+    return lambda self, other: self.tock >= other.tock
+
+
+@canary(replica_module, "judge", caught_by="store_durable", within=60, scenario=SMALL)
+def cut_chain_lets_the_old_one_win(right: Any) -> Any:
+    """What a cut chain does not name was never seen by its author: the other one is taken for newer."""
+
+    def judge(event: Event, current: Event) -> tuple[str, str]:
+        if current.chain.is_cut and not current.chain.covers(event.chain.head):
+            return "newer", ""
+        said: tuple[str, str] = right(event, current)
+        return said
+
+    return judge
+
+
+@canary(Tree, "put", caught_by="store_durable", within=20, scenario=SMALL)
+def deletion_merged_as_absence(right: Any) -> Any:
+    """What others delete is taken out of the tree, and nothing is left that could beat what comes late."""
+
+    def put(self: Tree, event: Event) -> Event:
+        kept: Event = right(self, event)
+        if event.value is None:
+            self.remove(kept)
+        return kept
+
+    return put
+
+
+@canary(Conflicts, "note", caught_by="store_durable", within=10, scenario=SMALL)
+def conflict_not_reported(right: Any) -> Any:
+    """Who lost a race is told nothing."""
+    return lambda self, kept, lost, reason: None
+
+
+@canary(Replica, "_next_event", caught_by="causal", within=10, scenario=SMALL)
+def chain_forgotten(right: Any) -> Any:
+    """A change names nothing that it was written over."""
+
+    def next_event(self: Replica, path: Any, value: Any, by: str, below: Chain, links_max: int) -> Event:
+        made: Event = right(self, path, value, by, Chain(()), links_max)
+        return made
+
+    return next_event
+
+
+# Numbers
+
+
+@canary(Station, "hear_tock", caught_by="causal", within=5, scenario=SMALL)
+def tock_not_merged(right: Any) -> Any:
+    """Everybody counts for itself."""
+    return lambda self, tock: None
+
+
+@canary(TickBook, "missing", caught_by="converged", within=20, scenario=SMALL)
+def hole_in_ticks_accepted(right: Any) -> Any:
+    """Whoever has the latest change of a node has them all."""
+    return lambda self: {}
+
+
+@canary(Replica, "_restore_change", caught_by="converged", within=20, scenario=SMALL)
+def tick_reused_after_a_crash(right: Any) -> Any:
+    """A start counts on behind the last change but one: the last may not have been sent."""
+
+    def restore_change(self: Replica, record: StreamRecord) -> None:
+        tick = self._station.tick
+        right(self, record)
+        if record.origin == self._station.name:
+            self._station.tick = max(tick, record.sequence - 1)
+
+    return restore_change
+
+
+@canary(TickBook, "own_ahead", caught_by="ticks", within=100, scenario=SMALL)
+def own_ticks_never_asked_for(right: Any) -> Any:
+    """A node that others know more of than it does itself goes on where it is."""
+    return property(lambda self: 0)
+
+
+# The journal
+
+
+@canary(Station, "keep", caught_by="store_durable", within=5, scenario=SMALL)
+def own_write_not_persisted(right: Any) -> Any:
+    """Others have it, so why should it be written here?"""
+
+    def keep(self: Station, record: Any) -> None:
+        if not isinstance(record, StreamRecord):
+            right(self, record)
+
+    return keep
+
+
+@canary(Station, "take", caught_by="store_durable", within=5, scenario=SMALL)
+def acknowledged_above_the_wall(right: Any) -> Any:
+    """What a turn says leaves before its records are written."""
+    return lambda self: sorted(right(self), key=lambda effect: isinstance(effect, Persist))
+
+
+@canary(Replica, "_keep", caught_by="watched", within=40, scenario=SMALL)
+def known_before_the_entry(right: Any) -> Any:
+    """That a tick is settled is written down, and its entry is thought to be safe with its author."""
+
+    def keep(self: Replica, event: Event, joined: Any) -> None:
+        right(self, event, joined._replace(is_kept=False))
+
+    return keep
+
+
+# Others
+
+
+@canary(Resending, "ask", caught_by="converged", within=40, scenario="store")
+def only_the_head_of_the_chain_answers(right: Any) -> Any:
+    """Who is not first on the chain of pings leaves questions to who is."""
+
+    def ask(self: Resending, missing: Any, to: str, delay_ns: int) -> None:
+        names = sorted([*self._bus.members, self._station.name])
+        if names[0] == self._station.name:
+            right(self, missing, to, delay_ns)
+
+    return ask
+
+
+@canary(Recovery, "link_up", caught_by="converged", within=40, scenario=SMALL)
+def nothing_said_when_a_link_is_up(right: Any) -> Any:
+    """Who comes back is told nothing, and tells nothing, of what there is."""
+
+    def link_up(self: Recovery, member: str, now: Any) -> None:
+        self.say_full = lambda *_, **__: None  # type: ignore[method-assign]  # for good
+
+    return link_up
+
+
+@canary(Mesh, "_hang_up", caught_by="converged", within=60, scenario=SMALL)
+def deaf_socket_kept(right: Any) -> Any:
+    """A socket is kept although its peer is silent (Z7)."""
+    return lambda self, peer: None
+
+
+# Deletions
+
+
+@canary(Deletion, "_purge", caught_by="no_resurrection", within=60, scenario="store-deletes")
+def tombstone_dropped_while_a_deleter_is_away(right: Any) -> Any:
+    """A deletion is forgotten when it is old enough, whoever has not seen it."""
+
+    def purge(self: Deletion, now: Any) -> None:
+        self._forget(self._old(now.mono - limits.BURIED_CLOCKS * self._clock))
+
+    return purge
+
+
+# Clients
+
+
+@canary(Conditions, "check", caught_by="causal", within=10, scenario=SMALL)
+def condition_not_checked(right: Any) -> Any:
+    """A conditional write is one like all others."""
+    return lambda self: None
+
+
+@canary(WatchStream, "_take", caught_by="watched", within=20, scenario=SMALL)
+def watcher_without_room_is_skipped(right: Any) -> Any:
+    """Changes that a watcher has no room for are left out."""
+    return lambda self, lsn, event: right(self, lsn, event) if self.room > 0 else True
+
+
+@canary(WatchStream, "_resume", caught_by="watched", within=20, scenario=SMALL)
+def watcher_goes_on_from_now(right: Any) -> Any:
+    """Who comes back sees what happens from now on."""
+
+    def resume(self: WatchStream, since: Any) -> None:
+        self._place.hold(self)
+        self._skip = self._place.pending
+
+    return resume
+
+
+@canary(memory, "shown", caught_by="watched", within=20, scenario=SMALL)
+def losers_are_shown(right: Any) -> Any:
+    """Watchers are shown what lost a conflict, behind what stands."""
+    return memory.event_of
