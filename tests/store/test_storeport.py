@@ -227,8 +227,11 @@ async def test_a_server_is_dialled_heard_and_hung_up_on(node: Node, port: StoreP
 async def test_a_server_that_is_not_there_is_told_as_such(node: Node, port: StorePort) -> None:
     port.dial(Dial(f"127.0.0.1:{free_port()}", b"t2"))
     port.dial(Dial("no.such.host.invalid:1", b"t3"))
-    await node.until(lambda: len(node.orders) == 2)
-    assert {b"t2", b"t3"} == {order.tag for order in node.orders if isinstance(order, DialFailed)}
+    nonsense = {b"t4": "a..b:1", b"t5": f"{'n' * 64}.x:27586", b"t6": "127.0.0.1:99999", b"t7": "127.0.0.1:x"}
+    for tag, endpoint in nonsense.items():  # as others say it in a host map, or are called
+        port.dial(Dial(endpoint, tag))
+    await node.until(lambda: len(node.orders) == 6)
+    assert {b"t2", b"t3", *nonsense} == {order.tag for order in node.orders if isinstance(order, DialFailed)}
 
 
 @at_a_port

@@ -253,11 +253,11 @@ class StorePort:
 
     async def _dial(self, work: Dial) -> None:
         loop = asyncio.get_running_loop()
-        host, port = host_of(work.endpoint), port_of(work.endpoint)
         try:
+            host, port = host_of(work.endpoint), port_of(work.endpoint)
             async with asyncio.timeout(DIAL_S):
                 await loop.create_connection(lambda: Connection(self, JOIN, work.tag), host, port)
-        except (OSError, TimeoutError) as error:
+        except (OSError, TimeoutError, ValueError, OverflowError) as error:  # the endpoint is what others said it is
             self.runner.order(CORE, DialFailed(work.tag, str(error) or "timeout"))
 
     def _take(self) -> Connection:

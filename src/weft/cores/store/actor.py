@@ -162,7 +162,7 @@ class Actor:
         self._begin(now)
 
     def _hear_vers(self, message: wire.Vers, now: Now) -> None:
-        if message.node == self._station.name:
+        if message.node == self._station.name or not self._has_room(message.node):
             return
         self._know(message.node, is_weft=bool(message.weft), now=now)
         if message.version > self.rules.version:
@@ -171,6 +171,14 @@ class Actor:
             self._timers.pop("vers", None)  # somebody has said it
         else:
             self._timers.setdefault("vers", now.mono + self._takeover(self.nodes.position(self._station.name)))
+
+    def _has_room(self, node: str) -> bool:
+        """Whether it may be noted what kind of server a node is: anybody may say any name here."""
+        foreign = self._station.foreign
+        if node in self._weft or node in foreign or len(self._weft) + len(foreign) < limits.NODES_MAX:
+            return True
+        self._station.count("actor", "too-many-nodes")
+        return False
 
     def _know(self, node: str, *, is_weft: bool, now: Now) -> None:
         """What kind of server a node is. Weft nodes say so to one another once more, for who came later."""
@@ -202,7 +210,10 @@ class Actor:
     def _judge(self, now: Now) -> None:
         """Who has not said that it is a Weft node is none (PNG-031)."""
         for node in [node for node, due in self._unjudged.items() if due <= now.mono]:
-            self._know(node, is_weft=False, now=now)
+            if self._has_room(node):
+                self._know(node, is_weft=False, now=now)
+            else:
+                del self._unjudged[node]
         if self._unjudged:
             self._timers["judge"] = min(self._unjudged.values())
 

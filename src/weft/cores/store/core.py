@@ -174,7 +174,6 @@ class Store:
         if update.sender is None and update.event.node == self.station.name and peer == "mqtt":
             return  # our own voice, from the broker
         self.deletion.heard(update.sender[0] if update.sender else update.event.node, now)
-        self.station.hear_tock(update.event.tock)
         self.replica.receive(update.event, peer)
         self.recovery.hear_update(update, peer, now)
 
@@ -280,10 +279,13 @@ class Store:
 
     def _restore_loser(self, order: messages.RestoreLoser, now: Now) -> None:
         try:
-            event = self.replica.write_again(order.number).event
+            event = self.replica.write_again(order.number).now
         except StoreError as error:
             self.station.reply(order.ticket, StoreRefused(error.code, error.text))
         else:
+            if event is None:  # a deletion lost, and what had won is deleted and forgotten by now
+                self.station.reply(order.ticket, StoreRefused("not-found", "nothing is left that it would delete"))
+                return
             self.station.reply(order.ticket, {"node": event.node, "tick": event.tick, "path": text_of(event.path)})
 
     def _show(self, order: messages.Show, now: Now) -> None:

@@ -22,6 +22,7 @@ from weft.cores.store import limits
 from weft.cores.store.messages import Dial, HangUp
 from weft.cores.store.replica import Replica
 from weft.cores.store.station import Station
+from weft.wire.store.bus import is_name
 from weft.wire.store.clients import (
     ACK_EACH,
     NO_VALUE,
@@ -34,7 +35,7 @@ from weft.wire.store.clients import (
     chain_of,
 )
 from weft.wire.store.messages import Ticks
-from weft.wire.store.pack import unpack
+from weft.wire.store.pack import check_sound, unpack
 from weft.wire.store.ranges import ticks_of_wire, ticks_to_wire
 
 JOIN: Final = "store-join"
@@ -61,9 +62,8 @@ class Download:
         """What the server says; PeerError if that may not be said here, or is an error."""
         self.heard_at = self._station.now.mono
         if isinstance(said, Greeting):
-            self._station.hear_tock(max(0, said.tock))
-            if said.tick > 0:
-                self._replica.book.raise_top(said.node, said.tick)
+            self._hear_tock(said.tock)
+            self._raise_top(said.node, said.tick)
             self._say(ClientHello(QLEN, seq=0))
             self._go_on()
             return
@@ -111,7 +111,9 @@ class Download:
             return
         value = None if item.value is NO_VALUE else bytes(item.value)
         try:
-            self._station.hear_tock(item.tock)
+            if value is not None:
+                check_sound(value)
+            self._hear_tock(item.tock)
             event = Event(chain_of(item.chain), item.tock, (*self._top, *path), value)
             for node, tick in event.chain.links:
                 self._links.setdefault(node, RangeSet()).add(tick)
@@ -124,11 +126,10 @@ class Download:
         replica = self._replica
         assert said.nodes is not UNSET, "that is how it is recognised"
         for node, tick in said.nodes.items():
-            if tick:
-                replica.book.raise_top(node, tick)
+            self._raise_top(node, tick or 0)
         for ranges in (said.known, said.superseded):
             if ranges is not UNSET:
-                replica.settle(ticks_of_wire(ranges), "known")
+                replica.settle(_ticks(ranges), "known")
         if said.deleted is not UNSET:
             replica.settle(self._forgotten(said.deleted), "deleted")
         self.is_done = True
@@ -136,8 +137,19 @@ class Download:
     def _forgotten(self, deleted: dict[str, Any]) -> Ticks:
         """What is gone for good: real servers also name the deletions that still stand in their trees."""
         nothing = RangeSet()
-        left = {node: ticks - self._links.get(node, nothing) for node, ticks in ticks_of_wire(deleted).items()}
+        left = {node: ticks - self._links.get(node, nothing) for node, ticks in _ticks(deleted).items()}
         return {node: ticks for node, ticks in left.items() if ticks}
+
+    def _hear_tock(self, tock: int) -> None:
+        """As any message's; PeerError `bad-field` for one that nobody could send on."""
+        if not 0 <= tock <= limits.TICK_MAX:
+            raise PeerError("bad-field", f"tock {tock}")
+        self._station.hear_tock(tock)
+
+    def _raise_top(self, node: str, tick: int) -> None:
+        """So far a node has come; what no node may be called, or no tick can be, is left out."""
+        if is_name(node) and 0 < tick <= limits.TICK_MAX:
+            self._replica.book.raise_top(node, tick)
 
     def _say(self, message: ClientHello | Request) -> None:
         self._station.effects.append(Send(JOIN, self.tag, message))
@@ -192,7 +204,7 @@ class Joining:
         """Where a node's client port is (CLN-022)."""
         event = self._replica.tree.get((*HOSTS, name))
         if event is not None and event.value:
-            told = unpack(event.value)
+            told = _unpacked(event.value)
             if isinstance(told, list | tuple) and len(told) == 2 and isinstance(told[0], str) and type(told[1]) is int:
                 return f"[{told[0]}]:{told[1]}" if ":" in told[0] else f"{told[0]}:{told[1]}"
         return self._station.settings.hostmap.get(name) or f"{name}:{limits.JOIN_PORT}"
@@ -255,3 +267,16 @@ class Joining:
         if self._download is not None:
             since.append(self._download.heard_at)
         return min(since) + limits.JOIN_SILENCE_NS if since else None
+
+
+def _ticks(ranges: dict[str, Any]) -> Ticks:
+    """Sets of ticks of those that can be nodes; PeerError."""
+    return ticks_of_wire({node: those for node, those in ranges.items() if is_name(node)})
+
+
+def _unpacked(value: bytes) -> Any:
+    """What somebody wrote; None if it cannot be read."""
+    try:
+        return unpack(value)
+    except PeerError:
+        return None

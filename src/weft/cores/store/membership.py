@@ -1,6 +1,7 @@
 """Whether this node has what the others have, and so may serve and write (specs/03, section 4.1; STO-034)."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from weft.base.changes import Chain, Event
@@ -14,6 +15,7 @@ from weft.cores.store.station import Station, StoreError
 
 PRESENT: Final = b"\x80"
 """The value of `[null,"node",NAME]`, a node's first change: an empty map."""
+NOTHING: Final = b"\xc0"
 RETRY_NS: Final = (SECOND, 30 * SECOND)
 WAITING_CLOCKS: Final = 3
 
@@ -190,8 +192,9 @@ class Membership:
     def become_member(self) -> None:
         """Everything is here; the first time the node enters itself (R7)."""
         self._became()
-        if not self._station.tick and not self._station.is_full:
-            self._replica.write((None, "node", self._station.name), PRESENT)
+        if not self._station.tick:
+            with suppress(StoreError):  # no room: then its first order enters it
+                self._replica.write((None, "node", self._station.name), PRESENT)
         self._station.tell(StoreJoined(self._station.name, self._station.tick, self._replica.tree.entries))
 
     def become_read_only(self) -> None:
@@ -253,10 +256,19 @@ class Membership:
         if self._station.read_only and self.state is not State.READ_ONLY:
             self._turn(On.BARRED)
         if self._found_at is not None and self._found_at <= now.mono and self.state is State.LISTEN:
-            self._found_at = None
-            self.found(self._station.settings.found or b"\xc0", now)
+            self._found_unasked(now)
         if self._due_at is not None and self._due_at <= now.mono:
             self._expire()
+
+    def _found_unasked(self, now: Now) -> None:
+        """As the file says; later, if somebody has data after all, or nothing can be written now."""
+        self._found_at = now.mono + WAITING_CLOCKS * self._clock
+        if self._replica.book.nodes():
+            return
+        try:
+            self.found(self._station.settings.found or NOTHING, now)
+        except StoreError as error:
+            self._station.count("foundings_refused", error.code)
 
     def _expire(self) -> None:
         if self.state is State.CATCHUP:
@@ -273,4 +285,5 @@ class Membership:
         """When something is due, in monotonic nanoseconds."""
         if self._station.read_only and (self.state, On.BARRED) in TABLE:
             return self._station.now.mono
-        return min((at for at in (self._due_at, self._found_at) if at is not None), default=None)
+        found_at = self._found_at if self.state is State.LISTEN else None
+        return min((at for at in (self._due_at, found_at) if at is not None), default=None)

@@ -14,6 +14,7 @@ from weft.cores.store import limits
 from weft.cores.store.bus import Bus
 from weft.cores.store.replica import Replica
 from weft.cores.store.station import Station
+from weft.cores.store.ticks import in_parts
 from weft.wire.store.messages import Ticks, Update
 from weft.wire.store.pack import LEFT_OUT
 
@@ -135,7 +136,7 @@ class Resending:
 
     def _name(self, job: Job) -> None:
         """What has no entry any more, in as many messages as it needs."""
-        known, deleted = _parts(job.known), _parts(job.deleted)
+        known, deleted = in_parts(job.known), in_parts(job.deleted)
         for index in range(max(len(known), len(deleted))):
             said = self._station.info(
                 known=known[index] if index < len(known) else None,
@@ -147,17 +148,3 @@ class Resending:
 def _collect(ticks: Ticks, node: str, ranges: RangeSet, upto: int) -> None:
     for first, last in ranges.overlap(1, upto):
         ticks.setdefault(node, RangeSet()).add(first, last)
-
-
-def _parts(ticks: Ticks) -> list[Ticks]:
-    """The same in pieces of at most so many ranges."""
-    parts: list[Ticks] = []
-    room = 0
-    for node, ranges in ticks.items():
-        for first, last in ranges:
-            if not room:
-                parts.append({})
-                room = limits.RANGES_PER_INFO
-            parts[-1].setdefault(node, RangeSet()).add(first, last)
-            room -= 1
-    return parts

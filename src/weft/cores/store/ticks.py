@@ -40,6 +40,7 @@ class TickBook:
         self._open: dict[str, None] = {}
         """Nodes of which something is missing."""
         self._is_ahead_untold = False
+        self._exceeded: set[str] = set()
         self.caps: dict[str, int] = {}
         """The last tick of each node that was dropped: higher ones are nobody's (DEL-006)."""
         self.on_own_ahead: Callable[[int], None] | None = None
@@ -170,17 +171,28 @@ class TickBook:
         """Many are settled; which of them is new. `tell_ahead` is due afterwards."""
         ticks = self._of(node)
         new = _lacking(ticks.seen, ranges)
-        if new:
+        if new and self._fits(ticks, new):
             if new.highest > ticks.top:
                 self._rise(ticks, new.highest)
             ticks.seen.update(new)
             self._judge(ticks)
-        return new
+            return new
+        return RangeSet()
+
+    def _fits(self, ticks: NodeTicks, new: RangeSet) -> bool:
+        """Whether there is room for these: in pieces that belong to nobody's changes any set of ticks can be said."""
+        most = max(limits.RANGES_MAX, len(ticks.seen))
+        if len(ticks.seen) + len(new) <= most or len(ticks.seen | new) <= most:
+            return True
+        self._say_exceeded("ranges", limits.RANGES_MAX)
+        return False
 
     def delete(self, node: str, ranges: RangeSet) -> RangeSet:
         """Many are purged, and so settled; which of them is new."""
-        self.see_all(node, ranges)
         ticks = self._of(node)
+        if not self._fits(ticks, _lacking(ticks.seen, ranges)):
+            return RangeSet()
+        self.see_all(node, ranges)
         new = _lacking(ticks.deleted, ranges)
         ticks.deleted.update(new)
         return new
@@ -235,8 +247,14 @@ class TickBook:
         else:
             self._open[ticks.name] = None
 
+    def _say_exceeded(self, what: str, limit: int) -> None:
+        """Once in a start: whoever goes too far once does so again and again."""
+        if what not in self._exceeded:
+            self._exceeded.add(what)
+            self._station.tell(LimitExceeded(what, limit))
+
     def _exceed(self, what: str, limit: int) -> None:
-        self._station.tell(LimitExceeded(what, limit))
+        self._say_exceeded(what, limit)
         raise PeerError("too-large", f"more than {limit} {what}")
 
 
@@ -262,3 +280,17 @@ def _as_ranges(ticks: Iterable[int]) -> RangeSet:
     for tick in sorted(ticks):
         ranges.add(tick)
     return ranges
+
+
+def in_parts(ticks: Ticks) -> list[Ticks]:
+    """Sets of ticks in pieces that a message may hold."""
+    parts: list[Ticks] = []
+    room = 0
+    for node, ranges in ticks.items():
+        for first, last in ranges:
+            if not room:
+                parts.append({})
+                room = limits.RANGES_PER_INFO
+            parts[-1].setdefault(node, RangeSet()).add(first, last)
+            room -= 1
+    return parts

@@ -13,6 +13,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from weft.base.changes import Chain, Path
 from weft.base.errors import PeerError
+from weft.wire.store.bus import is_name
 from weft.wire.store.path import pack_path, unpack_path
 
 VERSION: Final = (0, 71, 40)
@@ -232,8 +233,8 @@ def chain_of(links: Links) -> Chain:
     while isinstance(here, Links):
         told.append((here.node, here.tick))
         here = here.prev
-    if len(told) > LINKS_MAX:
-        raise PeerError("bad-chain", f"{len(told)} links")
+    if len(told) > LINKS_MAX or not all(is_name(node) for node, _ in told):
+        raise PeerError("bad-chain", f"{len(told)} links, or a name that is none")
     return Chain(tuple(told), is_cut=here is UNSET)
 
 

@@ -160,13 +160,19 @@ def canonical(raw: bytes) -> bytes:
 
 
 def same_value(a: bytes | None, b: bytes | None) -> bool:
-    """Whether two readings of one event agree: equal, or one is the other with its floats cut to four bytes (COD-001)."""
+    """Whether two readings of one event agree: equal, or one is the other with its floats cut to four bytes (COD-001).
+
+    What cannot be read whole is the same as itself alone; nothing is ever raised.
+    """
     if a is None or b is None or a == b:
         return a == b
     if not a or not b:
         return False  # one was left out
-    plain, other = canonical(a), canonical(b)
-    return plain == other or plain == _cut(b) or _cut(a) == other
+    try:
+        plain, other = canonical(a), canonical(b)
+        return plain == other or plain == _cut(b) or _cut(a) == other
+    except PeerError:
+        return False
 
 
 def fuller(a: bytes, b: bytes) -> bytes:
