@@ -283,3 +283,17 @@ SAID = st.builds(Said, st.sampled_from(codec.TOPICS), st.binary())
 @given(HELLOS | SAID | st.just(Beat()) | st.builds(Bye, st.text(max_size=16)))
 def test_decode_of_encode_is_identity(message: codec.Message) -> None:
     assert message == codec.decode(codec.encode(message))
+
+
+@pytest.mark.proves("LNK-021")
+def test_who_was_stopped_or_busy_for_long_does_not_take_the_others_for_dead() -> None:
+    a, b = End("a", 1, peers=("10.0.0.2:27500",)), End("b", 2)
+    wire = Wire(a, b)
+    wire.run(5)
+    wire.now = Now(wire.now.mono + 10 * SECOND, wire.now.wall + 10 * SECOND)
+    wire.run(5)
+    assert (["b"], ["a"]) == (list(a.bus.members), list(b.bus.members))
+    assert [] == [event for event in wire.events if isinstance(event, StoreLinkDown)]
+    wire.cut.add(b.endpoint)
+    wire.run(5)
+    assert [] == list(a.bus.members)

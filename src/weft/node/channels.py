@@ -32,6 +32,9 @@ ANSWER_QUEUE: Final = 1_000  # a snapshot is said in pieces (CLI-002)
 PUBLISH_QUEUE: Final = 10_000  # updates that wait for one child, which then needs a snapshot
 FRAMES_MAX: Final = 1 << 12  # more in one message is a flood, not a message
 BUNDLE_FRAMES_MAX: Final = 1 << 19  # five per pair (CFG-013)
+MESH_BYTES: Final = (
+    256 << 10
+)  # a batch of 1,000 changes or a few: who merges more in one turn is silent to others (LNK-021)
 CLIENTS_QUEUE: Final = 1_000  # multiparts for one client; the core keeps and bounds what waits behind them (CHN-018)
 CLIENTS_BUDGET: Final = 32  # multiparts of up to 256 messages each: some 20 ms of chains
 CLONE: Final = "clone"
@@ -62,6 +65,8 @@ class Channel(NamedTuple):
     """Whose block that is, where it binds: empty, the node's own; else one that the settings name, or there is none."""
     budget: int = 256
     """How many of its messages are heard in one turn: a flood on one channel must not starve the others."""
+    budget_bytes: int = 2 << 20
+    """And about how many bytes."""
     queue: int = LINK_QUEUE
     """How many messages wait for one peer at most."""
     frames_max: int = FRAMES_MAX
@@ -154,7 +159,7 @@ CHANNELS: Final[dict[str, Channel]] = {
     "clone-publish": _clone_publish._replace(block=CLONE, place=1, queue=PUBLISH_QUEUE),
     "clone-take": _clone_take._replace(block=CLONE, place=2, queue=ANSWER_QUEUE),
     "clone-ask": _clone_ask,
-    "mesh": _mesh._replace(place=endpoints.MESH, queue=PUBLISH_QUEUE),
+    "mesh": _mesh._replace(place=endpoints.MESH, queue=PUBLISH_QUEUE, budget_bytes=MESH_BYTES),
     "mesh-call": _mesh_call._replace(place=endpoints.MESH, queue=PUBLISH_QUEUE),
     "store-mqtt": Channel("store", "broker", store.decode_payload, store.encode_payload, how=INSIDE),
     "store-clients": Channel(

@@ -143,7 +143,7 @@ class End:
         """What has come in: at most so many messages, and hardly more than `size` bytes; each socket has its share."""
         if not self._is_stirred or self.row.socket == "PUB" or not self.sockets:
             return NOTHING
-        count, size = max(1, count // len(self.sockets)), size // len(self.sockets)
+        count, size = max(1, count // len(self.sockets)), min(size, self.row.budget_bytes) // len(self.sockets)
         parts = [self._take(key, socket, count, size) for key, socket in self.sockets.items()]
         heard = [item for part in parts for item in part.heard]
         self._is_stirred = any(part.more for part in parts)

@@ -295,6 +295,7 @@ class Mesh:
         """Greet, beat, and notice who is silent."""
         if self._is_stopping:
             return
+        self._own_up(now)
         for peer in list(self.peers.values()):
             if peer.due_at <= now.mono:
                 is_silent = peer.heard_at + limits.MESH_SILENCE_NS <= now.mono
@@ -302,6 +303,14 @@ class Mesh:
         gone = now.mono - limits.REFUSED_NS
         for routing_id in [key for key, caller in self.callers.items() if caller.heard_at < gone]:
             del self.callers[routing_id]
+
+    def _own_up(self, now: Now) -> None:
+        """Who was busy, or stopped, for more than a beat has heard nobody meanwhile: the others are not to blame."""
+        due_at = self.deadline()
+        late = now.mono - due_at if due_at is not None else 0
+        if late > limits.MESH_BEAT_NS:
+            for peer in self.peers.values():
+                peer.heard_at = min(now.mono, peer.heard_at + late)
 
     def deadline(self) -> int | None:
         """When the next link wants something."""
