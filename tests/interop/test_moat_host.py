@@ -4,6 +4,7 @@ Meets the newest release, or those of the variable WEFT_MOAT, as `test_moat` doe
 """
 
 import subprocess
+import time
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -40,6 +41,7 @@ def speaker(room: Room, name: str) -> Speaker:
 @pytest.mark.proves("LNK-002", "HEA-006")
 def test_nodes_find_together_by_themselves_after_the_broker_was_away(house: Room) -> None:
     house.left.kill()
+    returns_at = time.monotonic() + BROKEN_S
     for name in ("n3", "n5"):
         with speaker(house, name) as client:
             client.set_all([(f"apart.{name}.{number}", number) for number in range(10)])
