@@ -3,9 +3,11 @@
 import asyncio
 import io
 import json
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -97,6 +99,33 @@ def test_text_yaml_and_paths_are_said_by_flags(typed: Typed, monkeypatch: pytest
     assert (0, ["big: 1"]) == typed("get", "flag.s")
 
 
+def test_the_bytes_of_a_file_are_a_value_and_come_back_as_they_were(
+    server: FakeStore, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    (tmp_path / "key").write_bytes(bytes(range(256)))
+    at = ("--node", server.address)
+    for words in (("set", "file.v", "-b", str(tmp_path / "key")), ("get", "file.v", "--raw")):
+        assert 0 == app([*words, *at], exit_on_error=False, print_error=False, result_action="return_value")
+    sys.stdout.flush()
+    assert bytes(range(256)) == capfdbinary.readouterr().out
+
+
+@pytest.mark.parametrize("port", ["0", "-5", "65527"])
+def test_a_port_that_cannot_be_one_is_a_wrong_use(port: str) -> None:
+    with pytest.raises(UserError) as refused:
+        app(["get", "p", "--port", port], exit_on_error=False, print_error=False, result_action="return_value")
+    assert "usage" == refused.value.code
+
+
+def test_what_is_too_large_is_said_to_be(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    async def refuse(*_: Any) -> int:
+        raise StoreError("70005 bytes, 65536 at most", "too-large")
+
+    monkeypatch.setattr(store_calls, "_at_store", refuse)
+    assert 2 == store_calls.at_store(None, None, refuse)
+    assert "weft: that is too large: 70005 bytes, 65536 at most" == capsys.readouterr().err.splitlines()[0]
+
+
 @pytest.mark.parametrize(
     "words, code",
     [
@@ -108,6 +137,10 @@ def test_text_yaml_and_paths_are_said_by_flags(typed: Typed, monkeypatch: pytest
         (("set", "u.p", "1", "--new", "--if-chain", "a:1"), "usage"),
         (("del", "u.p", "--tree", "--if-value", "1"), "usage"),
         (("watch", "u.p", "--since", "nonsense"), "usage"),
+        (("watch", "u.p", "--count", "0"), "usage"),
+        (("set", "u.p", "--nwe"), "usage"),
+        (("set", "u.p", "-b", "/nowhere/at/all"), "usage"),
+        (("get", "u.p", "--port", "31000"), "usage"),
     ],
 )
 @pytest.mark.proves("ADM-020")
@@ -120,7 +153,7 @@ def test_wrong_use_says_what_to_type(typed: Typed, words: tuple[str, ...], code:
 @pytest.mark.proves("ADM-020")
 def test_what_is_not_found_is_status_1_and_says_whether_it_was_deleted(typed: Typed) -> None:
     assert (1, []) == typed("get", "gone.never")
-    assert "it was never there\n  try: weft ls" in typed.complaint
+    assert "none was ever written there\n  try: weft ls gone.never --tree" in typed.complaint
     typed("set", "gone.v", "1")
     assert (0, []) == typed("del", "gone.v")
     assert (1, []) == typed("get", "gone.v")

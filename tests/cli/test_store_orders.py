@@ -77,7 +77,7 @@ def test_how_a_store_stands_is_shown(ordered: Any, capsys: pytest.CaptureFixture
     assert [
         "a: MEMBER, serves clients; change 1,234, tock 2,000",
         "10 entries, 2 deleted ones, 300 bytes of values",
-        "2 other nodes linked, 1 MoaT-KV servers, a broker",
+        "2 other nodes linked, 1 MoaT-KV server, a broker",
         "missing of b: 5, 8-10",
         "3 conflicts so far: weft store conflicts",
     ] == capsys.readouterr().out.splitlines()
@@ -85,6 +85,12 @@ def test_how_a_store_stands_is_shown(ordered: Any, capsys: pytest.CaptureFixture
     assert 0 == store.state()
     shown = capsys.readouterr().out
     assert "serves nobody yet" in shown
+    assert "it waits" not in shown
+    ordered({**STATE, "state": "LISTEN", "serves": False, "conflicts": 1})
+    assert 0 == store.state()
+    shown += capsys.readouterr().out
+    assert "it has no data, and waits for a node that has" in shown
+    assert "1 conflict so far" in shown
     assert "takes no writes: dropped" in shown
 
 
@@ -128,25 +134,45 @@ def test_conflicts_are_listed_with_both_values_and_a_loser_written_again(
 
 @pytest.mark.proves("ADM-020")
 def test_a_node_is_dropped_and_a_tick_accepted(ordered: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    heard = ordered({"answer": "x", "node": "attic", "tick": 12})
+    heard = ordered({"answer": "x", "node": "attic", "tick": 12, "read_only": "unconfirmed"})
     assert [0, 0] == [store.drop("attic"), store.accept_tick()]
-    assert [("store-drop-node", {"node": "attic"}), ("store-accept-tick", {})] == heard
+    asked = [("store-drop-node", {"node": "attic"}), ("store-show", {"what": "state"}), ("store-accept-tick", {})]
+    assert asked == heard
     assert [
         "attic is dropped behind its change 12",
         "attic goes on behind its change 12",
     ] == capsys.readouterr().out.splitlines()
 
 
+def test_a_tick_that_nobody_doubts_is_not_accepted_again(ordered: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    heard = ordered(STATE)
+    assert 1 == store.accept_tick()
+    assert ["store-show"] == [name for name, _ in heard]
+    assert "nothing is to be accepted: a writes under its own name" in capsys.readouterr().err
+
+
+def test_a_deleter_that_nobody_knows_is_warned_of(
+    ordered: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(store, "at_store", lambda *_, **__: 0)
+    ordered({"answer": "Show", "members": [{"node": "a"}]})
+    assert 0 == store.deleter("add", "a", "atic")
+    told = capsys.readouterr()
+    assert (["a", "atic"], 1) == (told.out.splitlines(), told.err.count("weft: no node called 'atic'"))
+
+
 @pytest.mark.proves("ADM-020")
 def test_deleters_are_added_and_removed(
     ordered: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    heard = ordered({"answer": "SetDeleters", "deleters": []})
+    heard = ordered({"answer": "SetDeleters", "deleters": [], "members": [{"node": name} for name in "acz"]})
     monkeypatch.setattr(store, "_reading", lambda held: held.extend(["a", "b"]))
     monkeypatch.setattr(store, "at_store", lambda *_, **__: 0)
     for words in (("list",), ("add", "c", "a"), ("remove", "a"), ("set", "z"), ("set",)):
         assert 0 == store.deleter(*words)
-    assert [["a", "b", "c"], ["b"], ["z"], []] == [fields["nodes"] for _, fields in heard]
+    assert [["a", "b", "c"], ["b"], ["z"], []] == [
+        fields["nodes"] for name, fields in heard if name == "store-deleters"
+    ]
     assert ["a", "b", "a", "b", "c", "b", "z", "all nodes"] == capsys.readouterr().out.splitlines()
     with pytest.raises(UserError):
         store.deleter("add")
@@ -159,6 +185,11 @@ def test_a_refusal_is_status_1_and_no_node_status_3(ordered: Any, capsys: pytest
     ordered(UserError("unavailable", "no node answers", "weft up"))
     assert [3] * 5 == [store.state(), store.members(), store.conflicts(), store.orphans(), store.deleter("set", "a")]
     assert "try: weft store state" in capsys.readouterr().err
+    ordered(UserError("refused", "the node refused store-restore: there is no conflict 9", "weft status"))
+    assert 1 == store.conflicts(restore=9)
+    assert "try: weft store conflicts" in capsys.readouterr().err
+    with pytest.raises(UserError):
+        store.state(port=99_999)
 
 
 def test_orphans_are_listed(ordered: Any, capsys: pytest.CaptureFixture[str]) -> None:

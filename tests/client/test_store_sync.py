@@ -125,6 +125,9 @@ def test_a_store_is_said_by_address_port_directory_or_name(base: Path, monkeypat
         ]
         assert ("10.0.0.7", 1) == address_of("tcp://10.0.0.7:1")
         assert ("::1", 27_505) == address_of("[::1]:27505")
+        assert ("127.0.0.1", 27_515) == address_of("27515")
+        with pytest.raises(store.Unreachable, match="a port is a number from 1 to 65535"):
+            address_of("127.0.0.1:99999")
         monkeypatch.setenv("WEFT_NODE", "a")
         assert a == endpoint_of(None)
         monkeypatch.setenv("WEFT_STORE", "b")

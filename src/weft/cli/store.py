@@ -7,7 +7,7 @@ from cyclopts import App, Parameter
 
 from weft.base.errors import PeerError, UserError
 from weft.cli.chain_lines import aligned, plain
-from weft.cli.store_calls import DONE, at_store, ordered
+from weft.cli.store_calls import DONE, at_store, complain, ordered
 from weft.cli.store_lines import line, print_json
 from weft.client.store.client import Client
 from weft.client.store.values import MISSING
@@ -22,6 +22,14 @@ Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 What = Literal["list", "add", "remove", "set"]
 PORT: Final = 27_500
 DELETERS: Final = (None, "actor", "del")
+WAITING: Final = {
+    "OFFLINE": "has met nobody yet, by no link",
+    "LISTEN": "has no data, and waits for a node that has: see that one runs; weft store found, if this is the first",
+    "JOIN": "asks the others what there is",
+    "RESTORED": "was started again, and waits three clocks (15 s) for others that may know more",
+    "CATCHUP": "fetches what it lacks",
+}
+"""What a node does in a state in which it serves nobody."""
 
 
 @app.command
@@ -60,15 +68,17 @@ def state(*, port: int = PORT, json: Flag = False) -> int:
         return _tell(told, "", json=True)
     serves = "serves clients" if told["serves"] else "serves nobody yet"
     print(f"{plain(str(told['node']))}: {told['state']}, {serves}; change {told['tick']:,}, tock {told['tock']:,}")
+    if not told["serves"] and told["state"] in WAITING:
+        print(f"it {WAITING[told['state']]}")
     if told.get("read_only"):
         print(f"takes no writes: {told['read_only']}")
     print(f"{told['entries']:,} entries, {told['tombstones']:,} deleted ones, {told['value_bytes']:,} bytes of values")
-    members = f"{told['members']:,} other nodes linked"
-    print(f"{members}, {told['foreign']:,} MoaT-KV servers{', a broker' if told.get('has_broker') else ''}")
+    members = f"{_count(told['members'], 'other node')} linked, {_count(told['foreign'], 'MoaT-KV server')}"
+    print(f"{members}{', a broker' if told.get('has_broker') else ''}")
     for name, ranges in told["missing"].items():
         print(f"missing of {plain(name)}: {_shown(ranges)}")
     if told.get("conflicts"):
-        print(f"{told['conflicts']:,} conflicts so far: weft store conflicts")
+        print(f"{_count(told['conflicts'], 'conflict')} so far: weft store conflicts")
     return DONE
 
 
@@ -160,6 +170,8 @@ def deleter(what: What = "list", /, *names: str, port: int = PORT, json: Flag = 
     held: list[str] = []
     if what != "set" and (status := at_store(None, port, _reading(held), reads=True)) != DONE:
         return status
+    if what in ("add", "set"):
+        _warn_of_strangers(names, port)
     if what != "list":
         wanted = {"add": [*held, *names], "remove": [name for name in held if name not in names], "set": names}[what]
         told = ordered(port, "store-deleters", nodes=list(dict.fromkeys(wanted)))
@@ -184,7 +196,32 @@ def accept_tick(*, port: int = PORT, json: Flag = False) -> int:
         port: first of the ten ports of the node.
         json: the answer as JSON.
     """
-    return _tell(ordered(port, "store-accept-tick"), "{node} goes on behind its change {tick}", json=json)
+    told = ordered(port, "store-show", what="state")
+    if isinstance(told, dict) and told.get("read_only") != "unconfirmed":
+        return complain(
+            f"nothing is to be accepted: {told['node']} writes under its own name\n  try: weft store state", 1
+        )
+    return _tell(
+        told if isinstance(told, int) else ordered(port, "store-accept-tick"),
+        "{node} goes on behind its change {tick}",
+        json=json,
+    )
+
+
+def _warn_of_strangers(names: Sequence[str], port: int) -> None:
+    """Who is named and does not exist holds up every deletion for ever."""
+    told = ordered(port, "store-show", what="members") if names else {}
+    known = [row["node"] for row in told.get("members", ())] if isinstance(told, dict) else names
+    for name in names:
+        if name not in known:
+            text = (
+                f"no node called {name!r} has ever changed this store: no deletion is forgotten before it has seen it"
+            )
+            complain(f"{text}\n  try: weft store deleter remove {name}, unless it is still to come", DONE)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _reading(held: list[str]) -> Any:

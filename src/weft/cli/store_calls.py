@@ -20,6 +20,7 @@ DENIED: Final = 4
 UNCONFIRMED: Final = 5
 STORE_PORT: Final = 5
 """Of a node's ten."""
+PORT_MAX: Final = 65_526
 BY_CODE: Final[dict[str, tuple[int, str]]] = {
     "not-found": (NOT_SO, "weft ls"),
     "exists": (NOT_SO, "weft get PATH, or weft set without --new"),
@@ -41,20 +42,30 @@ BY_CODE: Final[dict[str, tuple[int, str]]] = {
     "too-large": (USAGE, "values of at most 64 KiB"),
 }
 """Exit status and what to try, by the code of an error; any other one is a wrong use."""
-ELSE: Final = (USAGE, "weft store state")
+ELSE: Final = (USAGE, "weft COMMAND --help")
+REFUSED: Final[dict[str, str]] = {
+    "store-found": "weft store state: how this node stands",
+    "store-restore": "weft store conflicts: their numbers",
+    "store-drop-node": "weft store members: the nodes there are; ask another one than the node itself",
+}
+"""What to try when a node refuses an order."""
+SUBJECTS: Final[dict[str, str]] = {"too-large": "that is too large", "bad-path": "that is no path"}
+"""For errors of nodes that name only what is wrong with it."""
 Work = Callable[[Client], Coroutine[Any, Any, int]]
 
 
 def at_store(node: str | None, port: int | None, work: Work, *, reads: bool = False) -> int:
     """Do something with the store of a node; its exit status. `reads`: nothing is written, so no answer is no node."""
-    where: Node = node if node is not None or port is None else port + STORE_PORT
+    if node is not None and port is not None:
+        raise UserError("usage", "--node and --port both say which store", "one of them")
+    where: Node = node if port is None else checked(port) + STORE_PORT
     try:
         return asyncio.run(_at_store(where, work))
     except StoreError as error:
         status, mend = BY_CODE.get(error.code, ELSE)
         if reads and status == UNCONFIRMED:
             status, mend = BY_CODE["unreachable"]
-        return complain(f"{error.text or error.code}\n  try: {mend}", status)
+        return complain(f"{_sentence(error)}\n  try: {mend}", status)
     except KeyboardInterrupt:
         return DONE
 
@@ -64,12 +75,28 @@ async def _at_store(node: Node, work: Work) -> int:
         return await work(client)
 
 
+def _sentence(error: StoreError) -> str:
+    text, subject = error.text or error.code, SUBJECTS.get(error.code, "")
+    return text if not subject or "path" in text or "value" in text else f"{subject}: {text}"
+
+
+def checked(port: int) -> int:
+    """The first of ten ports; UserError if it cannot be one."""
+    if not 0 < port <= PORT_MAX:
+        raise UserError("usage", f"{port} is no first of ten ports", f"--port 27500, of 1 to {PORT_MAX}")
+    return port
+
+
 def ordered(port: int, name: str, **fields: Any) -> dict[str, Any] | int:
     """What the node says to an order, or the exit status after a complaint."""
     try:
-        return order(port, name, **fields)
+        return order(checked(port), name, **fields)
     except UserError as error:
-        return complain(str(error), UNREACHABLE if error.code == "unavailable" else NOT_SO)
+        if error.code == "usage":
+            raise
+        if error.code == "unavailable":
+            return complain(str(error), UNREACHABLE)
+        return complain(f"{error.text}\n  try: {REFUSED.get(name, error.try_this)}", NOT_SO)
 
 
 def complain(text: str, status: int) -> int:

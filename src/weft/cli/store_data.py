@@ -1,8 +1,11 @@
 """`weft get`, `set`, `del`, `ls`, `watch`: the shared store by hand (specs/03, ADM-020)."""
 
 import json as from_json
+import re
+import shlex
 import sys
 import time
+from collections.abc import Callable
 from typing import Annotated, Any, Final
 
 from cyclopts import Parameter
@@ -22,6 +25,12 @@ from weft.wire.store.yamltext import load
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 Word = Annotated[str | None, Parameter(allow_leading_hyphen=True, show_default=False)]
 ROOT: Final = ":"
+SAYING: Final = "-v TEXT, -e YAML, -p PATH, -b FILE"
+OPTION: Final = re.compile("--?[a-zA-Z]")
+"""What looks like an option; numbers and lists of YAML do not."""
+POSITION: Final = "what weft watch --json shows as position"
+FILE_BYTES_MAX: Final = 1 << 20
+"""More than a value may have: the store says so."""
 
 
 def get(
@@ -52,8 +61,8 @@ def get(
         if json:
             print_json(facts(entry))
         elif not entry.is_there:
-            what = "was deleted" if entry.is_deleted else "was never there"
-            return complain(f"there is nothing at {path}: it {what}\n  try: weft ls", NOT_SO)
+            what = "it was deleted" if entry.is_deleted else "none was ever written there"
+            return complain(f"there is no value at {path}: {what}\n  {_below(path)}", NOT_SO)
         elif raw:
             value = entry.value
             sys.stdout.buffer.write(value if isinstance(value, bytes) else _raw(value).encode())
@@ -74,6 +83,7 @@ def set_value(  # tidy: each is an option of the command line
     text: Annotated[str | None, Parameter(name=["-v", "--text"], allow_leading_hyphen=True)] = None,
     yaml: Annotated[str | None, Parameter(name=["-e", "--yaml"], allow_leading_hyphen=True)] = None,
     as_path: Annotated[str | None, Parameter(name=["-p", "--path"], allow_leading_hyphen=True)] = None,
+    file: Annotated[str | None, Parameter(name=["-b", "--bytes"], allow_leading_hyphen=True)] = None,
     new: Flag = False,
     if_chain: str | None = None,
     if_value: Word = None,
@@ -93,6 +103,7 @@ def set_value(  # tidy: each is an option of the command line
         text: the value is this text, whatever it looks like.
         yaml: the value is this YAML; !P a.b is a path, !bin and !hex are bytes.
         as_path: the value is this path.
+        file: the value is the bytes of this file, as they are; `-`: of standard input. `weft get --raw` gives them back.
         new: only if there is no value.
         if_chain: only if that was the last change, NODE:TICK as `weft get --chain` shows it.
         if_value: only if the value is that (YAML).
@@ -101,7 +112,7 @@ def set_value(  # tidy: each is an option of the command line
         node: host:port of the store, a node's name or state directory; default: the one that runs here.
         port: first of the ten ports of a node of this machine.
     """
-    wanted = _value(value, text, yaml, as_path)
+    wanted = _value(value, {"text": text, "yaml": yaml, "path": as_path, "bytes": file})
     conditions = _conditions(if_chain, if_value) | ({"new": True} if new else {})
     if new and if_chain is not None:
         raise UserError("usage", "--new and --if-chain exclude each other", "one of them")
@@ -151,7 +162,7 @@ def delete(
             return DONE if count else NOT_SO
         written = await client.delete(path, **conditions)
         if not (written.is_changed or json):
-            return complain(f"there is nothing at {path}\n  try: weft ls", NOT_SO)
+            return complain(f"there is no value at {path}\n  {_below(path)}", NOT_SO)
         _tell(path, written, chain=chain, json=json)
         return DONE if written.is_changed else NOT_SO
 
@@ -173,7 +184,8 @@ def ls(
 
     Args:
         path: elements with dots between; left out: the root.
-        tree: all entries at and below the path, a line each: path and value.
+        tree: all entries at and below the path, a line each: path and value. Parents come first, else they stand as
+            they came to this node: `| sort` to compare nodes.
         deleted: also those that were deleted, as long as the node remembers them.
         chain: with --tree: also who changed each last.
         json: with --tree one object a line, else one list.
@@ -183,7 +195,7 @@ def ls(
 
     async def names(client: Client) -> int:
         base = path_of(path)
-        found = [text_of((*base, element)) for element in await client.list(base, deleted=deleted)]
+        found = sorted(text_of((*base, element)) for element in await client.list(base, deleted=deleted))
         if json:
             print_json(found)
         elif found:
@@ -228,6 +240,8 @@ def watch(
         port: first of the ten ports of a node of this machine.
     """
     position = _position(since)
+    if count is not None and count < 1:
+        raise UserError("usage", f"{count} changes are none to wait for", "--count 1, or without it until Ctrl-C")
 
     async def follow(client: Client) -> None:
         left = count
@@ -251,16 +265,43 @@ def watch(
 # Words into values
 
 
-def _value(value: str | None, text: str | None, yaml: str | None, as_path: str | None) -> Any:
-    said = [word for word in (value, text, yaml, as_path) if word is not None]
+def _value(value: str | None, flags: dict[str, str | None]) -> Any:
+    """What is said in one of the ways to say a value."""
+    said = {how: word for how, word in {"value": value, **flags}.items() if word is not None}
     if len(said) != 1:
         what = "no value" if not said else "more than one value"
-        raise UserError("usage", f"{what} is said", "weft set PATH VALUE, or one of -v TEXT, -e YAML, -p PATH")
-    if text is not None:
-        return text
-    if as_path is not None:
-        return PathValue(_parsed(as_path))
-    return _yaml(sys.stdin.read() if value == "-" else said[0])
+        raise UserError("usage", f"{what} is said", f"weft set PATH VALUE, or one of {SAYING}")
+    [(how, word)] = said.items()
+    if how == "value" and OPTION.match(word):  # a slip of the finger is no value
+        raise UserError("usage", f"{word!r} is no option here", f"-v {word} if it is the value; {SAYING}")
+    readers: dict[str, Callable[[str], Any]] = {
+        "text": str,
+        "path": lambda text: PathValue(_parsed(text)),
+        "bytes": _bytes,
+        "yaml": _yaml,
+    }
+    return readers.get(how, _typed)(word)
+
+
+def _typed(word: str) -> Any:
+    if word != "-":
+        return _yaml(word)
+    try:
+        text = sys.stdin.read()
+        text.encode()  # in some places others become halves of characters
+    except UnicodeError:
+        raise UserError("bad-yaml", "standard input is no text", "-b -: the bytes as they are") from None
+    return _yaml(text)
+
+
+def _bytes(file: str) -> bytes:
+    try:
+        with open(sys.stdin.fileno() if file == "-" else file, "rb", closefd=file != "-") as source:
+            return source.read(FILE_BYTES_MAX)
+    except OSError as error:
+        raise UserError(
+            "usage", f"{file} cannot be read: {error.strerror}", "-b FILE, or -b - for standard input"
+        ) from None
 
 
 def _yaml(text: str) -> Any:
@@ -293,10 +334,14 @@ def _position(text: str | None) -> Any:
     try:
         return None if text is None else from_json.loads(text)
     except ValueError:
-        raise UserError("usage", f"{text!r} is no position", "what weft watch --json shows as position") from None
+        raise UserError("usage", f"{text!r} is no position", POSITION) from None
 
 
 # What is told
+
+
+def _below(path: str) -> str:
+    return f"try: weft ls {shlex.quote(path)} --tree: what stands below it"
 
 
 def _raw(value: Any) -> str:

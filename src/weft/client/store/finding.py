@@ -4,6 +4,7 @@ A node that holds the store writes the endpoint of its clients into `<state dire
 """
 
 import os
+import re
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +18,7 @@ ENDPOINT_FILE: Final = "store.endpoint"
 VARIABLE: Final = "WEFT_STORE"
 PORT_MAX: Final = 65_535
 PORT: Final = 27_505
+PORT_AT_END: Final = re.compile(":[0-9]+$")
 DEFAULT: Final = f"127.0.0.1:{PORT}"
 
 
@@ -32,11 +34,15 @@ def address_of(node: Node) -> tuple[str, int]:
 
 def endpoint_of(node: Node) -> str:
     """As `address_of`, in one text."""
-    if isinstance(node, int):
-        return f"127.0.0.1:{node}"
-    word = (os.fspath(node) if node is not None else _said_outside()).removeprefix("tcp://")
+    word = (
+        str(node)
+        if isinstance(node, int)
+        else (os.fspath(node) if node is not None else _said_outside()).removeprefix("tcp://")
+    )
     if not word:
         return _only_one() or DEFAULT
+    if word.isascii() and word.isdecimal() and not Path(word).is_dir():
+        word = f"127.0.0.1:{word}"
     if _is_endpoint(word):
         return word
     if os.sep in word or Path(word).is_dir():
@@ -58,6 +64,8 @@ def _by_name(name: str) -> str:
         return alive[0]
     if alive:
         raise Unreachable(f"several nodes are called {name!r}: {', '.join(alive)}")
+    if PORT_AT_END.search(name):
+        raise Unreachable(f"{name!r} is no host:port: a port is a number from 1 to {PORT_MAX}")
     raise Unreachable(f"no node called {name!r} has a [store] below {state_base()}")
 
 

@@ -88,8 +88,11 @@ class Link(asyncio.Protocol):
             raise Unreachable("the server has ended the connection")
         self._fall = fall
 
-    def say(self, request: bytes) -> None:
-        """Say it at the end of this turn, together with all else."""
+    def say(self, request: bytes, *, at_once: bool = False) -> None:
+        """Say it at the end of this turn, together with all else; `at_once`: nothing else is to be expected."""
+        if at_once and not self._unsaid and self._transport is not None:
+            self._transport.write(request)
+            return
         if not self._unsaid:
             self._loop.call_soon(self._flush)
         self._unsaid.append(request)
@@ -140,7 +143,8 @@ class Link(asyncio.Protocol):
             for frame in self._frames.feed(data):
                 self._take(frame)
         except (PeerError, ValueError, msgpack.UnpackException) as error:
-            self.abort(f"the server said what cannot be read: {error}")
+            who = "what listens there is no store" if self.greeting is None else "the server said what cannot be read"
+            self.abort(f"{who}: {error}")
 
     def _take(self, frame: bytes) -> None:
         answer = clients.decode_answer(frame)
