@@ -17,13 +17,26 @@ def history(*told: Told) -> list[Fact]:
     return [Fact(at * SECOND, node, 1, kind, what, value) for at, (node, kind, what, value) in enumerate(told)]
 
 
-def change(
-    where: str, lsn: int, links: str, tock: int, value: str | None = "01", *, shown: bool = True, before: str = ""
-) -> Told:
-    """`change("a", 1, "a:2 b:1", 7)`: a change of entry `k` in the journal of a, its own if a made it."""
+def change(where: str, lsn: int, links: str, tock: int, how: str = "01") -> Told:
+    """`change("a", 2, "a:2 b:1", 7, "02 < a:1")`: a change of entry `k` in the journal of a, its own if a made it.
+
+    `how`: the value, `gone`, or the value and `lost`; behind `<` what stood there before.
+    """
+    what, _, before = how.partition(" < ")
+    value, _, fate = what.partition(" ")
     chain = [link(text) for text in links.split()]
     is_own = chain[0][0].partition("~")[0] == where
-    return where, "durable", "change", [lsn, "k", tock, value, chain, is_own, shown, link(before) if before else None]
+    said = [
+        lsn,
+        "k",
+        tock,
+        None if value == "gone" else value,
+        chain,
+        is_own,
+        not fate,
+        link(before) if before else None,
+    ]
+    return where, "durable", "change", said
 
 
 def link(text: str) -> list[Any]:
@@ -57,9 +70,9 @@ def journal(where: str, lsn: int) -> Told:
 
 
 ONE = change("a", 1, "a:1", 5)
-TWO = change("a", 2, "a:2", 6, "02", before="a:1")
+TWO = change("a", 2, "a:2", 6, "02 < a:1")
 THERE = change("b", 1, "a:1", 5)
-GONE = change("a", 2, "a:2", 6, None, before="a:1")
+GONE = change("a", 2, "a:2", 6, "gone < a:1")
 FRESH = watching("a", "fresh")
 
 RIGHT: list[tuple[type[Checker], str, list[Told]]] = [
@@ -88,19 +101,19 @@ RIGHT: list[tuple[type[Checker], str, list[Told]]] = [
         ],
     ),
     (StoreCausal, "later ones", [ONE, TWO]),
-    (StoreCausal, "over another's", [THERE, change("b", 2, "b:1 a:1", 6, before="a:1")]),
-    (StoreCausal, "an old one of another's, late", [ONE, change("a", 2, "b:1", 2, shown=False)]),
+    (StoreCausal, "over another's", [THERE, change("b", 2, "b:1 a:1", 6, "01 < a:1")]),
+    (StoreCausal, "an old one of another's, late", [ONE, change("a", 2, "b:1", 2, "01 lost")]),
     (
         StoreCausal,
         "over one of its own, which stands no more on the chain",
-        [ONE, TWO, change("a", 3, "a:3", 7, before="a:2")],
+        [ONE, TWO, change("a", 3, "a:3", 7, "01 < a:2")],
     ),
     (StoreCausal, "a condition that holds", [ONE, TWO, stored("a", "a:2", ["a", 1])]),
     (StoreCausal, "where nothing was", [ONE, stored("a", "a:1", None)]),
     (
         StoreCausal,
         "where a deletion was",
-        [ONE, GONE, change("a", 3, "a:3", 7, before="a:2"), stored("a", "a:3", None)],
+        [ONE, GONE, change("a", 3, "a:3", 7, "01 < a:2"), stored("a", "a:3", None)],
     ),
     (StoreCausal, "without a condition", [ONE, TWO, stored("a", "a:2")]),
     (StoreCausal, "lower again, since the disk is lost", [ONE, TWO, journal("a", 1), change("a", 1, "a~2:1", 2)]),
@@ -147,12 +160,12 @@ RIGHT: list[tuple[type[Checker], str, list[Told]]] = [
     (
         NoResurrection,
         "an old one that does not stand",
-        [ONE, GONE, change("a", 3, "b:1", 2, shown=False), holding("a", "a:2", 6, deleted=True), QUIET],
+        [ONE, GONE, change("a", 3, "b:1", 2, "01 lost"), holding("a", "a:2", 6, deleted=True), QUIET],
     ),
     (
         NoResurrection,
         "deleted twice",
-        [ONE, GONE, change("a", 3, "b:1", 5, None), holding("a", "a:2", 6, deleted=True), QUIET],
+        [ONE, GONE, change("a", 3, "b:1", 5, "gone"), holding("a", "a:2", 6, deleted=True), QUIET],
     ),
     (
         NoResurrection,
@@ -219,7 +232,7 @@ RIGHT: list[tuple[type[Checker], str, list[Told]]] = [
     (
         StoreWatched,
         "a loser is not shown",
-        [ONE, FRESH, watching("a", "uptodate", 1), change("a", 2, "b:1", 2, shown=False), watching("a", "uptodate", 2)],
+        [ONE, FRESH, watching("a", "uptodate", 1), change("a", 2, "b:1", 2, "01 lost"), watching("a", "uptodate", 2)],
     ),
     (
         StoreWatched,
@@ -262,7 +275,7 @@ RIGHT: list[tuple[type[Checker], str, list[Told]]] = [
 ]
 WRONG: list[tuple[type[Checker], str, list[Told]]] = [
     (StoreTicks, "two changes of one name", [ONE, change("b", 1, "a:1", 5, "02")]),
-    (StoreTicks, "a value and a deletion", [ONE, change("b", 1, "a:1", 5, None)]),
+    (StoreTicks, "a value and a deletion", [ONE, change("b", 1, "a:1", 5, "gone")]),
     (StoreTicks, "one again", [ONE, TWO, change("a", 3, "a:2", 6, "02")]),
     (StoreTicks, "back", [ONE, TWO, change("a", 3, "a:1", 5)]),
     (StoreTicks, "a hole", [ONE, change("a", 2, "a:3", 6)]),
@@ -282,13 +295,13 @@ WRONG: list[tuple[type[Checker], str, list[Told]]] = [
     (StoreCausal, "the same tock", [ONE, change("a", 2, "a:2", 5)]),
     (StoreCausal, "a lower tock", [ONE, change("a", 2, "a:2", 4)]),
     (StoreCausal, "a tock that it had seen of another", [change("a", 1, "b:1", 9), change("a", 2, "a:1 b:1", 9)]),
-    (StoreCausal, "over one that it does not name", [THERE, change("b", 2, "b:1", 6, before="a:1")]),
-    (StoreCausal, "over one of its own by another name", [ONE, change("a", 2, "a~2:1", 6, before="a:1")]),
+    (StoreCausal, "over one that it does not name", [THERE, change("b", 2, "b:1", 6, "01 < a:1")]),
+    (StoreCausal, "over one of its own by another name", [ONE, change("a", 2, "a~2:1", 6, "01 < a:1")]),
     (StoreCausal, "over another than it should", [ONE, TWO, stored("a", "a:2", ["b", 1])]),
     (StoreCausal, "where something is", [ONE, TWO, stored("a", "a:2", None)]),
     (StoreCausal, "over nothing, where something should be", [ONE, stored("a", "a:1", ["b", 1])]),
     (StoreCausal, "lower than what the old disk has", [ONE, TWO, journal("a", 2), change("a", 2, "a:2", 5)]),
-    (StoreCausal, "a loser's tock", [change("a", 1, "b:1", 9, shown=False), change("a", 2, "a:1", 8)]),
+    (StoreCausal, "a loser's tock", [change("a", 1, "b:1", 9, "01 lost"), change("a", 2, "a:1", 8)]),
     (StoreDurable, "told before it is durable", [stored("a", "a:1"), ONE]),
     (StoreDurable, "durable elsewhere only", [THERE, stored("a", "a:1")]),
     (StoreDurable, "not there", [ONE, stored("a", "a:1"), holding("a"), QUIET]),
@@ -319,20 +332,20 @@ WRONG: list[tuple[type[Checker], str, list[Told]]] = [
     (
         NoResurrection,
         "of one tock and tick, by the higher name",
-        [change("a", 1, "a:1", 6, None), change("a", 2, "b:1", 6)],
+        [change("a", 1, "a:1", 6, "gone"), change("a", 2, "b:1", 6)],
     ),
     (
         NoResurrection,
         "after the second deletion",
-        [ONE, GONE, change("a", 3, "a:3", 8, None), change("a", 4, "b:1", 7)],
+        [ONE, GONE, change("a", 3, "a:3", 8, "gone"), change("a", 4, "b:1", 7)],
     ),
     (NoResurrection, "though the disk is an old one", [ONE, GONE, TWO, journal("a", 3), change("a", 3, "b:1", 5)]),
     (
         NoResurrection,
         "by a loser, in the end",
-        [GONE, change("a", 3, "b:1", 5, shown=False), holding("a", "b:1", 5), QUIET],
+        [GONE, change("a", 3, "b:1", 5, "01 lost"), holding("a", "b:1", 5), QUIET],
     ),
-    (NoResurrection, "what another deleted", [change("a", 1, "b:3", 9, None), change("a", 2, "c:1", 8)]),
+    (NoResurrection, "what another deleted", [change("a", 1, "b:3", 9, "gone"), change("a", 2, "c:1", 8)]),
     (
         StoreWatched,
         "one is missing",
@@ -345,7 +358,7 @@ WRONG: list[tuple[type[Checker], str, list[Told]]] = [
     ),
     (StoreWatched, "what does not stand there", [ONE, FRESH, shown("a", 1, "b:1", 5)]),
     (StoreWatched, "what is not durable", [FRESH, shown("a", 1, "a:1", 5)]),
-    (StoreWatched, "a loser", [ONE, change("a", 2, "b:1", 2, shown=False), FRESH, shown("a", 2, "b:1", 2)]),
+    (StoreWatched, "a loser", [ONE, change("a", 2, "b:1", 2, "01 lost"), FRESH, shown("a", 2, "b:1", 2)]),
     (
         StoreWatched,
         "an older one behind a snapshot",

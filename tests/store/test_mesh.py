@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weft.base.chance import Chance
-from weft.base.effects import Disconnect, Send, Source, Tell
+from weft.base.effects import Disconnect, Effect, Send, Source, Tell
 from weft.base.errors import PeerError
 from weft.base.now import SECOND, Now
 from weft.cores.store import limits
@@ -73,12 +73,15 @@ class Wire:
         while any(end.station.effects for end in self.ends.values()):
             for end in self.ends.values():
                 for effect in end.station.take():
-                    if isinstance(effect, Send):
-                        self._pass(end, effect)
-                    elif isinstance(effect, Tell):
-                        self.events.append(effect.event)
-                    elif isinstance(effect, Disconnect):
-                        self.hung_up[end.endpoint].append(effect.peer.decode())
+                    self._do(end, effect)
+
+    def _do(self, end: End, effect: Effect) -> None:
+        if isinstance(effect, Send):
+            self._pass(end, effect)
+        elif isinstance(effect, Tell):
+            self.events.append(effect.event)
+        elif isinstance(effect, Disconnect):
+            self.hung_up[end.endpoint].append(effect.peer.decode())
 
     def _pass(self, end: End, effect: Send) -> None:
         message = codec.decode(codec.encode(effect.message))

@@ -14,6 +14,12 @@ Link = tuple[str, int]
 ANY = "any"
 
 
+def order_of(tock: int, link: Link) -> tuple[int, int, bytes]:
+    """By tock, then tick, then the lower name (STO-010)."""
+    node, tick = link
+    return tock, tick, bytes(255 - byte for byte in node.encode()) + b"\xff"
+
+
 class Change(NamedTuple):
     """A change as it stands in a journal."""
 
@@ -33,9 +39,8 @@ class Change(NamedTuple):
 
     @property
     def order(self) -> tuple[int, int, bytes]:
-        """The greatest stands (STO-010): tock, tick, then the lower name."""
-        node, tick = self.chain[0]
-        return self.tock, tick, bytes(255 - byte for byte in node.encode()) + b"\xff"
+        """The greatest stands (STO-010)."""
+        return order_of(self.tock, self.chain[0])
 
     def covers(self, link: Link) -> bool:
         """Whether its author had seen that change."""
@@ -362,8 +367,8 @@ class Seen(NamedTuple):
 
     @property
     def order(self) -> tuple[int, int, bytes]:
-        node, tick = self.link
-        return self.tock, tick, bytes(255 - byte for byte in node.encode()) + b"\xff"
+        """As that of the change (STO-010)."""
+        return order_of(self.tock, self.link)
 
 
 class View:

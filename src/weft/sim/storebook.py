@@ -3,11 +3,11 @@
 What a journal holds is read off the batches that become durable. Only at rest the store core is asked what it has.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
-from weft.base.changes import Event
+from weft.base.changes import Event, Link
 from weft.base.effects import Tell
 from weft.base.records import CoreRecord, Record, Stream, StreamRecord
 from weft.cores.store import memory, messages
@@ -110,11 +110,9 @@ class Storebook:
         if core.membership.state is not State.MEMBER:
             return f"its store, which is {core.membership.state.name}"
         others = [other for other in self._cores() if other is not core]
-        for node, ticks in core.replica.book.missing().items():
-            for first, last in ticks:
-                for tick in range(first, last + 1):
-                    if any(other.replica.book.is_seen(node, tick) for other in others):
-                        return f"change {node}:{tick}, which others know"
+        for node, tick in _missing(core):
+            if any(other.replica.book.is_seen(node, tick) for other in others):
+                return f"change {node}:{tick}, which others know"
         if others and _tree_digest(core) != _tree_digest(others[0]):
             return "a store that is equal to the others'"
         return machine.customers.waits()
@@ -144,6 +142,12 @@ class Storebook:
 def _is_of(machine: "Machine", name: str) -> bool:
     """Whether the store of a machine may be called that: after a lost disk it goes on as `NAME~2` (STO-034)."""
     return name.partition("~")[0] == machine.name
+
+
+def _missing(core: Any) -> Iterator[Link]:
+    for node, ticks in core.replica.book.missing().items():
+        for first, last in ticks:
+            yield from ((node, tick) for tick in range(first, last + 1))
 
 
 def _all(core: Any) -> list[Event]:
