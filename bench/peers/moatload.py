@@ -6,6 +6,8 @@ Modes and what is printed are those of `storeload`, without `watch`.
 import json
 import sys
 import time
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
 
 import anyio
 from moat.kv.client import open_client
@@ -18,23 +20,23 @@ CFG.with_("moat.kv")
 VALUE = "v" * 38
 
 
-def path(number):  # noqa: ANN001, ANN201  # another interpreter's
+def path(number: int) -> Any:
     return Path("bench", "home", "kitchen", f"temperature{number:07d}")
 
 
-async def main(mode, port, count, at_once):  # noqa: ANN001, ANN201
+async def main(mode: str, port: int, count: int, at_once: int) -> None:
     took = []
     async with open_client(
         conn={"host": "127.0.0.1", "port": port, "ssl": False, "init_timeout": 5, "auth": None}
     ) as client:
 
-        async def put(number):  # noqa: ANN001, ANN202
+        async def put(number: int) -> None:
             await client.set(path(number), value=VALUE)
 
-        async def get(_):  # noqa: ANN001, ANN202
+        async def get(_: int) -> None:
             await client.get(path(0))
 
-        async def work(numbers, one):  # noqa: ANN001, ANN202
+        async def work(numbers: Iterator[int], one: Callable[[int], Awaitable[None]]) -> None:
             for number in numbers:
                 began = time.perf_counter()
                 await one(number)

@@ -13,6 +13,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -30,8 +31,8 @@ FIRST_PORT: Final = 36_000
 PATIENCE_S: Final = 100.0
 SETTINGS: Final = """
 [fleet]
-name = "bench-{port}"
-beacon_port = {port}
+name = "bench-{fleet}"
+beacon_port = {fleet}
 
 [node]
 name = "{name}"
@@ -148,7 +149,7 @@ class Weft:
         for name in names:
             self.begin(name)
         for name in names:
-            until(lambda name=name: self.serves(name), name)
+            until(partial(self.serves, name), name)
 
     def begin(self, name: str) -> None:
         """Start a node, and wait for nothing."""
@@ -160,6 +161,7 @@ class Weft:
             more += 'found = "home"\n'
         file = self.place / f"{name}.toml"
         words = {"name": name, "port": self.ports[name], "state": self.place / name, "more": more}
+        words["fleet"] = self.ports[self.founder]
         file.write_text(SETTINGS.format(**words), "utf-8")
         member = Member(name, ("-m", "weft.cli.main", "up", str(file)), self.ports[name])
         self.members[name] = member

@@ -38,6 +38,10 @@ class Runner:
         """Who hears what is said to a peer on a channel, without a socket (CLI-023)."""
         self._posted: list[tuple[Source, list[bytes]]] = []
         self._timer: asyncio.TimerHandle | None = None
+        self._timer_due: int | None = None
+        """When the timer comes, as far as one is set."""
+        self._inward = 0
+        """How much of what was said in this turn went to no socket: nothing can have come in by that."""
         self._flush: asyncio.TimerHandle | None = None
         self._released = 0
         self._unsent: Counter[tuple[str, bytes]] = Counter()
@@ -67,11 +71,15 @@ class Runner:
         posted, self._posted = self._posted, []
         self.node.hear([(Source(item.channel, item.peer, item.proved, item.kind), item.frames) for item in heard], now)
         self.node.hear(posted, now)
-        due = self.node.deadline()
-        if due is not None and due <= now.mono:
+        if self._is_due(now):
             self.node.wake(now)
         acted = self._turn(now)
-        return bool(heard) or more or acted or bool(self._posted)
+        return bool(heard) or more or acted or bool(self._posted) or self._is_due(now)
+
+    def _is_due(self, now: Now) -> bool:
+        """Whether a core wants to go on at once."""
+        due = self.node.deadline()
+        return due is not None and due <= now.mono
 
     def post(self, source: Source, frames: list[bytes]) -> None:
         """Let the node hear a message that came by no socket, at its next turn."""
@@ -117,10 +125,12 @@ class Runner:
         return True
 
     def _turn(self, now: Now) -> bool:
+        """Do what follows; whether more may have come by that: an answer on a socket, or something that a core wants."""
         effects = self.node.effects()
         if not effects:
             return False
         self.turns += 1
+        self._inward = 0
         turn = part_at_wall(effects)
         self._speak(turn.free)
         if turn.records:
@@ -131,11 +141,13 @@ class Runner:
             self._released = releasable
             self.journal.forget(releasable)
         self._tell_unsent(now)
-        self._tell_room(now)
-        return True
+        has_told = self._tell_room(now)
+        return has_told or len(turn.free) + len(turn.walled) > self._inward
 
     def _tell_unsent(self, now: Now) -> None:
         """Let the cores hear which of their last messages were not sent, one order for each, before anything else."""
+        if not self._unsent:
+            return
         unsent, self._unsent = self._unsent, Counter()
         for (channel, peer), count in unsent.items():
             for _ in range(count):
@@ -167,6 +179,7 @@ class Runner:
         key = (effect.channel, effect.peer)
         if self.inside and (hear := self.inside.get(key)) is not None:
             hear(effect.frames)
+            self._inward += 1
             return
         # What follows a message that was not sent is not sent either: there are no holes before the end.
         is_sent = key not in self._unsent and self.links.send(effect.channel, effect.peer, effect.frames)
@@ -209,10 +222,18 @@ class Runner:
                 timer.cancel()
 
     def _arm(self) -> None:
+        """Set the timer, if it does not stand already where it should."""
+        due = None if self.ended.done() else self.node.deadline()
+        if due == self._timer_due:
+            return
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        due = self.node.deadline()
-        if due is not None and not self.ended.done():
+        self._timer_due = due
+        if due is not None:
             loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(max(0, due - self.clock.now().mono) / SECOND, self.work)
+            self._timer = loop.call_later(max(0, due - self.clock.now().mono) / SECOND, self._ring)
+
+    def _ring(self) -> None:
+        self._timer = self._timer_due = None
+        self.work()

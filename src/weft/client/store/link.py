@@ -88,11 +88,8 @@ class Link(asyncio.Protocol):
             raise Unreachable("the server has ended the connection")
         self._fall = fall
 
-    def say(self, request: bytes, *, at_once: bool = False) -> None:
-        """Say it at the end of this turn, together with all else; `at_once`: nothing else is to be expected."""
-        if at_once and not self._unsaid and self._transport is not None:
-            self._transport.write(request)
-            return
+    def say(self, request: bytes) -> None:
+        """Say it at the end of this turn, together with all else."""
         if not self._unsaid:
             self._loop.call_soon(self._flush)
         self._unsaid.append(request)

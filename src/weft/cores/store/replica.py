@@ -172,7 +172,7 @@ class Replica:
         value = event.value
         if value is not None and len(value) > limits.EVENT_BYTES_MAX:
             value = LEFT_OUT
-        if value is event.value and path == event.path and _is_same_kind(path, event.path):
+        if value is event.value and (path is event.path or (path == event.path and _is_same_kind(path, event.path))):
             return event
         return Event(event.chain, event.tock, path, value, event.at, event.by)
 
@@ -385,7 +385,7 @@ class Replica:
         """Write once more what lost a conflict; StoreError `not-found`."""
         conflict = self.conflicts.get(number)
         if conflict is None or conflict.lost.value == LEFT_OUT:
-            raise StoreError("not-found", f"conflict {number}")
+            raise StoreError("not-found", f"there is no conflict {number} to restore")
         written = self.write(conflict.lost.path, conflict.lost.value, by=by, via=via)
         self.conflicts.forget(number)
         self._station.keep(memory.record_of(memory.Forgotten(number)))

@@ -224,17 +224,29 @@ def _decode_one(kind: _Kind, part: bytes) -> Message:
 
 def _message(kind: _Kind, said: Any, data: bytes) -> Message:
     message = kind.build(said)
-    if not _is_plain(said, data):
+    if not _is_plain(said, message, data):
         pack.check_sound(data)
     return message
 
 
-def _is_plain(said: Any, payload: bytes) -> bool:
-    """Whether nothing is in doubt: six keys, so none twice, a chain of one link, and a value that cannot be wrong."""
-    if type(said) is not _Update or payload[0] != 0x86 or said.prev is not None or isinstance(said.value, UnsetType):
+def _is_plain(said: Any, message: Message, payload: bytes) -> bool:
+    """Whether nothing is in doubt: no key stands twice, and the value cannot be wrong.
+
+    Six keys and no chain behind them say so, and whatever looks just as this node would say it.
+    """
+    if type(said) is not _Update or isinstance(said.value, UnsetType) or not _is_sure(message.event.value):  # type: ignore[union-attr]  # an update
         return False
-    value = memoryview(said.value)
-    return value[0] in pack.SCALARS or (0xA0 <= value[0] < 0xC0 and bytes(value[1:]).isascii())
+    return (payload[0] == 0x86 and said.prev is None) or _encode_update(message) == payload  # type: ignore[arg-type]  # same
+
+
+def _is_sure(value: bytes | None) -> bool:
+    """Whether a value cannot be wrong: a number, a constant, plain text."""
+    if not value:
+        return False
+    head = value[0]
+    if head == 0xD9:
+        return value[2:].isascii()
+    return head in pack.SCALARS or (0xA0 <= head < 0xC0 and value[1:].isascii())
 
 
 def _parts(payload: bytes) -> list[bytes]:
@@ -362,6 +374,8 @@ def _build_update(said: _Update) -> Update:
 def _chain(head: _Link) -> Chain:
     """The chain of a change: each node once, each tick at least 1 (STO-006)."""
     links, is_cut = _links(head)
+    if len(links) == 1 and links[0][1] >= 1:
+        return Chain(links, is_cut)
     if len({node for node, _ in links}) < len(links) or any(tick < 1 for _, tick in links):
         raise PeerError("bad-chain", "a node twice, or a tick of 0")
     return Chain(links, is_cut)
@@ -369,6 +383,8 @@ def _chain(head: _Link) -> Chain:
 
 def _links(head: _Link | UnsetType | None) -> tuple[tuple[Link, ...], bool]:
     links: list[Link] = []
+    if isinstance(head, _Link) and head.prev is None and not isinstance(head.tick, UnsetType) and is_name(head.node):
+        return ((head.node, head.tick),), False
     while isinstance(head, _Link):
         if not is_name(head.node) or len(links) == LINKS_MAX:
             raise PeerError("bad-chain", "a name that is none, or too many links")
@@ -384,9 +400,10 @@ def _ping_chain(head: _Link | UnsetType | None) -> Chain | None:
     return Chain(*_links(head))
 
 
-@lru_cache(maxsize=4_096)
-def _small_path(raw: bytes) -> Path:
+def _path(raw: bytes) -> Path:
     """The path of an extension or a plain array (COD-002); PeerError `bad-path`."""
+    if len(raw) > BODY_BYTES_MAX + 6:
+        raise PeerError("bad-path", f"{len(raw)} bytes")
     head = raw[0]
     if (at := pack.body_at(raw)) and raw[at - 1] == pack.PATH:
         body = raw[at:]
@@ -398,12 +415,6 @@ def _small_path(raw: bytes) -> Path:
     if len(body) > BODY_BYTES_MAX or len(path) > ELEMENTS_MAX or None in path[1:]:
         raise PeerError("bad-path", "too long, or None inside", raw)
     return path
-
-
-def _path(raw: bytes) -> Path:
-    if len(raw) > BODY_BYTES_MAX + 6:
-        raise PeerError("bad-path", f"{len(raw)} bytes")
-    return _small_path(raw)
 
 
 def _build_info(said: _Info) -> Info:

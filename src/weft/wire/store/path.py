@@ -26,6 +26,7 @@ from weft.base.errors import PeerError
 ELEMENTS_MAX: Final = 64  # STO-004
 BODY_BYTES_MAX: Final = 1_024  # STO-004
 TEXT_CHARACTERS_MAX: Final = 8_192  # a body of control characters, each written as `:u1f-`, and what stands around it
+HEAD_BYTES_MAX: Final = 3  # of a text that is so short
 INTEGER_MIN: Final = -(1 << 63)
 DIGITS_MAX: Final = 2_500  # of an integer of BODY_BYTES_MAX bytes
 
@@ -86,11 +87,12 @@ def unpack_path(body: bytes) -> Path:
 def _elements(body: bytes) -> Path:
     elements: list[Element] = []
     element: Element
-    at = 0
-    while at < len(body):
+    at, size = 0, len(body)
+    while at < size:
         head = body[at]
         if 0xA0 <= head < 0xC0:
-            element, at = _text(body, at + 1, head - 0xA0)
+            begin, at = at + 1, at + head - 0x9F
+            element = _utf8(body, begin, at)
         elif head < 0x80:
             element, at = head, at + 1
         elif head >= 0xE0:
@@ -117,11 +119,14 @@ def _take(body: bytes, start: int, size: int) -> bytes:
 
 
 def _text(body: bytes, start: int, size: int) -> _Read:
-    end = start + size
+    return _utf8(body, start, start + size), start + size
+
+
+def _utf8(body: bytes, start: int, end: int) -> str:
     if end > len(body):
         _refuse("it ends inside an element")
     try:
-        return body[start:end].decode(), end
+        return str(body[start:end], "utf-8")
     except UnicodeDecodeError:
         _refuse("text that is not UTF-8")
 
@@ -187,6 +192,8 @@ def normal(path: Path, keys: str) -> Path:
     """
     if len(path) > ELEMENTS_MAX:
         _refuse(f"more than {ELEMENTS_MAX} elements")
+    if _is_short_text(path):
+        return path
     normals = _NORMALS[keys]
     found: list[Element] = []
     for place, element in enumerate(path):
@@ -199,6 +206,16 @@ def normal(path: Path, keys: str) -> Path:
     if len(pack_path(tuple(found))) > BODY_BYTES_MAX:
         _refuse(f"more than {BODY_BYTES_MAX} bytes")
     return tuple(found)
+
+
+def _is_short_text(path: Path) -> bool:
+    """Whether it is text alone, and short however it is packed: most paths are, and are normal."""
+    characters = 0
+    for element in path:
+        if type(element) is not str or not element.isascii():
+            return False
+        characters += len(element)
+    return characters + HEAD_BYTES_MAX * len(path) <= BODY_BYTES_MAX
 
 
 def key_of(path: Path) -> bytes:
@@ -241,6 +258,8 @@ def text_of(path: Path) -> str:
     """
     if not path:
         return ":"
+    if all(type(element) is str and element for element in path) and not _ESCAPED.search("".join(path)):  # type: ignore[arg-type]  # text alone
+        return ".".join(path)  # type: ignore[arg-type]  # same
     first, *rest = path
     said = (_string_text(e, ".") if type(e) is str and e else _typed_text(e) for e in rest)
     head = _string_text(first, "") if type(first) is str and first else _typed_text(first)
