@@ -17,12 +17,14 @@ from weft.cores.store import limits
 from weft.cores.store.bus import MQTT
 from weft.cores.store.core import Store
 from weft.cores.store.messages import HoldBack, LimitExceeded, LinkUp, RestoreLoser, StoreRefused, StoreSettings
+from weft.cores.store.resending import Resending
 from weft.cores.store.states import State
 from weft.cores.store.ticks import in_parts
 from weft.wire.store import bus as codec
 from weft.wire.store.clients import Answer, Greeting, Links, encode, links_of
 from weft.wire.store.messages import Info, Said, Update
 from weft.wire.store.pack import same_value
+from weft.wire.store.pieces import OPEN_MAX, cut
 
 INSTANTS = b"\xdd\x00\x01\x90\x00" + b"\xd6\xff\x00\x00\x00\x00" + b"\x00" * 0x18FFF
 """A list of 102,400 items, the first of which is an instant: it is sound, and too long to be read item by item."""
@@ -203,6 +205,38 @@ def test_however_much_is_forgotten_at_once_each_message_can_be_read(monkeypatch:
     parts = in_parts(gone)
     assert [limits.RANGES_PER_INFO, 7] == [sum(map(len, part.values())) for part in parts]
     assert gone["b"] == parts[0]["b"] | parts[1]["b"]
+
+
+@pytest.mark.proves("PNG-038")
+def test_foreign_servers_hear_a_thousand_resends_a_second_however_many_ask() -> None:
+    node = Node("a")
+    node.station.foreign["f"] = None
+    node.hear(*(change(f"b:{tick}", tick, f"x{tick}", 1) for tick in range(1, 3_001)))
+    node.turn()
+    resending = Resending(node.station, node.bus, node.replica)
+    for _ in range(4):
+        resending.ask(ticks(b=[(1, 3_000)]), "", 0)
+    while (due := resending.deadline()) is not None and due < SECOND:
+        node.station.now = Now(due, due)
+        resending.wake()
+    assert 900 <= node.station.counters["resent", ""] <= 1_000 + 4 * limits.RESEND_RATE_FOREIGN // 20
+
+
+@pytest.mark.proves("LNK-004", "COD-007")
+def test_payloads_that_never_become_whole_are_counted() -> None:
+    store, _ = lone()
+    for sequence in range(OPEN_MAX + 3):
+        piece = cut(b"x" * 900, "n1", sequence, 450)[0]
+        store.receive(Said("update", piece), Source(MQTT, b"update"), Now(0, 0))
+    assert 3 == store.facts()["malformed"]["incomplete"]
+
+
+def test_what_is_counted_is_shown_but_for_names_that_strangers_made_up() -> None:
+    store, _ = lone()
+    for label in ("busy", "not-ready"):
+        store.station.count("clients_refused", label)
+    store.station.refuse("somebody", "malformed")
+    assert {"clients_refused": 2} == store.facts()["counts"]
 
 
 def _with_value(event: Any, value: bytes) -> Any:

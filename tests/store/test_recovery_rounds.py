@@ -113,7 +113,7 @@ class Rounds(RuleBasedStateMachine):
         assert [] == net.unexplained()
 
 
-@pytest.mark.proves("STO-012", "STO-032", "PNG-013", "HEA-012")
+@pytest.mark.proves("STO-012", "STO-032", "PNG-013", "LNK-001")
 def test_after_anything_and_then_quiet_all_hold_the_same_and_no_acknowledged_write_is_unexplained(soak: bool) -> None:
     how = settings(max_examples=1_500 if soak else 30, stateful_step_count=60 if soak else 40)
     run_state_machine_as_test(Rounds, settings=how)

@@ -137,11 +137,23 @@ class Store:
     def _hear_broker(self, message: Said, source: Source, now: Now) -> None:
         topic, payload = source.peer.decode("ascii", "replace"), message.payload
         if is_piece(payload):  # older servers cut what is longer than 450 bytes (LNK-004)
-            whole = self._pieces.take(payload, now)
+            whole = self._put_together(payload, now)
             if whole is None:
                 return
             payload = whole
         self._hear_said(Said(topic, payload), "mqtt", now)
+
+    def _put_together(self, piece: bytes, now: Now) -> bytes | None:
+        """The payload that this piece completes, if it does; what was given up meanwhile is counted (COD-007)."""
+        before = self._pieces.incomplete
+        try:
+            return self._pieces.take(piece, now)
+        except PeerError as error:
+            self.station.refuse("mqtt", error.code)
+            raise
+        finally:
+            if lost := self._pieces.incomplete - before:
+                self.station.count("malformed", "incomplete", lost)
 
     def _hear_said(self, said: Said, peer: str, now: Now) -> None:
         """Bytes for a topic: read whole before anything is done; PeerError for what cannot be read (COD-007)."""

@@ -33,7 +33,6 @@ from weft.cores.store.station import Station, StoreError
 from weft.cores.store.ticks import in_parts
 from weft.wire.store import pack
 from weft.wire.store.messages import Info, Ticks
-from weft.wire.store.path import text_of
 
 DELETERS: Final[Path] = (None, "actor", "del")
 DROPPED: Final[Path] = (None, "dropped")
@@ -355,15 +354,6 @@ class Deletion:
         heads = self._replica.tree.heads_of(self._station.name)
         found = (self._replica.tree.by_link((self._station.name, tick)) for tick in sorted(heads))
         return [event for event in found if event is not None]
-
-    def shown(self) -> dict[str, Any]:
-        """What was set aside, as plain data."""
-        return {
-            "orphans": [
-                {"path": text_of(event.path), "node": event.node, "tick": event.tick, "deleted": event.is_deletion}
-                for event in self.orphans
-            ]
-        }
 
     def replay(self, by: str = "") -> int:
         """Write what was set aside anew; how many. StoreError, and then what is left stays."""

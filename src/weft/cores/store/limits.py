@@ -24,7 +24,7 @@ STORE_BYTES_MAX: Final = 2 << 30  # of all values; same
 
 # Nodes
 NODES_MAX: Final = 4_096  # ever heard of
-MEMBERS_MAX: Final = 64  # of a mesh: each says everything to each; more machines are clients (LNK-023)
+MEMBERS_MAX: Final = 256  # of a mesh; above 64 each says too much to each, other machines are clients (LNK-023)
 RANGES_MAX: Final = 100_000  # of one node
 RANGES_PER_INFO: Final = 10_000
 

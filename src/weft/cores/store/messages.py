@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import msgspec
 
-from weft.base.changes import Event, Path
+from weft.base.changes import Event
 from weft.base.now import SECOND
 
 
@@ -39,8 +39,6 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True):
     serve_stale: bool = False
     is_open: bool = False
     """Whether clients of other machines are served, who may then do everything (ADM-003)."""
-    config_path: Path = (None, "moat", "kv", "config")
-    """Where joining servers look for what they shall be configured by (CLN-021)."""
 
 
 # Orders of the shell

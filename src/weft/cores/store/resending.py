@@ -4,8 +4,6 @@ Heads go as updates with their whole chain, then what has been superseded or pur
 per turn: what the node itself writes meanwhile goes first, and nothing piles up.
 """
 
-from collections.abc import Callable
-
 import msgspec
 
 from weft.base.now import SECOND
@@ -48,7 +46,6 @@ class Resending:
     def __init__(self, station: Station, bus: Bus, replica: Replica) -> None:
         self._station, self._bus, self._replica = station, bus, replica
         self._jobs: list[Job] = []
-        self.on_step: Callable[[], None] = lambda: None
 
     def ask(self, missing: Ticks, to: str, delay_ns: int) -> None:
         """Somebody misses these; what of them is here is told after the delay, `to` a member or everybody."""
@@ -93,8 +90,8 @@ class Resending:
         return min((job.due_at for job in self._jobs), default=None)
 
     def _rate(self, job: Job) -> int:
-        if self._station.foreign:
-            return limits.RESEND_RATE_FOREIGN
+        if self._station.foreign:  # all jobs together
+            return max(1, limits.RESEND_RATE_FOREIGN // len(self._jobs))
         is_mesh = job.to in self._bus.members or not self._bus.has_broker
         return limits.RESEND_RATE_MESH if is_mesh else limits.RESEND_RATE_BROKER
 

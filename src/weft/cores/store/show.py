@@ -1,5 +1,6 @@
 """What the store says about itself: plain data for people, status and metrics (ADM-020, ADM-030)."""
 
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,7 +13,9 @@ if TYPE_CHECKING:
 
 MISSING_SHOWN: Final = 100  # ranges; more is counted
 COUNTED: Final = ("events", "malformed", "pings", "recoveries")
-"""What is counted by a label; everything else is one number."""
+"""What is shown by its label; of everything else the sum."""
+HIDDEN: Final = "malformed_by"
+"""By sender, who may call itself anything."""
 
 
 def facts(store: "Store") -> dict[str, Any]:
@@ -44,8 +47,11 @@ def _counted(store: "Store") -> dict[str, Any]:
     for (metric, label), count in sorted(counters.items()):
         if metric in by_label:
             by_label[metric][label] = count
-    plain = {metric: count for (metric, label), count in sorted(counters.items()) if not label}
-    return by_label | {"counts": plain}
+    sums = Counter[str]()
+    for (metric, _), count in sorted(counters.items()):
+        if metric not in by_label and metric != HIDDEN:
+            sums[metric] += count
+    return by_label | {"counts": dict(sums)}
 
 
 def state(store: "Store") -> dict[str, Any]:

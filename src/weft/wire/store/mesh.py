@@ -6,7 +6,7 @@ bye     why
 update info ping del wping   bytes for that topic, as `bus` has them
 """
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
@@ -95,9 +95,3 @@ def _hello(payload: bytes) -> Hello:
         return _decode_hello(payload)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise PeerError("malformed", f"hello: {error}", payload) from None
-
-
-def frames_of(message: Any) -> list[bytes]:
-    """The frames of what the broker gets: the payload alone, its topic is the address."""
-    said: Said = message
-    return [said.payload]

@@ -3,8 +3,6 @@
 `node`, `tick` and `tock` of an info or ping are the sender's.
 """
 
-from typing import Any
-
 import msgspec
 
 from weft.base.changes import Chain, Event, Link
@@ -66,9 +64,3 @@ class Said(msgspec.Struct, frozen=True, gc=False):
 
     topic: str
     payload: bytes
-
-
-class Kept(msgspec.Struct, frozen=True, gc=False):
-    """What else a map had, by key: kept for who asks, never interpreted (COD-003)."""
-
-    rest: dict[str, Any]
