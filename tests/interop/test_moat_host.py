@@ -49,6 +49,7 @@ def test_nodes_find_together_by_themselves_after_the_broker_was_away(house: Room
     until(
         lambda: all(not member.status()["has_broker"] for member in house.woven_ones()), "both have noticed", BROKEN_S
     )
+    until(lambda: time.monotonic() >= returns_at, "so long it is away")
     house.left.start()
     whole = house.equal(RETURN_S, tombstones=True)
     assert 21 == sum(path[:1] == ("apart",) for path in whole)
