@@ -4,6 +4,7 @@ A change is known by its link, node and tick. Of two changes of one entry the gr
 """
 
 from bisect import bisect_right
+from functools import lru_cache
 from typing import ClassVar, NamedTuple
 
 from weft.base.ranges import RangeSet
@@ -47,6 +48,26 @@ class Change(NamedTuple):
         return any(node == link[0] and tick >= link[1] for node, tick in self.chain)
 
 
+@lru_cache(1)
+def _change_of(told: "Told") -> Change:
+    return change_of(told.fact)
+
+
+class Told:
+    """A fact by its identity: the checkers hear it one after the other, and read it once."""
+
+    __slots__ = ("fact",)
+
+    def __init__(self, fact: Fact) -> None:
+        self.fact = fact
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Told) and other.fact is self.fact
+
+    def __hash__(self) -> int:
+        return id(self.fact)
+
+
 def change_of(fact: Fact) -> Change:
     """The change that a fact tells of."""
     lsn, path, tock, value, chain, is_own, is_shown, before = fact.value
@@ -68,7 +89,7 @@ class StoreChecker(Checker):
 
     def note_change(self, fact: Fact) -> None:
         """A journal has one more."""
-        change = change_of(fact)
+        change = _change_of(Told(fact))
         self.judge(change)
         self.journals.setdefault(fact.node, []).append(change)
         known, holders = self.changes.get(change.link), self.holders.setdefault(change.link, set())
@@ -95,6 +116,27 @@ class StoreTicks(StoreChecker):
 
     rule = "ticks"
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._last: dict[tuple[str, str], Change] = {}
+        """The highest tick in a journal, by machine and name."""
+
+    def note_change(self, fact: Fact) -> None:
+        super().note_change(fact)
+        self._note_last(self.journals[fact.node][-1])
+
+    def note_journal(self, fact: Fact) -> None:
+        super().note_journal(fact)
+        self._last = {key: change for key, change in self._last.items() if key[0] != fact.node}
+        for change in self.journals.get(fact.node, []):
+            self._note_last(change)
+
+    def _note_last(self, change: Change) -> None:
+        key = (change.fact.node, change.link[0])
+        last = self._last.get(key)
+        if last is None or change.link[1] > last.link[1]:
+            self._last[key] = change
+
     def judge(self, change: Change) -> None:
         known = self.changes.get(change.link)
         if known and self.holders[change.link] and (known.path, known.value) != (change.path, change.value):
@@ -102,8 +144,7 @@ class StoreTicks(StoreChecker):
         if not change.is_own:
             return
         node, tick = change.link
-        mine = [other for other in self.journals.get(change.fact.node, []) if other.link[0] == node]
-        last = max(mine, key=lambda other: other.link[1], default=None)
+        last = self._last.get((change.fact.node, node))
         if last is not None and tick <= last.link[1]:
             self.broken(f"{change.fact.node} takes tick {tick} behind {last.link[1]}", last.fact, change.fact)
         if tick > 1 and (node, tick - 1) not in self.changes:
