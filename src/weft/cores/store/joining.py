@@ -263,6 +263,8 @@ class Joining:
 
     def deadline(self) -> int | None:
         """When one has said nothing for too long."""
+        if not self._asked and self._download is None:
+            return None
         since = [asked[0] for asked in self._asked.values()]
         if self._download is not None:
             since.append(self._download.heard_at)

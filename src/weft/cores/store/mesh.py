@@ -314,4 +314,6 @@ class Mesh:
 
     def deadline(self) -> int | None:
         """When the next link wants something."""
-        return None if self._is_stopping else min((peer.due_at for peer in self.peers.values()), default=None)
+        if self._is_stopping or not self.peers:
+            return None
+        return min([peer.due_at for peer in self.peers.values()])

@@ -235,6 +235,10 @@ class Recovery:
         """When something is due, in monotonic nanoseconds."""
         if not self._is_begun:
             return self._station.now.mono
-        tail_at = self._tail_at if self._tail is not None else None
-        parts = (self.splits.deadline(), self.asking.deadline(), self.resending.deadline())
-        return min((at for at in (*parts, tail_at, self._answer_at, self._silent_at()) if at is not None), default=None)
+        first = self._silent_at()
+        if self._tail is not None and (first is None or self._tail_at < first):
+            first = self._tail_at
+        for at in (self._answer_at, self.splits.deadline(), self.asking.deadline(), self.resending.deadline()):
+            if at is not None and (first is None or at < first):
+                first = at
+        return first

@@ -180,6 +180,8 @@ class Repair:
 
     def deadline(self) -> int | None:
         """When to be woken."""
+        if not self._contested:
+            return None
         return min((each.due_at for each in self._contested.values() if each.due_at is not None), default=None)
 
 

@@ -241,12 +241,7 @@ def _is_plain(said: Any, message: Message, payload: bytes) -> bool:
 
 def _is_sure(value: bytes | None) -> bool:
     """Whether a value cannot be wrong: a number, a constant, plain text."""
-    if not value:
-        return False
-    head = value[0]
-    if head == 0xD9:
-        return value[2:].isascii()
-    return head in pack.SCALARS or (0xA0 <= head < 0xC0 and value[1:].isascii())
+    return value is not None and value != b"" and (value[0] in pack.SCALARS or pack.is_plain_text(value))
 
 
 def _parts(payload: bytes) -> list[bytes]:

@@ -93,6 +93,8 @@ def check(raw: bytes, bytes_max: int, items_max: int = 0, depth_max: int = DEPTH
     if len(raw) > bytes_max:
         raise PeerError("too-large", f"{len(raw)} bytes, {bytes_max} at most")
     _walk(raw)
+    if is_plain_text(raw):
+        return
     if (items_max and len(raw) > items_max) or len(raw) - len(raw.translate(None, _CONTAINERS)) > depth_max:
         _count(raw, items_max or len(raw), depth_max)
     elif raw[0] not in SCALARS or len(raw) > _LONGEST_SCALAR:
@@ -104,6 +106,17 @@ _CONTAINERS: Final = bytes((*range(0x80, 0xA0), *range(0xDC, 0xE0)))
 SCALARS: Final = frozenset((*range(0x80), 0xC0, 0xC2, 0xC3, 0xC4, *range(0xCA, 0xD4), *range(0xE0, 0x100)))
 """Heads of values that cannot be wrong: integers, floats, constants, short bytes."""
 _LONGEST_SCALAR: Final = 2 + 255
+
+
+def is_plain_text(raw: bytes) -> bool:
+    """Whether bytes that are one value are text of ASCII, in which nothing can be wrong."""
+    head = raw[0]
+    if head == SHORT_TEXT:
+        return raw[2:].isascii()
+    return 0xA0 <= head < 0xC0 and raw[1:].isascii()
+
+
+SHORT_TEXT: Final = 0xD9
 _LIST: Final[list[Any]] = []
 _MAP: Final[dict[Any, Any]] = {}
 """Stand for what was looked at and let go; no keys, as what they stand for."""
