@@ -20,7 +20,7 @@ from weft.sim.depot import DEPOTS
 from weft.sim.grove import GROVES
 from weft.sim.plan import Plan, read, write
 from weft.sim.run import Outcome, Run, run
-from weft.sim.sometimes import PROGRAMS, SITUATIONS, unmet
+from weft.sim.sometimes import PROGRAMS, SITUATIONS, STORES, unmet
 from weft.sim.swarm import SIZES, draw_plan
 from weft.sim.troupe import MAILS
 
@@ -180,7 +180,7 @@ def soak(*, node_minutes: float = 10_000, seed: int = 0, scenario: str = "fabric
     if outcome is not None and outcome.verdicts:
         _tell(outcome, json=json)
         return VIOLATED
-    names = () if scenario in GROVES else SITUATIONS  # a fleet meets other situations than a fabric
+    names = STORES if scenario in DEPOTS else () if scenario in GROVES else SITUATIONS  # each meets its own
     missing = unmet(counts, (*names, *PROGRAMS) if scenario in MAILS else names)
     _tell_soak(done, seed, voids, (counts, missing), json=json)
     return VIOLATED if missing and done >= LONG_SOAK else GREEN
@@ -306,20 +306,24 @@ def list_all(*, json: Flag = False) -> int:
     Args:
         json: for machines.
     """
-    from weft.checks import CHECKERS, FLEET_CHECKERS, MAIL_CHECKERS
+    from weft.checks import CHECKERS, FLEET_CHECKERS, MAIL_CHECKERS, STORE_CHECKERS
     from weft.sim.canaries import load
+    from weft.sim.depot import FAULTS as OF_STORES
     from weft.sim.swarm import FAULTS
 
     rows = {
         "scenarios": {
             name: f"{size.nodes[0]} to {size.nodes[1]} sensors, {size.tiers[1]} tiers" for name, size in SIZES.items()
         }
-        | {name: f"fleets that place themselves: {', '.join(variants)}" for name, variants in GROVES.items()},
-        "faults": {name: _first_line(draw) for name, draw in FAULTS.items()},
+        | {name: f"fleets that place themselves: {', '.join(variants)}" for name, variants in GROVES.items()}
+        | {name: f"stores of {size.nodes[0]} to {size.nodes[1]} nodes" for name, size in DEPOTS.items()},
+        "faults": {name: _first_line(draw) for name, draw in FAULTS.items()}
+        | {f"{name} (store)": _first_line(draw) for name, draw in OF_STORES.items()},
         "checkers": {
-            kind.rule: _first_line(kind) for kind in dict.fromkeys((*CHECKERS, *FLEET_CHECKERS, *MAIL_CHECKERS))
+            kind.rule: _first_line(kind)
+            for kind in dict.fromkeys((*CHECKERS, *FLEET_CHECKERS, *MAIL_CHECKERS, *STORE_CHECKERS))
         },
-        "situations": dict.fromkeys(SITUATIONS, ""),
+        "situations": dict.fromkeys((*SITUATIONS, *PROGRAMS, *STORES), ""),
         "canaries": {bug.name: f"{bug.why} -> {bug.caught_by}" for bug in load().values()},
     }
     if json:

@@ -9,7 +9,7 @@ from weft.sim.prose import Prose
 from weft.sim.run import Outcome, Run
 
 LAST_LINES: Final = 40
-NOT_A_FAULT: Final = frozenset({"mend", "start", "resume", "image"})
+NOT_A_FAULT: Final = frozenset({"mend", "start", "resume", "image", "ask", "found"})
 
 
 def verdict_word(outcome: Outcome) -> str:
@@ -34,9 +34,17 @@ def summary(outcome: Outcome) -> list[str]:
         f"  started     {counts['starts']} times, {counts['crashes']} ends without goodbye",
         f"  samples     {counts['taken']} taken (with events), {counts['drained']} in the lake, {counts['segments']} segments",
         f"  messages    {counts['heard']} heard, {counts['hops']} hops sent",
+        *_of_store(counts),
         f"  verdict     {verdict_word(outcome)}",
         f"  trace       {outcome.trace_hash}, plan {outcome.plan_hash}",
     ]
+
+
+def _of_store(counts: Counter[str]) -> list[str]:
+    if not counts["store asked"]:
+        return []
+    asked, told, shown = (counts[f"store {what}"] for what in ("asked", "acknowledged", "shown"))
+    return [f"  store       {asked} requests, {told} writes acknowledged, {shown} entries shown to watchers"]
 
 
 def facts_of(outcome: Outcome) -> dict[str, Any]:

@@ -120,6 +120,21 @@ PROGRAMS: Final = (
 """What a soak of a scenario with programs has to meet besides."""
 
 
+STORES: Final = (
+    *("a conflict", "a conflict with a deletion", "two changes of one tock", "a stale copy that was removed"),
+    *("a split of the store", "a split of the store that is healed", "a link of the store that is down"),
+    *("a node that joined the store", "a node that goes on under another name", "a store that lacks what nobody has"),
+    *("deletions that are forgotten", "a node that is dropped", "a dropped node that begins anew"),
+    *("changes that nobody took", "a store that is read only", "a watcher that was told of a gap"),
+    *("a client told storage-full", "a client told chain-mismatch", "a client told exists", "a client told not-ready"),
+    *("a client that nobody serves", "a disk lost", "a disk from the past", "a crash inside a write"),
+    *("a batch that survived its crash unheard", "a snapshot taken", "a snapshot restored", "a sync of seconds"),
+    *("a deaf ROUTER", "one block lost at a cut", "messages that TCP brought late", "a journal FULL", "a journal OPEN"),
+    "a process that stood still longer than death",
+)
+"""What a soak of a store has to meet."""
+
+
 def of_event(event: Any) -> str:
     """The name of what an event tells of; empty: nothing that is looked for."""
     return EVENTS.get(type(event), "").format(event=event)
