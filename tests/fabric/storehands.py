@@ -55,14 +55,18 @@ class Hand:
         """Until it is cancelled."""
         while True:
             try:
-                async with Client(self.place, timeout=PATIENCE_S) as client:
-                    while True:
-                        await self._act(client)
-                        await asyncio.sleep(self.pause_s)  # tidy: how fast it writes
+                await self._write_on()
             except AWAY:
                 await asyncio.sleep(0.1)  # tidy: a program that tries again
             except StoreError as error:
                 self.strange.append(f"{self.node}: {error!r}")
+
+    async def _write_on(self) -> None:
+        """Until something comes between."""
+        async with Client(self.place, timeout=PATIENCE_S) as client:
+            while True:
+                await self._act(client)
+                await asyncio.sleep(self.pause_s)  # tidy: how fast it writes
 
     async def _act(self, client: Client) -> None:
         draw = self.chance.random()
@@ -135,10 +139,13 @@ class Eye:
         """Until it is cancelled; whoever kills the node, it goes on behind what it has seen."""
         while True:
             with contextlib.suppress(*AWAY):
-                async with Client(self.place, timeout=PATIENCE_S) as client:
-                    async for told in client.watch((), fetch=True, marks=True):
-                        self._note(told)
+                await self._watch()
             await asyncio.sleep(0.1)  # tidy: a program that tries again
+
+    async def _watch(self) -> None:
+        async with Client(self.place, timeout=PATIENCE_S) as client:
+            async for told in client.watch((), fetch=True, marks=True):
+                self._note(told)
 
     def _note(self, told: Any) -> None:
         if not isinstance(told, Change):

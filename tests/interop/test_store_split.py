@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -16,6 +17,7 @@ from weft.base.errors import UserError
 from weft.cli.asking import status_of
 from weft.store import MISSING, Client, StoreError
 
+PAGE: Final = Path(__file__).parents[2] / "docs" / "store.md"
 PORT: Final = 27_500
 NODE: Final = """
 [fleet]
@@ -273,3 +275,45 @@ def test_two_machines_alone_agree_after_a_long_cut(tmp_path: Path, capsys: Any, 
         two.write((1, "one", 1_000), (2, "other", 1_000))
         two.wait(120 if soak else 5)
         two.heal(capsys, "two machines")
+
+
+def files_of_tour() -> tuple[str, str]:
+    """The two files that docs/store.md shows side by side for two machines, at addresses of this network."""
+    blocks = PAGE.read_text("utf-8").split("```toml\n")
+    block = next(block for block in blocks if block.startswith("# a.toml on")).partition("```")[0]
+    both = (
+        [line[:43] for line in block.splitlines()[1:]],
+        [line[43:].removeprefix("# ") for line in block.splitlines()[1:]],
+    )
+    one, other = ("\n".join(lines).replace("10.0.0.", "10.77.0.") for lines in both)
+    return one, other
+
+
+@pytest.mark.proves("LNK-020", "ADM-020")
+def test_the_tour_of_two_machines_works_as_the_page_shows_it(tmp_path: Path) -> None:
+    with Net(2) as net, ExitStack() as open_:
+
+        def command(number: int, *words: str) -> list[str]:
+            state = f"XDG_STATE_HOME={tmp_path / str(number)}"
+            return net.command(number, ["env", state, sys.executable, "-m", "weft.cli.main", *words])
+
+        def said(number: int, *words: str) -> str:
+            ran = subprocess.run(command(number, *words), capture_output=True, text=True, timeout=60, check=False)
+            return ran.stdout if ran.returncode == 0 else f"{ran.returncode}: {ran.stderr}"
+
+        for number, text in enumerate(files_of_tour(), 1):
+            file = tmp_path / f"{number}.toml"
+            file.write_text(text, "utf-8")
+            log = open_.enter_context((tmp_path / f"{number}.log").open("wb"))
+            node = subprocess.Popen(command(number, "up", str(file)), stdout=log, stderr=log)
+            open_.callback(node.wait)
+            open_.callback(node.kill)
+        ends_at = time.monotonic() + PATIENCE_S
+        while "serves clients" not in (told := said(2, "store", "state")):
+            assert time.monotonic() < ends_at, f"{told}\n{(tmp_path / '2.log').read_text('utf-8')[-3000:]}"
+        assert told.startswith("b: MEMBER")
+        assert "" == said(1, "set", "home.kitchen.temp", "21.5", "--port", "27500")
+        while "21.5\n" != (told := said(2, "get", "home.kitchen.temp", "--port", "27500")):
+            assert time.monotonic() < ends_at, told
+        assert "21.5\n" == said(2, "get", "home.kitchen.temp"), "found by its state directory"
+        assert "serves its own machine only" in said(2, "get", "home.kitchen.temp", "--node", "10.77.0.1:27505")
