@@ -220,7 +220,6 @@ def test_an_entry_written_again_would_go_if_deleted_named_links(monkeypatch: pyt
         test_an_old_copy_goes_and_an_entry_that_was_written_again_stays()
 
 
-@pytest.mark.proves("DEL-007")
 def test_an_absent_node_asks_what_is_forgotten_of_what_it_has() -> None:
     node, asked = Keeper("a"), []
     node.hear(change("b:3", 9, "p", 1, "a:1"))
@@ -552,7 +551,7 @@ def test_who_is_no_deleter_only_listens() -> None:
     ]
 
 
-@pytest.mark.proves("PNG-037", "DEL-007")
+@pytest.mark.proves("PNG-037")
 def test_who_was_away_longer_than_the_tags_reach_back_asks_what_is_forgotten() -> None:
     fleet = group(4)
     asked: list[list[str]] = []
@@ -569,7 +568,6 @@ def test_who_was_away_longer_than_the_tags_reach_back_asks_what_is_forgotten() -
     assert ["n0"] in asked
 
 
-@pytest.mark.proves("DEL-007")
 def test_who_starts_again_with_what_it_had_asks_the_first_good_nodes_what_of_it_is_forgotten() -> None:
     fleet = group(5)
     fleet.net.kill("w1")

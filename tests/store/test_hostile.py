@@ -10,13 +10,21 @@ from tests.store.test_actor import Alone
 from tests.store.test_deletion import Keeper
 from tests.store.test_joining import Joiner
 from weft.base.chance import Chance
-from weft.base.effects import Reply, Source
+from weft.base.effects import Reply, Source, Tell
 from weft.base.now import SECOND, Now
 from weft.base.ranges import RangeSet
 from weft.cores.store import limits
 from weft.cores.store.bus import MQTT
 from weft.cores.store.core import Store
-from weft.cores.store.messages import HoldBack, LimitExceeded, LinkUp, RestoreLoser, StoreRefused, StoreSettings
+from weft.cores.store.messages import (
+    HoldBack,
+    LimitExceeded,
+    LinkUp,
+    NetworkOpen,
+    RestoreLoser,
+    StoreRefused,
+    StoreSettings,
+)
 from weft.cores.store.resending import Resending
 from weft.cores.store.states import State
 from weft.cores.store.ticks import in_parts
@@ -37,12 +45,12 @@ def joiner() -> Joiner:
     return begun
 
 
-def lone(**settings: Any) -> tuple[Store, list[Any]]:
-    """A core at a broker that nobody else is at, and what it replies."""
+def lone(**settings: Any) -> Store:
+    """A core at a broker that nobody else is at."""
     store = Store(StoreSettings(name="a", **settings), Chance("a"))
     store.restore([], Now(0, 0))
     store.command(LinkUp("mqtt"), Now(0, 0))
-    return store, []
+    return store
 
 
 def pass_time(store: Store, until: int) -> int:
@@ -112,7 +120,7 @@ def test_values_that_nobody_can_read_are_the_same_byte_for_byte_only() -> None:
 
 @pytest.mark.proves("COD-007")
 def test_a_refused_change_does_not_move_the_clock() -> None:
-    store, _ = lone()
+    store = lone()
     store.replica.book.caps["b"] = 3
     raw = codec.encode(Update(change("b:4", 77, "x", 5)))
     store.receive(Said("update", raw), Source(MQTT, b"update"), Now(0, 0))
@@ -158,7 +166,7 @@ def test_names_that_anybody_may_say_at_a_broker_are_remembered_up_to_a_limit(mon
 
 
 def test_who_is_told_to_found_waits_while_it_cannot_be_written_or_others_have_data() -> None:
-    store, _ = lone(found=b"\x05")
+    store = lone(found=b"\x05")
     store.command(HoldBack(is_full=True), Now(0, 0))
     pass_time(store, 20 * SECOND)
     assert (State.LISTEN, 0) == (store.membership.state, store.station.tick)
@@ -166,14 +174,14 @@ def test_who_is_told_to_found_waits_while_it_cannot_be_written_or_others_have_da
     pass_time(store, 40 * SECOND)
     assert (State.MEMBER, 1) == (store.membership.state, store.station.tick)
 
-    other, _ = lone(found=b"\x05")
+    other = lone(found=b"\x05")
     other.receive(Said("update", codec.encode(Update(change("b:1", 3, "x", 5)))), Source(MQTT, b"update"), Now(0, 0))
     pass_time(other, 40 * SECOND)
     assert (State.LISTEN, 0) == (other.membership.state, other.station.tick)
 
 
 def test_who_is_told_to_found_and_joins_instead_has_nothing_to_do_all_the_time() -> None:
-    store, _ = lone(found=b"\x05")
+    store = lone(found=b"\x05")
     store.wake(Now(0, 0))
     store.membership.state = State.CATCHUP
     assert pass_time(store, 60 * SECOND) < 100
@@ -181,7 +189,7 @@ def test_who_is_told_to_found_and_joins_instead_has_nothing_to_do_all_the_time()
 
 def test_a_member_that_has_no_room_to_enter_itself_is_one_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "ENTRIES_MAX", 0)
-    store, _ = lone()
+    store = lone()
     store.wake(Now(0, 0))
     store.membership.become_member()
     assert 0 == store.station.tick
@@ -189,7 +197,7 @@ def test_a_member_that_has_no_room_to_enter_itself_is_one_all_the_same(monkeypat
 
 @pytest.mark.proves("STO-013")
 def test_a_lost_deletion_of_what_is_gone_can_be_restored_to_no_effect() -> None:
-    store, _ = lone()
+    store = lone()
     store.replica.receive(change("b:1", 5, "x", 5), "b")
     store.replica.receive(change("c:1", 4, "x"), "c")
     store.replica.receive(change("b:2", 6, "x", below="c:1"), "b")
@@ -224,7 +232,7 @@ def test_foreign_servers_hear_a_thousand_resends_a_second_however_many_ask() -> 
 
 @pytest.mark.proves("LNK-004", "COD-007")
 def test_payloads_that_never_become_whole_are_counted() -> None:
-    store, _ = lone()
+    store = lone()
     for sequence in range(OPEN_MAX + 3):
         piece = cut(b"x" * 900, "n1", sequence, 450)[0]
         store.receive(Said("update", piece), Source(MQTT, b"update"), Now(0, 0))
@@ -232,11 +240,22 @@ def test_payloads_that_never_become_whole_are_counted() -> None:
 
 
 def test_what_is_counted_is_shown_but_for_names_that_strangers_made_up() -> None:
-    store, _ = lone()
+    store = lone()
     for label in ("busy", "not-ready"):
         store.station.count("clients_refused", label)
     store.station.refuse("somebody", "malformed")
     assert {"clients_refused": 2} == store.facts()["counts"]
+
+
+@pytest.mark.parametrize(("dialects", "what"), [(("seed",), "clients"), (("seed", "moat"), "clients, moat")])
+def test_who_asks_nobody_who_they_are_says_so_at_each_start(dialects: tuple[str, ...], what: str) -> None:
+    told: list[list[Any]] = []
+    for is_open in (False, True):
+        store = lone(dialects=dialects, is_open=is_open)
+        store.wake(Now(0, 0))
+        events = [effect.event for effect in store.effects() if isinstance(effect, Tell)]
+        told.append([event for event in events if isinstance(event, NetworkOpen)])
+    assert [[], [NetworkOpen(what)]] == told
 
 
 def _with_value(event: Any, value: bytes) -> Any:

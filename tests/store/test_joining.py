@@ -238,7 +238,6 @@ def test_a_download_under_way_is_not_begun_again() -> None:
     assert ["n2:27586"] == [dial.endpoint for dial in joiner.dialled]
 
 
-@pytest.mark.proves("DEL-007")
 def test_a_member_is_asked_what_is_forgotten() -> None:
     joiner = Joiner()
     joiner.joining.check_deleted(["n2", "n4"], {"n1": RangeSet([(1, 3)])}, joiner.now)

@@ -358,7 +358,6 @@ def test_the_state_names_no_head_as_known() -> None:
     assert {"n1": [[1, 3]], "b": [5]} == state.present
 
 
-@pytest.mark.proves("DEL-007")
 def test_check_deleted_names_what_is_gone_and_nothing_else() -> None:
     desk, client = ready()
     said: list[Info] = []

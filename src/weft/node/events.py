@@ -364,8 +364,8 @@ EVENTS: Final[dict[type, Event]] = {
     store.NetworkOpen: Event(
         "store.open-network",
         "warning",
-        "The store speaks beyond this machine in a dialect that nobody signs, as its file asks for.",
-        "Let only trusted machines reach the broker.",
+        "Beyond this machine the store asks nobody who they are, since its file has `open = true`.",
+        "Let only trusted machines reach its client port and the broker.",
     ),
     store.StoreLinkUp: Event("store.link-up", "info", "A link of the store carries messages.", "Nothing."),
     store.StoreLinkDown: Event(

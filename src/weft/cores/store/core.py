@@ -255,6 +255,8 @@ class Store:
         self.station.now = now
         if not self._is_begun:
             self._is_begun = True
+            if self.station.settings.is_open:
+                self.station.tell(messages.NetworkOpen("clients, moat" if self.actors else "clients"))
             self.deletion.recall(now)
             self.membership.links_changed(now)
         for part in self._parts:

@@ -307,9 +307,10 @@ class EchoMissing(msgspec.Struct, frozen=True, gc=False):
 
 
 class NetworkOpen(msgspec.Struct, frozen=True, gc=False):
-    """Event: the store speaks a dialect that nobody signs beyond this machine (LNK-030)."""
+    """Event: beyond this machine nobody is asked who they are, at each start (LNK-030, ADM-003)."""
 
     what: str
+    """`clients`, who may do everything; and `moat`, where that dialect is spoken, which nobody signs."""
 
 
 class StoreLinkUp(msgspec.Struct, frozen=True, gc=False):
