@@ -4,6 +4,8 @@ import asyncio
 from typing import Any
 
 import pytest
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from tests.client.node import in_loop
 from tests.client.storeserver import FakeStore
@@ -105,6 +107,10 @@ async def test_what_stands_below_a_path_is_listed_and_read_as_a_tree() -> None:
         ]
         tree = [(entry.text, entry.value) async for entry in client.tree("a")]
         assert [("a", 0), ("a.b", 1), ("a.b.d", 3), ("a.x.y", 4)] == tree
+        assert server.greeting is not None
+        server.greeting = replace(server.greeting, weft=UNSET)
+        async with store.Client(server.address) as stranger:  # real servers hide what has no value itself
+            assert ["c", "d"] == await stranger.list("a.b")
         inner = [entry.text async for entry in client.tree("a", min_depth=1, max_depth=2, deleted=True)]
         assert ["a.b", "a.b.c", "a.b.d", "a.x.y"] == inner
         assert [] == [entry async for entry in client.tree("nowhere")]

@@ -65,6 +65,8 @@ def at_store(node: str | None, port: int | None, work: Work, *, reads: bool = Fa
         status, mend = BY_CODE.get(error.code, ELSE)
         if reads and status == UNCONFIRMED:
             status, mend = BY_CODE["unreachable"]
+        if port is not None and status == UNREACHABLE and error.code == "unreachable":
+            mend = f"weft store state --port {port}; --node HOST:PORT if the node's file says another port in [store]"
         return complain(f"{_sentence(error)}\n  try: {mend}", status)
     except KeyboardInterrupt:
         return DONE

@@ -79,9 +79,13 @@ class Client:
     async def list(self, path: Where = (), *, deleted: bool = False) -> list[Any]:
         """The elements that stand directly below a path, whether or not they have a value themselves.
 
-        With `deleted` also those that have none any more.
+        With `deleted` also those that have none any more; a MoaT-KV server always tells these, too.
         """
-        request = clients.Request(action="enum", path=path_of(path), with_data=False, empty=deleted)
+        greeting = self._caller.greeting
+        is_foreign = (
+            greeting is None or greeting.weft is UNSET
+        )  # it hides an element without a value, whatever is below
+        request = clients.Request(action="enum", path=path_of(path), with_data=False, empty=deleted or is_foreign)
         try:
             answer = await self._caller.ask(request, repeats=True)
         except NotFound:
