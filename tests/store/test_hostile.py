@@ -11,6 +11,7 @@ from tests.store.test_deletion import Keeper
 from tests.store.test_joining import Joiner
 from weft.base.chance import Chance
 from weft.base.effects import Reply, Source, Tell
+from weft.base.errors import PeerError
 from weft.base.now import SECOND, Now
 from weft.base.ranges import RangeSet
 from weft.cores.store import limits
@@ -29,6 +30,7 @@ from weft.cores.store.resending import Resending
 from weft.cores.store.states import State
 from weft.cores.store.ticks import in_parts
 from weft.wire.store import bus as codec
+from weft.wire.store import mesh
 from weft.wire.store.clients import Answer, Greeting, Links, encode, links_of
 from weft.wire.store.messages import Info, Said, Update
 from weft.wire.store.pack import same_value
@@ -128,6 +130,24 @@ def test_a_refused_change_does_not_move_the_clock() -> None:
         {key: count for key, count in store.station.counters.items() if key[0] == "malformed"},
         store.station.tock,
     )
+
+
+@pytest.mark.proves("STO-007")
+def test_nobody_takes_a_newcomer_to_the_end_of_the_clock() -> None:
+    store = lone()
+    for tock, expected in ((limits.TOCK_MAX + 1, 0), (limits.TOCK_MAX, limits.TOCK_MAX)):
+        raw = codec.encode(Update(change("b:1", tock, "x", 5)))
+        store.receive(Said("update", raw), Source(MQTT, b"update"), Now(0, 0))
+        assert expected == store.station.tock
+    assert codec.decode("info", codec.encode(store.station.info()))
+
+
+@pytest.mark.proves("STO-001")
+@pytest.mark.parametrize("name", ["a b", "\u00e4" * 33, "a\n"])
+def test_who_greets_has_a_name_that_it_may_have(name: str) -> None:
+    with pytest.raises(PeerError) as caught:
+        mesh.decode(mesh.encode(mesh.Hello(fabric="weft", node=name, boot=1)))
+    assert "bad-field" == caught.value.code
 
 
 @pytest.mark.proves("STO-020")

@@ -9,6 +9,7 @@ NAME_BYTES_MAX: Final = 64  # STO-001
 TICK_MAX: Final = (1 << 63) - 1  # STO-002
 TOCKS_AHEAD: Final = 10_000  # persisted ahead of use: a restart continues above it (STO-007)
 TOCK_JUMP_MAX: Final = 1 << 32  # from a peer in one message (STO-007)
+TOCK_MAX: Final = 1 << 62  # that is taken by a jump: who stood at the end could say nothing that anybody reads
 
 # Entries
 LINKS_MAX: Final = 64  # of a chain that comes from elsewhere, or repairs (STO-006)

@@ -69,7 +69,7 @@ class Station:
         """A message or change of somebody else says how late it is; PeerError `tock-jump`."""
         if tock <= self.tock:
             return
-        if tock - self.tock > limits.TOCK_JUMP_MAX and not self.takes_any_tock:
+        if tock - self.tock > limits.TOCK_JUMP_MAX and not (self.takes_any_tock and tock <= limits.TOCK_MAX):
             raise PeerError("tock-jump", str(tock))
         self.tock = tock
 

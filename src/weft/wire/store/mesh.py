@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from weft.base.errors import PeerError
+from weft.wire.store.bus import is_name
 from weft.wire.store.messages import Said
 
 PAYLOAD_BYTES_MAX: Final = (1 << 20) + (1 << 16)
@@ -92,6 +93,9 @@ _SAID: Final[dict[bytes, str]] = {topic.encode(): topic for topic in TOPICS}
 
 def _hello(payload: bytes) -> Hello:
     try:
-        return _decode_hello(payload)
+        hello = _decode_hello(payload)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise PeerError("malformed", f"hello: {error}", payload) from None
+    if not is_name(hello.node):
+        raise PeerError("bad-field", "a hello of what is no name", payload)
+    return hello
