@@ -267,6 +267,7 @@ RIGHT: list[tuple[type[Checker], str, list[Told]]] = [
             shown("a", 0, "a:1", 5),
             watching("a", "uptodate", 1),
             ("a", "durable", "stale", [2, "k", "a", 1]),
+            shown("a", 2, "a:1", 5, deleted=True),
             holding("a"),
             watching("a", "rest"),
         ],

@@ -43,6 +43,7 @@ SEEDS = {
 }
 FOUND = {
     32: "TCP broke, and the other end was deaf to the same socket for ever after",
+    269: "a watcher that had seen everything went on in the journal of a new disk as if it were the old one",
     103: "what a dropped node alone had was counted as taken, and thrown away",
 }
 """Seeds of `store-small` that were not green once."""
@@ -59,7 +60,9 @@ def night(scenario: str, seed: int) -> Outcome:
 @pytest.mark.parametrize("scenario,seed", [(name, seed) for name, count in SEEDS.items() for seed in range(count)])
 def test_every_night_of_a_store_is_green(scenario: str, seed: int) -> None:
     outcome = night(scenario, seed)
-    assert outcome.is_green, report.failure(outcome, "-", f"weft sim --seed {seed} --scenario {scenario} --explain")
+    assert () == outcome.verdicts, report.failure(
+        outcome, "-", f"weft sim --seed {seed} --scenario {scenario} --explain"
+    )
 
 
 @pytest.mark.proves("SIM-021", "DEL-006")

@@ -253,6 +253,20 @@ def test_the_position_of_uptodate_is_one_too() -> None:
     assert ["start", "uptodate"] == client.told(last)
 
 
+@pytest.mark.proves("CLN-010", "CLN-011")
+def test_a_position_in_a_journal_that_is_lost_is_a_gap_though_the_new_one_is_longer() -> None:
+    client = filled(2).client()
+    position = last_position(client.heard(client.open("watch", path="a", mode="all", fetch=True)))
+    replaced = Desk("n1")
+    replaced.node.station.tock = 1_000  # of the others, from whom it joined
+    for number in range(9):
+        replaced.node.write(f"a.{number}", number)
+    replaced.settle()
+    late = replaced.client()
+    words = late.told(late.open("watch", path="a", mode="all", since=position))
+    assert ["start", "gap", *((str(number), number) for number in range(9)), "uptodate"] == words
+
+
 @pytest.mark.proves("CLN-010")
 def test_a_position_that_retention_has_passed_is_a_gap_and_a_snapshot() -> None:
     desk = filled(20)

@@ -325,17 +325,21 @@ class StoreWatched(StoreChecker):
         super().__init__()
         self._views: dict[tuple[str, str], View] = {}
         self._live: dict[str, dict[str, Link]] = {}
-        self._stale: dict[str, set[str]] = {}
+        self._anew: dict[str, set[str]] = {}
+        """Entries of nodes that began anew: what went then is told to nobody."""
 
     def note_stale(self, fact: Fact) -> None:
-        self._stale.setdefault(fact.node, set()).add(fact.value[1])
+        """An old copy goes: watchers see a deletion there."""
+        lsn, path, node, tick = fact.value
+        here = self.journals.setdefault(fact.node, [])
+        here.append(Change(lsn, path, 0, None, ((node, tick),), False, True, None, fact))
 
     def note_emptied(self, fact: Fact) -> None:
         """All is forgotten, and told anew."""
         for (node, _), view in self._views.items():
             if node == fact.node:
                 view.seen.clear()
-        self._stale.setdefault(fact.node, set()).update(change.path for change in self.journals.get(fact.node, []))
+        self._anew.setdefault(fact.node, set()).update(change.path for change in self.journals.get(fact.node, []))
 
     def note_holding(self, fact: Fact) -> None:
         self._live[fact.node] = {path: (node, tick) for path, node, tick, _, is_gone in fact.value[1] if not is_gone}
@@ -389,9 +393,9 @@ class StoreWatched(StoreChecker):
         if view.settled is None:
             self.broken(f"{name} of {fact.node} was never told that it is up to date", fact)
         self._no_gap(view, 1 << 62, fact)
-        stale = self._stale.get(fact.node, set())
-        seen = {path: it.link for path, it in view.seen.items() if not it.is_deleted and path not in stale}
-        live = {path: link for path, link in self._live.get(fact.node, {}).items() if path not in stale}
+        anew = self._anew.get(fact.node, set())
+        seen = {path: it.link for path, it in view.seen.items() if not it.is_deleted and path not in anew}
+        live = {path: link for path, link in self._live.get(fact.node, {}).items() if path not in anew}
         if seen != live:
             wrong = min(path for path in {*seen, *live} if seen.get(path) != live.get(path))
             self.broken(

@@ -42,6 +42,8 @@ class Place:
         self.desk = desk
         self.last_lsn = 0
         """Of the last record of the store, as far as is known; 0: none has been written in this start."""
+        self._last_shown: tuple[int, int] | None = None
+        """Lsn and tock of the last change of this start that readers see."""
         self._by_path: dict[bytes, dict[WatchStream, None]] = {}
         self._waiting: dict[WatchStream, None] = {}
         self._early: dict[WatchStream, None] = {}
@@ -97,9 +99,28 @@ class Place:
         if self._by_path:
             self._show(order)
         self.last_lsn = last_lsn
+        self._note_last(order)
         for watcher in early:
             watcher.settle(last_lsn)
         return early
+
+    def _note_last(self, order: Journaled) -> None:
+        names = self.desk.replica.names
+        for index in range(len(order.records) - 1, -1, -1):
+            event = shown(order.records[index], names)
+            if event is not None:
+                self._last_shown = (order.first_lsn + index, event.tock)
+                return
+
+    def position(self, lsn: int) -> list[Any]:
+        """Where a watcher stands that has seen everything up to there, so that another journal's place is told from it.
+
+        By the last change, if there was one in this start, else by the start: the next one has to begin with a snapshot.
+        """
+        here = self._last_shown
+        if here is None or here[0] > lsn:
+            here = (lsn, -self.desk.station.settings.boot)
+        return [self.desk.station.name, *here]
 
     def _show(self, order: Journaled) -> None:
         names = self.desk.replica.names
@@ -263,7 +284,7 @@ class WatchStream(EntryStream):
 
     def _tell_uptodate(self, lsn: int) -> None:
         self._is_awaited = False
-        more = {"position": [self.desk.station.name, lsn, 0]} if self._has_positions and lsn else {}
+        more = {"position": self._place.position(lsn)} if self._has_positions and lsn else {}
         self.state("uptodate", **more)
 
     # Hearing
@@ -338,6 +359,8 @@ class WatchStream(EntryStream):
         lsn, tock = self._expected
         if not entries or entries[0][0] != lsn:
             return False
+        if tock < 0:
+            return -tock == self.desk.station.settings.boot
         event = shown(entries[0][1], self.desk.replica.names)
         return not tock or (event is not None and event.tock == tock)
 
