@@ -300,3 +300,18 @@ def test_who_was_stopped_or_busy_for_long_does_not_take_the_others_for_dead() ->
     wire.cut.add(b.endpoint)
     wire.run(5)
     assert [] == list(a.bus.members)
+
+
+@pytest.mark.proves("LNK-021")
+def test_a_member_that_speaks_and_answers_late_is_busy_and_one_that_never_answers_is_deaf() -> None:
+    a, b = End("a", 1, peers=("10.0.0.2:27500",)), End("b", 2)
+    wire = Wire(a, b)
+    wire.run(5)
+    [peer] = a.mesh.peers.values()
+    answered_at = peer.heard_at
+    [routing_id] = a.mesh.callers
+    for second in range(1, 40):
+        now = Now(answered_at + second * SECOND, 0)
+        a.mesh.hear_call(Beat(), Source(HEARD, routing_id, None), now)
+        a.mesh.wake(now)
+        assert (second < 30) == ("b" in a.bus.members), second

@@ -34,6 +34,7 @@ BATCH_MESSAGES: Final = 1_000  # LNK-003
 BATCH_BYTES: Final = 256 << 10
 MESH_BEAT_NS: Final = SECOND
 MESH_SILENCE_NS: Final = 3 * SECOND  # LNK-021
+MESH_BUSY_NS: Final = 30 * SECOND  # of one that speaks and does not answer: it merges what came before the question
 MESH_RETRY_NS: Final = (SECOND, 5 * SECOND)  # a cut that ends is noticed soon; a hello costs nothing
 MESH_TRIES_MAX: Final = 360  # half an hour of greetings in vain, of a node that no file names
 REFUSED_NS: Final = 60 * SECOND

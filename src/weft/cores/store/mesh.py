@@ -298,11 +298,18 @@ class Mesh:
         self._own_up(now)
         for peer in list(self.peers.values()):
             if peer.due_at <= now.mono:
-                is_silent = peer.heard_at + limits.MESH_SILENCE_NS <= now.mono
-                self._turn(peer, On.SILENCE if is_silent else On.DUE, now, SILENT)
+                self._turn(peer, On.SILENCE if self._is_silent(peer, now) else On.DUE, now, SILENT)
         gone = now.mono - limits.REFUSED_NS
         for routing_id in [key for key, caller in self.callers.items() if caller.heard_at < gone]:
             del self.callers[routing_id]
+
+    def _is_silent(self, peer: Peer, now: Now) -> bool:
+        """Whether it is not there: it does not answer, nor does it speak itself, or not for so long that it is deaf."""
+        if peer.heard_at + limits.MESH_SILENCE_NS > now.mono:
+            return False
+        lately = now.mono - limits.MESH_SILENCE_NS
+        speaks = any(each.endpoint == peer.endpoint and each.heard_at > lately for each in self.callers.values())
+        return not speaks or peer.heard_at + limits.MESH_BUSY_NS <= now.mono
 
     def _own_up(self, now: Now) -> None:
         """Who was busy, or stopped, for more than a beat has heard nobody meanwhile: the others are not to blame."""
