@@ -33,8 +33,6 @@ PUBLISH_QUEUE: Final = 10_000  # updates that wait for one child, which then nee
 FRAMES_MAX: Final = 1 << 12  # more in one message is a flood, not a message
 BUNDLE_FRAMES_MAX: Final = 1 << 19  # five per pair (CFG-013)
 MESH_BYTES: Final = 64 << 10  # about 1,000 changes: who merges much more in one turn is silent to others (LNK-021)
-    256 << 10
-)  # a batch of 1,000 changes or a few: who merges more in one turn is silent to others (LNK-021)
 CLIENTS_QUEUE: Final = 1_000  # multiparts for one client; the core keeps and bounds what waits behind them (CHN-018)
 CLIENTS_BUDGET: Final = 32  # multiparts of up to 256 messages each: some 20 ms of chains
 CLONE: Final = "clone"
