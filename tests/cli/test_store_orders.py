@@ -196,3 +196,6 @@ def test_orphans_are_listed(ordered: Any, capsys: pytest.CaptureFixture[str]) ->
     ordered({"answer": "Show", "orphans": [{"path": "p.q", **SIDE}]})
     assert 0 == store.orphans()
     assert "p.q   21.5 # b:7 ann" == capsys.readouterr().out.splitlines()[1]
+    ordered({"answer": "ReplayOrphans", "written": 2})
+    assert 0 == store.orphans(replay=True)
+    assert "2 are written anew\n" == capsys.readouterr().out

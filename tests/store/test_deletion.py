@@ -23,6 +23,7 @@ from weft.cores.store.messages import (
     ChangesOrphaned,
     DropNode,
     NodeDropped,
+    ReplayOrphans,
     SetDeleters,
     StaleDropped,
     StoreRefused,
@@ -428,8 +429,9 @@ def test_later_changes_of_a_dropped_node_are_refused_and_it_comes_back_empty_as_
     assert ("c~2", State.MEMBER, 2) == (core.station.name, core.membership.state, len(core.deletion.orphans))
     assert [b"\x01"] * 3 == [net[name].get("mine") for name in "abc"]
     assert [None] * 3 == [net[name].get("other") for name in "abc"]
-    core.station.now = net["c"].now
-    assert 2 == core.deletion.replay()
+    core.command(ReplayOrphans(7), net["c"].now)
+    assert Reply(7, {"written": 2}) in core.station.effects
+    assert [] == core.deletion.orphans
     net.do_turn(net["c"])
     net.settle(100)
     assert [b"\x03"] * 3 == [net[name].get("other") for name in "abc"]

@@ -130,13 +130,16 @@ def conflicts(*, restore: int | None = None, port: int = PORT, json: Flag = Fals
 
 
 @app.command
-def orphans(*, port: int = PORT, json: Flag = False) -> int:
+def orphans(*, replay: Flag = False, port: int = PORT, json: Flag = False) -> int:
     """List changes of this node that nobody took, since it had been dropped while it was away.
 
     Args:
+        replay: write them anew, as changes of now; then none is left.
         port: first of the ten ports of the node.
         json: as JSON.
     """
+    if replay:
+        return _tell(ordered(port, "store-replay"), "{written} are written anew", json=json)
     told = ordered(port, "store-show", what="orphans")
     if isinstance(told, int) or json:
         return _tell(_read(told, "orphans"), "", json=json)

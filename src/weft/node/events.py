@@ -347,7 +347,7 @@ EVENTS: Final[dict[type, Event]] = {
         "store.orphaned",
         "warning",
         "This node had been dropped; changes that nobody took are set aside.",
-        "weft store orphans lists them.",
+        "weft store orphans lists them, and writes them anew with --replay.",
     ),
     store.StoreMalformed: Event(
         "store.malformed",

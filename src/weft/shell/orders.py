@@ -133,6 +133,10 @@ class StoreDeleters(Named, forbid_unknown_fields=True):
     nodes: tuple[str, ...] = ()
 
 
+class StoreReplay(Named, forbid_unknown_fields=True):
+    """`store-replay`: write anew what was set aside when this node had been dropped."""
+
+
 class StoreAcceptTick(Named, forbid_unknown_fields=True):
     """`store-accept-tick`: go on under the own name although nobody confirmed its numbers."""
 
@@ -198,6 +202,7 @@ ORDERS: Final[dict[str, Row]] = {
     "store-restore": Row("store", StoreRestore, lambda said, ticket: store.RestoreLoser(ticket, said.number)),
     "store-drop-node": Row("store", StoreDropNode, lambda said, ticket: store.DropNode(ticket, said.node)),
     "store-deleters": Row("store", StoreDeleters, lambda said, ticket: store.SetDeleters(ticket, said.nodes)),
+    "store-replay": Row("store", StoreReplay, lambda _, ticket: store.ReplayOrphans(ticket)),
     "store-accept-tick": Row("store", StoreAcceptTick, lambda _, ticket: store.AcceptTick(ticket)),
     "stop": Row("topology", StopAll, lambda said, ticket: topology.StopNodes(ticket, said.group)),
 }

@@ -267,7 +267,12 @@ class Store:
     def deadline(self) -> int | None:
         if not self._is_begun:
             return self.station.now.mono
-        return min((due for part in self._parts if (due := part.deadline()) is not None), default=None)
+        first: int | None = None
+        for part in self._parts:
+            due = part.deadline()
+            if due is not None and (first is None or due < first):
+                first = due
+        return first
 
     def effects(self) -> list[Effect]:
         if self._name_said != self.station.name:
@@ -312,6 +317,14 @@ class Store:
 
     def _set_deleters(self, order: messages.SetDeleters, now: Now) -> None:
         self.deletion.set_deleters(order, now)
+
+    def _replay(self, order: messages.ReplayOrphans, now: Now) -> None:
+        try:
+            count = self.deletion.replay()
+        except StoreError as error:
+            self.station.reply(order.ticket, StoreRefused(error.code, error.text))
+        else:
+            self.station.reply(order.ticket, {"written": count})
 
     def _accept_tick(self, order: messages.AcceptTick, now: Now) -> None:
         self.membership.accept_tick(now)
@@ -371,6 +384,7 @@ ORDERS: Final[dict[type, Callable[[Store, Any, Now], None]]] = {
     messages.RestoreLoser: Store._restore_loser,
     messages.DropNode: Store._drop,
     messages.SetDeleters: Store._set_deleters,
+    messages.ReplayOrphans: Store._replay,
     messages.AcceptTick: Store._accept_tick,
     messages.ClientCame: Store._client_came,
     messages.ClientGone: Store._client_gone,

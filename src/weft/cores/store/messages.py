@@ -149,6 +149,12 @@ class SetDeleters(msgspec.Struct, frozen=True, gc=False):
     nodes: tuple[str, ...]
 
 
+class ReplayOrphans(msgspec.Struct, frozen=True, gc=False):
+    """Order: write anew what was set aside when this node had been dropped (DEL-006). Reply: dict, or StoreRefused."""
+
+    ticket: int
+
+
 class AcceptTick(msgspec.Struct, frozen=True, gc=False):
     """Order: go on under the own name although nobody confirmed its ticks (STO-034)."""
 
