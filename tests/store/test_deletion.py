@@ -25,7 +25,6 @@ from weft.cores.store.messages import (
     NodeDropped,
     ReplayOrphans,
     SetDeleters,
-    StaleDropped,
     StoreRefused,
     TombstonesPurged,
 )
@@ -580,25 +579,3 @@ def test_who_starts_again_with_what_it_had_asks_the_first_good_nodes_what_of_it_
     fleet.run(20)
     assert 1 == len(asked)
     assert set(asked[0]) <= {"w0", "n0", "n1"}
-
-
-@pytest.mark.proves("DEL-003", "DEL-004", "DEL-005")
-def test_who_is_no_deleter_and_missed_a_deletion_lets_go_of_what_it_deleted() -> None:
-    net = Net(["a", "b", "c"], seed=3, link="mesh")
-    net.run(1)
-    net.found("a")
-    net.settle()
-    net["a"].write("p", 1)
-    net.settle()
-    net.command("a", SetDeleters(1, ("a", "b")))
-    net.settle()
-    net.cut({"a", "b"}, {"c"})
-    net.run(5)
-    net["b"].delete("p")
-    net.run(700)
-    assert 0 == net["a"].store.replica.tree.tombstones
-    assert b"\x01" == net["c"].get("p")
-    net.heal()
-    net.settle()
-    assert {None} == {net[name].get("p") for name in "abc"}
-    assert ["p"] == [event.path for event in net["c"].told if isinstance(event, StaleDropped)]

@@ -11,7 +11,7 @@ from tests.store.rig import chain, change, ticks
 from weft.base.changes import Chain, Event
 from weft.base.ranges import RangeSet
 from weft.cores.store import limits, resending
-from weft.cores.store.messages import DropNode, SplitHealed, StoreIncomplete
+from weft.cores.store.messages import DropNode, SetDeleters, SplitHealed, StaleDropped, StoreIncomplete
 from weft.cores.store.resending import Resending
 from weft.cores.store.states import State
 from weft.wire.store import bus as codec
@@ -469,3 +469,25 @@ def test_never_more_is_on_the_way_than_was_asked_for_at_once(monkeypatch: pytest
     net.settle()
     assert 6_003 <= net["b"].store.replica.tree.entries + 1
     assert 2_000 >= max(waiting)
+
+
+@pytest.mark.proves("DEL-003", "DEL-004", "DEL-005")
+def test_who_is_no_deleter_and_missed_a_deletion_lets_go_of_what_it_deleted() -> None:
+    net = Net(["a", "b", "c"], seed=3, link="mesh")
+    net.run(1)
+    net.found("a")
+    net.settle()
+    net["a"].write("p", 1)
+    net.settle()
+    net.command("a", SetDeleters(1, ("a", "b")))
+    net.settle()
+    net.cut({"a", "b"}, {"c"})
+    net.run(5)
+    net["b"].delete("p")
+    net.run(700)
+    assert 0 == net["a"].store.replica.tree.tombstones
+    assert b"\x01" == net["c"].get("p")
+    net.heal()
+    net.settle()
+    assert {None} == {net[name].get("p") for name in "abc"}
+    assert ["p"] == [event.path for event in net["c"].told if isinstance(event, StaleDropped)]
