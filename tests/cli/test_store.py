@@ -234,6 +234,7 @@ def test_a_watch_prints_a_line_for_each_change(typed: Typed) -> None:
     typed("set", "watch.a", "1")
     typed("set", "watch.b", "[1]")
     status, lines = typed("watch", "watch", "--fetch", "--count", "2")
+    assert {"--:--:--"} == {text.split(" ", 1)[0] for text in lines}
     assert (0, ["watch.a 1", "watch.b [1]"]) == (status, [text.split(" ", 1)[1].partition(" #")[0] for text in lines])
     before = len(typed.server.journal)
     typed("set", "watch.a", "2")

@@ -49,7 +49,8 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except CycloptsError as error:
-        sys.exit(_complain(f"{error}\n  try: weft --help", "usage"))
+        command = " ".join(("weft", *(error.command_chain or ()), "--help"))
+        sys.exit(_complain(f"{error}\n  try: {command}", "usage"))
     except UserError as error:
         sys.exit(_complain(str(error), error.code))
     except StorageFailed as error:

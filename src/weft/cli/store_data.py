@@ -362,7 +362,7 @@ def _tell_change(change: Change, *, json: bool) -> None:
         kind = "entry" if change.is_old else "change"
         print_json({"event": kind, **facts(change), "position": change.position})
         return
-    clock = time.strftime("%H:%M:%S")
+    clock = "--:--:--" if change.is_old else time.strftime("%H:%M:%S")  # nobody knows when that was
     print(clock, change.text, line(change.value), "#", links(change.chain).partition(" ")[0], flush=True)
 
 

@@ -78,7 +78,7 @@ class Link(asyncio.Protocol):
             async with asyncio.timeout(GREETING_S):
                 greeting = await asyncio.shield(self._greeted)
         except TimeoutError:
-            raise Unreachable("something listens there, but says nothing: it is no store") from None
+            raise Unreachable("something listens there, but says nothing: it is no store, or its node hangs") from None
         if greeting.auth is not UNSET and greeting.auth and greeting.auth[0] is not None:
             raise AuthFailed(f"this store wants a login ({greeting.auth[0]}), and logins are not there yet")
 
