@@ -322,3 +322,33 @@ def summary(rounds: Rounds, books: dict[str, Book]) -> str:
     lost = {link for book in books.values() for link in book.lost}
     seen = sum(len(eye.seen) for eye in rounds.hands.eyes)
     return f"{len(rounds.said)} rounds, {acks} writes, {len(lost)} lost a conflict, {seen} changes seen, {len(rounds.whole())} entries"
+
+
+def test_the_judge_finds_what_is_lost_doubled_risen_or_not_shown() -> None:
+    def event(tock: int, value: bytes | None, *links: Link) -> Event:
+        return Event(Chain(links), tock, ("p",), value)
+
+    first, second, gone = event(1, b"\x01", ("a", 1)), event(2, b"\x02", ("b", 1), ("a", 1)), event(3, None, ("a", 2))
+    book = Book([Kept(1, first, is_shown=True), Kept(2, gone, is_shown=True)], [1, 2], set(), 0, set())
+    other = Book([Kept(1, second, is_shown=True)], [1], set(), 0, set())
+    books = {"a": book, "b": other}
+    held: dict[StorePath, Any] = {("p",): (MISSING, gone.chain, 3)}
+    acks = [Ack(("p",), each.chain, None, MISSING) for each in (first, second, gone)]
+    assert ["('b', 1) at ('p',) (None) was acknowledged and is lost without a word"] == [
+        each for each in Verdict(books, held, set()).wrong(acks) if "('b', 1)" in each
+    ]
+    assert [] == list(Verdict(books, held, {("b", 1)}).wrong(acks))
+    risen: dict[StorePath, Any] = {("p",): ("x", second.chain, 2)}
+    assert ["('p',) is ('b', 1), and should be ('a', 2)"] == list(Verdict(books, risen, {("a", 2)}).wrong_tree())
+    back = Book([*book.kept, Kept(3, second, is_shown=True)], [1, 2], set(), 0, set())
+    assert ["a shows ('b', 1) at 3 behind ('a', 2) of ('p',)"] == list(wrong_order("a", back))
+    assert ["a took tick 3 as its number 2"] == list(wrong_ticks("a", book._replace(own=[1, 3])))
+    never = Ack(("p",), Chain((("c", 1),)), None, MISSING)
+    assert ["('c', 1) at ('p',) was acknowledged, and stands in no journal"] == list(
+        Verdict(books, held, {("b", 1)}).wrong([never])
+    )
+    eye = Eye("a", Path())
+    eye.seen = [Seen(1, ("p",), ("a", 1), is_deleted=False)]
+    assert ["the watcher of a missed [Seen(lsn=2"] == [each[:35] for each in wrong_watch(eye, book)]
+    eye.seen.append(Seen(2, ("p",), ("a", 2), is_deleted=True))
+    assert [] == list(wrong_watch(eye, book))
