@@ -32,7 +32,7 @@ def store_no_tie_break(right: Any) -> Any:
     return lambda self, other: self.tock >= other.tock
 
 
-@canary(replica_module, "judge", caught_by="store_durable", within=60, scenario=SMALL)
+@canary(replica_module, "judge", caught_by="converged", within=60, scenario=SMALL)
 def cut_chain_lets_the_old_one_win(right: Any) -> Any:
     """What a cut chain does not name was never seen by its author: the other one is taken for newer."""
 
