@@ -192,6 +192,16 @@ def test_who_starts_again_is_greeted_again_at_once() -> None:
     assert {"a": a.endpoint} == again.bus.members
 
 
+def test_who_goes_on_under_another_name_is_known_by_it_everywhere() -> None:
+    a, b, wire = pair()
+    wire.run(2)
+    b.station.name = "b~2"
+    b.mesh.greet_all(wire.now)
+    wire.run(1)
+    assert {"b~2": b.endpoint} == a.bus.members
+    assert [("b", True), ("b", False), ("b~2", True)] == a.changes
+
+
 @pytest.mark.proves("LNK-021")
 def test_another_fabric_is_left_alone_for_a_minute() -> None:
     a, b, wire = pair(fabric="other")

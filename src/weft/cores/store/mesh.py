@@ -209,7 +209,10 @@ class Mesh:
         self.callers[routing_id] = Caller(hello.node, hello.boot, hello.endpoint, now.mono)
         self._answer(routing_id, self._hello())
         self._learn(hello)
-        if is_new and hello.endpoint:
+        peer = self.peers.get(hello.endpoint)
+        if peer is not None and peer.state is LinkState.UP and peer.node != hello.node:
+            self._send(peer, self._hello())  # it has another name now: its answer says so over the link that carries
+        elif is_new and hello.endpoint:
             self.peer_heard(hello.endpoint, now)
 
     def _forget_sockets(self, endpoint: str, now: Now) -> None:
