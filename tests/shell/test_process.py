@@ -14,7 +14,8 @@ from weft.base.errors import OurFault, StorageFailed, UserError
 from weft.base.records import Stream, StreamRecord
 from weft.cli.fleet import free_blocks
 from weft.node.events import MemoryExceeded
-from weft.node.settings import NodeSettings, settings_of
+from weft.node.roles import role_record
+from weft.node.settings import NodeSettings, Role, settings_of
 from weft.shell import process, serve
 from weft.shell.files import File, Files
 from weft.shell.process import Doors, Process, limits_of
@@ -39,6 +40,34 @@ def test_a_node_that_is_told_to_stop_ends_with_0(tmp_path: Path) -> None:
         return reason
 
     assert 0 == serve.outcome(asyncio.run(main()))
+
+
+@pytest.mark.parametrize("role", [Role(), Role("root", 3)])
+def test_a_start_that_reads_its_journal_in_pieces_is_the_same_start(
+    role: Role, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = settings(tmp_path)
+
+    async def main() -> None:
+        before = Process(chosen)
+        asyncio.get_running_loop().call_later(0.5, before.stop)
+        async with asyncio.timeout(PATIENCE_S):
+            await before.run()
+        between = Process(chosen)
+        if role != Role():
+            between.journal.write([role_record(role)], between.clock.now().wall, promised=True)
+        between.close()
+        made = Process(chosen)
+        whole = list(made.node.condense())
+        assert len(list(made.recovery.entries())) > 3
+        for size in (1, 3):
+            monkeypatch.setattr(process, "PIECE", size)
+            again = made._restored(chosen, made.clock.now())
+            assert (role, made.node.next_lsn) == (again.settings.role, again.next_lsn)
+            assert whole == list(again.condense())
+        made.close()
+
+    asyncio.run(main())
 
 
 @pytest.mark.parametrize("place", ["wake", "tidy", "order", "page"])

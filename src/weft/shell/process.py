@@ -5,8 +5,9 @@ import contextlib
 import os
 import resource
 import signal
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,6 +16,7 @@ import msgspec
 from weft import __version__
 from weft.base.errors import OurFault
 from weft.base.now import SECOND, Now
+from weft.base.records import Entry
 from weft.base.spool import DropOldest, FetchRecords, RecordsFetched
 from weft.cores.carrier import Carrier
 from weft.cores.carrier import messages as carrier
@@ -29,7 +31,7 @@ from weft.node.channels import CLONE, LOCAL
 from weft.node.events import MemoryExceeded, NodeStarted
 from weft.node.node import Node
 from weft.node.roles import role_of
-from weft.node.settings import MIB, NodeSettings
+from weft.node.settings import MIB, NodeSettings, Role
 from weft.shell.clock import Clock
 from weft.shell.door import Door
 from weft.shell.files import Files
@@ -58,6 +60,7 @@ DRAIN_S: Final = 10.0  # how long the last segment may take
 LAST_WORDS_S: Final = 0.05  # the last frames leave through libzmq's own thread
 POLL_S: Final = 0.02
 HOUSE_S: Final = 1.0  # between two looks at journal, room and ourselves
+PIECE: Final = 20_000  # records of the journal that a start holds at once
 HOUSE_IDLE_S: Final = 5.0  # the same while nothing is written: looking is then most of what a sensor costs
 
 
@@ -107,12 +110,8 @@ class Process:
         self.journal, self.recovery = Journal.open(
             self.state / "journal", self.identity.node_id, self.doors.files, now.wall, limits_of(settings)
         )
-        # What it has become stands above what its file says (REC-010).
-        entries = list(self.recovery.entries())
-        self.settings = settings = msgspec.structs.replace(settings, role=role_of(entries))
-        who, secret = self.identity, bytes.fromhex(self.identity.secret)
-        self.node: Node = build_node(settings, who.node_id, who.era, self.doors.seed, secret)
-        self.node.restore(entries, self.journal.next_lsn, now)
+        self.node: Node = self._restored(settings, now)
+        self.settings = settings = self.node.settings
         self.links = self.doors.links(self._on_readable)
         self.runner = Runner(self.node, self.clock, self.journal, self.links)
         self.log = Log(settings.node.name)
@@ -128,6 +127,33 @@ class Process:
         self.store_doors = StoreDoors(self.settings, self.runner, self.links, self.state, self.doors.seed)
         self._winding_down: asyncio.Task[None] | None = None
         self._housekeeping: asyncio.Task[None] | None = None
+
+    def _restored(self, settings: NodeSettings, now: Now) -> Node:
+        """The node as its journal has it, read in pieces: however long it is, no more than one is held beside the node.
+
+        What it has become stands above what its file says (REC-010).
+        """
+        node = self._built(settings, Role())
+        for piece in self._pieces():
+            if role_of(piece) != Role():
+                node = self._built(settings, role_of(self.recovery.entries()))
+                for again in self._pieces():
+                    node.restore(again, self.journal.next_lsn, now)
+                break
+            node.restore(piece, self.journal.next_lsn, now)
+        return node
+
+    def _built(self, settings: NodeSettings, role: Role) -> Node:
+        who, secret = self.identity, bytes.fromhex(self.identity.secret)
+        settings = msgspec.structs.replace(settings, role=role)
+        return build_node(settings, who.node_id, who.era, self.doors.seed, secret)
+
+    def _pieces(self) -> Iterator[list[Entry]]:
+        """What the journal kept, in order; one piece at least."""
+        entries = self.recovery.entries()
+        yield list(islice(entries, PIECE))
+        while piece := list(islice(entries, PIECE)):
+            yield piece
 
     def _told(self, event: Any) -> None:
         self.telemetry.on_tell(event)
