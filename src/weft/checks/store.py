@@ -65,7 +65,7 @@ class Told:
         return isinstance(other, Told) and other.fact is self.fact
 
     def __hash__(self) -> int:
-        return id(self.fact)
+        return self.fact.at
 
 
 def change_of(fact: Fact) -> Change:
