@@ -240,6 +240,8 @@ def test_a_download_under_way_is_not_begun_again() -> None:
 
 def test_a_member_is_asked_what_is_forgotten() -> None:
     joiner = Joiner()
+    answered: list[bool] = []
+    joiner.joining.on_answered = lambda: answered.append(joiner.joining.is_asking)
     joiner.joining.check_deleted(["n2", "n4"], {"n1": RangeSet([(1, 3)])}, joiner.now)
     joiner.turn()
     joiner.joining.failed(b"join1", "refused", joiner.now)
@@ -250,11 +252,12 @@ def test_a_member_is_asked_what_is_forgotten() -> None:
     assert isinstance(request, Request)
     assert ("check_deleted", {"n1": [[1, 4]]}) == (request.action, request.nodes)
     joiner.hear(encode(Answer(seq=1, tock=3)))
-    assert [b"join2"] == joiner.hung_up
+    assert ([b"join2"], [False]) == (joiner.hung_up, answered)
     joiner.joining.check_deleted(["n2"], {"n1": RangeSet([(1, 3)])}, joiner.now)
     joiner.turn()
     joiner.pass_time(limits.JOIN_SILENCE_NS // SECOND)
     assert ([b"join2", b"join3"], None) == (joiner.hung_up, joiner.joining.deadline())
+    assert [False, False] == answered
 
 
 @pytest.mark.proves("CLN-020", "CLN-021")

@@ -105,6 +105,20 @@ def test_a_node_that_comes_back_has_what_was_written_meanwhile_before_it_serves(
         assert node.store.replica.book.is_whole
 
 
+@pytest.mark.proves("DEL-007")
+def test_a_node_that_asked_what_is_forgotten_serves_nobody_before_it_is_told() -> None:
+    net = trio()
+    net.kill("b")
+    net.start("b")
+    membership = net["b"].store.membership
+    membership.is_asking = lambda: True
+    net.run(10 * CLOCK)
+    assert (State.CATCHUP, False) == (membership.state, membership.serves)
+    membership.is_asking = lambda: False
+    membership.answered()
+    assert (State.MEMBER, True) == (membership.state, membership.serves)
+
+
 def test_founding_where_there_is_data_is_refused_and_takes_no_tick() -> None:
     net = trio()
     before = net["b"].store.station.tick

@@ -52,7 +52,7 @@ megabytes = 64              # how much may wait on disk while the parent is away
 keys = 200_000              # how large a configuration this node takes; as large at a root as below it
 
 [store]                     # the node holds the shared store: weft set, get, watch
-peers = ["10.0.0.7:27500"]  # only for whom no beacon reaches
+peers = ["127.0.0.1:27520"]  # only for whom no beacon reaches
 """
 
 

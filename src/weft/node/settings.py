@@ -290,8 +290,8 @@ def settings_of(document: dict[str, Any], where: str = "the settings") -> NodeSe
         errors += _contradictions(tables["node"], tables["fleet"], tables["security"])
     if tables["node"] is not None and tables["chp"] is not None:
         errors += _chp_faults(tables["chp"], tables["node"], tables["security"])
-    if tables["store"] is not None:
-        errors += faults_of(tables["store"])
+    if tables["store"] is not None and tables["node"] is not None:
+        errors += faults_of(tables["store"], tables["node"].host)
     if errors:
         listed = "\n  ".join(errors)
         raise UserError(

@@ -65,8 +65,8 @@ class StoreTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
         return self.port or base_port + CLIENTS
 
 
-def faults_of(table: StoreTable) -> Iterator[str]:
-    """What cannot be as the table says it, a line each (CFG-071)."""
+def faults_of(table: StoreTable, host: str = "127.0.0.1") -> Iterator[str]:
+    """What cannot be as the table of a node that listens at `host` says it, a line each (CFG-071)."""
     name = table.name
     if name and not (len(name.encode()) <= NAME_BYTES_MAX and name.isprintable() and " " not in name):
         yield f"E15 store.name {name!r}: 1 to {NAME_BYTES_MAX} bytes, printable, without spaces"
@@ -78,6 +78,8 @@ def faults_of(table: StoreTable) -> Iterator[str]:
     if not table.dialects:
         yield 'E04 store.dialects: "seed", "moat", or both'
     yield from _endpoint_faults(table)
+    if host in LOOPBACK and any(host_of(peer) not in LOOPBACK for peer in table.peers if is_endpoint(peer)):
+        yield f"E05 store.peers: other machines cannot answer a node that listens at {host}; say node.host"
     try:
         pack(table.found)
     except (PeerError, ValueError, TypeError, OverflowError) as error:

@@ -92,6 +92,8 @@ class Store:
         self.deletion.is_member = lambda: membership.serves
         self.deletion.on_ask = joining.check_deleted
         self.deletion.on_rejoin = membership.rejoin
+        membership.is_asking = lambda: joining.is_asking
+        joining.on_answered = membership.answered
         joining.on_done = self._join_done
         serving.serves = lambda: membership.serves
         serving.is_open = self.station.settings.is_open

@@ -168,6 +168,13 @@ class Joining:
         self._asked: dict[bytes, tuple[int, list[str], Ticks]] = {}
         """Connections that ask `check_deleted`: since when, whom else to ask, and about what."""
         self._count = 0
+        self.on_answered: Callable[[], None] = lambda: None
+        """Told when no question of `check_deleted` is open any more."""
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether somebody was asked what is forgotten, and has not answered yet (DEL-007)."""
+        return bool(self._asked)
 
     @property
     def is_active(self) -> bool:
@@ -235,12 +242,18 @@ class Joining:
         else:
             del self._asked[tag]
             self._hang_up(tag)
+            self._close_question()
+
+    def _close_question(self) -> None:
+        if not self._asked:
+            self.on_answered()
 
     def failed(self, tag: bytes, why: str, now: Now) -> None:
         """The connection has ended, or never began, or says what cannot be read: the next candidate."""
         asked = self._asked.pop(tag, None)
         if asked is not None:
             self.check_deleted(asked[1], asked[2], now)
+            self._close_question()
         elif self._download is not None and self._download.tag == tag:
             self._give_up(self._download)
 

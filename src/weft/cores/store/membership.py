@@ -43,6 +43,8 @@ class Membership:
         self._is_downloading = False
         self._has_downloaded = False
         self._was_member = False
+        self.is_asking: Callable[[], bool] = lambda: False
+        """Whether a question is open without whose answer nothing may be served (DEL-007)."""
         recovery.on_news.append(self._look)
         replica.book.on_own_ahead = self._overtaken
 
@@ -212,6 +214,10 @@ class Membership:
 
     # Completeness
 
+    def answered(self) -> None:
+        """What was asked is answered, or nobody answers."""
+        self._look()
+
     def _look(self) -> None:
         """Whether the next step can be taken."""
         if self.state is State.JOIN and self._recovery.claims and not self._is_downloading:
@@ -223,7 +229,7 @@ class Membership:
     def _is_caught_up(self) -> bool:
         """Whether somebody told all that there is, or nobody does, and all of it is here."""
         is_informed = bool(self._recovery.claims) or self._has_downloaded or self._is_late
-        return self.state is State.CATCHUP and is_informed and self._recovery.is_complete
+        return self.state is State.CATCHUP and is_informed and self._recovery.is_complete and not self.is_asking()
 
     def _settle_name(self) -> bool:
         """Whether it is clear which changes of this node's name are its own (STO-034)."""
