@@ -47,7 +47,9 @@ def test_while_a_journal_is_full_sends_are_refused_and_none_that_was_taken_is_lo
             await until(lambda: is_back(fabric, "root"), "the root is back")
             async with asyncio.timeout(PATIENCE_S):
                 await send(number := 1_500)
-                while "spooled" != told[number]:  # room comes back as the root takes what waits: some may still be refused
+                while (
+                    "spooled" != told[number]
+                ):  # room comes back as the root takes what waits: some may still be refused
                     await asyncio.sleep(0.1)  # tidy: other processes tell nobody; bounded above
                     await send(number := number + 1)
             kept = Counter(told.values())["spooled"]

@@ -87,7 +87,9 @@ def test_a_file_that_is_no_toml_or_beyond_its_bounds_is_refused(text: str) -> No
 
 
 def test_how_large_a_configuration_a_node_takes_is_said_in_its_file() -> None:
-    settings = settings_of({"node": {"name": "r", "level": "root"}, "configuration": {"keys": 1_000_000, "megabytes": 300}})
+    settings = settings_of(
+        {"node": {"name": "r", "level": "root"}, "configuration": {"keys": 1_000_000, "megabytes": 300}}
+    )
     core = build_node(settings, b"r" * 16, 1, "seed").cores["configuration"]
     assert isinstance(core, Configuration)
     assert Room(1_000_000, 300 << 20) == core.store.room

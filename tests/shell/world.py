@@ -135,8 +135,10 @@ class Wire(Links):
         self.plugs.append(Plug(channel, endpoint, peer, tag, topics, world.loop.time() + 4 * LATENCY_S))
         return self.plugs[-1]
 
-    def disconnect(self, channel: str) -> None:
-        self.plugs = [plug for plug in self.plugs if plug.channel != channel]
+    def disconnect(self, channel: str, peer: bytes = b"") -> None:
+        self.plugs = [
+            plug for plug in self.plugs if plug.channel != channel or (peer and plug.endpoint.encode() != peer)
+        ]
 
     def close(self) -> None:
         self.is_closed = True

@@ -128,7 +128,9 @@ def test_canaries_are_caught_and_listed(capsys: pytest.CaptureFixture[str]) -> N
 def test_list_names_everything(capsys: pytest.CaptureFixture[str]) -> None:
     assert sim.list_all(json=True) == 0
     told = json.loads(capsys.readouterr().out)
-    assert set(told["checkers"]) == {kind.rule for kind in (*CHECKERS, *FLEET_CHECKERS, *MAIL_CHECKERS, *STORE_CHECKERS)}
+    assert set(told["checkers"]) == {
+        kind.rule for kind in (*CHECKERS, *FLEET_CHECKERS, *MAIL_CHECKERS, *STORE_CHECKERS)
+    }
     assert set(told["canaries"]) == set(load())
     assert sim.list_all() == 0
     assert "garbage" in capsys.readouterr().out
