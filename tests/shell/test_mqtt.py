@@ -295,6 +295,17 @@ def test_a_broker_that_is_none_is_asked_again_and_harms_nobody(puppet: Callable[
     played(scene)
 
 
+def test_a_broker_that_sends_half_a_message_is_left_and_asked_again() -> None:
+    async def scene() -> None:
+        async with Puppet(suback=SUBACK + b"\x30\x01\x00") as broker, Linked(f"127.0.0.1:{broker.port}") as linked:
+            async with asyncio.timeout(PATIENCE_S):
+                while broker.connections < 3:  # noqa: ASYNC110  # what is waited for happens at the other end
+                    await asyncio.sleep(0.01)  # tidy: polls what another party does, bounded
+            assert [] == linked.node.faults
+
+    played(scene)
+
+
 @pytest.mark.proves("LNK-002")
 def test_a_broker_that_reads_nothing_is_left_while_the_loop_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scene() -> None:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import socket
+import struct
 from collections.abc import Callable
 from typing import Final
 
@@ -19,6 +20,8 @@ BURST: Final = 256  # messages that are handed over, or posted, at once
 BURST_BYTES: Final = 4 << 20
 NODELAY: Final = (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # messages are small and wait for nothing
 REFUSED: Final = 128  # from here on an answer to a subscription says no
+NONSENSE: Final = (ValueError, struct.error, IndexError)
+"""What the library stumbles over when a broker says what is no MQTT, or its name is none."""
 Post = Callable[[Source, list[bytes]], None]
 
 _quiet = logging.getLogger("weft.mqtt")
@@ -113,7 +116,7 @@ class Session:
                 self.is_up = True
                 on_up()
                 await self._carry(outbox)
-        except aiomqtt.MqttError as error:
+        except (aiomqtt.MqttError, *NONSENSE) as error:
             return str(error) or type(error).__name__
         finally:
             if not self.is_up:

@@ -22,8 +22,8 @@ from weft.shell.process import Process
 FILES_MAX: Final = 1 << 16
 OPEN_WARNING: Final = (
     "this fabric is OPEN: there are no keys, and whoever reaches a port can pose as any node.",
-    "It is bound to loopback only. Promises hold against faults, not against enemies.",
-    "A closed fabric (CURVE keys) is not available in this version; do not bind other addresses.",
+    "It is bound to {host}. Promises hold against faults, not against enemies.",
+    "A closed fabric (CURVE keys) is not available in this version; bind loopback, or networks that you trust.",
 )
 
 
@@ -33,7 +33,7 @@ def main() -> int:
         settings = founded(settings_of(msgspec.json.decode(sys.argv[1])))
         raise_file_limit()
         for line in OPEN_WARNING:
-            say(line)
+            say(line.format(host=settings.node.host))
         return outcome(asyncio.run(_serve(settings)))
     except WeftError as error:
         return outcome(error)
