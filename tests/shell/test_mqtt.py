@@ -306,6 +306,15 @@ def test_a_broker_that_sends_half_a_message_is_left_and_asked_again() -> None:
     played(scene)
 
 
+def test_a_broker_whose_name_is_none_ends_nobody() -> None:
+    async def scene() -> None:
+        async with Linked("a..b:1883") as linked:
+            await asyncio.sleep(0.2)  # tidy: some attempts of 0.05 s
+            assert ([], []) == (linked.node.orders, linked.node.faults)
+
+    played(scene)
+
+
 @pytest.mark.proves("LNK-002")
 def test_a_broker_that_reads_nothing_is_left_while_the_loop_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scene() -> None:

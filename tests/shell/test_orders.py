@@ -87,6 +87,7 @@ WANTED: list[tuple[dict[str, Any], str, Any]] = [
     ({"order": "store-drop-node", "node": "b"}, "store", store.DropNode(1, "b")),
     ({"order": "store-deleters", "nodes": ["a", "b"]}, "store", store.SetDeleters(1, ("a", "b"))),
     ({"order": "store-accept-tick"}, "store", store.AcceptTick(1)),
+    ({"order": "store-replay"}, "store", store.ReplayOrphans(1)),
 ]
 
 

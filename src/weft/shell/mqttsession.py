@@ -4,7 +4,6 @@ import asyncio
 import logging
 import os
 import socket
-import struct
 from collections.abc import Callable
 from typing import Final
 
@@ -20,8 +19,6 @@ BURST: Final = 256  # messages that are handed over, or posted, at once
 BURST_BYTES: Final = 4 << 20
 NODELAY: Final = (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # messages are small and wait for nothing
 REFUSED: Final = 128  # from here on an answer to a subscription says no
-NONSENSE: Final = (ValueError, struct.error, IndexError)
-"""What the library stumbles over when a broker says what is no MQTT, or its name is none."""
 Post = Callable[[Source, list[bytes]], None]
 
 _quiet = logging.getLogger("weft.mqtt")
@@ -107,7 +104,10 @@ class Session:
         """Whether it has been one that carries messages."""
 
     async def serve(self, outbox: Outbox, on_up: Callable[[], None]) -> str:
-        """Carry messages until the connection ends; why it did. Cancelled, it says first what still waits."""
+        """Carry messages until the connection ends; why it did. Cancelled, it says first what still waits.
+
+        ValueError: what was named as the broker can be no name.
+        """
         try:
             async with self._client as client:
                 granted = await client.subscribe([(topic, 0) for topic in self._topics])
@@ -116,7 +116,7 @@ class Session:
                 self.is_up = True
                 on_up()
                 await self._carry(outbox)
-        except (aiomqtt.MqttError, *NONSENSE) as error:
+        except (aiomqtt.MqttError, ValueError) as error:
             return str(error) or type(error).__name__
         finally:
             if not self.is_up:
