@@ -21,7 +21,7 @@ FRAME_BYTES_MAX: Final = (1 << 20) + (1 << 16)  # CLI-002
 BACKLOG: Final = 512
 MESSAGE_BYTES_MAX: Final = 12 << 20  # a bundle has 8 MiB (CFG-013)
 CALL_IDLE_S: Final = 60.0
-CALLS_MAX: Final = 64
+CALLS_MAX: Final = 256  # as many as a mesh of the store may have (LNK-023)
 NOW: Final = int(zmq.NOBLOCK)  # a plain number: joining two of the enumeration costs more than the call
 NOW_AND_MORE: Final = int(zmq.NOBLOCK | zmq.SNDMORE)
 
