@@ -196,7 +196,7 @@ class Joining:
     def _next(self) -> None:
         if not self._names:
             self._download = None
-            self.on_done(False)  # as the contract of the parts has it
+            self.on_done(False)
             return
         name = self._names.pop(0)
         self._download = Download(self._station, self._replica, self._dial(name), name)
@@ -232,7 +232,7 @@ class Joining:
         if download.is_done:
             self._download = None
             self._hang_up(tag)
-            self.on_done(True)  # as the contract of the parts has it
+            self.on_done(True)
 
     def _hear_asked(self, answer: Greeting | Answer, tag: bytes) -> None:
         """`check_deleted` is asked after the greeting; the answer itself stands on the bus."""
