@@ -1,6 +1,7 @@
 """The store's link through an MQTT broker: what comes, what goes, and what happens when it is not there."""
 
 import asyncio
+import contextlib
 import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -302,6 +303,31 @@ def test_a_broker_that_sends_half_a_message_is_left_and_asked_again() -> None:
                 while broker.connections < 3:  # noqa: ASYNC110  # what is waited for happens at the other end
                     await asyncio.sleep(0.01)  # tidy: polls what another party does, bounded
             assert [] == linked.node.faults
+
+    played(scene)
+
+
+def test_closing_ends_although_the_word_to_stop_was_swallowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Deaf:
+        """As the standard library's `wait_for` may do when an answer comes in the same moment."""
+
+        is_up = False
+
+        def __init__(self, *_: object) -> None:
+            """Whatever it is given."""
+
+        async def serve(self, *_: object) -> str:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+            return "swallowed"
+
+    async def scene() -> None:
+        monkeypatch.setattr(mqtt, "_session_class", lambda: Deaf)
+        link = MqttLink(Node(), Place.of("127.0.0.1:1", "weft"), Chance("7"))
+        await link.start()
+        await asyncio.sleep(0)
+        async with asyncio.timeout(PATIENCE_S):
+            await link.close()
 
     played(scene)
 

@@ -131,6 +131,7 @@ class MqttLink:
         self._broker = Broker(place.port) if place.is_embedded else None
         self._topics = {name: "/".join(filter(None, (place.root, name))) for name in TOPICS}
         self._task: asyncio.Task[None] | None = None
+        self._is_closing = False
 
     async def start(self) -> None:
         """Start the embedded broker, if that is the one, and begin to connect; UserError. It does not wait for others."""
@@ -144,8 +145,9 @@ class MqttLink:
 
     async def close(self) -> None:
         """Say what still waits, leave the broker in order, and stop the embedded one."""
+        self._is_closing = True
         if self._task is not None:
-            self._task.cancel()
+            self._task.cancel()  # which `asyncio.wait_for` of Python 3.11 may swallow
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
         for name in self._topics:
@@ -164,13 +166,15 @@ class MqttLink:
     async def _keep(self, make: "type[Session]") -> None:
         loop, failures = asyncio.get_running_loop(), 0
         sources = {topic: Source(CHANNEL, name.encode()) for name, topic in self._topics.items()}
-        while True:
+        while not self._is_closing:
             session = make(self.place.host, self.place.port, sources, self._runner.post)
             began_at = loop.time()
             why = await session.serve(self._outbox, self._up)
             if self._outbox.is_open:
                 self._outbox.clear()
                 self._runner.order("store", LinkDown(LINK, why))
+            if self._is_closing:
+                return
             failures = 0 if session.is_up and loop.time() - began_at >= STEADY_S else failures + 1
             await asyncio.sleep(wait_s(failures, self._chance))
 

@@ -1,6 +1,7 @@
 """One connection to an MQTT broker, from connecting to its end. Imported only where a broker is configured."""
 
 import asyncio
+import contextlib
 import logging
 import os
 import socket
@@ -92,6 +93,10 @@ class Client(aiomqtt.Client):
         """Let go of a connection that never came about; the library stumbles over having been cancelled meanwhile."""
         self._connected = asyncio.get_running_loop().create_future()
         self._client.disconnect()
+        opened = self._client.socket()
+        if opened is not None:  # else the library waits until the other end closes it
+            with contextlib.suppress(OSError):
+                opened.shutdown(socket.SHUT_RDWR)
 
 
 class Session:
