@@ -94,7 +94,7 @@ class Client(aiomqtt.Client):
         self._connected = asyncio.get_running_loop().create_future()
         self._client.disconnect()
         opened = self._client.socket()
-        if opened is not None:  # else the library waits until the other end closes it
+        if isinstance(opened, socket.socket):  # else the library waits until the other end closes it
             with contextlib.suppress(OSError):
                 opened.shutdown(socket.SHUT_RDWR)
 
