@@ -166,7 +166,7 @@ class MqttLink:
     async def _keep(self, make: "type[Session]") -> None:
         loop, failures = asyncio.get_running_loop(), 0
         sources = {topic: Source(CHANNEL, name.encode()) for name, topic in self._topics.items()}
-        while not self._is_closing:
+        while True:
             session = make(self.place.host, self.place.port, sources, self._runner.post)
             began_at = loop.time()
             why = await session.serve(self._outbox, self._up)
