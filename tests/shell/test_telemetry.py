@@ -13,6 +13,8 @@ from tests.shell.world import Host, World
 from weft.cli.status import row_of, troubles_of
 from weft.cores.chains import Chains
 from weft.cores.configuration import Configuration
+from weft.cores.store import Store
+from weft.cores.store.show import COUNTED
 from weft.cores.topology import Topology
 from weft.cores.topology.groups import Guest
 from weft.shell.ends import Heard
@@ -38,7 +40,7 @@ def statuses(place: Path) -> list[dict[str, Any]]:
     """Of a root, a collector and a sensor that have had some life, and some trouble."""
     world = World(place)
     filters = [{"name": "few", "kind": "rate-limit", "count": 5, "per": "1h"}]
-    root = world.host("root", "root", chp={"port": 5_556})
+    root = world.host("root", "root", chp={"port": 5_556}, store={})
     hosts = [root, world.host("collector", "collector", "root")]
     hosts.append(world.host("sensor", "sensor", "collector", chains={"filter": filters}))
     shown: list[dict[str, Any]] = []
@@ -61,6 +63,11 @@ def statuses(place: Path) -> list[dict[str, Any]]:
         chains = hosts[0].up.node.cores["chains"]
         assert isinstance(chains, Chains)
         chains.roster.others.end("deleted")
+        store = hosts[0].up.node.cores["store"]
+        assert isinstance(store, Store)
+        store.replica.book.raise_top("attic", 3)
+        for metric in (*COUNTED, "resent"):
+            store.station.count(metric, "some")
         for told in ("wtf_heard", "wtf_said", "refused"):
             configuration.counters.count(getattr(configuration.counters, told), 7)
         await world.pass_time(5)
