@@ -249,7 +249,10 @@ class Store:
 
     def command(self, order: Any, now: Now) -> None:
         self.station.now = now
-        ORDERS[type(order)](self, order, now)
+        try:
+            ORDERS[type(order)](self, order, now)
+        except StoreError as error:  # only orders of people are refused, and they carry a ticket
+            self.station.reply(order.ticket, StoreRefused(error.code, error.text))
 
     # Time and what follows
 
@@ -291,28 +294,20 @@ class Store:
         self.mesh.peer_heard(order.endpoint, now)
 
     def _found(self, order: messages.Found, now: Now) -> None:
-        try:
-            event = self.membership.found(order.value, now)
-        except StoreError as error:
-            self.station.reply(order.ticket, StoreRefused(error.code, error.text))
-        else:
-            self.station.reply(order.ticket, {"node": event.node, "tick": event.tick})
+        event = self.membership.found(order.value, now)
+        self.station.reply(order.ticket, {"node": event.node, "tick": event.tick})
 
     def _restore_loser(self, order: messages.RestoreLoser, now: Now) -> None:
-        try:
-            event = self.replica.write_again(order.number).now
-        except StoreError as error:
-            self.station.reply(order.ticket, StoreRefused(error.code, error.text))
-        else:
-            if event is None:  # a deletion lost, and what had won is deleted and forgotten by now
-                self.station.reply(order.ticket, StoreRefused("not-found", "nothing is left that it would delete"))
-                return
-            self.station.reply(order.ticket, {"node": event.node, "tick": event.tick, "path": text_of(event.path)})
+        event = self.replica.write_again(order.number).now
+        if event is None:  # a deletion lost, and what had won is deleted and forgotten by now
+            raise StoreError("not-found", "nothing is left that it would delete")
+        self.station.reply(order.ticket, {"node": event.node, "tick": event.tick, "path": text_of(event.path)})
 
     def _show(self, order: messages.Show, now: Now) -> None:
         shown = SHOWN.get(order.what)
-        answer = StoreRefused("bad-request", f"nothing is called {order.what!r}") if shown is None else shown(self)
-        self.station.reply(order.ticket, answer)
+        if shown is None:
+            raise StoreError("bad-request", f"nothing is called {order.what!r}")
+        self.station.reply(order.ticket, shown(self))
 
     def _drop(self, order: messages.DropNode, now: Now) -> None:
         self.deletion.drop(order, now)
@@ -321,12 +316,7 @@ class Store:
         self.deletion.set_deleters(order, now)
 
     def _replay(self, order: messages.ReplayOrphans, now: Now) -> None:
-        try:
-            count = self.deletion.replay()
-        except StoreError as error:
-            self.station.reply(order.ticket, StoreRefused(error.code, error.text))
-        else:
-            self.station.reply(order.ticket, {"written": count})
+        self.station.reply(order.ticket, {"written": self.deletion.replay()})
 
     def _accept_tick(self, order: messages.AcceptTick, now: Now) -> None:
         self.membership.accept_tick(now)

@@ -31,10 +31,20 @@ class _Dumper(yaml.CSafeDumper):
 def dump(value: Any) -> str:
     """The text of a value as `pack.unpack` gives it; PeerError `unencodable` for what YAML has no word for."""
     try:
-        text: str = yaml.dump(value, Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=1 << 20)
+        text: str = yaml.dump(_shallow(value), Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=1 << 20)
     except (yaml.YAMLError, RecursionError, PeerError, UnicodeError, ValueError) as error:
         raise PeerError("unencodable", str(error)[:200]) from None
     return text[:-4] if text.endswith("\n...\n") else text  # the end of a document that is one plain word
+
+
+def _shallow(value: Any, depth: int = DEPTH_MAX) -> Any:
+    """The value, if it is no deeper than what is read back; the interpreter's own limit is whatever others made it."""
+    if isinstance(value, dict | list) or type(value) is tuple:
+        if not depth:
+            raise PeerError("unencodable", f"deeper than {DEPTH_MAX}")
+        for inner in value.values() if isinstance(value, dict) else value:
+            _shallow(inner, depth - 1)
+    return value
 
 
 def _path(dumper: _Dumper, path: PathValue) -> yaml.Node:
