@@ -1,0 +1,74 @@
+"""The numbers of the catalog core, each with unit and reason (specs/02, 2.7 and 2.8)."""
+
+from typing import Final
+
+from weft.base.now import MILLISECOND, SECOND
+
+# Records
+NAME_BYTES_MAX: Final = 255  # CAT-014
+RECORD_BYTES_MAX: Final = 64 << 10
+TAGS_MAX: Final = 64
+TAG_BYTES_MAX: Final = 128
+METADATA_MAX: Final = 64  # pairs
+METADATA_BYTES_MAX: Final = 1 << 10  # of a value
+DEPTH_MAX: Final = 32  # CAT-009
+INTERVAL_MS: Final = (50, 3_600_000)
+INTERVAL_DEFAULT_MS: Final = 1_000
+INSTANCES_MAX: Final = 100_000
+PER_NAME_MAX: Final = 1_000
+PER_OWNER_MAX: Final = 20_000
+LISTED_MAX: Final = 16  # full records of one name in an answer (CAT-030)
+LIST_MAX: Final = 1_000  # names in one answer of `dbp.list`
+
+# Messages
+ENVELOPE_FRAMES_MAX: Final = 8  # CAT-005
+ENVELOPE_BYTES_MAX: Final = 255
+FRAMES_MAX: Final = 64
+MALFORMED_MAX: Final = 20  # of one peer in `MALFORMED_NS`: then it is ignored for as long (R14)
+MALFORMED_NS: Final = 60 * SECOND
+TELL_NS: Final = 10 * SECOND  # at most one event per peer (CAT-080)
+CLOSED_NS: Final = 600 * SECOND  # an id that was closed is remembered so long (CAT-020)
+CLOSED_MAX: Final = 10_000
+PEERS_MAX: Final = 100_000  # routing ids whose state or time format is remembered; the oldest is forgotten
+DATAGRAM_BYTES_MAX: Final = 1_400
+LINES_MAX: Final = 32  # of one datagram
+
+# Liveness
+BEACON_NS: Final = SECOND
+LIVENESS: Final = 3  # L: intervals of silence until an instance counts as gone
+SUSPECT_SHARE: Final = 1.5  # of an interval
+PROBE_NS: Final = 500 * MILLISECOND  # or half an interval
+PROBES_MAX: Final = 256  # under way at once
+PROBE_IDLE_NS: Final = 60 * SECOND  # between two probes of an INACTIVE instance, or ten intervals (BEA-017)
+RETURN_BEATS: Final = 3  # by UDP in a row end beats over TCP (BEA-018)
+RESTORED_NS: Final = 5 * SECOND  # what was restored is given so long to speak (CAT-051)
+REAP_NS: Final = 600 * SECOND
+HOLD_MAX_NS: Final = 60 * SECOND
+HOLD_INSTANCES: Final = 10  # BEA-023
+HOLD_ADDRESSES: Final = 3
+HOLD_SHARE: Final = 10  # percent of all instances that go per second when a hold ends
+PAUSE_NS: Final = 500 * MILLISECOND  # BEA-022
+
+# Watches
+RING_MAX: Final = 65_536  # changes that can be asked for again
+TOPICS_MAX: Final = 1_000  # filters that are watched
+TOPIC_IDLE_NS: Final = 60 * SECOND  # without a subscriber
+TICK_NS: Final = SECOND
+TICKS_MAX: Final = 100  # in one second, asked for by subscriptions
+FILTER_TICK_NS: Final = 10 * SECOND
+
+# Last values
+VALUES_MAX: Final = 100_000
+VALUES_BYTES_MAX: Final = 256 << 20
+VALUE_BYTES_MAX: Final = 1 << 20
+VALUES_LISTED_MAX: Final = 1_000
+SOURCES_MAX: Final = 1_000  # publishers that are subscribed to: a socket each
+SOURCE_TURN: Final = 256  # messages of one source in a turn (LVC-009)
+
+# Logs
+LOGS_MAX: Final = 10_000  # remembered for `dbp.logs`
+LOGS_BYTES_MAX: Final = 64 << 20
+LOG_RATE_MAX: Final = 1_000  # of one source in a second (LOG-008)
+EQUAL_MAX: Final = 10  # in `EQUAL_NS`; the rest becomes one with `repeated` (LOG-007)
+EQUAL_NS: Final = 10 * SECOND
+GAP_NS: Final = 5 * SECOND  # a hole may be filled so long (LOG-006)

@@ -1,0 +1,143 @@
+"""What the catalog core hears and says: settings, orders, events. Its wire messages stand in `weft.wire.catalog`."""
+
+from typing import Literal
+
+import msgspec
+
+from weft.cores.catalog import limits
+
+
+class CatalogSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Who the broker is, and `[catalog]` of its node's file (specs/02)."""
+
+    fabric: str = "weft"
+    host: str = "127.0.0.1"
+    port: int = 5246
+    """Of the ROUTER."""
+    net: str = ""
+    strict: bool = False
+    """A registration must have the seed's five fields (CAT-013)."""
+    unique_names: bool = False
+    rewrite: Literal["loopback", "never", "always"] = "loopback"
+    liveness: int = limits.LIVENESS
+    beacon_ns: int = limits.BEACON_NS
+    """0: no beacon."""
+    beacon_key: str = ""
+    hold: bool = True
+    hold_max_ns: int = limits.HOLD_MAX_NS
+    reap_ns: int = limits.REAP_NS
+    """0: never."""
+    reap_critical_ns: int = 0
+    pause_ns: int = limits.PAUSE_NS
+    probe_allow: tuple[str, ...] = ()
+    """Networks (`10.0.0.0/8`) that may be probed besides the observed address."""
+    lvc_keep: bool = True
+    instances_max: int = limits.INSTANCES_MAX
+    per_name_max: int = limits.PER_NAME_MAX
+    per_owner_max: int = limits.PER_OWNER_MAX
+    topics_max: int = limits.TOPICS_MAX
+    ring_max: int = limits.RING_MAX
+    values_max: int = limits.VALUES_MAX
+    values_bytes_max: int = limits.VALUES_BYTES_MAX
+    logs_max: int = limits.LOGS_MAX
+
+
+# Orders
+
+
+class Ports(msgspec.Struct, frozen=True, gc=False):
+    """The shell has bound what belongs to the catalog: these are in the beacon from now on (CAT-002)."""
+
+    beats: int
+    events: int
+
+
+class Garbled(msgspec.Struct, frozen=True, gc=False):
+    """A message came that is none (CAT-080): counted against its peer."""
+
+    channel: str
+    peer: bytes
+    code: str
+
+
+class HoldBack(msgspec.Struct, frozen=True, gc=False):
+    """The journal has no room, or has again: nothing that must be kept is taken meanwhile (JRN-030)."""
+
+    is_full: bool
+
+
+class Stop(msgspec.Struct, frozen=True, gc=False):
+    """The node ends: the beacon is silent from now on."""
+
+
+# Events: indexed changes are records of stream `catalog`; these go to the stream of events (CAT-083)
+
+
+class CatalogOpened(msgspec.Struct, frozen=True, gc=False):
+    """The broker serves: under this epoch, with so many instances from before."""
+
+    epoch: str
+    port: int
+    restored: int
+
+
+class RequestDenied(msgspec.Struct, frozen=True, gc=False):
+    """A registration, an update or an order was refused, for the reason that `code` says."""
+
+    peer: str
+    code: str
+    name: str
+    count: int
+    """Refusals of that peer since the event before."""
+
+
+class PeerMalformed(msgspec.Struct, frozen=True, gc=False):
+    """A peer said what is no message; told at most once in ten seconds each."""
+
+    peer: str
+    code: str
+    count: int
+
+
+class PeerIgnored(msgspec.Struct, frozen=True, gc=False):
+    """A peer said too much that is no message: for a minute it is not heard."""
+
+    peer: str
+    seconds: int
+
+
+class Paused(msgspec.Struct, frozen=True, gc=False):
+    """The broker stood still; all deadlines were moved by that (BEA-022)."""
+
+    late_ns: int
+
+
+class EvictionsHeld(msgspec.Struct, frozen=True, gc=False):
+    """So much is silent at once that the fault may be here: nobody is called dead for now (BEA-023); or that is over."""
+
+    is_held: bool
+    suspects: int
+    live: int
+
+
+class PathChanged(msgspec.Struct, frozen=True, gc=False):
+    """Beats of an instance are lost by UDP and come by TCP, or come by UDP again (BEA-018)."""
+
+    name: str
+    instance: str
+    via: str
+
+
+class CatalogExposed(msgspec.Struct, frozen=True, gc=False):
+    """The catalog listens beyond this machine, and asks nobody who they are (CAT-061)."""
+
+    host: str
+
+
+class LogsLost(msgspec.Struct, frozen=True, gc=False):
+    """Log records of an instance are missing, and it could not say them again (LOG-006)."""
+
+    name: str
+    instance: str
+    first: int
+    last: int

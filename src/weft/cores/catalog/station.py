@@ -1,0 +1,153 @@
+"""What all parts of the catalog core share: who we are, the index of changes, and what we want done.
+
+All records of a turn stand in one Persist in front of everything that the turn says: no approval, no acknowledgement and
+no event leaves before its change is durable (CAT-050).
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from weft.base.chance import Chance
+from weft.base.effects import Effect, Persist, Send, Tell
+from weft.base.now import Now
+from weft.base.records import EraRecord, Record, Stream, StreamRecord
+from weft.cores.catalog.instances import Instance
+from weft.cores.catalog.messages import CatalogSettings
+from weft.wire.catalog.messages import Envelope, Message
+
+ROUTER, EVENTS, BEATS, BEACON, PROBE, VALUES = (
+    "catalog",
+    "catalog-events",
+    "catalog-beats",
+    "catalog-beacon",
+    "catalog-probe",
+    "catalog-values",
+)
+"""Channels: see `weft.node.catalogchannels`."""
+
+
+class Refusal(Exception):  # it is an answer, and no fault
+    """What is denied: exactly one code of CAT-080; nothing has changed."""
+
+    def __init__(self, code: str, text: str, *, service: str = "", fields: tuple[str, ...] = ()) -> None:
+        super().__init__(f"{code}: {text}")
+        self.code, self.text, self.service, self.fields = code, text, service, fields
+
+
+class Asker(NamedTuple):
+    """Who said a message on the ROUTER."""
+
+    peer: bytes
+    kind: str
+    """Of its socket: `DEALER`, `REQ`, …; empty: not said."""
+    address: str
+    """Its observed ip; empty for who is on this machine's own file system."""
+    envelope: Envelope
+    time: bytes
+    """The time frame that it sent."""
+
+    @property
+    def is_admin(self) -> bool:
+        """Whether it may order what others may not: only through the socket in the state directory (CAT-061)."""
+        return not self.address
+
+    @property
+    def is_dealer(self) -> bool:
+        """Whether it has a connection, and may be told things unasked (CAT-006)."""
+        return self.kind == "DEALER" and not self.envelope
+
+    @property
+    def owner(self) -> str:
+        """Whose instances are its own (specs/02, 2.4)."""
+        return self.address or "127.0.0.1"
+
+
+class Change(NamedTuple):
+    """One indexed change of an instance (CAT-040)."""
+
+    index: int
+    op: str
+    """`register update suspect active inactive health remove`."""
+    instance: Instance
+    """As it is after the change; of `remove`, as it was."""
+    at: float
+    """Unix seconds."""
+    reason: str = ""
+
+
+class Station:
+    """Shared by reference; the parts of the core change it, nobody else does."""
+
+    def __init__(self, settings: CatalogSettings, node: bytes, era: int, chance: Chance) -> None:
+        self.settings, self.node, self.era, self.chance = settings, node, era, chance
+        self.epoch = hashlib.sha256(node + era.to_bytes(8, "big")).hexdigest()[:16]
+        """Of this run of the broker: no two runs share it (CAT-051)."""
+        self.index = 0
+        """Of the last change of this epoch."""
+        self.is_full = False
+        """The journal has no room: nothing is registered or updated (JRN-030)."""
+        self.beats_port = self.events_port = 0
+        self.now = Now(0, 0)
+        self.effects: list[Effect] = []
+        self.records: list[Record] = []
+        self.counters: Counter[tuple[str, str]] = Counter()
+        """What has happened, by metric and label: `("requests", "u_U")`, `("dropped", "closed")` (CAT-082)."""
+        self.listeners: list[Callable[[Change], None]] = []
+        """Hear every indexed change, in order, within its turn."""
+        self.lasts: dict[int, int] = {}
+        """By stream: the last number that this start gave."""
+        self.befores: dict[int, tuple[int, int]] = {}
+        """By stream: era and last number of the start before this one."""
+
+    @property
+    def wall(self) -> float:
+        """Unix seconds; for showing only (CAT-012)."""
+        return self.now.wall / 1e9
+
+    def announce(self, op: str, instance: Instance, reason: str = "") -> Change:
+        """The next indexed change of an instance that is as it should be by now: kept, and heard by who listens."""
+        from weft.cores.catalog.memory import record_of  # it needs what stands here
+
+        self.index += 1
+        instance.index = self.index
+        change = Change(self.index, op, instance, self.wall, reason)
+        self.keep(record_of(change, self))
+        self.count("changes", op)
+        for listener in self.listeners:
+            listener(change)
+        return change
+
+    def keep(self, record: StreamRecord) -> None:
+        """Make a record of a stream durable with this turn; the first of a start is behind the link to the start before."""
+        stream = record.stream
+        if stream not in self.lasts and stream in self.befores:
+            self.records.append(EraRecord(stream, self.node, self.era, *self.befores[stream]))
+        self.lasts[stream] = record.sequence
+        self.records.append(record)
+
+    def next_number(self, stream: Stream) -> int:
+        """The next number of this start in a stream."""
+        return self.lasts.get(stream, 0) + 1
+
+    def note_before(self, stream: int, era: int, last: int) -> None:
+        """A start before this one had given this number."""
+        if era != self.era:
+            self.befores[stream] = max(self.befores.get(stream, (0, 0)), (era, last))
+
+    def send(self, peer: bytes, message: Message) -> None:
+        """Say a message on the ROUTER."""
+        self.effects.append(Send(ROUTER, peer, message))
+
+    def tell(self, event: Any) -> None:
+        self.effects.append(Tell(event))
+
+    def count(self, metric: str, label: str = "", by: int = 1) -> None:
+        self.counters[metric, label] += by
+
+    def take(self) -> list[Effect]:
+        """What to do, the records of the turn first; asking empties it."""
+        done, self.effects = self.effects, []
+        records, self.records = self.records, []
+        return [Persist(tuple(records)), *done] if records else done

@@ -1,0 +1,1 @@
+"""The Distributive Broker Protocol on the wire (specs/02; seed `dbp-core-catalog-service`)."""
