@@ -1,0 +1,58 @@
+"""The service's end of its one connection to a broker (CAT-023).
+
+A service knows a broker, opens a new socket and registers. A goodbye, silence or a new run of the broker end that
+connection: the socket is closed, and a while later all is said again on a new one. A refusal for now is tried again, too;
+one that time does not mend is final.
+"""
+
+from enum import Enum
+from typing import Final, NamedTuple
+
+
+class State(Enum):
+    IDLE = "knows no broker yet"
+    REGISTERING = "has registered on a new socket, and waits for the answer"
+    UP = "approved: beats, and is beaten for"
+    DROPPED = "the socket is closed; a new one follows"
+    DENIED = "refused for good"
+    STOPPED = "said goodbye, or was never started"
+
+
+class On(Enum):
+    STARTED = "the order to start"
+    FOUND = "a broker is known, and it is time"
+    APPROVED = "`OwO`"
+    PUT_OFF = "`(O_O)`, for a reason that may pass: the name is taken, there are too many"
+    REFUSED = "`(O_O)`, for any other reason"
+    GOODBYE = "`</3`"
+    SILENCE = "no answer in time, or no word for L intervals"
+    RESTARTED = "the broker's beacon says another run"
+    STOPPED = "the order to stop"
+
+
+class Cell(NamedTuple):
+    do: str  # a method of core.Service
+    then: State
+
+
+TABLE: Final[dict[tuple[State, On], Cell]] = {
+    (State.STOPPED, On.STARTED): Cell("seek", State.IDLE),
+    (State.DENIED, On.STARTED): Cell("seek", State.IDLE),
+    (State.IDLE, On.FOUND): Cell("register", State.REGISTERING),
+    (State.IDLE, On.STOPPED): Cell("end", State.STOPPED),
+    (State.REGISTERING, On.APPROVED): Cell("take_up", State.UP),
+    (State.REGISTERING, On.PUT_OFF): Cell("put_off", State.DROPPED),
+    (State.REGISTERING, On.REFUSED): Cell("give_up", State.DENIED),
+    (State.REGISTERING, On.GOODBYE): Cell("try_later", State.DROPPED),
+    (State.REGISTERING, On.SILENCE): Cell("try_later", State.DROPPED),
+    (State.REGISTERING, On.RESTARTED): Cell("come_back", State.DROPPED),
+    (State.REGISTERING, On.STOPPED): Cell("part", State.STOPPED),
+    (State.UP, On.GOODBYE): Cell("come_back", State.DROPPED),
+    (State.UP, On.SILENCE): Cell("come_back", State.DROPPED),
+    (State.UP, On.RESTARTED): Cell("come_back", State.DROPPED),
+    (State.UP, On.STOPPED): Cell("part", State.STOPPED),
+    (State.DROPPED, On.FOUND): Cell("register", State.REGISTERING),
+    (State.DROPPED, On.STOPPED): Cell("leave", State.STOPPED),
+    (State.DENIED, On.STOPPED): Cell("end", State.STOPPED),
+}
+"""A state and input without a row change nothing."""
