@@ -1,0 +1,112 @@
+"""The time frame: read in any of the forms that nodes write it in, answered in the same (CAT-010, CAT-011).
+
+    4 bytes    float32, then unsigned, each little endian before big endian: seconds
+    8 bytes    float64, little endian before big endian: seconds; then signed as s, ms, us, ns, each in both orders
+    9-20 bytes decimal digits: seconds, perhaps with a fraction
+
+Of the readings within ten years of our wall clock the nearest is meant; of equally near ones, the first above. What has
+none is unknown, and no error. No time frame decides anything (CAT-012): a float32 of today goes in steps of 128 s.
+"""
+
+import re
+import struct
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+UNKNOWN: Final = "unknown"
+WINDOW_S: Final = 315_576_000.0  # ten years
+_ASCII: Final = re.compile(rb"[0-9]{9,10}(?:\.[0-9]{1,9})?")
+_LE4: Final = struct.Struct("<fI")
+_BE4: Final = struct.Struct(">fI")
+_LE8: Final = struct.Struct("<dq")
+_BE8: Final = struct.Struct(">dq")
+_UNITS: Final = (("s", 1), ("ms", 1_000), ("us", 1_000_000), ("ns", 1_000_000_000))
+_FOUR: Final = ("f32le", "f32be", "i32le", "i32be")
+_EIGHT: Final = ("f64le", "f64be", *(f"i64{order}-{unit}" for unit, _ in _UNITS for order in ("le", "be")))
+
+
+class Time(NamedTuple):
+    """What a time frame says."""
+
+    format: str
+    """One of `FORMATS`, or `unknown`."""
+    seconds: float | None
+    """Unix time; None: unknown."""
+
+
+def read(frame: bytes, wall_s: float) -> Time:
+    """What a frame of any bytes means, by our wall clock.
+
+    >>> read(bytes.fromhex("fd01d64e"), 1795227299.0)
+    Time(format='f32le', seconds=1795227264.0)
+    >>> read(b"now", 1795227299.0)
+    Time(format='unknown', seconds=None)
+    """
+    chosen, found, nearest = UNKNOWN, None, WINDOW_S
+    for name, seconds in _readings(frame):
+        distance = abs(seconds - wall_s)
+        if distance < nearest or (found is None and distance == nearest):
+            chosen, found, nearest = name, seconds, distance
+    return Time(chosen, found)
+
+
+def write(format: str, wall_s: float) -> bytes:  # noqa: A002  # what it is called
+    """A time in a format; `unknown` is float32.
+
+    >>> write("f32le", 1795227299.0).hex()
+    'fd01d64e'
+    """
+    return _WRITERS[format](wall_s)
+
+
+def format_of(frame: bytes, wall_s: float) -> str:
+    """In what format who wrote this is answered, and told things unasked (CAT-011)."""
+    form = read(frame, wall_s).format
+    if form == UNKNOWN:
+        return "f64le" if len(frame) == 8 else "f32le"
+    return form
+
+
+def answer(frame: bytes, wall_s: float) -> bytes:
+    """The time frame of the answer to a message with this one."""
+    return _WRITERS[format_of(frame, wall_s)](wall_s)
+
+
+def _readings(frame: bytes) -> list[tuple[str, float]]:
+    """What it may mean, in the order of preference."""
+    size = len(frame)
+    if size == 4:
+        twice = frame + frame
+        f_le, i_le = _LE4.unpack(twice)
+        f_be, i_be = _BE4.unpack(twice)
+        return list(zip(_FOUR, (f_le, f_be, i_le, i_be), strict=True))
+    if size == 8:
+        twice = frame + frame
+        f_le, i_le = _LE8.unpack(twice)
+        f_be, i_be = _BE8.unpack(twice)
+        whole = [number / unit for _, unit in _UNITS for number in (i_le, i_be)]
+        return list(zip(_EIGHT, (f_le, f_be, *whole), strict=True))
+    if 9 <= size <= 20 and _ASCII.fullmatch(frame):
+        return [("ascii", float(frame))]
+    return []
+
+
+def _whole(form: str, unit: int) -> Callable[[float], bytes]:
+    pack, end = struct.Struct(form).pack, 1 << (32 if form[-1] == "I" else 63)
+    return lambda wall_s: pack(int(wall_s * unit) % end)
+
+
+_WRITERS: Final[dict[str, Callable[[float], bytes]]] = {
+    "f32le": struct.Struct("<f").pack,
+    "f32be": struct.Struct(">f").pack,
+    "i32le": _whole("<I", 1),
+    "i32be": _whole(">I", 1),
+    "f64le": struct.Struct("<d").pack,
+    "f64be": struct.Struct(">d").pack,
+    **{f"i64le-{name}": _whole("<q", unit) for name, unit in _UNITS},
+    **{f"i64be-{name}": _whole(">q", unit) for name, unit in _UNITS},
+    "ascii": lambda wall_s: b"%d" % int(wall_s),
+}
+FORMATS: Final = tuple(_WRITERS)
+"""All that nodes write."""
+_WRITERS[UNKNOWN] = _WRITERS["f32le"]
