@@ -1,0 +1,1 @@
+"""The latest changes, for watchers that missed some (CAT-044)."""

@@ -1,0 +1,1 @@
+"""Topics of filters that somebody watches (CAT-041)."""
