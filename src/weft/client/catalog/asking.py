@@ -1,0 +1,182 @@
+"""Requests to a broker and calls to services, and their answers (CAT-024).
+
+Who is asked on a DEALER in the envelope of a number repeats that number before the answer, as a proxy's: so many requests
+are under way on one socket, and the broker counts it among those that it may say nothing to unasked (CAT-005, CAT-006).
+Existing brokers and services know no envelope: they are asked one by one.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+import zmq
+
+from weft.base.errors import PeerError
+from weft.client.catalog.entries import Address
+from weft.client.catalog.errors import (
+    CallFailed,
+    CatalogError,
+    CatalogTimeout,
+    Closed,
+    GarbledAnswer,
+    Unreachable,
+    error_of,
+)
+from weft.client.catalog.limits import ANSWER_S, ASKED_MAX, LINES_IDLE_MAX, TRIES
+from weft.client.catalog.lines import Line
+from weft.wire.catalog import commands, times
+from weft.wire.catalog.messages import DENIED, DENIED_TOO, REPLY, Message
+
+TIME: Final = "f32le"
+"""What every broker reads; nothing is decided by it (CAT-012)."""
+NUMBERS: Final = 1 << 32
+
+
+class Asker:
+    """Asks one broker; a socket that is silent is replaced by a new one. To be used in a running loop."""
+
+    def __init__(self, place: Address | str, *, timeout_s: float = ANSWER_S, tries: int = TRIES) -> None:
+        self._place, self._timeout_s, self._tries = place, timeout_s, tries
+        self.is_plain = False
+        """An existing broker: no envelope, and one question at a time."""
+        self._line: Line | None = None
+        self._number = 0
+        self._waiting: dict[bytes, asyncio.Future[Message]] = {}
+        self._room = asyncio.Semaphore(ASKED_MAX)
+        self._turn = asyncio.Lock()
+        self._is_closed = False
+
+    async def ask(self, command: bytes, *body: bytes) -> Message:
+        """Its answer; CatalogTimeout if there is none to any of the tries."""
+        async with self._turn if self.is_plain else self._room:
+            envelope = b"" if self.is_plain else self._next()
+            for _ in range(self._tries):
+                if self._is_closed:
+                    raise Closed("the client has been closed")
+                with contextlib.suppress(TimeoutError):
+                    return await self._try(envelope, command, body)
+        raise CatalogTimeout(f"{self._shown} has not answered, {self._tries} times {self._timeout_s:g} s")
+
+    async def _try(self, envelope: bytes, command: bytes, body: tuple[bytes, ...]) -> Message:
+        line = self._line = self._line or self._open()
+        answered = self._waiting[envelope] = asyncio.get_running_loop().create_future()
+        message = Message(command, times.write(TIME, time.time()), body, (envelope,) if envelope else ())
+        line.say(commands.encode(message))
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                return await answered
+        except TimeoutError:
+            if self._line is line:  # else somebody else has replaced it already
+                self._line = None
+                line.close()
+            raise
+        finally:
+            self._waiting.pop(envelope, None)
+
+    def close(self) -> None:
+        """Let go; whoever still waits is told."""
+        self._is_closed = True
+        if self._line is not None:
+            self._line.close()
+            self._line = None
+        for answered in self._waiting.values():
+            if not answered.done():
+                answered.set_exception(Closed("the client has been closed"))
+
+    @property
+    def _shown(self) -> str:
+        return f"the broker at {self._place}"
+
+    def _open(self) -> Line:
+        try:
+            return Line(zmq.DEALER, self._place, self._hear)
+        except zmq.ZMQError as error:
+            raise Unreachable(f"{self._place} is no place to ask: {error.strerror}") from None
+
+    def _next(self) -> bytes:
+        self._number = (self._number + 1) % NUMBERS
+        return self._number.to_bytes(4, "big")
+
+    def _hear(self, frames: list[bytes]) -> None:
+        try:
+            message = commands.decode(frames)
+        except PeerError:
+            return  # it counts as no answer
+        envelope = message.envelope[0] if message.envelope else b""
+        answered = self._waiting.get(envelope)
+        if answered is not None and not answered.done():
+            answered.set_result(message)
+
+
+class Calls:
+    """Calls endpoints of services: a socket has one call under way, since not every service repeats an envelope."""
+
+    def __init__(self) -> None:
+        self._idle: dict[Address, list[Asker]] = {}
+
+    async def call(self, place: Address, command: bytes, body: Sequence[bytes], timeout_s: float) -> Message:
+        """The service's answer; it is asked once, so that nothing is done twice: CatalogTimeout if it says nothing."""
+        idle = self._idle.pop(place, [])
+        asker = idle.pop() if idle else Asker(place, tries=1)
+        if idle:
+            self._idle[place] = idle
+        asker.is_plain, asker._timeout_s = True, timeout_s
+        try:
+            answer = await asker.ask(command, *body)
+        except CatalogTimeout:
+            asker.close()
+            raise CatalogTimeout(
+                f"no answer from {place} within {timeout_s:g} s; it may have been done, or be done still"
+            ) from None
+        except BaseException:
+            asker.close()  # its answer may come yet, and is not that of the next call
+            raise
+        self._keep(place, asker)
+        return answer
+
+    def _keep(self, place: Address, asker: Asker) -> None:
+        idle = self._idle.pop(place, [])  # the place used last stands last
+        self._idle[place] = [*idle, asker]
+        while sum(map(len, self._idle.values())) > LINES_IDLE_MAX:
+            oldest = next(iter(self._idle))
+            self._idle[oldest].pop(0).close()
+            if not self._idle[oldest]:
+                del self._idle[oldest]
+
+    def close(self) -> None:
+        """Let go of all sockets."""
+        for idle in self._idle.values():
+            for asker in idle:
+                asker.close()
+        self._idle.clear()
+
+
+def told_by(answer: Message) -> dict[str, Any]:
+    """The JSON object of a broker's answer; what it refuses, or has not, is raised."""
+    if not answer.body or not answer.body[0]:
+        return {}
+    try:
+        told = msgspec.json.decode(answer.body[0])
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise GarbledAnswer("the broker's answer is no JSON") from None
+    if not isinstance(told, dict):
+        raise GarbledAnswer("the broker's answer is no JSON object")
+    if answer.command in (DENIED, DENIED_TOO) or "Error" in told:
+        raise error_of(told)
+    return told
+
+
+def payload_of(answer: Message, service: str) -> tuple[bytes, ...]:
+    """What a service answers a call with; its error is raised."""
+    if answer.command == REPLY:
+        return answer.body
+    if answer.command not in (DENIED, DENIED_TOO):
+        raise GarbledAnswer(f"{service} answered a call with {answer.command!r}", service=service)
+    told: dict[str, Any] = {}
+    with contextlib.suppress(CatalogError, msgspec.DecodeError, IndexError, UnicodeDecodeError):
+        found = msgspec.json.decode(answer.body[0])
+        told = found if isinstance(found, dict) else {}
+    raise CallFailed(str(told.get("Error") or "it refused"), str(told.get("code") or "failed"), service=service)

@@ -1,0 +1,124 @@
+"""What can go wrong with the catalog: what a broker or a service says (CAT-033, CAT-080), and what nobody says."""
+
+from typing import Any, Final
+
+from weft.base.errors import WeftError
+
+
+class CatalogError(WeftError):
+    """It was not done; `code` says why in one word, `text` in a sentence."""
+
+    code = "failed"
+
+    def __init__(self, text: str = "", code: str = "", *, service: str = "", fields: tuple[str, ...] = ()) -> None:
+        super().__init__(text or code or self.code)
+        self.text, self.service, self.fields = text or code or self.code, service, fields
+        if code:
+            self.code = code
+
+
+class NotFound(CatalogError):
+    """Nobody provides it, or nobody who can be used; `state` says which (CAT-033)."""
+
+    code = "inactive"
+    state = "unknown"
+    """`unknown`, `inactive`, `left`, `critical`."""
+    last_seen: float | None = None
+    """Unix seconds."""
+
+
+class CatalogTimeout(CatalogError):
+    """No answer, however often it was asked (CAT-024)."""
+
+    code = "timeout"
+
+
+class Unreachable(CatalogTimeout):
+    """There is nobody who could be asked."""
+
+    code = "unreachable"
+
+
+class Closed(CatalogError):
+    """The client was closed meanwhile."""
+
+    code = "closed"
+
+
+class Denied(CatalogError):
+    """A broker refused it, with one code of CAT-080; nothing has changed."""
+
+    code = "not-authorised"
+
+
+class BadRequest(Denied):
+    """What was said is none: `bad-json bad-name missing-field bad-field reserved-key immutable-field too-large …`."""
+
+    code = "bad-field"
+
+
+class NameTaken(Denied):
+    """Another owner has that name and instance."""
+
+    code = "name-taken"
+
+
+class NotRegistered(Denied):
+    """There is no such instance."""
+
+    code = "not-registered"
+
+
+class NotOwner(Denied):
+    """It belongs to somebody else."""
+
+    code = "not-owner"
+
+
+class LimitReached(Denied):
+    """The broker takes no more of it."""
+
+    code = "limit"
+
+
+class Unsupported(CatalogError):
+    """This broker, or this service, cannot do that."""
+
+    code = "unsupported"
+
+
+class CallFailed(CatalogError):
+    """The service answered a call with an error: `failed`, `unknown-endpoint`, `busy`, or a code of its own."""
+
+
+class GarbledAnswer(CatalogError):
+    """The answer cannot be read: what listens there is no broker, or no service."""
+
+    code = "garbled"
+
+
+_BAD: Final = ("bad-json", "bad-name", "missing-field", "bad-field", "reserved-key", "immutable-field", "too-large")
+BY_CODE: Final[dict[str, type[CatalogError]]] = {
+    **dict.fromkeys((*_BAD, "bad-argument", "unknown-query"), BadRequest),
+    **{kind.code: kind for kind in (NameTaken, NotRegistered, NotOwner, LimitReached, Unsupported)},
+}
+"""What a broker's code becomes; every other one is `Denied`."""
+
+
+def error_of(told: dict[str, Any]) -> CatalogError:
+    """The error that a broker's JSON says: a refusal with its code, or the warning that there is nobody (CAT-033).
+
+    >>> error_of({"Error": "no", "code": "name-taken", "service": "A"}).code
+    'name-taken'
+    >>> error_of({"Error": "none", "warning": "inactive", "service": "zz", "state": "left"}).state
+    'left'
+    """
+    text, code, service = (str(told.get(key) or "") for key in ("Error", "code", "service"))
+    if "warning" in told or not code:
+        error: CatalogError = NotFound(text, service=service)
+        error.state = str(told.get("state") or "unknown")
+        error.last_seen = seen if isinstance(seen := told.get("last_seen"), int | float) else None
+        return error
+    fields = told.get("fields")
+    named = tuple(map(str, fields)) if isinstance(fields, list) else ()
+    return BY_CODE.get(code, Denied)(text, code, service=service, fields=named)
