@@ -1,0 +1,150 @@
+"""Who is registered: by name, by owner, by observed address, and counted by state."""
+
+from bisect import bisect_left, insort
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from weft.cores.catalog.instances import Instance
+from weft.cores.catalog.states import State
+from weft.cores.catalog.station import Change, Station
+
+Key = tuple[str, str]
+
+
+class _Noted(NamedTuple):
+    """What an instance was when it was counted last: the same is taken off again."""
+
+    state: State
+    owner: str
+    address: str
+
+
+class Book:
+    """All instances, in the order of their coming. Every count is kept as it changes: asking costs nothing."""
+
+    def __init__(self, station: Station) -> None:
+        self.counts: Counter[State] = Counter()
+        """Instances by state."""
+        self.forgetters: list[Callable[[Instance], None]] = []
+        """Told after any change of an instance, and when it goes: what was kept of its name is old."""
+        self._instances: dict[Key, Instance] = {}
+        self._by_name: dict[str, dict[str, Instance]] = {}
+        self._names: list[str] = []
+        self._noted: dict[Key, _Noted] = {}
+        self._owners: Counter[str] = Counter()
+        self._addresses: dict[str, dict[Key, Instance]] = {}
+        self._states_at: dict[str, Counter[State]] = {}
+        self.live_addresses = 0
+        """Observed addresses with an ACTIVE or SUSPECT instance."""
+        self.silent_addresses = 0
+        """Those of them all of whose live instances are SUSPECT (BEA-023)."""
+        station.listeners.insert(0, self._hear)
+
+    def __len__(self) -> int:
+        return len(self._instances)
+
+    def get(self, name: str, instance_id: str) -> Instance | None:
+        return self._instances.get((name, instance_id))
+
+    def of_name(self, name: str) -> list[Instance]:
+        """All instances of a name, in every state, by the index of their last change."""
+        return sorted(self._by_name.get(name, {}).values(), key=lambda instance: instance.index)
+
+    def all(self) -> Iterable[Instance]:
+        """Every instance, in every state. Who changes the book meanwhile copies first."""
+        return self._instances.values()
+
+    def names(self) -> list[str]:
+        """Every name that has an instance, sorted; the book's own list: read it, and keep none of it."""
+        return self._names
+
+    def live_of_name(self, name: str) -> list[Instance]:
+        """The ACTIVE and SUSPECT ones, by index."""
+        return [instance for instance in self.of_name(name) if instance.is_live]
+
+    def by_owner(self, owner: str) -> int:
+        """How many instances an owner has, in every state."""
+        return self._owners[owner]
+
+    def addresses(self) -> dict[str, dict[Key, Instance]]:
+        """Every observed address and its instances, in every state."""
+        return self._addresses
+
+    def put(self, instance: Instance) -> None:
+        """Enter an instance; one of the same name and id is replaced."""
+        key = instance.key
+        if (before := self._instances.get(key)) is not None and before is not instance:
+            self.drop(before)
+        if instance.name not in self._by_name:
+            self._by_name[instance.name] = {}
+            insort(self._names, instance.name)
+        self._by_name[instance.name][instance.id] = self._instances[key] = instance
+        self.changed(instance)
+
+    def drop(self, instance: Instance) -> None:
+        """Strike an instance out; one that is not in the book is no fault."""
+        key = instance.key
+        if self._instances.get(key) is not instance:
+            return
+        del self._instances[key]
+        of_name = self._by_name[instance.name]
+        del of_name[instance.id]
+        if not of_name:
+            del self._by_name[instance.name]
+            del self._names[bisect_left(self._names, instance.name)]
+        self._uncount(instance)
+        self._forget(instance)
+
+    def changed(self, instance: Instance) -> None:
+        """To be said after any change of its record, state, health, owner or index; an announced change says it itself."""
+        if self._instances.get(instance.key) is instance:
+            noted = self._noted.get(instance.key)
+            if noted != (instance.state, instance.owner, instance.observed_ip):
+                self._uncount(instance)
+                self._count(instance)
+        self._forget(instance)
+
+    def _hear(self, change: Change) -> None:
+        self.changed(change.instance)
+
+    def _forget(self, instance: Instance) -> None:
+        for forget in self.forgetters:
+            forget(instance)
+
+    # Counting
+
+    def _count(self, instance: Instance) -> None:
+        noted = self._noted[instance.key] = _Noted(instance.state, instance.owner, instance.observed_ip)
+        self.counts[noted.state] += 1
+        self._owners[noted.owner] += 1
+        self._addresses.setdefault(noted.address, {})[instance.key] = instance
+        self._recount(noted.address, noted.state, 1)
+
+    def _uncount(self, instance: Instance) -> None:
+        noted = self._noted.pop(instance.key, None)
+        if noted is None:
+            return
+        self.counts[noted.state] -= 1
+        self._owners[noted.owner] -= 1
+        if not self._owners[noted.owner]:
+            del self._owners[noted.owner]
+        self._recount(noted.address, noted.state, -1)
+        at_address = self._addresses[noted.address]
+        del at_address[instance.key]
+        if not at_address:
+            del self._addresses[noted.address], self._states_at[noted.address]
+
+    def _recount(self, address: str, state: State, by: int) -> None:
+        """The states at one address have changed, and with them perhaps what the address counts as."""
+        states = self._states_at.setdefault(address, Counter())
+        self._tally(states, -1)
+        states[state] += by
+        self._tally(states, 1)
+
+    def _tally(self, states: Counter[State], by: int) -> None:
+        if states[State.ACTIVE]:
+            self.live_addresses += by
+        elif states[State.SUSPECT]:
+            self.live_addresses += by
+            self.silent_addresses += by
