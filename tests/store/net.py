@@ -293,8 +293,9 @@ class Net:
         return took
 
     def is_settled(self) -> bool:
-        """Everybody is a member and has the same, and nothing is missing."""
-        return all(node.state is State.MEMBER for node in self.up()) and self.are_equal() and not self.missing()
+        """Everybody is a member, knows of the same changes and has the same, and nothing is missing."""
+        is_in_order = all(node.state is State.MEMBER for node in self.up()) and self.are_equal() and not self.missing()
+        return is_in_order and all(self.tops()[0] == tops for tops in self.tops())
 
     def are_equal(self) -> bool:
         """Whether all that run have the same entries."""
