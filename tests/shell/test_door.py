@@ -11,7 +11,7 @@ from weft.shell.door import PATH_BYTES_MAX, Door
 from weft.shell.ends import Heard
 from weft.shell.links import Links
 
-CHANNELS = ("clients", "down")
+CHANNELS = ("clients",)
 
 
 class Shown(Links):
@@ -54,7 +54,7 @@ def test_only_this_user_may_open_the_socket(tmp_path: Path) -> None:
 
     async def main() -> None:
         links = Links(lambda: None)
-        links.serve_locally(tmp_path / "chains.sock", CHANNELS)
+        links.serve_locally(tmp_path / "chains.sock", ("clients",))
         mode = stat.S_IMODE((tmp_path / "chains.sock").stat().st_mode)
         links.close()
         assert 0o600 == mode
@@ -68,7 +68,7 @@ def test_a_place_where_no_socket_can_be_is_said_with_its_mend(tmp_path: Path) ->
     async def main() -> None:
         links = Links(lambda: None)
         with pytest.raises(UserError) as refused:
-            links.serve_locally(tmp_path / "nowhere" / "chains.sock", CHANNELS)
+            links.serve_locally(tmp_path / "nowhere" / "chains.sock", ("clients",))
         assert "socket-refused" == refused.value.code
 
     asyncio.run(main())
@@ -81,7 +81,7 @@ def test_what_was_bound_before_a_crash_is_in_nobodys_way(tmp_path: Path) -> None
 
     async def main() -> None:
         links = Links(lambda: None)
-        links.serve_locally(tmp_path / "chains.sock", CHANNELS)
+        links.serve_locally(tmp_path / "chains.sock", ("clients",))
         with zmq.Context() as context, context.socket(zmq.DEALER) as dealer:
             dealer.setsockopt(zmq.LINGER, 0)
             dealer.connect(f"ipc://{tmp_path}/chains.sock")

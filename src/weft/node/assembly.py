@@ -10,6 +10,8 @@ from weft.base.now import seconds
 from weft.base.settings import span_ns
 from weft.cores.carrier import Carrier
 from weft.cores.carrier.messages import CarrierSettings
+from weft.cores.catalog.core import Catalog
+from weft.cores.catalog.messages import CatalogSettings
 from weft.cores.chains import Chains
 from weft.cores.chains.messages import ChainsSettings
 from weft.cores.clone import Clone
@@ -23,6 +25,7 @@ from weft.cores.store import Store
 from weft.cores.store.messages import StoreSettings
 from weft.cores.topology import Topology
 from weft.cores.topology.messages import TopologySettings
+from weft.node.catalogtable import CatalogTable
 from weft.node.node import Node
 from weft.node.settings import AUTO, MIB, NodeSettings
 from weft.node.storetable import StoreTable
@@ -151,6 +154,35 @@ def _store(start: Start) -> Core:
     return Store(settings, Chance(f"{start.seed}/store"))
 
 
+def _catalog(start: Start) -> Core:
+    own, table = start.settings.node, start.settings.catalog or CatalogTable()
+    settings = CatalogSettings(
+        fabric=start.settings.fleet.name,
+        host=table.host or own.host,
+        port=table.port,
+        net=table.net,
+        strict=table.strict,
+        unique_names=table.unique_names,
+        rewrite=table.rewrite,
+        liveness=table.liveness,
+        beacon_ns=_span(table.beacon) if table.beacons else 0,
+        beacon_key=table.beacon_key,
+        hold=table.hold,
+        hold_max_ns=_span(table.hold_max),
+        reap_ns=_span(table.reap),
+        pause_ns=_span(table.pause),
+        probe_allow=table.probe_allow,
+        lvc_keep=table.lvc_keep,
+        instances_max=table.instances,
+        per_name_max=table.per_name,
+        per_owner_max=table.per_owner,
+        values_max=table.values,
+        values_bytes_max=table.values_megabytes * MIB,
+        logs_max=table.logs,
+    )
+    return Catalog(settings, start.node, start.era, Chance(f"{start.seed}/catalog"))
+
+
 def _span(value: float | str) -> int:
     span = span_ns(value)
     assert span is not None, "checked when the file was read"
@@ -170,6 +202,7 @@ MAKERS: Final[dict[str, Callable[[Start], Core]]] = {
     "drain": _drain,
     "clone": _clone,
     "store": _store,
+    "catalog": _catalog,
 }
 
 

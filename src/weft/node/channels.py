@@ -17,15 +17,18 @@ from typing import Any, Final, NamedTuple
 from weft.base import endpoints
 from weft.base.errors import PeerError
 from weft.cores.carrier.messages import Garbled
+from weft.cores.catalog import messages as catalog
 from weft.cores.chains import messages as chains
 from weft.node import storechannels as store
 from weft.wire import beacon, chp, clients, data, discovery, hop, replication
+from weft.wire.catalog import beacon as shalom
+from weft.wire.catalog import beats, commands, publications
 from weft.wire.envelope import split
 from weft.wire.store import mesh
 
-BINDS, DIALS, ADDS, CALLS, SHOUTS, INSIDE = "binds", "dials", "adds", "calls", "shouts", "inside"
+BINDS, DIALS, ADDS, KEEPS, CALLS, SHOUTS, INSIDE = "binds", "dials", "adds", "keeps", "calls", "shouts", "inside"
 """How the sockets of a channel come to be: bound at the start; one per `Connect`, which closes the one before; one
-that every `Connect` gives one more connection; one per endpoint that is spoken to; a datagram to everyone; no ZeroMQ
+that every `Connect` gives one more connection; one per tag of a `Connect`; one per endpoint that is spoken to; a datagram to everyone; no ZeroMQ
 socket at all: whoever listens there has told the runner so."""
 LINK_QUEUE: Final = 64  # messages; the hop window of 8 MiB is the real bound (SEC-010: 64 MiB / MAXMSGSIZE)
 ANSWER_QUEUE: Final = 1_000  # a snapshot is said in pieces (CLI-002)
@@ -35,6 +38,11 @@ BUNDLE_FRAMES_MAX: Final = 1 << 19  # five per pair (CFG-013)
 MESH_BYTES: Final = 64 << 10  # about 1,000 changes: who merges much more in one turn is silent to others (LNK-021)
 CLIENTS_QUEUE: Final = 1_000  # multiparts for one client; the core keeps and bounds what waits behind them (CHN-018)
 CLIENTS_BUDGET: Final = 32  # multiparts of up to 256 messages each: some 20 ms of chains
+CATALOG: Final = "catalog"
+"""Ports of the catalog, which are none of the node's own (CAT-001): whoever knows how they move binds them."""
+CATALOG_QUEUE: Final = 10_000  # answers for one peer (specs/02, 2.7)
+EVENTS_QUEUE: Final = 100_000  # for one watcher, who then needs a snapshot
+PROBED_TURN: Final = 256
 CLONE: Final = "clone"
 """The block of the Clone pattern's ports (CFG-060)."""
 LOCAL: Final = "local"
@@ -72,6 +80,8 @@ class Channel(NamedTuple):
     """Whether the core hears of each message that could not be handed over, as `SendFailed`."""
     tells_kind: bool = False
     """Whether `Source.kind` says what the peer's socket is (CFG-013)."""
+    tells_address: bool = False
+    """Whether `Source.kind` says behind that, and a space, where the peer is; nothing for one of this file system (CAT-016)."""
     tells_process: bool = False
     """Whether `Source.kind` says which process the peer is, as the kernel has it (CHN-080)."""
     is_of_parents: bool = False
@@ -122,6 +132,10 @@ _ask = _stream("configuration", replication.decode_answer, replication.encode_as
 _serve = _stream("configuration", replication.decode_ask, replication.encode_answer, "ROUTER", BINDS)
 _mesh = _stream("store", mesh.decode, mesh.encode, "ROUTER", BINDS)
 _mesh_call = _stream("store", mesh.decode, mesh.encode, "DEALER", CALLS)
+_catalog = _stream("catalog", commands.decode, commands.encode, "ROUTER", BINDS)
+_events = Channel("catalog", "publish", publications.decode, publications.encode, socket="XPUB", how=BINDS)
+_values = Channel("catalog", "publish", publications.decode_taken, _unsaid, socket="SUB", how=KEEPS)
+_probe = _stream("catalog", commands.decode, commands.encode, "DEALER", CALLS)
 _clone_serve = _stream("clone", chp.decode_ask, chp.encode_answer, "ROUTER", BINDS)
 _clone_ask = _stream("clone", chp.decode_answer, chp.encode_ask, "DEALER", DIALS)
 _clone_publish = Channel("clone", "publish", _unheard, chp.encode_update, socket="PUB", how=BINDS)
@@ -164,6 +178,14 @@ CHANNELS: Final[dict[str, Channel]] = {
         "store", "tcp", store.decode_request, store.encode, store.Garbled, store.refuse, how=INSIDE
     ),
     "store-join": Channel("store", "tcp", store.decode_answer, store.encode, store.Garbled, how=INSIDE),
+    "catalog": _catalog._replace(
+        block=CATALOG, queue=CATALOG_QUEUE, garbled=catalog.Garbled, tells_kind=True, tells_address=True
+    ),
+    "catalog-events": _events._replace(block=CATALOG, queue=EVENTS_QUEUE),
+    "catalog-beats": Channel("catalog", "datagram", beats.decode, beats.encode, how=INSIDE),
+    "catalog-beacon": Channel("catalog", "datagram", _unheard, shalom.encode, how=INSIDE),
+    "catalog-probe": _probe._replace(queue=LINK_QUEUE),
+    "catalog-values": _values._replace(queue=ANSWER_QUEUE, budget=CATALOG_QUEUE),
     "clone-follow": _clone_follow._replace(place=1, queue=PUBLISH_QUEUE),
 }
 

@@ -18,6 +18,8 @@ from weft.base.settings import is_plain_name, span_ns
 from weft.cores.chains.settings import FilterSpec, parse_filters
 from weft.cores.drain.messages import DrainSettings
 from weft.cores.measurement.settings import MetricSpec, parse_metrics
+from weft.node.catalogtable import CatalogTable
+from weft.node.catalogtable import faults_of as catalog_faults
 from weft.node.storetable import StoreTable, faults_of
 from weft.wire.beacon import LEVELS
 
@@ -172,6 +174,8 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     configuration: ConfigurationTable = ConfigurationTable()
     store: StoreTable | None = None
     """None: this node does not hold the store."""
+    catalog: CatalogTable | None = None
+    """None: this node is no broker of services."""
     security: SecurityTable = SecurityTable()
     chp: ChpTable = ChpTable()
     chains: ChainsTable = ChainsTable()
@@ -214,7 +218,8 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
         """The cores of this node: what its file says, else what its level needs."""
         runs = self.node.runs if self.node.runs is not None else RUNS[self.level]
         runs = (*runs, "clone") if self.chp.is_on and "configuration" in runs else runs
-        return (*runs, "store") if self.store is not None and "store" not in runs else runs
+        asked = {"store": self.store, "catalog": self.catalog}
+        return (*runs, *(name for name, table in asked.items() if table is not None and name not in runs))
 
     @property
     def journal_bytes(self) -> int:
@@ -277,6 +282,7 @@ def settings_of(document: dict[str, Any], where: str = "the settings") -> NodeSe
             ("journal", JournalTable),
             ("configuration", ConfigurationTable),
             ("store", StoreTable),
+            ("catalog", CatalogTable),
             ("security", SecurityTable),
             ("chp", ChpTable),
             ("chains", ChainsTable),
@@ -292,13 +298,14 @@ def settings_of(document: dict[str, Any], where: str = "the settings") -> NodeSe
         errors += _chp_faults(tables["chp"], tables["node"], tables["security"])
     if tables["store"] is not None and tables["node"] is not None:
         errors += faults_of(tables["store"], tables["node"].host)
+    if tables["catalog"] is not None:
+        errors += catalog_faults(tables["catalog"])
     if errors:
         listed = "\n  ".join(errors)
         raise UserError(
             "bad-settings", f"{where} cannot be used:\n  {listed}", "mend these and start again; nothing was changed"
         )
-    if "store" not in document:
-        tables["store"] = None
+    tables |= {name: None for name in ("store", "catalog") if name not in document}
     follows = not is_planned or any(name in document for name in FLEETS)
     if follows and not tables["node"].level and not tables["node"].parent:
         metrics = []  # nothing is measured before the root has said what

@@ -5,6 +5,7 @@ from typing import Any, Final
 from weft.base.endpoints import LINK, shifted
 from weft.base.spool import Released
 from weft.cores.carrier import messages as carrier
+from weft.cores.catalog import messages as catalog
 from weft.cores.chains import messages as chains
 from weft.cores.clone import messages as clone
 from weft.cores.configuration import messages as configuration
@@ -224,6 +225,7 @@ def hold_back(node: Orders, event: JournalChanged) -> None:
     hold_children(node, event)
     node.order("chains", chains.HoldBack(is_full=node.is_full))
     node.order("store", store.HoldBack(is_full=node.is_full))
+    node.order("catalog", catalog.HoldBack(is_full=node.is_full))
 
 
 def hold_children(node: Orders, _: Any) -> None:
@@ -337,7 +339,7 @@ WIRES: Final[list[Wire]] = [
     when(carrier.MessageRefused).then(append_event),
     when(carrier.SpoolDropped).then(append_event),
     when(topology.StoreSeen).then(call_store),
-    *(when(event).then(append_event) for event in store.JOURNALED),
+    *(when(event).then(append_event) for event in (*store.JOURNALED, *catalog.JOURNALED)),
     when(drain.LakeFull).then(append_event),
     when(drain.LakeFailed).then(append_event),
     when(drain.LakeBack).then(append_event),

@@ -1,6 +1,6 @@
 """The door of a node for programs of its machine: a socket in its state directory, and a note of where it is (CLI-001).
 
-    <state>/chains.sock        the socket, mode 0600
+    <state>/chains.sock        the socket, mode 0600; catalog.sock likewise, for who may order what others may not (CAT-061)
     <state>/chains.endpoint    one line, `ipc://PATH`: what a client connects to
 
 A socket's path has at most 107 bytes; where the state directory lies too deep, the socket stands in a directory of its
@@ -17,17 +17,15 @@ from typing import Final
 
 from weft.shell.links import Links
 
-SOCKET: Final = "chains.sock"
-NOTE: Final = "chains.endpoint"
 PATH_BYTES_MAX: Final = 107  # sun_path of Linux, with its closing zero
 
 
 class Door:
-    """Where clients knock, as long as the node runs."""
+    """Where programs knock, as long as the node runs: one door for clients of the chains, one for keepers of the catalog."""
 
-    def __init__(self, state: Path) -> None:
-        self.note = state / NOTE
-        self.path = state.resolve() / SOCKET
+    def __init__(self, state: Path, name: str = "chains") -> None:
+        self.note = state / f"{name}.endpoint"
+        self.path = state.resolve() / f"{name}.sock"
         self._makeshift: Path | None = None
 
     @property
@@ -39,7 +37,7 @@ class Door:
         """Bind the socket, then write the note; UserError `socket-refused`."""
         if len(os.fsencode(self.path)) > PATH_BYTES_MAX:
             self._makeshift = Path(tempfile.mkdtemp(prefix="weft-"))
-            self.path = self._makeshift / SOCKET
+            self.path = self._makeshift / self.path.name
         links.serve_locally(self.path, channels)
         fresh = self.note.with_suffix(".new")
         fresh.write_text(f"{self.endpoint}\n", "utf-8")

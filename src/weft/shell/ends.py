@@ -8,6 +8,7 @@ import asyncio
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -15,7 +16,7 @@ import zmq
 
 from weft.base.effects import Connect
 from weft.base.endpoints import host_of, is_endpoint, shifted
-from weft.node.channels import ADDS, BEAT, CHANNELS, LINK_QUEUE, Channel
+from weft.node.channels import ADDS, BEAT, CHANNELS, KEEPS, LINK_QUEUE, Channel
 
 FRAME_BYTES_MAX: Final = (1 << 20) + (1 << 16)  # CLI-002
 BACKLOG: Final = 512
@@ -68,7 +69,9 @@ def make_socket(context: Context, row: Channel) -> Socket:
         made.setsockopt(zmq.ROUTER_MANDATORY, 1)
     if row.socket == "DEALER":
         made.setsockopt(zmq.ROUTING_ID, b"\x01" + os.urandom(15))  # new for every socket (SIM-021)
-    if row.socket == "SUB":
+    if row.socket == "XPUB":
+        made.setsockopt(zmq.XPUB_VERBOSE, 1)  # who comes later is heard, too (CAT-042)
+    if row.socket == "SUB" and row.how != KEEPS:
         made.setsockopt(zmq.SUBSCRIBE, b"" if row.is_bound else BEAT)
     return made
 
@@ -86,7 +89,8 @@ class End:
         self.sockets: dict[bytes, Socket] = {}
         self._is_stirred = False
         """Whether there may be something to hear: the descriptor said so, or a call may have taken its word."""
-        self._metadata = "Socket-Type" if self.row.tells_kind else "Peer-Address" if self.row.tells_process else ""
+        self._kind = next((tell for tell, is_wanted in self._tells() if is_wanted), None)
+        """What is said of the other end of a message, by its first frame."""
         self._context, self._on_readable, self._dropped = context, on_readable, dropped
 
     def bind(self, host: str, base_port: int) -> None:
@@ -102,7 +106,9 @@ class End:
 
     def connect(self, effect: Connect) -> None:
         """Open a connection: instead of the one before, or beside it, as the channel's row says."""
-        if self.row.how != ADDS:
+        if self.row.how == KEEPS:
+            self.hang_up(effect.tag)
+        elif self.row.how != ADDS:
             self.disconnect()
         key = b"" if self.row.how == ADDS else effect.tag
         made = self.sockets.get(key) or self._open(key, host_of(effect.endpoint))
@@ -148,6 +154,14 @@ class End:
         heard = [item for part in parts for item in part.heard]
         self._is_stirred = any(part.more for part in parts)
         return Taken(heard, sum(part.size for part in parts), self._is_stirred)
+
+    def _tells(self) -> tuple[tuple[Callable[[zmq.Frame], str], bool], ...]:
+        row = self.row
+        return (
+            (kind_and_address, row.tells_address),
+            (partial(said_of, name="Socket-Type"), row.tells_kind),
+            (partial(said_of, name="Peer-Address"), row.tells_process),
+        )
 
     def drop(self, why: str) -> None:
         """Count a message that reaches nobody."""
@@ -208,7 +222,7 @@ class End:
             if not frame.more:
                 return None
             frame = source.recv(NOW, copy=False)
-        kind = said_of(frame, self._metadata) if self._metadata else ""
+        kind = self._kind(frame) if self._kind is not None else ""
         frames = [frame.bytes]
         count, left = 1, MESSAGE_BYTES_MAX - len(frames[0])
         while frame.more:
@@ -225,6 +239,12 @@ def said_of(frame: zmq.Frame, name: str) -> str:
         return str(frame.get(name))
     except zmq.ZMQError:  # an old ZMTP
         return ""
+
+
+def kind_and_address(frame: zmq.Frame) -> str:
+    """The type of the socket at the other end, a space, its address; no address: it is of this machine's file system."""
+    address = said_of(frame, "Peer-Address")
+    return f"{said_of(frame, 'Socket-Type')} {'' if address.startswith('localhost:') else address}"
 
 
 class Calls(End):

@@ -17,13 +17,14 @@ import zmq
 
 from weft.base.effects import Connect
 from weft.base.errors import UserError
-from weft.node.channels import CALLS, CHANNELS, CLONE, LOCAL
+from weft.node.channels import CALLS, CHANNELS, CLONE
 from weft.shell.ends import Calls, Context, End, Heard, size_of
 
 BUDGET: Final = 256  # datagrams per turn
 BUDGET_BYTES: Final = 4 << 20  # per turn: what is heard in one turn is written in one batch, of at most 16 MiB
 SHARE_BYTES: Final = BUDGET_BYTES // 2  # of one channel; who had to wait is the first in the next turn
 DATAGRAM_BYTES: Final = 2_048
+SOCKETS_MAX: Final = 4_096  # a publisher of the catalog each (LVC-001), a probe, a member of the mesh
 MENDS: Final = {CLONE: "[chp] port"}
 LOOPBACK_BROADCAST: Final = "127.255.255.255"  # reaches every listener of this machine without any interface up
 
@@ -53,6 +54,7 @@ class Links:
     def __init__(self, on_readable: Callable[[], None]) -> None:
         self._on_readable = on_readable
         self._context: Context = zmq.Context()
+        self._context.set(zmq.MAX_SOCKETS, SOCKETS_MAX)
         self._ends: dict[str, End] = {}
         self._order: deque[End] = deque()
         self._beacon: socket.socket | None = None
@@ -83,11 +85,17 @@ class Links:
                     f"another {MENDS.get(row.block, '--port, 10 or more away')}",
                 ) from error
 
+    def serve_at(self, name: str, host: str, port: int) -> bool:
+        """Bind a channel at a port that is none of the node's block; whether it was free."""
+        try:
+            self._end(name).bind(host, port - CHANNELS[name].place)
+        except zmq.ZMQError:
+            return False
+        return True
+
     def serve_locally(self, path: Path, channels: Iterable[str]) -> None:
-        """Bind those of the channels that belong to this machine alone, on a socket of its file system; UserError."""
+        """Bind channels on a socket of this machine's file system; UserError `socket-refused`."""
         for name in channels:
-            if CHANNELS[name].block != LOCAL:
-                continue
             try:
                 self._end(name).bind_local(path)
             except (zmq.ZMQError, OSError) as error:

@@ -20,6 +20,7 @@ from weft.base.records import Entry
 from weft.base.spool import DropOldest, FetchRecords, RecordsFetched
 from weft.cores.carrier import Carrier
 from weft.cores.carrier import messages as carrier
+from weft.cores.catalog import messages as catalog
 from weft.cores.chains import Chains
 from weft.cores.chains import messages as chains
 from weft.cores.drain import messages as drain
@@ -27,11 +28,12 @@ from weft.cores.measurement import messages as measurement
 from weft.cores.store import messages as store
 from weft.cores.topology import messages as topology
 from weft.node.assembly import build_node
-from weft.node.channels import CLONE, LOCAL
+from weft.node.channels import CHANNELS, CLONE, LOCAL
 from weft.node.events import MemoryExceeded, NodeStarted
 from weft.node.node import Node
 from weft.node.roles import role_of
 from weft.node.settings import MIB, NodeSettings, Role
+from weft.shell.catalogdoors import CatalogDoors
 from weft.shell.clock import Clock
 from weft.shell.door import Door
 from weft.shell.files import Files
@@ -125,6 +127,7 @@ class Process:
         self.telemetry.http.orders = self.desk.take
         self.door = Door(self.state)
         self.store_doors = StoreDoors(self.settings, self.runner, self.links, self.state, self.doors.seed)
+        self.catalog_doors = CatalogDoors(self.settings, self.runner, self.links, self.state)
         self._winding_down: asyncio.Task[None] | None = None
         self._housekeeping: asyncio.Task[None] | None = None
 
@@ -185,11 +188,12 @@ class Process:
         self.employ()  # from the first socket on there is work
         try:
             self.links.serve(table.host, table.port, self.node.channels, self._blocks())
-            self.door.open(self.links, self.node.channels)
+            self.door.open(self.links, [name for name in self.node.channels if CHANNELS[name].block == LOCAL])
             await http.serve(table.host, table.port + HTTP_PORT)
             if table.beacons:
                 self.links.listen(self.settings.fleet.beacon_port)
             await self.store_doors.open()
+            self.catalog_doors.open()
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, self.stop)
             self.open()
@@ -197,6 +201,7 @@ class Process:
         finally:
             self.door.close()
             await self.store_doors.close()
+            self.catalog_doors.close()
             await http.close()
             self.close()
 
@@ -299,6 +304,7 @@ class Process:
         await self._until(self._is_drained, DRAIN_S)
         order("carrier", carrier.Stop())
         order("store", store.Stop())
+        order("catalog", catalog.Stop())
         order("topology", topology.Stop())
         await asyncio.sleep(LAST_WORDS_S)
         self.runner.finish()

@@ -36,6 +36,8 @@ class Runner:
         self.turns = 0
         self.inside: dict[tuple[str, bytes], Callable[[list[bytes]], None]] = {}
         """Who hears what is said to a peer on a channel, without a socket (CLI-023)."""
+        self.doors: dict[str, Callable[[bytes, list[bytes]], None]] = {}
+        """Who takes what is said to anybody on a channel that no ZeroMQ socket carries."""
         self._posted: list[tuple[Source, list[bytes]]] = []
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due: int | None = None
@@ -177,6 +179,11 @@ class Runner:
 
     def _transmit(self, effect: Transmit) -> None:
         key = (effect.channel, effect.peer)
+        door = self.doors.get(effect.channel)
+        if door is not None:
+            door(effect.peer, effect.frames)
+            self._inward += 1
+            return
         if self.inside and (hear := self.inside.get(key)) is not None:
             hear(effect.frames)
             self._inward += 1

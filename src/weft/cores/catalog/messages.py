@@ -1,6 +1,6 @@
 """What the catalog core hears and says: settings, orders, events. Its wire messages stand in `weft.wire.catalog`."""
 
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -141,3 +141,10 @@ class LogsLost(msgspec.Struct, frozen=True, gc=False):
     instance: str
     first: int
     last: int
+
+
+JOURNALED: Final = (
+    *(CatalogOpened, RequestDenied, PeerMalformed, PeerIgnored, Paused, EvictionsHeld, PathChanged, CatalogExposed),
+    LogsLost,
+)
+"""Events that are written into the stream of events."""

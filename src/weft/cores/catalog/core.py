@@ -1,0 +1,153 @@
+"""The broker of services: who provides what, where, and whether it is alive (specs/02; seed: Core Catalog Service).
+
+registry      what is registered, by the table of instances; records: what may be; memory: what the journal keeps
+serving       what is said on the ROUTER, by the table of connections; queries: `dbp.…`; answers: lookups
+liveness      beats, probes, silence, and when not to believe it; beacons: where the broker is
+publishing    every change, to who watches
+sources       publishers: values keeps the last word of each topic, logs gathers warnings
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final, Protocol
+
+from weft.base.chance import Chance
+from weft.base.effects import Effect, SendFailed, Source
+from weft.base.now import Now
+from weft.base.records import CoreRecord, Entry
+from weft.cores.catalog import messages
+from weft.cores.catalog.answers import Answers
+from weft.cores.catalog.beacons import Beacons
+from weft.cores.catalog.book import Book
+from weft.cores.catalog.connections import Connections
+from weft.cores.catalog.liveness import Liveness
+from weft.cores.catalog.logs import Logs
+from weft.cores.catalog.messages import CatalogSettings
+from weft.cores.catalog.publishing import Publishing
+from weft.cores.catalog.queries import Queries
+from weft.cores.catalog.registry import Registry
+from weft.cores.catalog.serving import Serving
+from weft.cores.catalog.sources import Sources
+from weft.cores.catalog.station import BEATS, EVENTS, PROBE, ROUTER, VALUES, Station
+from weft.cores.catalog.values import Values
+from weft.wire.catalog.messages import PONG
+
+LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
+
+
+class Part(Protocol):
+    """What each part can do about time, as a core can."""
+
+    def wake(self, now: Now) -> None:
+        """Time has passed."""
+
+    def deadline(self) -> int | None:
+        """When to be woken."""
+
+
+class Catalog:
+    """The broker of one node."""
+
+    name = "catalog"
+
+    def __init__(self, settings: CatalogSettings, node: bytes, era: int, chance: Chance) -> None:
+        self.station = station = Station(settings, node, era, chance)
+        self.book = book = Book(station)
+        self.registry = Registry(station, book)
+        self.connections = Connections(station)
+        self.answers = Answers(station, book)
+        self.queries = queries = Queries(station, book, self.answers)
+        self.publishing = publishing = Publishing(station, book, queries)
+        self.values = Values(station, book, queries, publishing)
+        self.logs = Logs(station, book, queries, publishing)
+        self.sources = Sources(station, book, self.values, self.logs)
+        self.serving = Serving(station, book, self.registry, self.connections, queries)
+        self.liveness = Liveness(station, book, self.registry, self.serving)
+        self.registry.liveness = self.liveness
+        self.beacons = Beacons(station)
+        self._parts: list[Part] = [self.liveness, self.beacons, publishing, self.logs, self.connections]
+
+    # Memory
+
+    def restore(self, entries: Iterable[Entry], now: Now) -> None:
+        """Take back what was registered; all of it is given time to speak (CAT-051)."""
+        self.station.now = now
+        self.registry.restore(entries, now)
+
+    def condense(self) -> Iterable[CoreRecord]:
+        return self.registry.condense()
+
+    # Hearing
+
+    def receive(self, message: Any, source: Source, now: Now) -> None:
+        """Hear a message of one of the channels."""
+        self._begin(now)
+        HEARD[source.channel](self, message, source, now)
+
+    def _probed(self, message: Any, source: Source, now: Now) -> None:
+        if message.command == PONG:
+            self.liveness.probed(message, source.peer, now)
+        else:
+            self.logs.hear_refill(message, source.peer, now)
+
+    def _begin(self, now: Now) -> None:
+        """Each verb begins here: who was called too late has stood still (BEA-022)."""
+        self.liveness.note_late(now)
+        self.station.now = now
+
+    # Orders
+
+    def command(self, order: Any, now: Now) -> None:
+        self._begin(now)
+        ORDERS[type(order)](self, order, now)
+
+    def _open(self, order: messages.Ports, now: Now) -> None:
+        """The sockets are there: be found."""
+        station, settings = self.station, self.station.settings
+        station.beats_port, station.events_port = order.beats, order.events
+        self.beacons.open(now)
+        station.tell(messages.CatalogOpened(station.epoch, settings.port, len(list(self.book.all()))))
+        if settings.host not in LOOPBACK:
+            station.tell(messages.CatalogExposed(settings.host))
+
+    def _hold_back(self, order: messages.HoldBack, now: Now) -> None:
+        self.station.is_full = order.is_full
+
+    def _stop(self, order: messages.Stop, now: Now) -> None:
+        self.beacons.stop()
+
+    def _unsent(self, order: SendFailed, now: Now) -> None:
+        self.station.count("unroutable")
+
+    # Time and what follows
+
+    def wake(self, now: Now) -> None:
+        self._begin(now)
+        for part in self._parts:
+            due = part.deadline()
+            if due is not None and due <= now.mono:
+                part.wake(now)
+
+    def deadline(self) -> int | None:
+        dues = [due for part in self._parts if (due := part.deadline()) is not None]
+        return min(dues, default=None)
+
+    def effects(self) -> list[Effect]:
+        return self.station.take()
+
+
+HEARD: Final[dict[str, Callable[[Catalog, Any, Source, Now], None]]] = {
+    ROUTER: lambda catalog, message, source, now: catalog.serving.hear(message, source, now),
+    EVENTS: lambda catalog, message, _, now: catalog.publishing.subscribed(message, now),
+    BEATS: lambda catalog, message, source, now: catalog.liveness.beats(message, source.peer, now),
+    PROBE: Catalog._probed,  # the table stands below the class
+    VALUES: lambda catalog, message, source, now: catalog.sources.hear(message, source.peer, now),
+}
+"""Who hears what, by channel."""
+
+ORDERS: Final[dict[type, Callable[[Catalog, Any, Now], None]]] = {
+    messages.Ports: Catalog._open,
+    messages.Garbled: lambda catalog, order, now: catalog.serving.garbled(order, now),
+    messages.HoldBack: Catalog._hold_back,
+    messages.Stop: Catalog._stop,
+    SendFailed: Catalog._unsent,
+}

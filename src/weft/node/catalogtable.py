@@ -1,0 +1,77 @@
+"""`[catalog]` of a node's file: whether the node is a broker of services, and where it is found (specs/02)."""
+
+from collections.abc import Iterator
+from ipaddress import ip_network
+from typing import Annotated, Final, Literal
+
+import msgspec
+from msgspec import Meta
+
+from weft.base.now import MILLISECOND, SECOND
+from weft.base.settings import span_ns
+
+PORT: Final = 5_246
+PORT_MAX: Final = 65_535
+BEACON_PORT: Final = 5_245
+SPARE_PORTS: Final = range(5_250, 5_300)
+"""Where a socket moves whose own port is taken (CAT-002)."""
+SPANS_NS: Final = {
+    "beacon": (200 * MILLISECOND, 60 * SECOND),
+    "hold_max": (SECOND, 3_600 * SECOND),
+    "reap": (60 * SECOND, 10**9 * SECOND),
+    "pause": (100 * MILLISECOND, 60 * SECOND),
+}
+NET_CHARACTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
+NET_CHARACTERS_MAX: Final = 32  # BEA-001
+
+Count = Annotated[int, Meta(ge=1, le=10_000_000)]
+
+
+class CatalogTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`[catalog]`: with this table, even an empty one, the node knows every service."""
+
+    host: str = ""
+    """Where it listens; empty: as `[node]`."""
+    port: Annotated[int, Meta(ge=1, le=PORT_MAX)] = PORT
+    """Of the ROUTER and, by UDP, of beats; events are on the next one."""
+    net: str = ""
+    """Name of its network, in the beacon."""
+    strict: bool = False
+    unique_names: bool = False
+    rewrite: Literal["loopback", "never", "always"] = "loopback"
+    liveness: Annotated[int, Meta(ge=3, le=10)] = 3
+    """Intervals of silence after which an instance counts as gone."""
+    beacons: bool = True
+    beacon: float | str = 1.0
+    """Between two beacons."""
+    beacon_port: Annotated[int, Meta(ge=1, le=PORT_MAX)] = BEACON_PORT
+    beacon_to: tuple[str, ...] = ()
+    """Addresses; empty: everywhere that a broadcast of this machine reaches."""
+    beacon_key: str = ""
+    """With it beacons are signed, and nodes that have it follow no other (BEA-007)."""
+    hold: bool = True
+    hold_max: float | str = 60.0
+    reap: float | str = 600.0
+    pause: float | str = 0.5
+    probe_allow: tuple[str, ...] = ()
+    lvc_keep: bool = True
+    instances: Count = 100_000
+    per_name: Count = 1_000
+    per_owner: Count = 20_000
+    values: Count = 100_000
+    values_megabytes: Annotated[int, Meta(ge=1, le=1 << 20)] = 256
+    logs: Count = 10_000
+
+
+def faults_of(table: CatalogTable) -> Iterator[str]:
+    """What cannot be as the table says it, a line each (CFG-071)."""
+    for what, (least, most) in SPANS_NS.items():
+        if not least <= (span_ns(getattr(table, what)) or 0) <= most:
+            yield f"E04 catalog.{what} {getattr(table, what)!r}: {least / SECOND:g} s to {most / SECOND:g} s"
+    if not (set(table.net) <= NET_CHARACTERS and len(table.net) <= NET_CHARACTERS_MAX):
+        yield f"E15 catalog.net {table.net!r}: small letters, digits and `-`, {NET_CHARACTERS_MAX} at most"
+    for network in table.probe_allow:
+        try:
+            ip_network(network)
+        except ValueError:
+            yield f"E04 catalog.probe_allow {network!r}: a network, as 10.0.0.0/8"

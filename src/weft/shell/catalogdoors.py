@@ -1,0 +1,150 @@
+"""The sockets of a node's catalog: its ROUTER and XPUB on ports of their own, beats and the beacon by UDP (CAT-001, CAT-002).
+
+The ROUTER stands where everybody looks for it, or the node does not start. What else is taken moves to a spare port, and
+the beacon says where.
+"""
+
+import asyncio
+import socket
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+from weft.base.effects import Source
+from weft.base.errors import UserError
+from weft.cores.catalog.messages import Ports
+from weft.node.catalogtable import SPARE_PORTS, CatalogTable
+from weft.node.settings import LOOPBACK, NodeSettings
+from weft.shell.door import Door
+from weft.shell.links import LOOPBACK_BROADCAST, Links
+from weft.shell.runner import Runner
+
+DATAGRAM_BYTES: Final = 65_535  # a longer one than allowed is to be counted, not cut
+BUDGET: Final = 4_096  # datagrams per turn: what is not read is lost
+BUFFER_BYTES: Final = 4 << 20  # the usual one holds 256 beats (BEA-025)
+BROADCAST: Final = "255.255.255.255"
+
+
+class CatalogDoors:
+    """Opened when the node can hear; a node without a catalog has none."""
+
+    def __init__(self, settings: NodeSettings, runner: Runner, links: Links, state: Path) -> None:
+        self._table, self._runner, self._links = settings.catalog, runner, links
+        self._host = (self._table.host if self._table else "") or settings.node.host
+        self._door = Door(state, "catalog")
+        self._beats: socket.socket | None = None
+        self._shouts: socket.socket | None = None
+        self._destinations: tuple[str, ...] = ()
+
+    def open(self) -> None:
+        """Listen and begin to shout; UserError `port-in-use` if the ROUTER's port is taken (CAT-001)."""
+        table = self._table
+        if table is None:
+            return
+        if not self._links.serve_at("catalog", self._host, table.port):
+            raise UserError(
+                "port-in-use",
+                f"port {table.port} of {self._host} is taken: another catalog may run here",
+                "[catalog] port, or stop the other one",
+            )
+        self._door.open(self._links, ("catalog",))
+        events = next(
+            (port for port in _ports(table.port + 1) if self._links.serve_at("catalog-events", self._host, port)), 0
+        )
+        beats = self._listen(table.port)
+        self._runner.doors |= {"catalog-beats": self._answer, "catalog-beacon": self._shout}
+        if table.beacons:
+            self._shouts = _datagrams()
+            self._shouts.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+            self._destinations = destinations_of(table, self._host)
+        self._runner.order("catalog", Ports(beats, events))
+
+    def close(self) -> None:
+        """Let go of everything."""
+        if self._beats is not None:
+            asyncio.get_running_loop().remove_reader(self._beats)
+            self._beats.close()
+        if self._shouts is not None:
+            self._shouts.close()
+        self._door.close()
+
+    def _listen(self, first: int) -> int:
+        """Hear beats at this port, or at a spare one; its number, 0 if there is none."""
+        made = _datagrams(AF_INET6 if ":" in self._host else AF_INET)
+        for option in (SO_RCVBUFFORCE, socket.SO_RCVBUF):
+            try:
+                made.setsockopt(socket.SOL_SOCKET, option, BUFFER_BYTES)
+                break
+            except OSError:  # only root may pass the system's limit
+                continue
+        for port in _ports(first):
+            try:
+                made.bind((self._host, port))
+            except OSError:
+                continue
+            self._beats = made
+            asyncio.get_running_loop().add_reader(made, self._hear)
+            return port
+        made.close()
+        return 0
+
+    def _hear(self) -> None:
+        """All that is there, at once: libzmq has queues, a socket of datagrams has a buffer (BEA-025)."""
+        assert self._beats is not None, "nobody listens before it is there"
+        for _ in range(BUDGET):
+            try:
+                data, address = self._beats.recvfrom(DATAGRAM_BYTES)
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError as error:  # what ICMP has to say of an answer of ours
+                self._links.dropped[f"catalog-beats:{error.strerror}"] += 1
+                continue
+            self._runner.post(Source("catalog-beats", f"{address[0]}:{address[1]}".encode()), [data])
+
+    def _answer(self, peer: bytes, frames: list[bytes]) -> None:
+        host, _, port = peer.decode().rpartition(":")
+        if self._beats is not None:
+            self._say(self._beats, frames[0], (host, int(port)), "catalog-beats")
+
+    def _shout(self, _: bytes, frames: list[bytes]) -> None:
+        """To everybody; what fails at one address stops no other (BEA-002)."""
+        if self._shouts is not None and self._table is not None:
+            for host in self._destinations:
+                self._say(self._shouts, frames[0], (host, self._table.beacon_port), "catalog-beacon")
+
+    def _say(self, through: socket.socket, data: bytes, address: tuple[str, int], channel: str) -> None:
+        try:
+            through.sendto(data, address)
+        except OSError as error:
+            self._links.dropped[f"{channel}:{error.strerror}"] += 1
+
+
+AF_INET, AF_INET6 = socket.AF_INET, socket.AF_INET6
+SO_RCVBUFFORCE: Final = 33  # of Linux; Python has no name for it
+
+
+def _datagrams(family: socket.AddressFamily = AF_INET) -> socket.socket:
+    made = socket.socket(family, socket.SOCK_DGRAM)
+    made.setblocking(False)
+    return made
+
+
+def _ports(first: int) -> Iterable[int]:
+    return (first, *SPARE_PORTS)
+
+
+def destinations_of(table: CatalogTable, host: str) -> tuple[str, ...]:
+    """Where the beacon goes: as the table says, else wherever a broadcast reaches who can reach the host (BEA-002)."""
+    if table.beacon_to:
+        return table.beacon_to
+    if host in LOOPBACK:
+        return (LOOPBACK_BROADCAST,)
+    directed = {
+        address.broadcast
+        for addresses in psutil.net_if_addrs().values()
+        for address in addresses
+        if address.family == AF_INET and address.broadcast
+    }
+    return (BROADCAST, LOOPBACK_BROADCAST, *sorted(directed - {BROADCAST, LOOPBACK_BROADCAST}))
