@@ -1,0 +1,1 @@
+"""When not to believe that so many are dead (BEA-023)."""
