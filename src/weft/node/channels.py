@@ -42,7 +42,6 @@ CATALOG: Final = "catalog"
 """Ports of the catalog, which are none of the node's own (CAT-001): whoever knows how they move binds them."""
 CATALOG_QUEUE: Final = 10_000  # answers for one peer (specs/02, 2.7)
 EVENTS_QUEUE: Final = 100_000  # for one watcher, who then needs a snapshot
-PROBED_TURN: Final = 256
 CLONE: Final = "clone"
 """The block of the Clone pattern's ports (CFG-060)."""
 LOCAL: Final = "local"
@@ -185,7 +184,7 @@ CHANNELS: Final[dict[str, Channel]] = {
     "catalog-beats": Channel("catalog", "datagram", beats.decode, beats.encode, how=INSIDE),
     "catalog-beacon": Channel("catalog", "datagram", _unheard, shalom.encode, how=INSIDE),
     "catalog-probe": _probe._replace(queue=LINK_QUEUE),
-    "catalog-values": _values._replace(queue=ANSWER_QUEUE, budget=CATALOG_QUEUE),
+    "catalog-values": _values._replace(queue=ANSWER_QUEUE),
     "clone-follow": _clone_follow._replace(place=1, queue=PUBLISH_QUEUE),
 }
 

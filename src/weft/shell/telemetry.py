@@ -9,6 +9,7 @@ import msgspec
 from weft import __version__
 from weft.base.now import SECOND
 from weft.cores.carrier import Carrier
+from weft.cores.catalog.core import Catalog
 from weft.cores.chains import Chains
 from weft.cores.configuration import Configuration
 from weft.cores.drain import Drain
@@ -229,7 +230,7 @@ class Telemetry:
             facts["state"] = "ROOT" if core.root.is_root else facts["state"]
         if isinstance(core, Chains):
             facts["mail"] = core.totals()
-        if isinstance(core, Store):
+        if isinstance(core, Store | Catalog):
             facts |= core.facts()
         if isinstance(core, Drain):
             rows, size = core.behind

@@ -26,6 +26,7 @@ from weft.cores.catalog.publishing import Publishing
 from weft.cores.catalog.queries import Queries
 from weft.cores.catalog.registry import Registry
 from weft.cores.catalog.serving import Serving
+from weft.cores.catalog.show import facts
 from weft.cores.catalog.sources import Sources
 from weft.cores.catalog.station import BEATS, EVENTS, PROBE, ROUTER, VALUES, Station
 from weft.cores.catalog.values import Values
@@ -64,7 +65,7 @@ class Catalog:
         self.liveness = Liveness(station, book, self.registry, self.serving)
         self.registry.liveness = self.liveness
         self.beacons = Beacons(station)
-        self._parts: list[Part] = [self.liveness, self.beacons, publishing, self.logs, self.connections]
+        self._parts: list[Part] = [self.liveness, self.beacons, publishing, self.values, self.logs, self.connections]
 
     # Memory
 
@@ -76,12 +77,20 @@ class Catalog:
     def condense(self) -> Iterable[CoreRecord]:
         return self.registry.condense()
 
+    def facts(self) -> dict[str, Any]:
+        """How it stands, for status and metrics; plain data."""
+        return facts(self)
+
     # Hearing
 
     def receive(self, message: Any, source: Source, now: Now) -> None:
         """Hear a message of one of the channels."""
         self._begin(now)
         HEARD[source.channel](self, message, source, now)
+
+    def _subscribed(self, message: Any, source: Source, now: Now) -> None:
+        for part in (self.publishing, self.values, self.logs):
+            part.subscribed(message, now)
 
     def _probed(self, message: Any, source: Source, now: Now) -> None:
         if message.command == PONG:
@@ -105,6 +114,7 @@ class Catalog:
         station, settings = self.station, self.station.settings
         station.beats_port, station.events_port = order.beats, order.events
         self.beacons.open(now)
+        self.sources.open(now)
         station.tell(messages.CatalogOpened(station.epoch, settings.port, len(list(self.book.all()))))
         if settings.host not in LOOPBACK:
             station.tell(messages.CatalogExposed(settings.host))
@@ -137,7 +147,7 @@ class Catalog:
 
 HEARD: Final[dict[str, Callable[[Catalog, Any, Source, Now], None]]] = {
     ROUTER: lambda catalog, message, source, now: catalog.serving.hear(message, source, now),
-    EVENTS: lambda catalog, message, _, now: catalog.publishing.subscribed(message, now),
+    EVENTS: Catalog._subscribed,
     BEATS: lambda catalog, message, source, now: catalog.liveness.beats(message, source.peer, now),
     PROBE: Catalog._probed,  # the table stands below the class
     VALUES: lambda catalog, message, source, now: catalog.sources.hear(message, source.peer, now),

@@ -1,0 +1,35 @@
+"""What the catalog says about itself in its node's status: plain data (CAT-082)."""
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+from weft.cores.catalog.states import State
+
+if TYPE_CHECKING:
+    from weft.cores.catalog.core import Catalog
+
+COUNTED: Final = ("changes", "dropped", "denied", "beats", "evictions")
+"""What is shown by its label; of everything else the sum."""
+
+
+def facts(catalog: "Catalog") -> dict[str, Any]:
+    """How the catalog stands, and what has happened since its start."""
+    station, book = catalog.station, catalog.book
+    by_label: dict[str, dict[str, int]] = {metric: {} for metric in COUNTED}
+    sums = Counter[str]()
+    for (metric, label), count in sorted(station.counters.items()):
+        if metric in by_label:
+            by_label[metric][label] = count
+        else:
+            sums[metric] += count
+    instances = Counter(instance.state.name for instance in book.all())
+    return {
+        "epoch": station.epoch,
+        "port": station.settings.port,
+        "beats_port": station.beats_port,
+        "events_port": station.events_port,
+        "index": station.index,
+        "instances": {state.name: instances[state.name] for state in (State.ACTIVE, State.SUSPECT, State.INACTIVE)},
+        **by_label,
+        "counts": dict(sums),
+    }
