@@ -1,45 +1,394 @@
-"""A service as its broker sees it (CAT-023): registers, beats, and registers again."""
+"""A service as its broker sees it (CAT-023): it registers, beats, and registers again."""
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import msgspec
 
 from weft.base.chance import Chance
-from weft.base.effects import Effect, Source
-from weft.base.now import Now
+from weft.base.effects import Connect, Disconnect, Effect, Reply, Send, SendFailed, Source, Tell
+from weft.base.now import MILLISECOND, Now
 from weft.base.records import CoreRecord, Entry
-from weft.cores.service.messages import ServiceSettings
-from weft.cores.service.states import State
+from weft.cores.service import approvals, limits
+from weft.cores.service.beating import Beating
+from weft.cores.service.brokers import Brokers, Voice
+from weft.cores.service.messages import (
+    BEACONS,
+    BEATS,
+    BROKER,
+    Denied,
+    Dropped,
+    PathChanged,
+    Registered,
+    ServiceSettings,
+    Start,
+    Stop,
+    Update,
+    Updated,
+)
+from weft.cores.service.states import TABLE, On, State
+from weft.cores.service.updating import Updates
+from weft.wire.catalog import beats, times
+from weft.wire.catalog.messages import (
+    APPROVED,
+    AWK,
+    DENIED,
+    DENIED_TOO,
+    DISCONNECT,
+    HEARTBEAT,
+    REGISTRATION,
+    UPDATE,
+    Beacon,
+    Beat,
+    Beats,
+    Message,
+)
+
+PASSING: Final = frozenset({"name-taken", "limit"})
+"""Refusals that time may mend (CAT-023)."""
+WHYS: Final = {On.GOODBYE: "told", On.SILENCE: "silent", On.RESTARTED: "restarted"}
 
 
 class Service:
-    """One instance of a service."""
+    """One instance of a service, and its one connection to one broker."""
 
     name = "service"
 
     def __init__(self, settings: ServiceSettings, chance: Chance) -> None:
         self.settings = settings
         self.state = State.STOPPED
+        self.instance = settings.id
+        """As the broker knows it; empty: not known yet."""
+        self.record: dict[str, Any] = {"heartbeat": settings.interval_ms, **settings.record}
+        """What is registered, with every change that was acknowledged; without name and id."""
         self._chance = chance
         self._effects: list[Effect] = []
+        self._brokers = Brokers(settings)
+        self._beating = Beating(chance, settings.beacon_ns)
+        self._updates = Updates()
+        self._tag = 0
+        self._act_at: int | None = None
+        """When to connect, or to give up waiting for an answer."""
+        self._retries = 0
+        self._seq = 0
+        self._beat_key = b""
+        self._is_exact = False
+        """Whether the broker answers every beat."""
+
+    # The seven verbs
 
     def restore(self, entries: Iterable[Entry], now: Now) -> None:
-        """Nothing of a service is kept."""
+        """Nothing of a service is kept: it says all of itself whenever it registers."""
 
     def condense(self) -> Iterable[CoreRecord]:
         return ()
 
-    def receive(self, message: Any, source: Source, now: Now) -> None:
-        """Hear the broker: a Message, a Beacon or Beats."""
+    def receive(self, message: Message | Beacon | Beats, source: Source, now: Now) -> None:
+        """Hear the broker; whatever is out of place changes nothing."""
+        before = self._beating.over_tcp
+        if source.channel == BEACONS and isinstance(message, Beacon):
+            self._hear_beacon(message, source.peer.decode("ascii", "replace"), now)
+        elif source.channel == BEATS and isinstance(message, Beats):
+            self._hear_beats(message, now)
+        elif source.channel == BROKER and isinstance(message, Message) and source.peer == self.tag:
+            self._hear_broker(message, now)
+        self._tell_path(before)
 
-    def command(self, order: Any, now: Now) -> None:
-        """Start, Update or Stop."""
+    def command(self, order: Start | Update | Stop | SendFailed, now: Now) -> None:
+        """Obey the program. What could not be sent is noticed when no answer comes."""
+        if isinstance(order, Start):
+            self._turn(On.STARTED, None, now)
+        elif isinstance(order, Stop):
+            self._turn(On.STOPPED, None, now)
+        elif isinstance(order, Update):
+            self._note_update(order, now)
 
     def wake(self, now: Now) -> None:
-        """Time has passed."""
+        """Connect, give up, beat: whatever is due."""
+        if self.state is State.UP:
+            self._look_after(now)
+        elif self._act_at is not None and now.mono >= self._act_at:
+            if self.state is State.REGISTERING:
+                self._turn(On.SILENCE, None, now)
+            elif self._brokers.choose(now):
+                self._turn(On.FOUND, None, now)
 
     def deadline(self) -> int | None:
-        return None
+        if self.state is State.UP:
+            due_at = self._updates.due_at
+            return min(self._beating.due_at, due_at) if due_at is not None else self._beating.due_at
+        return self._act_at
 
     def effects(self) -> list[Effect]:
         done, self._effects = self._effects, []
         return done
+
+    @property
+    def tag(self) -> bytes:
+        """Of the connection that counts: what comes through an older one is not heard."""
+        return b"%d" % self._tag
+
+    # What is heard
+
+    def _hear_beacon(self, beacon: Beacon, ip: str, now: Now) -> None:
+        voice = self._brokers.hear(beacon, ip, now)
+        if voice is Voice.OURS:
+            self._beating.hear(now)
+        elif voice is Voice.RESTARTED:
+            self._turn(On.RESTARTED, None, now)
+        elif voice is Voice.OTHER and self.state is State.IDLE and self._brokers.choose(now):
+            self._turn(On.FOUND, None, now)
+
+    def _hear_beats(self, heard: Beats, now: Now) -> None:
+        if any(line.word == AWK and line.name == self.settings.name for line in heard.lines):
+            self._beating.hear(now)
+
+    def _hear_broker(self, message: Message, now: Now) -> None:
+        self._beating.hear_answer(now)
+        if (hear := _HEARS.get(message.command)) is not None:
+            hear(self, message, now)
+
+    def _hear_approval(self, message: Message, now: Now) -> None:
+        self._turn(On.APPROVED, message, now)
+
+    def _hear_denial(self, message: Message, now: Now) -> None:
+        why = approvals.refusal(message)
+        if self.state is State.REGISTERING:
+            self._turn(On.PUT_OFF if why.code in PASSING else On.REFUSED, message, now)
+        elif why.code == "not-registered":  # it has forgotten us; the change is said again later
+            self._turn(On.GOODBYE, message, now)
+        elif self._updates.is_under_way:
+            self._answer(self._updates.end(), Denied(why.code, why.text, why.fields))
+            self._say_update(now)
+
+    def _hear_goodbye(self, message: Message, now: Now) -> None:
+        self._turn(On.GOODBYE, message, now)
+
+    def _hear_heartbeat(self, message: Message, now: Now) -> None:
+        """The broker misses our datagrams, or says that it hears them again (BEA-018); both is acknowledged (BEA-019)."""
+        self._say(AWK, now)
+        if self.state is not State.UP:
+            return
+        if message.body[2:3] == (b"udp",):
+            self._beating.release()
+        else:
+            self._beating.ask(now)
+
+    def _hear_acknowledgement(self, message: Message, now: Now) -> None:
+        done = self._updates.acknowledge()
+        if done is None:
+            return
+        self.record.update(done.changes)
+        for key in [key for key, value in done.changes.items() if value is None]:
+            del self.record[key]
+        if "heartbeat" in done.changes:
+            self._beating.hurry(self._interval_ms * MILLISECOND, now)
+        self._answer(done, Updated())
+        self._say_update(now)
+
+    # What the table asks for
+
+    def seek(self, _: Message | None, now: Now) -> None:
+        """Call as soon as somebody is known."""
+        self._act_at = now.mono if self._brokers.choose(now) else None
+
+    def register(self, _: Message | None, now: Now) -> None:
+        """Say all of us on a new socket."""
+        self._tag += 1
+        self._updates.begin()
+        record = {"name": self.settings.name, **self.record}
+        if self.settings.id:
+            record["id"] = self.settings.id
+        if not self._brokers.is_heard(now, limits.BEACONS_LOST_MAX * self.settings.beacon_ns):
+            record["beacon"] = False  # then our datagrams are answered (BEA-020)
+        self._effects.append(Connect(BROKER, self._brokers.endpoint, self.tag))
+        self._say(REGISTRATION, now, msgspec.json.encode(record))
+        self._act_at = now.mono + limits.ANSWER_NS
+
+    def take_up(self, message: Message, now: Now) -> None:
+        """The broker has approved: beat from now on as agreed."""
+        agreed = approvals.approval(message, self._interval_ms)
+        self._brokers.approve(agreed.epoch, agreed.hb)
+        self.instance = agreed.instance or self.settings.id
+        self._beat_key, self._is_exact = agreed.beat_key, agreed.is_broker
+        self._act_at, self._retries = None, 0
+        interval_ns = agreed.interval_ms * MILLISECOND
+        self._beating.begin(interval_ns, agreed.liveness, is_bare=not self._brokers.hb, now=now)
+        self._tell(Registered(self._brokers.endpoint, self.instance, self._brokers.epoch, agreed.interval_ms))
+        self._say_update(now)
+
+    def put_off(self, message: Message, now: Now) -> None:
+        """Refused for now."""
+        self._tell_denied(message, is_final=False)
+        self._let_go()
+        self._back_off(now)
+
+    def give_up(self, message: Message, now: Now) -> None:
+        """Refused for good: changing the record or the broker is a person's business."""
+        self._tell_denied(message, is_final=True)
+        self._let_go()
+        self._act_at = None
+        self._answer_all("not-registered", "the service was refused meanwhile")
+
+    def try_later(self, message: Message | None, now: Now) -> None:
+        """No answer, or none that can be used: the next broker, if there are several."""
+        if message is None:
+            self._brokers.turn(now)
+        self._let_go()
+        self._back_off(now)
+
+    def come_back(self, _: Message | None, now: Now) -> None:
+        """On a new socket, at a random instant within an interval: a whole fleet does the same now (BEA-021)."""
+        self._let_go()
+        interval_ns = self._beating.interval_ns or self._interval_ms * MILLISECOND
+        self._act_at = now.mono + round(self._chance.random() * min(interval_ns, limits.RETURN_NS_MAX))
+
+    def hasten(self, _: Message | None, now: Now) -> None:
+        """The broker is there again: there is no reason to wait for long."""
+        waits_until, self._retries = self._act_at, 0
+        self.come_back(None, now)
+        if waits_until is not None and self._act_at is not None:
+            self._act_at = min(self._act_at, waits_until)
+
+    def part(self, _: Message | None, now: Now) -> None:
+        """Say goodbye on the connection."""
+        self._say(DISCONNECT, now, *self._who)
+        self.end(None, now)
+
+    def leave(self, _: Message | None, now: Now) -> None:
+        """Say goodbye without a connection."""
+        if self.instance:
+            self._say_beat(DISCONNECT, now)
+        self.end(None, now)
+
+    def end(self, _: Message | None, now: Now) -> None:
+        """Nothing more."""
+        self._let_go()
+        self._act_at = None
+        self._answer_all("closed", "the service was stopped meanwhile")
+
+    # While it is up
+
+    def _look_after(self, now: Now) -> None:
+        deadline = self.deadline()
+        if deadline is not None and now.mono - deadline > limits.PAUSE_NS:
+            self._beating.excuse(now.mono - deadline)
+        before = self._beating.over_tcp
+        if self._beating.is_silent(now):
+            self._turn(On.SILENCE, None, now)
+        elif self._updates.due_at is not None and now.mono >= self._updates.due_at:
+            self._miss_update(now)
+        else:
+            self._beating.listen(now)
+            if self._beating.is_due(now):
+                self._beat(now)
+        self._tell_path(before)
+
+    def _beat(self, now: Now) -> None:
+        if self._brokers.hb:
+            self._say_beat(HEARTBEAT, now)
+        if self._beating.over_tcp and not self._updates.is_under_way:
+            self._updates.owe()
+            self._say(HEARTBEAT, now, *self._who)
+
+    def _note_update(self, order: Update, now: Now) -> None:
+        if self.state in (State.STOPPED, State.DENIED):
+            self._answer(order, Denied("not-registered", "the service does not run"))
+        elif self._updates.is_full:
+            self._answer(order, Denied("limit", f"{limits.UPDATES_MAX:,} changes wait already"))
+        else:
+            self._updates.waiting.append(order)
+            if self.state is State.UP:
+                self._say_update(now)
+
+    def _say_update(self, now: Now) -> None:
+        update = self._updates.take_next(now, is_exact=self._is_exact)
+        if update is not None:
+            who = {"name": self.settings.name, **({"id": self.instance} if self._is_exact else {})}
+            self._say(UPDATE, now, msgspec.json.encode({**who, **update.changes}))
+
+    def _miss_update(self, now: Now) -> None:
+        """No answer to a change: it is said again on a new connection, but not for ever."""
+        if self._updates.is_hopeless:
+            self._answer(self._updates.end(), Denied("unanswered", "the broker does not answer it"))
+            self._say_update(now)
+        else:
+            self._turn(On.SILENCE, None, now)
+
+    # What they are made of
+
+    @property
+    def _interval_ms(self) -> int:
+        """I, as the record asks for it."""
+        asked = self.record.get("heartbeat")
+        return asked if type(asked) is int and asked > 0 else limits.INTERVAL_MS
+
+    @property
+    def _who(self) -> tuple[bytes, ...]:
+        name = self.settings.name.encode()
+        return (name, self.instance.encode()) if self.instance else (name,)
+
+    def _turn(self, on: On, message: Message | None, now: Now) -> None:
+        cell = TABLE.get((self.state, on))
+        if cell is None:
+            return
+        if self.state is State.UP and on in WHYS:
+            self._tell(Dropped(WHYS[on]))
+        self.state = cell.then
+        getattr(self, cell.do)(message, now)
+
+    def _let_go(self) -> None:
+        self._effects.append(Disconnect(BROKER))
+        self._updates.begin()
+
+    def _back_off(self, now: Now) -> None:
+        wait = min(limits.RETRY_MIN_NS << self._retries, limits.RETRY_MAX_NS)
+        self._retries = min(self._retries + 1, limits.RETRIES_COUNTED)
+        self._act_at = now.mono + self._chance.about(wait, limits.RETRY_SHARE)
+
+    def _say(self, command: bytes, now: Now, *body: bytes) -> None:
+        time = times.write("f64le" if self._brokers.is_f64 else "f32le", _wall(now))
+        self._effects.append(Send(BROKER, b"", Message(command, time, body)))
+
+    def _say_beat(self, word: bytes, now: Now) -> None:
+        if not self._brokers.hb:
+            return
+        self._seq += 1
+        beat = Beat(word, self.settings.name, _wall(now), self.instance or None, self._seq)
+        if self._beat_key:
+            beat = beats.sign(beat, self._beat_key)
+        self._effects.append(Send(BEATS, self._brokers.beats_at.encode(), beat))
+
+    def _answer(self, order: Update, answer: Updated | Denied) -> None:
+        self._effects.append(Reply(order.ticket, answer))
+
+    def _answer_all(self, code: str, text: str) -> None:
+        """Nothing that waits is done any more."""
+        while self._updates.waiting:
+            self._answer(self._updates.end(), Denied(code, text))
+
+    def _tell(self, event: Any) -> None:
+        self._effects.append(Tell(event))
+
+    def _tell_denied(self, message: Message, *, is_final: bool) -> None:
+        why = approvals.refusal(message)
+        self._tell(Denied(why.code, why.text, why.fields, is_final))
+
+    def _tell_path(self, before: bool) -> None:  # noqa: FBT001  # from here only
+        if self.state is State.UP and self._brokers.hb and before != self._beating.over_tcp:
+            self._tell(PathChanged(self._beating.over_tcp))
+
+
+def _wall(now: Now) -> float:
+    """Unix seconds, for showing (CAT-012)."""
+    return now.wall / 1e9  # tidy: never a timer
+
+
+_HEARS: Final[dict[bytes, Callable[[Service, Message, Now], None]]] = {
+    APPROVED: Service._hear_approval,
+    DENIED: Service._hear_denial,
+    DENIED_TOO: Service._hear_denial,
+    DISCONNECT: Service._hear_goodbye,
+    HEARTBEAT: Service._hear_heartbeat,
+    AWK: Service._hear_acknowledgement,
+}

@@ -16,12 +16,16 @@ UPDATE_TRIES: Final = 3  # an existing broker answers no update at all
 RETRY_MIN_NS: Final = 250 * MILLISECOND
 RETRY_MAX_NS: Final = 8 * SECOND
 RETRY_SHARE: Final = 0.2
+RETRIES_COUNTED: Final = 8  # doublings, at most
 RETURN_NS_MAX: Final = 8 * SECOND  # with an interval of an hour nobody may be away for an hour (BEA-021)
 PAUSE_NS: Final = 500 * MILLISECOND  # who stood still for longer has heard nothing because of that
 
+BEACONS_LOST_MAX: Final = 3  # in a row; then a broker is one that is not heard by beacon (BEA-020)
 BROKERS_MAX: Final = 16  # that were heard by beacon and may be called; the one that was heard longest ago is forgotten
 BEACON_NS: Final = 10 * SECOND  # a broker that has not called for so long is not called either
 EPOCHS_MAX: Final = 16  # runs of brokers that are over: a beacon that comes late restarts nothing
 UPDATES_MAX: Final = 1_000  # that wait for the broker
+TEXT_MAX: Final = 1_024  # characters of anything that a broker says in words
+PORT_MAX: Final = 65_535
 
-assert RETRY_MIN_NS < RETRY_MAX_NS, "else the wait never doubles"
+assert RETRY_MIN_NS << RETRIES_COUNTED >= RETRY_MAX_NS, "else the longest wait is never reached"

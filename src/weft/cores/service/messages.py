@@ -32,7 +32,7 @@ class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):
     net: str = ""
     """Only beacons of this network count; empty: all do (BEA-005)."""
     beacon_key: str = ""
-    """32 bytes, hex: only beacons whose mac is right count (BEA-007)."""
+    """Any text; with it, only beacons whose mac is right count (BEA-007)."""
     beacon_ns: int = SECOND
     """How often the broker is expected to call (BEA-018)."""
 

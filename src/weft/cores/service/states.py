@@ -10,12 +10,12 @@ from typing import Final, NamedTuple
 
 
 class State(Enum):
+    STOPPED = "said goodbye, or was never started"
     IDLE = "knows no broker yet"
     REGISTERING = "has registered on a new socket, and waits for the answer"
     UP = "approved: beats, and is beaten for"
     DROPPED = "the socket is closed; a new one follows"
     DENIED = "refused for good"
-    STOPPED = "said goodbye, or was never started"
 
 
 class On(Enum):
@@ -52,6 +52,7 @@ TABLE: Final[dict[tuple[State, On], Cell]] = {
     (State.UP, On.RESTARTED): Cell("come_back", State.DROPPED),
     (State.UP, On.STOPPED): Cell("part", State.STOPPED),
     (State.DROPPED, On.FOUND): Cell("register", State.REGISTERING),
+    (State.DROPPED, On.RESTARTED): Cell("hasten", State.DROPPED),
     (State.DROPPED, On.STOPPED): Cell("leave", State.STOPPED),
     (State.DENIED, On.STOPPED): Cell("end", State.STOPPED),
 }

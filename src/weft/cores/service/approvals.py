@@ -1,0 +1,77 @@
+"""What a broker's JSON says to a service; an empty or odd one says nothing, and is accepted (BEA-014, CAT-008)."""
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+from weft.cores.service import limits
+from weft.wire.catalog.messages import Message
+
+
+class Approval(NamedTuple):
+    """`OwO`: what has been agreed."""
+
+    interval_ms: int
+    liveness: int
+    instance: str
+    epoch: str
+    hb: int
+    beat_key: bytes
+    is_broker: bool
+    """Whether it says that it is a broker of this kind, and answers every beat."""
+
+
+class Refusal(NamedTuple):
+    """`(O_O)`: why not."""
+
+    code: str
+    text: str
+    fields: tuple[str, ...]
+
+
+def approval(message: Message, interval_ms: int) -> Approval:
+    """What the broker has approved; it may lengthen the interval, and never shortens it."""
+    told = _told(message)
+    return Approval(
+        interval_ms=_whole(told.get("heartbeat"), interval_ms, limits.INTERVAL_MS_MAX, interval_ms),
+        liveness=_whole(told.get("liveness"), limits.LIVENESS, limits.LIVENESS_MAX, limits.LIVENESS),
+        instance=_text(told.get("instance")),
+        epoch=_text(told.get("epoch")),
+        hb=_whole(told.get("hb"), 1, limits.PORT_MAX, 0),
+        beat_key=_key(told.get("beat_key")),
+        is_broker=told.get("dbp") == 1,
+    )
+
+
+def refusal(message: Message) -> Refusal:
+    """Why the broker refused; a broker that says nothing that can be read has code `denied`."""
+    told = _told(message)
+    fields = told.get("fields")
+    named = tuple(map(str, fields)) if isinstance(fields, list) else ()
+    text = _text(told.get("Error")) or b" ".join(message.body).decode("utf-8", "replace")[: limits.TEXT_MAX]
+    return Refusal(_text(told.get("code")) or "denied", text, named)
+
+
+def _told(message: Message) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(message.body[0] if message.body else b"", type=dict[str, Any])
+    except (msgspec.DecodeError, RecursionError):
+        return {}
+
+
+def _whole(value: Any, least: int, most: int, otherwise: int) -> int:
+    """A whole number within bounds."""
+    if type(value) not in (int, float) or not least <= value <= most:
+        return otherwise
+    return int(value)
+
+
+def _text(value: Any) -> str:
+    return value[: limits.TEXT_MAX] if isinstance(value, str) else ""
+
+
+def _key(value: Any) -> bytes:
+    try:
+        return bytes.fromhex(_text(value))
+    except ValueError:
+        return b""

@@ -1,0 +1,100 @@
+"""When a service beats, which way, and when it believes that its broker is gone (BEA-010, BEA-018).
+
+Datagrams always go, where the broker hears any. Beats also go over the connection while the broker asks for them, and
+while nothing at all is heard of it; then it must answer.
+"""
+
+from weft.base.chance import Chance
+from weft.base.now import Now
+from weft.cores.service import limits
+
+
+class Beating:
+    """The timers of one approved connection."""
+
+    def __init__(self, chance: Chance, beacon_ns: int) -> None:
+        self._chance, self._beacon_ns = chance, beacon_ns
+        self._liveness = limits.LIVENESS
+        self._is_asked = self._is_deaf = self._is_bare = False
+        self._beat_at = self._heard_at = self._answered_at = 0
+        self._over_tcp_at = 0
+        """Since when beats go over the connection."""
+        self.interval_ns = 0
+
+    @property
+    def over_tcp(self) -> bool:
+        """Whether beats go over the connection, too."""
+        return self._is_bare or self._is_asked or self._is_deaf
+
+    @property
+    def deaf_ns(self) -> int:
+        """How long the broker may say nothing at all before beats go over the connection."""
+        return max(self.interval_ns, self._beacon_ns) * limits.DEAF_TENTHS // 10
+
+    def begin(self, interval_ns: int, liveness: int, *, is_bare: bool, now: Now) -> None:
+        """The broker has approved. `is_bare`: it hears no datagrams."""
+        self.interval_ns, self._liveness, self._is_bare = interval_ns, liveness, is_bare
+        self._is_asked = self._is_deaf = False
+        self._beat_at = now.mono + round(self._chance.random() * interval_ns)
+        self._heard_at = self._answered_at = self._over_tcp_at = now.mono
+
+    def hear(self, now: Now) -> None:
+        """The broker's beacon, or its word by datagram: that way is open."""
+        self._heard_at = now.mono
+        self._is_deaf = False
+
+    def hear_answer(self, now: Now) -> None:
+        """Anything on the connection."""
+        self._heard_at = self._answered_at = now.mono
+
+    def ask(self, now: Now) -> None:
+        """The broker misses beats: they go over the connection from now on."""
+        self._begin_tcp(now)
+        self._is_asked = True
+
+    def release(self) -> None:
+        """The broker hears datagrams again."""
+        self._is_asked = False
+
+    def hurry(self, interval_ns: int, now: Now) -> None:
+        """From now on at another interval."""
+        self.interval_ns = interval_ns
+        self._beat_at = min(self._beat_at, now.mono + interval_ns)
+
+    def excuse(self, late_ns: int) -> None:
+        """We stood still for so long: nobody's silence is told by that."""
+        self._heard_at += late_ns
+        self._answered_at += late_ns
+        self._over_tcp_at += late_ns
+
+    def is_silent(self, now: Now) -> bool:
+        """Whether the broker has said nothing for L intervals, though it was asked."""
+        return self.over_tcp and now.mono >= self._silent_at
+
+    def listen(self, now: Now) -> None:
+        """Notice that nothing is heard any more."""
+        if not self.over_tcp and now.mono >= self._heard_at + self.deaf_ns:
+            self._begin_tcp(now)
+            self._is_deaf = True
+
+    def is_due(self, now: Now) -> bool:
+        """Whether it is time for a beat; then the next one is due an interval later."""
+        if now.mono < self._beat_at:
+            return False
+        self._beat_at = now.mono + self._chance.about(self.interval_ns, limits.BEAT_SHARE)
+        return True
+
+    @property
+    def due_at(self) -> int:
+        """When something is to be done next, by the monotonic clock."""
+        return min(self._beat_at, self._silent_at if self.over_tcp else self._heard_at + self.deaf_ns)
+
+    @property
+    def _silent_at(self) -> int:
+        """A broker that says it is a broker answers each beat; of an older one any sign of life will do."""
+        heard_at = max(self._heard_at, self._answered_at) if self._is_bare else self._answered_at
+        return max(heard_at, self._over_tcp_at) + self._liveness * self.interval_ns
+
+    def _begin_tcp(self, now: Now) -> None:
+        if not self.over_tcp:
+            self._over_tcp_at = self._beat_at = now.mono

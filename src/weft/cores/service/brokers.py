@@ -1,0 +1,147 @@
+"""Which broker a service calls: its seeds in turn, or whoever is heard by beacon (BEA-004, BEA-005, BEA-007)."""
+
+from enum import Enum
+
+from weft.base.now import Now
+from weft.cores.service import limits
+from weft.cores.service.messages import ServiceSettings
+from weft.wire.catalog import beacon as codec
+from weft.wire.catalog.messages import Beacon
+
+
+class Voice(Enum):
+    """What a beacon means to a service."""
+
+    IGNORED = "not of its network, not signed, or late"
+    OTHER = "a broker that it is not with"
+    OURS = "its own broker is there"
+    RESTARTED = "its own broker is there, in another run"
+
+
+class Broker:
+    """One that was heard by beacon."""
+
+    __slots__ = ("epoch", "hb", "heard_at", "is_f64")
+
+    def __init__(self) -> None:
+        self.epoch = ""
+        self.hb = 0
+        self.heard_at = 0
+        self.is_f64 = False
+        """It reads times of eight bytes (CAT-011)."""
+
+
+class Brokers:
+    """Those that may be called, and the one that is."""
+
+    def __init__(self, settings: ServiceSettings) -> None:
+        self.endpoint = ""
+        """`host:port` of the one that is called; empty: none yet."""
+        self.epoch = ""
+        """Of its run, as far as it is known."""
+        self.hb = 0
+        """Its UDP port of beats; 0: it has none."""
+        self.heard_at: int | None = None
+        """When its beacon came last."""
+        self._settings = settings
+        self._heard: dict[str, Broker] = {}
+        self._ours: set[str] = set()
+        """Endpoints whose beacons said the epoch of the one that is called: it has several addresses."""
+        self._past: dict[str, None] = {}
+
+    @property
+    def is_f64(self) -> bool:
+        """Whether the one that is called reads times of eight bytes."""
+        known = self._heard.get(self.endpoint)
+        return known is not None and known.is_f64
+
+    @property
+    def beats_at(self) -> str:
+        """Where its beats go: `host:port`."""
+        return f"{self.endpoint.rpartition(':')[0]}:{self.hb}"
+
+    def is_heard(self, now: Now, within_ns: int) -> bool:
+        """Whether its beacon came lately."""
+        return self.heard_at is not None and now.mono - self.heard_at <= within_ns
+
+    def approve(self, epoch: str, hb: int) -> None:
+        """It has said itself what run it is in, and where it hears beats."""
+        self.begin_epoch(epoch)
+        self.hb = hb or self.hb
+
+    def hear(self, beacon: Beacon, ip: str, now: Now) -> Voice:
+        """Note a beacon. O(1)."""
+        if not self._counts(beacon):
+            return Voice.IGNORED
+        endpoint = f"{'127.0.0.1' if ip == '0.0.0.0' else ip}:{beacon.port}"  # noqa: S104  # BEA-003: it means this machine
+        self._note(endpoint, beacon, now)
+        if not self._is_ours(endpoint, beacon.id):
+            return Voice.OTHER
+        self.heard_at = now.mono
+        if beacon.id and self.epoch and beacon.id != self.epoch:
+            self.begin_epoch(beacon.id)
+            return Voice.RESTARTED
+        self.begin_epoch(beacon.id)
+        self.hb = beacon.hb or self.hb
+        if len(self._ours) < limits.BROKERS_MAX:
+            self._ours.add(endpoint)
+        return Voice.OURS
+
+    def begin_epoch(self, epoch: str) -> None:
+        """The broker is in this run; what comes late from the run before is ignored."""
+        if epoch and epoch != self.epoch:
+            if self.epoch:
+                self._past[self.epoch] = None
+            if len(self._past) > limits.EPOCHS_MAX:
+                del self._past[next(iter(self._past))]
+            self._past.pop(epoch, None)
+            self.epoch = epoch
+
+    def choose(self, now: Now) -> str:
+        """Whom to call: as before, until `turn`; empty if nobody is known."""
+        if not self.endpoint:
+            self._take(next(iter(self._candidates(now)), ""))
+        return self.endpoint
+
+    def turn(self, now: Now) -> None:
+        """The one that was called does not answer: the next one, if there is another."""
+        known = self._candidates(now)
+        at = known.index(self.endpoint) + 1 if self.endpoint in known else 0
+        if known:
+            self._take(known[at % len(known)])
+
+    def _is_ours(self, endpoint: str, epoch: str) -> bool:
+        """Whether it speaks of the broker that is called; that may have several addresses, and says one epoch at all."""
+        if not self.endpoint:
+            return False
+        return endpoint == self.endpoint or endpoint in self._ours or (epoch != "" and epoch == self.epoch)
+
+    def _take(self, endpoint: str) -> None:
+        if endpoint == self.endpoint:
+            return
+        known = self._heard.get(endpoint, Broker())
+        self.endpoint, self.epoch, self.hb = endpoint, known.epoch, known.hb
+        self.heard_at = known.heard_at or None
+        self._ours.clear()
+
+    def _candidates(self, now: Now) -> list[str]:
+        if self._settings.seeds:
+            return list(self._settings.seeds)
+        return [at for at, known in self._heard.items() if now.mono - known.heard_at <= limits.BEACON_NS]
+
+    def _counts(self, beacon: Beacon) -> bool:
+        settings = self._settings
+        if settings.net and beacon.net != settings.net:
+            return False
+        if settings.beacon_key and not codec.is_signed(beacon, settings.beacon_key.encode()):
+            return False
+        return beacon.id not in self._past
+
+    def _note(self, endpoint: str, beacon: Beacon, now: Now) -> None:
+        known = self._heard.get(endpoint)
+        if known is None:
+            if len(self._heard) >= limits.BROKERS_MAX:
+                del self._heard[min(self._heard, key=lambda at: self._heard[at].heard_at)]
+            known = self._heard[endpoint] = Broker()
+        known.epoch, known.hb, known.heard_at = beacon.id, beacon.hb, now.mono
+        known.is_f64 = "f64" in beacon.caps
