@@ -25,7 +25,7 @@ from weft.client.catalog.errors import (
     Unreachable,
     error_of,
 )
-from weft.client.catalog.limits import ANSWER_S, ASKED_MAX, LINES_IDLE_MAX, TRIES
+from weft.client.catalog.limits import ANSWER_S, ASKED_MAX, FRAMES_MAX, LINES_IDLE_MAX, TRIES
 from weft.client.catalog.lines import Line
 from weft.wire.catalog import commands, times
 from weft.wire.catalog.messages import DENIED, DENIED_TOO, REPLY, Message
@@ -62,7 +62,8 @@ class Asker:
 
     async def _try(self, envelope: bytes, command: bytes, body: tuple[bytes, ...]) -> Message:
         line = self._line = self._line or self._open()
-        answered = self._waiting[envelope] = asyncio.get_running_loop().create_future()
+        answered: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+        self._waiting[envelope] = answered
         message = Message(command, times.write(TIME, time.time()), body, (envelope,) if envelope else ())
         line.say(commands.encode(message))
         try:
@@ -102,7 +103,7 @@ class Asker:
 
     def _hear(self, frames: list[bytes]) -> None:
         try:
-            message = commands.decode(frames)
+            message = commands.decode(frames, FRAMES_MAX)
         except PeerError:
             return  # it counts as no answer
         envelope = message.envelope[0] if message.envelope else b""

@@ -1,55 +1,352 @@
 """`weft.catalog.Client`: a program's hand on the catalog of its network (specs/02, CAT-072)."""
 
-from collections.abc import AsyncIterator, Sequence
+import builtins
+import random
+import time
+from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
+from weakref import WeakSet
 
-from weft.client.catalog.entries import Change, Entry, Value
-from weft.client.catalog.limits import ANSWER_S, CALL_S
-from weft.client.catalog.picking import Policy
+import msgspec
 
-Broker = str | int | Sequence[str] | None
-"""host:port, a port of this machine, several of them (the first that answers), the state directory of a broker's node;
-None: `WEFT_CATALOG`, else the one of this machine, else the first beacon."""
+from weft.client.catalog.asking import Asker, Calls, payload_of, told_by
+from weft.client.catalog.entries import Address, Entry, Value, entries_of, entry_of
+from weft.client.catalog.errors import (
+    CatalogError,
+    CatalogTimeout,
+    Closed,
+    GarbledAnswer,
+    NotFound,
+    NotRegistered,
+    Unsupported,
+)
+from weft.client.catalog.finding import Broker, Found, Place, keepers_door
+from weft.client.catalog.limits import ANSWER_S, CALL_S, TRIES
+from weft.client.catalog.picking import Picker, Policy
+from weft.client.catalog.subscribing import Subscription
+from weft.client.catalog.watch import Copy, Watch
+from weft.wire.catalog.messages import (
+    APPROVED,
+    AWK,
+    DISCONNECT,
+    HEARTBEAT,
+    PING,
+    PONG,
+    REGISTRATION,
+    REQUEST,
+    UPDATE,
+    Message,
+)
+
 Payload = bytes | str | Sequence[bytes] | None
+"""What a call says: a frame, text, several frames, or nothing."""
+Entries = builtins.list[Entry]
+Table = dict[str, Any]
+Tables = builtins.list[Table]
+G = TypeVar("G", Watch, Subscription)
 
 
 class Client:
-    """Asks the catalog who is where: `async with weft.catalog.Client() as catalog: await catalog.get("thermo")`."""
+    """Asks the catalog who is where: `async with weft.catalog.Client() as catalog: await catalog.get("thermo")`.
+
+    `broker` is host:port, a port of this machine, several of these, or the state directory of a broker's node; without it
+    `WEFT_CATALOG`, else the broker of this machine, else the first that is heard, of network `net` if that is given.
+    Entering it raises Unreachable if there is none. Later it comes back by itself: each request is said three times, a
+    `timeout` of seconds apart. With `cache` lookups are answered from a copy that follows the broker.
+    """
 
     def __init__(self, broker: Broker = None, *, net: str = "", cache: bool = False, timeout: float = ANSWER_S) -> None:
-        raise NotImplementedError
+        self._place, self._timeout_s = Place(broker, net), timeout
+        self._wants_copy = cache
+        self._copy: Copy | None = None
+        self._askers: dict[Found, Asker] = {}
+        self._calls = Calls()
+        self._picker = Picker(random.Random())  # noqa: S311  # it spreads load
+        self._goers: WeakSet[Watch | Subscription] = WeakSet()
+        self._is_closed = False
 
     async def __aenter__(self) -> Self:
-        raise NotImplementedError
+        """Find the broker, and with `cache` copy what it has."""
+        await self._place.found()
+        if self._wants_copy:
+            self._copy = Copy(self.watch())
+            try:
+                await self._copy.open()
+            except BaseException:
+                self._close()
+                raise
+        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        raise NotImplementedError
+        """Let go: watches and subscriptions end, requests without an answer fail with Closed."""
+        self._close()
+
+    def _close(self) -> None:
+        self._is_closed = True
+        for goer in list(self._goers):
+            goer.close()
+        for asker in self._askers.values():
+            asker.close()
+        self._askers.clear()
+        self._calls.close()
+
+    @property
+    def broker(self) -> str:
+        """Who is asked, as `host:port`; empty: nobody is known just now."""
+        known = self._place.known
+        return str(Address(known.host, known.port)) if known is not None else ""
 
     # Reading
 
-    async def get(self, name: str) -> Entry: ...  # type: ignore[empty-body]
-    async def instances(self, name: str) -> list[Entry]: ...  # type: ignore[empty-body]
-    async def list(self) -> dict[str, Entry]: ...  # type: ignore[empty-body]
-    async def query(self, **wanted: Any) -> list[Entry]: ...  # type: ignore[empty-body]
-    def watch(self, **wanted: Any) -> AsyncIterator[Change]: ...  # type: ignore[empty-body]
-    async def pick(self, name: str, policy: Policy = "first") -> Entry: ...  # type: ignore[empty-body]
-    async def call(  # type: ignore[empty-body]
-        self, name: str, endpoint: str, payload: Payload = None, *, timeout: float = CALL_S
-    ) -> tuple[bytes, ...]: ...
-    async def topics(self, prefix: str = "") -> list[dict[str, Any]]: ...  # type: ignore[empty-body]
-    async def last_values(self, topic: str, *, publisher: str = "") -> list[Value]: ...  # type: ignore[empty-body]
-    async def logs(self, **wanted: Any) -> list[dict[str, Any]]: ...  # type: ignore[empty-body]
-    def subscribe(self, name: str, prefix: str = "", *, latest: bool = True) -> AsyncIterator[Value]: ...  # type: ignore[empty-body]
-    async def status(self) -> dict[str, Any]: ...  # type: ignore[empty-body]
-    async def liveness(self, name: str = "") -> list[dict[str, Any]]: ...  # type: ignore[empty-body]
+    async def get(self, name: str) -> Entry:
+        """The best instance of a service (CAT-030); NotFound, which says whether it left, or never was."""
+        return (await self.instances(name))[0]
+
+    async def instances(self, name: str) -> Entries:
+        """The instances of a service that can be used, the best one first; NotFound if there is none.
+
+        Of more than 16 those that the broker names.
+        """
+        if self._copy is not None and (held := self._copy.of_name(name)):
+            return held if self._copy.is_fresh else [msgspec.structs.replace(entry, is_stale=True) for entry in held]
+        told = await self.told(name.encode())
+        if not isinstance(record := told.get(name), dict):
+            raise NotFound(f"there is no service {name!r}", service=name)
+        return entries_of(name, record)
+
+    async def list(self) -> dict[str, Entry]:
+        """The best instance of every service that can be used, by name."""
+        told = await self.told()
+        return {name: entry_of(name, record) for name, record in told.items() if isinstance(record, dict)}
+
+    async def query(self, wanted: Mapping[str, Any] | None = None, /, **more: Any) -> Entries:
+        """All instances that meet all conditions, whatever their state: `query(tags=["lab"], state="active")` (CAT-035).
+
+        name: with `*` and `?`. tags: all of them. any_tags: one of them. metadata: equal. state, health, net, function.
+        """
+        return records_of(await self.told(b"dbp.query", _json({**(wanted or {}), **more})))
+
+    def watch(self, wanted: Mapping[str, Any] | None = None, /, **more: Any) -> Watch:
+        """All that meets the conditions of `query`, and every change of that: `async for change in catalog.watch(): …`."""
+        return self._goes(Watch(self, {**(wanted or {}), **more}))
+
+    async def pick(self, name: str, policy: Policy = "first") -> Entry:
+        """One instance of a service by `first`, `random`, `round_robin` or `weighted`; NotFound if none can be used."""
+        picked = self._picker.pick(await self.instances(name), policy)
+        if picked is None:
+            raise NotFound(f"no instance of {name!r} can be used", service=name)
+        return picked
+
+    # Services
+
+    async def call(  # tidy: each is a choice of the caller's
+        self,
+        name: str,
+        endpoint: str,
+        payload: Payload = None,
+        *,
+        timeout: float = CALL_S,  # noqa: ASYNC109  # of the answer, and said as such
+        policy: Policy = "first",
+    ) -> tuple[bytes, ...]:
+        """What a service answers at an endpoint, frame by frame; CallFailed with its error.
+
+        It is asked once: after a CatalogTimeout it may have been done.
+        """
+        entry = await self.pick(name, policy)
+        return payload_of(await self._call(entry, endpoint.encode(), frames_of(payload), timeout), name)
+
+    async def ping(self, entry: Entry, *, timeout: float = ANSWER_S) -> float:  # noqa: ASYNC109  # as above
+        """Seconds until an instance has answered a ping; CatalogTimeout."""
+        begun = time.perf_counter()
+        answer = await self._call(entry, PING, (b"",), timeout)
+        if answer.command != PONG:
+            raise GarbledAnswer(f"{entry.name} answered a ping with {answer.command!r}", service=entry.name)
+        return time.perf_counter() - begun
+
+    async def _call(self, entry: Entry, command: bytes, body: tuple[bytes, ...], timeout_s: float) -> Message:
+        if (place := entry.address) is None:
+            raise NotFound(f"{entry.name} {entry.instance} says no address where it is called", service=entry.name)
+        return await self._calls.call(place, command, body, timeout_s)
+
+    def subscribe(self, name: str, prefix: str = "", *, latest: bool = True) -> Subscription:
+        """What a service publishes under topics that begin so: `async for value in catalog.subscribe("thermo"): …`.
+
+        With `latest` the last value of each topic comes first, unless a newer one was quicker (LVC-006).
+        """
+
+        async def cached(instance: str) -> builtins.list[Value]:
+            values = await self.last_values(f"{prefix}*", publisher=name)
+            return [value for value in values if value.instance == instance]
+
+        return self._goes(Subscription(self.watch(name=name), name, prefix, cached if latest else None))
+
+    # What the broker has gathered
+
+    async def topics(self, prefix: str = "") -> Tables:
+        """Topics that were published, by whom, how often, and how long ago (LVC-004)."""
+        told = await self.told(b"dbp.topics", _json({"prefix": prefix}))
+        return _rows(told, "topics")
+
+    async def last_values(self, topic: str, *, publisher: str = "") -> builtins.list[Value]:
+        """The last value of a topic, or with `*` at its end of all that begin so (LVC-003)."""
+        wanted = (_json({"publisher": publisher}),) if publisher else ()
+        answer = await self.asked(b"dbp.lcv", topic.encode(), *wanted)
+        return values_of(answer)
+
+    async def logs(self, wanted: Mapping[str, Any] | None = None, /, **more: Any) -> Tables:
+        """Log records of all services: `level` (that and above), `service`, `since`, `contains`, `limit` (LOG-005)."""
+        return _rows(await self.told(b"dbp.logs", _json({**(wanted or {}), **more})), "logs")
+
+    async def status(self) -> Table:
+        """How the broker is."""
+        return await self.told(b"dbp.status")
+
+    async def liveness(self) -> Tables:
+        """How each instance is heard, used or idle (MON-008)."""
+        return _rows(await self.told(b"dbp.liveness"), "instances")
+
+    async def details(self, name: str) -> Entries:
+        """All instances of a service, also those that are gone, and how they are heard; NotFound if there is none."""
+        entries = records_of(await self.told(b"dbp.instances", name.encode()))
+        if not entries:
+            raise NotFound(f"there is no service {name!r}", service=name)
+        return entries
 
     # By hand: what a Service does by itself
 
-    async def register(self, name: str, **record: Any) -> dict[str, Any]: ...  # type: ignore[empty-body]
-    async def update(self, name: str, **changes: Any) -> None: ...
-    async def beat(self, name: str, instance: str = "") -> bool: ...  # type: ignore[empty-body]
-    async def leave(self, name: str, instance: str = "") -> None: ...
-    async def deregister(self, name: str, instance: str = "") -> None: ...
+    async def register(self, name: str, record: Mapping[str, Any] | None = None, /, **more: Any) -> Table:
+        """Say that a service is there: what the broker approved. Whoever registers has to beat, or to answer pings."""
+        answer = await self.said(REGISTRATION, _json({"name": name, **(record or {}), **more}))
+        told = told_by(answer)
+        if answer.command != APPROVED:
+            raise GarbledAnswer(f"the broker answered a registration with {answer.command!r}")
+        return told
+
+    async def update(self, name: str, changes: Mapping[str, Any] | None = None, /, **more: Any) -> None:
+        """Change keys of one's own record; `None` deletes one. With several own instances `id` says which (CAT-018)."""
+        told_by(await self.said(UPDATE, _json({"name": name, **(changes or {}), **more})))
+
+    async def beat(self, name: str, instance: str = "") -> bool:
+        """Say that one's own instance is alive; False: the broker does not know it."""
+        return (await self.said(HEARTBEAT, name.encode(), instance.encode())).command == AWK
+
+    async def leave(self, name: str, instance: str = "") -> None:
+        """Say that one's own instance goes. A broker does not tell whether it was one's own."""
+        await self.said(DISCONNECT, name.encode(), instance.encode())
+
+    async def deregister(self, name: str, instance: str = "", *, state: str | None = None) -> Table:
+        """Remove an instance, whosever it is; as the keeper of a broker of this machine (CAT-061).
+
+        `state`: the state directory of its node, needed if there are several.
+        """
+        asker = Asker(keepers_door(state), timeout_s=self._timeout_s, tries=TRIES)
+        try:
+            words = [name, instance] if instance else [name]
+            answer = await asker.ask(REQUEST, b"dbp.deregister", *(word.encode() for word in words))
+            return told_by(answer)
+        except NotRegistered as error:
+            raise NotFound(error.text, service=name) from None
+        finally:
+            asker.close()
+
+    # What the rest of the library asks
+
+    async def told(self, *frames: bytes) -> Table:
+        """The JSON that a request is answered; a refusal is raised."""
+        return told_by(await self.asked(*frames))
+
+    async def asked(self, *frames: bytes) -> Message:
+        """The answer to a request of names, or to a query."""
+        found = await self._place.found()
+        if found.is_legacy and frames and frames[0].startswith(b"dbp."):
+            raise Unsupported(f"the broker at {self.broker} answers no queries: it is an existing one")
+        return await self.said(REQUEST, *(frames or (b"",)))
+
+    async def said(self, command: bytes, *body: bytes) -> Message:
+        """The broker's answer to a command."""
+        if self._is_closed:
+            raise Closed("the client has been closed")
+        found = await self._place.found()
+        asker = self._asker(found)
+        try:
+            return await asker.ask(command, *body)
+        except CatalogTimeout:
+            self._place.forget(found)  # it may have moved
+            raise
+
+    async def events(self, *, anew: bool = False) -> Address:
+        """Where the broker publishes its events, looked for `anew` if what is known may be old."""
+        if anew:
+            self._place.forget()
+        found = await self._place.found()
+        if found.is_legacy or not found.pub:
+            raise Unsupported(f"the broker at {self.broker} publishes no changes")
+        return Address(found.host, found.pub)
+
+    def _asker(self, found: Found) -> Asker:
+        asker = self._askers.get(found)
+        if asker is None:
+            asker = self._askers[found] = Asker(Address(found.host, found.port), timeout_s=self._timeout_s)
+            asker.is_plain = found.is_legacy
+        return asker
+
+    def _goes(self, goer: G) -> G:
+        if self._is_closed:
+            raise Closed("the client has been closed")
+        self._goers.add(goer)
+        return goer
+
+
+def records_of(told: Table) -> Entries:
+    """The instances that the answer to a query lists."""
+    return [
+        entry_of(str(row.get("name", "")), row["record"])
+        for row in _rows(told, "records")
+        if isinstance(row.get("record"), dict)
+    ]
+
+
+def values_of(answer: Message) -> builtins.list[Value]:
+    """The values of an answer of `dbp.lcv`: their frames stand behind the JSON, one value's after the other's."""
+    values, at = [], 1
+    for row in _rows(told_by(answer), "values"):
+        count = row.get("frames", 0)
+        if not isinstance(count, int) or not 0 <= count <= len(answer.body) - at:
+            raise GarbledAnswer("the broker says more frames than it sent")
+        frames, at = answer.body[at : at + count], at + count
+        received = row.get("received", 0.0)
+        values.append(
+            Value(
+                str(row.get("topic", "")),
+                frames,
+                str(row.get("publisher", "")),
+                str(row.get("instance", "")),
+                float(received) if isinstance(received, int | float) else 0.0,
+                bool(row.get("stale")),
+            )
+        )
+    return values
+
+
+def frames_of(payload: Payload) -> tuple[bytes, ...]:
+    """A payload as frames."""
+    if payload is None:
+        return ()
+    if isinstance(payload, bytes | str):
+        return (payload.encode() if isinstance(payload, str) else payload,)
+    return tuple(payload)
+
+
+def _rows(told: Table, name: str) -> Tables:
+    rows = told.get(name, [])
+    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, builtins.list) else []
+
+
+def _json(value: Table) -> bytes:
+    try:
+        return msgspec.json.encode(value)
+    except (TypeError, UnicodeEncodeError) as error:
+        raise CatalogError(f"that is no JSON: {error}", "bad-json") from None

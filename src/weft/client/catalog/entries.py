@@ -90,7 +90,7 @@ class Change(NamedTuple):
     instance: str
     entry: Entry | None
     """None on `remove`, `leave` and `resync`."""
-    index: int = 0
+    index: int = 0  # type: ignore[assignment]  # nobody looks for a part of it
     at: float = 0.0
     """Unix seconds by the broker's clock; 0: not said."""
 

@@ -115,10 +115,10 @@ def error_of(told: dict[str, Any]) -> CatalogError:
     """
     text, code, service = (str(told.get(key) or "") for key in ("Error", "code", "service"))
     if "warning" in told or not code:
-        error: CatalogError = NotFound(text, service=service)
-        error.state = str(told.get("state") or "unknown")
-        error.last_seen = seen if isinstance(seen := told.get("last_seen"), int | float) else None
-        return error
+        missing = NotFound(text, service=service)
+        missing.state = str(told.get("state") or "unknown")
+        missing.last_seen = seen if isinstance(seen := told.get("last_seen"), int | float) else None
+        return missing
     fields = told.get("fields")
     named = tuple(map(str, fields)) if isinstance(fields, list) else ()
     return BY_CODE.get(code, Denied)(text, code, service=service, fields=named)

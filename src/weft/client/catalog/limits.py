@@ -9,6 +9,7 @@ CALL_S: Final = 5.0  # of a call to a service: it may have to work for its answe
 LOCAL_S: Final = 0.3  # until a broker of this machine has answered, or is none
 BEACON_S: Final = 1.2  # a beacon comes each second; some slack for a busy machine
 FRAME_BYTES_MAX: Final = 256 << 20  # one answer: 100,000 records of 2.5 KiB
+FRAMES_MAX: Final = 100_000  # of one answer: a thousand values of a hundred frames
 QUEUE_MAX: Final = 10_000  # messages that wait in a socket
 ASKED_MAX: Final = 1_000  # requests of one client under way; the rest waits for its turn
 LINES_IDLE_MAX: Final = 8  # sockets to services that are kept for the next call

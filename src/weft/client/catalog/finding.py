@@ -1,0 +1,147 @@
+"""Which broker a program means: host:port, several of them, the state directory of its node, or the one that is found.
+
+A node with a catalog writes where its keepers knock into `<state directory>/catalog.endpoint`: a socket of mode 0600,
+whoever comes through it may order what others may not (CAT-061).
+"""
+
+import asyncio
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from weft.client.catalog.discovery import Found as Found  # noqa: PLC0414  # part of what this module offers
+from weft.client.catalog.discovery import find_broker
+from weft.client.catalog.entries import Address
+from weft.client.catalog.errors import CatalogError, Unreachable
+from weft.client.catalog.limits import ANSWER_S, BEACON_S, LOCAL_S, PORT, TRIES
+from weft.client.finding import is_live, state_base
+
+Broker = str | int | os.PathLike[str] | Sequence[str] | None
+"""host:port, a port of this machine, several of these, or the state directory of a broker's node; None: `WEFT_CATALOG`,
+else the broker of this machine, else the first one that is heard."""
+VARIABLE: Final = "WEFT_CATALOG"
+ENDPOINT_FILE: Final = "catalog.endpoint"
+SOCKET: Final = "catalog.sock"
+PORT_MAX: Final = 65_535
+LOCAL: Final = "127.0.0.1"
+
+
+async def found(broker: Broker = None, net: str = "") -> Found:
+    """The broker that is meant, as it is now; Unreachable with what was tried.
+
+    Nobody named one: that of this machine answers at once; else a beacon comes within a second or so (BEA-004).
+    """
+    seeds = seeds_of(broker)
+    if seeds:
+        return await _try(seeds, net, ANSWER_S * TRIES, f"no broker answers at {', '.join(seeds)}")
+    local = f"{LOCAL}:{PORT}"
+    try:
+        return await _try((local,), net, LOCAL_S, "")
+    except Unreachable:
+        of = f" of network {net}" if net else ""
+        text = f"no broker answers at {local}, and no beacon{of} was heard within {BEACON_S:g} s"
+        return await _try((), net, BEACON_S, text)
+
+
+async def _try(seeds: Sequence[str], net: str, wait_s: float, text: str) -> Found:
+    try:
+        async with asyncio.timeout(wait_s + ANSWER_S):
+            return await find_broker(seeds, net=net, wait_s=wait_s)
+    except CatalogError as error:
+        if isinstance(error, Unreachable) or error.code in ("timeout", "unreachable"):
+            raise Unreachable(text) from None
+        raise
+    except TimeoutError:
+        raise Unreachable(text) from None
+
+
+def seeds_of(broker: Broker) -> tuple[str, ...]:
+    """Who is to be asked, as `host:port`; empty: whoever is found.
+
+    >>> seeds_of("10.0.0.7"), seeds_of(5250), seeds_of(["a:1", "tcp://b:2"])
+    (('10.0.0.7:5246',), ('127.0.0.1:5250',), ('a:1', 'b:2'))
+    """
+    if broker is None:
+        broker = [word for word in os.environ.get(VARIABLE, "").replace(",", " ").split() if word]
+    if isinstance(broker, str | int | os.PathLike):
+        broker = [os.fspath(broker) if not isinstance(broker, int) else str(broker)]
+    return tuple(_seed(word) for word in broker)
+
+
+def _seed(word: str) -> str:
+    """A broker as it is typed."""
+    word = word.removeprefix("tcp://")
+    if word.isascii() and word.isdecimal():
+        word = f"{LOCAL}:{word}"
+    host, colon, port = word.rpartition(":")
+    if not colon or host.endswith(":") or word.endswith("]"):
+        host, port = word, str(PORT)
+    if not host or os.sep in host or not (port.isascii() and port.isdecimal() and 0 < int(port) <= PORT_MAX):
+        raise Unreachable(f"{word!r} is no broker: host:port, or a port of this machine")
+    return f"{host}:{port}"
+
+
+def address_of(seed: str) -> Address:
+    """Host and port of `host:port`.
+
+    >>> address_of("[::1]:5246")
+    Address(ip='::1', port=5246)
+    """
+    host, _, port = seed.rpartition(":")
+    return Address(host.strip("[]"), int(port))
+
+
+def keepers_door(state: str | os.PathLike[str] | None = None) -> str:
+    """Where the keeper of a broker of this machine knocks: by its node's state directory, else the only one there is.
+
+    Unreachable if there is none, or several and nobody said which.
+    """
+    if state is not None:
+        directory = Path(state).absolute()
+        if (door := _door_in(directory)) is None:
+            raise Unreachable(f"{directory} is the state directory of no node that runs a catalog: it has no {SOCKET}")
+        return door
+    doors = [door for path in sorted(state_base().glob("*/*")) if (door := _door_in(path)) and is_live(door)]
+    if len(doors) == 1:
+        return doors[0]
+    if doors:
+        raise Unreachable(f"several nodes of this machine run a catalog: {', '.join(doors)}")
+    raise Unreachable(f"no node that runs a catalog is found below {state_base()}")
+
+
+def _door_in(directory: Path) -> str | None:
+    try:
+        written = (directory / ENDPOINT_FILE).read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        written = ""
+    if written:
+        return written
+    path = directory / SOCKET
+    return f"ipc://{path}" if path.is_socket() else None
+
+
+class Place:
+    """Where a client's broker is, found again when it does not answer any more."""
+
+    def __init__(self, broker: Broker, net: str) -> None:
+        self._broker, self._net = broker, net
+        self._found: Found | None = None
+        self._lock = asyncio.Lock()
+
+    @property
+    def known(self) -> Found | None:
+        """What was found last."""
+        return self._found
+
+    async def found(self) -> Found:
+        """Where it is, looked for if that is not known."""
+        async with self._lock:
+            if self._found is None:
+                self._found = await found(self._broker, self._net)
+            return self._found
+
+    def forget(self, was: Found | None = None) -> None:
+        """It does not answer there: look for it next time."""
+        if was is None or was is self._found:
+            self._found = None

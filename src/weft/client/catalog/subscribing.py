@@ -1,0 +1,206 @@
+"""What a service publishes, for who comes late too: last values first, and never an old one behind a new one (LVC-006).
+
+Each instance has a feed: a SUB socket straight to its publisher. As soon as the publisher has greeted, and so long after it
+that our subscription must have arrived, the broker is asked for the last values. Whatever was published before that is among
+them, whatever is published behind it comes here by itself. Of a topic from which something came here first, the broker's value
+is older or the same, and is left out.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+from typing import Final, Self
+
+import zmq
+
+from weft.client.catalog.entries import Address, Change, Entry, Value
+from weft.client.catalog.errors import CatalogError, CatalogTimeout, Closed
+from weft.client.catalog.limits import BACK_OFF_MIN_S, CONNECT_S, SETTLE_S, SHARED_S, VALUES_AHEAD_MAX
+from weft.client.catalog.lines import Line
+from weft.client.catalog.watch import Watch
+
+PUB: Final = "pub"
+Tell = Callable[[Value], None]
+Cached = Callable[[str], Awaitable[list[Value]]]
+"""The last values of one instance, as the broker has them."""
+
+
+class Latest:
+    """Which of the broker's values may still be told: those of topics from which nothing live came before."""
+
+    def __init__(self) -> None:
+        self._seen: set[str] | None = set()
+
+    def live(self, topic: str) -> None:
+        """Something came from the publisher itself."""
+        if self._seen is not None:
+            self._seen.add(topic)
+
+    def cached(self, values: list[Value]) -> list[Value]:
+        """What to tell of what the broker had; nothing is remembered any more after that."""
+        seen, self._seen = self._seen or set(), None
+        return [value for value in values if value.topic not in seen]
+
+
+class Feed:
+    """One publisher: its last values, and what it says from now on."""
+
+    def __init__(self, entry: Entry, prefix: str, tell: Tell, cached: Cached | None) -> None:
+        self.place = place_of(entry)
+        """Where it publishes; None: nowhere that could be reached now, only its last values are told."""
+        self._name, self._instance = entry.name, entry.instance
+        self._tell, self._cached, self._latest = tell, cached, Latest()
+        self._greeted = asyncio.Event()
+        self._line: Line | None = None
+        if self.place is not None:
+            self._line = Line(zmq.SUB, self.place, self._heard)
+            self._line.on_greeted(self._greeted.set)
+            self._line.subscribe(prefix.encode())
+        self._work = asyncio.get_running_loop().create_task(self._tell_cached())
+
+    def close(self) -> None:
+        """Hear it no more."""
+        self._work.cancel()
+        if self._line is not None:
+            self._line.close()
+            self._line = None
+
+    async def ready(self) -> None:
+        """Until its last values have been told."""
+        await asyncio.wait([self._work])
+
+    def _heard(self, frames: list[bytes]) -> None:
+        topic = frames[0].decode("utf-8", "replace")
+        self._latest.live(topic)
+        self._tell(Value(topic, tuple(frames[1:]), self._name, self._instance))
+
+    async def _tell_cached(self) -> None:
+        if self._line is not None:
+            try:
+                async with asyncio.timeout(CONNECT_S):
+                    await self._greeted.wait()
+            except TimeoutError:
+                pass  # it may be gone: what it said last is known all the same
+            else:
+                await asyncio.sleep(SHARED_S)
+        if self._cached is None:
+            return
+        values = await self._asked(self._cached)
+        await asyncio.sleep(SETTLE_S)
+        for value in self._latest.cached(values):
+            self._tell(value)
+
+    async def _asked(self, cached: Cached) -> list[Value]:
+        """As often as it takes; a broker without last values has none."""
+        while True:
+            try:
+                return await cached(self._instance)
+            except CatalogTimeout:
+                await asyncio.sleep(BACK_OFF_MIN_S)
+            except CatalogError:
+                return []
+
+
+class Subscription:
+    """Iterates over values: `async for value in client.subscribe("thermo", "room/"): …`.
+
+    It begins with the first step, or with `async with`: when that returns, whatever is published from now on is told. All
+    instances of the name are heard, those that come later too; one that moved is followed.
+    """
+
+    def __init__(self, watch: Watch, name: str, prefix: str, cached: Cached | None) -> None:
+        self._watch, self._name, self._prefix, self._cached = watch, name, prefix, cached
+        watch.listener = self._changed
+        self._feeds: dict[str, Feed] = {}
+        self._told: deque[Value] = deque()
+        self.dropped = 0
+        """Values that were not read in time: of too many the oldest are left out."""
+        self._stirred = asyncio.Event()
+        self._has_begun = self._is_closed = False
+
+    async def __aenter__(self) -> Self:
+        """Begin; CatalogError if the broker is not there."""
+        await self._begin()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End it."""
+        self.close()
+
+    def close(self) -> None:
+        """End it; whoever waits for the next value is told that there is none."""
+        self._is_closed = True
+        self._watch.close()
+        for feed in self._feeds.values():
+            feed.close()
+        self._feeds.clear()
+        self._stirred.set()
+
+    def __aiter__(self) -> Self:
+        """Itself."""
+        return self
+
+    async def __anext__(self) -> Value:
+        """The next value."""
+        if not self._has_begun:
+            await self._begin()
+        while not self._told:
+            if self._is_closed:
+                raise StopAsyncIteration
+            self._stirred.clear()
+            await self._stirred.wait()
+        return self._told.popleft()
+
+    async def _begin(self) -> None:
+        if self._is_closed:
+            raise Closed("the subscription has ended")
+        if not self._has_begun:
+            self._has_begun = True
+            await self._watch.__aenter__()
+            for feed in list(self._feeds.values()):
+                await feed.ready()
+
+    def _changed(self, change: Change) -> None:
+        """Instances come, move and go."""
+        if change.op == "resync":
+            held = {entry.instance: entry for entry in self._watch.entries.values() if entry.name == self._name}
+            for instance in [instance for instance in self._feeds if instance not in held]:
+                self._feeds.pop(instance).close()
+            for entry in held.values():
+                self._follow(entry)
+        elif change.entry is not None:
+            self._follow(change.entry)
+        elif change.name == self._name and change.instance in self._feeds:
+            self._feeds.pop(change.instance).close()
+
+    def _follow(self, entry: Entry) -> None:
+        if entry.name != self._name:  # one with `*` in it names others, too
+            return
+        feed = self._feeds.get(entry.instance)
+        if feed is not None:
+            place = place_of(entry)
+            if place in (None, feed.place):  # who is gone may come back where it was
+                return
+            feed.close()
+        self._feeds[entry.instance] = Feed(entry, self._prefix, self._tell, self._cached)
+
+    def _tell(self, value: Value) -> None:
+        if len(self._told) >= VALUES_AHEAD_MAX:
+            self._told.popleft()
+            self.dropped += 1
+        self._told.append(value)
+        self._stirred.set()
+
+
+def place_of(entry: Entry) -> Address | None:
+    """Where an instance publishes, if it is there."""
+    if not entry.is_usable and entry.state == "inactive":
+        return None
+    interfaces = entry.record.get("interfaces")
+    for kind, interface in interfaces.items() if isinstance(interfaces, dict) else ():
+        if kind == PUB or (isinstance(interface, dict) and interface.get("type") == "PUB"):
+            return entry.interface(kind)
+    return None

@@ -1,0 +1,273 @@
+"""A watch of the catalog: every change, whatever becomes of the broker (CAT-043); and a copy that it keeps up to date.
+
+What has to be done, and when, is found out in following.py; here are its socket, its questions and its clock.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Final, Protocol, Self
+
+import zmq
+
+from weft.client.catalog.entries import Address, Change, Entry
+from weft.client.catalog.errors import CatalogError, CatalogTimeout, Closed
+from weft.client.catalog.following import Ask, Follower, Reopen, Subscribe
+from weft.client.catalog.limits import BACK_OFF_MAX_S, BACK_OFF_MIN_S, CHANGES_AHEAD_MAX
+from weft.client.catalog.lines import Line
+
+RESYNC: Final = Change("resync", "", "", None)
+HERE: Final = "enter"
+
+
+class Teller(Protocol):
+    """What a watch needs of its client."""
+
+    async def told(self, *frames: bytes) -> dict[str, Any]:
+        """The answer to a query; CatalogError."""
+
+    async def events(self, *, anew: bool) -> Address:
+        """Where the broker publishes its events, looked for `anew` if what is known may be old; CatalogError."""
+
+
+class Watch:
+    """Iterates over changes: `async for op, name, instance, entry, *_ in client.watch(): …`.
+
+    It begins with the first step, or with `async with`: first a `resync` and all that is there, then each change. After a
+    `resync` later on, all that is there is told anew; so it is when nobody reads for long.
+    """
+
+    def __init__(self, teller: Teller, wanted: dict[str, Any]) -> None:
+        self._teller = teller
+        self._follower = Follower(wanted)
+        self._line: Line | None = None
+        self._told: deque[Change] = deque()
+        self._is_over_full = self._has_begun = self._has_stood = self._is_closed = False
+        self._error: Exception | None = None
+        self._stirred = asyncio.Event()
+        self._timer: asyncio.TimerHandle | None = None
+        self._works: set[asyncio.Task[None]] = set()
+        self.listener: Callable[[Change], None] | None = None
+        """Who is told each change at once; then there is nothing to iterate over."""
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it has all that the broker has, as far as can be known."""
+        return self._follower.is_live and not self._is_closed
+
+    @property
+    def entries(self) -> dict[tuple[str, str], Entry]:
+        """What matches now, by name and instance."""
+        return self._follower.entries
+
+    async def __aenter__(self) -> Self:
+        """Begin; CatalogError if the broker refuses it, or is not there."""
+        self._begin()
+        await self.until_live()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End it."""
+        self.close()
+
+    def close(self) -> None:
+        """End it; whoever waits for the next change is told that there is none."""
+        self._is_closed = True
+        if self._line is not None:
+            self._line.close()
+            self._line = None
+        if self._timer is not None:
+            self._timer.cancel()
+        for work in self._works:
+            work.cancel()
+        self._stirred.set()
+
+    async def until_live(self) -> None:
+        """Until all that is there has been told once."""
+        while not self._follower.is_live:
+            await self._stir()
+            if self._is_closed:
+                raise Closed("the watch has ended")
+
+    def __aiter__(self) -> Self:
+        """Itself."""
+        return self
+
+    async def __anext__(self) -> Change:
+        """The next change."""
+        if not self._has_begun:
+            self._begin()
+        while not self._told:
+            if self._is_closed:
+                raise StopAsyncIteration
+            await self._stir()
+        change = self._told.popleft()
+        if not self._told and self._is_over_full:
+            self._is_over_full = False
+            self._told += [Change(HERE, *key, entry, entry.index) for key, entry in self.entries.items()]
+        return change
+
+    async def _stir(self) -> None:
+        """Until something happens."""
+        if self._error is not None:
+            error, self._error = self._error, None
+            self.close()
+            raise error
+        await self._stirred.wait()
+        self._stirred.clear()
+
+    def _begin(self) -> None:
+        if self._is_closed:
+            raise Closed("the watch has ended")
+        if not self._has_begun:
+            self._has_begun = True
+            self._loop = asyncio.get_running_loop()
+            self._work(self._open())
+
+    def _work(self, work: Any) -> None:
+        task = self._loop.create_task(work)
+        self._works.add(task)
+        task.add_done_callback(self._works.discard)
+
+    async def _open(self) -> None:
+        """A fresh socket to wherever the broker is."""
+        if self._line is not None:
+            self._line.close()
+            self._line = None
+        try:
+            place = await self._found(anew=self._has_stood)
+        except CatalogError as error:
+            self._fail(error)
+            return
+        self._line, self._has_stood = Line(zmq.SUB, place, self._heard), True
+        self._follower.opened(time.monotonic_ns())
+        self._act()
+
+    async def _found(self, *, anew: bool) -> Address:
+        """Where the broker publishes; once it has been there, for as long as it takes."""
+        back_off = BACK_OFF_MIN_S
+        while True:
+            try:
+                return await self._teller.events(anew=anew)
+            except CatalogTimeout:
+                if not self._has_stood:
+                    raise
+            await asyncio.sleep(back_off)
+            back_off = min(2 * back_off, BACK_OFF_MAX_S)
+
+    def _heard(self, frames: list[bytes]) -> None:
+        self._follower.heard(frames, time.monotonic_ns())
+        self._act()
+
+    async def _ask(self, ask: Ask) -> None:
+        try:
+            await self._answer(ask)
+        except CatalogError as error:
+            self._fail(error)
+
+    async def _answer(self, ask: Ask) -> None:
+        try:
+            told = await self._teller.told(*ask.frames)
+        except CatalogTimeout:
+            self._follower.failed(ask.ticket, time.monotonic_ns())
+        else:
+            self._follower.answered(ask.ticket, told, time.monotonic_ns())
+        self._act()
+
+    def _wake(self) -> None:
+        self._timer = None
+        self._follower.wake(time.monotonic_ns())
+        self._act()
+
+    def _act(self) -> None:
+        """Do what is to be done, tell what is to be told, and be woken in time."""
+        if self._is_closed:
+            return
+        for action in self._follower.actions():
+            if isinstance(action, Subscribe):
+                if self._line is not None:
+                    self._line.subscribe(action.topic)
+            elif isinstance(action, Ask):
+                self._work(self._ask(action))
+            elif isinstance(action, Reopen):
+                self._work(self._open())
+        for change in self._follower.changes():
+            self._tell(change)
+        self._stirred.set()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        due = self._follower.deadline()
+        if due is not None:
+            self._timer = self._loop.call_later(max(0.0, (due - time.monotonic_ns()) / 1e9), self._wake)
+
+    def _tell(self, change: Change) -> None:
+        if self.listener is not None:
+            self.listener(change)
+        elif self._is_over_full:
+            return  # all of it is told anew
+        elif len(self._told) < CHANGES_AHEAD_MAX:
+            self._told.append(change)
+        else:
+            self._told.clear()
+            self._told.append(RESYNC)
+            self._is_over_full = True
+
+    def _fail(self, error: CatalogError) -> None:
+        self._error = error
+        self._stirred.set()
+
+
+class Copy:
+    """All that the catalog has, kept up to date by a watch: lookups that ask nobody (CAT-072)."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._by_name: dict[str, dict[str, Entry]] = {}
+        watch.listener = self._hear
+
+    async def open(self) -> None:
+        """Copy everything."""
+        await self._watch.__aenter__()
+
+    def close(self) -> None:
+        """Follow no more."""
+        self._watch.close()
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether it is what the broker has."""
+        return self._watch.is_live
+
+    def of_name(self, name: str) -> list[Entry]:
+        """The instances of a name that can be used, in the order of CAT-030."""
+        entries = [entry for entry in self._by_name.get(name, {}).values() if entry.is_usable]
+        return sorted(entries, key=_rank)
+
+    def names(self) -> list[str]:
+        """All names that have such an instance."""
+        return sorted(name for name, entries in self._by_name.items() if any(e.is_usable for e in entries.values()))
+
+    def _hear(self, change: Change) -> None:
+        if change.op == "resync":
+            self._by_name.clear()
+            for (name, instance), entry in self._watch.entries.items():
+                self._by_name.setdefault(name, {})[instance] = entry
+        elif change.entry is not None:
+            self._by_name.setdefault(change.name, {})[change.instance] = change.entry
+        else:
+            held = self._by_name.get(change.name, {})
+            held.pop(change.instance, None)
+            if not held:
+                self._by_name.pop(change.name, None)
+
+
+HEALTHS: Final = {"passing": 0, "unknown": 1, "warning": 2}
+
+
+def _rank(entry: Entry) -> tuple[int, bool, int, int]:
+    return HEALTHS.get(entry.health, 1), entry.state != "active", -entry.weight, entry.index
