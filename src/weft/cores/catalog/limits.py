@@ -51,6 +51,9 @@ PAUSE_NS: Final = 500 * MILLISECOND  # BEA-022
 
 # Watches
 RING_MAX: Final = 65_536  # changes that can be asked for again
+RING_BYTES_MAX: Final = 64 << 20  # of them: both bounds, since a record may be 64 KiB
+CHANGES_LIST_MAX: Final = 1_000  # in one answer of `dbp.changes`
+CHANGES_BYTES_MAX: Final = 1 << 20  # of them; one goes in any case
 TOPICS_MAX: Final = 1_000  # filters that are watched
 TOPIC_IDLE_NS: Final = 60 * SECOND  # without a subscriber
 TICK_NS: Final = SECOND
@@ -64,10 +67,20 @@ VALUE_BYTES_MAX: Final = 1 << 20
 VALUES_LISTED_MAX: Final = 1_000
 SOURCES_MAX: Final = 1_000  # publishers that are subscribed to: a socket each
 SOURCE_TURN: Final = 256  # messages of one source in a turn (LVC-009)
+LISTED_BYTES_MAX: Final = 16 << 20  # of values or log records in one answer: at most what a client holds at once
+REPLAY_TURN: Final = 1_000  # kept values that are said again in one turn; the rest in the next ones
+REPLAYS_MAX: Final = 64  # of which a rest waits; who subscribes beyond them hears live values only
+WANTED_MAX: Final = 10_000  # subscriptions that are told apart; beyond them everything is published
 
 # Logs
 LOGS_MAX: Final = 10_000  # remembered for `dbp.logs`
 LOGS_BYTES_MAX: Final = 64 << 20
+LOG_BYTES_MAX: Final = 64 << 10  # of a message; it is cut, and fields of a longer record are left out
+LOG_TURN_BYTES: Final = 4 << 20  # kept in one turn: the journal takes 16 MiB of all cores; the rest waits
+LOGS_LISTED: Final = 100  # records in an answer of `dbp.logs`, if nothing else is asked for
+LOGS_LISTED_MAX: Final = 1_000
+REFILL_MAX: Final = 1_000  # records that a service can say again (LOG-006)
+HOLES_MAX: Final = 8  # of one publisher that wait for its answer; beyond them the oldest is given up
 LOG_RATE_MAX: Final = 1_000  # of one source in a second (LOG-008)
 EQUAL_MAX: Final = 10  # in `EQUAL_NS`; the rest becomes one with `repeated` (LOG-007)
 EQUAL_NS: Final = 10 * SECOND

@@ -1,43 +1,187 @@
-"""What the broker publishes: every change, and ticks by which a watcher notices that it missed one (CAT-040..044)."""
+"""What the broker publishes: every change, and ticks by which a watcher notices that it missed one (CAT-040..044).
+
+    catalog/NAME 00 INSTANCE   every change of it; `prev` by name
+    watch/HASH                 changes of what matches a filter; `prev` by topic, `enter` and `leave`
+    tick                       the index, each second, and at once to who subscribes to it
+
+The order of things at a watcher: it subscribes to its topic, then to `tick`; the tick that follows says that both
+subscriptions stand; only then it asks for the snapshot. So whatever the snapshot lacks is published to it.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
 
 from weft.base.effects import Send
-from weft.base.now import Now
+from weft.base.now import SECOND, Now
+from weft.cores.catalog import events, filters, limits
 from weft.cores.catalog.book import Book
+from weft.cores.catalog.events import Event, Kept, Tick
+from weft.cores.catalog.instances import Instance
 from weft.cores.catalog.queries import Queries
-from weft.cores.catalog.station import EVENTS, Asker, Change, Station
+from weft.cores.catalog.ring import Ring
+from weft.cores.catalog.station import EVENTS, Asker, Change, Refusal, Station
+from weft.cores.catalog.watching import Watching
 from weft.wire.catalog.messages import Publication, Subscription
+
+TICK: Final = events.TICK.encode()
+
+
+class Since(msgspec.Struct, frozen=True):
+    """What `dbp.changes` is asked with."""
+
+    epoch: str
+    since: int
+    """The last index that is known."""
 
 
 class Publishing:
     """The XPUB of events, as far as the core knows it."""
 
     def __init__(self, station: Station, book: Book, queries: Queries) -> None:
-        self._station, self._book = station, book
+        self._station, self._book, self._answers = station, book, queries.answers
+        self.hearers: list[Callable[[Subscription, Now], None]] = []
+        """Hear of subscriptions too: other parts publish here as well."""
+        self._watching = Watching(station.settings.topics_max)
+        self._ring = Ring(station.settings.ring_max)
+        self._names: dict[str, int] = {}
+        """Index of the last event of each name that has an instance, or an event in the ring."""
+        self._forgotten = 0
+        """The highest index that was forgotten with its name: any name may have had an event up to there."""
+        self._tick_at: int | None = None
+        self._asked_at = 0
+        self._asked = 0
         station.listeners.append(self.changed)
         queries.add("dbp.watch", self.watch)
         queries.add("dbp.changes", self.changes)
+        queries.gauges["filter_topics"] = lambda: [("", len(self._watching))]
+
+    def open(self, now: Now) -> None:
+        """From now on there are ticks."""
+        if self._tick_at is None:
+            self._tick_at = now.mono + limits.TICK_NS
 
     def publish(self, topic: bytes, *frames: bytes) -> None:
         """Say something to whoever subscribed to the topic."""
         self._station.effects.append(Send(EVENTS, b"", Publication(topic, frames)))
 
-    def subscribed(self, subscription: Subscription, now: Now) -> None:
-        """Somebody subscribed, or nobody is left who does."""
+    # Changes
 
     def changed(self, change: Change) -> None:
-        """An instance changed: publish it (CAT-040)."""
+        """An instance changed: publish it, and keep it for who misses that (CAT-040)."""
+        self.open(self._station.now)
+        instance = change.instance
+        record = b"" if change.op == "remove" else self._answers.record(instance)
+        prev = self._names.get(instance.name, self._forgotten)
+        self._names[instance.name] = change.index
+        self.publish(events.topic_of(*instance.key), self._meta(change, change.op, prev), record)
+        for touch in self._watching.touched(change):
+            self.publish(touch.topic.name, self._meta(change, touch.op, touch.prev), record)
+        self._keep(change, prev, record)
+
+    def _meta(self, change: Change, op: str, prev: int) -> bytes:
+        name, instance = change.instance.key
+        epoch = self._station.epoch
+        return events.encode(
+            Event(events.VERSION, epoch, change.index, prev, op, name, instance, change.at, change.reason)
+        )
+
+    def _keep(self, change: Change, prev: int, record: bytes) -> None:
+        name, instance = change.instance.key
+        shown = msgspec.Raw(record or b"null")
+        text = events.encode(Kept(change.index, prev, change.op, name, instance, change.at, shown, change.reason))
+        for index, gone in self._ring.add(change.index, name, text):
+            self._forget(index, gone)
+
+    def _forget(self, index: int, name: str) -> None:
+        """A change has left the ring; if nothing followed it and nobody has that name, so does the name."""
+        if self._names[name] == index and not self._book.of_name(name):
+            del self._names[name]
+            self._forgotten = index
+
+    # Queries
 
     def watch(self, args: tuple[bytes, ...], asker: Asker) -> tuple[bytes, ...]:
-        """`dbp.watch filter` (CAT-041)."""
-        raise NotImplementedError
+        """`dbp.watch filter`: its topic, and what matches now (CAT-041)."""
+        station = self._station
+        self.open(station.now)
+        found = filters.parse(args[0] if args else b"")
+        matching = self._matching(found)
+        topic = self._watching.open(found, matching, station.index, station.now.mono)
+        head = b'{"topic":"%b","epoch":"%b","index":%d,"records":' % (topic.name, station.epoch.encode(), station.index)
+        return (head + self._answers.records(matching) + b"}",)
+
+    def _matching(self, found: filters.Filter) -> list[Instance]:
+        name = found.exact_name
+        candidates = self._book.all() if name is None else self._book.of_name(name)
+        return [instance for instance in candidates if found.matches(instance)]
 
     def changes(self, args: tuple[bytes, ...], asker: Asker) -> tuple[bytes, ...]:
-        """`dbp.changes {"epoch","since"}` (CAT-044)."""
-        raise NotImplementedError
+        """`dbp.changes {"epoch","since"}`: the changes behind an index, or that they are not here any more (CAT-044).
+
+        `index` says up to where the answer goes, and `more` how many changes are behind that: they are asked for in
+        the same way.
+        """
+        station, ring = self._station, self._ring
+        asked = _since(args)
+        if asked.epoch != station.epoch or not ring.has(asked.since):
+            station.count("resyncs", "epoch" if asked.epoch != station.epoch else "ring")
+            return (b'{"resync":true}',)
+        texts, upto = ring.behind(asked.since)
+        more = b',"more":%d' % (station.index - upto) if upto < station.index else b""
+        head = b'{"epoch":"%b","index":%d%b,"changes":[' % (station.epoch.encode(), upto, more)
+        return (head + b",".join(texts) + b"]}",)
+
+    # Subscriptions and ticks
+
+    def subscribed(self, subscription: Subscription, now: Now) -> None:
+        """Somebody subscribed, or nobody is left who does."""
+        self.open(now)
+        self._watching.subscribed(subscription.topic, now.mono, is_on=subscription.is_on)
+        if subscription.is_on and TICK.startswith(subscription.topic):
+            self._tick_at_once(now)
+        for hearer in self.hearers:
+            hearer(subscription, now)
+
+    def _tick_at_once(self, now: Now) -> None:
+        """At most so many in a second; who gets none has one within a second anyway (CAT-042)."""
+        if now.mono - self._asked_at >= SECOND:
+            self._asked_at, self._asked = now.mono, 0
+        self._asked += 1
+        if self._asked <= limits.TICKS_MAX:
+            self._tick(TICK)
+        else:
+            self._station.count("dropped", "ticks")
+
+    def _tick(self, topic: bytes, last: int | None = None) -> None:
+        station = self._station
+        self.publish(
+            topic,
+            events.encode(Tick(events.VERSION, station.epoch, station.index, events.TICK, station.wall, last)),
+            b"",
+        )
 
     def wake(self, now: Now) -> None:
         """Ticks are due, or a topic that nobody watches goes."""
+        due = self.deadline()
+        if due is not None and now.mono - due > self._station.settings.pause_ns:
+            self._watching.postpone(now.mono - due)
+        if self._tick_at is not None and self._tick_at <= now.mono:
+            self._tick(TICK)
+            self._tick_at = now.mono + limits.TICK_NS
+        for topic in self._watching.ticks(now.mono):
+            self._tick(topic.name, topic.last)
+        self._station.count("topics_dropped", by=self._watching.expire(now.mono))
 
     def deadline(self) -> int | None:
-        """When the next tick is due."""
-        return None
+        """When the next tick is due, or a topic goes."""
+        dues = (self._tick_at, self._watching.deadline())
+        return min((due for due in dues if due is not None), default=None)
+
+
+def _since(args: tuple[bytes, ...]) -> Since:
+    try:
+        return msgspec.json.decode(args[0], type=Since)
+    except (IndexError, msgspec.MsgspecError):  # DecodeError and ValidationError
+        raise Refusal("bad-argument", 'dbp.changes is asked with {"epoch": TEXT, "since": INDEX}') from None

@@ -1,1 +1,65 @@
 """The latest changes, for watchers that missed some (CAT-044)."""
+
+from typing import NamedTuple
+
+from weft.cores.catalog import limits
+
+
+class Stretch(NamedTuple):
+    """Consecutive changes."""
+
+    texts: list[bytes]
+    """Each a JSON object."""
+    upto: int
+    """Index of the last of them; of none, the one that was asked behind."""
+
+
+class Ring:
+    """Bounded by count and by bytes; the oldest goes first. Indices have no holes, so each is found at once."""
+
+    def __init__(self, count_max: int, bytes_max: int = limits.RING_BYTES_MAX) -> None:
+        self._count_max, self._bytes_max = count_max, bytes_max
+        self._kept: dict[int, tuple[str, bytes]] = {}
+        self._bytes = 0
+        self.first = 1
+        """Index of the oldest that is kept, or would be."""
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    @property
+    def last(self) -> int:
+        """Index of the newest."""
+        return self.first + len(self._kept) - 1
+
+    def add(self, index: int, name: str, text: bytes) -> list[tuple[int, str]]:
+        """Keep the next change; returns index and name of those that had to go for it."""
+        assert index == self.last + 1, (index, self.last)
+        self._kept[index] = (name, text)
+        self._bytes += len(text)
+        gone = []
+        while len(self._kept) > self._count_max or self._bytes > self._bytes_max:
+            name, text = self._kept.pop(self.first)
+            self._bytes -= len(text)
+            gone.append((self.first, name))
+            self.first += 1
+        return gone
+
+    def has(self, index: int) -> bool:
+        """Whether everything behind this index is kept."""
+        return self.first - 1 <= index <= self.last
+
+    def behind(self, index: int) -> Stretch:
+        """What follows an index: as much as one answer may hold, and one change in any case. O(answer)."""
+        assert self.has(index), (index, self.first, self.last)
+        texts: list[bytes] = []
+        room = limits.CHANGES_BYTES_MAX
+        upto = index
+        while upto < self.last and len(texts) < limits.CHANGES_LIST_MAX:
+            text = self._kept[upto + 1][1]
+            room -= len(text)
+            if texts and room < 0:
+                break
+            texts.append(text)
+            upto += 1
+        return Stretch(texts, upto)
