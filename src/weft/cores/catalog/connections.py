@@ -1,20 +1,160 @@
-"""Connections: what is known of the peers on the ROUTER (CAT-020; specs/02, 2.4)."""
+"""Connections: what is known of the peers on the ROUTER, by routing id (CAT-020, CAT-080; specs/02, 2.4).
 
+Only what is out of the ordinary is remembered: a peer of which nothing is known is NEW. Every memory is bounded, and of
+each the oldest goes first; who is forgotten is NEW again, and what it says next puts that right.
+"""
+
+from array import array
+from typing import Any, Final
+
+from weft.base.now import Now
+from weft.cores.catalog import limits
 from weft.cores.catalog.instances import Instance
+from weft.cores.catalog.messages import PeerIgnored, PeerMalformed, RequestDenied
 from weft.cores.catalog.states import Link
-from weft.cores.catalog.station import Asker, Station
+from weft.cores.catalog.station import Asker, Refusal, Station
+
+EVENTS_MAX: Final = (
+    100  # of refusals and malformed messages in `TELL_NS`, of all peers together: new peers cost nothing
+)
+
+
+class _Bound:
+    """A DEALER that speaks for an instance."""
+
+    __slots__ = ("key", "time")
+
+    def __init__(self, key: tuple[str, str], time: bytes) -> None:
+        self.key, self.time = key, time
 
 
 class Connections:
-    """By routing id: its state, what it is bound to, and how often it said what is no message."""
+    """By routing id: its state, whom it speaks for, and how often it said what is no message."""
 
     def __init__(self, station: Station) -> None:
         self.station = station
+        self._bound: dict[bytes, _Bound] = {}
+        self._closed: dict[bytes, int] = {}
+        self._ignored: dict[bytes, int] = {}
+        """Until when."""
+        self._garbled: dict[bytes, array[int]] = {}
+        """When the last ones came, at most `MALFORMED_MAX`."""
+        self._told: dict[str, tuple[int, int]] = {}
+        """Of a peer: when its last event was, and how many things since."""
+        self._window = (0, 0)
+
+    # States
 
     def state_of(self, peer: bytes) -> Link:
         """What a peer is at this moment."""
-        raise NotImplementedError
+        if peer in self._bound:
+            return Link.BOUND
+        if peer in self._ignored:
+            return Link.IGNORED
+        closed_at = self._closed.get(peer)
+        if closed_at is None:
+            return Link.NEW
+        if self.station.now.mono - closed_at < limits.CLOSED_NS:
+            return Link.CLOSED
+        del self._closed[peer]
+        return Link.NEW
 
-    def bound(self, asker: Asker) -> Instance | None:
-        """The instance of a connection, if it is still its owner's."""
-        raise NotImplementedError
+    def is_over(self, peer: bytes) -> bool:
+        """Whether a peer was ignored for long enough."""
+        return self.station.now.mono >= self._ignored[peer]
+
+    def bind(self, asker: Asker, instance: Instance) -> None:
+        """The connection speaks for this instance."""
+        self._bound.pop(asker.peer, None)  # who was heard last is forgotten last
+        _room(self._bound, limits.PEERS_MAX)
+        self._bound[asker.peer] = _Bound(instance.key, asker.time)
+
+    def close(self, peer: bytes) -> None:
+        """Nothing is said to it any more."""
+        self.clear(peer)
+        _room(self._closed, limits.CLOSED_MAX)
+        self._closed[peer] = self.station.now.mono
+
+    def ignore(self, peer: bytes) -> None:
+        """It is not heard for a minute."""
+        self.clear(peer)
+        _room(self._ignored, limits.PEERS_MAX)
+        self._ignored[peer] = self.station.now.mono + limits.MALFORMED_NS
+        self.station.tell(PeerIgnored(peer.hex(), limits.MALFORMED_NS // 1_000_000_000))
+
+    def clear(self, peer: bytes) -> None:
+        """It is as if it had never been heard."""
+        for memory in (self._bound, self._closed, self._ignored, self._garbled):
+            memory.pop(peer, None)
+
+    # Bound ones
+
+    def key_of(self, peer: bytes) -> tuple[str, str] | None:
+        """Name and id of the instance that a connection speaks for."""
+        bound = self._bound.get(peer)
+        return bound.key if bound else None
+
+    def note_time(self, asker: Asker) -> None:
+        """How a connection writes the time: what is pushed to it has the same format (CAT-011)."""
+        bound = self._bound.get(asker.peer)
+        if bound is not None:
+            bound.time = asker.time
+
+    def time_of(self, peer: bytes) -> bytes:
+        """The last time frame of a connection."""
+        bound = self._bound.get(peer)
+        return bound.time if bound else b""
+
+    # Refusals
+
+    def count_garbled(self, peer: bytes, code: str) -> bool:
+        """Something of it was no message; whether that was the twentieth within a minute (R14)."""
+        self.station.count("malformed", code)
+        self._tell(peer.hex(), lambda name, count: PeerMalformed(name, code, count))
+        if self.state_of(peer) in (Link.CLOSED, Link.IGNORED):
+            return False
+        now = self.station.now.mono
+        times = self._garbled.pop(peer, None) or array("q")
+        _room(self._garbled, limits.PEERS_MAX)
+        self._garbled[peer] = times
+        times.append(now)
+        del times[: -limits.MALFORMED_MAX]
+        return len(times) == limits.MALFORMED_MAX and now - times[0] < limits.MALFORMED_NS
+
+    def count_denied(self, asker: Asker, refusal: Refusal) -> None:
+        """It was refused something."""
+        self.station.count("denied", refusal.code)
+        told = (refusal.code, refusal.service)
+        self._tell(asker.owner, lambda name, count: RequestDenied(name, *told, count))
+
+    def _tell(self, name: str, event_of: Any) -> None:
+        """One event per peer in ten seconds, that says how often; and not too many of all (CAT-080)."""
+        now = self.station.now.mono
+        told_at, count = self._told.pop(name, (-limits.TELL_NS, 0))
+        count += 1
+        if now - told_at >= limits.TELL_NS and self._may_tell(now):
+            self.station.tell(event_of(name, count))
+            told_at, count = now, 0
+        _room(self._told, limits.CLOSED_MAX)
+        self._told[name] = (told_at, count)
+
+    def _may_tell(self, now: int) -> bool:
+        began_at, told = self._window
+        if now - began_at >= limits.TELL_NS:
+            began_at, told = now, 0
+        self._window = (began_at, told + 1)
+        return told < EVENTS_MAX
+
+    # Time
+
+    def wake(self, now: Now) -> None:
+        """What is over is found out when its peer is heard again."""
+
+    def deadline(self) -> int | None:
+        return None
+
+
+def _room(memory: dict[Any, Any], most: int) -> None:
+    """Make room for one more: the oldest goes."""
+    while len(memory) >= most:
+        del memory[next(iter(memory))]

@@ -1,21 +1,31 @@
 """What the broker keeps of its instances: journal records, and back (CAT-050, CAT-051).
 
 Every indexed change is a record of the stream `catalog`: it travels up and becomes a row, and it is what a restart is
-made from. Its origin and era are the node and its start, so (broker, index) of specs/02 is its origin and sequence.
+made from. Its origin and era are the node and its start, so (broker, index) of specs/02 is its origin and sequence. Each
+says how the instance is from then on, so hearing one again that is in force already changes nothing.
+
+    InstanceKept  an instance, in a snapshot
+    StreamEnded   the last number that was given in a stream, in a snapshot
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from weft.base.errors import OurFault
 from weft.base.memories import Memories
-from weft.base.records import Stream, StreamRecord
+from weft.base.records import CoreRecord, Record, Stream, StreamRecord
+from weft.cores.catalog.instances import Instance
+from weft.cores.catalog.records import Registration, canonical
+from weft.cores.catalog.states import State
 
 if TYPE_CHECKING:
     from weft.cores.catalog.station import Change, Station
 
 CORE: Final = "catalog"
 REMOVE: Final = "remove"
+STREAMS: Final = (Stream.CATALOG, Stream.LOGS)
+"""Streams of this core: each links its first record of a start to the start before."""
 
 
 class InstanceKept(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -30,7 +40,6 @@ class InstanceKept(msgspec.Struct, array_like=True, frozen=True, gc=False):
     owner: str
     observed_ip: str
     since: float
-    net: str = ""
 
 
 class StreamEnded(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -43,12 +52,12 @@ class StreamEnded(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 MemoryKind = InstanceKept | StreamEnded
 MEMORIES: Final[Memories[MemoryKind]] = Memories(CORE, {1: InstanceKept, 2: StreamEnded})
-_encode: Final = msgspec.json.Encoder(order="deterministic").encode
+_decode_record: Final = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def record_of(change: "Change", station: "Station") -> StreamRecord:
-    """The record of an indexed change."""
-    instance, is_gone = change.instance, change.op == REMOVE
+    """The record of an indexed change: with the instance as it is, without its keys if it is removed."""
+    instance = change.instance
     attributes = {
         "op": change.op,
         "instance": instance.id,
@@ -62,7 +71,61 @@ def record_of(change: "Change", station: "Station") -> StreamRecord:
         "net": instance.net,
         "fmt": "json",
     }
-    payload = b"" if is_gone else _encode(instance.record)
+    payload = b"" if change.op == REMOVE else canonical(instance.record)
     wall = station.now.wall
-    stream, node, era = Stream.CATALOG, station.node, station.era
-    return StreamRecord(stream, node, era, change.index, wall, wall, instance.name, payload, attributes)
+    numbered = (Stream.CATALOG, station.node, station.era, change.index)
+    return StreamRecord(*numbered, wall, wall, instance.name, payload, attributes)
+
+
+def kept_of(instance: Instance) -> CoreRecord:
+    """The record of an instance in a snapshot."""
+    kept = InstanceKept(
+        name=instance.name,
+        id=instance.id,
+        record=canonical(instance.record),
+        state=instance.state.name.lower(),
+        reason=instance.reason,
+        owner=instance.owner,
+        observed_ip=instance.observed_ip,
+        since=instance.since,
+    )
+    return MEMORIES.to_record(kept)
+
+
+def ended_of(stream: int, era: int, last: int) -> CoreRecord:
+    """The record of where a stream stands."""
+    return MEMORIES.to_record(StreamEnded(stream, era, last))
+
+
+def memory_of(record: Record, node: bytes) -> MemoryKind | tuple[str, str] | None:
+    """What a record keeps: an instance, where a stream ended, or the (name, id) of what was removed.
+
+    None: it is not of this core, or of another broker. OurFault for one of a later version.
+    """
+    if isinstance(record, CoreRecord):
+        return MEMORIES.from_record(record) if record.core == CORE else None
+    if not isinstance(record, StreamRecord) or record.stream != Stream.CATALOG or record.origin != node:
+        return None
+    said = record.attributes
+    try:
+        if said["op"] == REMOVE:
+            return record.key, said["instance"]
+        keys = ("state", "reason", "owner", "observed_ip", "since")
+        return InstanceKept(record.key, said["instance"], record.payload, *(said[key] for key in keys))
+    except KeyError as error:
+        raise OurFault(f"newer-data: the change {record.sequence} of the catalog says no {error}") from None
+
+
+def instance_of(kept: InstanceKept) -> Instance:
+    """The instance that was kept; its life is believed, and not known (CAT-051)."""
+    instance = Instance(kept.name, kept.id, kept.owner, kept.observed_ip)
+    try:
+        instance.record = _decode_record(kept.record)
+        instance.state = State[kept.state.upper()]
+    except (msgspec.DecodeError, KeyError) as error:
+        raise OurFault(f"newer-data: the instance {kept.id} of {kept.name} cannot be read: {error}") from None
+    registration = Registration(kept.name, kept.id, instance.record)
+    instance.interval_ns, instance.health = registration.interval_ns, registration.health
+    instance.reason, instance.since = kept.reason, kept.since
+    instance.is_restored = True
+    return instance

@@ -1,46 +1,148 @@
-"""Who is registered, and what becomes of it: the table of instances, obeyed (CAT-018 to CAT-022, CAT-050; specs/02, 2.4)."""
+"""Who is registered, and what becomes of it: the table of instances, obeyed (CAT-013 to CAT-022, CAT-050, CAT-051).
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Protocol
+A command is planned first, and every refusal comes out of the plan; what is done afterwards cannot fail. So a refusal
+leaves everything as it was, and an index is given only to what happens (CAT-080).
+"""
 
-from weft.base.now import Now
-from weft.base.records import CoreRecord, Entry
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple, Protocol
+
+import msgspec
+
+from weft.base.now import MILLISECOND, Now
+from weft.base.records import CoreRecord, Entry, StreamRecord
+from weft.cores.catalog import records
+from weft.cores.catalog.book import Book
 from weft.cores.catalog.instances import Instance
-from weft.cores.catalog.states import On
-from weft.cores.catalog.station import Asker, Station
+from weft.cores.catalog.memory import STREAMS, InstanceKept, StreamEnded, ended_of, instance_of, kept_of, memory_of
+from weft.cores.catalog.records import Registration, Update
+from weft.cores.catalog.states import TABLE, Cell, On, State
+from weft.cores.catalog.station import Asker, Refusal, Station
 
-if TYPE_CHECKING:
-    from weft.cores.catalog.book import Book
+RETURNS: Final = frozenset({On.BEAT, On.PROBED, On.LEFT})
+"""What is nothing any more from one that stays away."""
+REASONS: Final = {On.OVERDUE: "silent", On.LEFT: "left", On.REAPED: "reaped"}
 
 
 class Watcher(Protocol):
     """What the registry tells whoever watches over lives: `liveness.Liveness`."""
 
     def began(self, instance: Instance) -> None:
-        """It was registered, came back or was restored: it is expected to be heard from now on."""
+        """It was registered, came back, was restored or has another interval: it is expected from now on."""
 
     def ended(self, instance: Instance) -> None:
         """It is INACTIVE, or removed."""
 
 
+class Said(NamedTuple):
+    """What a row of the table is done with, as far as there is any of it."""
+
+    asker: Asker | None = None
+    registration: Registration | None = None
+    """The whole record from then on; of an update, already merged."""
+    reason: str = ""
+
+    @property
+    def entry(self) -> Registration:
+        assert self.registration is not None, "only a registration or an update leads here"
+        return self.registration
+
+    @property
+    def sender(self) -> Asker:
+        assert self.asker is not None, "only who says something leads here"
+        return self.asker
+
+
+class Plan(NamedTuple):
+    """A command that will be obeyed."""
+
+    instance: Instance
+    """NONE: one that would be new."""
+    cell: Cell
+    said: Said
+
+
 class Registry:
     """All changes of instances pass here."""
 
-    def __init__(self, station: Station, book: "Book") -> None:
+    def __init__(self, station: Station, book: Book) -> None:
         self.station, self.book = station, book
         self.liveness: Watcher | None = None
 
+    # Commands
+
     def register(self, body: bytes, asker: Asker) -> tuple[Instance, bytes]:
         """Obey `UwU`: the instance, and the body of `OwO` (BEA-014). Refusal: nothing has changed."""
-        raise NotImplementedError
+        instance = self.enter(self.plan(body, asker))
+        return instance, self.approval(instance)
+
+    def plan(self, body: bytes, asker: Asker) -> Plan:
+        """What a registration would do; Refusal if it is none that can be accepted."""
+        registration = records.registration(body, is_strict=self.station.settings.strict)
+        instance_id = registration.instance_id(asker.owner, self.station.settings.rewrite)
+        instance = self.book.get(registration.name, instance_id)
+        on = On.REGISTERED if instance is None or owns(asker, instance) else On.CLAIMED
+        if instance is None:
+            instance = _unknown(registration.name, instance_id, asker)
+        plan = self._planned(instance, on, Said(asker, registration))
+        self._check_room(instance, on, asker)
+        return plan
 
     def update(self, body: bytes, asker: Asker, bound: Instance | None = None) -> Instance:
         """Obey `UoU` (CAT-018); `bound`: the instance of the connection that it came by. Refusal: nothing has changed."""
-        raise NotImplementedError
+        asked = records.update(body)
+        instance = self._meant(asked, asker, bound)
+        on = On.UPDATED if instance.state is State.NONE or owns(asker, instance) else On.MEDDLED
+        self._planned(instance, on, Said(asker))
+        is_strict = self.station.settings.strict
+        merged = records.merge(instance.name, instance.record, asked.changes, is_strict=is_strict)
+        plan = self._planned(instance, on, Said(asker, merged))
+        if instance.state is State.INACTIVE:
+            self._check_unique(instance)
+        self._check_journal(instance)
+        return self.enter(plan)
+
+    def deregister(self, arguments: tuple[bytes, ...], asker: Asker) -> tuple[bytes, ...]:
+        """Obey `dbp.deregister name [instance]` of an administrator (CAT-034)."""
+        if not asker.is_admin:
+            raise Refusal("not-authorised", "only an administrator removes services")
+        name, instance_id = _arguments(arguments)
+        instance = self._one_of(self.book.of_name(name), instance_id)
+        self.enter(self._planned(instance or _unknown(name, "", asker), On.REAPED, Said(asker, reason="deregistered")))
+        assert instance is not None, "what is unknown was refused"
+        gone = {"name": instance.name, "instance": instance.id, "index": self.station.index}
+        return (msgspec.json.encode(gone),)
+
+    def enter(self, plan: Plan) -> Instance:
+        """Do what was planned, within the same turn."""
+        self._do(plan.cell, plan.instance, plan.said)
+        return plan.instance
+
+    def approval(self, instance: Instance) -> bytes:
+        """The body of `OwO` (BEA-014)."""
+        station = self.station
+        approved = {
+            "heartbeat": instance.interval_ns // MILLISECOND,
+            "liveness": station.settings.liveness,
+            "dbp": 1,
+            "epoch": station.epoch,
+            "instance": instance.id,
+            "index": instance.index,
+            "hb": station.beats_port,
+        }
+        return msgspec.json.encode(approved)
+
+    # Lives
 
     def move(self, instance: Instance, on: On, reason: str = "") -> None:
         """Something happened to an instance: what the table says is done. Without a row nothing is, and that is counted."""
-        raise NotImplementedError
+        if on in RETURNS and self.stays_away(instance):
+            on = On.AFTERWARDS
+        cell = None if instance.state is State.NONE else TABLE.get((instance.state, on))
+        if cell is None:
+            self.station.count("dropped", f"{on.name.lower()} while {instance.state.name.lower()}")
+            return
+        self._do(cell, instance, Said(reason=reason or REASONS.get(on, "")))
 
     def leave(self, instance: Instance, reason: str = "left") -> None:
         """It said goodbye, and can be trusted."""
@@ -51,13 +153,272 @@ class Registry:
         self.move(instance, On.REAPED, reason)
 
     def of_beat(self, name: str, instance_id: str | None, asker_owner: str) -> Instance | None:
-        """The one instance that a beat of this owner means; None: none, or several (CAT-021, BEA-011)."""
-        raise NotImplementedError
+        """The one instance that a beat of this owner means; None: none, or several (CAT-021, BEA-011).
+
+        Who left counts as none. O(1) with an id, O(instances of the name) without.
+        """
+        if instance_id is not None:
+            found = self.book.get(name, instance_id)
+            own = [found] if found is not None else []
+        else:
+            own = self.book.of_name(name)
+        own = [one for one in own if one.owner == asker_owner and not self.stays_away(one)]
+        return own[0] if len(own) == 1 else None
+
+    def stays_away(self, instance: Instance) -> bool:
+        """Whether no beat brings it back: it said goodbye, or its name may be had only once and somebody has it."""
+        if instance.state is not State.INACTIVE:
+            return False
+        return instance.reason == "left" or (self.station.settings.unique_names and self._has_rival(instance))
+
+    # Memory
 
     def restore(self, entries: Iterable[Entry], now: Now) -> None:
-        """Take back what the journal kept, in one or several pieces (CAT-051)."""
-        raise NotImplementedError
+        """Take back what the journal kept, in one or several pieces (CAT-051).
 
-    def condense(self) -> Iterable[CoreRecord]:
+        What is restored stands before everything that this start will number, in the order of its last changes.
+        """
+        found: dict[tuple[str, str], InstanceKept | None] = {}
+        for _, record in entries:
+            self._note_end(record)
+            memory = memory_of(record, self.station.node)
+            if isinstance(memory, StreamEnded):
+                self.station.note_before(memory.stream, memory.era, memory.last)
+            elif isinstance(memory, InstanceKept):
+                found.pop((memory.name, memory.id), None)  # the latest change stands last
+                found[memory.name, memory.id] = memory
+            elif memory is not None:
+                found[memory] = None
+        for key, kept in found.items():
+            self._take_back(key, kept)
+
+    def condense(self) -> Iterator[CoreRecord]:
         """Records from which `restore` gives the same instances."""
-        raise NotImplementedError
+        for instance in sorted(self.book.all(), key=lambda instance: instance.index):
+            yield kept_of(instance)
+        for stream in STREAMS:
+            last = self.station.lasts.get(stream)
+            end = (self.station.era, last) if last is not None else self.station.befores.get(stream)
+            if end is not None:
+                yield ended_of(stream, *end)
+
+    def _note_end(self, record: object) -> None:
+        if isinstance(record, StreamRecord) and record.stream in STREAMS and record.origin == self.station.node:
+            self.station.note_before(record.stream, record.era or 0, record.last)
+
+    def _take_back(self, key: tuple[str, str], kept: InstanceKept | None) -> None:
+        before = self.book.get(*key)
+        if before is not None:
+            self.book.drop(before)
+            before.state = State.NONE
+            self._ended(before)
+        if kept is not None:
+            instance = instance_of(kept)
+            instance.net = self.station.settings.net
+            self.book.put(instance)
+            (self._ended if instance.state is State.INACTIVE else self._began)(instance)
+
+    # Planning
+
+    def _planned(self, instance: Instance, on: On, said: Said) -> Plan:
+        """The row for a command; one that denies raises here, before anything is done."""
+        cell = TABLE[instance.state, on]
+        if cell.do.startswith("deny_"):
+            self._do(cell, instance, said)
+        return Plan(instance, cell, said)
+
+    def _meant(self, asked: Update, asker: Asker, bound: Instance | None) -> Instance:
+        """The instance that an update is for; NONE: one that is not registered."""
+        name = asked.name or (bound.name if bound else None)
+        if name is None:
+            raise Refusal("missing-field", "which service? no name was given", fields=("name",))
+        if bound is not None and bound.name == name:
+            if asked.id not in (None, bound.id):
+                raise Refusal("immutable-field", "an instance keeps its id", service=name, fields=("id",))
+            return bound
+        known = self.book.of_name(name)
+        if asked.id is not None:
+            return self.book.get(name, asked.id) or _unknown(name, asked.id, asker)
+        own = [instance for instance in known if owns(asker, instance)]
+        if len(own) > 1:
+            raise Refusal("missing-field", f"{len(own)} instances: which?", service=name, fields=("id",))
+        return (own or known or [_unknown(name, "", asker)])[0]
+
+    def _one_of(self, known: list[Instance], instance_id: str | None) -> Instance | None:
+        if instance_id is not None:
+            known = [instance for instance in known if instance.id == instance_id]
+        if len(known) > 1:
+            names = ", ".join(instance.id for instance in known[:10])
+            raise Refusal("bad-argument", f"{len(known)} instances: {names}; say which", service=known[0].name)
+        return known[0] if known else None
+
+    def _check_room(self, instance: Instance, on: On, asker: Asker) -> None:
+        """Refuse what would be too many (specs/02, 2.7)."""
+        settings, name = self.station.settings, instance.name
+        if instance.state is not State.ACTIVE:
+            self._check_unique(instance)
+        if instance.state is State.NONE:
+            if len(self.book) >= settings.instances_max:
+                raise Refusal("limit", f"{settings.instances_max} instances are registered", service=name)
+            if len(self.book.of_name(name)) >= settings.per_name_max:
+                raise Refusal("limit", f"{settings.per_name_max} instances have this name", service=name)
+        is_owners = instance.state is not State.NONE and on is not On.CLAIMED
+        if not is_owners and self.book.by_owner(asker.owner) >= settings.per_owner_max:
+            raise Refusal("limit", f"{settings.per_owner_max} instances are yours", service=name)
+        self._check_journal(instance)
+
+    def _check_unique(self, instance: Instance) -> None:
+        if self.station.settings.unique_names and self._has_rival(instance):
+            raise Refusal("name-taken", "another instance has this name", service=instance.name)
+
+    def _check_journal(self, instance: Instance) -> None:
+        if self.station.is_full:
+            raise Refusal("limit", "the journal is full: nothing can be kept", service=instance.name)
+
+    def _has_rival(self, instance: Instance) -> bool:
+        return any(other is not instance and other.is_live for other in self.book.of_name(instance.name))
+
+    # Rows of the table
+
+    def _do(self, cell: Cell, instance: Instance, said: Said) -> None:
+        getattr(self, cell.do)(instance, said)
+        assert instance.state is cell.then, (cell, instance.state)
+
+    def add(self, instance: Instance, said: Said) -> None:
+        """It is new."""
+        instance.net = self.station.settings.net
+        self._describe(instance, said.entry)
+        self._become(instance, State.ACTIVE)
+        self.book.put(instance)
+        self._announce_begin("register", instance)
+
+    def replace_if_changed(self, instance: Instance, said: Said) -> None:
+        """It registers again: nobody need know unless it says something else of itself."""
+        if not records.is_same(instance.record, said.entry.record):
+            self._describe(instance, said.entry)
+            self.station.announce("register", instance)
+        self._began(instance)
+
+    def replace(self, instance: Instance, said: Said) -> None:
+        """It is back, and says all of itself anew."""
+        self._describe(instance, said.entry)
+        self._become(instance, State.ACTIVE)
+        self._announce_begin("register", instance)
+
+    def take_over(self, instance: Instance, said: Said) -> None:
+        """Another owner has what was left behind."""
+        instance.owner = instance.observed_ip = said.sender.owner
+        instance.bound = b""
+        self.replace(instance, said)
+
+    def merge(self, instance: Instance, said: Said) -> None:
+        """Some of what it says of itself is another now; if it is not, that is no change."""
+        if records.is_same(instance.record, said.entry.record):
+            return
+        interval_ns = instance.interval_ns
+        self._describe(instance, said.entry)
+        self.station.announce("update", instance)
+        if instance.interval_ns != interval_ns:
+            self._began(instance)
+
+    def merge_and_return(self, instance: Instance, said: Said) -> None:
+        """The same, and so it is there."""
+        self.merge(instance, said)
+        self.come_back(instance, said)
+
+    def return_merged(self, instance: Instance, said: Said) -> None:
+        """It was gone, even if it had said so: it is back, as it is now."""
+        self._describe(instance, said.entry)
+        self.come_back(instance, said)
+
+    def refresh(self, instance: Instance, said: Said) -> None:
+        """It is there, as was believed: who watches over lives has noted when."""
+
+    def come_back(self, instance: Instance, said: Said) -> None:
+        """It was silent, and is there."""
+        self._become(instance, State.ACTIVE)
+        self._announce_begin("active", instance)
+
+    def suspect(self, instance: Instance, said: Said) -> None:
+        """It may be gone."""
+        self._become(instance, State.SUSPECT)
+        self.station.announce("suspect", instance, said.reason)
+
+    def end(self, instance: Instance, said: Said) -> None:
+        """It is gone; nothing is pushed to it any more."""
+        self._become(instance, State.INACTIVE, said.reason)
+        instance.bound = b""
+        self.station.count("evictions", said.reason)
+        self.station.announce("inactive", instance, said.reason)
+        self._ended(instance)
+
+    def stay_away(self, instance: Instance, said: Said) -> None:
+        """It said that it is gone: a late beat is none."""
+        self.station.count("dropped", "stays away")
+
+    def forget(self, instance: Instance, said: Said) -> None:
+        """It is in the book no more."""
+        instance.bound = b""
+        self.station.count("evictions", said.reason)
+        self.book.drop(instance)
+        self.station.announce("remove", instance, said.reason)
+        instance.state = State.NONE
+        self._ended(instance)
+
+    def deny_unknown(self, instance: Instance, said: Said) -> None:
+        """Refuse: there is none."""
+        raise Refusal("not-registered", "service is not registered", service=instance.name)
+
+    def deny_taken(self, instance: Instance, said: Said) -> None:
+        """Refuse: somebody else has it, and is there."""
+        raise Refusal("name-taken", "another owner has this instance", service=instance.name)
+
+    def deny_foreign(self, instance: Instance, said: Said) -> None:
+        """Refuse: it is somebody else's."""
+        raise Refusal("not-owner", "the instance is another owner's", service=instance.name)
+
+    # What rows share
+
+    def _describe(self, instance: Instance, registration: Registration) -> None:
+        instance.record = registration.record
+        instance.interval_ns, instance.health = registration.interval_ns, registration.health
+
+    def _become(self, instance: Instance, state: State, reason: str = "") -> None:
+        if instance.state is not state:
+            instance.since = self.station.wall
+        instance.state, instance.reason = state, reason
+
+    def _announce_begin(self, op: str, instance: Instance) -> None:
+        self.station.announce(op, instance)
+        self._began(instance)
+
+    def _began(self, instance: Instance) -> None:
+        if self.liveness is not None:
+            self.liveness.began(instance)
+
+    def _ended(self, instance: Instance) -> None:
+        if self.liveness is not None:
+            self.liveness.ended(instance)
+
+
+def owns(asker: Asker, instance: Instance) -> bool:
+    """Whether an instance is the asker's own (specs/02, 2.4)."""
+    return asker.is_admin or instance.owner == asker.owner
+
+
+def _unknown(name: str, instance_id: str, asker: Asker) -> Instance:
+    """One that is not registered."""
+    instance = Instance(name, instance_id, asker.owner, asker.owner)
+    instance.state = State.NONE
+    return instance
+
+
+def _arguments(arguments: tuple[bytes, ...]) -> tuple[str, str | None]:
+    """Name and instance, as arguments of a query."""
+    try:
+        words = [argument.decode() for argument in arguments]
+    except UnicodeDecodeError:
+        raise Refusal("bad-argument", "name and instance are UTF-8") from None
+    if not 1 <= len(words) <= 2 or not words[0]:
+        raise Refusal("bad-argument", "a name, and perhaps an instance")
+    return words[0], words[1] if len(words) > 1 and words[1] else None

@@ -1,42 +1,292 @@
-"""The ROUTER: what peers say, the table of connections, at most one answer each (CAT-005 to CAT-011, CAT-020)."""
+"""The ROUTER: what peers say, the table of connections, at most one answer each (CAT-005 to CAT-011, CAT-018 to CAT-021).
 
-from typing import TYPE_CHECKING
+A peer that is no DEALER has no connection: it is as if NEW each time, gets `u.u` where a DEALER gets silence, and nothing
+unasked, ever (CAT-006).
+"""
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, Protocol
+
+import msgspec
 
 from weft.base.effects import Source
 from weft.base.now import Now
+from weft.cores.catalog.book import Book
 from weft.cores.catalog.connections import Connections
 from weft.cores.catalog.instances import Instance
 from weft.cores.catalog.messages import Garbled
-from weft.cores.catalog.registry import Registry
-from weft.cores.catalog.station import Station
+from weft.cores.catalog.queries import Queries
+from weft.cores.catalog.registry import Registry, owns
+from weft.cores.catalog.states import LINK_TABLE, Heard, Link, On, State
+from weft.cores.catalog.station import Asker, Refusal, Station
+from weft.wire.catalog import messages as wire
+from weft.wire.catalog import times
 from weft.wire.catalog.messages import Message
 
-if TYPE_CHECKING:
-    from weft.cores.catalog.book import Book
-    from weft.cores.catalog.queries import Queries
+NOBODY: Final = (Link.CLOSED, Link.IGNORED)
+"""Who is not heard."""
+
+
+class Ear(Protocol):
+    """What is told to whoever watches over lives: `liveness.Liveness`."""
+
+    def heard(self, instance: Instance, via: str, now: Now) -> None:
+        """It is there."""
+
+
+class Said(NamedTuple):
+    """What a row of the table is done with, as far as there is any of it."""
+
+    instance: Instance | None = None
+    command: bytes = b""
+    """Of the answer."""
+    body: tuple[bytes, ...] = ()
+    outcome: str = "answered"
 
 
 class Serving:
     """Answers who asks, registers who comes, and closes who breaks the rules."""
 
     def __init__(
-        self, station: Station, book: "Book", registry: Registry, connections: Connections, queries: "Queries"
+        self, station: Station, book: Book, registry: Registry, connections: Connections, queries: Queries
     ) -> None:
         self.station, self.book, self.registry = station, book, registry
         self.connections, self.queries = connections, queries
+        queries.add("dbp.deregister", registry.deregister)
+
+    # Hearing
 
     def hear(self, message: Message, source: Source, now: Now) -> None:
         """A message on the ROUTER: done, and answered at most once."""
-        raise NotImplementedError
+        self.station.now = now
+        kind, _, address = source.kind.partition(" ")
+        asker = Asker(source.peer, kind, address, message.envelope, message.time)
+        link = self._link_of(asker.peer)
+        if link in NOBODY:
+            self.station.count("dropped", link.name.lower())
+            return
+        if link is Link.BOUND:
+            self.connections.note_time(asker)
+        hearer = HEARERS.get(message.command)
+        if hearer is None:  # the codec lets none through
+            self._garbled(asker, "unknown-command")
+            return
+        heard, said = hearer(self, asker, message)
+        self._turn(asker, heard, said, message.command)
 
     def garbled(self, order: Garbled, now: Now) -> None:
-        """Something came that is no message (R14)."""
-        raise NotImplementedError
+        """Something came that is no message: counted, and after too many its peer is ignored (R14)."""
+        self.station.now = now
+        self._link_of(order.peer)
+        self._garbled(Asker(order.peer, "", "", (), b""), order.code)
+
+    def _garbled(self, asker: Asker, code: str) -> None:
+        if self.connections.count_garbled(asker.peer, code):
+            self._turn(asker, Heard.FLOODED, Said(), b"")
+
+    def _link_of(self, peer: bytes) -> Link:
+        link = self.connections.state_of(peer)
+        if link is Link.IGNORED and self.connections.is_over(peer):
+            self._turn(Asker(peer, "", "", (), b""), Heard.MINUTE, Said(), b"")
+            return self.connections.state_of(peer)
+        return link
+
+    # Unasked
 
     def push(self, instance: Instance, message: Message) -> bool:
         """Say something unasked, to the bound DEALER only; False: there is none (CAT-006)."""
-        raise NotImplementedError
+        peer = instance.bound
+        if not peer or self.connections.state_of(peer) is not Link.BOUND:
+            return False
+        time = message.time or times.answer(self.connections.time_of(peer), self.station.wall)
+        self.station.send(peer, Message(message.command, time, message.body))
+        return True
 
     def failed(self, peer: bytes) -> None:
-        """What was said last to a peer could not be sent: it is gone, or takes nothing."""
-        raise NotImplementedError
+        """What was said last to a peer could not be sent: nothing is pushed to it until it is heard again."""
+        self._unbind(peer)
+
+    # Commands: what each is, by the table, and what there is to say
+
+    def _hear_request(self, asker: Asker, message: Message) -> tuple[Heard, Said]:
+        try:
+            return Heard.ASKED, Said(self._bound(asker), wire.REPLY, self.queries.answer(message.body, asker))
+        except Refusal as refusal:
+            return self._denied(asker, refusal)
+
+    def _hear_registration(self, asker: Asker, message: Message) -> tuple[Heard, Said]:
+        try:
+            plan = self.registry.plan(_first(message), asker)
+        except Refusal as refusal:
+            return self._denied(asker, refusal)
+        if asker.is_dealer and self.connections.state_of(asker.peer) is Link.BOUND:
+            return Heard.REGISTERED, Said()  # R12: the table closes it, and nothing is entered
+        instance = self.registry.enter(plan)
+        return Heard.REGISTERED, Said(instance, wire.APPROVED, (self.registry.approval(instance),), "approved")
+
+    def _hear_update(self, asker: Asker, message: Message) -> tuple[Heard, Said]:
+        try:
+            instance = self.registry.update(_first(message), asker, self._bound(asker))
+        except Refusal as refusal:
+            return self._denied(asker, refusal)
+        return Heard.ASKED, Said(instance, wire.AWK, (), "acknowledged")
+
+    def _hear_beat(self, asker: Asker, message: Message) -> tuple[Heard, Said]:
+        instance = self._named(asker, message)
+        return (Heard.STRAY, Said()) if instance is None else (Heard.BEAT, Said(instance))
+
+    def _hear_awk(self, asker: Asker, message: Message) -> tuple[Heard, Said]:
+        return Heard.AWK, Said(self._bound(asker))
+
+    def _hear_goodbye(self, asker: Asker, message: Message) -> tuple[Heard, Said]:
+        return Heard.LEFT, Said(self._named(asker, message) or self._bound(asker))
+
+    def _hear_misplaced(self, asker: Asker, message: Message) -> tuple[Heard, Said]:
+        return Heard.MISPLACED, Said()
+
+    def _refuse_exit(self, asker: Asker, message: Message) -> tuple[Heard, Said]:
+        return self._denied(asker, Refusal("not-authorised", "no peer may stop or change a broker"))
+
+    def _refuse_peers(self, asker: Asker, message: Message) -> tuple[Heard, Said]:
+        return self._denied(asker, Refusal("unsupported", "this broker has no bridges and no taps"))
+
+    def _denied(self, asker: Asker, refusal: Refusal) -> tuple[Heard, Said]:
+        """The answer that says why not (CAT-008, CAT-080)."""
+        self.connections.count_denied(asker, refusal)
+        why: dict[str, Any] = {"Error": refusal.text, "code": refusal.code}
+        if refusal.service:
+            why["service"] = refusal.service
+        if refusal.fields:
+            why["fields"] = refusal.fields
+        return Heard.ASKED, Said(None, wire.DENIED, (msgspec.json.encode(why),), "denied")
+
+    # Rows of the table
+
+    def _turn(self, asker: Asker, heard: Heard, said: Said, command: bytes) -> None:
+        """Do what the table says. Without a row nothing is, and that is counted; only DEALERs change state by what they say."""
+        before = self.connections.state_of(asker.peer) if asker.is_dealer or not command else Link.NEW
+        cell = LINK_TABLE.get((before, heard))
+        if cell is None:
+            self.station.count("dropped", f"{heard.name.lower()} while {before.name.lower()}")
+            return
+        getattr(self, cell.do)(asker, said)
+        if command:
+            outcome = said.outcome if cell.do in ("answer", "approve") else cell.do
+            self.station.count("requests", f"{command.decode('latin-1')} {outcome}")
+
+    def approve(self, asker: Asker, said: Said) -> None:
+        """It is registered, and its connection speaks for it."""
+        self._heard(asker, said.instance)
+        self._bind(asker, said.instance)
+        self._say(asker, said.command, said.body)
+
+    def answer(self, asker: Asker, said: Said) -> None:
+        """Whoever asks is answered; and what its owner says shows that it is there (BEA-011)."""
+        self._heard(asker, said.instance)
+        self._say(asker, said.command, said.body)
+
+    def acknowledge(self, asker: Asker, said: Said) -> None:
+        """A beat: `u.u`, and this connection speaks for the instance (BEA-019, CAT-021)."""
+        self._heard(asker, said.instance)
+        self._bind(asker, said.instance)
+        self._say(asker, wire.AWK)
+
+    def disconnect(self, asker: Asker, said: Said) -> None:
+        """`</3`, and nothing more; the instance stays as it is."""
+        self._say(asker, wire.DISCONNECT)
+        self._close(asker)
+
+    def part(self, asker: Asker, said: Said) -> None:
+        """It goes, and its instance with it (R11, R17)."""
+        if said.instance is not None:
+            self.registry.move(said.instance, On.LEFT)
+        if not asker.is_dealer:
+            self._say(asker, wire.AWK)
+        self._close(asker)
+
+    def note(self, asker: Asker, said: Said) -> None:
+        """It is there; that is never answered."""
+        self._heard(asker, said.instance)
+
+    def ignore(self, asker: Asker, said: Said) -> None:
+        """It is not heard for a minute."""
+        self._unbind(asker.peer)
+        self.connections.ignore(asker.peer)
+
+    def pardon(self, asker: Asker, said: Said) -> None:
+        """The minute is over."""
+        self.connections.clear(asker.peer)
+
+    # What rows share
+
+    def _say(self, asker: Asker, command: bytes, body: tuple[bytes, ...] = ()) -> None:
+        if not body and not asker.is_dealer:
+            body = (b"",)  # existing nodes need one (CAT-007)
+        time = times.answer(asker.time, self.station.wall)
+        self.station.send(asker.peer, Message(command, time, body, asker.envelope))
+
+    def _heard(self, asker: Asker, instance: Instance | None) -> None:
+        """Its owner has said something valid: it is there."""
+        if instance is None or instance.state is State.NONE or self.registry.stays_away(instance):
+            return
+        liveness: Any = self.registry.liveness
+        if liveness is not None:
+            liveness.heard(instance, "tcp", self.station.now)
+        if instance.state is not State.ACTIVE:
+            self.registry.move(instance, On.BEAT)
+
+    def _bound(self, asker: Asker) -> Instance | None:
+        """The instance that a connection speaks for, if it is still registered, and its owner's."""
+        key = self.connections.key_of(asker.peer) if asker.is_dealer else None
+        instance = self.book.get(*key) if key else None
+        return instance if instance is not None and owns(asker, instance) else None
+
+    def _named(self, asker: Asker, message: Message) -> Instance | None:
+        """The own instance that a beat or a goodbye names; without a name, the bound one; None: none, or several (CAT-021)."""
+        try:
+            name, instance_id = (*(frame.decode() for frame in message.body[:2]), "", "")[:2]
+        except UnicodeDecodeError:
+            return None
+        bound = self._bound(asker)
+        if bound is not None and name in ("", bound.name) and instance_id in ("", bound.id):
+            return None if self.registry.stays_away(bound) else bound
+        return self.registry.of_beat(name, instance_id or None, asker.owner)
+
+    def _bind(self, asker: Asker, instance: Instance | None) -> None:
+        if asker.is_dealer and instance is not None:
+            self.connections.bind(asker, instance)
+            instance.bound = asker.peer
+
+    def _unbind(self, peer: bytes) -> None:
+        key = self.connections.key_of(peer)
+        instance = self.book.get(*key) if key else None
+        if instance is not None and instance.bound == peer:
+            instance.bound = b""
+
+    def _close(self, asker: Asker) -> None:
+        if asker.is_dealer:
+            self._unbind(asker.peer)
+            self.connections.close(asker.peer)
+
+
+def _first(message: Message) -> bytes:
+    """The JSON of a registration or an update; what follows it is ignored."""
+    return message.body[0] if message.body else b""
+
+
+HEARERS: Final[dict[bytes, Callable[[Serving, Asker, Message], tuple[Heard, Said]]]] = {
+    wire.REQUEST: Serving._hear_request,
+    wire.REGISTRATION: Serving._hear_registration,
+    wire.UPDATE: Serving._hear_update,
+    wire.HEARTBEAT: Serving._hear_beat,
+    wire.AWK: Serving._hear_awk,
+    wire.DISCONNECT: Serving._hear_goodbye,
+    wire.EXIT: Serving._refuse_exit,
+    wire.HANDLER: Serving._refuse_exit,
+    wire.BRIDGE: Serving._refuse_peers,
+    wire.TAP: Serving._refuse_peers,
+    **dict.fromkeys(
+        (wire.REPLY, wire.APPROVED, wire.DENIED, wire.DENIED_TOO, wire.PING, wire.PONG), Serving._hear_misplaced
+    ),
+}
+"""What each command is to a broker."""
