@@ -1,1 +1,100 @@
-"""When not to believe that so many are dead (BEA-023)."""
+"""When so many fall silent at once that the fault may be here, nobody is called dead for now (BEA-023).
+
+An instance that is due is let go at once, as long as that is not so. Else a hold begins: whoever is due waits. It ends when
+enough are heard again, or after its time. Then those that still wait go, few per second; who waits when a network heals is
+given as long as a silence may last, since not all are heard in the same instant.
+"""
+
+from typing import Final
+
+from weft.base.now import SECOND
+from weft.cores.catalog import limits
+from weft.cores.catalog.book import Book
+from weft.cores.catalog.instances import Instance
+from weft.cores.catalog.messages import EvictionsHeld
+from weft.cores.catalog.states import State
+from weft.cores.catalog.station import Station
+
+CALM, HELD, LETTING_GO = "calm", "held", "letting go"
+LEAST_PER_SECOND: Final = 10
+
+
+class Holding:
+    """Instants are those of the clock of `liveness.Liveness`."""
+
+    def __init__(self, station: Station, book: Book) -> None:
+        self._station, self._book = station, book
+        self.state = CALM
+        self._waiting: dict[Instance, int] = {}
+        """Who is due, in that order, and from when on it may go."""
+        self._next_at = 0
+        """HELD: when that ends at the latest. LETTING_GO: when the next may go."""
+        self._per_second = 0
+
+    def __len__(self) -> int:
+        """How many wait."""
+        return len(self._waiting)
+
+    @property
+    def due_at(self) -> int | None:
+        """When something is to be done."""
+        return None if self.state == CALM else self._next_at
+
+    def lets_go(self, instance: Instance, clock: int) -> bool:
+        """Whether an instance that is due is INACTIVE now; otherwise it waits here until `released`, or `forget`."""
+        if self.state == CALM:
+            if not self._station.settings.hold or not self._is_blind():
+                return True
+            self.state, self._next_at = HELD, clock + self._station.settings.hold_max_ns
+            self._station.count("holds")
+            self._tell()
+        self._waiting[instance] = clock
+        return False
+
+    def forget(self, instance: Instance) -> None:
+        """It was heard, or is gone otherwise."""
+        self._waiting.pop(instance, None)
+
+    def look(self, clock: int) -> None:
+        """Somebody was heard, or has gone: what was so may be so no more. O(1), unless a hold ends by that."""
+        if self.state == HELD and not self._is_blind():
+            self._end(clock)
+            self._next_at = clock + SECOND
+            most = self._station.settings.hold_max_ns
+            for instance in self._waiting:
+                self._waiting[instance] = clock + min(instance.interval_ns * 3 // 2, most)
+
+    def released(self, clock: int) -> list[Instance]:
+        """Who goes now."""
+        if self.state == HELD and clock >= self._next_at:
+            self._end(clock)
+        if self.state != LETTING_GO or clock < self._next_at:
+            return []
+        if not self._waiting:
+            self.state = CALM
+            return []
+        due = [instance for instance, since in self._waiting.items() if since <= clock][: self._per_second]
+        for instance in due:
+            del self._waiting[instance]
+        self._next_at = clock + SECOND
+        return due
+
+    def _is_blind(self) -> bool:
+        """More than half of the live instances (at least 10) are SUSPECT, at more than half of the addresses (at least 3)."""
+        suspects, addresses = self._book.counts[State.SUSPECT], self._book.silent_addresses
+        return (
+            suspects >= limits.HOLD_INSTANCES
+            and suspects > self._book.counts[State.ACTIVE]
+            and addresses >= limits.HOLD_ADDRESSES
+            and 2 * addresses > self._book.live_addresses
+        )
+
+    def _end(self, clock: int) -> None:
+        self.state, self._next_at = LETTING_GO, clock
+        live = self._book.counts[State.ACTIVE] + self._book.counts[State.SUSPECT]
+        self._per_second = max(LEAST_PER_SECOND, live * limits.HOLD_SHARE // 100)
+        self._tell()
+
+    def _tell(self) -> None:
+        suspects = self._book.counts[State.SUSPECT]
+        self._station.tell(EvictionsHeld(self.state == HELD, suspects, suspects + self._book.counts[State.ACTIVE]))

@@ -1,1 +1,134 @@
-"""When to ask an instance whether it is there (BEA-016, BEA-017)."""
+"""Asking an instance whether it is there (BEA-016, BEA-017).
+
+One that has a connection is sent `<3` on it, and its `u.u` comes back the same way. Any other is called where it serves:
+`[d, ping, T, ""]`, and whatever it answers is a sign of life. Nobody is called at an address that he only claims to have.
+"""
+
+import heapq
+from ipaddress import ip_address, ip_network
+from typing import Final
+
+from weft.base.effects import Disconnect, Send
+from weft.cores.catalog import limits
+from weft.cores.catalog.instances import Instance
+from weft.cores.catalog.records import effective_address
+from weft.cores.catalog.station import PROBE, Station
+from weft.wire.catalog import times
+from weft.wire.catalog.messages import PING, PONG, Message
+
+LOOPBACK: Final = "127.0.0.1"
+
+
+class Ping:
+    """One call that is under way."""
+
+    __slots__ = ("asked_at", "endpoint", "instance", "is_over")
+
+    def __init__(self, instance: Instance, endpoint: bytes, asked_at: int) -> None:
+        self.instance, self.endpoint, self.asked_at = instance, endpoint, asked_at
+        self.is_over = False
+
+
+class Probing:
+    """Calls to addresses, not too many at once. Instants are those of the clock of `liveness.Liveness`."""
+
+    def __init__(self, station: Station) -> None:
+        self._station = station
+        self._allowed = [ip_network(network, strict=False) for network in station.settings.probe_allow]
+        self._pings: dict[Instance, Ping] = {}
+        self._at: dict[bytes, list[Ping]] = {}
+        self._waiting: dict[Instance, None] = {}
+        self._timeouts: list[tuple[int, int, Ping]] = []
+        self._serial = 0
+
+    def __len__(self) -> int:
+        """Calls under way."""
+        return len(self._pings)
+
+    def ask(self, instance: Instance, clock: int) -> None:
+        """Call an instance where it serves; later, if too many are called already."""
+        if instance in self._pings:
+            return
+        if len(self._pings) < limits.PROBES_MAX:
+            self._call(instance, clock)
+        elif instance not in self._waiting:
+            self._station.count("probes", "stretched")
+            self._waiting[instance] = None
+
+    def forget(self, instance: Instance) -> None:
+        """What it answers does not matter any more."""
+        self._waiting.pop(instance, None)
+        if (ping := self._pings.get(instance)) is not None:
+            self._end(ping)
+
+    def hear(self, message: Message, peer: bytes) -> list[Ping]:
+        """Something came from an address that was called: the calls that it answers.
+
+        A pong that names another service is none: that one has the port by now.
+        """
+        name = message.body[0] if message.command == PONG and message.body else b""
+        answered = [ping for ping in self._at.get(peer, ()) if not name or name == ping.instance.name.encode()]
+        for ping in answered:
+            self._end(ping)
+        self._station.count("probes", "answered" if answered else "stray")
+        return answered
+
+    def wake(self, clock: int) -> None:
+        """Who has not answered by now is not waited for; who waits has his turn."""
+        timeouts = self._timeouts
+        while timeouts and timeouts[0][0] <= clock:
+            ping = heapq.heappop(timeouts)[2]
+            if not ping.is_over:
+                self._station.count("probes", "silent")
+                self._end(ping)
+                if ping.endpoint not in self._at:  # what waits there unsaid would all be said on its return
+                    self._station.effects.append(Disconnect(PROBE, ping.endpoint))
+        while self._waiting and len(self._pings) < limits.PROBES_MAX:
+            instance = next(iter(self._waiting))
+            del self._waiting[instance]
+            self._call(instance, clock)
+
+    @property
+    def due_at(self) -> int | None:
+        """When somebody is waited for no longer; for whoever waits for a turn, that is soon enough."""
+        return self._timeouts[0][0] if self._timeouts else None
+
+    def _call(self, instance: Instance, clock: int) -> None:
+        endpoint = self._endpoint(instance)
+        if endpoint is None:
+            self._station.count("probes", "not-allowed")
+            return
+        ping = self._pings[instance] = Ping(instance, endpoint, clock)
+        self._at.setdefault(endpoint, []).append(ping)
+        self._serial += 1
+        until = clock + min(instance.interval_ns // 2, limits.PROBE_NS)
+        heapq.heappush(self._timeouts, (until, self._serial, ping))
+        self._station.count("probes", "sent")
+        said = Message(PING, times.write("f32le", self._station.wall), (b"",))
+        self._station.effects.append(Send(PROBE, endpoint, said))
+
+    def _end(self, ping: Ping) -> None:
+        ping.is_over = True
+        del self._pings[ping.instance]
+        left = self._at[ping.endpoint]
+        left.remove(ping)
+        if not left:
+            del self._at[ping.endpoint]
+
+    def _endpoint(self, instance: Instance) -> bytes | None:
+        """Where it serves, if that is where it was seen, or where anybody may be called; None: nowhere."""
+        observed = instance.observed_ip or LOOPBACK
+        address = effective_address(instance.record, observed, self._station.settings.rewrite)
+        if address is None or not (address.ip == observed or self._is_allowed(address.ip)):
+            return None
+        host = f"[{address.ip}]" if ":" in address.ip else address.ip
+        return f"{host}:{address.port}".encode()
+
+    def _is_allowed(self, ip: str) -> bool:
+        if not self._allowed:
+            return False
+        try:
+            address = ip_address(ip)
+        except ValueError:  # a name: where that leads only its resolver knows
+            return False
+        return any(address in network for network in self._allowed)
