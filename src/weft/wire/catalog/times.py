@@ -8,6 +8,7 @@ Of the readings within ten years of our wall clock the nearest is meant; of equa
 none is unknown, and no error. No time frame decides anything (CAT-012): a float32 of today goes in steps of 128 s.
 """
 
+import math
 import re
 import struct
 from collections.abc import Callable
@@ -15,14 +16,20 @@ from typing import Final, NamedTuple
 
 UNKNOWN: Final = "unknown"
 WINDOW_S: Final = 315_576_000.0  # ten years
+_BEYOND_S: Final = math.nextafter(WINDOW_S, math.inf)
 _ASCII: Final = re.compile(rb"[0-9]{9,10}(?:\.[0-9]{1,9})?")
-_LE4: Final = struct.Struct("<fI")
-_BE4: Final = struct.Struct(">fI")
-_LE8: Final = struct.Struct("<dq")
-_BE8: Final = struct.Struct(">dq")
+_LE4: Final = struct.Struct("<fI").unpack
+_BE4: Final = struct.Struct(">fI").unpack
+_LE8: Final = struct.Struct("<dq").unpack
+_BE8: Final = struct.Struct(">dq").unpack
 _UNITS: Final = (("s", 1), ("ms", 1_000), ("us", 1_000_000), ("ns", 1_000_000_000))
-_FOUR: Final = ("f32le", "f32be", "i32le", "i32be")
-_EIGHT: Final = ("f64le", "f64be", *(f"i64{order}-{unit}" for unit, _ in _UNITS for order in ("le", "be")))
+_FOUR: Final[tuple[str, ...]] = ("f32le", "f32be", "i32le", "i32be")
+_EIGHT: Final[tuple[str, ...]] = (
+    "f64le",
+    "f64be",
+    *(f"i64{order}-{unit}" for unit, _ in _UNITS for order in ("le", "be")),
+)
+_TEXT: Final[tuple[str, ...]] = ("ascii",)
 
 
 class Time(NamedTuple):
@@ -42,12 +49,7 @@ def read(frame: bytes, wall_s: float) -> Time:
     >>> read(b"now", 1795227299.0)
     Time(format='unknown', seconds=None)
     """
-    chosen, found, nearest = UNKNOWN, None, WINDOW_S
-    for name, seconds in _readings(frame):
-        distance = abs(seconds - wall_s)
-        if distance < nearest or (found is None and distance == nearest):
-            chosen, found, nearest = name, seconds, distance
-    return Time(chosen, found)
+    return Time(*_nearest(frame, wall_s))
 
 
 def write(format: str, wall_s: float) -> bytes:  # noqa: A002  # what it is called
@@ -61,7 +63,7 @@ def write(format: str, wall_s: float) -> bytes:  # noqa: A002  # what it is call
 
 def format_of(frame: bytes, wall_s: float) -> str:
     """In what format who wrote this is answered, and told things unasked (CAT-011)."""
-    form = read(frame, wall_s).format
+    form, _ = _nearest(frame, wall_s)
     if form == UNKNOWN:
         return "f64le" if len(frame) == 8 else "f32le"
     return form
@@ -72,23 +74,40 @@ def answer(frame: bytes, wall_s: float) -> bytes:
     return _WRITERS[format_of(frame, wall_s)](wall_s)
 
 
-def _readings(frame: bytes) -> list[tuple[str, float]]:
-    """What it may mean, in the order of preference."""
+def _nearest(frame: bytes, wall_s: float) -> tuple[str, float | None]:
+    """Of what a frame may mean, the nearest to our wall clock; this runs once for every message."""
     size = len(frame)
     if size == 4:
-        twice = frame + frame
-        f_le, i_le = _LE4.unpack(twice)
-        f_be, i_be = _BE4.unpack(twice)
-        return list(zip(_FOUR, (f_le, f_be, i_le, i_be), strict=True))
-    if size == 8:
-        twice = frame + frame
-        f_le, i_le = _LE8.unpack(twice)
-        f_be, i_be = _BE8.unpack(twice)
-        whole = [number / unit for _, unit in _UNITS for number in (i_le, i_be)]
-        return list(zip(_EIGHT, (f_le, f_be, *whole), strict=True))
-    if 9 <= size <= 20 and _ASCII.fullmatch(frame):
-        return [("ascii", float(frame))]
-    return []
+        names, readings = _FOUR, _four(frame)
+    elif size == 8:
+        names, readings = _EIGHT, _eight(frame, wall_s)
+    elif 9 <= size <= 20 and _ASCII.fullmatch(frame):
+        names, readings = _TEXT, (float(frame),)
+    else:
+        return UNKNOWN, None
+    chosen, found, nearest = UNKNOWN, None, _BEYOND_S
+    for name, seconds in zip(names, readings):  # noqa: B905  # of whole numbers out of reach there are no readings
+        distance = abs(seconds - wall_s)
+        if distance < nearest:
+            chosen, found, nearest = name, seconds, distance
+    return chosen, found
+
+
+def _four(frame: bytes) -> tuple[float, ...]:
+    twice = frame + frame
+    f_le, i_le = _LE4(twice)
+    f_be, i_be = _BE4(twice)
+    return f_le, f_be, i_le, i_be
+
+
+def _eight(frame: bytes, wall_s: float) -> tuple[float, ...]:
+    twice = frame + frame
+    f_le, i_le = _LE8(twice)
+    f_be, i_be = _BE8(twice)
+    reach = (abs(wall_s) + _BEYOND_S) * 1e9
+    if abs(i_le) > reach < abs(i_be):  # not even as nanoseconds, so as what a float64 usually is
+        return f_le, f_be
+    return f_le, f_be, *[number / unit for _, unit in _UNITS for number in (i_le, i_be)]
 
 
 def _whole(form: str, unit: int) -> Callable[[float], bytes]:
