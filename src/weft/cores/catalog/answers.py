@@ -1,48 +1,184 @@
 """What a lookup is answered, in bytes that are kept until something changes (CAT-017, CAT-030..033)."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
-from weft.cores.catalog.book import Book
+import msgspec
+
+from weft.base.now import MILLISECOND
+from weft.cores.catalog import limits, records
+from weft.cores.catalog.book import Book, Key
 from weft.cores.catalog.instances import Instance
+from weft.cores.catalog.states import State
 from weft.cores.catalog.station import Station
+
+encode: Final = msgspec.json.Encoder().encode
+_RANK: Final = {health: rank for rank, health in enumerate(records.HEALTHS)}
+_BESIDE: Final = ("instances", "more")
+"""The broker's own keys beside those of the best instance, where a name has several (CAT-030)."""
 
 
 class Answers:
-    """Lookups. A name's answer is made once after each change of one of its instances, and then only copied."""
+    """Lookups. A name's answer is made once after each change of one of its instances, and then only copied.
+
+    `_records` keeps each instance's JSON, `_names` each name's `"name":{…}` (empty: nobody would be found), `_all` the
+    whole list: O(answer) for one name, O(bytes) for all of them.
+    """
 
     def __init__(self, station: Station, book: Book) -> None:
         self._station, self._book = station, book
+        self._records: dict[Key, bytes] = {}
+        self._names: dict[str, bytes] = {}
+        self._all = b""
         book.forgetters.append(self.forget)
 
+    # Lookups
+
     def of(self, frames: tuple[bytes, ...]) -> bytes:
-        """The answer to a REQUEST that is no query: its names as they came; none, or only empty ones, means all."""
-        raise NotImplementedError
+        """The answer to a REQUEST that is no query: its names as they came; none, or only empty ones, means all (R16)."""
+        if len(frames) == 1 and frames[0]:
+            return self.one(frames[0])
+        names = [frame for frame in frames if frame]
+        if not names:
+            return self.all()
+        return self.one(names[0]) if len(names) == 1 else self.several(names)
 
     def one(self, name: bytes) -> bytes:
         """One name: its best instance, and the others of it; else why there is none."""
-        raise NotImplementedError
+        try:
+            text = name.decode()
+        except UnicodeDecodeError:
+            return encode({**_absence(name.decode("utf-8", "replace"), "unknown", None), "code": "bad-name"})
+        kept = self._names.get(text)
+        if kept is None:
+            kept = self._named(text)
+        return b"{%b}" % kept if kept else encode(_absence(text, *self._became(text)))
 
     def all(self) -> bytes:
-        """Every name that has an instance one could use."""
-        raise NotImplementedError
+        """Every name that has an instance one could use, sorted."""
+        if not self._all:
+            kept, make = self._names.get, self._named
+            found = [kept(name) or make(name) for name in self._book.names()]
+            self._all = b"{%b}" % b",".join([fragment for fragment in found if fragment])
+        return self._all
 
     def several(self, names: Iterable[bytes]) -> bytes:
-        """Those found, each once, the others in `_dbp.missing`."""
-        raise NotImplementedError
+        """Those found, each once, the others in `_dbp.missing` (CAT-032)."""
+        found, missing = [], []
+        for name in dict.fromkeys(names):
+            text = name.decode("utf-8", "replace")
+            is_text = text.encode() == name
+            if is_text and (fragment := self._named(text)):
+                found.append(fragment)
+            else:
+                state = self._became(text)[0] if is_text else "unknown"
+                missing.append({"service": text[: limits.NAME_BYTES_MAX], "state": state})
+        if missing:
+            found.append(b'"_dbp":%b' % encode({"missing": missing}))
+        return b"{%b}" % b",".join(found)
+
+    # Records
 
     def shown(self, instance: Instance) -> dict[str, Any]:
-        """A record as answers show it: the sender's keys less `name`, the address one can reach, and `_dbp`."""
-        raise NotImplementedError
+        """A record as answers show it: the sender's keys less `name`, the address one can reach, and `_dbp` (CAT-017)."""
+        settings = self._station.settings
+        record, declared = records.rewritten(instance.record, instance.observed_ip, settings.rewrite)
+        about: dict[str, Any] = {
+            "state": state_word(instance),
+            "health": instance.health,
+            "since": instance.since,
+            "interval_ms": instance.interval_ns // MILLISECOND,
+            "observed_ip": instance.observed_ip,
+            "instance": instance.id,
+            "index": instance.index,
+            "net": instance.net or settings.net,
+        }
+        if declared is not None:
+            about["declared"] = declared
+        return {**record, records.RESERVED_KEY: about}
 
     def record(self, instance: Instance) -> bytes:
         """`shown` as JSON; kept until the instance changes."""
-        raise NotImplementedError
+        kept = self._records.get(instance.key)
+        if kept is None:
+            kept = encode(self.shown(instance))
+            if self._book.get(*instance.key) is instance:
+                self._records[instance.key] = kept
+        return kept
 
     def records(self, instances: Iterable[Instance]) -> bytes:
         """A JSON list of `{"name", "instance", "record"}`, joined of what is kept: the `records` of queries and watches."""
-        raise NotImplementedError
+        return b"[%b]" % b",".join(
+            [
+                b'{"name":%b,"instance":%b,"record":%b}' % (encode(found.name), encode(found.id), self.record(found))
+                for found in instances
+            ]
+        )
+
+    def best(self, name: str) -> list[Instance]:
+        """The instances of a name that one could use, best first (CAT-030)."""
+        return sorted(
+            (found for found in self._book.live_of_name(name) if found.health != "critical"),
+            key=_order,
+        )
 
     def forget(self, instance: Instance) -> None:
         """It has changed, or is gone: what was kept of it and its name is old."""
-        raise NotImplementedError
+        self._records.pop(instance.key, None)
+        self._names.pop(instance.name, None)
+        self._all = b""
+
+    # Making
+
+    def _named(self, name: str) -> bytes:
+        """`"name":{…}` of a name, kept from now on; empty where nobody is found. Names that nobody has are not kept."""
+        kept = self._names.get(name)
+        if kept is None:
+            found = self.best(name)
+            kept = b"%b:%b" % (encode(name), self._together(found)) if found else b""
+            if found or self._book.of_name(name):
+                self._names[name] = kept
+        return kept
+
+    def _together(self, found: list[Instance]) -> bytes:
+        best = self.record(found[0])
+        if len(found) == 1:
+            return best
+        if not found[0].record.keys().isdisjoint(_BESIDE):
+            shown = self.shown(found[0])
+            best = encode({key: value for key, value in shown.items() if key not in _BESIDE})
+        listed = b",".join([self.record(instance) for instance in found[: limits.LISTED_MAX]])
+        return b'%b,"instances":[%b],"more":%d}' % (best[:-1], listed, max(0, len(found) - limits.LISTED_MAX))
+
+    def _became(self, name: str) -> tuple[str, float | None]:
+        """What became of a name that is not found, and when one of it was heard last."""
+        known = self._book.of_name(name)
+        if not known:
+            return "unknown", None
+        seen = max(self.last_seen(instance) for instance in known)
+        if any(instance.is_live for instance in known):
+            return "critical", seen
+        return ("left" if known[-1].reason == "left" else "inactive"), seen
+
+    def last_seen(self, instance: Instance) -> float:
+        """Unix seconds, by the wall clock of now; of one that did not speak since the start: of its last change of state."""
+        if not instance.heard_at:
+            return instance.since
+        return round(self._station.wall - (self._station.now.mono - instance.heard_at) / 1e9, 3)
+
+
+def state_word(instance: Instance) -> str:
+    """A state as answers call it: `active`, `suspect`, `inactive`."""
+    return instance.state.name.lower()
+
+
+def _absence(name: str, state: str, last_seen: float | None) -> dict[str, Any]:
+    """Why a lookup finds nothing (CAT-033)."""
+    service = name[: limits.NAME_BYTES_MAX]
+    text = f"no service {service} can be used: {state}"
+    return {"Error": text, "warning": "inactive", "service": service, "state": state, "last_seen": last_seen}
+
+
+def _order(instance: Instance) -> tuple[int, int, int, int]:
+    weight = int(instance.record.get("weight", records.WEIGHT_DEFAULT))
+    return _RANK[instance.health], 0 if instance.state is State.ACTIVE else 1, -weight, instance.index

@@ -1,33 +1,198 @@
 """Questions about the broker itself: names that begin with `dbp.` (CAT-034)."""
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable
-from typing import Final
+from itertools import islice
+from typing import Any, Final
 
-from weft.cores.catalog.answers import Answers
+import msgspec
+
+from weft.base.now import MILLISECOND
+from weft.cores.catalog import filters, limits
+from weft.cores.catalog.answers import Answers, encode, state_word
+from weft.cores.catalog.arguments import read_argument
 from weft.cores.catalog.book import Book
-from weft.cores.catalog.station import Asker, Station
+from weft.cores.catalog.instances import Instance
+from weft.cores.catalog.metrics import Gauge, Histogram, exposition
+from weft.cores.catalog.states import State
+from weft.cores.catalog.station import Asker, Refusal, Station
 
 PREFIX: Final = b"dbp."
 CAPS: Final = ("f64", "lvc", "log")
 """What this broker can beyond the seed: the same in its beacon, its status and its approvals (BEA-001)."""
+LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
+STATES: Final = (State.ACTIVE, State.SUSPECT, State.INACTIVE)
 
-Query = Callable[[tuple[bytes, ...], Asker], tuple[bytes, ...]]
-"""Arguments behind the name, and who asks; the body frames behind the time. Raises Refusal."""
+Arguments = tuple[bytes, ...]
+"""The frames behind the name of a query."""
+Answer = tuple[bytes, ...]
+"""The body frames behind the time: JSON, then what is raw."""
+Query = Callable[[Arguments, Asker], Answer]
+"""Raises Refusal, which is its answer then."""
+
+
+class Page(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The argument of `dbp.list`."""
+
+    limit: int = limits.LIST_MAX
+    after: str = ""
+
+
+_PAGE: Final = msgspec.json.Decoder(Page)
 
 
 class Queries:
-    """The table of questions; other parts add theirs."""
+    """The table of questions; other parts add theirs, and their figures for `dbp.metrics`."""
 
     def __init__(self, station: Station, book: Book, answers: Answers) -> None:
         self._station, self._book, self.answers = station, book, answers
-        self._table: dict[str, Query] = {}
-        self.gauges: dict[str, Callable[[], Iterable[tuple[str, float]]]] = {}
-        """By metric (`held`): label values and figures of now, for `dbp.metrics`; other parts add theirs."""
+        self.gauges: dict[str, Gauge] = {}
+        """By metric (`held`): figures of now by label."""
+        self.histograms: dict[str, Histogram] = {}
+        """By metric (`persist_seconds`): who has a clock measures them."""
+        self.alive: Callable[[Instance], dict[str, Any]] = self._alive
+        """What `dbp.liveness` says of an instance; the part that listens to beats knows more (MON-008)."""
+        self._table: dict[str, Query] = {
+            "dbp.status": self.status,
+            "dbp.metrics": self.metrics,
+            "dbp.query": self.query,
+            "dbp.list": self.list,
+            "dbp.instances": self.instances,
+            "dbp.liveness": self.liveness,
+            "dbp.tap": self.tap,
+        }
 
     def add(self, name: str, function: Query) -> None:
         """Answer a question (`dbp.topics`); the last who says so answers it."""
         self._table[name] = function
 
-    def answer(self, body: tuple[bytes, ...], asker: Asker) -> tuple[bytes, ...]:
-        """The body frames behind the time for any REQUEST: names, or a query; refusals of queries are answers too."""
-        raise NotImplementedError
+    def answer(self, body: tuple[bytes, ...], asker: Asker) -> Answer:
+        """The body frames behind the time for any REQUEST: names, or a query.
+
+        What a query refuses is its answer, `Error` and `code`; only `not-authorised` is raised, for the asker to be denied.
+        """
+        if not body or not body[0].startswith(PREFIX):
+            return (self.answers.of(body),)
+        name = body[0].decode("utf-8", "replace")
+        query = self._table.get(name)
+        if query is None:
+            return (_error("unknown-query", f"there is no query {name[: limits.NAME_BYTES_MAX]}"),)
+        self._station.count("queries", name)
+        try:
+            return query(body[1:], asker)
+        except Refusal as refusal:
+            if refusal.code == "not-authorised":
+                raise
+            return (_error(refusal.code, refusal.text),)
+
+    # What can be asked
+
+    def status(self, args: Arguments, asker: Asker) -> Answer:
+        """Who the broker is, where its ports are, and how many it knows (CAT-002, BEA-004)."""
+        station, settings, counts = self._station, self._station.settings, self._book.counts
+        told = {
+            "dbp": 1,
+            **self._head(),
+            "net": settings.net,
+            "host": settings.host,
+            "port": settings.port,
+            "hb": station.beats_port,
+            "pub": station.events_port,
+            "caps": CAPS,
+            "insecure": settings.host not in LOOPBACK,
+            "full": station.is_full,
+            "instances": {state.name.lower(): counts[state] for state in STATES},
+            "names": len(self._book.names()),
+        }
+        return (encode(told),)
+
+    def metrics(self, args: Arguments, asker: Asker) -> Answer:
+        """Everything that is counted, for Prometheus, behind a frame of JSON (CAT-082)."""
+        gauges: dict[str, Gauge] = {
+            "held": dict,
+            "index": lambda: {"": self._station.index},
+            "instances": lambda: {state.name.lower(): self._book.counts[state] for state in STATES},
+            **self.gauges,
+        }
+        text = exposition(self._station.counters, gauges, self.histograms)
+        return encode({**self._head(), "content_type": "text/plain; version=0.0.4; charset=utf-8"}), text
+
+    def query(self, args: Arguments, asker: Asker) -> Answer:
+        """All instances that a filter means, in every state (CAT-035)."""
+        wanted = filters.parse(args[0] if args else b"")
+        among = self._book.all() if wanted.exact_name is None else self._book.of_name(wanted.exact_name)
+        return (self._listed(instance for instance in among if wanted.matches(instance)),)
+
+    def list(self, args: Arguments, asker: Asker) -> Answer:
+        """The best instance of each name that has one, by name; `after` is where the next page begins, or null."""
+        page = read_argument(args, 0, _PAGE)
+        if page.limit < 1:
+            raise Refusal("bad-argument", "a page has at least one name")
+        names, limit = self._book.names(), min(page.limit, limits.LIST_MAX)
+        start = bisect_right(names, page.after) if page.after else 0
+        found = (best[0] for name in islice(names, start, None) if (best := self.answers.best(name)))
+        listed = list(islice(found, limit + 1))
+        after = listed[limit - 1].name if len(listed) > limit else None
+        return (self._listed(listed[:limit], after=after),)
+
+    def instances(self, args: Arguments, asker: Asker) -> Answer:
+        """Every instance of a name, and how it is heard: what lookups do not say, since it changes without an index."""
+        name = _name_of(args)
+        if not name:
+            raise Refusal("bad-argument", "of which name?")
+        rows = [
+            {"name": found.name, "instance": found.id, "record": self._detailed(found)}
+            for found in self._book.of_name(name)
+        ]
+        return (encode({**self._head(), "records": rows}),)
+
+    def liveness(self, args: Arguments, asker: Asker) -> Answer:
+        """How each instance is heard, used or idle; of one name, or of all (MON-008)."""
+        name = _name_of(args)
+        among = self._book.of_name(name) if name else self._book.all()
+        rows = [{"name": found.name, "instance": found.id, **self.alive(found)} for found in among]
+        return (encode({**self._head(), "instances": rows}),)
+
+    def tap(self, args: Arguments, asker: Asker) -> Answer:
+        raise Refusal("unsupported", "this broker copies no messages")
+
+    # Making
+
+    def _head(self) -> dict[str, Any]:
+        return {"epoch": self._station.epoch, "index": self._station.index}
+
+    def _listed(self, found: Iterable[Instance], **more: Any) -> bytes:
+        """Joined of what is kept: O(bytes)."""
+        return b'%b,"records":%b}' % (encode({**self._head(), **more})[:-1], self.answers.records(found))
+
+    def _detailed(self, instance: Instance) -> dict[str, Any]:
+        shown = self.answers.shown(instance)
+        shown["_dbp"] |= {
+            "via": _via(instance),
+            "last_beat": self.answers.last_seen(instance) if instance.heard_at else None,
+            "restored": instance.is_restored,
+            "reason": instance.reason,
+            "owner": instance.owner,
+        }
+        return shown
+
+    def _alive(self, instance: Instance) -> dict[str, Any]:
+        age = round((self._station.now.mono - instance.heard_at) / 1e9, 3) if instance.heard_at else None
+        interval_ms = instance.interval_ns // MILLISECOND
+        return {"state": state_word(instance), "via": _via(instance), "age_s": age, "interval_ms": interval_ms}
+
+
+def _via(instance: Instance) -> str:
+    """A probe is answered by TCP (2.4)."""
+    return "udp" if instance.via == "udp" else "tcp"
+
+
+def _name_of(args: Arguments) -> str:
+    try:
+        return args[0].decode() if args else ""
+    except UnicodeDecodeError:
+        raise Refusal("bad-argument", "this is no name: it is not UTF-8") from None
+
+
+def _error(code: str, text: str) -> bytes:
+    return encode({"Error": text, "code": code})
