@@ -7,13 +7,37 @@
     follower.failed(ticket, now)             a query got no answer
     follower.wake(now) / deadline()          monotonic nanoseconds
     follower.actions()                       Subscribe, Ask, Reopen: to be done in that order
-    follower.changes()                       what to tell: Change, oldest first; op `resync` begins a new state
+    follower.changes()                       what to tell: Change, oldest first
+
+It subscribes to its topic, then to `tick`. The first tick says that both subscriptions stand, so that the snapshot,
+asked for only then, and the events behind it are everything. After that an event whose `prev`, or a tick whose index,
+was not heard is a gap: the changes behind the last one known are asked for, and where they are not to be had, or too
+many, a new snapshot, which is told as `resync` and the differences to what was told before.
 """
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import Any, Final, NamedTuple
 
+import msgspec
+
+from weft.base.now import seconds
+from weft.client.catalog import limits
 from weft.client.catalog.entries import Change, Entry
+from weft.client.catalog.errors import BadRequest, error_of
+from weft.cores.catalog import events, filters
+from weft.cores.catalog.events import Heard
+from weft.cores.catalog.instances import Instance
+from weft.cores.catalog.limits import CHANGES_LIST_MAX, FILTER_TICK_NS
+from weft.cores.catalog.states import State
+from weft.cores.catalog.station import Refusal
+
+Key = tuple[str, str]
+TICK: Final = events.TICK.encode()
+SILENT_NS: Final = seconds(limits.SILENT_S)
+TOPIC_SILENT_NS: Final = 3 * FILTER_TICK_NS + SILENT_NS  # its topic may be gone: the snapshot makes it anew
+HELD_MAX: Final = limits.CHANGES_AHEAD_MAX  # what is heard while an answer is awaited; the rest shows as a gap
+CATCH_UP_MAX: Final = 10 * CHANGES_LIST_MAX  # missed changes that are told one by one: ten answers of a broker
 
 
 class Subscribe(NamedTuple):
@@ -23,7 +47,7 @@ class Subscribe(NamedTuple):
 
 
 class Ask(NamedTuple):
-    """Ask the broker this query (`u_U` with these frames); answer with `answered` or `failed` under this ticket."""
+    """Ask the broker this query (`u_U` with these frames); then `answered` or `failed`, with this ticket."""
 
     ticket: int
     frames: tuple[bytes, ...]
@@ -36,39 +60,315 @@ class Reopen(NamedTuple):
 Action = Subscribe | Ask | Reopen
 
 
+class Phase(Enum):
+    SHUT = "no socket"
+    JOINING = "subscribed, waits for a tick"
+    SNAPSHOT = "the snapshot is asked for, events wait"
+    CATCHING_UP = "changes that were missed are asked for, events wait"
+    LIVE = "events are told as they come"
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """Of `dbp.watch`, or of `dbp.changes`."""
+
+    epoch: str
+    index: int
+    records: list["Recorded"] | None = None
+    changes: list["Missed"] | None = None
+    more: int = 0
+
+
+class Recorded(msgspec.Struct, frozen=True):
+    """One instance of a snapshot."""
+
+    name: str
+    instance: str
+    record: dict[str, Any]
+
+
+class Missed(msgspec.Struct, frozen=True):
+    """One change that was not heard when it happened."""
+
+    index: int
+    op: str
+    name: str
+    instance: str
+    record: dict[str, Any] | None = None
+    ts: float = 0.0
+
+
 class Follower:
-    """One watch."""
+    """One watch. Whatever of the broker's events is lost: what was told ends as the broker's own state."""
 
-    def __init__(self, filter: dict[str, Any] | None = None) -> None:
-        self.topic = b""
-        self.entries: dict[tuple[str, str], Entry] = {}
-        """What matches now, by name and instance."""
-        self.is_live = False
-        """Whether a snapshot is taken and ticks come: `entries` is what the broker has, as far as can be known."""
+    def __init__(self, given: dict[str, Any] | None = None) -> None:
+        try:
+            self._filter = filters.parse(msgspec.json.encode(given or {}))
+        except Refusal as refusal:
+            raise BadRequest(refusal.text, refusal.code) from None
+        self.topic = self._filter.topic.encode()
+        self._is_of_all = not self._filter.given
+        self.phase = Phase.SHUT
+        self.entries: dict[Key, Entry] = {}
+        """What matches, as far as it was told."""
+        self.epoch = ""
+        """Of the broker that was heard; empty: there was no snapshot yet."""
+        self.last = 0
+        """Everything up to this index is in `entries`."""
+        self.garbled = 0
+        """Frames and answers that could not be read."""
+        self._held: list[tuple[Heard, bytes]] = []
+        self._ticket = 0
+        self._tick_due = self._topic_due = 0
+        self._retry_at: int | None = None
+        self._back_off_ns = seconds(limits.BACK_OFF_MIN_S)
+        self._actions: list[Action] = []
+        self._changes: list[Change] = []
 
-    def opened(self, now: int) -> None:
-        """A fresh SUB socket stands."""
-
-    def heard(self, frames: Sequence[bytes], now: int) -> None:
-        """What the SUB socket received; anything may be in it."""
-
-    def answered(self, ticket: int, told: Any, now: int) -> None:
-        """A query was answered; raises CatalogError where the broker refuses the watch."""
-
-    def failed(self, ticket: int, now: int) -> None:
-        """A query got no answer: it is asked again later."""
-
-    def wake(self, now: int) -> None:
-        """Time has passed."""
-
-    def deadline(self) -> int | None:
-        """When to be woken, in monotonic nanoseconds."""
-        return None
+    @property
+    def is_live(self) -> bool:
+        """Whether `entries` is what the broker has, as far as one can know: a snapshot is taken, and ticks come."""
+        return self.phase is Phase.LIVE
 
     def actions(self) -> list[Action]:
         """What to do, in order; asking empties the list."""
-        return []
+        done, self._actions = self._actions, []
+        return done
 
     def changes(self) -> list[Change]:
         """What to tell, in order; asking empties the list."""
-        return []
+        told, self._changes = self._changes, []
+        return told
+
+    # What comes in
+
+    def opened(self, now: int) -> None:
+        """A fresh SUB socket stands."""
+        self._begin(Phase.JOINING)
+        self._held.clear()
+        self._tick_due = now + SILENT_NS
+        self._actions += [Subscribe(self.topic), Subscribe(TICK)]
+
+    def heard(self, frames: Sequence[bytes], now: int) -> None:
+        """What the SUB socket received; anything may be in it."""
+        if len(frames) < 2 or frames[0] not in (self.topic, TICK) or self.phase is Phase.SHUT:
+            return
+        try:
+            heard = events.decode(frames[1])
+        except msgspec.MsgspecError:
+            self.garbled += 1
+            return
+        if frames[0] == TICK:
+            self._hear_tick(heard, now)
+        else:
+            self._hear(heard, frames[2] if len(frames) > 2 else b"", now)
+
+    def answered(self, ticket: int, told: Any, now: int) -> None:
+        """A query was answered; raises CatalogError where the broker refuses a watch that has not begun yet."""
+        if ticket != self._ticket or self.phase not in (Phase.SNAPSHOT, Phase.CATCHING_UP):
+            return
+        if isinstance(told, dict) and "Error" in told and not self.epoch:
+            self._begin(Phase.SHUT)
+            raise error_of(told)
+        if self.phase is Phase.CATCHING_UP and told == {"resync": True}:
+            self._ask_snapshot()
+            return
+        try:
+            answer = msgspec.convert(told, Answer)
+        except msgspec.ValidationError:
+            self.garbled += 1
+            self.failed(ticket, now)
+            return
+        self._back_off_ns = seconds(limits.BACK_OFF_MIN_S)
+        ANSWERED[self.phase](self, answer, now)
+
+    def failed(self, ticket: int, now: int) -> None:
+        """A query got no answer: it is asked again later, each time after twice as long."""
+        if ticket == self._ticket and self.phase in (Phase.SNAPSHOT, Phase.CATCHING_UP):
+            self._retry_at = now + self._back_off_ns
+            self._back_off_ns = min(2 * self._back_off_ns, seconds(limits.BACK_OFF_MAX_S))
+
+    def wake(self, now: int) -> None:
+        """Time has passed."""
+        if self.phase is Phase.SHUT:
+            return
+        if self._tick_due <= now:
+            self._begin(Phase.SHUT)
+            self._held.clear()
+            self._actions.append(Reopen())
+        elif (self._retry_at is not None and self._retry_at <= now) or (
+            self.phase is Phase.LIVE and self._topic_due <= now
+        ):
+            self._ask_snapshot()
+
+    def deadline(self) -> int | None:
+        """When to be woken, in monotonic nanoseconds."""
+        if self.phase is Phase.SHUT:
+            return None
+        dues = [self._tick_due]
+        dues += [] if self._retry_at is None else [self._retry_at]
+        dues += [self._topic_due] if self.phase is Phase.LIVE else []
+        return min(dues)
+
+    # Events
+
+    def _hear_tick(self, tick: Heard, now: int) -> None:
+        self._tick_due = now + SILENT_NS
+        if self.phase is Phase.JOINING:
+            self._ask_snapshot()
+        elif self.phase is Phase.LIVE:
+            self._compare(tick, tick.index if self._is_of_all else 0)
+
+    def _hear(self, heard: Heard, record: bytes, now: int) -> None:
+        self._topic_due = now + TOPIC_SILENT_NS
+        if self.phase is Phase.LIVE:
+            self._take(heard, record)
+        elif self.phase is not Phase.JOINING and len(self._held) < HELD_MAX:
+            self._held.append((heard, record))
+
+    def _take(self, heard: Heard, record: bytes) -> None:
+        """An event of our topic, while nothing is asked: the next one, one that is known, or one behind a gap."""
+        if heard.op == events.TICK:
+            self._compare(heard, heard.last or 0)
+        elif not self._compare(heard, heard.prev):
+            self._held.append((heard, record))
+        elif heard.index > self.last:
+            self._apply(heard, record)
+
+    def _compare(self, heard: Heard, before: int) -> bool:
+        """Whether everything up to `before` is known; what is not is asked for."""
+        if heard.epoch != self.epoch:
+            self._ask_snapshot()
+        elif before > self.last:
+            self._catch_up(heard.index)
+        else:
+            return True
+        return False
+
+    def _apply(self, heard: Heard, record: bytes) -> None:
+        key = (heard.name, heard.instance)
+        try:
+            entry = _entry(*key, msgspec.json.decode(record, type=dict[str, Any])) if record else None
+        except msgspec.MsgspecError:
+            self.garbled += 1
+            self._ask_snapshot()
+            return
+        self.last = heard.index
+        self._note(heard.op, key, entry, heard.index, heard.ts)
+
+    def _note(self, op: str, key: Key, entry: Entry | None, index: int, ts: float) -> None:
+        """Tell a change, and keep what it made. What enters a watch of everything has just been registered."""
+        if entry is None or op == "leave":
+            self.entries.pop(key, None)
+        else:
+            self.entries[key] = entry
+        told = "register" if op == "enter" and self._is_of_all else op
+        self._changes.append(Change(told, *key, entry, index, ts))
+
+    # Questions
+
+    def _begin(self, phase: Phase) -> None:
+        """Another phase: what was asked before is of no interest any more."""
+        self.phase = phase
+        self._ticket += 1
+        self._retry_at = None
+
+    def _ask_snapshot(self) -> None:
+        self._begin(Phase.SNAPSHOT)
+        self._actions.append(Ask(self._ticket, (b"dbp.watch", self._filter.canonical)))
+
+    def _catch_up(self, index: int) -> None:
+        """Ask for what is missing up to an index, unless that is far more than the state itself."""
+        if index - self.last > (CATCH_UP_MAX if self._is_of_all else CHANGES_LIST_MAX):
+            self._ask_snapshot()
+            return
+        self._begin(Phase.CATCHING_UP)
+        since = msgspec.json.encode({"epoch": self.epoch, "since": self.last})
+        self._actions.append(Ask(self._ticket, (b"dbp.changes", since)))
+
+    def _adopt(self, answer: Answer, now: int) -> None:
+        """The snapshot has come: tell how it differs from what was told."""
+        if answer.records is None:
+            self.garbled += 1
+            self.failed(self._ticket, now)
+            return
+        fresh = {(told.name, told.instance): _entry(told.name, told.instance, told.record) for told in answer.records}
+        is_missed = self.epoch != answer.epoch or self.last != answer.index
+        if self.epoch and is_missed:
+            self._changes.append(Change("resync", "", "", None, answer.index))
+        for key in [key for key in self.entries if key not in fresh]:
+            self._note("remove" if self._is_of_all else "leave", key, None, answer.index, 0.0)
+        for key, entry in fresh.items():
+            if (op := _difference(self.entries.get(key), entry)) is not None:
+                self._changes.append(Change(op, *key, entry, answer.index))
+        self.entries = fresh
+        self.epoch = answer.epoch
+        self._go_on(answer.index, now)
+
+    def _replay(self, answer: Answer, now: int) -> None:
+        """Changes that were missed have come: tell them, as the topic would have."""
+        if answer.changes is None or answer.epoch != self.epoch:
+            self._ask_snapshot()
+            return
+        for missed in answer.changes:
+            if missed.index > self.last:
+                self._replay_one(missed)
+        self.last = max(self.last, answer.index)
+        if answer.more:
+            self._catch_up(self.last + answer.more)
+        else:
+            self._go_on(self.last, now)
+
+    def _replay_one(self, missed: Missed) -> None:
+        key = (missed.name, missed.instance)
+        entry = None if missed.record is None else _entry(*key, missed.record)
+        was, now = key in self.entries, entry is not None and self._filter.matches(_instance(entry))
+        op = missed.op
+        if entry is not None and was != now:
+            op = "enter" if now else "leave"
+        if was or now:
+            self._note(op, key, entry, missed.index, missed.ts)
+
+    def _go_on(self, index: int, now: int) -> None:
+        """Everything up to here is told; now for what came meanwhile. Of another epoch that tells nothing: ticks will."""
+        held, self._held = self._held, []
+        self._begin(Phase.LIVE)
+        self.last = index
+        self._topic_due = now + TOPIC_SILENT_NS
+        for heard, record in held:
+            if self.phase is not Phase.LIVE:
+                self._held.append((heard, record))
+            elif heard.epoch == self.epoch:
+                self._take(heard, record)
+
+
+ANSWERED: Final[dict[Phase, Callable[[Follower, Answer, int], None]]] = {
+    Phase.SNAPSHOT: Follower._adopt,
+    Phase.CATCHING_UP: Follower._replay,
+}
+"""Who takes an answer."""
+
+
+def _entry(name: str, instance: str, told: dict[str, Any]) -> Entry:
+    facts = told.pop("_dbp", {})
+    return Entry(name=name, instance=instance, record=told, facts=facts if isinstance(facts, dict) else {})
+
+
+def _instance(entry: Entry) -> Instance:
+    """As the broker has it, as far as filters look at it."""
+    instance = Instance(entry.name, entry.instance, "", "")
+    instance.record = entry.record
+    instance.state = filters.STATES.get(entry.state, State.NONE)
+    instance.health = entry.health
+    instance.net = str(entry.facts.get("net", ""))
+    return instance
+
+
+def _difference(was: Entry | None, entry: Entry) -> str | None:
+    """The op that leads from what was told to what is; None: it is the same."""
+    if was is None:
+        return "enter"
+    if was == entry:
+        return None
+    if was.state != entry.state:
+        return entry.state
+    return "health" if was.health != entry.health else "update"
