@@ -66,6 +66,7 @@ VALUES_BYTES_MAX: Final = 256 << 20
 VALUE_BYTES_MAX: Final = 1 << 20
 VALUES_LISTED_MAX: Final = 1_000
 SOURCES_MAX: Final = 1_000  # publishers that are subscribed to: a socket each
+PUBLISHERS_MAX: Final = 16  # of one instance: more are no service but a flood
 SOURCE_TURN: Final = 256  # messages of one source in a turn (LVC-009)
 LISTED_BYTES_MAX: Final = 16 << 20  # of values or log records in one answer: at most what a client holds at once
 REPLAY_TURN: Final = 1_000  # kept values that are said again in one turn; the rest in the next ones

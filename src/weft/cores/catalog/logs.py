@@ -1,11 +1,69 @@
-"""Log records of all services: normalised, kept, published, remembered (LOG-001..009)."""
+"""Log records of all services: in one form, in order, kept, published and remembered (LOG-001..009).
 
-from weft.base.now import Now
+A record passes: its form → sampling (LOG-008) → the order of its publisher's numbers (LOG-006) → equal ones become one
+(LOG-007) → the ring for `dbp.logs`, the XPUB as `logs/LEVEL/SERVICE`, the journal's stream `logs` (LOG-005).
+
+    dbp.logs {"level", "service", "since", "contains", "limit"}    {"logs": [normal form…], "more"}
+
+Oldest first: the newest `limit` of those that match. `level` means that one and above, `since` Unix seconds of `received`.
+"""
+
+from collections import deque
+from ipaddress import ip_address, ip_network
+from typing import Any, Final
+
+import msgspec
+
+from weft.base.effects import Send
+from weft.base.endpoints import endpoint_of
+from weft.base.now import SECOND, Now
+from weft.base.records import Stream, StreamRecord
+from weft.cores.catalog import limits
+from weft.cores.catalog.arguments import read_argument
 from weft.cores.catalog.book import Book
+from weft.cores.catalog.gaps import Hole, Lost, Run
+from weft.cores.catalog.instances import Instance
+from weft.cores.catalog.logforms import LEVELS, Log, Origin, Span, Topic, encode, read, read_refill
+from weft.cores.catalog.logqueue import Entry, LogQueue
+from weft.cores.catalog.messages import LogsLost
 from weft.cores.catalog.publishing import Publishing
 from weft.cores.catalog.queries import Queries
-from weft.cores.catalog.station import Station
-from weft.wire.catalog.messages import Message, Subscription
+from weft.cores.catalog.records import effective_address
+from weft.cores.catalog.repeats import Repeats
+from weft.cores.catalog.station import PROBE, Asker, Change, Refusal, Station
+from weft.cores.catalog.topics import Key
+from weft.cores.catalog.wanted import Wanted
+from weft.wire.catalog import times
+from weft.wire.catalog.messages import REPLY, Message, Subscription
+
+PREFIX: Final = b"logs/"
+QUERY: Final = b"dbp.logs"
+
+
+class Asked(msgspec.Struct, forbid_unknown_fields=True):
+    """The argument of `dbp.logs`."""
+
+    level: str = "DEBUG"
+    service: str | None = None
+    since: float = 0.0
+    contains: str = ""
+    limit: int = limits.LOGS_LISTED
+
+
+_ASKED: Final = msgspec.json.Decoder(Asked)
+
+
+class Talker:
+    """One publisher of records."""
+
+    __slots__ = ("key", "origin", "run", "second", "spoken")
+
+    def __init__(self, key: Key, net: str, *, is_old: bool) -> None:
+        self.key = key
+        self.origin = Origin(*key, net)
+        self.run = Run(is_old=is_old)
+        self.second = self.spoken = 0
+        """How many records it said in which second (LOG-008)."""
 
 
 class Logs:
@@ -13,15 +71,255 @@ class Logs:
 
     def __init__(self, station: Station, book: Book, queries: Queries, publishing: Publishing) -> None:
         self.station, self.book, self.publishing = station, book, publishing
+        self.ring: deque[Entry] = deque()
+        self._ring_bytes = 0
+        self._talkers: dict[Key, Talker] = {}
+        self._repeats = Repeats()
+        self._wanted = Wanted(PREFIX)
+        self._holes: deque[Hole] = deque()
+        """In the order of their ends, since all have the same time."""
+        self._asked: dict[bytes, list[Hole]] = {}
+        """By endpoint: what was asked there, and is not answered."""
+        self._held = 0
+        """Records behind holes, of all publishers."""
+        self._queue = LogQueue(lambda _: station.count("log_dropped", "queue"))
+        self._turn: list[Any] = []
+        """The records of the turn whose bytes were counted last."""
+        self._turn_bytes = 0
+        station.listeners.append(self.changed)
+        queries.add("dbp.logs", self.answer)
+
+    # Hearing
+
+    def note_old(self, key: Key) -> None:
+        """This instance was there before the broker: what it said before is in the journal of an earlier start."""
+        self._talkers.setdefault(key, Talker(key, self.station.settings.net, is_old=True))
+
+    def hear(self, key: Key, topic: Topic, body: tuple[bytes, ...], now: Now) -> None:
+        """A publisher said a record."""
+        talker = self._talkers.get(key)
+        if talker is None:
+            talker = self._talkers[key] = Talker(key, self.station.settings.net, is_old=False)
+        log = read(topic, body, talker.origin, now)
+        entry = Entry(log, encode(log)) if self._is_sample(talker, now) else None
+        if log.seq is None:
+            self._let_go([entry], talker, now)
+        else:
+            self._order(talker, log.seq, entry, now)
+
+    def _is_sample(self, talker: Talker, now: Now) -> bool:
+        """Whether this is of the first thousand of its publisher in this second (LOG-008)."""
+        second = now.mono // SECOND
+        if talker.second != second:
+            talker.second, talker.spoken = second, 0
+        talker.spoken += 1
+        if talker.spoken <= limits.LOG_RATE_MAX:
+            return True
+        self.station.count("log_dropped", "sampled")
+        return False
+
+    def changed(self, change: Change) -> None:
+        """Who is removed says nothing more."""
+        if change.op != "remove" or (talker := self._talkers.pop(change.instance.key, None)) is None:
+            return
+        holes = talker.run.holes()
+        self._let_go(talker.run.end(), talker, self.station.now)
+        for hole in holes:
+            self._forget(hole)
+
+    # Order (LOG-006, LOG-009)
+
+    def _order(self, talker: Talker, number: int, entry: Entry | None, now: Now) -> None:
+        run = talker.run
+        before, held = run.newest_hole, run.held
+        ready = run.hear(number, entry, now.mono)
+        self._held += run.held - held
+        self._let_go(ready, talker, now)
+        if (hole := run.newest_hole) is not None and hole is not before:
+            hole.owner = talker
+            self._holes.append(hole)
+            self._ask(talker, hole, now)
+        while self._held > limits.LOGS_MAX and self._holes:
+            self._give_up(self._holes.popleft(), now)
+
+    def _ask(self, talker: Talker, hole: Hole, now: Now) -> None:
+        """One request for what is missing; who must not be asked, or has no endpoint, cannot fill it."""
+        instance = self.book.get(*talker.key)
+        address = (
+            effective_address(instance.record, instance.observed_ip, self.station.settings.rewrite)
+            if instance
+            else None
+        )
+        if instance is None or address is None or not self._may_ask(instance, address.ip):
+            self._give_up(hole, now)
+            return
+        hole.peer = endpoint_of(address.ip, address.port).encode()
+        self._asked.setdefault(hole.peer, []).append(hole)
+        wanted = msgspec.json.encode(Span(hole.first, hole.last))
+        time = times.write("f32le", now.wall / SECOND)
+        self.station.effects.append(Send(PROBE, hole.peer, Message(QUERY, time, (wanted,))))
+        self.station.count("log_refills")
+
+    def _may_ask(self, instance: Instance, ip: str) -> bool:
+        """Only who is where it registered from, or where the broker may probe (BEA-016)."""
+        if ip == instance.observed_ip:
+            return True
+        return any(ip_address(ip) in ip_network(net) for net in self.station.settings.probe_allow)
 
     def hear_refill(self, message: Message, peer: bytes, now: Now) -> None:
-        """A service has said records again that were asked for (LOG-006)."""
+        """A service has said records again that were asked for (LOG-006); what it leaves out, it does not have."""
+        asked = [hole for hole in self._asked.get(peer, []) if not hole.is_closed]
+        if not asked:
+            self.station.count("log_dropped", "unasked")
+            return
+        body = message.body if message.command == REPLY else ()
+        for hole in asked:
+            found = read_refill(body, hole.owner.origin, now)
+            if found and not any(number in hole for number in found):
+                continue
+            self._fill(hole, {number: Entry(log, encode(log)) for number, log in found.items()}, now)
+            return
+
+    def _fill(self, hole: Hole, found: dict[int, Entry], now: Now) -> None:
+        run, held = hole.owner.run, hole.owner.run.held
+        ready = run.fill(hole, found) + run.close(hole)
+        self._held += run.held - held
+        self._forget(hole)
+        self._let_go(ready, hole.owner, now)
+
+    def _give_up(self, hole: Hole, now: Now) -> None:
+        """What is missing stays so."""
+        self._fill(hole, {}, now)
+
+    def _forget(self, hole: Hole) -> None:
+        hole.is_closed = True
+        if hole in (asked := self._asked.get(hole.peer, [])):
+            asked.remove(hole)
+            if not asked:
+                del self._asked[hole.peer]
+
+    def _let_go(self, items: list[Any], talker: Talker, now: Now) -> None:
+        """What is in order by now: records, what is lost, and None for what was not sampled."""
+        for item in items:
+            if isinstance(item, Lost):
+                self._lose(item, talker, now)
+            elif item is not None:
+                self._collapse(item, now)
+
+    def _lose(self, lost: Lost, talker: Talker, now: Now) -> None:
+        """Say that records are missing for ever: a record of its own, an event, a figure (LOG-006)."""
+        name, instance, net = talker.origin
+        self.station.count("log_gaps")
+        self.station.tell(LogsLost(name, instance, lost.first, lost.last))
+        log = Log(
+            ts=None,
+            received=now.wall / SECOND,
+            net=net,
+            level="WARNING",
+            service=name,
+            instance=instance,
+            logger="",
+            message=f"records {lost.first} to {lost.last} are lost",
+            seq=None,
+            fields={},
+            lost=Span(lost.first, lost.last),
+        )
+        self._write(Entry(log, encode(log)), now)
+
+    # What becomes of a record
+
+    def _collapse(self, entry: Entry, now: Now) -> None:
+        self._close_repeats(now)
+        if self._repeats.passes(entry.log, len(entry.data), now.mono):
+            self._write(entry, now)
+        else:
+            self.station.count("log_repeated")
+
+    def _close_repeats(self, now: Now) -> None:
+        for log in self._repeats.due(now.mono):
+            self._write(Entry(log, encode(log)), now)
+
+    def _write(self, entry: Entry, now: Now) -> None:
+        """Remember it, publish it, keep it."""
+        log = entry.log
+        self.station.count("log_records", log.level)
+        self.ring.append(entry)
+        self._ring_bytes += len(entry.data)
+        while len(self.ring) > self.station.settings.logs_max or self._ring_bytes > limits.LOGS_BYTES_MAX:
+            self._ring_bytes -= len(self.ring.popleft().data)
+        topic = f"logs/{log.level}/{log.service}".encode()
+        if topic in self._wanted:
+            self.publishing.publish(topic, entry.data)
+        self._queue.put(entry)
+        self._keep(now)
+
+    def _keep(self, now: Now) -> None:
+        """Hand the journal what it takes in one turn; the rest waits (JRN-030)."""
+        station = self.station
+        if self._turn is not station.records:
+            self._turn, self._turn_bytes = station.records, 0
+        while len(self._queue) and not station.is_full and self._turn_bytes < limits.LOG_TURN_BYTES:
+            entry = self._queue.next()
+            self._turn_bytes += len(entry.data)
+            station.keep(self._record_of(entry, now))
+
+    def _record_of(self, entry: Entry, now: Now) -> StreamRecord:
+        station, log = self.station, entry.log
+        received = round(log.received * SECOND)
+        at = received if log.ts is None else round(log.ts * SECOND)
+        number = station.next_number(Stream.LOGS)
+        about = {"level": log.level, "fmt": "json"}
+        return StreamRecord(
+            Stream.LOGS, station.node, station.era, number, at, received, log.service, entry.data, about
+        )
+
+    # Time
+
+    def wake(self, now: Now) -> None:
+        """Holes that were not filled are reported; repetitions become one record; the journal takes what waited."""
+        while self._holes and (self._holes[0].is_over or self._holes[0].due_at <= now.mono):
+            hole = self._holes.popleft()
+            if not hole.is_over:
+                self._give_up(hole, now)
+        self._close_repeats(now)
+        self._keep(now)
+
+    def deadline(self) -> int | None:
+        if len(self._queue) and not self.station.is_full:
+            return self.station.now.mono
+        dues = (self._repeats.deadline(), self._holes[0].due_at if self._holes else None)
+        return min((due for due in dues if due is not None), default=None)
+
+    # Those who ask
 
     def subscribed(self, subscription: Subscription, now: Now) -> None:
         """Which of `logs/…` is wanted."""
+        self._wanted.note(subscription)
 
-    def wake(self, now: Now) -> None:
-        """Holes that were not filled are reported; repetitions become one record."""
+    def answer(self, args: tuple[bytes, ...], asker: Asker) -> tuple[bytes, ...]:
+        """`dbp.logs {…}`."""
+        asked = read_argument(args, 0, _ASKED)
+        severity = LEVELS.get(asked.level.upper())
+        if severity is None or not 1 <= asked.limit <= limits.LOGS_LISTED_MAX:
+            raise Refusal("bad-argument", f"a level of {', '.join(LEVELS)}; a limit of 1 to {limits.LOGS_LISTED_MAX}")
+        found: deque[bytes] = deque()
+        size = more = 0
+        for log, data in reversed(self.ring):
+            if not _matches(log, asked, severity):
+                continue
+            size += len(data)
+            if more or len(found) >= asked.limit or (found and size > limits.LISTED_BYTES_MAX):
+                more += 1
+            else:
+                found.appendleft(data)
+        rest = b',"more":%d' % more if more else b""
+        return (b'{"logs":[' + b",".join(found) + b"]" + rest + b"}",)
 
-    def deadline(self) -> int | None:
-        return None
+
+def _matches(log: Log, asked: Asked, severity: int) -> bool:
+    return (
+        log.severity >= severity
+        and log.received >= asked.since
+        and asked.service in (None, log.service)
+        and asked.contains in log.message
+    )

@@ -1,31 +1,220 @@
-"""The last value of each topic, for who comes late (LVC-002..008)."""
+"""The last value of each topic, for who comes late (LVC-002..008).
 
-from weft.base.now import Now
+    dbp.lcv TOPIC [{"publisher"}]   {"values": [{topic, publisher, instance, frames, received, stale}…], "more"}, frames…
+    dbp.topics {"prefix"}           {"topics": [{topic, publisher, instance, count, bytes, age_s, stale}…], "more", …}
+
+Each `frames` says how many of the frames behind the JSON are that value's: the whole message, its topic first. A topic that
+ends in `*` asks for all that begin so. On the XPUB `lcv/TOPIC` carries what follows the topic in the message.
+"""
+
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Any, Final
+
+import msgspec
+
+from weft.base.now import SECOND, Now
+from weft.cores.catalog import limits
+from weft.cores.catalog.arguments import read_argument
 from weft.cores.catalog.book import Book
 from weft.cores.catalog.publishing import Publishing
 from weft.cores.catalog.queries import Queries
-from weft.cores.catalog.station import Change, Station
+from weft.cores.catalog.station import Asker, Change, Refusal, Station
+from weft.cores.catalog.topics import Key, Publisher, Topics, Value
+from weft.cores.catalog.wanted import Wanted
 from weft.wire.catalog.messages import Subscription
+
+PREFIX: Final = b"lcv/"
+
+
+class OfPublisher(msgspec.Struct, forbid_unknown_fields=True):
+    """The second argument of `dbp.lcv`."""
+
+    publisher: str | None = None
+
+
+class OfPrefix(msgspec.Struct, forbid_unknown_fields=True):
+    """The argument of `dbp.topics`."""
+
+    prefix: str = ""
+
+
+_OF_PUBLISHER: Final = msgspec.json.Decoder(OfPublisher)
+_OF_PREFIX: Final = msgspec.json.Decoder(OfPrefix)
 
 
 class Values:
-    """Last messages by (name, instance, topic), all frames verbatim (LVC-002)."""
+    """Last messages by (name, instance, topic), all frames verbatim (LVC-002). Hearing one costs O(1), eviction included."""
 
     def __init__(self, station: Station, book: Book, queries: Queries, publishing: Publishing) -> None:
         self.station, self.book, self.publishing = station, book, publishing
+        self.bytes = self.evicted = 0
+        self._publishers: dict[Key, Publisher] = {}
+        self._topics = Topics()
+        self._order: OrderedDict[tuple[Key, bytes], Value] = OrderedDict()
+        """The one that was heard longest ago first: it is evicted next."""
+        self._wanted = Wanted(PREFIX)
+        self._replays: deque[Iterator[Value]] = deque()
+        """What subscribers are still to get of what is kept."""
         station.listeners.append(self.changed)
+        queries.add("dbp.lcv", self.lcv)
+        queries.add("dbp.topics", self.topics)
 
-    def hear(self, key: tuple[str, str], frames: tuple[bytes, ...], now: Now) -> None:
+    def __len__(self) -> int:
+        return len(self._order)
+
+    # Hearing
+
+    def hear(self, key: Key, frames: tuple[bytes, ...], now: Now) -> None:
         """The last message of its topic is another one now."""
+        topic, size = frames[0], sum(map(len, frames))
+        self.station.count("lvc_messages")
+        if (live := PREFIX + topic) in self._wanted:
+            self.publishing.publish(live, *frames[1:])
+        publisher = self._publishers.get(key)
+        if publisher is None:
+            publisher = self._publishers[key] = Publisher(key)
+        value = publisher.values.get(topic)
+        if size > limits.VALUE_BYTES_MAX:  # what was kept before is not the last one any more
+            self.station.count("lvc_dropped", "too-large")
+            self._drop(value)
+            return
+        if value is None:
+            value = self._add(Value(topic, publisher))
+        self._order.move_to_end((key, topic))
+        self.bytes += size - value.size
+        value.frames, value.size = frames, size
+        value.at, value.received = now.mono, now.wall / SECOND
+        value.count += 1
+        self._evict()
+
+    def _add(self, value: Value) -> Value:
+        value.publisher.values[value.topic] = value
+        self._order[value.publisher.key, value.topic] = value
+        self._topics.add(value)
+        return value
+
+    def _drop(self, value: Value | None) -> None:
+        if value is None:
+            return
+        del value.publisher.values[value.topic]
+        del self._order[value.publisher.key, value.topic]
+        self._topics.drop(value)
+        self.bytes -= value.size
+
+    def _evict(self) -> None:
+        """What was heard longest ago makes room (LVC-008)."""
+        settings = self.station.settings
+        while len(self._order) > settings.values_max or self.bytes > settings.values_bytes_max:
+            self._drop(next(iter(self._order.values())))
+            self.evicted += 1
+            self.station.count("lvc_evicted")
 
     def changed(self, change: Change) -> None:
         """Values of who is INACTIVE are stale; of who is removed, gone (LVC-007)."""
+        publisher = self._publishers.get(change.instance.key)
+        if publisher is None:
+            return
+        publisher.is_stale = not change.instance.is_live
+        if change.op == "remove" or (publisher.is_stale and not self.station.settings.lvc_keep):
+            for value in list(publisher.values.values()):
+                self._drop(value)
+            del self._publishers[change.instance.key]
+
+    # Subscribers
 
     def subscribed(self, subscription: Subscription, now: Now) -> None:
-        """Who subscribes to `lcv/…` gets what is kept at once (LVC-005)."""
+        """Who subscribes to `lcv/…` gets what is kept at once (LVC-005); a lot of it over several turns."""
+        self._wanted.note(subscription)
+        if not subscription.is_on or not subscription.topic.startswith(PREFIX):
+            return
+        kept = list(self._topics.with_prefix(subscription.topic.removeprefix(PREFIX)))
+        rest = self._replay(iter(kept))
+        if rest is None:
+            return
+        if len(self._replays) < limits.REPLAYS_MAX:
+            self._replays.append(rest)
+        else:
+            self.station.count("lvc_dropped", "replay")
+
+    def _replay(self, values: Iterator[Value]) -> Iterator[Value] | None:
+        """Say a turn's share of what is kept, each as it is by now; what is left of them, None: nothing."""
+        count = size = 0
+        for value in values:
+            if not value.is_kept:
+                continue
+            self.publishing.publish(PREFIX + value.topic, *value.frames[1:])
+            count, size = count + 1, size + value.size
+            if count >= limits.REPLAY_TURN or size >= limits.LISTED_BYTES_MAX:
+                return values
+        return None
 
     def wake(self, now: Now) -> None:
         """The rest of what subscribers were promised."""
+        if self._replays and (rest := self._replay(self._replays.popleft())) is not None:
+            self._replays.append(rest)
 
     def deadline(self) -> int | None:
-        return None
+        return self.station.now.mono if self._replays else None
+
+    # Questions
+
+    def lcv(self, args: tuple[bytes, ...], asker: Asker) -> tuple[bytes, ...]:
+        """`dbp.lcv topic [{"publisher"}]` (LVC-003)."""
+        if not args:
+            raise Refusal("bad-argument", "dbp.lcv: which topic?")
+        wanted = read_argument(args, 1, _OF_PUBLISHER).publisher
+        found = self._matching(args[0])
+        chosen, more = _first(value for value in found if wanted in (None, value.publisher.key[0]))
+        head: dict[str, Any] = {"values": [_shown(value) for value in chosen]}
+        if more:
+            head["more"] = more
+        return (msgspec.json.encode(head), *chain.from_iterable(value.frames for value in chosen))
+
+    def _matching(self, topic: bytes) -> Iterator[Value]:
+        if topic.endswith(b"*"):
+            return self._topics.with_prefix(topic[:-1])
+        return self._topics.of_topic(topic)
+
+    def topics(self, args: tuple[bytes, ...], asker: Asker) -> tuple[bytes, ...]:
+        """`dbp.topics {"prefix"}` (LVC-004, LVC-008)."""
+        prefix = read_argument(args, 0, _OF_PREFIX).prefix
+        found = self._topics.with_prefix(prefix.encode())
+        chosen, more = _first(found, bytes_max=0)
+        now = self.station.now.mono
+        head: dict[str, Any] = {"topics": [_counted(value, now) for value in chosen]}
+        if more:
+            head["more"] = more
+        head |= {"values": len(self._order), "bytes": self.bytes, "evicted": self.evicted}
+        return (msgspec.json.encode(head),)
+
+
+def _first(values: Iterable[Value], bytes_max: int = limits.LISTED_BYTES_MAX) -> tuple[list[Value], int]:
+    """As many as one answer holds (`bytes_max` 0: however long they are), and how many there are besides."""
+    chosen: list[Value] = []
+    size = more = 0
+    for value in values:
+        size += value.size if bytes_max else 0
+        if more or len(chosen) >= limits.VALUES_LISTED_MAX or (chosen and size > bytes_max):
+            more += 1
+        else:
+            chosen.append(value)
+    return chosen, more
+
+
+def _named(value: Value) -> dict[str, Any]:
+    """Whose value of what; a topic that is no text stands verbatim in its frames."""
+    name, instance = value.publisher.key
+    return {"topic": value.topic.decode(errors="replace"), "publisher": name, "instance": instance}
+
+
+def _shown(value: Value) -> dict[str, Any]:
+    how = {"frames": len(value.frames), "received": value.received, "stale": value.publisher.is_stale}
+    return _named(value) | how
+
+
+def _counted(value: Value, now: int) -> dict[str, Any]:
+    age = max(0, now - value.at) / SECOND
+    how = {"count": value.count, "bytes": value.size, "age_s": age, "stale": value.publisher.is_stale}
+    return _named(value) | how

@@ -1,0 +1,18 @@
+"""Arguments of queries: one JSON object of known keys (CAT-034)."""
+
+from typing import TypeVar
+
+import msgspec
+
+from weft.cores.catalog.station import Refusal
+
+T = TypeVar("T")
+
+
+def read_argument(args: tuple[bytes, ...], position: int, decoder: msgspec.json.Decoder[T]) -> T:
+    """The argument at a position; none, or an empty one, says nothing. Raises Refusal `bad-argument`."""
+    frame = args[position] if position < len(args) else b""
+    try:
+        return decoder.decode(frame or b"{}")
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Refusal("bad-argument", str(error)) from None

@@ -1,0 +1,47 @@
+"""Log records on their way into the journal: bounded, and what is severe goes before what is not (specs/02, 2.7)."""
+
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+from weft.cores.catalog import limits
+from weft.cores.catalog.logforms import SEVERE, Log
+
+
+class Entry(NamedTuple):
+    """A record and its JSON, which is the same wherever it goes."""
+
+    log: Log
+    data: bytes
+
+
+class LogQueue:
+    """Records in the order of their coming; each step is O(1)."""
+
+    def __init__(self, dropped: Callable[[Entry], None]) -> None:
+        self._dropped = dropped
+        self._lines: tuple[deque[tuple[int, Entry]], deque[tuple[int, Entry]]] = (deque(), deque())
+        """Below WARNING, and from there on; each entry with its number."""
+        self._number = 0
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._lines[0]) + len(self._lines[1])
+
+    def put(self, entry: Entry) -> None:
+        """Add one; beyond the limits the oldest below WARNING goes, then the oldest."""
+        self._number += 1
+        self._lines[entry.log.severity >= SEVERE].append((self._number, entry))
+        self._bytes += len(entry.data)
+        while len(self) > limits.LOGS_MAX or self._bytes > limits.LOGS_BYTES_MAX:
+            self._dropped(self._pop(self._lines[0] or self._lines[1]))
+
+    def next(self) -> Entry:
+        """The one that has waited longest."""
+        low, high = self._lines
+        return self._pop(low if low and (not high or low[0][0] < high[0][0]) else high)
+
+    def _pop(self, line: deque[tuple[int, Entry]]) -> Entry:
+        entry = line.popleft()[1]
+        self._bytes -= len(entry.data)
+        return entry

@@ -1,0 +1,72 @@
+"""Equal records: the first ten of ten seconds pass, the rest becomes one that says how many (LOG-007)."""
+
+from hashlib import sha256
+from typing import Final
+
+import msgspec
+
+from weft.cores.catalog import limits
+from weft.cores.catalog.logforms import Log
+
+MESSAGE_MAX: Final = 128  # characters; longer messages are told apart by their digest
+Key = tuple[str, str, str, str | bytes]
+
+
+class Window:
+    """Ten seconds of equal records."""
+
+    __slots__ = ("count", "ends_at", "last", "size")
+
+    def __init__(self, ends_at: int) -> None:
+        self.ends_at, self.count, self.size = ends_at, 0, 0
+        self.last: Log | None = None
+        """Of those that did not pass."""
+
+
+class Repeats:
+    """Windows in the order of their ends, since all are equally long."""
+
+    def __init__(self) -> None:
+        self._windows: dict[Key, Window] = {}
+        self._bytes = 0
+        self._speaking = 0
+        """Windows with something to say at their end."""
+
+    def passes(self, log: Log, size: int, now: int) -> bool:
+        """Whether a record goes on by itself; `size` is that of its JSON."""
+        key = _key(log)
+        window = self._windows.get(key)
+        if window is None:
+            window = self._windows[key] = Window(now + limits.EQUAL_NS)
+        window.count += 1
+        if window.count <= limits.EQUAL_MAX:
+            return True
+        self._bytes += size - window.size
+        self._speaking += window.last is None
+        window.last, window.size = log, size
+        return False
+
+    def due(self, now: int) -> list[Log]:
+        """What windows that are over, or too many, leave behind."""
+        done: list[Log] = []
+        while self._windows:
+            key = next(iter(self._windows))
+            window = self._windows[key]
+            is_full = len(self._windows) > limits.LOGS_MAX or self._bytes > limits.LOGS_BYTES_MAX
+            if window.ends_at > now and not is_full:
+                break
+            del self._windows[key]
+            if window.last is not None:
+                self._bytes -= window.size
+                self._speaking -= 1
+                done.append(msgspec.structs.replace(window.last, repeated=window.count - limits.EQUAL_MAX))
+        return done
+
+    def deadline(self) -> int | None:
+        """When the next window is over, if one has something to say; the others go with the next record."""
+        return next(iter(self._windows.values())).ends_at if self._speaking else None
+
+
+def _key(log: Log) -> Key:
+    message = log.message if len(log.message) <= MESSAGE_MAX else sha256(log.message.encode(errors="replace")).digest()
+    return log.service, log.level, log.logger, message

@@ -1,0 +1,84 @@
+"""Last values by topic and by prefix (LVC-003, LVC-005)."""
+
+from bisect import bisect_left
+from collections.abc import Iterator
+
+Key = tuple[str, str]
+"""Name and instance of a publisher."""
+
+
+class Publisher:
+    """Whose values they are."""
+
+    __slots__ = ("is_stale", "key", "values")
+
+    def __init__(self, key: Key) -> None:
+        self.key = key
+        self.is_stale = False
+        """It is INACTIVE: nobody knows whether its values still hold (LVC-007)."""
+        self.values: dict[bytes, Value] = {}
+
+
+class Value:
+    """The last message of a topic."""
+
+    __slots__ = ("at", "count", "frames", "publisher", "received", "size", "topic")
+
+    def __init__(self, topic: bytes, publisher: Publisher) -> None:
+        self.topic, self.publisher = topic, publisher
+        self.frames: tuple[bytes, ...] = ()
+        """All of it, the topic first, verbatim (LVC-002)."""
+        self.size = self.count = self.at = 0
+        self.received = 0.0
+
+    @property
+    def is_kept(self) -> bool:
+        return self.publisher.values.get(self.topic) is self
+
+
+class Topics:
+    """Adding and dropping cost O(1) amortised; a question by prefix sorts what is new since the last one."""
+
+    def __init__(self) -> None:
+        self._by_topic: dict[bytes, dict[Key, Value]] = {}
+        """Empty dicts stand for topics that are gone from here, and not yet from `_sorted`."""
+        self._sorted: list[bytes] = []
+        self._fresh: list[bytes] = []
+        self._gone = 0
+
+    def add(self, value: Value) -> None:
+        values = self._by_topic.get(value.topic)
+        if values is None:
+            values = self._by_topic[value.topic] = {}
+            self._fresh.append(value.topic)
+        elif not values:
+            self._gone -= 1
+        values[value.publisher.key] = value
+
+    def drop(self, value: Value) -> None:
+        values = self._by_topic[value.topic]
+        del values[value.publisher.key]
+        if not values:
+            self._gone += 1
+            if self._gone > 1_000 + len(self._by_topic) // 2:
+                self._clear_gone()
+
+    def _clear_gone(self) -> None:
+        self._by_topic = {topic: values for topic, values in self._by_topic.items() if values}
+        self._sorted, self._fresh = sorted(self._by_topic), []
+        self._gone = 0
+
+    def of_topic(self, topic: bytes) -> Iterator[Value]:
+        """The values of one topic, of every publisher that has one."""
+        yield from self._by_topic.get(topic, {}).values()
+
+    def with_prefix(self, prefix: bytes) -> Iterator[Value]:
+        """The values whose topic begins so, in the order of their topics."""
+        if self._fresh:
+            self._sorted += self._fresh
+            self._sorted.sort()
+            self._fresh = []
+        place = bisect_left(self._sorted, prefix)
+        while place < len(self._sorted) and self._sorted[place].startswith(prefix):
+            yield from self._by_topic[self._sorted[place]].values()
+            place += 1
