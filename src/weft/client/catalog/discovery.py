@@ -1,0 +1,220 @@
+"""How a program finds the broker: those it was told of, in turn, else whoever is heard by beacon (BEA-003, BEA-004).
+
+Seeds need no broadcast: each is asked for its status, and any answer makes it valid. One that answers, but not like a
+broker of this kind, is a legacy broker: it has no status, no queries and no datagrams.
+"""
+
+import asyncio
+import socket
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from random import Random
+from typing import Any, NamedTuple
+
+import msgspec
+import zmq
+
+from weft.base.errors import PeerError
+from weft.client.catalog import limits
+from weft.client.catalog.errors import Unreachable
+from weft.client.catalog.lines import Line
+from weft.client.catalog.servicelimits import BEACON_PORT, DISCOVERY_S
+from weft.wire.catalog import beacon as beacons
+from weft.wire.catalog import commands, times
+from weft.wire.catalog.messages import REPLY, REQUEST, Beacon, Message
+
+STATUS = b"dbp.status"
+
+
+class Found(NamedTuple):
+    """A broker, and what it says of itself."""
+
+    host: str
+    port: int
+    """Of its ROUTER."""
+    hb: int = 0
+    """UDP port of beats; 0: none."""
+    pub: int = 0
+    """XPUB port of events; 0: none."""
+    epoch: str = ""
+    net: str = ""
+    caps: tuple[str, ...] = ()
+    is_legacy: bool = False
+    """An existing one, without queries, events and datagrams."""
+
+
+async def find_broker(  # tidy: each narrows who is meant
+    seeds: Sequence[str] = (),
+    *,
+    net: str = "",
+    wait_s: float = DISCOVERY_S,
+    beacon_port: int = BEACON_PORT,
+    beacon_key: str = "",
+) -> Found:
+    """The broker: the first seed (`host:port`) that answers, or without seeds the first that is heard.
+
+    net: only one of this network. beacon_key: only a beacon with the right code. Unreachable after `wait_s`.
+    """
+    try:
+        async with asyncio.timeout(wait_s):
+            if seeds:
+                return await _ask_around(seeds, net)
+            return await _listen(Choice(net, beacon_key), beacon_port)
+    except TimeoutError:
+        where = f"no broker answers at {', '.join(seeds)}" if seeds else f"no beacon was heard at port {beacon_port}"
+        raise Unreachable(f"{where} within {wait_s:g} s") from None
+
+
+class Choice(NamedTuple):
+    """Which beacons count (BEA-005, BEA-007)."""
+
+    net: str = ""
+    key: str = ""
+
+    def counts(self, beacon: Beacon) -> bool:
+        """Whether this is a broker that is looked for."""
+        if self.net and beacon.net != self.net:
+            return False
+        return not self.key or beacons.is_signed(beacon, self.key.encode())
+
+
+def of_beacon(beacon: Beacon, ip: str) -> Found:
+    """The broker that a beacon speaks of; it is where the beacon comes from.
+
+    >>> of_beacon(Beacon(5246), "0.0.0.0")
+    Found(host='127.0.0.1', port=5246, hb=0, pub=0, epoch='', net='', caps=(), is_legacy=True)
+    """
+    host = "127.0.0.1" if ip == "0.0.0.0" else ip  # noqa: S104  # BEA-003: it means this machine
+    return Found(
+        host, beacon.port, beacon.hb, beacon.pub, beacon.id, beacon.net, beacon.caps, is_legacy=beacon.dbp == 0
+    )
+
+
+def of_status(seed: str, body: Sequence[bytes]) -> Found:
+    """The broker at a seed, by what it answered when it was asked for its status.
+
+    >>> of_status("a:5246", [b'{"dbp":1,"hb":5246,"pub":5247,"epoch":"0f","net":"","caps":["f64"]}']).hb
+    5246
+    >>> of_status("a:5246", [b'{"Error":"no such service"}']).is_legacy
+    True
+    """
+    host, _, port = seed.rpartition(":")
+    try:
+        told = msgspec.json.decode(body[0] if body else b"", type=_Status)
+    except (msgspec.DecodeError, RecursionError):
+        told = _Status()
+    if told.dbp != 1:
+        return Found(host.strip("[]"), int(port), is_legacy=True)
+    return Found(host.strip("[]"), int(port), told.hb, told.pub, told.epoch, told.net, told.caps)
+
+
+class _Status(msgspec.Struct):
+    """As much of `dbp.status` as a program needs to go on."""
+
+    dbp: int = 0
+    hb: int = 0
+    pub: int = 0
+    epoch: str = ""
+    net: str = ""
+    caps: tuple[str, ...] = ()
+
+
+async def _ask_around(seeds: Sequence[str], net: str) -> Found:
+    chance, wait_s = Random(), limits.BACK_OFF_MIN_S  # noqa: S311  # it spreads load
+    while True:
+        for seed in seeds:
+            found = await _ask(seed)
+            if found is not None and net in ("", found.net):
+                return found
+        await asyncio.sleep(wait_s * (1 + limits.BACK_OFF_SPREAD * (2 * chance.random() - 1)))
+        wait_s = min(2 * wait_s, limits.BACK_OFF_MAX_S)
+
+
+async def _ask(seed: str) -> Found | None:
+    """What is at a seed; None: nobody answers within a second."""
+    heard: asyncio.Future[Sequence[bytes]] = asyncio.get_running_loop().create_future()
+
+    def hear(frames: list[bytes]) -> None:
+        with suppress(PeerError):
+            message = commands.decode(frames)
+            if message.command == REPLY and not heard.done():
+                heard.set_result(message.body)
+
+    try:
+        line = Line(zmq.DEALER, f"tcp://{seed}", hear)
+    except zmq.ZMQError as error:
+        raise Unreachable(f"{seed!r} is no host:port: {error.strerror}") from None
+    try:
+        line.say(commands.encode(Message(REQUEST, times.write("f32le", time.time()), (STATUS,))))
+        async with asyncio.timeout(limits.ANSWER_S):
+            return of_status(seed, await heard)
+    except TimeoutError:
+        return None
+    finally:
+        line.close()
+
+
+async def _listen(choice: Choice, port: int) -> Found:
+    heard: asyncio.Future[Found] = asyncio.get_running_loop().create_future()
+
+    def hear(beacon: Beacon, ip: str) -> None:
+        if choice.counts(beacon) and not heard.done():
+            heard.set_result(of_beacon(beacon, ip))
+
+    ears = await Ears.open(port, hear)
+    try:
+        return await heard
+    finally:
+        ears.close()
+
+
+class Ears(asyncio.DatagramProtocol):
+    """Hears every beacon of this machine's networks, beside all others who listen (BEA-003)."""
+
+    def __init__(self, hear: Callable[[Beacon, str], None]) -> None:
+        self.ignored = 0
+        """Datagrams that were no beacons."""
+        self._hear = hear
+        self._transport: asyncio.BaseTransport | None = None
+
+    @classmethod
+    async def open(cls, port: int, hear: Callable[[Beacon, str], None]) -> "Ears":
+        """Listen from now on; Unreachable if somebody else has the port for himself."""
+        loop = asyncio.get_running_loop()
+        try:
+            _, ears = await loop.create_datagram_endpoint(lambda: cls(hear), sock=ear(port))
+        except OSError as error:
+            raise Unreachable(f"beacons cannot be heard: UDP port {port}: {error.strerror}") from None
+        return ears
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:  # tidy: asyncio calls it
+        self._transport = transport
+
+    def datagram_received(self, data: bytes, address: tuple[Any, ...]) -> None:  # tidy: asyncio calls it
+        try:
+            beacon = beacons.decode([data])
+        except PeerError:
+            self.ignored += 1
+            return
+        self._hear(beacon, str(address[0]))
+
+    def close(self) -> None:
+        """Listen no more."""
+        if self._transport is not None:
+            self._transport.close()
+
+
+def ear(port: int) -> socket.socket:
+    """A UDP socket that hears what is broadcast to a port, however many others do; OSError."""
+    made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if hasattr(socket, "SO_REUSEPORT"):
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        made.setblocking(False)
+        made.bind(("", port))
+    except OSError:
+        made.close()
+        raise
+    return made
