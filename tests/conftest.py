@@ -20,7 +20,7 @@ class Passed:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when == "call" and report.passed:
-            self.names.add(report.nodeid.partition("[")[0])
+            self.names.add(report.nodeid.partition("[")[0].partition("@")[0])  # behind that: its group
 
 
 PASSED = pytest.StashKey[Passed]()
@@ -38,7 +38,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Refuse a run whose tests name requirements that nobody knows."""
+    """Refuse a run whose tests name requirements that nobody knows, and say which must not run beside one another."""
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(_group_of(item.path)))
     known = requirements.known()
     unknown: list[str] = []
     for item in items:
@@ -48,10 +50,26 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         raise pytest.UsageError("\n".join([*unknown, f"known ids stand in {requirements.SOURCE.name}"]))
 
 
+GROUPS = {
+    "pipeline": "spark",
+    "source": "spark",
+    "tables": "spark",
+    **dict.fromkeys(("fabric", "peers", "cli", "client", "shell", "clone"), "processes"),
+}
+"""Rooms whose tests are done by one worker: one session of Spark, one fleet at a time on this machine's ports."""
+
+
+def _group_of(path: Path) -> str:
+    room = path.relative_to(Path(__file__).parent).parts[0]
+    return GROUPS.get(room, str(path))  # a file is never torn: its fixtures are made once
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Hold docs/requirements.md to its word: in a full run each proved id had a test that passed."""
     config = session.config
+    if hasattr(config, "workerinput"):
+        return  # one of several: who began them knows of all
     narrowed = any(config.getoption(name, None) for name in ("keyword", "markexpr", "collectonly", "lf"))
     if exitstatus or narrowed or config.args != config.getini("testpaths"):
         return

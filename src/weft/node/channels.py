@@ -178,7 +178,7 @@ CHANNELS: Final[dict[str, Channel]] = {
     ),
     "store-join": Channel("store", "tcp", store.decode_answer, store.encode, store.Garbled, how=INSIDE),
     "catalog": _catalog._replace(
-        block=CATALOG, queue=CATALOG_QUEUE, garbled=catalog.Garbled, tells_kind=True, tells_address=True
+        block=CATALOG, queue=CATALOG_QUEUE, garbled=catalog.Garbled, tells_failure=True, tells_address=True
     ),
     "catalog-events": _events._replace(block=CATALOG, queue=EVENTS_QUEUE),
     "catalog-beats": Channel("catalog", "datagram", beats.decode, beats.encode, how=INSIDE),

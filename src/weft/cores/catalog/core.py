@@ -115,6 +115,7 @@ class Catalog:
         station.beats_port, station.events_port = order.beats, order.events
         self.beacons.open(now)
         self.sources.open(now)
+        self.publishing.open(now)
         station.tell(messages.CatalogOpened(station.epoch, settings.port, len(list(self.book.all()))))
         if settings.host not in LOOPBACK:
             station.tell(messages.CatalogExposed(settings.host))
@@ -127,6 +128,8 @@ class Catalog:
 
     def _unsent(self, order: SendFailed, now: Now) -> None:
         self.station.count("unroutable")
+        if order.channel == ROUTER:
+            self.serving.failed(order.peer)
 
     # Time and what follows
 
