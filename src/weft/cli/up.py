@@ -53,6 +53,9 @@ keys = 200_000              # how large a configuration this node takes; as larg
 
 [store]                     # the node holds the shared store: weft set, get, watch
 peers = ["127.0.0.1:27520"]  # only for whom no beacon reaches
+
+[catalog]                   # the node knows every service: weft catalog ls, watch, logs
+port = 5246
 """
 
 
@@ -79,7 +82,7 @@ def up(
     above the file. What a fleet's file says: docs/configuration.md.
 
     Args:
-        file: the node's TOML file, with the tables [node] [fleet] [metric.NAME] [[chains.filter]] [lake] [journal] [configuration] [store];
+        file: the node's TOML file, with the tables [node] [fleet] [metric.NAME] [[chains.filter]] [lake] [journal] [configuration] [store] [catalog];
             a root's file may be the fleet's file, too.
         name: unique in the fleet; needed, here or in the file.
         level: root; or collector or sensor, under a fixed parent. Left out: where the root puts it.
