@@ -64,6 +64,8 @@ class Catalog:
         self.serving = Serving(station, book, self.registry, self.connections, queries)
         self.liveness = Liveness(station, book, self.registry, self.serving)
         self.registry.liveness = self.liveness
+        queries.alive = lambda instance: self.liveness.shown(instance, station.now)
+        queries.gauges["held"] = lambda: {"": float(self.liveness.is_held)}
         self.beacons = Beacons(station)
         self._parts: list[Part] = [self.liveness, self.beacons, publishing, self.values, self.logs, self.connections]
 
