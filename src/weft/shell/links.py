@@ -59,6 +59,8 @@ class Links:
         self._order: deque[End] = deque()
         self._beacon: socket.socket | None = None
         self._beacon_port = 0
+        self._is_called = False
+        """Whether beacons may wait: looking costs a call of the system, each turn."""
         self.dropped: Counter[str] = Counter()
         """Messages that reached nobody, by `channel:why`."""
 
@@ -107,7 +109,7 @@ class Links:
     def listen(self, port: int) -> None:
         """Hear and send beacons on a UDP port of this machine."""
         self._beacon, self._beacon_port = make_beacon_socket(port), port
-        asyncio.get_running_loop().add_reader(self._beacon, self._on_readable)
+        asyncio.get_running_loop().add_reader(self._beacon, self._hear_call)
 
     def connect(self, effect: Connect) -> None:
         """Open a connection of a channel: in place of the one before, or where the channel adds them, beside it."""
@@ -134,7 +136,7 @@ class Links:
             more |= taken.more
             left -= taken.size
         self._order.rotate(-1)
-        if self._beacon is not None:
+        if self._is_called and self._beacon is not None:
             heard.extend(self._drain_beacons(self._beacon))
         return heard, more
 
@@ -163,11 +165,16 @@ class Links:
             self._order.append(found)
         return found
 
+    def _hear_call(self) -> None:
+        self._is_called = True
+        self._on_readable()
+
     def _drain_beacons(self, source: socket.socket) -> Iterator[Heard]:
         for _ in range(BUDGET):
             try:
                 data, address = source.recvfrom(DATAGRAM_BYTES)
             except (BlockingIOError, InterruptedError):
+                self._is_called = False
                 return
             host = "127.0.0.1" if address[0] == "0.0.0.0" else address[0]  # noqa: S104  # nothing is bound: BEA-003
             yield Heard("beacon", host.encode(), None, [data])
