@@ -191,8 +191,8 @@ class Liveness:
             return False
         clock = now.mono - self._stood_ns
         self._station.count("beats", via)
-        if instance.state is not State.ACTIVE:
-            self._return(instance, via)
+        if instance.state is not State.ACTIVE and not self._is_back(instance, via):
+            return False
         instance.heard_at = now.mono
         instance.is_restored = False
         if via == UDP:
@@ -206,14 +206,15 @@ class Liveness:
             self._arm(watch)
         return True
 
-    def _return(self, instance: Instance, via: str) -> None:
-        """It was missed, and is there. What it had said before counts as before."""
+    def _is_back(self, instance: Instance, via: str) -> bool:
+        """It was missed, and is there, as it was before; False: somebody else has its name by now."""
         self._returning = instance
         self._registry.move(instance, On.PROBED if via == PROBE else On.BEAT)
         self._returning = None
         self.probing.forget(instance)
         self.holding.forget(instance)
         self.holding.look(self._clock)
+        return instance.state is State.ACTIVE
 
     def _heard_by_udp(self, watch: Watch, clock: int) -> None:
         instance = watch.instance
@@ -239,6 +240,8 @@ class Liveness:
 
     def _heard_by_tcp(self, watch: Watch, via: str, clock: int) -> None:
         instance = watch.instance
+        if via == PROBE and clock - watch.udp_at <= _suspect_ns(instance):
+            return  # it answers, and beats as well
         instance.via = via
         if via == PROBE:
             instance.probe_at = clock + instance.interval_ns
@@ -385,7 +388,6 @@ class Liveness:
             instance.due_at = NEVER
 
     def _give_up(self, instance: Instance) -> None:
-        self._station.count("evictions", "silent")
         self._registry.move(instance, On.OVERDUE, "silent")
 
     def _reap(self, watch: Watch) -> None:
