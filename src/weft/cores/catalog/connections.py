@@ -109,7 +109,7 @@ class Connections:
 
     def count_garbled(self, peer: bytes, code: str) -> bool:
         """Something of it was no message; whether that was the twentieth within a minute (R14)."""
-        self.station.count("malformed", code)
+        self.station.count("malformed")
         self._tell(peer.hex(), lambda name, count: PeerMalformed(name, code, count))
         if self.state_of(peer) in (Link.CLOSED, Link.IGNORED):
             return False

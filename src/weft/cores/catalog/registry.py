@@ -44,11 +44,13 @@ class Said(NamedTuple):
 
     @property
     def entry(self) -> Registration:
+        """The record, where there must be one."""
         assert self.registration is not None, "only a registration or an update leads here"
         return self.registration
 
     @property
     def sender(self) -> Asker:
+        """Who said it, where somebody must have."""
         assert self.asker is not None, "only who says something leads here"
         return self.asker
 
@@ -216,7 +218,7 @@ class Registry:
             instance = instance_of(kept)
             instance.net = self.station.settings.net
             self.book.put(instance)
-            (self._ended if instance.state is State.INACTIVE else self._began)(instance)
+            self._began(instance)  # also what is INACTIVE: it is forgotten one day
 
     # Planning
 

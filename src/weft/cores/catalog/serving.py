@@ -172,7 +172,7 @@ class Serving:
         getattr(self, cell.do)(asker, said)
         if command:
             outcome = said.outcome if cell.do in ("answer", "approve") else cell.do
-            self.station.count("requests", f"{command.decode('latin-1')} {outcome}")
+            self.station.count("requests", f"{command.decode('latin-1')},{outcome}")
 
     def approve(self, asker: Asker, said: Said) -> None:
         """It is registered, and its connection speaks for it."""
@@ -205,8 +205,8 @@ class Serving:
         self._close(asker)
 
     def note(self, asker: Asker, said: Said) -> None:
-        """It is there; that is never answered."""
-        self._heard(asker, said.instance)
+        """It answers our `<3`, and is never answered (BEA-016, BEA-019)."""
+        self._heard(asker, said.instance, "probe")
 
     def ignore(self, asker: Asker, said: Said) -> None:
         """It is not heard for a minute."""
@@ -225,13 +225,13 @@ class Serving:
         time = times.answer(asker.time, self.station.wall)
         self.station.send(asker.peer, Message(command, time, body, asker.envelope))
 
-    def _heard(self, asker: Asker, instance: Instance | None) -> None:
+    def _heard(self, asker: Asker, instance: Instance | None, via: str = "tcp") -> None:
         """Its owner has said something valid: it is there."""
         if instance is None or instance.state is State.NONE or self.registry.stays_away(instance):
             return
         liveness: Any = self.registry.liveness
         if liveness is not None:
-            liveness.heard(instance, "tcp", self.station.now)
+            liveness.heard(instance, via, self.station.now)
         if instance.state is not State.ACTIVE:
             self.registry.move(instance, On.BEAT)
 
