@@ -33,6 +33,7 @@ from weft.cores.catalog.states import State
 from weft.cores.catalog.station import Refusal
 
 Key = tuple[str, str]
+UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 TICK: Final = events.TICK.encode()
 SILENT_NS: Final = seconds(limits.SILENT_S)
 TOPIC_SILENT_NS: Final = 3 * FILTER_TICK_NS + SILENT_NS  # its topic may be gone: the snapshot makes it anew
@@ -154,7 +155,7 @@ class Follower:
             return
         try:
             heard = events.decode(frames[1])
-        except msgspec.MsgspecError:
+        except UNREADABLE:
             self.garbled += 1
             return
         if frames[0] == TICK:
@@ -248,7 +249,7 @@ class Follower:
         key = (heard.name, heard.instance)
         try:
             entry = _entry(*key, msgspec.json.decode(record, type=dict[str, Any])) if record else None
-        except msgspec.MsgspecError:
+        except UNREADABLE:
             self.garbled += 1
             self._ask_snapshot()
             return

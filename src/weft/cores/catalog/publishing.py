@@ -16,12 +16,13 @@ import msgspec
 from weft.base.effects import Send
 from weft.base.now import SECOND, Now
 from weft.cores.catalog import events, filters, limits
+from weft.cores.catalog.arguments import read_argument
 from weft.cores.catalog.book import Book
 from weft.cores.catalog.events import Event, Kept, Tick
 from weft.cores.catalog.instances import Instance
 from weft.cores.catalog.queries import Queries
 from weft.cores.catalog.ring import Ring
-from weft.cores.catalog.station import EVENTS, Asker, Change, Refusal, Station
+from weft.cores.catalog.station import EVENTS, Asker, Change, Station
 from weft.cores.catalog.watching import Watching
 from weft.wire.catalog.messages import Publication, Subscription
 
@@ -34,6 +35,9 @@ class Since(msgspec.Struct, frozen=True):
     epoch: str
     since: int
     """The last index that is known."""
+
+
+_SINCE: Final = msgspec.json.Decoder(Since)
 
 
 class Publishing:
@@ -55,7 +59,7 @@ class Publishing:
         station.listeners.append(self.changed)
         queries.add("dbp.watch", self.watch)
         queries.add("dbp.changes", self.changes)
-        queries.gauges["filter_topics"] = lambda: [("", len(self._watching))]
+        queries.gauges["filter_topics"] = lambda: {"": len(self._watching)}
 
     def open(self, now: Now) -> None:
         """From now on there are ticks."""
@@ -124,7 +128,7 @@ class Publishing:
         the same way.
         """
         station, ring = self._station, self._ring
-        asked = _since(args)
+        asked = read_argument(args, 0, _SINCE)
         if asked.epoch != station.epoch or not ring.has(asked.since):
             station.count("resyncs", "epoch" if asked.epoch != station.epoch else "ring")
             return (b'{"resync":true}',)
@@ -178,10 +182,3 @@ class Publishing:
         """When the next tick is due, or a topic goes."""
         dues = (self._tick_at, self._watching.deadline())
         return min((due for due in dues if due is not None), default=None)
-
-
-def _since(args: tuple[bytes, ...]) -> Since:
-    try:
-        return msgspec.json.decode(args[0], type=Since)
-    except (IndexError, msgspec.MsgspecError):  # DecodeError and ValidationError
-        raise Refusal("bad-argument", 'dbp.changes is asked with {"epoch": TEXT, "since": INDEX}') from None
