@@ -1,0 +1,42 @@
+"""The catalog, for programs: who provides what and where, and how a program becomes a service itself (specs/02).
+
+>>> import weft.catalog
+>>> weft.catalog.Service("thermo").name
+'thermo'
+"""
+
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from weft.client.catalog.discovery import Found, find_broker
+    from weft.client.catalog.errors import CatalogError, Denied, NotFound, Unreachable
+    from weft.client.catalog.handler import Handler
+    from weft.client.catalog.service import Service
+
+__all__ = [
+    "CatalogError",
+    "Denied",
+    "Found",
+    "Handler",
+    "NotFound",
+    "Service",
+    "Unreachable",
+    "find_broker",
+]
+
+_ROOMS: Final = {
+    "Found": "discovery",
+    "Handler": "handler",
+    "Service": "service",
+    "find_broker": "discovery",
+}
+"""Where names stand that are no errors."""
+
+
+def __getattr__(name: str) -> Any:
+    """Loaded when it is first asked for: a service needs nothing of a client."""
+    if name not in __all__:
+        raise AttributeError(f"module 'weft.catalog' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"weft.client.catalog.{_ROOMS.get(name, 'errors')}"), name)

@@ -1,0 +1,173 @@
+"""Runs the service core in a loop: its effects become words on sockets, what comes is told to it (CAT-023)."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from random import SystemRandom
+from typing import Any, Final
+
+import zmq
+
+from weft.base.chance import Chance
+from weft.base.effects import Connect, Disconnect, Effect, Reply, Send, Source, Tell
+from weft.base.errors import PeerError
+from weft.base.now import Now
+from weft.client.catalog.discovery import Ears
+from weft.client.catalog.errors import CatalogError, error_of
+from weft.client.catalog.servicelimits import LINGER_MS
+from weft.client.catalog.sockets import Context, Datagrams, Plug
+from weft.cores.service.core import Service as Core
+from weft.cores.service.messages import BEACONS, BEATS, BROKER, Denied, ServiceSettings, Start, Stop, Update, Updated
+from weft.wire.catalog import beats, commands
+from weft.wire.catalog.messages import Beacon, Beat, Message
+
+Tale = Callable[[Any], None]
+
+
+class Driver:
+    """One service core and its sockets to the broker. `tell` hears its events."""
+
+    def __init__(self, settings: ServiceSettings, context: Context, tell: Tale) -> None:
+        self.core = Core(settings, Chance(SystemRandom().getrandbits(64)))
+        self._context, self._tell = context, tell
+        self._loop = asyncio.get_running_loop()
+        self._dealer: Plug | None = None
+        self._ears: Ears | None = None
+        self._beats = Datagrams(self._hear_beats)
+        self._timer: asyncio.TimerHandle | None = None
+        self._asked: dict[int, asyncio.Future[Updated]] = {}
+        self._tickets = 0
+        self._is_pumping = self._is_stopping = False
+
+    async def start(self, beacon_port: int) -> None:
+        """Register from now on. `beacon_port` 0: beacons are not listened to.
+
+        Who has seeds can do without beacons; Unreachable if there are none, and nobody can be heard.
+        """
+        if beacon_port:
+            try:
+                self._ears = await Ears.open(beacon_port, self._hear_beacon)
+            except CatalogError:
+                if not self.core.settings.seeds:
+                    raise
+        self.command(Start())
+
+    def stop(self) -> None:
+        """Say goodbye; the words have `LINGER_MS` to leave."""
+        self._is_stopping = True
+        self.command(Stop())
+        self._disconnect()
+        if self._ears is not None:
+            self._ears.close()
+        self._beats.close()
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def command(self, order: Any) -> None:
+        """Tell the core an order."""
+        self.core.command(order, now())
+        self._pump()
+
+    async def update(self, changes: dict[str, Any]) -> None:
+        """Change the record at the broker; CatalogError if it refuses."""
+        self._tickets += 1
+        asked = self._asked[self._tickets] = self._loop.create_future()
+        try:
+            self.command(Update(self._tickets, changes))
+            await asked
+        finally:
+            self._asked.pop(self._tickets, None)
+
+    # What comes
+
+    def _hear_broker(self, frames: list[bytes], tag: bytes) -> None:
+        with suppress(PeerError):
+            self._hear(commands.decode(frames), Source(BROKER, tag))
+
+    def _hear_beacon(self, beacon: Beacon, ip: str) -> None:
+        self._hear(beacon, Source(BEACONS, ip.encode()))
+
+    def _hear_beats(self, data: bytes, peer: str) -> None:
+        self._hear(beats.decode([data]), Source(BEATS, peer.encode()))
+
+    def _hear(self, message: Any, source: Source) -> None:
+        self.core.receive(message, source, now())
+        self._pump()
+
+    def _wake(self) -> None:
+        self._timer = None
+        self.core.wake(now())
+        self._pump()
+
+    # What is done
+
+    def _pump(self) -> None:
+        """Do what the core wants, and be there when it wants to be woken."""
+        if self._is_pumping:
+            return
+        self._is_pumping = True
+        try:
+            while done := self.core.effects():
+                for effect in done:
+                    _PERFORMS[type(effect)](self, effect)
+        finally:
+            self._is_pumping = False
+        self._arm()
+
+    def _arm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        deadline = None if self._is_stopping else self.core.deadline()
+        if deadline is not None:
+            self._timer = self._loop.call_later(max(0.0, (deadline - time.monotonic_ns()) / 1e9), self._wake)
+
+    def _connect(self, effect: Connect) -> None:
+        self._disconnect()
+        tag = effect.tag
+        self._dealer = Plug(self._context, zmq.DEALER, lambda frames: self._hear_broker(frames, tag))
+        self._dealer.connect(effect.endpoint)
+
+    def _disconnect(self, _: Disconnect | None = None) -> None:
+        dealer, self._dealer = self._dealer, None
+        if dealer is not None:
+            dealer.close(LINGER_MS if self._is_stopping else 0)
+
+    def _send(self, effect: Send) -> None:
+        message = effect.message
+        if isinstance(message, Message) and self._dealer is not None:
+            self._dealer.say(commands.encode(message))
+        elif isinstance(message, Beat):
+            self._beats.send(effect.peer.decode(), beats.encode(message)[0])
+
+    def _reply(self, effect: Reply) -> None:
+        asked = self._asked.get(effect.ticket)
+        if asked is None or asked.done():
+            return
+        if isinstance(effect.answer, Denied):
+            asked.set_exception(refused(effect.answer))
+        else:
+            asked.set_result(effect.answer)
+
+    def _tell_event(self, effect: Tell) -> None:
+        self._tell(effect.event)
+
+
+_PERFORMS: Final[dict[type[Effect], Callable[[Driver, Any], None]]] = {
+    Connect: Driver._connect,
+    Disconnect: Driver._disconnect,
+    Send: Driver._send,
+    Reply: Driver._reply,
+    Tell: Driver._tell_event,
+}
+
+
+def now() -> Now:
+    """This instant by both clocks."""
+    return Now(time.monotonic_ns(), time.time_ns())
+
+
+def refused(denied: Denied) -> CatalogError:
+    """The error that a refusal is."""
+    return error_of({"Error": denied.text or denied.code, "code": denied.code, "fields": list(denied.fields)})

@@ -1,0 +1,255 @@
+"""Log records of a service: warnings go to the bus, all else stays on this machine (LOG-003, LOG-004, LOG-006).
+
+    service = Service("thermo")
+    logging.getLogger().addHandler(weft.catalog.Handler(service))
+
+Nothing here waits for anybody, and nothing here raises: a program does not stop because it could not complain.
+"""
+
+import logging
+import logging.handlers
+import os
+import threading
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from weft.client.catalog.errors import CatalogError
+from weft.client.catalog.servicelimits import FIELDS_MAX, MESSAGE_CHARS_MAX, RECORDS_WAITING_MAX, RING_MAX
+
+if TYPE_CHECKING:
+    from weft.client.catalog.service import Service
+
+LEVELS: Final = {"CRITICAL": 50, "ERROR": 40, "WARNING": 30, "INFO": 20, "DEBUG": 10}
+SYSLOG: Final = "/dev/log"
+FILE_BYTES_MAX: Final = 4 << 20  # then a new file is begun
+FILES_MAX: Final = 3
+_PLAIN: Final = frozenset({*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"})
+"""What every record has; the rest are fields that the program gave."""
+
+
+class Bus:
+    """Log records on their way to the broker: numbered, published, and kept for who missed them."""
+
+    def __init__(self, service: str) -> None:
+        self.service = service
+        self.instance = ""
+        self.threshold = logging.WARNING
+        """The lowest level that goes to the bus."""
+        self.dropped = 0
+        """Records that were never numbered: more came than the loop could take."""
+        self._waiting: deque[dict[str, Any]] = deque()
+        self._ring: deque[dict[str, Any]] = deque(maxlen=RING_MAX)
+        self._seq = 0
+        self._stir: Callable[[], None] | None = None
+        self._publish: Callable[[list[bytes]], Any] | None = None
+
+    def put(self, told: dict[str, Any]) -> None:
+        """One more record, from any thread; never waits."""
+        if len(self._waiting) >= RECORDS_WAITING_MAX:
+            self.dropped += 1
+            return
+        self._waiting.append(told)
+        if self._stir is not None:
+            self._stir()
+
+    def open(self, stir: Callable[[], None], publish: Callable[[list[bytes]], Any]) -> None:
+        """The service runs: `stir` has the loop call `flush`, which hands messages to `publish`."""
+        self._stir, self._publish = stir, publish
+        self.flush()
+
+    def close(self) -> None:
+        """The service ends; what comes later waits for its next start."""
+        self.flush()
+        self._stir = self._publish = None
+
+    def flush(self) -> None:
+        """Number and publish what waits. In the loop only."""
+        while self._waiting and self._publish is not None:
+            self._seq += 1
+            told = {"v": 1, **self._waiting.popleft()}
+            told.update(service=self.service, instance=self.instance, seq=self._seq)
+            self._ring.append(told)
+            self._publish([f"log.{self.service}.{told['level']}".encode(), msgspec.json.encode(told)])
+
+    def again(self, payload: tuple[bytes, ...]) -> dict[str, Any]:
+        """`dbp.logs {"from","to"}`: those records that are still here, by number (LOG-006)."""
+        try:
+            span = msgspec.json.decode(payload[0] if payload else b"{}", type=_Span)
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise CatalogError(f'wanted {{"from":1,"to":9}}: {error}', "bad-argument") from None
+        return {"logs": [told for told in self._ring if span.first <= told["seq"] <= span.last]}
+
+
+class _Span(msgspec.Struct):
+    first: int = msgspec.field(name="from", default=1)
+    last: int = msgspec.field(name="to", default=1 << 62)
+
+
+class Handler(logging.Handler):
+    """Takes the log records of a program that is a service.
+
+    bus_level: from here on they go to the bus; changed later by `service.update(bus_level="INFO")`. local: where lower
+    ones go: syslog, else a file that is turned over, as "auto"; a handler of your own; or None, nowhere.
+    """
+
+    def __init__(
+        self,
+        service: "Service",
+        level: int | str = logging.NOTSET,
+        *,
+        bus_level: int | str | None = None,
+        local: logging.Handler | str | None = "auto",
+    ) -> None:
+        super().__init__(level)
+        self._bus = service.bus
+        if bus_level is not None:
+            self._bus.threshold = level_of(bus_level)
+        self._local: Local | None = None
+        if isinstance(local, logging.Handler):
+            self._local = Local(lambda: local)
+        elif local is not None:
+            name = service.name
+            self._local = Local(lambda: local_handler(name))
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Hand it on; what cannot be is dropped."""
+        try:
+            if record.levelno >= self._bus.threshold:
+                self._bus.put(told_of(record))
+            elif self._local is not None:
+                self._local.put(record)
+        except Exception:  # noqa: BLE001  # a program goes on, whatever its records are made of
+            self._bus.dropped += 1
+
+    def close(self) -> None:
+        """Nothing goes to this machine's log any more."""
+        if self._local is not None:
+            self._local.close()
+        super().close()
+
+
+class Local:
+    """Hands records to a handler that may wait, in a thread that begins with the first one."""
+
+    def __init__(self, make: Callable[[], logging.Handler]) -> None:
+        self.dropped = 0
+        self._make = make
+        self._waiting: deque[logging.LogRecord] = deque()
+        self._has_some = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._is_closed = False
+
+    def put(self, record: logging.LogRecord) -> None:
+        """One more, from any thread; never waits for the handler."""
+        with self._has_some:
+            if self._is_closed or len(self._waiting) >= RECORDS_WAITING_MAX:
+                self.dropped += 1
+                return
+            self._waiting.append(record)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="weft-log", daemon=True)
+                self._thread.start()
+            self._has_some.notify()
+
+    def close(self) -> None:
+        """Write what waits, for a moment at most, and end."""
+        with self._has_some:
+            self._is_closed = True
+            self._has_some.notify()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(CLOSE_S)
+
+    def _run(self) -> None:
+        handler: logging.Handler | None = None
+        while (record := self._next()) is not None:
+            try:
+                handler = handler or self._make()
+                handler.handle(record)
+            except Exception:  # noqa: BLE001  # no room, no right: the program goes on
+                self.dropped += 1
+        if handler is not None:
+            handler.close()
+
+    def _next(self) -> logging.LogRecord | None:
+        with self._has_some:
+            while not self._waiting and not self._is_closed:
+                self._has_some.wait()
+            return self._waiting.popleft() if self._waiting else None
+
+
+CLOSE_S: Final = 0.2  # what waits for a slow disk is left behind
+
+
+def told_of(record: logging.LogRecord) -> dict[str, Any]:
+    """A record in the protocol's own form, without what the service adds (LOG-003)."""
+    fields = {_text(key): _plain(value) for key, value in record.__dict__.items() if key not in _PLAIN}
+    if record.exc_info and record.exc_info[0] is not None:
+        fields["exception"] = _text(logging.Formatter().formatException(record.exc_info)[-MESSAGE_CHARS_MAX:])
+    return {
+        "ts": record.created,
+        "level": name_of(record.levelno),
+        "logger": _text(record.name),
+        "message": _message(record),
+        "fields": dict(list(fields.items())[:FIELDS_MAX]),
+    }
+
+
+def name_of(level: int) -> str:
+    """The level's name on the bus: of one that nobody knows, the next one below.
+
+    >>> name_of(30), name_of(35), name_of(5)
+    ('WARNING', 'WARNING', 'DEBUG')
+    """
+    return next((name for name, least in LEVELS.items() if level >= least), "DEBUG")
+
+
+def level_of(level: int | str) -> int:
+    """A level by its name or number; ValueError for what is none.
+
+    >>> level_of("info"), level_of(30)
+    (20, 30)
+    """
+    if isinstance(level, int):
+        return level
+    number = logging.getLevelNamesMapping().get(level.upper())
+    if number is None:
+        raise ValueError(f"{level!r} is no level: {', '.join(LEVELS)}")
+    return number
+
+
+def local_handler(service: str) -> logging.Handler:
+    """Syslog, else a file below the user's state directory that is turned over when it is long."""
+    form = logging.Formatter(f"{service}: %(levelname)s %(name)s %(message)s")
+    if os.path.exists(SYSLOG):  # noqa: PTH110  # a socket
+        handler: logging.Handler = logging.handlers.SysLogHandler(SYSLOG)
+    else:
+        base = Path(os.environ.get("XDG_STATE_HOME", "") or Path.home() / ".local/state") / "weft/log"
+        base.mkdir(parents=True, exist_ok=True)
+        path = base / f"{service.replace(os.sep, '_')}.log"
+        handler = logging.handlers.RotatingFileHandler(path, maxBytes=FILE_BYTES_MAX, backupCount=FILES_MAX)
+        form = logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s")
+    handler.setFormatter(form)
+    return handler
+
+
+def _message(record: logging.LogRecord) -> str:
+    try:
+        return _text(record.getMessage())
+    except Exception:  # noqa: BLE001  # arguments that do not fit: the text alone says enough
+        return _text(record.msg)
+
+
+def _plain(value: Any) -> Any:
+    """As JSON has it: numbers, truth, text; all else as text."""
+    if value is None or isinstance(value, bool | float):
+        return value
+    return value if isinstance(value, int) and abs(value) < 1 << 63 else _text(value)
+
+
+def _text(value: Any) -> str:
+    """Of bounded length, and UTF-8."""
+    return str(value)[:MESSAGE_CHARS_MAX].encode("utf-8", "replace").decode()

@@ -1,0 +1,299 @@
+"""An ordinary asyncio program as a service: found by its name, called, watched over, heard (CAT-070, CAT-071).
+
+service = Service("thermo", tags=["lab"])
+
+@service.endpoint
+async def celsius(sensor: bytes) -> str:
+return "21.5"
+
+asyncio.run(service.run())
+"""
+
+import asyncio
+import signal
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
+
+import zmq
+
+from weft.client.catalog.driving import Driver, refused
+from weft.client.catalog.endpoints import Endpoints, Function
+from weft.client.catalog.errors import CatalogError, Closed, Unreachable
+from weft.client.catalog.finding import Broker, seeds_of
+from weft.client.catalog.handler import Bus, level_of
+from weft.client.catalog.servicelimits import BEACON_PORT, LINGER_MS, REGISTER_S
+from weft.client.catalog.sockets import Context, Plug
+from weft.cores.service.messages import Denied, Registered, ServiceSettings
+
+F = TypeVar("F", bound=Function)
+ANYWHERE: Final = frozenset({"0.0.0.0", "::", "*", ""})  # noqa: S104  # a program says where it listens
+LOCAL: Final = "127.0.0.1"
+
+
+class Service:
+    """One instance of a service.
+
+    topics: prefixes of what it publishes whose last values the catalog keeps; None: all. record: more keys of the
+    registration, as `weight` or `function`. host, port: where calls are taken, port 0: a free one; advertise: the address
+    that others are told, if it is another. broker: `host:port`, several of them, or None: `WEFT_CATALOG`, else whoever is
+    heard by beacon, of network `net` and signed with `beacon_key`, if these are given.
+    """
+
+    def __init__(  # tidy: all but the name have a default that fits most
+        self,
+        name: str,
+        *,
+        tags: Sequence[str] = (),
+        metadata: Mapping[str, str] | None = None,
+        version: str = "",
+        topics: Sequence[str] | None = (),
+        record: Mapping[str, Any] | None = None,
+        id: str = "",  # noqa: A002  # the record's own word
+        interval_s: float = 1.0,
+        host: str = LOCAL,
+        port: int = 0,
+        advertise: str = "",
+        broker: Broker = None,
+        net: str = "",
+        beacon_key: str = "",
+        beacon_port: int = BEACON_PORT,
+    ) -> None:
+        self.name, self.id, self.version = name, id, version
+        self.metadata = dict(metadata or {})
+        self.bus = Bus(name)
+        """Where `Handler` puts log records."""
+        self.endpoints = Endpoints(name)
+        self.endpoints.build_in("dbp.info", lambda _: self.info())
+        self.endpoints.build_in("dbp.logs", self.bus.again)
+        self.address: tuple[str, int] | None = None
+        """Where it is called; None while it does not run."""
+        self._record = {"tags": list(tags), "topics": None if topics is None else list(topics), **(record or {})}
+        self._record |= {key: value for key, value in (("metadata", self.metadata), ("version", version)) if value}
+        self._interval_ms = round(interval_s * 1_000)
+        self._place = (host, port, advertise or (LOCAL if host in ANYWHERE else host))
+        self._broker, self._net, self._key, self._beacon_port = broker, net, beacon_key, beacon_port
+        self._running: _Running | None = None
+
+    def endpoint(self, function: F | str) -> Any:
+        """Decorator: calls of the function's name, or of the name that is given, are answered by it.
+
+        It is given the frames of a call as bytes, one argument each. What it returns is the answer: bytes or text, a
+        tuple of these for several frames, None for an empty one; anything else goes as JSON. What it raises is answered
+        as `failed`, a CatalogError by its own code.
+        """
+        if not isinstance(function, str):
+            self.endpoints.add(function)
+            return function
+        name = function
+
+        def decorate(function: F) -> F:
+            self.endpoints.add(function, name)
+            return function
+
+        return decorate
+
+    @property
+    def instance(self) -> str:
+        """What the broker calls this instance; empty while it is not registered."""
+        return self.bus.instance
+
+    @property
+    def is_registered(self) -> bool:
+        """Whether a broker has approved it once since it was started; it comes back by itself when that was lost."""
+        return self._running is not None and self._running.is_registered
+
+    def info(self) -> dict[str, Any]:
+        """As `dbp.info` tells it (CAT-071)."""
+        return {
+            "name": self.name,
+            "id": self.instance or self.id,
+            "version": self.version,
+            "metadata": self.metadata,
+            "endpoints": sorted(self.endpoints.table),
+        }
+
+    def publish(self, topic: str | bytes, *frames: str | bytes) -> None:
+        """Say it to whoever is subscribed, and to the catalog, where it is a topic whose last value is kept."""
+        if self._running is None:
+            raise Closed(f"{self.name} does not run")
+        self._running.publish([part.encode() if isinstance(part, str) else part for part in (topic, *frames)])
+
+    async def update(self, **changes: Any) -> None:
+        """Change keys of the record, None deletes (CAT-018); CatalogError if the broker refuses, and then nothing changed.
+
+        `bus_level` is the lowest level of log records that go to the bus.
+        """
+        if self._running is None:
+            raise Closed(f"{self.name} does not run")
+        level = level_of(changes["bus_level"]) if changes.get("bus_level") is not None else None
+        await self._running.driver.update(changes)
+        if level is not None:
+            self.bus.threshold = level
+
+    async def start(self, wait_s: float | None = REGISTER_S) -> None:
+        """Listen, register, and return when a broker has approved; None: at once, it comes when it comes.
+
+        CatalogError if it is refused, Unreachable if nobody approves within `wait_s`; then it has not started.
+        """
+        if self._running is not None:
+            raise CatalogError(f"{self.name} runs already", "running")
+        running = self._running = _Running(self)
+        try:
+            await running.open(self._settings, self._place, self._beacon_port)
+            if wait_s is not None:
+                await running.registered(wait_s)
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def stop(self) -> None:
+        """Say goodbye, end the calls under way, close: within half a second (CAT-023)."""
+        running, self._running, self.address = self._running, None, None
+        if running is not None:
+            await running.close()
+
+    async def run(self) -> None:
+        """Serve until this is cancelled, or the process is told to terminate; a broker may come later.
+
+        CatalogError if a broker refuses for good.
+        """
+        await self.start(wait_s=None)
+        running = self._running
+        assert running is not None, "it was just started"
+        try:
+            with _Terminated(running.end):
+                await running.ended
+        finally:
+            await self.stop()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    def _settings(self, port: int, pub: int) -> ServiceSettings:
+        """What is registered, now that the ports are known (CAT-071)."""
+        ip = self._place[2]
+        self.address = (ip, port)
+        interfaces = {"router": {"ip": ip, "port": port}, "pub": {"ip": ip, "port": pub}}
+        return ServiceSettings(
+            name=self.name,
+            id=self.id,
+            record={"ip": ip, "port": port, "interfaces": interfaces, **self._record},
+            interval_ms=self._interval_ms,
+            seeds=seeds_of(self._broker),
+            net=self._net,
+            beacon_key=self._key,
+        )
+
+
+class _Running:
+    """A service from its start to its stop: sockets, and the core that registers it."""
+
+    driver: Driver
+
+    def __init__(self, service: Service) -> None:
+        loop = asyncio.get_running_loop()
+        self.is_registered = False
+        self.ended: asyncio.Future[None] = loop.create_future()
+        """Done when it is over: by an order, or, with an error, since a broker refused for good."""
+        self._service, self._loop = service, loop
+        self._context: Context = zmq.Context()
+        self._router = Plug(self._context, zmq.ROUTER, service.endpoints.hear)
+        self._pub = Plug(self._context, zmq.PUB)
+        self._approved: asyncio.Future[None] = loop.create_future()
+        self._begun = False
+        self._put_off: Denied | None = None
+        """Why a broker did not approve yet."""
+
+    async def open(
+        self, settings: Callable[[int, int], ServiceSettings], place: tuple[str, int, str], beacon_port: int
+    ) -> None:
+        """Listen, then register."""
+        host, port, _ = place
+        host = "0.0.0.0" if host in ("", "*") else host  # noqa: S104  # asked for in so many words
+        ports = self._router.bind(host, port), self._pub.bind(host, 0)
+        self._service.endpoints.open(self._router.say)
+        self.driver = Driver(settings(*ports), self._context, self._hear)
+        self._begun = True
+        await self.driver.start(beacon_port)
+
+    async def registered(self, wait_s: float) -> None:
+        """Return when a broker has approved."""
+        try:
+            async with asyncio.timeout(wait_s):
+                await self._approved
+        except TimeoutError:
+            if self._put_off is not None:
+                raise refused(self._put_off) from None
+            seeds = self.driver.core.settings.seeds
+            who = f"no broker at {', '.join(seeds)}" if seeds else "no broker that was heard by beacon"
+            raise Unreachable(f"{self._service.name}: {who} has approved within {wait_s:g} s") from None
+
+    def publish(self, frames: list[bytes]) -> None:
+        """Say it on the PUB."""
+        self._pub.say(frames)
+
+    def end(self) -> None:
+        """Let `run` return."""
+        if not self.ended.done():
+            self.ended.set_result(None)
+
+    async def close(self) -> None:
+        """The broker hears it first; then calls end, and the last words leave."""
+        if self._begun:
+            self.driver.stop()
+        await self._service.endpoints.close()
+        self._service.bus.close()
+        self._router.close(LINGER_MS)
+        self._pub.close(LINGER_MS)
+        for future in (self.ended, self._approved):
+            future.cancel()
+        await self._loop.run_in_executor(None, self._context.term)  # until the last words have left
+
+    def _hear(self, event: Any) -> None:
+        """An event of the core."""
+        if isinstance(event, Registered):
+            self.is_registered = True
+            self._service.bus.instance = event.instance
+            self._service.bus.open(self._stir, self.publish)
+            if not self._approved.done():
+                self._approved.set_result(None)
+        elif isinstance(event, Denied) and not event.is_final:
+            self._put_off = event
+        elif isinstance(event, Denied):
+            for future in (self.ended, self._approved):
+                if not future.done():
+                    future.set_exception(refused(event))
+                    future.exception()  # whoever waits is told; if nobody does, that is no fault
+
+    def _stir(self) -> None:
+        """A log record waits; any thread may say so."""
+        try:
+            self._loop.call_soon_threadsafe(self._service.bus.flush)
+        except RuntimeError:  # the loop is closed: there is nobody who could be told
+            self._service.bus.dropped += 1
+
+
+class _Terminated:
+    """While it is open, SIGTERM ends the service and not the process, if nobody else has taken it."""
+
+    def __init__(self, end: Callable[[], None]) -> None:
+        self._end = end
+        self._is_taken = False
+
+    def __enter__(self) -> None:
+        is_main = threading.current_thread() is threading.main_thread()
+        if is_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._end)
+            self._is_taken = True
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_taken:
+            asyncio.get_running_loop().remove_signal_handler(signal.SIGTERM)

@@ -1,0 +1,161 @@
+"""What a service speaks and hears through: ZeroMQ sockets of its own context, and UDP for beats.
+
+The context is the service's own, so that its end can wait until the last words have left, and no longer.
+"""
+
+import asyncio
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from ipaddress import ip_address
+from typing import Any, Final
+
+import zmq
+
+from weft.client.catalog.errors import CatalogError
+from weft.client.catalog.servicelimits import CALLS_PER_TURN, DATAGRAM_BYTES_MAX, FRAME_BYTES_MAX, QUEUE_MAX
+
+NOW: Final = int(zmq.NOBLOCK)
+READABLE: Final = int(zmq.POLLIN)
+OPTIONS: Final[dict[int, int]] = {
+    zmq.LINGER: 0,
+    zmq.MAXMSGSIZE: FRAME_BYTES_MAX,
+    zmq.SNDHWM: QUEUE_MAX,
+    zmq.RCVHWM: QUEUE_MAX,
+}
+Context = zmq.Context[zmq.Socket[bytes]]
+Hear = Callable[[list[bytes]], None]
+
+
+class Plug:
+    """One ZeroMQ socket in the running loop; `hear` is called for every message."""
+
+    def __init__(self, context: Context, kind: int, hear: Hear | None = None) -> None:
+        self.dropped = 0
+        """Messages that reached nobody."""
+        self._socket = context.socket(kind)
+        for option, value in OPTIONS.items():
+            self._socket.setsockopt(option, value)
+        if kind == zmq.ROUTER:
+            self._socket.setsockopt(zmq.ROUTER_MANDATORY, 1)
+        self._hear = hear
+        self._loop = asyncio.get_running_loop()
+        if hear is not None:
+            self._loop.add_reader(self._socket.FD, self._read)
+
+    def bind(self, host: str, port: int) -> int:
+        """Listen; returns the port. CatalogError `port-in-use` if it is taken, `bad-address` if it is none of ours."""
+        if ":" in host:
+            self._socket.setsockopt(zmq.IPV6, 1)
+            host = f"[{host}]"
+        try:
+            self._socket.bind(f"tcp://{host}:{port}")
+        except zmq.ZMQError as error:
+            code = "port-in-use" if error.errno == zmq.EADDRINUSE else "bad-address"
+            raise CatalogError(f"{host}:{port}: {error.strerror}", code) from None
+        self._socket.setsockopt(zmq.BACKLOG, 512)
+        return int(bytes(self._socket.get(zmq.LAST_ENDPOINT)).rstrip(b"\0").rpartition(b":")[2])
+
+    def connect(self, endpoint: str) -> None:
+        """Dial `host:port`; who is not there may come later."""
+        if endpoint.startswith("["):
+            self._socket.setsockopt(zmq.IPV6, 1)
+        with suppress(zmq.ZMQError):  # a name that means nothing is as silent as one that is not there
+            self._socket.connect(f"tcp://{endpoint}")
+        self._stir()
+
+    def say(self, frames: list[bytes]) -> bool:
+        """Hand over a message; False, and counted, if it reaches nobody."""
+        try:
+            self._socket.send_multipart(frames, NOW)
+        except zmq.ZMQError:
+            self.dropped += 1
+            return False
+        self._stir()
+        return True
+
+    def close(self, linger_ms: int = 0) -> None:
+        """The end of it; last words have so long to leave."""
+        if self._socket.closed:
+            return
+        if self._hear is not None:
+            self._loop.remove_reader(self._socket.FD)
+        self._socket.close(linger_ms)
+
+    def _stir(self) -> None:
+        """Speaking takes the edge from the descriptor: what came meanwhile is only seen by looking."""
+        if self._hear is not None and int(self._socket.get(zmq.EVENTS)) & READABLE:
+            self._loop.call_soon(self._read)
+
+    def _read(self) -> None:
+        for _ in range(CALLS_PER_TURN):
+            if self._socket.closed or self._hear is None:
+                return
+            try:
+                frames = self._socket.recv_multipart(NOW)
+            except zmq.ZMQError:
+                return
+            self._hear(frames)
+        self._loop.call_soon(self._read)
+
+
+class Datagrams(asyncio.DatagramProtocol):
+    """The UDP socket of beats. Names are looked up once, meanwhile nothing is sent."""
+
+    def __init__(self, hear: Callable[[bytes, str], None]) -> None:
+        self._hear = hear
+        self._loop = asyncio.get_running_loop()
+        self._transports: dict[int, asyncio.DatagramTransport | None] = {}
+        self._found: dict[str, tuple[Any, ...] | None] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._is_closed = False
+
+    def send(self, endpoint: str, data: bytes) -> None:
+        """Say it, as far as that is known to be possible: a datagram may be lost anyway."""
+        host, _, port = endpoint.rpartition(":")
+        host = host.strip("[]")
+        address = _literal(host, int(port)) or self._found.get(endpoint)
+        family = socket.AF_INET6 if address is not None and ":" in str(address[0]) else socket.AF_INET
+        transport = self._transports.get(family)
+        if address is not None and transport is not None and len(data) <= DATAGRAM_BYTES_MAX:
+            with suppress(OSError):
+                transport.sendto(data, address)
+        elif not self._tasks and not self._is_closed:
+            task = self._loop.create_task(self._prepare(endpoint, host, int(port), data))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _prepare(self, endpoint: str, host: str, port: int, data: bytes) -> None:
+        """Look a name up, open the socket, and then say what was to be said."""
+        with suppress(OSError):
+            found = await self._loop.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
+            family, _, _, _, address = found[0]
+            self._found[endpoint] = address
+            if self._transports.get(family) is None and not self._is_closed:
+                transport, _ = await self._loop.create_datagram_endpoint(lambda: self, family=family)
+                self._transports[family] = transport
+                transport.sendto(data, address)
+
+    def datagram_received(self, data: bytes, address: tuple[Any, ...]) -> None:  # tidy: asyncio calls it
+        self._hear(data, f"{address[0]}:{address[1]}")
+
+    def error_received(self, error: Exception) -> None:  # tidy: asyncio calls it
+        """Nobody listens there: the broker's silence says the same."""
+
+    def close(self) -> None:
+        """The end of it; what was sent has left."""
+        self._is_closed = True
+        for task in self._tasks:
+            task.cancel()
+        for transport in self._transports.values():
+            if transport is not None:
+                transport.close()
+
+
+def _literal(host: str, port: int) -> tuple[Any, ...] | None:
+    """The address, unless the host is a name."""
+    try:
+        ip_address(host)
+    except ValueError:
+        return None
+    return (host, port)
