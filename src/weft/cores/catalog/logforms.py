@@ -9,7 +9,6 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from weft.base.now import SECOND, Now
 from weft.cores.catalog import limits
 from weft.cores.catalog.records import is_name, parse_object
 from weft.cores.catalog.station import Refusal
@@ -109,15 +108,15 @@ def read_topic(topic: bytes) -> Topic | None:
     return None
 
 
-def read(topic: Topic, body: tuple[bytes, ...], origin: Origin, now: Now) -> Log:
+def read(topic: Topic, body: tuple[bytes, ...], origin: Origin, received: float) -> Log:
     """The record of a message, in either form: what is no JSON of ours is text."""
     if len(body) == 1 and body[0].startswith(b"{") and (own := _own(body[0])) is not None:
-        return read_own(own, len(body[0]), origin, now, topic)
+        return read_own(own, len(body[0]), origin, received, topic)
     text = b" ".join(body).decode(errors="replace").removesuffix("\n")
     service = topic.service if is_name(topic.service) else origin.name
     return Log(
         ts=None,
-        received=now.wall / SECOND,
+        received=received,
         net=origin.net,
         level=topic.level,
         service=service,
@@ -129,7 +128,7 @@ def read(topic: Topic, body: tuple[bytes, ...], origin: Origin, now: Now) -> Log
     )
 
 
-def read_own(own: OwnForm, size: int, origin: Origin, now: Now, topic: Topic) -> Log:
+def read_own(own: OwnForm, size: int, origin: Origin, received: float, topic: Topic) -> Log:
     """The record of our own form; `size` is that of its JSON."""
     level = own.level.upper()
     service = own.service or topic.service
@@ -139,7 +138,7 @@ def read_own(own: OwnForm, size: int, origin: Origin, now: Now, topic: Topic) ->
         fields["publisher"] = origin.name
     return Log(
         ts=own.ts if isinstance(own.ts, float) and 0 <= own.ts < TS_MAX else None,
-        received=now.wall / SECOND,
+        received=received,
         net=origin.net,
         level=NAMES.get(level, level) if level in LEVELS else topic.level,
         service=service,
@@ -177,7 +176,7 @@ class Refill(msgspec.Struct, frozen=True):
 _REFILL: Final = msgspec.json.Decoder(Refill)
 
 
-def read_refill(body: tuple[bytes, ...], origin: Origin, now: Now) -> dict[int, Log]:
+def read_refill(body: tuple[bytes, ...], origin: Origin, received: float) -> dict[int, Log]:
     """The records of an answer by their number; what is none is left out."""
     try:
         answer = _REFILL.decode(body[0]) if body else Refill([])
@@ -188,5 +187,5 @@ def read_refill(body: tuple[bytes, ...], origin: Origin, now: Now) -> dict[int, 
     for raw in answer.logs[: limits.REFILL_MAX]:
         own = _own(bytes(raw))
         if own is not None and own.seq is not None:
-            found[own.seq] = read_own(own, len(bytes(raw)), origin, now, topic)
+            found[own.seq] = read_own(own, len(bytes(raw)), origin, received, topic)
     return found

@@ -80,6 +80,7 @@ class Logs:
         """In the order of their ends, since all have the same time."""
         self._asked: dict[bytes, list[Hole]] = {}
         """By endpoint: what was asked there, and is not answered."""
+        self._allowed = [ip_network(network, strict=False) for network in station.settings.probe_allow]
         self._held = 0
         """Records behind holes, of all publishers."""
         self._queue = LogQueue(lambda _: station.count("log_dropped", "queue"))
@@ -100,7 +101,7 @@ class Logs:
         talker = self._talkers.get(key)
         if talker is None:
             talker = self._talkers[key] = Talker(key, self.station.settings.net, is_old=False)
-        log = read(topic, body, talker.origin, now)
+        log = read(topic, body, talker.origin, self.station.wall)
         entry = Entry(log, encode(log)) if self._is_sample(talker, now) else None
         if log.seq is None:
             self._let_go([entry], talker, now)
@@ -123,6 +124,7 @@ class Logs:
         if change.op != "remove" or (talker := self._talkers.pop(change.instance.key, None)) is None:
             return
         holes = talker.run.holes()
+        self._held -= talker.run.held
         self._let_go(talker.run.end(), talker, self.station.now)
         for hole in holes:
             self._forget(hole)
@@ -156,7 +158,7 @@ class Logs:
         hole.peer = endpoint_of(address.ip, address.port).encode()
         self._asked.setdefault(hole.peer, []).append(hole)
         wanted = msgspec.json.encode(Span(hole.first, hole.last))
-        time = times.write("f32le", now.wall / SECOND)
+        time = times.write("f32le", self.station.wall)
         self.station.effects.append(Send(PROBE, hole.peer, Message(QUERY, time, (wanted,))))
         self.station.count("log_refills")
 
@@ -164,17 +166,21 @@ class Logs:
         """Only who is where it registered from, or where the broker may probe (BEA-016)."""
         if ip == instance.observed_ip:
             return True
-        return any(ip_address(ip) in ip_network(net) for net in self.station.settings.probe_allow)
+        try:
+            address = ip_address(ip)
+        except ValueError:  # a name: where that leads only its resolver knows
+            return False
+        return any(address in network for network in self._allowed)
 
     def hear_refill(self, message: Message, peer: bytes, now: Now) -> None:
         """A service has said records again that were asked for (LOG-006); what it leaves out, it does not have."""
-        asked = [hole for hole in self._asked.get(peer, []) if not hole.is_closed]
+        asked = [hole for hole in self._asked.get(peer, []) if not hole.is_over]
         if not asked:
             self.station.count("log_dropped", "unasked")
             return
         body = message.body if message.command == REPLY else ()
         for hole in asked:
-            found = read_refill(body, hole.owner.origin, now)
+            found = read_refill(body, hole.owner.origin, self.station.wall)
             if found and not any(number in hole for number in found):
                 continue
             self._fill(hole, {number: Entry(log, encode(log)) for number, log in found.items()}, now)
@@ -213,7 +219,7 @@ class Logs:
         self.station.tell(LogsLost(name, instance, lost.first, lost.last))
         log = Log(
             ts=None,
-            received=now.wall / SECOND,
+            received=self.station.wall,
             net=net,
             level="WARNING",
             service=name,
@@ -278,9 +284,7 @@ class Logs:
     def wake(self, now: Now) -> None:
         """Holes that were not filled are reported; repetitions become one record; the journal takes what waited."""
         while self._holes and (self._holes[0].is_over or self._holes[0].due_at <= now.mono):
-            hole = self._holes.popleft()
-            if not hole.is_over:
-                self._give_up(hole, now)
+            self._give_up(self._holes.popleft(), now)  # of one that is over only the question is left
         self._close_repeats(now)
         self._keep(now)
 

@@ -47,6 +47,7 @@ class Topics:
         self._gone = 0
 
     def add(self, value: Value) -> None:
+        """A topic of a publisher that had none there."""
         values = self._by_topic.get(value.topic)
         if values is None:
             values = self._by_topic[value.topic] = {}
@@ -56,6 +57,7 @@ class Topics:
         values[value.publisher.key] = value
 
     def drop(self, value: Value) -> None:
+        """One that was added."""
         values = self._by_topic[value.topic]
         del values[value.publisher.key]
         if not values:

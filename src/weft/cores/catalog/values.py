@@ -85,7 +85,7 @@ class Values:
         self._order.move_to_end((key, topic))
         self.bytes += size - value.size
         value.frames, value.size = frames, size
-        value.at, value.received = now.mono, now.wall / SECOND
+        value.at, value.received = now.mono, self.station.wall
         value.count += 1
         self._evict()
 

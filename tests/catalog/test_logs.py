@@ -1,0 +1,551 @@
+"""Log records of all services: in one form, in order, kept, published and remembered."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.catalog.listening import WALL_S, Broker, Process, own_form, vectors
+from weft.base.now import SECOND
+from weft.base.records import StreamRecord
+from weft.cores.catalog import gaps, limits
+from weft.cores.catalog.gaps import Lost, Run
+from weft.cores.catalog.messages import HoldBack, LogsLost
+from weft.wire.catalog.messages import DENIED, Publication
+
+WARN = b"log.thermo.WARNING"
+
+
+def heard(broker: Broker) -> list[int | tuple[int, int]]:
+    """What is in the journal: numbers, and spans of those that are lost."""
+    return [(row["lost"]["from"], row["lost"]["to"]) if "lost" in row else row["seq"] for row in broker.kept()]
+
+
+def messages(answer: Any) -> list[str]:
+    return [row["message"] for row in answer["logs"]]
+
+
+# Forms
+
+
+@pytest.mark.proves("LOG-002")
+@pytest.mark.parametrize("row", vectors("pubhandler-"), ids=lambda row: str(row["id"]))
+def test_what_a_pubhandler_says_is_understood(row: dict[str, Any]) -> None:
+    broker = Broker()
+    tag = broker.register("Rohan", topics=[])
+    topic, body = (bytes.fromhex(frame) for frame in row["frames"])
+    broker.hear(tag, topic, body)
+    (log,) = broker.kept()
+    assert (row["means"]["service"], row["means"]["level"]) == (log["service"], log["level"].lower())
+    assert body.decode().rstrip("\n") == log["message"]
+
+
+@pytest.mark.proves("LOG-002")
+@pytest.mark.parametrize(
+    ("topic", "body", "expected"),
+    [
+        (b"log.s.INFO", b"text\n", ("s", "INFO", "", "text")),
+        (b"log.s.INFO", b"two\n\n", ("s", "INFO", "", "two\n")),
+        (b"log.s.INFO", b"\xffx", ("s", "INFO", "", "\ufffdx")),
+        (b"log.a.b.WARN.motor.left", b"x", ("a.b", "WARNING", "motor.left", "x")),
+        (b"log.s.FATAL.DEBUG", b"x", ("s", "CRITICAL", "DEBUG", "x")),
+        (b"log.INFO", b"x", ("thermo", "INFO", "", "x")),
+        (b"log.s.ERROR", b'{"v":2,"message":"x"}', ("s", "ERROR", "", '{"v":2,"message":"x"}')),
+        (b"log.s.ERROR", b'{"v":1,"message":"\\ud800"}', ("s", "ERROR", "", '{"v":1,"message":"\\ud800"}')),
+        (b"log.s.ERROR", b'{"v":1}', ("s", "ERROR", "", '{"v":1}')),
+        (b"log.bad\0name.INFO", b"x", ("thermo", "INFO", "", "x")),
+    ],
+)
+def test_the_first_token_that_is_a_level_is_it_and_what_is_no_json_of_ours_is_text(
+    topic: bytes, body: bytes, expected: tuple[str, ...]
+) -> None:
+    broker = Broker()
+    broker.hear(broker.register("thermo"), topic, body)
+    (log,) = broker.kept()
+    assert expected == (log["service"], log["level"], log["logger"], log["message"])
+
+
+@pytest.mark.proves("LOG-005")
+def test_the_normal_form_stands_in_the_journal_on_the_xpub_and_in_answers() -> None:
+    broker = Broker(net="green")
+    tag = broker.register("thermo", topics=[])
+    broker.subscribe(b"logs/")
+    broker.hear(tag, b"log.thermo.ERROR", own_form(1, "hot", ts=5.25, level="ERROR", fields={"t": [1]}))
+    expected: dict[str, Any] = {
+        "ts": 5.25,
+        "received": float(WALL_S),
+        "net": "green",
+        "level": "ERROR",
+        "service": "thermo",
+        "instance": "a",
+        "logger": "m",
+        "message": "hot",
+        "seq": 1,
+        "fields": {"t": [1]},
+    }
+    (record,) = broker.logged
+    assert expected == json.loads(record.payload)
+    assert [Publication(b"logs/ERROR/thermo", (record.payload,))] == broker.topics(b"logs/")
+    assert {"logs": [expected]} == broker.ask(b"dbp.logs")
+    about = {"level": "ERROR", "fmt": "json"}
+    assert StreamRecord(3, bytes(16), 1, 1, 5_250_000_000, WALL_S * SECOND, "thermo", record.payload, about) == record
+
+
+@pytest.mark.proves("LOG-003")
+def test_a_record_cannot_claim_to_be_of_another_instance_and_says_who_published_it() -> None:
+    broker = Broker()
+    tag = broker.register("thermo")
+    broker.hear(tag, WARN, own_form(1, service="bank", instance="safe"))
+    broker.hear(tag, b"log.bank.INFO", b"x")
+    rows = [(log["service"], log["instance"], log["fields"]) for log in broker.kept()]
+    assert [("bank", "a", {"publisher": "thermo"})] * 2 == rows
+
+
+def test_a_long_message_is_cut_and_fields_that_nobody_could_read_are_left_out() -> None:
+    broker = Broker()
+    tag = broker.register("thermo")
+    broker.hear(tag, WARN, own_form(1, "x" * (limits.LOG_BYTES_MAX + 1), fields={"a": 1}))
+    broker.hear(
+        tag, WARN, own_form(2, "deep").replace(b'"fields": {}', b'"fields": {"a":' + b"[" * 40 + b"]" * 40 + b"}")
+    )
+    broker.hear(tag, WARN, own_form(3, ts="yesterday", level="LOUD"))
+    rows = [(len(log["message"]), log["fields"], log["ts"], log["level"]) for log in broker.kept()]
+    expected: list[Any] = [
+        (limits.LOG_BYTES_MAX, {}, 1.5, "WARNING"),
+        (4, {}, 1.5, "WARNING"),
+        (9, {}, None, "WARNING"),
+    ]
+    assert expected == rows
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+KEYS = st.sampled_from(["v", "ts", "level", "service", "instance", "logger", "message", "seq", "fields"])
+BODIES = st.binary(max_size=20) | st.dictionaries(KEYS, JSON).map(
+    lambda said: json.dumps({"v": 1, "message": "m", **said}).encode()
+)
+
+
+@settings(max_examples=50)
+@given(
+    st.lists(st.tuples(st.binary(max_size=8), st.lists(BODIES, max_size=3)), max_size=6), st.lists(BODIES, max_size=2)
+)
+def test_whatever_a_publisher_says_each_record_is_one_that_can_be_read(said: list[Any], refill: list[bytes]) -> None:
+    broker = Broker()
+    tag = broker.register("thermo")
+    for number, (sub, bodies) in enumerate(said):
+        broker.hear(tag, (WARN, b"log." + sub, WARN + sub)[number % 3], *bodies)
+        broker.refill(b"10.0.0.1:9", *refill)
+        broker.refill(b"10.0.0.1:9", b'{"logs":[' + b",".join(refill) + b"]}")
+    broker.advance(20)
+    for log in broker.kept():
+        assert {"ts", "received", "net", "level", "service", "instance", "logger", "message", "seq", "fields"} <= set(
+            log
+        )
+    assert len(broker.kept()) == len(broker.ask(b"dbp.logs", b'{"limit":1000}')["logs"])
+
+
+# Those who ask
+
+
+@pytest.mark.proves("LOG-005")
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({}, ["0 hot", "1 cold", "2 hot", "3 cold"]),
+        ({"level": "warning"}, ["1 cold", "2 hot", "3 cold"]),
+        ({"level": "ERROR"}, ["2 hot", "3 cold"]),
+        ({"service": "b"}, ["1 cold", "3 cold"]),
+        ({"contains": "hot"}, ["0 hot", "2 hot"]),
+        ({"since": WALL_S + 2}, ["2 hot", "3 cold"]),
+        ({"service": "a", "level": "INFO", "contains": "2"}, ["2 hot"]),
+    ],
+)
+def test_records_can_be_asked_for_by_level_service_time_and_text(asked: dict[str, Any], expected: list[str]) -> None:
+    broker = Broker()
+    tags = {name: broker.register(name) for name in "ab"}
+    for number, (name, level, text) in enumerate(
+        [("a", "INFO", "hot"), ("b", "WARNING", "cold"), ("a", "ERROR", "hot"), ("b", "FATAL", "cold")]
+    ):
+        broker.hear(tags[name], f"log.{name}.{level}".encode(), f"{number} {text}".encode())
+        broker.advance(1)
+    assert expected == messages(broker.ask(b"dbp.logs", json.dumps(asked).encode()))
+
+
+def test_the_newest_of_those_asked_for_are_told_and_how_many_more_there_are() -> None:
+    broker = Broker(logs_max=5)
+    tag = broker.register("thermo")
+    for number in range(8):
+        broker.hear(tag, WARN, b"%d" % number)
+    answer = broker.ask(b"dbp.logs", b'{"limit":2}')
+    assert (["6", "7"], 3) == (messages(answer), answer["more"])
+
+
+@pytest.mark.parametrize(
+    "asked", [b'{"level":"LOUD"}', b'{"limit":0}', b'{"limit":1001}', b'{"colour":1}', b"[]", b"\xff"]
+)
+def test_a_question_for_records_that_is_none_is_refused(asked: bytes) -> None:
+    assert "bad-argument" == Broker().ask(b"dbp.logs", asked)["code"]
+
+
+def test_what_nobody_subscribed_to_is_not_published() -> None:
+    broker = Broker()
+    tag = broker.register("thermo")
+    broker.subscribe(b"logs/ERROR/")
+    broker.hear(tag, WARN, b"w")
+    broker.hear(tag, b"log.thermo.ERROR", b"e")
+    assert [b"logs/ERROR/thermo"] == [said.topic for said in broker.topics(b"logs/")]
+
+
+# Holes
+
+
+@pytest.mark.proves("LOG-006")
+@pytest.mark.proves("LOG-009")
+def test_a_hole_is_filled_by_one_request_in_the_order_of_the_numbers() -> None:
+    broker = Broker()
+    process = Process(broker, broker.register("thermo"))
+    for number in range(1, 8):
+        process.log(is_lost=number in (3, 4))
+    assert [1, 2] == heard(broker)
+    (asked,) = broker.asked
+    assert (b"10.0.0.1:9", b"dbp.logs", {"from": 3, "to": 4}) == (
+        asked.peer,
+        asked.message.command,
+        json.loads(asked.message.body[0]),
+    )
+    process.answer(asked)
+    assert [1, 2, 3, 4, 5, 6, 7] == heard(broker)
+    broker.advance(10)
+    assert (1, 7) == (len(broker.asked), len(broker.kept()))
+
+
+@pytest.mark.proves("LOG-006")
+def test_a_hole_that_nobody_fills_is_reported_after_five_seconds() -> None:
+    broker = Broker()
+    process = Process(broker, broker.register("thermo"))
+    for number in range(1, 5):
+        process.log(is_lost=number == 2)
+    broker.advance(4.99)
+    assert [1] == heard(broker)
+    broker.advance(0.01)
+    assert [1, (2, 2), 3, 4] == heard(broker)
+    assert [LogsLost("thermo", "a", 2, 2)] == [event for event in broker.told if isinstance(event, LogsLost)]
+    assert 1 == broker.drops("log_gaps", "")
+
+
+@pytest.mark.proves("LOG-006")
+@pytest.mark.parametrize(
+    ("command", "body", "expected"),
+    [
+        (b"o_O", (b'{"logs":[' + own_form(3) + b"]}",), [1, (2, 2), 3, (4, 5), 6]),
+        (b"o_O", (b'{"logs":[' + own_form(5) + b"," + own_form(2) + b"," + own_form(9) + b"]}",), [1, 2, (3, 4), 5, 6]),
+        (b"o_O", (b'{"logs":[]}',), [1, (2, 5), 6]),
+        (b"o_O", (b'{"Error":"no","code":"unknown-endpoint"}',), [1, (2, 5), 6]),
+        (b"o_O", (), [1, (2, 5), 6]),
+        (DENIED, (b"{}",), [1, (2, 5), 6]),
+        (b"o_O", (b'{"logs":[' + own_form(9) + b"]}",), [1]),
+    ],
+)
+def test_what_an_answer_leaves_out_is_lost_and_of_others_it_is_no_answer(
+    command: bytes, body: tuple[bytes, ...], expected: list[Any]
+) -> None:
+    broker = Broker()
+    process = Process(broker, broker.register("thermo"))
+    for number in range(1, 7):
+        process.log(is_lost=2 <= number <= 5)
+    broker.refill(b"10.0.0.1:9", *body, command=command)
+    assert expected == heard(broker)
+
+
+def test_an_answer_that_comes_too_late_or_unasked_changes_nothing() -> None:
+    broker = Broker()
+    process = Process(broker, broker.register("thermo"))
+    for number in range(1, 4):
+        process.log(is_lost=number == 2)
+    broker.advance(5)
+    process.answer(broker.asked[0])
+    assert [1, (2, 2), 3] == heard(broker)
+    assert 1 == broker.drops("log_dropped", "unasked")
+
+
+def test_who_serves_elsewhere_is_not_asked() -> None:
+    broker = Broker()
+    process = Process(broker, broker.register("thermo", ip="10.0.0.1"))
+    broker.update("thermo", ip="10.9.9.9")
+    for number in range(1, 4):
+        process.log(is_lost=number == 2)
+    assert ([], [1, (2, 2), 3]) == (broker.asked, heard(broker))
+
+
+def test_who_serves_where_the_broker_may_probe_is_asked() -> None:
+    broker = Broker(probe_allow=("10.9.0.0/16",))
+    process = Process(broker, broker.register("thermo"))
+    broker.update("thermo", ip="10.9.9.9")
+    for number in range(1, 4):
+        process.log(is_lost=number == 2)
+    assert [b"10.9.9.9:9"] == [asked.peer for asked in broker.asked]
+
+
+@pytest.mark.proves("LOG-006")
+def test_what_a_service_said_before_it_was_listened_to_is_asked_for_and_of_an_old_one_it_is_not() -> None:
+    broker = Broker()
+    process = Process(broker, broker.register("thermo"))
+    process.log(is_lost=True)
+    process.log()
+    process.answer(broker.asked[0])
+    assert [1, 2] == heard(broker)
+    old = Broker()
+    old.core.logs.note_old(("thermo", "a"))
+    process = Process(old, old.register("thermo"))
+    process.log(is_lost=True)
+    process.log()
+    assert ([2], []) == (heard(old), old.asked)
+
+
+@pytest.mark.proves("LOG-009")
+def test_a_service_that_counts_from_one_again_is_a_new_run() -> None:
+    broker = Broker()
+    tag = broker.register("thermo")
+    for number in (1, 2, 5, 1, 2):
+        broker.hear(tag, WARN, own_form(number))
+    assert [1, 2, (3, 4), 5, 1, 2] == heard(broker)
+
+
+@pytest.mark.proves("LOG-006")
+def test_log_burst_with_loss_and_recovery() -> None:
+    """S13: what the socket dropped in a burst is said again; what the service has forgotten by then is reported."""
+    broker = Broker()
+    process = Process(broker, broker.register("thermo"))
+    for number in range(2_400):  # the socket drops from 300 to 1,899; the service remembers the last thousand
+        process.log(is_lost=300 <= number < 1_900)
+        if number % 800 == 799:
+            broker.advance(1)
+    process.answer(broker.asked[0])
+    remembered = range(1_401, 2_401)
+    assert [*range(1, 301), (301, 1_400), *remembered] == heard(broker)
+    process.log()
+    assert 2_401 == heard(broker)[-1]
+    assert 1 == broker.drops("log_gaps", "")
+
+
+def test_who_is_removed_has_said_all_that_waits() -> None:
+    broker = Broker(reap_ns=SECOND)
+    process = Process(broker, broker.register("thermo"))
+    for number in range(1, 4):
+        process.log(is_lost=number == 2)
+    broker.route(b"</3", b"thermo", b"a")
+    broker.advance(2)
+    assert [1, (2, 2), 3] == heard(broker)
+    broker.advance(10)
+    assert [1, (2, 2), 3] == heard(broker)
+    assert ({}, 0) == (broker.core.logs._asked, broker.core.logs._held)
+
+
+def test_records_behind_holes_are_bounded_for_all_publishers_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "LOGS_MAX", 10)
+    broker = Broker()
+    processes = [Process(broker, broker.register(name)) for name in ("thermo", "b")]
+    for process in processes:
+        process.log()
+        process.log(is_lost=True)
+    for _ in range(6):
+        for process in processes:
+            process.log()
+    assert broker.core.logs._held <= 10
+    assert 1 == broker.drops("log_gaps", "")
+
+
+def naive(numbers: list[int]) -> list[Any]:
+    """What leaves if nobody answers: the numbers, and what is missing between them, run by run."""
+    done: list[Any] = []
+    top = 0
+    for number in numbers:
+        if number <= top:
+            top = 0
+        if number > top + 1:
+            done.append(Lost(top + 1, number - 1))
+        done.append(number)
+        top = number
+    return done
+
+
+@pytest.mark.proves("LOG-006")
+@settings(max_examples=50)
+@given(st.lists(st.integers(1, 30), max_size=40), st.randoms(use_true_random=False))
+def test_each_number_leaves_once_and_in_order_or_is_reported(numbers: list[int], chance: Any) -> None:
+    run = Run()
+    before = list[Any]()
+    for number in numbers:
+        before += run.hear(number, number, 0)
+        assert len(run.holes()) <= limits.HOLES_MAX
+    before += run.end()
+    assert 0 == run.held
+    expanded = [n for item in before for n in (range(item.first, item.last + 1) if isinstance(item, Lost) else (item,))]
+    starts = [place for place, n in enumerate(expanded) if n == 1] or [0]
+    for start, end in zip(starts, [*starts[1:], len(expanded)], strict=True):
+        assert list(range(1, end - start + 1)) == expanded[start:end]
+    if not _has_late(numbers):
+        assert naive(numbers) == before
+
+
+def _has_late(numbers: list[int]) -> bool:
+    """Whether a number comes that an open hole may hope for: the naive model knows only new runs."""
+    top, missing = 0, set[int]()
+    for number in numbers:
+        if number in missing:
+            return True
+        if number <= top:
+            top, missing = 0, set()
+        missing |= set(range(top + 1, number))
+        top = number
+    return False
+
+
+# Planted bugs
+
+
+def _forget_silently(hole: Any) -> list[Any]:
+    return [hole.found[number] for number in sorted(hole.found)]
+
+
+def _hold_nothing(run: Run, number: int, item: Any, now: int) -> list[Any]:
+    run.top = max(run.top, number)
+    return [item]
+
+
+@pytest.mark.parametrize(
+    ("place", "bug", "check"),
+    [
+        ((gaps.Hole, "take"), _forget_silently, test_a_hole_that_nobody_fills_is_reported_after_five_seconds),
+        ((gaps.Run, "hear"), _hold_nothing, test_a_hole_is_filled_by_one_request_in_the_order_of_the_numbers),
+        ((limits, "GAP_NS"), 3600 * SECOND, test_a_hole_that_nobody_fills_is_reported_after_five_seconds),
+    ],
+)
+def test_a_planted_bug_in_filling_holes_turns_a_check_red(
+    place: tuple[Any, str], bug: Any, check: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(*place, bug)
+    with pytest.raises((AssertionError, ValueError)):
+        check()
+
+
+# Too much
+
+
+@pytest.mark.proves("LOG-007")
+def test_more_than_ten_equal_records_in_ten_seconds_become_one_that_says_how_many() -> None:
+    broker = Broker()
+    tag = broker.register("thermo")
+    for _ in range(25):
+        broker.hear(tag, WARN, b"again")
+        broker.advance(0.1)
+    broker.hear(tag, WARN, b"other")
+    assert ["again"] * 10 + ["other"] == [log["message"] for log in broker.kept()]
+    broker.advance(10)
+    assert ("again", 15) == (broker.kept()[-1]["message"], broker.kept()[-1]["repeated"])
+    assert 12 == len(broker.kept())
+    broker.hear(tag, WARN, b"again")
+    assert "repeated" not in broker.kept()[-1]
+
+
+@pytest.mark.proves("LOG-007")
+def test_records_that_differ_in_service_level_logger_or_text_are_not_equal() -> None:
+    broker = Broker()
+    tag = broker.register("thermo")
+    long = b"x" * 200
+    for topic, body in ((WARN, b"m"), (b"log.b.WARNING", b"m"), (b"log.thermo.INFO", b"m"), (WARN + b".l", b"m")):
+        for _ in range(10):
+            broker.hear(tag, topic, body)
+    for _ in range(10):
+        broker.hear(tag, WARN, long + b"1")
+        broker.hear(tag, WARN, long + b"2")
+    broker.advance(20)
+    assert (60, 0) == (len(broker.kept()), broker.drops("log_repeated", ""))
+
+
+def test_windows_of_equal_records_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "LOGS_MAX", 5)
+    broker = Broker()
+    tag = broker.register("thermo")
+    for _ in range(12):
+        broker.hear(tag, WARN, b"first")
+    for number in range(20):
+        broker.hear(tag, WARN, b"%d" % number)
+    assert 2 == next(log["repeated"] for log in broker.kept() if "repeated" in log)
+    assert len(broker.core.logs._repeats._windows) <= 6
+
+
+@pytest.mark.proves("LOG-008")
+def test_a_source_that_says_too_much_is_sampled_and_others_are_not() -> None:
+    broker = Broker()
+    flood, quiet = broker.register("flood"), broker.register("quiet")
+    for number in range(1_500):
+        broker.hear(flood, b"log.flood.INFO", b"%d" % number)
+        if number % 100 == 0:
+            broker.hear(quiet, b"log.quiet.INFO", b"%d" % number)
+    services = [log["service"] for log in broker.kept()]
+    assert (1_000, 15) == (services.count("flood"), services.count("quiet"))
+    assert 500 == broker.drops("log_dropped", "sampled")
+    broker.advance(1)
+    broker.hear(flood, b"log.flood.INFO", b"after")
+    assert "after" == broker.kept()[-1]["message"]
+
+
+@pytest.mark.proves("LOG-008")
+def test_what_was_not_sampled_is_no_hole() -> None:
+    broker = Broker()
+    process = Process(broker, broker.register("thermo"))
+    for _ in range(1_200):
+        process.log()
+    broker.advance(1)
+    process.log()
+    assert ([], 0, 1_001) == (broker.asked, broker.drops("log_gaps", ""), len(broker.kept()))
+
+
+# The journal
+
+
+def test_while_the_journal_is_full_records_wait_and_those_below_warning_go_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "LOGS_MAX", 4)
+    broker = Broker(logs_max=100)
+    tag = broker.register("thermo")
+    broker.core.command(HoldBack(is_full=True), broker.now)
+    for topic, text in (
+        (WARN, "w1"),
+        (b"log.t.INFO", "i1"),
+        (WARN, "w2"),
+        (b"log.t.DEBUG", "d1"),
+        (WARN, "w3"),
+        (WARN, "w4"),
+    ):
+        broker.hear(tag, topic, text.encode())
+    broker.advance(1)
+    assert ([], 2) == (broker.kept(), broker.drops("log_dropped", "queue"))
+    broker.core.command(HoldBack(is_full=False), broker.now)
+    broker.advance(0)
+    assert ["w1", "w2", "w3", "w4"] == [log["message"] for log in broker.kept()]
+    assert 6 == len(broker.ask(b"dbp.logs")["logs"])
+    assert [1, 2, 3, 4] == [record.sequence for record in broker.logged]
+
+
+def test_a_turn_keeps_no_more_than_the_journal_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "LOG_TURN_BYTES", 1_000)
+    broker = Broker()
+    process = Process(broker, broker.register("thermo"))
+    process.log()
+    process.log(is_lost=True)
+    for _ in range(50):
+        process.log()
+    process.answer(broker.asked[0])
+    assert len(broker.kept()) < 10
+    broker.advance(0)
+    assert list(range(1, 53)) == heard(broker)
