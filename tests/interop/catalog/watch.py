@@ -1,0 +1,22 @@
+"""Print the changes of the catalog of this machine, a line of JSON each, as a plain SUB hears them."""  # a script
+
+import json
+import sys
+
+import zmq
+
+
+def main() -> None:
+    """Until it is ended."""
+    ear = zmq.Context().socket(zmq.SUB)
+    ear.connect(f"tcp://127.0.0.1:{sys.argv[1]}")
+    for topic in (b"tick", b"catalog/"):
+        ear.subscribe(topic)
+    while True:
+        _, meta, _ = ear.recv_multipart()
+        said = json.loads(meta)
+        sys.stdout.write(json.dumps({key: said.get(key) for key in ("op", "name", "index")}) + "\n")
+
+
+if __name__ == "__main__":
+    main()
