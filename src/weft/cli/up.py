@@ -110,7 +110,7 @@ def up(
         counted = [_counted(len(settings.metrics), "metric"), _counted(len(settings.filters), "filter")]
         print(f"{settings.node.name}: {', '.join(counted)}, usable")
     else:
-        _become(document)
+        become(document)
 
 
 def _counted(number: int, what: str) -> str:
@@ -126,7 +126,8 @@ def _fleet_file(document: dict[str, Any], file: Path | None, config: Path | None
     return str(file.resolve()) if file is not None and has_own and is_root else None
 
 
-def _become(document: dict[str, Any]) -> NoReturn:
+def become(document: dict[str, Any]) -> NoReturn:
+    """Be the node of this file from now on."""
     # A fresh, lean process: the command line's libraries would double a sensor's memory.
     sys.stdout.flush()
     os.execv(sys.executable, [sys.executable, "-m", "weft.shell.serve", msgspec.json.encode(document).decode()])  # noqa: S606  # our own interpreter

@@ -7,6 +7,9 @@ picking.py      one instance of several
 watch.py        changes of the catalog as they happen, none missed (CAT-043)
 following.py    how that is found out of what a broker publishes
 subscribing.py  what a service publishes, its last values first (LVC-006)
+tailing.py      log records as they come
+finding.py      which broker is meant; discovery.py: how it is found
+lines.py        one socket
 client.py       all of that as `weft.catalog.Client`
 sync.py         the same for scripts, as `weft.catalog.SyncClient`
 service.py      the other end: `weft.catalog.Service`

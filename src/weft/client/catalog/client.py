@@ -25,6 +25,7 @@ from weft.client.catalog.finding import Broker, Found, Place, keepers_door
 from weft.client.catalog.limits import ANSWER_S, CALL_S, TRIES
 from weft.client.catalog.picking import Picker, Policy
 from weft.client.catalog.subscribing import Subscription
+from weft.client.catalog.tailing import Tail
 from weft.client.catalog.watch import Copy, Watch
 from weft.wire.catalog.messages import (
     APPROVED,
@@ -44,7 +45,7 @@ Payload = bytes | str | Sequence[bytes] | None
 Entries = builtins.list[Entry]
 Table = dict[str, Any]
 Tables = builtins.list[Table]
-G = TypeVar("G", Watch, Subscription)
+G = TypeVar("G", Watch, Subscription, Tail)
 
 
 class Client:
@@ -60,10 +61,10 @@ class Client:
         self._place, self._timeout_s = Place(broker, net), timeout
         self._wants_copy = cache
         self._copy: Copy | None = None
-        self._askers: dict[Found, Asker] = {}
+        self._askers: dict[Address, Asker] = {}
         self._calls = Calls()
         self._picker = Picker(random.Random())  # noqa: S311  # it spreads load
-        self._goers: WeakSet[Watch | Subscription] = WeakSet()
+        self._goers: WeakSet[Watch | Subscription | Tail] = WeakSet()
         self._is_closed = False
 
     async def __aenter__(self) -> Self:
@@ -200,6 +201,10 @@ class Client:
         """Log records of all services: `level` (that and above), `service`, `since`, `contains`, `limit` (LOG-005)."""
         return _rows(await self.told(b"dbp.logs", _json({**(wanted or {}), **more})), "logs")
 
+    def follow_logs(self, wanted: Mapping[str, Any] | None = None, /, **more: Any) -> Tail:
+        """The records of `logs`, and whatever comes after them: `async for record in catalog.follow_logs(): …`."""
+        return self._goes(Tail(self, {**(wanted or {}), **more}))
+
     async def status(self) -> Table:
         """How the broker is."""
         return await self.told(b"dbp.status")
@@ -254,6 +259,10 @@ class Client:
 
     # What the rest of the library asks
 
+    async def found(self) -> Found:
+        """Who is asked, looked for if that is not known."""
+        return await self._place.found()
+
     async def told(self, *frames: bytes) -> Table:
         """The JSON that a request is answered; a refusal is raised."""
         return told_by(await self.asked(*frames))
@@ -287,10 +296,11 @@ class Client:
         return Address(found.host, found.pub)
 
     def _asker(self, found: Found) -> Asker:
-        asker = self._askers.get(found)
+        place = Address(found.host, found.port)
+        asker = self._askers.get(place)
         if asker is None:
-            asker = self._askers[found] = Asker(Address(found.host, found.port), timeout_s=self._timeout_s)
-            asker.is_plain = found.is_legacy
+            asker = self._askers[place] = Asker(place, timeout_s=self._timeout_s)
+        asker.is_plain = found.is_legacy
         return asker
 
     def _goes(self, goer: G) -> G:
@@ -321,7 +331,7 @@ def values_of(answer: Message) -> builtins.list[Value]:
         values.append(
             Value(
                 str(row.get("topic", "")),
-                frames,
+                tuple(frames[1:]),  # the first one is the topic
                 str(row.get("publisher", "")),
                 str(row.get("instance", "")),
                 float(received) if isinstance(received, int | float) else 0.0,

@@ -107,6 +107,10 @@ class SyncClient:
         """As `Client.logs`."""
         return self._do(self._client.logs(wanted, **more))
 
+    def follow_logs(self, wanted: Wanted = None, /, **more: Any) -> Iterator[Table]:
+        """As `Client.follow_logs`; it has begun when this returns, and ends as `watch`."""
+        return self._begun(self._client.follow_logs, wanted, **more)
+
     def status(self) -> Table:
         """As `Client.status`."""
         return self._do(self._client.status())

@@ -19,7 +19,6 @@ from weft.client.catalog.limits import BACK_OFF_MAX_S, BACK_OFF_MIN_S, CHANGES_A
 from weft.client.catalog.lines import Line
 
 RESYNC: Final = Change("resync", "", "", None)
-HERE: Final = "enter"
 
 
 class Teller(Protocol):
@@ -35,8 +34,8 @@ class Teller(Protocol):
 class Watch:
     """Iterates over changes: `async for op, name, instance, entry, *_ in client.watch(): …`.
 
-    It begins with the first step, or with `async with`: first a `resync` and all that is there, then each change. After a
-    `resync` later on, all that is there is told anew; so it is when nobody reads for long.
+    It begins with the first step, or with `async with`: first all that is there, then each change. A `resync` says that
+    changes could not be told one by one, since the broker was away for long, or nobody read: what differs now follows it.
     """
 
     def __init__(self, teller: Teller, wanted: dict[str, Any]) -> None:
@@ -44,7 +43,9 @@ class Watch:
         self._follower = Follower(wanted)
         self._line: Line | None = None
         self._told: deque[Change] = deque()
-        self._is_over_full = self._has_begun = self._has_stood = self._is_closed = False
+        self._latest: dict[tuple[str, str], Change] = {}
+        """What is told behind that, one change of each instance."""
+        self._has_begun = self._has_stood = self._is_closed = False
         self._error: Exception | None = None
         self._stirred = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
@@ -101,15 +102,11 @@ class Watch:
         """The next change."""
         if not self._has_begun:
             self._begin()
-        while not self._told:
+        while not (self._told or self._latest):
             if self._is_closed:
                 raise StopAsyncIteration
             await self._stir()
-        change = self._told.popleft()
-        if not self._told and self._is_over_full:
-            self._is_over_full = False
-            self._told += [Change(HERE, *key, entry, entry.index) for key, entry in self.entries.items()]
-        return change
+        return self._told.popleft() if self._told else self._latest.pop(next(iter(self._latest)))
 
     async def _stir(self) -> None:
         """Until something happens."""
@@ -208,14 +205,18 @@ class Watch:
     def _tell(self, change: Change) -> None:
         if self.listener is not None:
             self.listener(change)
-        elif self._is_over_full:
-            return  # all of it is told anew
-        elif len(self._told) < CHANGES_AHEAD_MAX:
+        elif len(self._told) < CHANGES_AHEAD_MAX and not self._latest:
             self._told.append(change)
         else:
+            self._tell_latest(change)
+
+    def _tell_latest(self, change: Change) -> None:
+        """Nobody reads: of each instance only the last change is kept."""
+        if not self._latest:
+            self._latest = {(one.name, one.instance): one for one in self._told if one is not RESYNC}
             self._told.clear()
             self._told.append(RESYNC)
-            self._is_over_full = True
+        self._latest[change.name, change.instance] = change
 
     def _fail(self, error: CatalogError) -> None:
         self._error = error

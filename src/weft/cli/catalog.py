@@ -1,0 +1,254 @@
+"""`weft catalog`: who provides what, where, and whether it is alive (specs/02, CAT-073)."""
+
+import json as to_json
+import sys
+import time
+from typing import Annotated, Any, Final, Literal
+
+from cyclopts import App, Parameter
+
+from weft.base.errors import UserError
+from weft.cli.catalog_calls import DONE, NOT_FOUND, Flag, Many, at_catalog, pairs
+from weft.cli.catalog_lines import HEADS, clean, document, line, pairs_of, print_json, rows, show, span
+from weft.client.catalog.client import Client
+from weft.client.catalog.entries import Entry
+from weft.client.catalog.errors import CatalogError, NotFound, Unsupported
+
+app = App(
+    name="catalog", help="Who provides what, where, and whether it is alive; last values and logs of all services."
+)
+ROOMS: Final[dict[str, tuple[str, str]]] = {
+    "serve": ("weft.cli.catalog_serve:serve", "Run a catalog here."),
+    "register": ("weft.cli.catalog_own:register", "Register a service that cannot do it itself."),
+    "update": ("weft.cli.catalog_own:update", "Change keys of a record of this machine."),
+    "deregister": ("weft.cli.catalog_own:deregister", "Remove a service."),
+    "watch": ("weft.cli.catalog_watch:watch", "Print what is there, and every change of it as it happens."),
+    "subscribe": ("weft.cli.catalog_watch:subscribe", "Print what a service publishes, last values first."),
+    "topics": ("weft.cli.catalog_watch:topics", "List the topics that services publish."),
+    "lcv": ("weft.cli.catalog_watch:last_values", "Print the last value of a topic, or of many."),
+    "logs": ("weft.cli.catalog_watch:logs", "Print what services have logged."),
+    "ping": ("weft.cli.catalog_reach:ping", "Ask every instance of a service whether it is there."),
+    "call": ("weft.cli.catalog_reach:call", "Call an endpoint of a service."),
+    "doctor": ("weft.cli.catalog_reach:doctor", "Look for what is wrong."),
+}
+for name, (where, what) in ROOMS.items():
+    # Whoever asks for one command reads all of its own words, the list of commands shows these.
+    app.command(where, name=name, help=None if [name] == sys.argv[2:3] else what)
+
+All = Annotated[bool, Parameter(name="--all", negative="", show_default=False)]
+Broker = Annotated[str | None, Parameter(show_default=False)]
+State = Literal["active", "suspect", "inactive"]
+Health = Literal["passing", "warning", "critical", "unknown"]
+LIVE: Final = ("active", "suspect")
+
+
+@app.command(name="list", alias="ls")
+def list_services(
+    pattern: str = "*", /, *, tag: Many = (), every: All = False, broker: Broker = None, json: Flag = False
+) -> int:  # tidy: each is an option of the command line
+    """List services, each instance on a line: `weft catalog ls 'thermo*' --tag lab`.
+
+    Args:
+        pattern: names, with * and ?.
+        tag: only those that have this tag; several: all of them.
+        every: also those that are gone or critical.
+        broker: host:port; default: the broker of this machine, else the first beacon.
+        json: one array of records.
+    """
+
+    async def work(client: Client) -> int:
+        try:
+            told = await client.query({"name": pattern, **({"tags": list(tag)} if tag else {})})
+        except Unsupported:  # an existing broker
+            told = _matching(await client.list(), pattern, tag)
+        return _shown([entry for entry in told if every or entry.is_usable], json=json)
+
+    return at_catalog(broker, work)
+
+
+@app.command
+def get(*names: str, every: All = False, address: Flag = False, broker: Broker = None, json: Flag = False) -> int:
+    """Show a service as it can be reached now: `weft catalog get thermo`; status 1 if nobody provides it.
+
+    Args:
+        names: of services.
+        every: every instance that can be used, not the best one alone.
+        address: only host:port, for scripts.
+        broker: host:port; default: the broker of this machine, else the first beacon.
+        json: the record; of several names, or with --all, an array of them.
+    """
+    if not names:
+        raise UserError("usage", "of which service?", "weft catalog get NAME; weft catalog ls: their names")
+
+    async def work(client: Client) -> int:
+        found: list[Entry] = []
+        missing: list[CatalogError] = []
+        for name in names:
+            try:
+                found += await client.instances(name) if every else [await client.get(name)]
+            except NotFound as error:
+                missing.append(error)
+        _one_by_one(found, is_many=every or len(names) > 1, address=address, json=json)
+        for lack in missing:
+            _miss(lack)
+        return NOT_FOUND if missing else DONE
+
+    return at_catalog(broker, work)
+
+
+@app.command
+def query(  # tidy: each is a condition
+    conditions: str = "",
+    /,
+    *,
+    name: str | None = None,
+    tag: Many = (),
+    any_tag: Many = (),
+    meta: Many = (),
+    state: State | None = None,
+    health: Health | None = None,
+    net: str | None = None,
+    function: str | None = None,
+    broker: Broker = None,
+    json: Flag = False,
+) -> int:
+    """Find instances that meet all conditions, whatever their state: `weft catalog query --tag lab --meta room=k1`.
+
+    Args:
+        conditions: the same as one JSON object, e.g. '{"name": "thermo*", "any_tags": ["lab", "roof"]}'.
+        name: with * and ?.
+        tag: it has this tag; several: all of them.
+        any_tag: it has one of these.
+        meta: KEY=VALUE of its metadata.
+        state: active, suspect or inactive.
+        health: passing, warning, critical or unknown.
+        net: of this network.
+        function: what it says that it does.
+        broker: host:port; default: the broker of this machine, else the first beacon.
+        json: one array of records.
+    """
+    wanted = _conditions(conditions)
+    said = {"name": name, "state": state, "health": health, "net": net, "function": function}
+    wanted |= {key: value for key, value in said.items() if value is not None}
+    several = {"tags": list(tag), "any_tags": list(any_tag), "metadata": pairs(meta, "--meta")}
+    wanted |= {key: value for key, value in several.items() if value}
+
+    async def work(client: Client) -> int:
+        return _shown(await client.query(wanted), json=json)
+
+    return at_catalog(broker, work)
+
+
+@app.command
+def status(*, broker: Broker = None, json: Flag = False) -> int:
+    """Show how the broker is: its ports, its instances, what it can.
+
+    Args:
+        broker: host:port; default: the broker of this machine, else the first beacon.
+        json: all facts as JSON.
+    """
+
+    async def work(client: Client) -> int:
+        told = await client.status()
+        if json:
+            print_json({"broker": client.broker, **told})
+        else:
+            pairs_of({"broker": client.broker, **told})
+        return DONE
+
+    return at_catalog(broker, work)
+
+
+@app.command
+def liveness(pattern: str = "*", /, *, broker: Broker = None, json: Flag = False) -> int:
+    """Show how each instance is heard: by UDP or TCP, how long ago, how regularly.
+
+    Args:
+        pattern: names, with * and ?.
+        broker: host:port; default: the broker of this machine, else the first beacon.
+        json: one array of facts.
+    """
+    from fnmatch import fnmatchcase
+
+    async def work(client: Client) -> int:
+        told = [row for row in await client.liveness() if fnmatchcase(str(row.get("name", "")), pattern)]
+        if json:
+            print_json(told)
+        else:
+            heads = (
+                "name",
+                "instance",
+                *dict.fromkeys(key for row in told for key in row if key not in ("name", "instance")),
+            )
+            show([head.replace("_", " ") for head in heads], [[_fact(row.get(head)) for head in heads] for row in told])
+        return DONE if told else NOT_FOUND
+
+    return at_catalog(broker, work)
+
+
+def _matching(told: dict[str, Entry], pattern: str, tags: tuple[str, ...]) -> list[Entry]:
+    from fnmatch import fnmatchcase
+
+    return [
+        entry for name, entry in sorted(told.items()) if fnmatchcase(name, pattern) and set(tags) <= set(entry.tags)
+    ]
+
+
+def _shown(told: list[Entry], *, json: bool) -> int:
+    """As a table, or an array; status 1 if there is none."""
+    told = sorted(told, key=lambda entry: (entry.name, entry.instance))
+    if json:
+        print_json([document(entry) for entry in told])
+    else:
+        show(HEADS, rows(told, time.time()), "no service")
+    return DONE if told else NOT_FOUND
+
+
+def _one_by_one(found: list[Entry], *, is_many: bool, address: bool, json: bool) -> None:
+    if json:
+        told = [document(entry) for entry in found]
+        if told or is_many:
+            print_json(told if is_many else told[0])
+    elif address:
+        print("\n".join(clean(entry.address or "-") for entry in found))
+    else:
+        for entry in found:
+            line((entry.name, "bold"), (f"  {entry.instance}", ""), (f"  {entry.state}", entry.state))
+            place = entry.address
+            pairs_of(
+                {"  address": str(place) if place else "-", **{f"  {key}": fact for key, fact in entry.record.items()}}
+            )
+            if entry.is_stale:
+                line(("  the broker cannot be reached; this is what it said before", "stale"))
+
+
+def _miss(error: CatalogError) -> None:
+    from weft.cli.catalog_calls import complain
+
+    since = ""
+    if isinstance(error, NotFound) and error.last_seen:
+        since = f"; last seen {span(max(0.0, time.time() - error.last_seen))} ago"
+    state = f" ({error.state})" if isinstance(error, NotFound) and error.state != "unknown" else ""
+    complain(f"{error.text}{state}{since}\n  try: weft catalog ls --all", NOT_FOUND)
+
+
+def _conditions(text: str) -> dict[str, Any]:
+    if not text:
+        return {}
+    try:
+        told = to_json.loads(text)
+    except ValueError:
+        told = None
+    if not isinstance(told, dict):
+        raise UserError(
+            "usage", f"{text!r} is no JSON object", """weft catalog query '{"tags": ["lab"]}'; or --tag lab"""
+        )
+    return told
+
+
+def _fact(fact: Any) -> str:
+    if fact is None:
+        return "-"
+    if isinstance(fact, float):
+        return f"{fact:g}"
+    return fact if isinstance(fact, str) else to_json.dumps(fact)

@@ -1,0 +1,91 @@
+"""How the commands of the catalog speak with a broker, and what they say and return when that fails (CAT-073)."""
+
+import asyncio
+import sys
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any, Final
+
+from cyclopts import Parameter
+
+from weft.base.errors import UserError
+from weft.client.catalog.client import Client
+from weft.client.catalog.errors import CallFailed, CatalogError
+
+DONE: Final = 0
+NOT_FOUND: Final = 1
+USAGE: Final = 2
+UNREACHABLE: Final = 3
+DENIED: Final = 4
+BY_CODE: Final[dict[str, tuple[int, str]]] = {
+    "inactive": (NOT_FOUND, "weft catalog ls --all: who is there, and who was"),
+    "not-registered": (NOT_FOUND, "weft catalog ls --all: who is there, and who was"),
+    "unknown-endpoint": (NOT_FOUND, "weft catalog call NAME dbp.info: the endpoints it has"),
+    "unreachable": (UNREACHABLE, "weft catalog serve; or --broker HOST:PORT"),
+    "timeout": (UNREACHABLE, "weft catalog doctor: what can be reached from here"),
+    "closed": (UNREACHABLE, "the same again"),
+    "busy": (UNREACHABLE, "the same again, later"),
+    "garbled": (UNREACHABLE, "another --broker: what listens there is none"),
+    "failed": (DENIED, "the log of the service: weft catalog logs --service NAME"),
+    "name-taken": (DENIED, "another name, or another --id"),
+    "not-owner": (DENIED, "the machine that registered it; on the broker's machine weft catalog deregister"),
+    "not-authorised": (DENIED, "on the broker's machine, as who runs it"),
+    "limit": (DENIED, "weft catalog status: how many there are"),
+    "unsupported": (DENIED, "a newer broker; weft catalog status"),
+    "bad-argument": (USAGE, "weft catalog query --help: conditions"),
+    "bad-name": (USAGE, "1 to 255 bytes that can be printed, without @, not beginning with dbp."),
+    "missing-field": (USAGE, "weft catalog register --help; --id, if there are several of that name"),
+    "too-large": (USAGE, "records of at most 64 KiB, 64 tags, 64 pairs of metadata"),
+    "immutable-field": (USAGE, "weft catalog deregister, and register with the other --id"),
+    "reserved-key": (USAGE, "a record without _dbp"),
+}
+"""Exit status and what to try, by the code of an error."""
+ELSE: Final = (USAGE, "weft catalog COMMAND --help")
+OF_A_SERVICE: Final = (DENIED, "the log of the service: weft catalog logs --service NAME")
+Flag = Annotated[bool, Parameter(negative="", show_default=False)]
+Many = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
+Work = Callable[[Client], Coroutine[Any, Any, int]]
+
+
+def at_catalog(broker: str | None, work: Work) -> int:
+    """Do something with the catalog that is meant; its exit status."""
+    try:
+        return asyncio.run(_at_catalog(broker, work))
+    except CatalogError as error:
+        return failed(error)
+    except KeyboardInterrupt:
+        return DONE
+
+
+async def _at_catalog(broker: str | None, work: Work) -> int:
+    async with Client(broker) as client:
+        return await work(client)
+
+
+def failed(error: CatalogError) -> int:
+    """Say what went wrong, and what to try; the exit status."""
+    status, mend = BY_CODE.get(error.code, OF_A_SERVICE if isinstance(error, CallFailed) else ELSE)
+    return complain(f"{error.text}\n  try: {mend}", status)
+
+
+def complain(text: str, status: int) -> int:
+    """Say what went wrong, without anything that could move a cursor; the exit status."""
+    from weft.cli.catalog_lines import clean
+
+    told = clean(text, keeps="\n")
+    print(f"weft: {told}", file=sys.stderr)
+    return status
+
+
+def pairs(words: tuple[str, ...], what: str) -> dict[str, str]:
+    """`KEY=VALUE` as they are typed; UserError.
+
+    >>> pairs(("room=k1", "a="), "--meta")
+    {'room': 'k1', 'a': ''}
+    """
+    told = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals or not key:
+            raise UserError("usage", f"{what} {word!r} is no KEY=VALUE", f"{what} room=k1")
+        told[key] = value
+    return told

@@ -1,0 +1,158 @@
+"""What `weft catalog doctor` looks at (CAT-073): each finding is a word, a sentence, and what mends it."""
+
+import asyncio
+import os
+import socket
+import time
+from typing import Any, Final, NamedTuple
+
+import zmq
+
+from weft.cli.catalog_lines import span
+from weft.cli.catalog_reach import pinged
+from weft.client.catalog.client import Client
+from weft.client.catalog.discovery import find_broker
+from weft.client.catalog.errors import CatalogError, Unreachable
+from weft.client.catalog.finding import Found
+from weft.client.catalog.limits import ANSWER_S, BEACON_S
+from weft.wire.catalog import beats
+from weft.wire.catalog.messages import AWK, HEARTBEAT, PING, PONG, Beat
+
+FINE, WARNING, BROKEN = "fine", "warning", "broken"
+INTERVAL_MS: Final = 200  # of the service that is registered: after 1.5 of them the broker calls
+CALLED_S: Final = 2.0
+PINGS_MAX: Final = 200
+"""Instances that are asked themselves."""
+
+
+class Finding(NamedTuple):
+    """One thing that was looked at."""
+
+    what: str
+    state: str
+    text: str
+    mend: str = ""
+
+
+async def findings(broker: str | None, beacon_port: int) -> list[Finding]:
+    """All of it, in the order in which one would mend it."""
+    told = [await _beacon(beacon_port)]
+    client = Client(broker)
+    try:
+        async with client:
+            told.append(await _broker(client))
+            found = await client.found()
+            if found.is_legacy:
+                return told
+            told += await asyncio.gather(_changes(client, found), _addresses(client))
+            told += await _both_ways(client, found)
+    except CatalogError as error:
+        told.append(Finding("broker", BROKEN, error.text, "weft catalog serve; or --broker HOST:PORT"))
+    return told
+
+
+async def _beacon(port: int) -> Finding:
+    try:
+        heard = await find_broker((), wait_s=BEACON_S, beacon_port=port)
+    except Unreachable as error:
+        mend = "--broker HOST:PORT, or seeds, where broadcast does not reach; else look at [catalog] beacons and the firewall"
+        return Finding("beacon", WARNING, error.text, mend)
+    of = f" of network {heard.net}" if heard.net else ""
+    return Finding("beacon", FINE, f"a broker{of} is heard at {heard.host}:{heard.port}")
+
+
+async def _broker(client: Client) -> Finding:
+    begun = time.perf_counter()
+    told = await client.list()
+    took = span(time.perf_counter() - begun)
+    found = await client.found()
+    if found.is_legacy:
+        text = f"{client.broker} answers within {took}, {len(told)} services; it is an existing one, without queries"
+        return Finding("broker", WARNING, text, "weft catalog serve, for changes, last values and logs")
+    status = await client.status()
+    text = f"{client.broker} answers within {took}; {len(told)} services"
+    if status.get("insecure"):
+        return Finding("broker", WARNING, f"{text}; it is open to whoever reaches it", "a network that you trust")
+    return Finding("broker", FINE, text)
+
+
+async def _changes(client: Client, found: Found) -> Finding:
+    try:
+        async with asyncio.timeout(2 * ANSWER_S), client.watch():
+            return Finding("changes", FINE, f"they come from {found.host}:{found.pub}")
+    except (CatalogError, TimeoutError):
+        text = f"nothing comes from {found.host}:{found.pub}, where the broker publishes"
+        return Finding("changes", BROKEN, text, f"open TCP port {found.pub} of {found.host}")
+
+
+async def _addresses(client: Client) -> Finding:
+    entries = [entry for entry in await client.query() if entry.is_usable]
+    told = await pinged(client, entries[:PINGS_MAX], ANSWER_S)
+    silent = [f"{row['name']} {row['address'] or row['instance']}" for row in told if row["rtt_s"] is None]
+    if not silent:
+        return Finding("addresses", FINE, f"all {len(told)} instances answer where they say they are")
+    text = f"{len(silent)} of {len(told)} instances do not answer a ping: {', '.join(silent[:5])}{' …' * (len(silent) > 5)}"
+    mend = "services of other kinds need not; else look at the address they registered: weft catalog get NAME"
+    return Finding("addresses", WARNING, text, mend)
+
+
+async def _both_ways(client: Client, found: Found) -> list[Finding]:
+    """As a service that beats once, and then has to be called."""
+    host = own_address(found)
+    name = f"weft-doctor-{os.getpid()}"
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context.instance()
+    router = context.socket(zmq.ROUTER)
+    router.setsockopt(zmq.LINGER, 0)
+    try:
+        port = router.bind_to_random_port(f"tcp://{host}")
+        approved = await client.register(name, ip=host, port=port, heartbeat=INTERVAL_MS, beacon=False, metadata={})
+        instance = str(approved.get("instance", ""))
+        told = [await _by_udp(found, name, instance), await _by_tcp(router, found, host, port)]
+        await client.leave(name, instance)
+        return told
+    except (CatalogError, zmq.ZMQError) as error:
+        return [Finding("both ways", BROKEN, f"no service can be registered: {error}", "weft catalog register NAME")]
+    finally:
+        router.close(0)
+
+
+async def _by_udp(found: Found, name: str, instance: str) -> Finding:
+    """A beat, and the answer to it."""
+    if not found.hb:
+        return Finding("udp", WARNING, "the broker takes no beats by UDP; they go by TCP", "")
+    loop = asyncio.get_running_loop()
+    with socket.socket(socket.AF_INET6 if ":" in found.host else socket.AF_INET, socket.SOCK_DGRAM) as made:
+        made.setblocking(False)
+        beat = Beat(HEARTBEAT, name, time.time(), instance or None)
+        try:
+            made.connect((found.host, found.hb))
+            await loop.sock_sendall(made, beats.encode(beat)[0])
+            async with asyncio.timeout(ANSWER_S):
+                answer = beats.decode([await loop.sock_recv(made, beats.BYTES_MAX)])
+        except (OSError, TimeoutError):
+            text = f"a beat to UDP port {found.hb} of {found.host} is not answered; services beat by TCP then"
+            return Finding("udp", WARNING, text, f"open UDP port {found.hb} of {found.host}, and its answers")
+    is_awk = any(one.word == AWK for one in answer.lines)
+    return Finding("udp", FINE if is_awk else WARNING, f"beats go to {found.host}:{found.hb}, and are answered")
+
+
+async def _by_tcp(router: Any, found: Found, host: str, port: int) -> Finding:
+    """The broker calls who has stopped to beat."""
+    due = time.monotonic() + CALLED_S
+    while time.monotonic() < due:
+        if await asyncio.to_thread(router.poll, 100):
+            frames = router.recv_multipart()
+            if PING in frames:
+                at = frames.index(PING)
+                router.send_multipart([*frames[:at], PONG, *frames[at + 1 : at + 2], b"weft-doctor"])
+                return Finding("tcp", FINE, f"the broker reaches {host}, where this machine is for it")
+    text = f"the broker did not call {host}:{port} within {CALLED_S:g} s"
+    mend = f"open the way from {found.host} to {host}; services that beat need it only when beats are lost"
+    return Finding("tcp", WARNING, text, mend)
+
+
+def own_address(found: Found) -> str:
+    """The address of this machine by which it reaches the broker."""
+    with socket.socket(socket.AF_INET6 if ":" in found.host else socket.AF_INET, socket.SOCK_DGRAM) as made:
+        made.connect((found.host, found.port))
+        return str(made.getsockname()[0])

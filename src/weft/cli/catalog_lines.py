@@ -1,0 +1,181 @@
+"""What the catalog tells, as people and programs read it; nothing in it moves a cursor (LOG-009)."""
+
+import json as to_json
+import time
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+from weft.cli.octets import payload_json
+from weft.client.catalog.entries import Entry, Value
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+STYLES: Final = {
+    **dict.fromkeys(("active", "passing", "ok", "fine"), "green"),
+    **dict.fromkeys(("suspect", "warning", "WARNING", "WARN", "stale"), "yellow"),
+    **dict.fromkeys(("inactive", "critical", "ERROR", "CRITICAL", "FATAL", "broken"), "red"),
+}
+"""By what a cell says."""
+HEADS: Final = ("name", "instance", "address", "state", "health", "since", "tags")
+MINUTE, HOUR, DAY = 60, 3_600, 86_400
+
+
+def clean(text: Any, *, keeps: str = "") -> str:
+    r"""Text on a terminal: what cannot be printed is shown by its escape.
+
+    >>> clean("a\x1b[2J\n"), clean("a\nb", keeps="\n")
+    ('a\\x1b[2J\\n', 'a\nb')
+    """
+    told = str(text)
+    if told.isprintable():
+        return told
+    return "".join(char if char.isprintable() or char in keeps else repr(char)[1:-1] for char in told)
+
+
+def print_json(told: Any) -> None:
+    """One line."""
+    print(to_json.dumps(told, separators=(",", ":")), flush=True)
+
+
+def document(entry: Entry) -> dict[str, Any]:
+    """An instance as JSON: its record as the broker has it, and where it is called."""
+    place = entry.address
+    told = {"name": entry.name, "instance": entry.instance, "address": str(place) if place else None}
+    return {**told, "record": {**entry.record, "_dbp": entry.facts} if entry.facts else entry.record}
+
+
+def values_json(value: Value) -> dict[str, Any]:
+    """A published value as JSON."""
+    told = {name: fact for name, fact in value._asdict().items() if name not in ("frames", "is_stale")}
+    return {**told, "stale": value.is_stale, "frames": [payload_json(frame) for frame in value.frames]}
+
+
+def frames_line(frames: Iterable[bytes]) -> str:
+    r"""Frames on one line.
+
+    >>> frames_line([b"21.5", b"\xff", b"a\x07"])
+    "21.5 b'\\xff' a\\x07"
+    """
+    return " ".join(_frame(frame) for frame in frames)
+
+
+def _frame(frame: bytes) -> str:
+    try:
+        return clean(frame.decode())
+    except UnicodeDecodeError:
+        return repr(frame)
+
+
+def rows(entries: Iterable[Entry], now: float) -> list[tuple[str, ...]]:
+    """Instances as rows under `HEADS`."""
+    return [
+        (
+            entry.name,
+            entry.instance,
+            str(entry.address or "-"),
+            entry.state,
+            entry.health,
+            age(entry.facts.get("since"), now),
+            " ".join(entry.tags) or "-",
+        )
+        for entry in entries
+    ]
+
+
+def age(at: Any, now: float) -> str:
+    """How long ago that was.
+
+    >>> age(100.0, 103.2), age(0, 200), age(0, 100_000), age(None, 1.0)
+    ('3 s', '3 min', '27 h', '-')
+    """
+    if not isinstance(at, int | float) or isinstance(at, bool):
+        return "-"
+    return span(max(0.0, now - at))
+
+
+def span(seconds: float) -> str:
+    """A time as people say it.
+
+    >>> span(0.0123), span(2.5), span(90), span(3 * 86_400)
+    ('12.3 ms', '2 s', '1 min', '3 d')
+    """
+    if seconds < 1:
+        return f"{seconds * 1_000:.1f} ms" if seconds else "0 s"
+    for unit, word in ((DAY, "d"), (HOUR, "h"), (MINUTE, "min")):
+        if seconds >= (2 * unit if unit == DAY else unit):
+            return f"{int(seconds // unit)} {word}"
+    return f"{int(seconds)} s"
+
+
+def clock(at: Any) -> str:
+    """An instant as the time of day here.
+
+    >>> clock(None), len(clock(1.5))
+    ('--:--:--', 8)
+    """
+    return time.strftime("%H:%M:%S", time.localtime(at)) if isinstance(at, int | float) and at else "--:--:--"
+
+
+def show(
+    heads: Sequence[str], told: Sequence[Sequence[str]], nothing: str = "nothing", right: Sequence[str] = ()
+) -> None:
+    """A table for people, as wide as it has to be; the columns in `right` are of numbers."""
+    from rich.cells import cell_len  # only people need it
+
+    if not told:
+        print(nothing)
+        return
+    cells = [[clean(cell) for cell in row] for row in told]
+    widths = [max(map(cell_len, column)) for column in zip(heads, *cells, strict=True)]
+    _print(_row(heads, widths, right, heads, style="bold"))
+    for row in cells:
+        _print(_row(row, widths, right, heads))
+
+
+def _row(
+    row: Sequence[str], widths: Sequence[int], right: Sequence[str], heads: Sequence[str], style: str = ""
+) -> "Text":
+    from rich.cells import cell_len  # only people need it
+    from rich.text import Text  # as above
+
+    line = Text()
+    for place, (cell, width, head) in enumerate(zip(row, widths, heads, strict=True)):
+        room = " " * (width - cell_len(cell))
+        line.append("  " if place else "")
+        line.append(room if head in right else "")
+        line.append(cell, style=style or STYLES.get(cell, ""))
+        line.append(room if head not in right else "")
+    line.rstrip()
+    return line
+
+
+def line(*parts: tuple[str, str]) -> None:
+    """A line for people of texts and their styles; a style may be named by what it says (`active`)."""
+    from rich.text import Text  # only people need it
+
+    told = Text()
+    for text, style in parts:
+        told.append(clean(text), style=STYLES.get(style, style))
+    _print(told)
+
+
+def pairs_of(told: dict[str, Any]) -> None:
+    """Facts for people, one per line; what lies deeper is JSON."""
+    width = max(map(len, told), default=0)
+    for key, fact in told.items():
+        shown = fact if isinstance(fact, str) else to_json.dumps(fact, ensure_ascii=False)
+        line((f"{key:{width}}", "bold"), (f"  {shown}", shown))
+
+
+def _print(text: "Text") -> None:
+    _console().print(text)
+
+
+@cache
+def _console() -> "Console":
+    from rich.console import Console  # only people need it
+
+    return Console(soft_wrap=True, highlight=False)

@@ -1,0 +1,227 @@
+"""`weft catalog register`, `update`, `deregister`: records by hand, for what cannot register itself."""
+
+import json as to_json
+from typing import Annotated, Any, Final
+
+from cyclopts import Parameter
+
+from weft.base.errors import UserError
+from weft.cli.catalog_calls import DENIED, DONE, NOT_FOUND, Flag, Many, at_catalog, complain, failed, pairs
+from weft.cli.catalog_lines import line, print_json
+from weft.cli.chain_ends import until_any
+from weft.client.catalog.client import Client
+from weft.client.catalog.errors import CatalogError, CatalogTimeout, NotFound, Unreachable
+
+Id = Annotated[str | None, Parameter(name="--id", show_default=False)]
+Broker = Annotated[str | None, Parameter(show_default=False)]
+BEATS: Final = 2
+"""In one interval: one may be lost."""
+INTERVAL_MS: Final = 1_000
+
+
+def register(  # tidy: each is a key of the record
+    name: str,
+    /,
+    *,
+    ip: str | None = None,
+    port: int | None = None,
+    instance: Id = None,
+    function: str | None = None,
+    tag: Many = (),
+    meta: Many = (),
+    interface: Many = (),
+    topic: Many = (),
+    version: str | None = None,
+    weight: int | None = None,
+    health: str | None = None,
+    heartbeat: int | None = None,
+    record: str = "{}",
+    keep: Flag = False,
+    broker: Broker = None,
+    json: Flag = False,
+) -> int:
+    """Register a service that cannot do it itself: `weft catalog register printer --ip 10.0.0.9 --port 9100 --tag office`.
+
+    Without --keep it stays as long as it answers the broker's pings, else three intervals.
+
+    Args:
+        name: of the service.
+        ip: where it is called.
+        port: as above.
+        instance: id of this instance; default: ip:port.
+        function: what it does.
+        tag: one tag; several may be given.
+        meta: KEY=VALUE; several may be given.
+        interface: KIND=IP:PORT, e.g. pub=10.0.0.9:7000; several may be given.
+        topic: a prefix of what it publishes, whose last values the broker keeps; default: all.
+        version: its version.
+        weight: its share where instances are picked by weight.
+        health: passing, warning, critical or unknown.
+        heartbeat: its interval in milliseconds (1000).
+        record: further keys, as a JSON object.
+        keep: beat for it until Ctrl-C; then it leaves.
+        broker: host:port; default: the broker of this machine, else the first beacon.
+        json: the broker's approval as JSON.
+    """
+    said = {"ip": ip, "port": port, "id": instance, "function": function, "version": version, "weight": weight}
+    said |= {"health": health, "heartbeat": heartbeat}
+    told = {**_object(record), **{key: value for key, value in said.items() if value is not None}}
+    several = {"tags": list(tag), "metadata": pairs(meta, "--meta"), "topics": list(topic)}
+    told |= {key: value for key, value in several.items() if value}
+    if interface:
+        told["interfaces"] = {kind: _place(place) for kind, place in pairs(interface, "--interface").items()}
+
+    async def work(client: Client) -> int:
+        approved = await client.register(name, told)
+        if json:
+            print_json(approved)
+        else:
+            line(
+                (name, "bold"), (f" is registered as {approved.get('instance') or 'a service'} at {client.broker}", "")
+            )
+        if keep:
+            await until_any(_beat(client, name, told, approved))
+            await client.leave(name, str(approved.get("instance") or ""))
+        return DONE
+
+    return at_catalog(broker, work)
+
+
+async def _beat(client: Client, name: str, told: dict[str, Any], approved: dict[str, Any]) -> None:
+    """For as long as it is wanted, whatever becomes of the broker."""
+    import asyncio
+
+    while True:
+        interval_ms = approved.get("heartbeat") or told.get("heartbeat") or INTERVAL_MS
+        await asyncio.sleep(float(interval_ms) / 1_000 / BEATS)
+        try:
+            if not await client.beat(name, str(approved.get("instance") or "")):
+                approved = await client.register(name, told)
+                complain(f"the broker had forgotten {name}; it is registered again", DONE)
+        except CatalogTimeout as error:
+            complain(f"{error.text}; trying again", DONE)
+
+
+def update(name: str, /, *changes: str, instance: Id = None, broker: Broker = None, json: Flag = False) -> int:
+    """Change keys of a record of this machine: `weft catalog update printer port=9101 'tags=["office"]' function=null`.
+
+    Args:
+        name: of the service.
+        changes: KEY=VALUE, the value as JSON, else text; null takes the key away.
+        instance: id of the instance, if there are several.
+        broker: host:port; default: the broker of this machine, else the first beacon.
+        json: what was said, as JSON.
+    """
+    if not changes:
+        raise UserError("usage", "nothing to change", "weft catalog update NAME KEY=VALUE")
+    told = {key: _value(value) for key, value in pairs(changes, "").items()} | ({"id": instance} if instance else {})
+
+    async def work(client: Client) -> int:
+        await client.update(name, told)
+        if json:
+            print_json({"name": name, **told})
+        else:
+            line((name, "bold"), (" is changed", ""))
+        return DONE
+
+    return at_catalog(broker, work)
+
+
+def deregister(
+    name: str,
+    instance: str | None = None,
+    /,
+    *,
+    state: str | None = None,
+    broker: Broker = None,
+    json: Flag = False,
+) -> int:
+    """Remove a service: on the broker's machine anybody's, as who runs the broker; elsewhere one's own leaves.
+
+    Args:
+        name: of the service.
+        instance: which one; default: the only one.
+        state: the state directory of the broker's node, if several run here.
+        broker: host:port of a broker; then only what this machine has registered can leave.
+        json: what became of it, as JSON.
+    """
+    if state is not None and broker is not None:
+        raise UserError("usage", "--state and --broker both say which broker", "one of them")
+    if broker is None:
+        status = _as_keeper(name, instance or "", state, json=json)
+        if status is not None:
+            return status
+
+    async def work(client: Client) -> int:
+        entries = [one for one in await client.details(name) if instance in (None, one.instance)]
+        here = [one for one in entries if one.state != "inactive"]
+        if not here:
+            raise NotFound(f"there is no instance {instance or ''} of {name!r}".replace("  ", " "), service=name)
+        if len(here) > 1:
+            raise UserError(
+                "usage",
+                f"{len(here)} instances of {name!r}: {', '.join(one.instance for one in here)}",
+                f"weft catalog deregister {name} {here[0].instance}",
+            )
+        await client.leave(name, here[0].instance)
+        after = [one for one in await client.details(name) if one.instance == here[0].instance]
+        if after and after[0].state != "inactive":
+            text = f"{name} {here[0].instance} was registered by {after[0].facts.get('owner') or 'another machine'}"
+            return complain(f"{text}\n  try: the same on the broker's machine, as who runs the broker", DENIED)
+        _told(name, here[0].instance, "left", json=json)
+        return DONE
+
+    return at_catalog(broker, work)
+
+
+def _as_keeper(name: str, instance: str, state: str | None, *, json: bool) -> int | None:
+    """Through the socket in the state directory; None: there is no broker here whose keeper we are."""
+    import asyncio
+
+    try:
+        asyncio.run(Client().deregister(name, instance, state=state))
+    except Unreachable as error:
+        return failed(error) if state is not None or "several" in error.text else None
+    except NotFound as error:
+        return complain(f"{error.text}\n  try: weft catalog ls --all", NOT_FOUND)
+    except CatalogError as error:
+        return failed(error)
+    _told(name, instance, "removed", json=json)
+    return DONE
+
+
+def _told(name: str, instance: str, what: str, *, json: bool) -> None:
+    if json:
+        print_json({"name": name, "instance": instance or None, "is": what})
+    else:
+        line(
+            (name, "bold"),
+            (f" {instance}" if instance else "", ""),
+            (f" is {what}" if what == "removed" else f" has {what}", ""),
+        )
+
+
+def _object(text: str) -> dict[str, Any]:
+    told = _value(text)
+    if not isinstance(told, dict):
+        raise UserError("usage", f"--record {text!r} is no JSON object", """--record '{"checks": []}'""")
+    return told
+
+
+def _value(text: str) -> Any:
+    """As JSON, else text.
+
+    >>> _value("9101"), _value("null"), _value("10.0.0.9")
+    (9101, None, '10.0.0.9')
+    """
+    try:
+        return to_json.loads(text)
+    except ValueError:
+        return text
+
+
+def _place(text: str) -> dict[str, Any]:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal():
+        raise UserError("usage", f"{text!r} is no IP:PORT", "--interface pub=10.0.0.9:7000")
+    return {"ip": host.strip("[]"), "port": int(port)}

@@ -1,0 +1,143 @@
+"""`weft catalog ping`, `call`, `doctor`: whether services answer, and what can be reached from here."""
+
+import json as to_json
+import sys
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from weft.base.errors import UserError
+from weft.cli.catalog_calls import DONE, UNREACHABLE, Flag, at_catalog
+from weft.cli.catalog_lines import frames_line, line, print_json, show, span
+from weft.cli.octets import payload_json
+from weft.client.catalog.client import Client
+from weft.client.catalog.entries import Entry
+from weft.client.catalog.errors import CatalogError
+from weft.client.catalog.limits import ANSWER_S, CALL_S
+from weft.client.catalog.picking import Policy
+
+Broker = Annotated[str | None, Parameter(show_default=False)]
+
+
+def ping(name: str, /, *, timeout: float = ANSWER_S, broker: Broker = None, json: Flag = False) -> int:
+    """Ask every instance of a service itself whether it is there; status 3 if one does not answer.
+
+    Args:
+        name: of the service.
+        timeout: seconds to wait.
+        broker: host:port; default: the broker of this machine, else the first beacon.
+        json: one array.
+    """
+
+    async def work(client: Client) -> int:
+        told = await pinged(client, await client.instances(name), timeout)
+        if json:
+            print_json(told)
+        else:
+            rows = [(str(row["instance"]), str(row["address"] or "-"), _answer(row)) for row in told]
+            show(("instance", "address", "answer"), rows)
+        return DONE if all(row["rtt_s"] is not None for row in told) else UNREACHABLE
+
+    return at_catalog(broker, work)
+
+
+async def pinged(client: Client, entries: list[Entry], timeout_s: float) -> list[dict[str, Any]]:
+    """What each instance answers, all asked at once."""
+    import asyncio
+
+    async def one(entry: Entry) -> dict[str, Any]:
+        told: dict[str, Any] = {
+            "name": entry.name,
+            "instance": entry.instance,
+            "address": None,
+            "rtt_s": None,
+            "error": "",
+        }
+        told["address"] = str(entry.address) if entry.address else None
+        try:
+            told["rtt_s"] = round(await client.ping(entry, timeout=timeout_s), 6)
+        except CatalogError as error:
+            told["error"] = error.code
+        return told
+
+    return list(await asyncio.gather(*map(one, entries)))
+
+
+def _answer(row: dict[str, Any]) -> str:
+    return span(row["rtt_s"]) if row["rtt_s"] is not None else f"none ({row['error']})"
+
+
+def call(  # tidy: each is an option of the command line
+    name: str,
+    endpoint: str,
+    /,
+    *payload: Annotated[str, Parameter(allow_leading_hyphen=True)],
+    policy: Policy = "first",
+    timeout: float = CALL_S,
+    raw: Flag = False,
+    broker: Broker = None,
+    json: Flag = False,
+) -> int:
+    """Call an endpoint of a service: `weft catalog call thermo read kitchen`; once, whether or not it answers.
+
+    Args:
+        name: of the service; every Weft service has the endpoints ping, dbp.info, dbp.stats and dbp.logs.
+        endpoint: of the service.
+        payload: its frames, as text; `-`: one frame from standard input.
+        policy: which instance: first (the best), random, round_robin, weighted.
+        timeout: seconds to wait.
+        raw: the bytes of the answer alone, as they came.
+        broker: host:port; default: the broker of this machine, else the first beacon.
+        json: the frames of the answer as JSON.
+    """
+    frames = [sys.stdin.buffer.read()] if payload == ("-",) else [part.encode() for part in payload]
+
+    async def work(client: Client) -> int:
+        told = await client.call(name, endpoint, frames, timeout=timeout, policy=policy)
+        if json:
+            print_json({"frames": [payload_json(frame) for frame in told]})
+        elif raw:
+            sys.stdout.buffer.write(b"".join(told))
+            sys.stdout.flush()
+        else:
+            print(_readable(told))
+        return DONE
+
+    return at_catalog(broker, work)
+
+
+def _readable(frames: tuple[bytes, ...]) -> str:
+    """Frames for people; a single one that is a JSON object, indented."""
+    if len(frames) == 1 and frames[0].startswith(b"{"):
+        try:
+            return to_json.dumps(to_json.loads(frames[0]), indent=2)
+        except (ValueError, RecursionError):
+            pass
+    return frames_line(frames)
+
+
+def doctor(*, broker: Broker = None, beacon_port: int = 5_245, json: Flag = False) -> int:
+    """Look for what is wrong: beacons, the broker, changes, UDP and TCP both ways, addresses; status 3 if anything is.
+
+    To see whether the broker can reach this machine a service `weft-doctor-…` is registered for a second or two.
+
+    Args:
+        broker: host:port; default: the broker of this machine, else the first beacon.
+        beacon_port: where beacons are heard.
+        json: one array of findings.
+    """
+    import asyncio
+
+    from weft.cli.catalog_doctor import Finding, findings
+
+    if not 0 < beacon_port < 1 << 16:
+        raise UserError("usage", f"{beacon_port} is no port", "--beacon-port 5245")
+    told: list[Finding] = asyncio.run(findings(broker, beacon_port))
+    if json:
+        print_json([finding._asdict() for finding in told])
+    else:
+        for finding in told:
+            line((f"{finding.state:7} ", finding.state), (f"{finding.what:10} ", "bold"), (finding.text, ""))
+            if finding.mend:
+                line((" " * 19 + f"try: {finding.mend}", "dim"))
+    return UNREACHABLE if any(finding.state == "broken" for finding in told) else DONE

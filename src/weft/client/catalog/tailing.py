@@ -1,0 +1,162 @@
+"""Log records as they come, behind those that the broker remembers (LOG-005).
+
+Whenever the broker's publisher has greeted, it is asked for the records since the last one that was told: so nothing is
+missing that it still remembers, whatever became of the connection. What comes twice is told once.
+"""
+
+import asyncio
+from collections import deque
+from types import TracebackType
+from typing import Any, Final, Protocol, Self
+
+import msgspec
+import zmq
+
+from weft.client.catalog.entries import Address
+from weft.client.catalog.errors import CatalogError, CatalogTimeout, Closed
+from weft.client.catalog.limits import SHARED_S, TOLD_MAX, VALUES_AHEAD_MAX
+from weft.client.catalog.lines import Line
+from weft.cores.catalog.logforms import LEVELS
+
+TOPIC: Final = b"logs/"
+AT_ONCE: Final = 1_000
+"""Of what was missed: what a broker tells in one answer."""
+Record = dict[str, Any]
+
+
+class Teller(Protocol):
+    """What it needs of its client."""
+
+    async def logs(self, wanted: Record) -> list[Record]:
+        """The records that a broker remembers; CatalogError."""
+
+    async def events(self, *, anew: bool) -> Address:
+        """Where the broker publishes its events; CatalogError."""
+
+
+class Tail:
+    """Iterates over log records: `async for record in client.follow_logs(level="ERROR"): …`."""
+
+    def __init__(self, teller: Teller, wanted: Record) -> None:
+        self._teller, self._wanted = teller, wanted
+        self._severity = LEVELS.get(str(wanted.get("level", "DEBUG")).upper(), 0)
+        self._line: Line | None = None
+        self._told: deque[Record] = deque()
+        self._known: dict[tuple[Any, ...], None] = {}
+        self._since = 0.0
+        self._live: list[Record] | None = []
+        """What came while the broker is asked for what was before; None: it is told at once."""
+        self.dropped = 0
+        """Records that were not read in time: of too many the oldest are left out."""
+        self._stirred = asyncio.Event()
+        self._error: CatalogError | None = None
+        self._has_begun = self._is_closed = False
+        self._work: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        """Begin; CatalogError if the broker is not there."""
+        await self._begin()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End it."""
+        self.close()
+
+    def close(self) -> None:
+        """End it; whoever waits for the next record is told that there is none."""
+        self._is_closed = True
+        if self._line is not None:
+            self._line.close()
+            self._line = None
+        if self._work is not None:
+            self._work.cancel()
+        self._stirred.set()
+
+    def __aiter__(self) -> Self:
+        """Itself."""
+        return self
+
+    async def __anext__(self) -> Record:
+        """The next record."""
+        if not self._has_begun:
+            await self._begin()
+        while not self._told:
+            if self._error is not None:
+                error, self._error = self._error, None
+                self.close()
+                raise error
+            if self._is_closed:
+                raise StopAsyncIteration
+            self._stirred.clear()
+            await self._stirred.wait()
+        return self._told.popleft()
+
+    async def _begin(self) -> None:
+        if self._is_closed:
+            raise Closed("the client has been closed")
+        if not self._has_begun:
+            self._has_begun = True
+            place = await self._teller.events(anew=False)
+            self._line = Line(zmq.SUB, place, self._heard)
+            self._line.on_greeted(self._greeted)
+            self._line.subscribe(TOPIC)
+
+    def _greeted(self) -> None:
+        if self._work is not None:
+            self._work.cancel()
+        self._live = self._live or []
+        self._work = asyncio.get_running_loop().create_task(self._catch_up())
+
+    async def _catch_up(self) -> None:
+        """What was before: the first time as much as was asked for, then what was missed."""
+        await asyncio.sleep(SHARED_S)
+        wanted = {**self._wanted, "since": self._since, "limit": AT_ONCE} if self._since else self._wanted
+        while True:
+            try:
+                records = await self._teller.logs(wanted)
+                break
+            except CatalogTimeout:
+                continue
+            except CatalogError as error:
+                self._error = error
+                self._stirred.set()
+                return
+        live, self._live = self._live or [], None
+        for record in [*records, *live]:
+            self._tell(record)
+
+    def _heard(self, frames: list[bytes]) -> None:
+        try:
+            record = msgspec.json.decode(frames[1])
+        except (IndexError, msgspec.DecodeError):
+            return
+        if not isinstance(record, dict) or not self._is_wanted(record):
+            return
+        if self._live is None:
+            self._tell(record)
+        elif len(self._live) < VALUES_AHEAD_MAX:
+            self._live.append(record)
+
+    def _is_wanted(self, record: Record) -> bool:
+        if LEVELS.get(str(record.get("level")), 0) < self._severity:
+            return False
+        if self._wanted.get("service") not in (None, record.get("service")):
+            return False
+        return str(self._wanted.get("contains") or "") in str(record.get("message"))
+
+    def _tell(self, record: Record) -> None:
+        key = tuple(str(record.get(name)) for name in ("service", "instance", "received", "seq", "level", "message"))
+        if key in self._known:
+            return
+        self._known[key] = None
+        if len(self._known) > TOLD_MAX:
+            del self._known[next(iter(self._known))]
+        received = record.get("received")
+        self._since = max(self._since, received if isinstance(received, int | float) else 0.0)
+        if len(self._told) >= VALUES_AHEAD_MAX:
+            self._told.popleft()
+            self.dropped += 1
+        self._told.append(record)
+        self._stirred.set()
