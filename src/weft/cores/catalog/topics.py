@@ -74,13 +74,22 @@ class Topics:
         """The values of one topic, of every publisher that has one."""
         yield from self._by_topic.get(topic, {}).values()
 
+    def count(self, prefix: bytes) -> int:
+        """How many values have a topic that begins so; a look at each, and no more."""
+        return sum(map(len, map(self._by_topic.__getitem__, self._span(prefix))))
+
     def with_prefix(self, prefix: bytes) -> Iterator[Value]:
         """The values whose topic begins so, in the order of their topics."""
+        for topic in self._span(prefix):
+            yield from self._by_topic[topic].values()
+
+    def _span(self, prefix: bytes) -> list[bytes]:
         if self._fresh:
             self._sorted += self._fresh
             self._sorted.sort()
             self._fresh = []
-        place = bisect_left(self._sorted, prefix)
-        while place < len(self._sorted) and self._sorted[place].startswith(prefix):
-            yield from self._by_topic[self._sorted[place]].values()
-            place += 1
+        stem = prefix.rstrip(b"\xff")
+        # the first text behind all that begin so
+        after = stem[:-1] + bytes([stem[-1] + 1]) if stem else None
+        start = bisect_left(self._sorted, prefix)
+        return self._sorted[start : None if after is None else bisect_left(self._sorted, after)]

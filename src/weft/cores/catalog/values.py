@@ -8,9 +8,9 @@ ends in `*` asks for all that begin so. On the XPUB `lcv/TOPIC` carries what fol
 """
 
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Iterator
-from itertools import chain
-from typing import Any, Final
+from collections.abc import Iterator
+from itertools import chain, islice
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -42,6 +42,13 @@ class OfPrefix(msgspec.Struct, forbid_unknown_fields=True):
 
 _OF_PUBLISHER: Final = msgspec.json.Decoder(OfPublisher)
 _OF_PREFIX: Final = msgspec.json.Decoder(OfPrefix)
+
+
+class Found(NamedTuple):
+    """Values in the order of their topics, and how many they are."""
+
+    values: Iterator[Value]
+    total: int
 
 
 class Values:
@@ -164,24 +171,31 @@ class Values:
         """`dbp.lcv topic [{"publisher"}]` (LVC-003)."""
         if not args:
             raise Refusal("bad-argument", "dbp.lcv: which topic?")
-        wanted = read_argument(args, 1, _OF_PUBLISHER).publisher
-        found = self._matching(args[0])
-        chosen, more = _first(value for value in found if wanted in (None, value.publisher.key[0]))
+        found = self._matching(args[0], read_argument(args, 1, _OF_PUBLISHER).publisher)
+        chosen = _first(found.values)
         head: dict[str, Any] = {"values": [_shown(value) for value in chosen]}
-        if more:
-            head["more"] = more
+        if found.total > len(chosen):
+            head["more"] = found.total - len(chosen)
         return (msgspec.json.encode(head), *chain.from_iterable(value.frames for value in chosen))
 
-    def _matching(self, topic: bytes) -> Iterator[Value]:
-        if topic.endswith(b"*"):
-            return self._topics.with_prefix(topic[:-1])
-        return self._topics.of_topic(topic)
+    def _matching(self, topic: bytes, name: str | None) -> Found:
+        """All values of a topic, or of a prefix that ends in a star; of one publisher only, if it is named."""
+        prefix = topic.removesuffix(b"*")
+        if prefix == topic:
+            found = [value for value in self._topics.of_topic(topic) if name in (None, value.publisher.key[0])]
+        elif name is None:
+            return Found(self._topics.with_prefix(prefix), self._topics.count(prefix))
+        else:
+            of_name = [publisher for key, publisher in self._publishers.items() if key[0] == name]
+            kept = chain.from_iterable(publisher.values.values() for publisher in of_name)
+            found = sorted((value for value in kept if value.topic.startswith(prefix)), key=lambda value: value.topic)
+        return Found(iter(found), len(found))
 
     def topics(self, args: tuple[bytes, ...], asker: Asker) -> tuple[bytes, ...]:
         """`dbp.topics {"prefix"}` (LVC-004, LVC-008)."""
-        prefix = read_argument(args, 0, _OF_PREFIX).prefix
-        found = self._topics.with_prefix(prefix.encode())
-        chosen, more = _first(found, bytes_max=0)
+        prefix = read_argument(args, 0, _OF_PREFIX).prefix.encode()
+        chosen = list(islice(self._topics.with_prefix(prefix), limits.VALUES_LISTED_MAX))
+        more = self._topics.count(prefix) - len(chosen)
         now = self.station.now.mono
         head: dict[str, Any] = {"topics": [_counted(value, now) for value in chosen]}
         if more:
@@ -190,17 +204,16 @@ class Values:
         return (msgspec.json.encode(head),)
 
 
-def _first(values: Iterable[Value], bytes_max: int = limits.LISTED_BYTES_MAX) -> tuple[list[Value], int]:
-    """As many as one answer holds (`bytes_max` 0: however long they are), and how many there are besides."""
+def _first(values: Iterator[Value]) -> list[Value]:
+    """As many as one answer holds; one at least, however long it is."""
     chosen: list[Value] = []
-    size = more = 0
-    for value in values:
-        size += value.size if bytes_max else 0
-        if more or len(chosen) >= limits.VALUES_LISTED_MAX or (chosen and size > bytes_max):
-            more += 1
-        else:
-            chosen.append(value)
-    return chosen, more
+    size = 0
+    for value in islice(values, limits.VALUES_LISTED_MAX):
+        size += value.size
+        if chosen and size > limits.LISTED_BYTES_MAX:
+            break
+        chosen.append(value)
+    return chosen
 
 
 def _named(value: Value) -> dict[str, Any]:
