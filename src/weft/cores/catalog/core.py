@@ -30,7 +30,7 @@ from weft.cores.catalog.show import facts
 from weft.cores.catalog.sources import Sources
 from weft.cores.catalog.station import BEATS, EVENTS, PROBE, ROUTER, VALUES, Station
 from weft.cores.catalog.values import Values
-from weft.wire.catalog.messages import PONG
+from weft.wire.catalog.messages import PONG, REQUEST
 
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 
@@ -67,6 +67,8 @@ class Catalog:
         queries.alive = lambda instance: self.liveness.shown(instance, station.now)
         queries.gauges["held"] = lambda: {"": float(self.liveness.is_held)}
         self.beacons = Beacons(station)
+        self._due: int | None = None
+        self._is_due_known = False
         self._parts: list[Part] = [self.liveness, self.beacons, publishing, self.values, self.logs, self.connections]
 
     # Memory
@@ -88,6 +90,8 @@ class Catalog:
     def receive(self, message: Any, source: Source, now: Now) -> None:
         """Hear a message of one of the channels."""
         self._begin(now)
+        # A lookup makes nothing due earlier; what it makes later is seen at the next tick.
+        self._is_due_known = self._is_due_known and source.channel == ROUTER and message.command == REQUEST
         HEARD[source.channel](self, message, source, now)
 
     def _subscribed(self, message: Any, source: Source, now: Now) -> None:
@@ -109,6 +113,7 @@ class Catalog:
 
     def command(self, order: Any, now: Now) -> None:
         self._begin(now)
+        self._is_due_known = False
         ORDERS[type(order)](self, order, now)
 
     def _open(self, order: messages.Ports, now: Now) -> None:
@@ -137,14 +142,17 @@ class Catalog:
 
     def wake(self, now: Now) -> None:
         self._begin(now)
+        self._is_due_known = False
         for part in self._parts:
             due = part.deadline()
             if due is not None and due <= now.mono:
                 part.wake(now)
 
     def deadline(self) -> int | None:
-        dues = [due for part in self._parts if (due := part.deadline()) is not None]
-        return min(dues, default=None)
+        if not self._is_due_known:
+            self._due = min((due for part in self._parts if (due := part.deadline()) is not None), default=None)
+            self._is_due_known = True
+        return self._due
 
     def effects(self) -> list[Effect]:
         return self.station.take()
