@@ -147,12 +147,27 @@ class Broker:
             self.at(due)
             self.publishing.wake(self.station.now)
             self.deliver()
+            for watcher in self.watchers:
+                watcher.wake()
         self.at(until)
 
     def at(self, mono: int) -> None:
         """It is so late."""
         self.mono = mono
         self.station.now = Now(mono, WALL + mono)
+
+    def again(self, *, is_kept: bool) -> "Broker":
+        """The broker after a restart, with its disk or without; its watchers' sockets connect to it by themselves."""
+        fresh = Broker(era=self.station.era + 1)
+        fresh.at(self.mono)
+        for instance in list(self.book.all()) if is_kept else []:
+            fresh.book.put(instance)
+        fresh.watchers = self.watchers
+        for watcher in fresh.watchers:
+            watcher.broker = fresh
+            for topic in sorted(watcher.topics):
+                fresh.subscribe(topic)
+        return fresh
 
     def table(self, given: dict[str, Any]) -> dict[tuple[str, str], Any]:
         """What matches a filter, by name and instance, as a query answers it."""
@@ -163,7 +178,7 @@ class Broker:
 class Watcher:
     """A follower and the sockets it would have: a SUB that may lose what it hears, and questions."""
 
-    def __init__(self, broker: Broker, given: dict[str, Any] | None = None) -> None:
+    def __init__(self, broker: Broker, given: dict[str, Any] | None = None, *, joins_late: bool = False) -> None:
         self.given = given or {}
         self.follower = Follower(given)
         self.told: list[Change] = []
@@ -172,6 +187,8 @@ class Watcher:
         self.topics: list[bytes] = []
         self.inbox: list[tuple[bytes, ...]] = []
         self.asks: list[Ask] = []
+        self.joins_late = joins_late
+        self.late: list[bytes] = []
         self.connect(broker)
 
     def connect(self, broker: Broker) -> None:
@@ -193,14 +210,29 @@ class Watcher:
         """Do what the follower wants; questions wait for `answer`."""
         for action in self.follower.actions():
             if isinstance(action, Subscribe):
-                self.topics.append(action.topic)
-                self.broker.subscribe(action.topic)
+                self.late.append(action.topic)
             elif isinstance(action, Ask):
                 self.asks.append(action)
             else:
                 assert isinstance(action, Reopen)
                 self.connect(self.broker)
         self.told += self.follower.changes()
+        if not self.joins_late:
+            self.join()
+
+    def join(self) -> None:
+        """What it subscribed to reaches the broker, in that order."""
+        late, self.late = self.late, []
+        for topic in late:
+            self.topics.append(topic)
+            self.broker.subscribe(topic)
+
+    def wake(self) -> None:
+        """Time has passed, and nothing waits to be read."""
+        due = self.follower.deadline()
+        if due is not None and due <= self.broker.mono and not self.inbox:
+            self.follower.wake(self.broker.mono)
+            self.act()
 
     def hear(self) -> None:
         """Read everything that waits."""
@@ -220,6 +252,7 @@ class Watcher:
     def settle(self) -> None:
         """Hear and ask until there is nothing to do."""
         for _ in range(1_000):
+            self.wake()
             if not self.inbox and not self.asks:
                 return
             self.hear()
