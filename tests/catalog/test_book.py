@@ -72,8 +72,6 @@ def test_instances_of_a_name_stand_in_the_order_of_their_last_change() -> None:
     assert [first, second] == broker.book.of_name("a")
     broker.turn(first, State.SUSPECT)
     assert [second, first] == broker.book.of_name("a")
-    broker.turn(second, State.INACTIVE)
-    assert [first] == broker.book.live_of_name("a")
     assert [] == broker.book.of_name("b")
 
 

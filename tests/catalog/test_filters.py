@@ -166,18 +166,25 @@ WANTED = st.fixed_dictionaries(
 RECORDS = st.fixed_dictionaries({}, optional={"tags": TAGS, "metadata": PAIRS, "function": FUNCTIONS})
 
 
+INSTANCES = st.builds(
+    lambda name, state, health, net, record: instance_of(name, state=state, health=health, net=net, **record),
+    st.text("ab", max_size=3),
+    st.sampled_from(STATES),
+    HEALTHS,
+    NETS,
+    RECORDS,
+)
+
+
 @pytest.mark.proves("CAT-035")
 @settings(max_examples=100)
-@given(WANTED, st.text("ab", max_size=3), st.sampled_from(STATES), HEALTHS, NETS, RECORDS)
-def test_a_filter_means_what_a_naive_matcher_means(
-    wanted: dict[str, Any], name: str, state: State, health: str, net: str, record: dict[str, Any]
-) -> None:
-    instance = instance_of(name, state=state, health=health, net=net, **record)
+@given(WANTED, INSTANCES)
+def test_a_filter_means_what_a_naive_matcher_means(wanted: dict[str, Any], instance: Instance) -> None:
     found = parse(wanted)
     assert is_meant(wanted, instance) == found.matches(instance)
     if found.matches(instance):
         assert found.exact_name in (None, instance.name)
-        assert found.first_tag is None or found.first_tag in record["tags"]
+        assert found.first_tag is None or found.first_tag in instance.record["tags"]
 
 
 def test_one_word_is_as_good_as_a_list_of_one() -> None:

@@ -117,10 +117,8 @@ class Answers:
 
     def best(self, name: str) -> list[Instance]:
         """The instances of a name that one could use, best first (CAT-030)."""
-        return sorted(
-            (found for found in self._book.live_of_name(name) if found.health != "critical"),
-            key=_order,
-        )
+        found = [one for one in self._book.of_name(name) if one.is_live and one.health != "critical"]
+        return sorted(found, key=_order) if len(found) > 1 else found
 
     def forget(self, instance: Instance) -> None:
         """It has changed, or is gone: what was kept of it and its name is old."""

@@ -3,7 +3,8 @@
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from operator import attrgetter
+from typing import Final, NamedTuple
 
 from weft.cores.catalog.instances import Instance
 from weft.cores.catalog.states import State
@@ -18,6 +19,9 @@ class _Noted(NamedTuple):
     state: State
     owner: str
     address: str
+
+
+_index_of: Final = attrgetter("index")
 
 
 class Book:
@@ -49,7 +53,10 @@ class Book:
 
     def of_name(self, name: str) -> list[Instance]:
         """All instances of a name, in every state, by the index of their last change."""
-        return sorted(self._by_name.get(name, {}).values(), key=lambda instance: instance.index)
+        found = self._by_name.get(name)
+        if found is None:
+            return []
+        return sorted(found.values(), key=_index_of) if len(found) > 1 else list(found.values())
 
     def all(self) -> Iterable[Instance]:
         """Every instance, in every state. Who changes the book meanwhile copies first."""
@@ -58,10 +65,6 @@ class Book:
     def names(self) -> list[str]:
         """Every name that has an instance, sorted; the book's own list: read it, and keep none of it."""
         return self._names
-
-    def live_of_name(self, name: str) -> list[Instance]:
-        """The ACTIVE and SUSPECT ones, by index."""
-        return [instance for instance in self.of_name(name) if instance.is_live]
 
     def by_owner(self, owner: str) -> int:
         """How many instances an owner has, in every state."""

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from ipaddress import ip_address
 from typing import Any, Final, Literal, NamedTuple
 
@@ -326,6 +327,7 @@ def _is_replaced(declared: str, observed_ip: str, rewrite: Rewrite) -> bool:
     return rewrite == "always" or (is_local(declared) and not is_local(observed_ip))
 
 
+@lru_cache(maxsize=4096)  # a few hosts say the same of themselves again and again
 def is_local(ip: str) -> bool:
     """Whether an address means something on its own machine only: loopback, or none in particular.
 
