@@ -143,12 +143,14 @@ class Net:
         self.now = SECOND
         self.machines: dict[str, Machine] = {}
         self.answering: set[bytes] = set()
+        self.do_hosts_answer = True
+        """Whether a service that runs answers a ping."""
         self.is_lost: Callable[[str, str], bool] = lambda sender, hearer: False
         """Datagrams that never arrive, besides those lost by chance."""
         self.log: list[str] | None = [] if is_logged else None
         """Every effect, for who compares two nets."""
         self.crash_after: int | None = None
-        """So many more effects of brokers, and then the broker dies in the midst of a turn."""
+        """After so many effects of brokers since the net began, the broker dies in the midst of a turn."""
         self.effects_done = 0
         self._random = Chance(f"{seed}/links").random
         self._heap: list[tuple[int, int, Any, tuple[Any, ...]]] = []
@@ -345,14 +347,8 @@ class Net:
     def _end_turn(self, machine: Machine) -> None:
         """What a core wants done is done, one after another; it may die in the midst."""
         for effect in machine.core.effects():
-            if isinstance(machine, Broker):
-                self.effects_done += 1
-                if self.crash_after is not None:
-                    self.crash_after -= 1
-                    if self.crash_after < 0:
-                        self.crash_after = None
-                        self.crash(machine.name)
-                        return
+            if isinstance(machine, Broker) and self._dies(machine):
+                return
             if self.log is not None:
                 self.log.append(f"{self.now} {machine.name} {effect}")
             self._do(machine, effect)
@@ -360,6 +356,14 @@ class Net:
         if due_at is not None and (machine.due_at is None or due_at < machine.due_at):
             machine.due_at = max(due_at, self.now)
             self._push(machine.due_at - self.now, self._wake, machine, machine.due_at)
+
+    def _dies(self, broker: Broker) -> bool:
+        self.effects_done += 1
+        if self.crash_after is None or self.effects_done <= self.crash_after:
+            return False
+        self.crash_after = None
+        self.crash(broker.name)
+        return True
 
     def _do(self, machine: Machine, effect: Effect) -> None:
         if isinstance(effect, Persist) and isinstance(machine, Broker):
@@ -497,9 +501,9 @@ class Net:
 
     def _ping(self, machine: Machine, to: bytes, message: Message) -> None:
         """A broker calls an endpoint, where somebody may answer."""
-        host = self._at.get(to)
         if message.command != PING:
             return
+        host = self._at.get(to) if self.do_hosts_answer else None
         if to in self.answering:
             self._pong(machine, to, b"")
         elif host is not None and host.core is not None and not host.is_paused and not self._is_cut(machine, host):

@@ -240,12 +240,11 @@ class Liveness:
 
     def _heard_by_tcp(self, watch: Watch, via: str, clock: int) -> None:
         instance = watch.instance
-        if via == PROBE and clock - watch.udp_at <= _suspect_ns(instance):
-            return  # it answers, and beats as well
-        instance.via = via
+        does_beat = clock - watch.udp_at <= _suspect_ns(instance)
+        if not (does_beat and instance.path_told == UDP):
+            instance.via = via
         if via == PROBE:
-            instance.probe_at = clock + instance.interval_ns
-            self.probing.forget(instance)
+            instance.probe_at = 0 if does_beat else clock + instance.interval_ns
         else:
             instance.probe_at = 0
             watch.is_over_tcp |= clock - watch.tcp_at <= _suspect_ns(instance)  # one alone was some other command
