@@ -37,8 +37,10 @@ def test_what_a_pubhandler_says_is_understood(row: dict[str, Any]) -> None:
     broker = Broker()
     tag = broker.register("Rohan", topics=[])
     topic, body = (bytes.fromhex(frame) for frame in row["frames"])
+    broker.subscribe(b"logs/")
     broker.hear(tag, topic, body)
-    (log,) = broker.kept()
+    (log,) = broker.ask(b"dbp.logs")["logs"]
+    assert [row["means"]["to_bus"]] * 2 == [bool(broker.kept()), bool(broker.topics(b"logs/"))]
     assert (row["means"]["service"], row["means"]["level"]) == (log["service"], log["level"].lower())
     assert body.decode().rstrip("\n") == log["message"]
 
@@ -64,8 +66,23 @@ def test_the_first_token_that_is_a_level_is_it_and_what_is_no_json_of_ours_is_te
 ) -> None:
     broker = Broker()
     broker.hear(broker.register("thermo"), topic, body)
-    (log,) = broker.kept()
+    (log,) = broker.ask(b"dbp.logs")["logs"]
     assert expected == (log["service"], log["level"], log["logger"], log["message"])
+
+
+@pytest.mark.proves("LOG-004")
+def test_what_a_plain_handler_says_below_the_threshold_of_its_record_is_remembered_and_goes_nowhere() -> None:
+    broker = Broker()
+    tag = broker.register("thermo")
+    for level in ("INFO", 20, None, "ERROR", "LOUD"):
+        broker.update("thermo", bus_level=level)
+        broker.hear(tag, b"log.thermo.INFO", f"under {level}".encode())
+        broker.hear(tag, WARN, f"over {level}".encode())
+    expected = ["under INFO", "over INFO", "under 20", "over 20", "over None", "over ERROR", "over LOUD"]
+    assert expected == [log["message"] for log in broker.kept()]
+    assert 10 == len(broker.ask(b"dbp.logs")["logs"])
+    broker.hear(tag, b"log.thermo.INFO", own_form(1, level="INFO"))
+    assert "message 1" == broker.kept()[-1]["message"]  # a service of this library has judged for itself
 
 
 @pytest.mark.proves("LOG-005")
@@ -99,7 +116,7 @@ def test_a_record_cannot_claim_to_be_of_another_instance_and_says_who_published_
     broker = Broker()
     tag = broker.register("thermo")
     broker.hear(tag, WARN, own_form(1, service="bank", instance="safe"))
-    broker.hear(tag, b"log.bank.INFO", b"x")
+    broker.hear(tag, b"log.bank.ERROR", b"x")
     rows = [(log["service"], log["instance"], log["fields"]) for log in broker.kept()]
     assert [("bank", "a", {"publisher": "thermo"})] * 2 == rows
 
@@ -144,11 +161,12 @@ def test_whatever_a_publisher_says_each_record_is_one_that_can_be_read(said: lis
         broker.refill(b"10.0.0.1:9", *refill)
         broker.refill(b"10.0.0.1:9", b'{"logs":[' + b",".join(refill) + b"]}")
     broker.advance(20)
-    for log in broker.kept():
+    answer = broker.ask(b"dbp.logs", b'{"limit":1000}')["logs"]
+    for log in answer:
         assert {"ts", "received", "net", "level", "service", "instance", "logger", "message", "seq", "fields"} <= set(
             log
         )
-    assert len(broker.kept()) == len(broker.ask(b"dbp.logs", b'{"limit":1000}')["logs"])
+    assert [log for log in answer if log["level"] != "INFO"] == [log for log in broker.kept() if log["level"] != "INFO"]
 
 
 # Those who ask
@@ -460,7 +478,7 @@ def test_records_that_differ_in_service_level_logger_or_text_are_not_equal() -> 
     broker = Broker()
     tag = broker.register("thermo")
     long = b"x" * 200
-    for topic, body in ((WARN, b"m"), (b"log.b.WARNING", b"m"), (b"log.thermo.INFO", b"m"), (WARN + b".l", b"m")):
+    for topic, body in ((WARN, b"m"), (b"log.b.WARNING", b"m"), (b"log.thermo.ERROR", b"m"), (WARN + b".l", b"m")):
         for _ in range(10):
             broker.hear(tag, topic, body)
     for _ in range(10):
@@ -487,14 +505,14 @@ def test_a_source_that_says_too_much_is_sampled_and_others_are_not() -> None:
     broker = Broker()
     flood, quiet = broker.register("flood"), broker.register("quiet")
     for number in range(1_500):
-        broker.hear(flood, b"log.flood.INFO", b"%d" % number)
+        broker.hear(flood, b"log.flood.ERROR", b"%d" % number)
         if number % 100 == 0:
-            broker.hear(quiet, b"log.quiet.INFO", b"%d" % number)
+            broker.hear(quiet, b"log.quiet.ERROR", b"%d" % number)
     services = [log["service"] for log in broker.kept()]
     assert (1_000, 15) == (services.count("flood"), services.count("quiet"))
     assert 500 == broker.drops("log_dropped", "sampled")
     broker.advance(1)
-    broker.hear(flood, b"log.flood.INFO", b"after")
+    broker.hear(flood, b"log.flood.ERROR", b"after")
     assert "after" == broker.kept()[-1]["message"]
 
 
@@ -517,7 +535,7 @@ def test_while_the_journal_is_full_records_wait_and_those_below_warning_go_first
 ) -> None:
     monkeypatch.setattr(limits, "LOGS_MAX", 4)
     broker = Broker(logs_max=100)
-    tag = broker.register("thermo")
+    tag = broker.register("thermo", bus_level="DEBUG")
     broker.core.command(HoldBack(is_full=True), broker.now)
     for topic, text in (
         (WARN, "w1"),

@@ -123,7 +123,7 @@ def test_a_log_is_no_value_and_what_is_no_log_is_one_if_it_was_wanted() -> None:
     everything = broker.register("all")
     nothing = broker.register("none", topics=[])
     for tag in (everything, nothing):
-        broker.hear(tag, b"log.x.INFO", b"text")
+        broker.hear(tag, b"log.x.ERROR", b"text")
         broker.hear(tag, b"log.position", b"7")
     assert [("log.position", "all")] == [
         (row["topic"], row["publisher"]) for row in broker.ask(b"dbp.topics")["topics"]

@@ -56,6 +56,15 @@ class Log(msgspec.Struct, frozen=True, kw_only=True):
         return LEVELS[self.level]
 
 
+class Entry(NamedTuple):
+    """A record and its JSON, which is the same wherever it goes."""
+
+    log: Log
+    data: bytes
+    is_local: bool = False
+    """It is below what its publisher wants on the bus: remembered here, neither published nor kept (LOG-004)."""
+
+
 class OwnForm(msgspec.Struct, frozen=True):
     """What a service of this library says (LOG-003)."""
 
@@ -88,6 +97,22 @@ class Origin(NamedTuple):
 
 _OWN: Final = msgspec.json.Decoder(OwnForm)
 encode: Final = msgspec.json.Encoder().encode
+
+
+def entry_of(log: Log, *, is_local: bool = False) -> Entry:
+    """A record on its way."""
+    return Entry(log, encode(log), is_local)
+
+
+def severity_of(level: Any) -> int:
+    """What `bus_level` of a record means: a name or a number; anything else WARNING (LOG-004).
+
+    >>> severity_of("info"), severity_of(10), severity_of(None)
+    (20, 10, 30)
+    """
+    if isinstance(level, int) and not isinstance(level, bool):
+        return level
+    return LEVELS.get(level.upper(), SEVERE) if isinstance(level, str) else SEVERE
 
 
 def read_topic(topic: bytes) -> Topic | None:

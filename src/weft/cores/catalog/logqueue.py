@@ -2,17 +2,9 @@
 
 from collections import deque
 from collections.abc import Callable
-from typing import NamedTuple
 
 from weft.cores.catalog import limits
-from weft.cores.catalog.logforms import SEVERE, Log
-
-
-class Entry(NamedTuple):
-    """A record and its JSON, which is the same wherever it goes."""
-
-    log: Log
-    data: bytes
+from weft.cores.catalog.logforms import SEVERE, Entry
 
 
 class LogQueue:

@@ -1,7 +1,8 @@
 """Log records of all services: in one form, in order, kept, published and remembered (LOG-001..009).
 
 A record passes: its form → sampling (LOG-008) → the order of its publisher's numbers (LOG-006) → equal ones become one
-(LOG-007) → the ring for `dbp.logs`, the XPUB as `logs/LEVEL/SERVICE`, the journal's stream `logs` (LOG-005).
+(LOG-007) → the ring for `dbp.logs`, the XPUB as `logs/LEVEL/SERVICE`, the journal's stream `logs` (LOG-005). What a plain
+`PUBHandler` says below its record's `bus_level`, WARNING if it has none, is in the ring only (LOG-004).
 
     dbp.logs {"level", "service", "since", "contains", "limit"}    {"logs": [normal form…], "more"}
 
@@ -23,8 +24,20 @@ from weft.cores.catalog.arguments import read_argument
 from weft.cores.catalog.book import Book
 from weft.cores.catalog.gaps import Hole, Lost, Run
 from weft.cores.catalog.instances import Instance
-from weft.cores.catalog.logforms import LEVELS, Log, Origin, Span, Topic, encode, read, read_refill
-from weft.cores.catalog.logqueue import Entry, LogQueue
+from weft.cores.catalog.logforms import (
+    LEVELS,
+    SEVERE,
+    Entry,
+    Log,
+    Origin,
+    Span,
+    Topic,
+    entry_of,
+    read,
+    read_refill,
+    severity_of,
+)
+from weft.cores.catalog.logqueue import LogQueue
 from weft.cores.catalog.messages import LogsLost
 from weft.cores.catalog.publishing import Publishing
 from weft.cores.catalog.queries import Queries
@@ -102,11 +115,18 @@ class Logs:
         if talker is None:
             talker = self._talkers[key] = Talker(key, self.station.settings.net, is_old=False)
         log = read(topic, body, talker.origin, self.station.wall)
-        entry = Entry(log, encode(log)) if self._is_sample(talker, now) else None
+        entry = entry_of(log, is_local=self._is_local(log, key)) if self._is_sample(talker, now) else None
         if log.seq is None:
             self._let_go([entry], talker, now)
         else:
             self._order(talker, log.seq, entry, now)
+
+    def _is_local(self, log: Log, key: Key) -> bool:
+        """Whether nobody wants it on the bus (LOG-004): who has our own form has judged for itself, others say all."""
+        if log.severity >= SEVERE or log.seq is not None:
+            return False
+        instance = self.book.get(*key)
+        return instance is None or log.severity < severity_of(instance.record.get("bus_level"))
 
     def _is_sample(self, talker: Talker, now: Now) -> bool:
         """Whether this is of the first thousand of its publisher in this second (LOG-008)."""
@@ -183,7 +203,7 @@ class Logs:
             found = read_refill(body, hole.owner.origin, self.station.wall)
             if found and not any(number in hole for number in found):
                 continue
-            self._fill(hole, {number: Entry(log, encode(log)) for number, log in found.items()}, now)
+            self._fill(hole, {number: entry_of(log) for number, log in found.items()}, now)
             return
 
     def _fill(self, hole: Hole, found: dict[int, Entry], now: Now) -> None:
@@ -230,20 +250,20 @@ class Logs:
             fields={},
             lost=Span(lost.first, lost.last),
         )
-        self._write(Entry(log, encode(log)), now)
+        self._write(entry_of(log), now)
 
     # What becomes of a record
 
     def _collapse(self, entry: Entry, now: Now) -> None:
         self._close_repeats(now)
-        if self._repeats.passes(entry.log, len(entry.data), now.mono):
+        if self._repeats.passes(entry, now.mono):
             self._write(entry, now)
         else:
             self.station.count("log_repeated")
 
     def _close_repeats(self, now: Now) -> None:
-        for log in self._repeats.due(now.mono):
-            self._write(Entry(log, encode(log)), now)
+        for entry in self._repeats.due(now.mono):
+            self._write(entry, now)
 
     def _write(self, entry: Entry, now: Now) -> None:
         """Remember it, publish it, keep it."""
@@ -253,6 +273,8 @@ class Logs:
         self._ring_bytes += len(entry.data)
         while len(self.ring) > self.station.settings.logs_max or self._ring_bytes > limits.LOGS_BYTES_MAX:
             self._ring_bytes -= len(self.ring.popleft().data)
+        if entry.is_local:
+            return
         topic = f"logs/{log.level}/{log.service}".encode()
         if topic in self._wanted:
             self.publishing.publish(topic, entry.data)
@@ -308,7 +330,7 @@ class Logs:
             raise Refusal("bad-argument", f"a level of {', '.join(LEVELS)}; a limit of 1 to {limits.LOGS_LISTED_MAX}")
         found: deque[bytes] = deque()
         size = more = 0
-        for log, data in reversed(self.ring):
+        for log, data, _ in reversed(self.ring):
             if not _matches(log, asked, severity):
                 continue
             size += len(data)

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from weft.cores.catalog import limits
-from weft.cores.catalog.logforms import Log
+from weft.cores.catalog.logforms import Entry, Log, entry_of
 
 MESSAGE_MAX: Final = 128  # characters; longer messages are told apart by their digest
 Key = tuple[str, str, str, str | bytes]
@@ -15,11 +15,11 @@ Key = tuple[str, str, str, str | bytes]
 class Window:
     """Ten seconds of equal records."""
 
-    __slots__ = ("count", "ends_at", "last", "size")
+    __slots__ = ("count", "ends_at", "last")
 
     def __init__(self, ends_at: int) -> None:
-        self.ends_at, self.count, self.size = ends_at, 0, 0
-        self.last: Log | None = None
+        self.ends_at, self.count = ends_at, 0
+        self.last: Entry | None = None
         """Of those that did not pass."""
 
 
@@ -32,23 +32,23 @@ class Repeats:
         self._speaking = 0
         """Windows with something to say at their end."""
 
-    def passes(self, log: Log, size: int, now: int) -> bool:
-        """Whether a record goes on by itself; `size` is that of its JSON."""
-        key = _key(log)
+    def passes(self, entry: Entry, now: int) -> bool:
+        """Whether a record goes on by itself."""
+        key = _key(entry.log)
         window = self._windows.get(key)
         if window is None:
             window = self._windows[key] = Window(now + limits.EQUAL_NS)
         window.count += 1
         if window.count <= limits.EQUAL_MAX:
             return True
-        self._bytes += size - window.size
+        self._bytes += len(entry.data) - (len(window.last.data) if window.last else 0)
         self._speaking += window.last is None
-        window.last, window.size = log, size
+        window.last = entry
         return False
 
-    def due(self, now: int) -> list[Log]:
+    def due(self, now: int) -> list[Entry]:
         """What windows that are over, or too many, leave behind."""
-        done: list[Log] = []
+        done: list[Entry] = []
         while self._windows:
             key = next(iter(self._windows))
             window = self._windows[key]
@@ -56,10 +56,12 @@ class Repeats:
             if window.ends_at > now and not is_full:
                 break
             del self._windows[key]
-            if window.last is not None:
-                self._bytes -= window.size
-                self._speaking -= 1
-                done.append(msgspec.structs.replace(window.last, repeated=window.count - limits.EQUAL_MAX))
+            if window.last is None:
+                continue
+            self._bytes -= len(window.last.data)
+            self._speaking -= 1
+            log = msgspec.structs.replace(window.last.log, repeated=window.count - limits.EQUAL_MAX)
+            done.append(entry_of(log, is_local=window.last.is_local))
         return done
 
     def deadline(self) -> int | None:
