@@ -26,11 +26,11 @@ LIFE = [("register", 0.0), ("suspect", 1.5), ("inactive", 3.0), ("remove", 603.0
 """Of one that registers and says nothing more (X11)."""
 
 
-def register(net: Net, name: str, ip: str = HOME, **record: Any) -> list[Message]:
+def register(net: Net, name: str, peer: str = HOME, **record: Any) -> list[Message]:
     """As a REQ, that beats by itself or not at all."""
-    where = {"ip": ip} if "port" in record else {}
+    where = {"ip": peer} if "port" in record else {}
     body = json.dumps({"name": name, "id": name, "heartbeat": 1000, **where, **record}).encode()
-    return net.say(ip, Message(wire.REGISTRATION, T, (body,)))
+    return net.say(peer, Message(wire.REGISTRATION, T, (body,)))
 
 
 def beat(net: Net, name: str, ip: str = HOME, word: bytes = wire.HEARTBEAT, **said: Any) -> None:
@@ -65,7 +65,7 @@ def dropped(net: Net, reason: str) -> int:
 def test_who_registers_and_says_nothing_more_is_suspected_given_up_and_forgotten_in_time() -> None:
     """X11."""
     net = Net()
-    register(net, "A", ip=HOME, port=9)
+    register(net, "A", port=9)
     net.run(700)
     assert LIFE == net.ops()
 
