@@ -59,7 +59,7 @@ class Answers:
         if not self._all:
             kept, make = self._names.get, self._named
             found = [kept(name) or make(name) for name in self._book.names()]
-            self._all = b"{%b}" % b",".join([fragment for fragment in found if fragment])
+            self._all = joined(b"{", [fragment for fragment in found if fragment], b"}")
         return self._all
 
     def several(self, names: Iterable[bytes]) -> bytes:
@@ -108,12 +108,11 @@ class Answers:
 
     def records(self, instances: Iterable[Instance]) -> bytes:
         """A JSON list of `{"name", "instance", "record"}`, joined of what is kept: the `records` of queries and watches."""
-        return b"[%b]" % b",".join(
-            [
-                b'{"name":%b,"instance":%b,"record":%b}' % (encode(found.name), encode(found.id), self.record(found))
-                for found in instances
-            ]
-        )
+        rows = [
+            b'{"name":%b,"instance":%b,"record":%b}' % (encode(found.name), encode(found.id), self.record(found))
+            for found in instances
+        ]
+        return joined(b"[", rows, b"]")
 
     def best(self, name: str) -> list[Instance]:
         """The instances of a name that one could use, best first (CAT-030)."""
@@ -163,6 +162,19 @@ class Answers:
         if not instance.heard_at:
             return instance.since
         return round(self._station.wall - (self._station.now.mono - instance.heard_at) / 1e9, 3)
+
+
+def joined(opening: bytes, pieces: list[bytes], closing: bytes) -> bytes:
+    """Pieces with commas between, in brackets; long ones are copied once, which is most of what a list costs.
+
+    >>> joined(b"[", [b"1", b"2"], b"]"), joined(b"{", [], b"}")
+    (b'[1,2]', b'{}')
+    """
+    if not pieces:
+        return opening + closing
+    pieces[0] = opening + pieces[0]
+    pieces[-1] += closing
+    return b",".join(pieces)
 
 
 def state_word(instance: Instance) -> str:

@@ -30,6 +30,8 @@ LABELS: Final[dict[str, tuple[str, ...]]] = {
     "denied": ("code",),
     "changes": ("op",),
     "queries": ("query",),
+    "probes": ("outcome",),
+    "resyncs": ("reason",),
     "instances": ("state",),
     "lvc_dropped": ("reason",),
     "log_dropped": ("reason",),

@@ -163,7 +163,8 @@ class Queries:
 
     def _listed(self, found: Iterable[Instance], **more: Any) -> bytes:
         """Joined of what is kept: O(bytes)."""
-        return b'%b,"records":%b}' % (encode({**self._head(), **more})[:-1], self.answers.records(found))
+        head = encode({**self._head(), **more})[:-1]
+        return b"".join((head, b',"records":', self.answers.records(found), b"}"))
 
     def _detailed(self, instance: Instance) -> dict[str, Any]:
         shown = self.answers.shown(instance)
