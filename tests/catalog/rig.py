@@ -20,6 +20,7 @@ from weft.base.records import Entry, Record, Stream, StreamRecord
 from weft.cores.catalog.core import Catalog
 from weft.cores.catalog.instances import Instance
 from weft.cores.catalog.messages import CatalogSettings, Garbled, Ports
+from weft.cores.catalog.states import On
 from weft.cores.catalog.station import BEATS, PROBE, ROUTER
 from weft.wire.catalog import beats, commands
 from weft.wire.catalog.messages import PONG, Message
@@ -98,6 +99,14 @@ class Broker:
         """A service answers a ping."""
         self.core.receive(Message(PONG, T, (b"x",)), Source(PROBE, endpoint.encode()), self.now)
         self.turn()
+
+    def move(self, name: str, *ons: On) -> Instance:
+        """Something happens to the only instance of that name, or that of `name/id`."""
+        instance = self.one(*name.split("/"))
+        for on in ons:
+            self.core.registry.move(instance, on)
+        self.turn()
+        return instance
 
     # Time
 
@@ -225,7 +234,7 @@ def kept(instance: Instance) -> tuple[Any, ...]:
     """What of an instance survives."""
     return (
         *instance.key,
-        json.dumps(instance.record, sort_keys=True),
+        json.dumps(instance.record),
         instance.state.name,
         instance.reason,
         instance.health,

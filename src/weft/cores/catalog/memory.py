@@ -16,7 +16,7 @@ from weft.base.errors import OurFault
 from weft.base.memories import Memories
 from weft.base.records import CoreRecord, Record, Stream, StreamRecord
 from weft.cores.catalog.instances import Instance
-from weft.cores.catalog.records import Registration, canonical
+from weft.cores.catalog.records import Registration
 from weft.cores.catalog.states import State
 
 if TYPE_CHECKING:
@@ -52,6 +52,8 @@ class StreamEnded(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 MemoryKind = InstanceKept | StreamEnded
 MEMORIES: Final[Memories[MemoryKind]] = Memories(CORE, {1: InstanceKept, 2: StreamEnded})
+_encode_record: Final = msgspec.json.Encoder().encode
+"""In the sender's order: which interface is the first one matters (CAT-016)."""
 _decode_record: Final = msgspec.json.Decoder(dict[str, Any]).decode
 
 
@@ -71,7 +73,7 @@ def record_of(change: "Change", station: "Station") -> StreamRecord:
         "net": instance.net,
         "fmt": "json",
     }
-    payload = b"" if change.op == REMOVE else canonical(instance.record)
+    payload = b"" if change.op == REMOVE else _encode_record(instance.record)
     wall = station.now.wall
     numbered = (Stream.CATALOG, station.node, station.era, change.index)
     return StreamRecord(*numbered, wall, wall, instance.name, payload, attributes)
@@ -82,7 +84,7 @@ def kept_of(instance: Instance) -> CoreRecord:
     kept = InstanceKept(
         name=instance.name,
         id=instance.id,
-        record=canonical(instance.record),
+        record=_encode_record(instance.record),
         state=instance.state.name.lower(),
         reason=instance.reason,
         owner=instance.owner,

@@ -25,6 +25,8 @@ from weft.wire.catalog.messages import Message
 
 NOBODY: Final = (Link.CLOSED, Link.IGNORED)
 """Who is not heard."""
+OUTCOMES: Final = {"acknowledge": "acknowledged", "disconnect": "closed", "part": "parted", "note": "noted"}
+"""What became of a request, by row; of the others it is said with the answer (CAT-082)."""
 
 
 class Ear(Protocol):
@@ -171,7 +173,7 @@ class Serving:
             return
         getattr(self, cell.do)(asker, said)
         if command:
-            outcome = said.outcome if cell.do in ("answer", "approve") else cell.do
+            outcome = OUTCOMES.get(cell.do, said.outcome)
             self.station.count("requests", f"{command.decode('latin-1')},{outcome}")
 
     def approve(self, asker: Asker, said: Said) -> None:
