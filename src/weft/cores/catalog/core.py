@@ -120,6 +120,7 @@ class Catalog:
         """The sockets are there: be found."""
         station, settings = self.station, self.station.settings
         station.beats_port, station.events_port = order.beats, order.events
+        self.answers.all()  # after a restart all fragments are made anew: before anybody waits for them
         self.beacons.open(now)
         self.sources.open(now)
         self.publishing.open(now)
