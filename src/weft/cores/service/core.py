@@ -90,7 +90,7 @@ class Service:
             self._hear_beacon(message, source.peer.decode("ascii", "replace"), now)
         elif source.channel == BEATS and isinstance(message, Beats):
             self._hear_beats(message, now)
-        elif source.channel == BROKER and isinstance(message, Message) and source.peer == self.tag:
+        elif source.channel == BROKER and isinstance(message, Message) and self._is_connected(source):
             self._hear_broker(message, now)
         self._tell_path(before)
 
@@ -142,6 +142,10 @@ class Service:
     def _hear_beats(self, heard: Beats, now: Now) -> None:
         if any(line.word == AWK and line.name == self.settings.name for line in heard.lines):
             self._beating.hear(now)
+
+    def _is_connected(self, source: Source) -> bool:
+        """Whether it comes through the connection that stands now."""
+        return source.peer == self.tag and self.state in (State.REGISTERING, State.UP)
 
     def _hear_broker(self, message: Message, now: Now) -> None:
         self._beating.hear_answer(now)

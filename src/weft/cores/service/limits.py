@@ -22,7 +22,7 @@ PAUSE_NS: Final = 500 * MILLISECOND  # who stood still for longer has heard noth
 
 BEACONS_LOST_MAX: Final = 3  # in a row; then a broker is one that is not heard by beacon (BEA-020)
 BROKERS_MAX: Final = 16  # that were heard by beacon and may be called; the one that was heard longest ago is forgotten
-BEACON_NS: Final = 10 * SECOND  # a broker that has not called for so long is not called either
+BEACON_NS: Final = 5 * SECOND  # a broker that has not called for so long is not called either
 EPOCHS_MAX: Final = 16  # runs of brokers that are over: a beacon that comes late restarts nothing
 UPDATES_MAX: Final = 1_000  # that wait for the broker
 TEXT_MAX: Final = 1_024  # characters of anything that a broker says in words
