@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.interop.catalog.island import Island
+from tests.interop.catalog.island import HERE, Island
 from tests.interop.moat.peers import Program, until
 
 SERVICE: Final = 'from Hermes.Service import Service; Service(name="Rohan").start()'
@@ -92,8 +92,8 @@ def test_log_lines_of_pyzmqs_own_handler_reach_the_broker(ours: Island) -> None:
     assert [] == [line for line in found if line["message"].endswith("\n")]
 
 
-@pytest.mark.proves("CAT-080", "CAT-081")
-def test_service_of_upstream_that_is_killed_is_inactive_and_then_back_under_a_new_port(ours: Island) -> None:
+@pytest.mark.proves("CAT-033", "BEA-016")
+def test_service_of_upstream_that_is_killed_is_inactive_until_it_is_back(ours: Island) -> None:
     extra = ours.hermes("gondor", SERVICE.replace("Rohan", "Gondor"))
     until(lambda: "Gondor" in ours.ask(""), extra.said)
     extra.kill()
@@ -137,3 +137,58 @@ def theirs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Island, P
         broker = island.hermes("broker", BROKER)
         until(lambda: island.said(sys.executable, "-c", FIND), broker.said)
         yield island, broker
+
+
+@pytest.mark.proves("BEA-004", "CAT-023")
+def test_our_service_is_found_and_asked_by_clients_of_upstream_at_their_broker(theirs: tuple[Island, Program]) -> None:
+    island, broker = theirs
+    service = island.woven("woven")
+    until(lambda: "up as" in service.said() or not service.is_alive, service.said)
+    everybody, woven, answer = client(
+        island, "c.get_services()", 'c.get_services("Woven")', 'c.request_from_service(name="Woven")'
+    )
+    assert (["Woven"], woven) == (list(everybody), everybody["Woven"])
+    assert "127.0.0.1" == woven["interfaces"]["router"]["ip"]
+    assert [b"Woven"] == answer
+    assert (True, True) == (service.is_alive, broker.is_alive)
+
+
+@pytest.mark.proves("BEA-004", "CAT-011", "CAT-024")
+def test_our_client_finds_services_of_upstream_at_their_broker_and_leaves_it_alive(
+    theirs: tuple[Island, Program],
+) -> None:
+    island, broker = theirs
+    service = island.hermes("rohan", SERVICE)
+    look = [sys.executable, str(HERE / "look.py"), "Rohan"]
+    seen = until(lambda: (found := json.loads(island.said(*look)))["names"] and found, service.said)
+    expected = {"is_legacy": True, "names": ["Rohan"], "same": True, "missing": True, "answered": ["Rohan"]}
+    assert expected == seen
+    assert broker.is_alive
+    assert seen == json.loads(island.said(*look))
+
+
+def test_one_island_holds_our_and_their_services_and_clients_side_by_side(ours: Island) -> None:
+    service = ours.woven("woven")
+    until(lambda: "up as" in service.said() or not service.is_alive, service.said)
+    (answer,) = client(ours, 'c.request_from_service(name="Woven")')
+    assert [b"Woven"] == answer
+    seen = json.loads(ours.said(sys.executable, str(HERE / "look.py"), "Rohan", "Woven"))
+    assert (False, True, True) == (seen["is_legacy"], seen["same"], seen["missing"])
+    assert ["Rohan", "Woven"] == seen["answered"]
+
+
+@pytest.mark.proves("CAT-051", "BEA-017")
+def test_service_of_upstream_that_never_registers_again_is_known_after_our_broker_was_killed(ours: Island) -> None:
+    before = ours.ask("dbp.status")["epoch"]
+    ours.node.kill()
+    ours.node.start()
+
+    def is_heard() -> bool:
+        """By an answer to a probe of the new run, and not by what was kept."""
+        (rohan,) = (line["record"]["_dbp"] for line in ours.ask("dbp.instances", "Rohan")["records"])
+        return ("active", False) == (rohan["state"], rohan["restored"])
+
+    until(is_heard, ours.node.said)
+    assert before != ours.ask("dbp.status")["epoch"]
+    (answer,) = client(ours, 'c.request_from_service(name="Rohan")')
+    assert [b"Rohan"] == answer

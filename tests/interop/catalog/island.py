@@ -41,6 +41,8 @@ class Island:
 
     def __init__(self, place: Path) -> None:
         self.place = place
+        self.node: Program
+        """Of `broker`."""
         self._programs: list[Program] = []
         self._anchor = subprocess.Popen(
             [needed("unshare"), "-rn", needed("bash"), "-c", SETUP], stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -84,7 +86,7 @@ class Island:
         """A node of Weft with a catalog, which serves when this returns."""
         file = self.place / "broker.toml"
         file.write_text(NODE.format(state=self.place / "broker", more=more), "utf-8")
-        node = self.start("broker", sys.executable, "-m", "weft.cli.main", "up", str(file))
+        self.node = node = self.start("broker", sys.executable, "-m", "weft.cli.main", "up", str(file))
         until(lambda: "node.started" in node.said() or not node.is_alive, node.said)
         assert node.is_alive, node.said()
         return node

@@ -34,7 +34,7 @@ def main() -> None:
         logger.info("step %d", number)
         logger.warning("disk %d %%", number)
         logger.error("of the motor %d", number)
-        time.sleep(1)
+        time.sleep(1)  # tidy: it is a program that works, and nobody waits for it
 
 
 if __name__ == "__main__":

@@ -1,0 +1,32 @@
+"""A client of Weft that finds its broker by the beacon, and prints what it sees as JSON: `look.py NAME...` pings these."""  # a script
+
+import asyncio
+import json
+import sys
+from typing import Any
+
+from weft.catalog import NotFound, find_broker
+from weft.client.catalog.client import Client
+
+
+async def seen() -> dict[str, Any]:
+    """One of each lookup, and a ping of all that is there."""
+    found = await find_broker(wait_s=10.0)
+    async with Client(f"{found.host}:{found.port}") as catalog:
+        entries = await catalog.list()
+        missing = False
+        try:
+            await catalog.get("Nope")
+        except NotFound:
+            missing = True
+        return {
+            "is_legacy": found.is_legacy,
+            "names": sorted(entries),
+            "same": all([entry == await catalog.get(name) for name, entry in entries.items()]),
+            "missing": missing,
+            "answered": [name for name in sys.argv[1:] if name in entries and await catalog.ping(entries[name]) > 0],
+        }
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(asyncio.run(seen())))
