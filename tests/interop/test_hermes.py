@@ -42,10 +42,15 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Island]:
         yield island
 
 
+def watched(island: Island) -> list[dict[str, Any]]:
+    """All that the watcher has heard so far."""
+    said = (island.place / "watch.log").read_text("utf-8")
+    return [json.loads(line) for line in said[: said.rfind("\n") + 1].splitlines()]
+
+
 def changes(island: Island, name: str) -> list[str]:
     """What has happened to a service so far."""
-    lines = [json.loads(line) for line in (island.place / "watch.log").read_text("utf-8").splitlines()]
-    return [line["op"] for line in lines if line["name"] == name]
+    return [line["op"] for line in watched(island) if line["name"] == name]
 
 
 @pytest.mark.proves("CAT-001", "CAT-011", "BEA-001", "BEA-002")
@@ -78,7 +83,7 @@ def test_req_that_correlates_hears_no_answer_but_that_of_its_last_question(ours:
     assert ours.ask("--correlate") is True
 
 
-@pytest.mark.proves("LOG-001", "LOG-002")
+@pytest.mark.proves("LOG-001", "LOG-002", "LOG-004", "LOG-005")
 def test_log_lines_of_pyzmqs_own_handler_reach_the_broker(ours: Island) -> None:
     talker = ours.woven("logger")
 
@@ -90,6 +95,14 @@ def test_log_lines_of_pyzmqs_own_handler_reach_the_broker(ours: Island) -> None:
     assert ("talker", True) == (warning["service"], "disk " in warning["message"])
     assert "of the motor" in error["message"]
     assert [] == [line for line in found if line["message"].endswith("\n")]
+    topics = until(lambda: len(heard := _log_topics(ours)) >= 2 and heard, talker.said)
+    assert {"logs/WARNING/talker", "logs/ERROR/talker"} == topics, (
+        "what is lower can be asked for, and is not passed on"
+    )
+
+
+def _log_topics(island: Island) -> set[str]:
+    return {line["topic"] for line in watched(island) if line["topic"].startswith("logs/")}
 
 
 @pytest.mark.proves("CAT-033", "BEA-016")
