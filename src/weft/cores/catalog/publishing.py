@@ -8,7 +8,6 @@ The order of things at a watcher: it subscribes to its topic, then to `tick`; th
 subscriptions stand; only then it asks for the snapshot. So whatever the snapshot lacks is published to it.
 """
 
-from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -45,8 +44,6 @@ class Publishing:
 
     def __init__(self, station: Station, book: Book, queries: Queries) -> None:
         self._station, self._book, self._answers = station, book, queries.answers
-        self.hearers: list[Callable[[Subscription, Now], None]] = []
-        """Hear of subscriptions too: other parts publish here as well."""
         self._watching = Watching(station.settings.topics_max)
         self._ring = Ring(station.settings.ring_max)
         self._names: dict[str, int] = {}
@@ -145,8 +142,6 @@ class Publishing:
         self._watching.subscribed(subscription.topic, now.mono, is_on=subscription.is_on)
         if subscription.is_on and TICK.startswith(subscription.topic):
             self._tick_at_once(now)
-        for hearer in self.hearers:
-            hearer(subscription, now)
 
     def _tick_at_once(self, now: Now) -> None:
         """At most so many in a second; who gets none has one within a second anyway (CAT-042)."""
