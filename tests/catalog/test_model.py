@@ -1,4 +1,4 @@
-"""P3: random commands against the tables of specs/02, 2.4, once more, as short as they are; canaries 10, 11, 24.
+"""P3 and P9: random commands against the tables of specs/02, 2.4, once more, as short as they are; canaries 10, 11, 24.
 
 The model knows nothing of the core: instances and connections as plain values, each command as the text says it.
 """
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.catalog.rig import Broker, Peer
@@ -265,6 +265,19 @@ def test_the_broker_does_what_the_tables_say(steps: list[Step]) -> None:
 def indexes(real: Real) -> list[int]:
     """Those of all changes."""
     return [row.sequence for row in real.broker.rows]
+
+
+@settings(max_examples=20)
+@given(STEPS)
+def test_the_same_steps_make_the_same_effects(steps: list[Step]) -> None:
+    one, other = Real(), Real()
+    for step in steps:
+        for real in (one, other):
+            real.step(*step)
+            real.broker.pass_time(0.3)
+    for name in ("journal", "said", "events", "probed"):
+        assert getattr(one.broker, name) == getattr(other.broker, name)
+    assert one.broker.core.station.counters == other.broker.core.station.counters
 
 
 OWN: Final[list[Step]] = [("uwu", "d1", "A", "t1", "7"), ("uou", "r2", "A", "t1", "8")]
