@@ -90,9 +90,9 @@ def test_the_normal_form_stands_in_the_journal_on_the_xpub_and_in_answers() -> N
     broker = Broker(net="green")
     tag = broker.register("thermo", topics=[])
     broker.subscribe(b"logs/")
-    broker.hear(tag, b"log.thermo.ERROR", own_form(1, "hot", ts=5.25, level="ERROR", fields={"t": [1]}))
+    broker.hear(tag, b"log.thermo.ERROR", own_form(1, "hot", ts=WALL_S - 0.25, level="ERROR", fields={"t": [1]}))
     expected: dict[str, Any] = {
-        "ts": 5.25,
+        "ts": WALL_S - 0.25,
         "received": float(WALL_S),
         "net": "green",
         "level": "ERROR",
@@ -108,7 +108,19 @@ def test_the_normal_form_stands_in_the_journal_on_the_xpub_and_in_answers() -> N
     assert [Publication(b"logs/ERROR/thermo", (record.payload,))] == broker.topics(b"logs/")
     assert {"logs": [expected]} == broker.ask(b"dbp.logs")
     about = {"level": "ERROR", "fmt": "json"}
-    assert StreamRecord(3, bytes(16), 1, 1, 5_250_000_000, WALL_S * SECOND, "thermo", record.payload, about) == record
+    assert (
+        StreamRecord(
+            3, bytes(16), 1, 1, WALL_S * SECOND - SECOND // 4, WALL_S * SECOND, "thermo", record.payload, about
+        )
+        == record
+    )
+
+
+@pytest.mark.proves("LOG-005")
+def test_the_stamp_of_a_wrong_clock_stands_in_the_record_and_is_not_believed() -> None:
+    broker = Broker()
+    broker.hear(broker.register("thermo"), WARN, own_form(1, ts=WALL_S + 86_401))
+    assert ([WALL_S * SECOND], WALL_S + 86_401) == ([record.at for record in broker.logged], broker.kept()[0]["ts"])
 
 
 @pytest.mark.proves("LOG-003")

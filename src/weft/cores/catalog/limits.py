@@ -77,6 +77,7 @@ WANTED_MAX: Final = 10_000  # subscriptions that are told apart; beyond them eve
 LOGS_MAX: Final = 10_000  # remembered for `dbp.logs`
 LOGS_BYTES_MAX: Final = 64 << 20
 LOG_BYTES_MAX: Final = 64 << 10  # of a message; it is cut, and fields of a longer record are left out
+LOG_TS_NS: Final = 24 * 3_600 * SECOND  # a stamp that far from ours is no time: the lake refuses such rows (PIP-031)
 LOG_TURN_BYTES: Final = 4 << 20  # kept in one turn: the journal takes 16 MiB of all cores; the rest waits
 LOGS_LISTED: Final = 100  # records in an answer of `dbp.logs`, if nothing else is asked for
 LOGS_LISTED_MAX: Final = 1_000

@@ -293,8 +293,10 @@ class Logs:
 
     def _record_of(self, entry: Entry, now: Now) -> StreamRecord:
         station, log = self.station, entry.log
-        received = round(log.received * SECOND)
-        at = received if log.ts is None else round(log.ts * SECOND)
+        received = round(log.received * 1_000_000) * 1_000
+        at = received if log.ts is None else round(log.ts * 1_000_000) * 1_000
+        if abs(at - received) > limits.LOG_TS_NS:  # a wrong clock; what it said stands in the record
+            at = received
         number = station.next_number(Stream.LOGS)
         about = {"level": log.level, "fmt": "json"}
         return StreamRecord(
