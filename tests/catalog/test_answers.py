@@ -166,6 +166,15 @@ def test_a_name_that_is_no_text_is_a_bad_one() -> None:
     assert 255 == len(said(broker, b"a" * 1_000_000)["service"])
 
 
+def test_an_entry_of_another_network_is_found_under_its_full_name_only() -> None:
+    broker = Entered(net="blue")
+    imported = Instance("thermo@green", "1", "", "")
+    imported.net = "green"
+    broker.book.put(imported)
+    assert "green" == broker.ask("thermo@green")["thermo@green"]["_dbp"]["net"]
+    assert absence("thermo", "unknown", None) == said(broker, "thermo")
+
+
 # What is kept
 
 

@@ -187,6 +187,27 @@ def test_a_filter_means_what_a_naive_matcher_means(wanted: dict[str, Any], insta
         assert found.first_tag is None or found.first_tag in instance.record["tags"]
 
 
+@pytest.mark.proves("CAT-035")
+@pytest.mark.parametrize(
+    "wanted, expected",
+    [
+        ({"tags": ["y"], "metadata": {"k": "1"}}, True),
+        ({"tags": ["y", "z"]}, False),
+        ({"any_tags": ["y", "z"]}, True),
+        ({"any_tags": []}, False),
+        ({"tags": [], "metadata": {}}, True),
+        ({"metadata": {"k": "2"}}, False),
+        ({"metadata": {"k": "1", "m": ""}}, False),
+        ({"name": "the*", "function": "read"}, True),
+        ({"name": "the?", "function": "read"}, False),
+        ({"state": []}, False),
+    ],
+)
+def test_an_instance_may_have_more_than_is_asked_for(wanted: dict[str, Any], expected: bool) -> None:
+    instance = instance_of("thermo", tags=["x", "y"], metadata={"k": "1", "l": "2"}, function="read")
+    assert expected == parse(wanted).matches(instance)
+
+
 def test_one_word_is_as_good_as_a_list_of_one() -> None:
     instance = instance_of(state=State.SUSPECT, health="warning", net="blue", function="read")
     words = {"state": "suspect", "health": "warning", "net": "blue", "function": "read"}

@@ -59,6 +59,7 @@ def test_what_the_vectors_deny_is_denied_with_their_code(line: dict[str, Any]) -
         *(b'{"a":9223372036854775808}', b'{"a":[{"b":-9223372036854775809}]}', b'{"a":' + b"9" * 5000 + b"}"),
         *(b'{"a":"\xff"}', b'{"\xff":1}', b'{"a":"\xed\xa0\x80"}', b'{"a":"\\ud800"}', b'{"a":"\\ud800x"}'),
         *(b"\xef\xbb\xbf{}", '{"a":1}'.encode("utf-16"), b'{"a":"\n"}', b"\0{}", nested(33), nested(30_000)),
+        *(b'{"y":[{}],' + nested(33)[1:],),
         *(b'{"a":' * 33 + b"1" + b"}" * 33,),
     ],
 )
@@ -77,6 +78,7 @@ def test_what_is_no_json_object_within_the_limits_is_refused(said: bytes) -> Non
         (b'{"a":"12345678901234567890"}', {"a": "12345678901234567890"}),
         (b'{"a":"\\ud83d\\ude00 \xc3\xbc"}', {"a": "😀 ü"}),
         (nested(32), json.loads(nested(32))),
+        (b'{"y":[{}],' + nested(32)[1:], {"y": [{}], **json.loads(nested(32))}),
         (b'{"a":[' + b"[]," * 99 + b"{}]}", {"a": [[]] * 99 + [{}]}),
     ],
 )
