@@ -13,6 +13,7 @@ would; `answering` are endpoints that answer a ping, though nothing else is ther
 """
 
 import heapq
+import json
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
@@ -26,14 +27,17 @@ from weft.base.records import Record
 from weft.cores.catalog import station
 from weft.cores.catalog.core import Catalog
 from weft.cores.catalog.instances import Instance
-from weft.cores.catalog.messages import CatalogSettings, Ports
+from weft.cores.catalog.messages import CatalogSettings, Ports, Stop
 from weft.cores.service import messages as service
 from weft.cores.service.core import Service
-from weft.wire.catalog.messages import PING, PONG, Beat, Beats, Message, Publication
+from weft.wire.catalog.messages import HEARTBEAT, PING, PONG, REGISTRATION, Beat, Beats, Message, Publication
 
 WALL: Final = 1_795_227_299 * SECOND
 BEATS_PORT, EVENTS_PORT = 5_246, 5_247
 NODE: Final = b"broker of tests!"
+TIME: Final = bytes.fromhex("fd01d64e")
+"""Of 1795227299, as existing nodes write it."""
+HOME: Final = "10.0.0.1"
 DEAD_S: Final = 0.2
 """Until a connection is there again, after its other end is."""
 
@@ -235,10 +239,11 @@ class Net:
             self._hang_up(machine.line)
 
     def stop(self, name: str) -> None:
-        """It is told to stop, and does."""
+        """It is told to stop, does, and what it said last is still on its way."""
         machine = self.machines[name]
-        machine.core.command(service.Stop(), machine.now)
+        machine.core.command(Stop() if isinstance(machine, Broker) else service.Stop(), machine.now)
         self._end_turn(machine)
+        machine.core = None
 
     def pause(self, name: str) -> None:
         """SIGSTOP, or a machine that sleeps."""
@@ -533,3 +538,41 @@ SAYERS: Final[dict[str, Callable[[Net, Machine, bytes, Any], None]]] = {
     station.PROBE: Net._ping,
 }
 """Who carries what, by channel."""
+
+
+# Peers of the first broker that are no service of the library
+
+
+def register(net: Net, name: str, peer: str = HOME, **record: Any) -> list[Message]:
+    """As a REQ, that beats by itself or not at all."""
+    where = {"ip": peer} if "port" in record else {}
+    body = json.dumps({"name": name, "id": name, "heartbeat": 1000, **where, **record}).encode()
+    return net.say(peer, Message(REGISTRATION, TIME, (body,)))
+
+
+def beat(net: Net, name: str, ip: str = HOME, word: bytes = HEARTBEAT, **said: Any) -> None:
+    """By UDP, of no certain time."""
+    net.beat(ip, Beat(word, name, 0.0, **said))
+
+
+def pinged(net: Net) -> list[tuple[float, bytes]]:
+    """When which endpoint was called, by a net that keeps a log."""
+    assert net.log is not None
+    found = []
+    for line in net.log:
+        at, _, effect = line.split(" ", 2)
+        if "catalog-probe" in effect and "b'ping'" in effect:
+            found.append(((int(at) - SECOND) / SECOND, effect.split("peer=b'")[1].split("'")[0].encode()))
+    return found
+
+
+def of(net: Net, name: str) -> Instance:
+    """The instance with this name and id."""
+    found = net.catalog.book.get(name, name)
+    assert found is not None
+    return found
+
+
+def dropped(net: Net, reason: str) -> int:
+    """How much was dropped for this reason."""
+    return net.catalog.station.counters["dropped", reason]
