@@ -14,7 +14,7 @@ import signal
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Self, TypeVar, overload
 
 import zmq
 
@@ -76,7 +76,13 @@ class Service:
         self._broker, self._net, self._key, self._beacon_port = broker, net, beacon_key, beacon_port
         self._running: _Running | None = None
 
-    def endpoint(self, function: F | str) -> Any:
+    @overload
+    def endpoint(self, function: F) -> F: ...
+
+    @overload
+    def endpoint(self, function: str) -> Callable[[F], F]: ...
+
+    def endpoint(self, function: F | str) -> F | Callable[[F], F]:
         """Decorator: calls of the function's name, or of the name that is given, are answered by it.
 
         It is given the frames of a call as bytes, one argument each. What it returns is the answer: bytes or text, a
