@@ -163,6 +163,7 @@ def test_a_name_that_is_no_text_is_a_bad_one() -> None:
     broker = Entered()
     broker.enter("\ufffd")
     assert absence("\ufffd", "unknown", None) | {"code": "bad-name"} == said(broker, b"\xff")
+    assert {"_dbp": {"missing": [{"service": "\ufffd", "state": "unknown"}]}} == broker.ask(b"\xff", b"\xff")
     assert 255 == len(said(broker, b"a" * 1_000_000)["service"])
 
 

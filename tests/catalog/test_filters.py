@@ -243,3 +243,22 @@ def test_what_is_no_filter_is_refused(said: bytes) -> None:
     with pytest.raises(Refusal) as caught:
         filters.parse(said)
     assert "bad-argument" == caught.value.code
+
+
+TREES = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@pytest.mark.proves("CAT-081")
+@settings(max_examples=50)
+@given(st.dictionaries(st.sampled_from([*filters.CONDITIONS, "x"]), TREES, max_size=3))
+def test_whatever_is_asked_for_is_a_filter_or_refused(wanted: dict[str, Any]) -> None:
+    try:
+        found = parse(wanted)
+    except Refusal as refused:
+        assert "bad-argument" == refused.code
+    else:
+        assert isinstance(found.matches(instance_of("a", tags=["x"], metadata={"k": "1"})), bool)

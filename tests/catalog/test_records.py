@@ -135,7 +135,7 @@ def test_a_registration_keeps_all_that_its_sender_said_but_the_name() -> None:
     )
 
 
-GOOD = [
+GOOD: list[dict[str, Any]] = [
     *({"id": "a b"}, {"ip": "10.0.0.4"}, {"ip": "::1"}, {"ip": "host.lan"}, {"ip": ""}, {"port": 1}, {"port": 65535}),
     *({"function": ""}, {"heartbeat": 50}, {"heartbeat": 3_600_000}, {"topics": None}, {"topics": []}),
     *({"interfaces": {}}, {"interfaces": {"pub": {"ip": "10.0.0.4", "port": 1, "type": "PUB"}}}),
@@ -204,6 +204,51 @@ def test_a_strict_broker_takes_the_address_from_the_router_interface() -> None:
     keys = {"interfaces": {"router": {"ip": "1.2.3.4", "port": 1}}, "function": "f", "heartbeat": 1000}
     assert keys == records.registration(body(name="a", **keys), is_strict=True).record
     assert ("name",) == refusal(lambda: records.registration(b"{}")).fields
+
+
+CODES = {"bad-json", "bad-name", "missing-field", "bad-field", "reserved-key", "immutable-field", "too-large"}
+KEYS = st.sampled_from([*records.FIELDS, "name", "_dbp", "x"])
+PLACES = st.fixed_dictionaries(
+    {"ip": st.sampled_from(["127.0.0.1", "::1%eth0", "1.2.3.4", ""]), "port": st.integers(0, 9)}
+)
+STRANGE = st.dictionaries(KEYS, TREES | st.dictionaries(st.text(max_size=2), PLACES, max_size=3), max_size=3)
+
+
+def together(parts: list[dict[str, Any]]) -> dict[str, Any]:
+    return {key: value for part in parts for key, value in part.items()}
+
+
+FITTING = st.lists(PLACES | st.sampled_from(GOOD), max_size=4).map(together)
+VALUES = STRANGE | FITTING | FITTING
+
+
+@pytest.mark.proves("CAT-080", "CAT-081")
+@settings(max_examples=60)
+@given(VALUES, VALUES, st.sampled_from(["", "127.0.0.1", "10.0.0.4", "?"]))
+def test_whatever_is_said_is_taken_or_refused_with_a_code_and_what_is_taken_has_an_address_or_none(
+    said: dict[str, Any], changes: dict[str, Any], observed: str
+) -> None:
+    try:
+        found = records.registration(body(**{"name": "a", **said}))
+        found = records.merge(found.name, found.record, records.update(body(**changes)).changes)
+    except Refusal as refused:
+        assert refused.code in CODES
+        return
+    for rewrite in ("loopback", "always", "never"):
+        shown, _ = records.rewritten(found.record, observed, rewrite)
+        assert records.effective_address(shown, "", rewrite) == records.effective_address(
+            found.record, observed, rewrite
+        )
+        assert isinstance(found.instance_id(observed, rewrite), str)
+
+
+@pytest.mark.proves("CAT-081")
+@given(st.binary(max_size=40) | st.text('{}[]":,0123456789eE.-+\\utrfalsn ', max_size=40).map(str.encode))
+def test_any_bytes_are_an_object_or_refused(said: bytes) -> None:
+    try:
+        assert isinstance(records.parse_object(said), dict)
+    except Refusal as refused:
+        assert "bad-json" == refused.code
 
 
 # Names
