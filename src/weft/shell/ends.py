@@ -23,6 +23,7 @@ BACKLOG: Final = 512
 MESSAGE_BYTES_MAX: Final = 12 << 20  # a bundle has 8 MiB (CFG-013)
 CALL_IDLE_S: Final = 60.0
 CALLS_MAX: Final = 256  # as many as a mesh of the store may have (LNK-023)
+NOWHERE: Final = "0.0.0.0"  # noqa: S104  # nothing is bound to it
 NOW: Final = int(zmq.NOBLOCK)  # a plain number: joining two of the enumeration costs more than the call
 NOW_AND_MORE: Final = int(zmq.NOBLOCK | zmq.SNDMORE)
 
@@ -242,8 +243,11 @@ def said_of(frame: zmq.Frame, name: str) -> str:
 
 
 def kind_and_address(frame: zmq.Frame) -> str:
-    """The type of the socket at the other end, a space, its address; no address: it is of this machine's file system."""
-    address = said_of(frame, "Peer-Address")
+    """The type of the socket at the other end, a space, its address; no address: it is of this machine's file system.
+
+    Of a peer that is gone already libzmq may not know the address: then it is nobody's, and by no means ours.
+    """
+    address = said_of(frame, "Peer-Address") or NOWHERE
     return f"{said_of(frame, 'Socket-Type')} {'' if address.startswith('localhost:') else address}"
 
 

@@ -1,0 +1,221 @@
+"""The sockets of the catalog: where they stand, who is told apart by what, and what is said to whom."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zmq
+
+from tests.shell.ports import free_port
+from weft.base.effects import Connect, Source
+from weft.base.errors import UserError
+from weft.cores.catalog.messages import Ports
+from weft.node.catalogtable import SPARE_PORTS
+from weft.node.settings import settings_of
+from weft.shell.catalogdoors import CatalogDoors, destinations_of
+from weft.shell.ends import Heard, kind_and_address
+from weft.shell.links import Links
+
+HOST = "127.0.0.1"
+
+
+class Runner:
+    """Notes what the doors have to say."""
+
+    def __init__(self) -> None:
+        self.doors: dict[str, Any] = {}
+        self.orders: list[Any] = []
+        self.posted: list[tuple[Source, list[bytes]]] = []
+        self.has_heard = asyncio.Event()
+
+    def order(self, core: str, order: Any) -> None:
+        self.orders.append(order)
+
+    def post(self, source: Source, frames: list[bytes]) -> None:
+        self.posted.append((source, frames))
+        self.has_heard.set()
+
+
+class Opened:
+    """Doors that are open, with what they are joined to."""
+
+    def __init__(self, place: Path, links: Links, port: int, **table: Any) -> None:
+        document = {
+            "node": {"name": "root", "level": "root"},
+            "security": {"mode": "open", "allow_insecure": True},
+            "catalog": {"port": port, **table},
+        }
+        place.mkdir(exist_ok=True)
+        self.links, self.runner, self.port = links, Runner(), port
+        self.doors = CatalogDoors(settings_of(document), self.runner, links, place)  # type: ignore[arg-type]
+        self.doors.open()
+
+    @property
+    def ports(self) -> Ports:
+        (order,) = self.runner.orders
+        assert isinstance(order, Ports)
+        return order
+
+
+@asynccontextmanager
+async def opened(place: Path, **table: Any) -> AsyncIterator[Opened]:
+    links = Links(lambda: None)
+    doors = Opened(place, links, free_port(), **table)
+    try:
+        yield doors
+    finally:
+        doors.doors.close()
+        links.close()
+
+
+async def drained(links: Links, count: int) -> list[Heard]:
+    heard: list[Heard] = []
+    async with asyncio.timeout(10):
+        while len(heard) < count:
+            heard += links.drain()[0]
+            await asyncio.sleep(0)
+    return heard
+
+
+def ask(endpoint: str, kind: int) -> "zmq.Socket[bytes]":
+    made: zmq.Socket[bytes] = zmq.Context.instance().socket(kind)
+    made.setsockopt(zmq.LINGER, 0)
+    made.connect(endpoint)
+    made.send_multipart([b"u_U", b"\0\0\0\0"] if kind == zmq.REQ else [b"", b"u_U", b"\0\0\0\0"])
+    return made
+
+
+@pytest.mark.proves("CAT-003", "CAT-006", "CAT-061")
+def test_a_peer_is_known_by_its_socket_and_address_and_one_of_the_file_system_by_none(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with opened(tmp_path) as here:
+            note = (tmp_path / "catalog.endpoint").read_text("utf-8").strip()
+            for endpoint, kind, expected in (
+                (f"tcp://{HOST}:{here.port}", zmq.REQ, "REQ 127.0.0.1"),
+                (f"tcp://{HOST}:{here.port}", zmq.DEALER, "DEALER 127.0.0.1"),
+                (note, zmq.DEALER, "DEALER "),
+            ):
+                peer = ask(endpoint, kind)
+                (heard,) = await drained(here.links, 1)
+                assert ("catalog", expected) == (heard.channel, heard.kind)
+                peer.close()
+            assert 0o600 == (tmp_path / "catalog.sock").stat().st_mode & 0o777
+
+    asyncio.run(main())
+
+
+@pytest.mark.proves("CAT-061")
+def test_a_peer_of_whom_the_library_knows_no_address_is_no_administrator() -> None:
+    class Frame:
+        def get(self, name: str) -> str:
+            if name == "Peer-Address":
+                raise zmq.ZMQError(22)
+            return "DEALER"
+
+    assert "DEALER 0.0.0.0" == kind_and_address(Frame())  # type: ignore[arg-type]
+
+
+@pytest.mark.proves("CAT-001")
+def test_a_router_whose_port_is_taken_is_a_start_that_fails(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with opened(tmp_path) as here:
+            links = Links(lambda: None)
+            with pytest.raises(UserError, match=f"{here.port}") as caught:
+                Opened(tmp_path / "second", links, here.port)
+            assert "port-in-use" == caught.value.code
+            links.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.proves("CAT-002")
+def test_sockets_besides_the_router_move_to_a_spare_port_and_say_so(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with opened(tmp_path / "first") as here:
+            assert Ports(here.port, here.port + 1) == here.ports
+            blocked = free_port()
+            with socket.socket() as events, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as beats:
+                events.bind((HOST, blocked + 1))
+                beats.bind((HOST, blocked))
+                links = Links(lambda: None)
+                second = Opened(tmp_path / "second", links, blocked)
+                assert {second.ports.beats, second.ports.events} <= set(SPARE_PORTS)
+                second.doors.close()
+                links.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.proves("BEA-025")
+def test_beats_are_heard_with_where_they_come_from_and_answered_there(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with opened(tmp_path) as here:
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as service:
+                service.settimeout(10)
+                service.bind((HOST, 0))
+                service.sendto(b"<3 1 thermo", (HOST, here.ports.beats))
+                async with asyncio.timeout(10):
+                    await here.runner.has_heard.wait()
+                (source, frames) = here.runner.posted[0]
+                address = f"{HOST}:{service.getsockname()[1]}".encode()
+                assert (Source("catalog-beats", address), [b"<3 1 thermo"]) == (source, frames)
+                here.runner.doors["catalog-beats"](address, [b"u.u 1 thermo"])
+                assert b"u.u 1 thermo" == service.recv(100)
+
+    asyncio.run(main())
+
+
+@pytest.mark.proves("BEA-002")
+def test_a_beacon_goes_to_all_addresses_though_one_of_them_fails(tmp_path: Path) -> None:
+    async def main() -> None:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listener:
+            listener.settimeout(10)
+            listener.bind(("", 0))
+            places = ("no.such.host.invalid", "127.0.0.1")
+            async with opened(tmp_path, beacon_port=listener.getsockname()[1], beacon_to=places) as here:
+                here.runner.doors["catalog-beacon"](b"", [b"SHALOM 1"])
+                assert b"SHALOM 1" == listener.recv(100)
+                assert [1] == [count for what, count in here.links.dropped.items() if what.startswith("catalog-beacon")]
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"), [("127.0.0.1", ("127.255.255.255",)), ("localhost", ("127.255.255.255",))]
+)
+def test_a_broker_of_this_machine_shouts_on_no_network(host: str, expected: tuple[str, ...]) -> None:
+    table = settings_of({"node": {"name": "root", "level": "root"}, "catalog": {}}).catalog
+    assert table is not None
+    assert expected == destinations_of(table, host)
+    everywhere = destinations_of(table, "10.0.0.1")
+    assert ("255.255.255.255", "127.255.255.255") == everywhere[:2]
+
+
+@pytest.mark.proves("LVC-001")
+def test_publishers_are_listened_to_one_by_one_and_let_go_one_by_one() -> None:
+    async def main() -> None:
+        context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        publishers = [context.socket(zmq.XPUB) for _ in range(2)]
+        ports = [publisher.bind_to_random_port(f"tcp://{HOST}") for publisher in publishers]
+        links = Links(lambda: None)
+        for tag, port, topic in zip((b"a", b"b"), ports, (b"t", b""), strict=True):
+            links.connect(Connect("catalog-values", f"{HOST}:{port}", tag, (topic,)))
+        for publisher in publishers:
+            publisher.recv()  # they are subscribed to
+            publisher.send_multipart([b"no", b"1"])
+            publisher.send_multipart([b"t", b"2"])
+        assert [(b"a", b"2"), (b"b", b"1"), (b"b", b"2")] == sorted(
+            (one.peer, one.frames[1]) for one in await drained(links, 3)
+        )
+        links.disconnect("catalog-values", b"a")
+        assert b"\0t" == publishers[0].recv()
+        publishers[1].send_multipart([b"t", b"3"])
+        assert [b"b"] == [one.peer for one in await drained(links, 1)]
+        links.close()
+        context.destroy(linger=0)
+
+    asyncio.run(main())
