@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.pipeline import oracle
-from tests.pipeline.ground import Ground, Plot, change, event, message
+from tests.pipeline.ground import Ground, Plot, change, event, instance_change, log_record, message
 from tests.pipeline.worlds import play, world
 from weft.base.chance import Chance
 from weft.pipeline.session import Options, session
@@ -61,7 +61,7 @@ def ground(spark: SparkSession, tmp_path: Path) -> Ground:
 def filled(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Filled:
     """A lake of two batches, only the first of them folded; nobody writes to it but who folds the second.
 
-    Of messages, events and changes of the store it has one batch each.
+    Of messages, events, changes of the store and of the catalog, and log records it has one batch each.
     """
     history = world(Chance("filled"), batches=2)
     ground = Ground(tmp_path_factory.mktemp("filled") / "lake", spark)
@@ -72,4 +72,7 @@ def filled(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Fil
     Plot(ground.lake.root, spark, "messages").take(message(2, b"x"), message(5, b"\xff", fmt="text"))
     Plot(ground.lake.root, spark, "events").take(event(1, "node.started", "info"), event(2, "", "", number=1 << 70))
     Plot(ground.lake.root, spark, "store").take(*CHANGES)
+    instances = (instance_change(1, "register", {}), instance_change(2, "update", {}, epoch=None))
+    Plot(ground.lake.root, spark, "catalog").take(*instances)
+    Plot(ground.lake.root, spark, "logs").take(log_record(1), log_record(2, message=None))
     return Filled(ground, history.expected())

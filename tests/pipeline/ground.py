@@ -90,6 +90,31 @@ def change(node: str, tick: int, path: EntryPath, value: Any, /, **attributes: A
     return StreamRecord(Stream.STORE, node, None, tick, at, at + 5, text_of(path), payload, said | attributes)
 
 
+def instance_change(index: int, op: str, record: dict[str, Any] | None, /, **attributes: Any) -> StreamRecord:
+    """A change of an instance as a broker journals it; no record: it is removed."""
+    at = at_ms(index) * 1_000_000
+    said: dict[str, Any] = {"op": op, "instance": "a", "state": "active", "reason": "", "health": "unknown"}
+    said |= {"owner": "10.0.0.1", "observed_ip": "10.0.0.1", "since": at_ms(1) / 1000, "epoch": "e" * 16, "net": ""}
+    said = {name: value for name, value in (said | attributes).items() if value is not None} | {"fmt": "json"}
+    payload = b"" if record is None else msgspec.json.encode(record)
+    return StreamRecord(Stream.CATALOG, bytes.fromhex(A), ERA, index, at, at, "thermo", payload, said)
+
+
+def log_record(number: int, /, **more: Any) -> StreamRecord:
+    """A log record as a broker journals it."""
+    at = at_ms(number) * 1_000_000
+    said: dict[str, Any] = {
+        "ts": at_ms(number) / 1000,
+        "received": at_ms(number) / 1000,
+        "net": "green",
+        "level": "WARNING",
+    }
+    said |= {"service": "thermo", "instance": "a", "logger": "", "message": "hot", "seq": number, "fields": {}}
+    payload = msgspec.json.encode({name: value for name, value in (said | more).items() if value != "left out"})
+    attributes = {"level": "WARNING", "fmt": "json"}
+    return StreamRecord(Stream.LOGS, bytes.fromhex(A), ERA, number, at, at, "thermo", payload, attributes)
+
+
 def lost(first: int, last: int, origin: str = A, era: int = ERA, why: str = "spool-full") -> LostRecord:
     return LostRecord(Stream.SAMPLES, bytes.fromhex(origin), era, first, last, why)
 

@@ -23,7 +23,8 @@ by who sends them and only those arrive that are forwarded, so their numbers hav
 arrived, and nobody calls the rest missing. What a filter takes out of samples is announced, and stands in `forgotten`
 and, with its reason, in `lost_ranges`; it counts as delivered. Changes of the store are numbered without holes by the
 node that makes them, and `weft lake run` counts what is missing of them; of a foreign server's, which came to have
-numbers before any node of ours heard it, that may be much, and is no fault.
+numbers before any node of ours heard it, that may be much, and is no fault. Changes of the catalog and log records of
+services are numbered without holes by the node whose broker has made or heard them.
 """
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from weft.pipeline import tables
 from weft.pipeline.tables import Table
-from weft.pipeline.transforms import events, messages, samples, store
+from weft.pipeline.transforms import catalog, events, logs, messages, samples, store
 from weft.pipeline.transforms.columns import content_hash, value_of
 
 if TYPE_CHECKING:
@@ -75,5 +75,21 @@ STORE: Final = Kind(
     store.said,
     store.kept,
 )
-KINDS: Final = {kind.stream: kind for kind in (SAMPLES, MESSAGES, EVENTS, STORE)}
+CATALOG: Final = Kind(
+    "catalog",
+    *tables.STAGES["catalog"],
+    (),
+    catalog.to_catalog,
+    catalog.said,
+    catalog.kept,
+)
+LOGS: Final = Kind(
+    "logs",
+    *tables.STAGES["logs"],
+    (),
+    logs.to_logs,
+    logs.said,
+    logs.kept,
+)
+KINDS: Final = {kind.stream: kind for kind in (SAMPLES, MESSAGES, EVENTS, STORE, CATALOG, LOGS)}
 """Of every stream that has a job, by its name."""

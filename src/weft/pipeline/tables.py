@@ -104,10 +104,14 @@ BRONZE_SAMPLES: Final = _bronze("samples")
 BRONZE_MESSAGES: Final = _bronze("messages")
 BRONZE_EVENTS: Final = _bronze("events")
 BRONZE_STORE: Final = _bronze("store")
+BRONZE_CATALOG: Final = _bronze("catalog")
+BRONZE_LOGS: Final = _bronze("logs")
 QUARANTINE: Final = _quarantine("samples")
 QUARANTINE_MESSAGES: Final = _quarantine("messages")
 QUARANTINE_EVENTS: Final = _quarantine("events")
 QUARANTINE_STORE: Final = _quarantine("store")
+QUARANTINE_CATALOG: Final = _quarantine("catalog")
+QUARANTINE_LOGS: Final = _quarantine("logs")
 SAMPLES: Final = _table(
     "silver.samples",
     "One sample that was taken, exactly once.",
@@ -193,6 +197,61 @@ STORE: Final = _table(
         Column("value", "string", "the value as JSON; null: deleted, or too large to be kept", optional=True),
         Column("path", "array<string>", "the elements of the path, numbers and truth as JSON; null is the meta tree"),
         Column("chain", "array<struct<node:string,tick:bigint>>", "changes its author had seen, newest first"),
+        Column("at_ns", "bigint", "the same as `at`, nanoseconds since 1970 UTC"),
+        _BATCH,
+        _DAY,
+    ),
+    "day",
+)
+_BROKER: Final = Column("broker", "string", "node of the broker, 32 hex; the same as `origin`")
+CATALOG: Final = _table(
+    "silver.catalog",
+    "One change of one instance of a service, as a broker has it: registered, updated, silent, back, gone (CAT-040).",
+    (
+        *_ID,
+        _BROKER,
+        Column("epoch", "string", "of that run of the broker, 16 hex digits"),
+        Column("index", "bigint", "number of the change in its epoch, as watchers see it; the same as `sequence`"),
+        Column("at", "timestamp", "when the broker made it"),
+        Column("received", "timestamp", "the same as `at`"),
+        Column("op", "string", "`register`, `update`, `suspect`, `active`, `inactive`, `health` or `remove`"),
+        Column("name", "string", "of the service"),
+        Column("instance", "string", "of its copies, which one"),
+        Column("state", "string", "from then on: `active`, `suspect`, `inactive`; `none`: removed"),
+        Column("reason", "string", "why: `silent`, `left`, `reaped`, …", optional=True),
+        Column("health", "string", "from then on: `passing`, `warning`, `critical` or `unknown`", optional=True),
+        Column("owner", "string", "whose it is", optional=True),
+        Column("observed_ip", "string", "where it registered from", optional=True),
+        Column("net", "string", "network of the broker", optional=True),
+        Column("since", "timestamp", "when it came into that state", optional=True),
+        Column("metadata", "map<string,string>", "`metadata` of its record", optional=True),
+        Column("record", "string", "all that it says of itself, as JSON; null: removed", optional=True),
+        Column("at_ns", "bigint", "the same as `at`, nanoseconds since 1970 UTC"),
+        _BATCH,
+        _DAY,
+    ),
+    "day",
+)
+LOGS: Final = _table(
+    "silver.logs",
+    "One log record of a service, as a broker has heard it, exactly once (LOG-005); or one that says which are lost.",
+    (
+        *_ID,
+        _BROKER,
+        Column("at", "timestamp", "the service's stamp; if it has none, or a day's difference, that of the broker"),
+        Column("received", "timestamp", "when the broker heard it"),
+        Column("level", "string", "`DEBUG`, `INFO`, `WARNING`, `ERROR` or `CRITICAL`"),
+        Column("service", "string", "who says it"),
+        Column("instance", "string", "of its copies, which one"),
+        Column("seq", "bigint", "number in that run of the instance: its order (LOG-009)", optional=True),
+        Column("logger", "string", "part of the service", optional=True),
+        Column("message", "string", "what it says"),
+        Column("ts", "timestamp", "the service's stamp, whatever it is", optional=True),
+        Column("net", "string", "network of the broker", optional=True),
+        Column("fields", "string", "what else it says, as JSON", optional=True),
+        Column("repeated", "bigint", "it stands for so many that were equal (LOG-007)", optional=True),
+        Column("lost_from", "bigint", "first `seq` of those that are lost (LOG-006)", optional=True),
+        Column("lost_to", "bigint", "last `seq` of them", optional=True),
         Column("at_ns", "bigint", "the same as `at`, nanoseconds since 1970 UTC"),
         _BATCH,
         _DAY,
@@ -351,6 +410,8 @@ ALL: Final[dict[str, Table]] = {
         BRONZE_MESSAGES, QUARANTINE_MESSAGES, MESSAGES,
         BRONZE_EVENTS, QUARANTINE_EVENTS, EVENTS,
         BRONZE_STORE, QUARANTINE_STORE, STORE,
+        BRONZE_CATALOG, QUARANTINE_CATALOG, CATALOG,
+        BRONZE_LOGS, QUARANTINE_LOGS, LOGS,
     )
 }  # fmt: skip
 """Every table, by its full name."""
@@ -389,5 +450,7 @@ STAGES: Final = {
     "messages": Stages(BRONZE_MESSAGES, QUARANTINE_MESSAGES, MESSAGES),
     "events": Stages(BRONZE_EVENTS, QUARANTINE_EVENTS, EVENTS),
     "store": Stages(BRONZE_STORE, QUARANTINE_STORE, STORE),
+    "catalog": Stages(BRONZE_CATALOG, QUARANTINE_CATALOG, CATALOG),
+    "logs": Stages(BRONZE_LOGS, QUARANTINE_LOGS, LOGS),
 }
 """Of every stream that has a job, by its name, in the order in which jobs start."""

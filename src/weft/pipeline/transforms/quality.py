@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from weft.pipeline.transforms import catalog, logs
 from weft.pipeline.transforms.columns import PAIRED, milliseconds
 
 FUTURE_MS: Final = 24 * 3_600_000  # a stamp further ahead of its arrival is a wrong clock
@@ -19,6 +20,8 @@ TEXT_MAX: Final = 1_024
 KEY_MAX: Final = {"store": 8_192}
 """Where keys may be longer: 1,024 bytes of a path are five times as long if all are written as escapes."""
 LABELS_MAX: Final = 64
+MISFITS: Final = {"catalog": catalog.misfits, "logs": logs.misfits}
+"""What the columns of some streams need besides, as reasons and conditions."""
 FROM_RECORDER: Final = (
     "undecodable", "unknown-format", "missing-field", "bad-type", "bad-number", "out-of-range", "too-long", "bad-json",
 )  # fmt: skip
@@ -114,6 +117,7 @@ def _of_others(stream: str) -> list[tuple[str, Column]]:
     return [
         ("no-sequence", _has_no_sequence()),
         ("missing-field", _is_absent("key")),
+        *MISFITS.get(stream, list)(),
         ("too-long", F.coalesce(F.greatest(*long_ones), F.lit(False))),
         *_of_stamps(),
     ]

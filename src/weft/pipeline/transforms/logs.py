@@ -1,0 +1,65 @@
+"""From bronze to `silver.logs`: every log record that a broker has heard, each once (LOG-005)."""
+
+from functools import cache
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from weft.pipeline.tables import LOGS
+from weft.pipeline.transforms.columns import day_of, instant_of, with_others
+
+FORM = (
+    "ts double, net string, level string, service string, instance string, logger string, message string, seq bigint, "
+    "fields string, repeated bigint, lost struct<`from`:bigint,to:bigint>"
+)
+"""What silver takes of a record in its normal form."""
+NEEDED = ("level", "service", "instance", "message")
+HASHED = ("level", "service", "instance", "seq", "logger", "message", "repeated")
+
+
+def to_logs(rows: DataFrame) -> DataFrame:
+    """Accepted rows of bronze as log records.
+
+    Grain: one record. Key: (origin, era, sequence). Columns: `silver.logs`.
+    """
+    return rows.select(*_records())
+
+
+def said() -> Column:
+    """What a record says."""
+    form = _form()
+    return F.xxhash64(*[form[name] for name in HASHED], "at_ns")
+
+
+def kept() -> Column:
+    """The same of a row of silver."""
+    return F.xxhash64(*HASHED, "at_ns")
+
+
+def misfits() -> list[tuple[str, Column]]:
+    """Why a row can be no record, first match first; what has another type than it should is not there."""
+    form = _form()
+    lacks = [F.col("body").isNull(), form.isNull(), *[form[name].isNull() for name in NEEDED]]
+    return [("missing-field", F.greatest(*lacks))]
+
+
+@cache
+def _form() -> Column:
+    return F.from_json("body", FORM)
+
+
+@cache
+def _records() -> tuple[Column, ...]:
+    form = _form()
+    said = {name: form[name] for name in (*NEEDED, "seq", "logger", "net", "fields", "repeated")}
+    return with_others(
+        LOGS.schema.names,
+        broker=F.col("origin"),
+        at=instant_of("at_ns"),
+        received=instant_of("received_ns"),
+        ts=F.timestamp_micros((form["ts"] * 1_000_000).try_cast("bigint")),
+        lost_from=form["lost"]["from"],
+        lost_to=form["lost"]["to"],
+        day=day_of("at_ns"),
+        **said,
+    )
