@@ -80,6 +80,12 @@ def test_beats_share_datagrams_within_their_bounds_and_in_order(sent: list[Beat]
     assert sent == [beat for one in found for beat in one.lines]
 
 
+@pytest.mark.parametrize("letters, expected", [(84, [1_400]), (85, [1_047, 353])])
+def test_datagram_is_filled_to_its_last_byte_and_no_further(letters: int, expected: list[int]) -> None:
+    sent = [Beat(b"<3", "a" * 255, 1.0, "b" * 255)] * 2 + [Beat(b"<3", "c" * letters, 1.0, "d" * 255)]
+    assert expected == [len(data) for data in beats.join(sent)]
+
+
 @pytest.mark.proves("BEA-010")
 @given(st.binary(max_size=60) | spoilt(st.lists(BEATS, max_size=3).map(lambda sent: b"".join(beats.join(sent)))))
 def test_any_datagram_is_lines_and_a_count(data: bytes) -> None:

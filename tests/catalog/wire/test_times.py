@@ -106,6 +106,7 @@ EDGES: list[tuple[bytes, str]] = [
     (b"1795227299\n", "unknown"),
     ("١٧٩٥٢٢٧٢٩٩".encode(), "unknown"),
     (b"999999999", "unknown"),
+    (b"01795227299", "unknown"),
 ]
 
 
