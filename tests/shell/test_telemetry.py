@@ -11,6 +11,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.shell.world import Host, World
 from weft.cli.status import row_of, troubles_of
+from weft.cores.catalog.core import Catalog
+from weft.cores.catalog.show import COUNTED as CATALOG_COUNTED
 from weft.cores.chains import Chains
 from weft.cores.configuration import Configuration
 from weft.cores.store import Store
@@ -40,7 +42,7 @@ def statuses(place: Path) -> list[dict[str, Any]]:
     """Of a root, a collector and a sensor that have had some life, and some trouble."""
     world = World(place)
     filters = [{"name": "few", "kind": "rate-limit", "count": 5, "per": "1h"}]
-    root = world.host("root", "root", chp={"port": 5_556}, store={})
+    root = world.host("root", "root", chp={"port": 5_556}, store={}, catalog={})
     hosts = [root, world.host("collector", "collector", "root")]
     hosts.append(world.host("sensor", "sensor", "collector", chains={"filter": filters}))
     shown: list[dict[str, Any]] = []
@@ -63,6 +65,10 @@ def statuses(place: Path) -> list[dict[str, Any]]:
         chains = hosts[0].up.node.cores["chains"]
         assert isinstance(chains, Chains)
         chains.roster.others.end("deleted")
+        catalog = hosts[0].up.node.cores["catalog"]
+        assert isinstance(catalog, Catalog)
+        for metric in (*CATALOG_COUNTED, "requests"):
+            catalog.station.count(metric, "some")
         store = hosts[0].up.node.cores["store"]
         assert isinstance(store, Store)
         store.replica.book.raise_top("attic", 3)

@@ -86,6 +86,7 @@ FACTS: Final = (
     Fact("http.refused", "connections and requests that got no page", "weft_http_refused_total"),
     Fact("log.collapsed", "log lines left out, because ten equal ones came before them", "weft_log_collapsed_total"),
     Fact("log.unwritten", "log lines that could not be written", "weft_log_unwritten_total"),
+    Fact("cores.catalog.state", "SERVING; HELD: nobody is called dead for now, since most are silent at once"),
     Fact("cores.catalog.epoch", "of this run of the broker: a node without `[catalog]` has none"),
     Fact("cores.catalog.port", "of its ROUTER"),
     Fact("cores.catalog.beats_port", "where services beat by UDP; 0: nowhere"),

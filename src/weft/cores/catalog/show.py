@@ -24,6 +24,7 @@ def facts(catalog: "Catalog") -> dict[str, Any]:
             sums[metric] += count
     instances = Counter(instance.state.name for instance in book.all())
     return {
+        "state": "HELD" if catalog.liveness.is_held else "SERVING",
         "epoch": station.epoch,
         "port": station.settings.port,
         "beats_port": station.beats_port,
