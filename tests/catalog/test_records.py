@@ -135,6 +135,22 @@ def test_a_registration_keeps_all_that_its_sender_said_but_the_name() -> None:
     )
 
 
+FOREIGN = [json.loads(line) for line in VECTORS.with_name("catalog-hermes.jsonl").read_text("utf-8").splitlines()]
+REGISTERED = [line for line in FOREIGN if line["means"].get("command") == "REGISTRATION" and "frames" in line]
+
+
+@pytest.mark.proves("CAT-013")
+@pytest.mark.parametrize("line", REGISTERED, ids=lambda line: str(line["id"]))
+def test_what_existing_nodes_say_of_themselves_is_taken_if_they_say_their_name(line: dict[str, Any]) -> None:
+    said = dict(line["means"]["body"])
+    frame = next(frame for frame in map(bytes.fromhex, line["frames"]) if frame.startswith(b"{"))
+    if "name" not in said:
+        assert "missing-field" == code(lambda: records.registration(frame))
+        return
+    found = records.registration(frame)
+    assert (said.pop("name"), said) == (found.name, found.record)
+
+
 GOOD: list[dict[str, Any]] = [
     *({"id": "a b"}, {"ip": "10.0.0.4"}, {"ip": "::1"}, {"ip": "host.lan"}, {"ip": ""}, {"port": 1}, {"port": 65535}),
     *({"function": ""}, {"heartbeat": 50}, {"heartbeat": 3_600_000}, {"topics": None}, {"topics": []}),
