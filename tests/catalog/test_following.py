@@ -256,6 +256,37 @@ def test_many_changes_are_asked_for_in_pieces(monkeypatch: pytest.MonkeyPatch) -
     agree(watcher)
 
 
+def test_pieces_are_asked_for_until_there_are_no_more_though_nothing_else_is_heard(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "CHANGES_LIST_MAX", 3)
+    broker = Broker()
+    watcher = live(broker)
+    losing(watcher, *range(9))
+    for number in range(9):
+        broker.register(f"job-{number}")
+    broker.advance(1)
+    watcher.settle()
+    assert 3 == watcher.asked.count("dbp.changes")
+    agree(watcher)
+
+
+def test_an_answer_that_goes_back_behind_what_is_known_changes_nothing() -> None:
+    broker = Broker()
+    broker.register("thermo", port=9)
+    broker.update("thermo", port=10)
+    watcher = live(broker)
+    losing(watcher, 0)
+    broker.register("hygro")
+    broker.advance(1)
+    watcher.hear()
+    [ask] = watcher.asks
+    watcher.follower.answered(ask.ticket, broker.changes(0), broker.mono)
+    watcher.act()
+    assert ["register hygro"] == watcher.ops()
+    agree(watcher)
+
+
 @pytest.mark.parametrize(("given", "asked"), [({}, "dbp.changes"), ({"name": "thermo"}, "dbp.watch")])
 def test_a_filter_that_missed_far_more_than_it_is_about_takes_a_snapshot(
     given: dict[str, Any], asked: str, monkeypatch: pytest.MonkeyPatch

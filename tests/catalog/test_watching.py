@@ -225,16 +225,27 @@ def test_a_topic_that_was_dropped_meanwhile_shows_that_something_may_be_missing(
     assert ["enter thermo 3<2"] == events(broker, topic)
 
 
-def test_a_place_that_became_free_is_of_the_next_filter_alone() -> None:
+@pytest.mark.parametrize("given", [{}, LAB, {"name": "thermo"}])
+def test_a_place_that_became_free_is_of_the_next_filter_alone(given: dict[str, Any]) -> None:
     broker = Broker(topics_max=1)
     broker.register("thermo", tags=["lab"])
-    broker.watch(LAB)
+    broker.watch(given)
     broker.advance(61)
     topic = topic_of(broker, {"name": "hygro"})
     broker.published()
     broker.update("thermo", port=1)
     broker.register("hygro")
     assert ["enter hygro 3<1"] == events(broker, topic)
+
+
+@pytest.mark.parametrize("given", [{}, LAB, {"name": "thermo"}])
+def test_changes_go_on_when_the_last_topic_is_gone(given: dict[str, Any]) -> None:
+    broker = Broker()
+    broker.watch(given)
+    broker.advance(61)
+    broker.published()
+    broker.register("thermo", tags=["lab"])
+    assert ["register thermo 1<0"] == events(broker, "")
 
 
 def test_subscriptions_to_what_is_not_there_are_remembered_up_to_a_bound() -> None:
