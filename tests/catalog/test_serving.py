@@ -9,11 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.catalog.rig import Broker, Peer
+from weft.base.effects import Source
 from weft.cores.catalog import connections, limits
 from weft.cores.catalog.messages import PeerIgnored, PeerMalformed, RequestDenied
 from weft.cores.catalog.states import Link, On, State
+from weft.cores.catalog.station import ROUTER
 from weft.wire.catalog import times
 from weft.wire.catalog.messages import COMMANDS, HEARTBEAT, Message
+from weft.wire.journal import encode_body
 
 A: Final = {"name": "A", "id": "t1", "ip": "127.0.0.1", "port": 9}
 JUNK: Final = [b"no message"]
@@ -304,6 +307,49 @@ def test_who_only_asks_is_not_remembered() -> None:
         broker.req().say(b"UoU", {"name": "zz"})
     memories = vars(broker.core.connections)
     assert [] == [name for name in ("_bound", "_closed", "_ignored", "_garbled") if memories[name]]
+
+
+LARGE: Final = {"name": "A", "id": "t1", "x": "x" * 60_000}
+
+
+def in_one_turn(broker: Broker, said: list[tuple[Peer, Message]]) -> None:
+    """What comes in a burst is heard together, and kept in one batch."""
+    for peer, message in said:
+        broker.core.receive(message, Source(ROUTER, peer.identity, None, f"{peer.kind} {peer.address}"), broker.now)
+    records = broker.core.station.records
+    encode_body(records)
+    broker.turn()
+
+
+@pytest.mark.proves("CAT-081")
+def test_a_burst_of_small_updates_of_a_large_record_is_no_batch_that_cannot_be_written() -> None:
+    broker = Broker()
+    req = broker.req()
+    req.say(b"UwU", LARGE)
+    updates = [Message(b"UoU", b"", (json.dumps({"name": "A", "n": n}).encode(),)) for n in range(300)]
+    in_one_turn(broker, [(req, update) for update in updates])
+    answers = [answer.command for answer in req.heard()]
+    assert 300 == len(answers)
+    assert {b"u.u", b"(O_O)"} == set(answers)
+    assert answers.count(b"u.u") == len(broker.rows) - 1
+    assert [b"u.u"] == req.commands(b"UoU", {"name": "A", "n": -1})
+    assert broker.state() == broker.restart().state()
+
+
+@pytest.mark.proves("CAT-081")
+def test_a_burst_of_returns_and_goodbyes_is_no_batch_that_cannot_be_written() -> None:
+    broker = Broker()
+    req = broker.req()
+    names = [f"s{n}" for n in range(300)]
+    for name in names:
+        req.say(b"UwU", LARGE | {"name": name})
+        broker.move(name, On.SILENT)
+    for command, state in ((b"<3", State.ACTIVE), (b"</3", State.INACTIVE)):
+        while any(broker.one(name).state is not state for name in names):
+            before = len(broker.rows)
+            in_one_turn(broker, [(req, Message(command, b"", (name.encode(),))) for name in names])
+            assert before < len(broker.rows)
+    assert broker.counted("dropped", "busy")
 
 
 @pytest.mark.proves("CAT-082")

@@ -5,13 +5,14 @@ leaves everything as it was, and an index is given only to what happens (CAT-080
 """
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
 from weft.base.now import MILLISECOND, Now
-from weft.base.records import CoreRecord, Entry, StreamRecord
-from weft.cores.catalog import records
+from weft.base.records import CoreRecord, Entry, Record, StreamRecord
+from weft.cores.catalog import limits, records
 from weft.cores.catalog.book import Book
 from weft.cores.catalog.instances import Instance
 from weft.cores.catalog.memory import STREAMS, InstanceKept, StreamEnded, ended_of, instance_of, kept_of, memory_of
@@ -21,6 +22,8 @@ from weft.cores.catalog.station import Asker, Refusal, Station
 
 RETURNS: Final = frozenset({On.BEAT, On.PROBED, On.LEFT})
 """What is nothing any more from one that stays away."""
+HEARD: Final = RETURNS | {On.GOODBYE}
+"""What others say, as often as they like: who is not heard once will be heard again, or missed."""
 REASONS: Final = {On.OVERDUE: "silent", On.LEFT: "left", On.REAPED: "reaped"}
 
 
@@ -70,6 +73,22 @@ class Registry:
     def __init__(self, station: Station, book: Book) -> None:
         self.station, self.book = station, book
         self.liveness: Watcher | None = None
+        self._weighed: tuple[list[Record], int, int] = ([], 0, 0)
+        """Records of a turn, how many of them were looked at, and their bytes."""
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether enough has changed in this turn: it is written at once, and a batch of the journal has a limit.
+
+        One small update of a large record makes a large change, so counting what came in is not enough (CAT-081).
+        """
+        turn, (weighed, count, size) = self.station.records, self._weighed
+        if weighed is not turn:
+            count = size = 0
+        for record in islice(turn, count, None):
+            size += limits.CHANGE_BYTES + (len(record.payload) if isinstance(record, StreamRecord) else 0)
+        self._weighed = (turn, len(turn), size)
+        return size >= limits.CHANGES_BYTES
 
     # Commands
 
@@ -144,6 +163,9 @@ class Registry:
         if cell is None:
             self.station.count("dropped", f"{on.name.lower()} while {instance.state.name.lower()}")
             return
+        if on in HEARD and cell.then is not instance.state and self.is_busy:
+            self.station.count("dropped", "busy")
+            return
         self._do(cell, instance, Said(reason=reason or REASONS.get(on, "")))
 
     def leave(self, instance: Instance, reason: str = "left") -> None:
@@ -170,7 +192,7 @@ class Registry:
     def stays_away(self, instance: Instance) -> bool:
         """Whether no beat brings it back: it said goodbye, or its name may be had only once and somebody has it."""
         if instance.state is not State.INACTIVE:
-            return False
+            return size >= limits.CHANGES_BYTES
         return instance.reason == "left" or (self.station.settings.unique_names and self._has_rival(instance))
 
     # Memory
@@ -276,6 +298,8 @@ class Registry:
     def _check_journal(self, instance: Instance) -> None:
         if self.station.is_full:
             raise Refusal("limit", "the journal is full: nothing can be kept", service=instance.name)
+        if self.is_busy:
+            raise Refusal("limit", "too much changes at once: try again", service=instance.name)
 
     def _has_rival(self, instance: Instance) -> bool:
         return any(other is not instance and other.is_live for other in self.book.of_name(instance.name))
