@@ -1,12 +1,14 @@
 """An ordinary asyncio program as a service: found by its name, called, watched over, heard (CAT-070, CAT-071).
 
-service = Service("thermo", tags=["lab"])
+    service = Service("thermo", tags=["lab"])
 
-@service.endpoint
-async def celsius(sensor: bytes) -> str:
-return "21.5"
+    @service.endpoint
+    async def celsius(sensor: bytes) -> str:
+        return "21.5"
 
-asyncio.run(service.run())
+    asyncio.run(service.run())
+
+`Service` is what programs use; `_Running` is what it has between its start and its stop.
 """
 
 import asyncio
@@ -25,6 +27,7 @@ from weft.client.catalog.finding import Broker, seeds_of
 from weft.client.catalog.handler import Bus, level_of
 from weft.client.catalog.servicelimits import BEACON_PORT, LINGER_MS, REGISTER_S
 from weft.client.catalog.sockets import Context, Plug
+from weft.client.catalog.speaking import Speaker
 from weft.cores.service.messages import Denied, Registered, ServiceSettings
 
 F = TypeVar("F", bound=Function)
@@ -212,7 +215,7 @@ class _Running:
         self._service, self._loop = service, loop
         self._context: Context = zmq.Context()
         self._router = Plug(self._context, zmq.ROUTER, service.endpoints.hear)
-        self._pub = Plug(self._context, zmq.PUB)
+        self._speaker = Speaker(self._context)
         self._approved: asyncio.Future[None] = loop.create_future()
         self._begun = False
         self._put_off: Denied | None = None
@@ -224,7 +227,7 @@ class _Running:
         """Listen, then register."""
         host, port, _ = place
         host = "0.0.0.0" if host in ("", "*") else host  # noqa: S104  # asked for in so many words
-        ports = self._router.bind(host, port), self._pub.bind(host, 0)
+        ports = self._router.bind(host, port), self._speaker.bind(host)
         self._service.endpoints.open(self._router.say)
         self.driver = Driver(settings(*ports), self._context, self._hear)
         self._begun = True
@@ -243,8 +246,8 @@ class _Running:
             raise Unreachable(f"{self._service.name}: {who} has approved within {wait_s:g} s") from None
 
     def publish(self, frames: list[bytes]) -> None:
-        """Say it on the PUB."""
-        self._pub.say(frames)
+        """Say it to whoever is subscribed."""
+        self._speaker.say(frames)
 
     def end(self) -> None:
         """Let `run` return."""
@@ -258,7 +261,7 @@ class _Running:
         await self._service.endpoints.close()
         self._service.bus.close()
         self._router.close(LINGER_MS)
-        self._pub.close(LINGER_MS)
+        self._speaker.close(LINGER_MS)
         for future in (self.ended, self._approved):
             future.cancel()
         await self._loop.run_in_executor(None, self._context.term)  # until the last words have left
@@ -269,6 +272,7 @@ class _Running:
             self.is_registered = True
             self._service.bus.instance = event.instance
             self._service.bus.open(self._stir, self.publish)
+            self._speaker.note_approved()
             if not self._approved.done():
                 self._approved.set_result(None)
         elif isinstance(event, Denied) and not event.is_final:

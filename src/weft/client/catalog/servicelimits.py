@@ -19,6 +19,10 @@ CANCEL_S: Final = 0.1  # and those that were cancelled so long after it
 LINGER_MS: Final = 150  # last words have so long to leave
 STOP_S: Final = 0.5  # all of it (CAT-023)
 
+FIRST_WORDS_S: Final = 1.0  # what is published at once waits so long for the catalog's subscription
+FIRST_WORDS_MAX: Final = 1_000  # publications that wait so; beyond them the oldest are dropped
+SETTLE_S: Final = 0.02  # a subscriber of several topics has said all of them by then
+
 RING_MAX: Final = 1_000  # log records that the broker may ask for again (LOG-006)
 RECORDS_WAITING_MAX: Final = 10_000  # log records of other threads that the loop has not taken yet
 MESSAGE_CHARS_MAX: Final = 16_384  # of one log record

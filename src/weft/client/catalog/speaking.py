@@ -1,0 +1,64 @@
+"""What a service publishes: values and log records, on a socket that hears who subscribes.
+
+The catalog subscribes when it has approved. What is said before that would reach nobody; so the first words wait for the
+first subscriber, for a moment.
+"""
+
+import asyncio
+from collections import deque
+
+import zmq
+
+from weft.client.catalog.servicelimits import FIRST_WORDS_MAX, FIRST_WORDS_S, SETTLE_S
+from weft.client.catalog.sockets import Context, Plug
+
+
+class Speaker:
+    """The XPUB of a service."""
+
+    def __init__(self, context: Context) -> None:
+        self._plug = Plug(context, zmq.XPUB, self._hear)
+        self._loop = asyncio.get_running_loop()
+        self._held: deque[list[bytes]] | None = deque(maxlen=FIRST_WORDS_MAX)
+        """What waits for somebody to hear it; None: it is said at once."""
+        self._timer: asyncio.TimerHandle | None = None
+
+    def bind(self, host: str) -> int:
+        """Listen on a free port, and return it."""
+        return self._plug.bind(host, 0)
+
+    def say(self, frames: list[bytes]) -> None:
+        """Publish it; never waits for a slow subscriber."""
+        if self._held is None:
+            self._plug.say(frames)
+        else:
+            self._held.append(frames)
+
+    def note_approved(self) -> None:
+        """The catalog may subscribe from now on: if it does not, nobody is waited for any longer."""
+        self._release_in(FIRST_WORDS_S)
+
+    def close(self, linger_ms: int) -> None:
+        """The end of it; last words have so long to leave."""
+        self._release()
+        self._plug.close(linger_ms)
+
+    def _hear(self, _: list[bytes]) -> None:
+        """Somebody subscribes; what else he wants comes with it."""
+        if self._held is not None:
+            self._release_in(SETTLE_S)
+
+    def _release_in(self, span_s: float) -> None:
+        due_at = self._loop.time() + span_s
+        if self._held is None or (self._timer is not None and self._timer.when() <= due_at):
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_at(due_at, self._release)
+
+    def _release(self) -> None:
+        held, self._held = self._held or (), None
+        if self._timer is not None:
+            self._timer.cancel()
+        for frames in held:
+            self._plug.say(frames)
