@@ -192,7 +192,7 @@ class Registry:
     def stays_away(self, instance: Instance) -> bool:
         """Whether no beat brings it back: it said goodbye, or its name may be had only once and somebody has it."""
         if instance.state is not State.INACTIVE:
-            return size >= limits.CHANGES_BYTES
+            return False
         return instance.reason == "left" or (self.station.settings.unique_names and self._has_rival(instance))
 
     # Memory
