@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.catalog.net import Net
+from tests.catalog.net import Net, register
 from weft.base.now import SECOND, seconds
 from weft.cores.catalog import limits
 from weft.cores.catalog.holding import Holding
@@ -80,6 +80,18 @@ def test_canary_a_hold_without_end_is_seen(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(Holding, "released", never)
     with pytest.raises(AssertionError):
         check_hold_ends()
+
+
+@pytest.mark.proves("BEA-023")
+def test_of_many_a_tenth_a_second_goes_in_ten_turns() -> None:
+    net = Net(settings={"beacon_ns": 0, "hold_max_ns": seconds(10)})
+    for number in range(1_000):
+        register(net, f"n{number}", f"10.0.0.{number % HOSTS}")
+    net.run(60)
+    gone = [change.at for change in net.broker.ops if change.op == "inactive"]
+    assert ([True, False], 1_000) == (held(net), len(gone))
+    assert {10} == set(Counter(gone).values())
+    assert 100 == max(sum(at <= later < at + 1 for later in gone) for at in set(gone))
 
 
 def test_of_few_ten_a_second_may_go() -> None:

@@ -1,10 +1,13 @@
 """Beats, silence and reaping, on the whole broker in virtual time (BEA-010 to BEA-020; X11 to X14)."""
 
+from collections import Counter
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.catalog.net import HOME, TIME, Net, beat, dropped, register
+from weft.base.effects import Effect
 from weft.base.now import SECOND, seconds
 from weft.cores.catalog import liveness
 from weft.cores.catalog.instances import Instance
@@ -148,6 +151,25 @@ def test_beats_touch_no_timer() -> None:
     for _ in range(10_000):
         beat(net, "A")
     assert before == net.catalog.liveness._serial
+
+
+@pytest.mark.proves("CAT-081")
+def test_of_many_who_are_due_at_once_each_turn_takes_some_and_none_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    net = Net(settings={"hold": False, "beacon_ns": 0})
+    for number in range(1_200):
+        register(net, f"n{number}", f"10.1.{number // 250}.{number % 250}")
+    turns: list[int] = []
+    take = net.catalog.station.take
+
+    def counted() -> list[Effect]:
+        turns.append(len(net.catalog.station.records))
+        return take()
+
+    monkeypatch.setattr(net.catalog.station, "take", counted)
+    net.run(3)
+    assert Counter(register=1_200, suspect=1_200, inactive=1_200) == Counter(op for op, _ in net.ops())
+    assert {0.0, 1.5, 3.0} == {at for _, at in net.ops()}
+    assert liveness.TURN_MAX == max(turns)
 
 
 def test_timers_of_who_is_gone_do_not_pile_up() -> None:

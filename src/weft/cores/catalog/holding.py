@@ -5,6 +5,7 @@ enough are heard again, or after its time. Then those that still wait go, few pe
 given as long as a silence may last, since not all are heard in the same instant.
 """
 
+from itertools import islice
 from typing import Final
 
 from weft.base.now import SECOND
@@ -17,6 +18,7 @@ from weft.cores.catalog.station import Station
 
 CALM, HELD, LETTING_GO = "calm", "held", "letting go"
 LEAST_PER_SECOND: Final = 10
+PARTS: Final = 10  # of a second, for many: a turn with all of them would be long (CAT-081)
 
 
 class Holding:
@@ -73,10 +75,12 @@ class Holding:
         if not self._waiting:
             self.state = CALM
             return []
-        due = [instance for instance, since in self._waiting.items() if since <= clock][: self._per_second]
+        parts = PARTS if self._per_second >= PARTS * LEAST_PER_SECOND else 1
+        may_go = (instance for instance, since in self._waiting.items() if since <= clock)
+        due = list(islice(may_go, self._per_second // parts))
         for instance in due:
             del self._waiting[instance]
-        self._next_at = clock + SECOND
+        self._next_at = clock + SECOND // parts
         return due
 
     def _is_blind(self) -> bool:
