@@ -92,13 +92,8 @@ class Registry:
 
     # Commands
 
-    def register(self, body: bytes, asker: Asker) -> tuple[Instance, bytes]:
-        """Obey `UwU`: the instance, and the body of `OwO` (BEA-014). Refusal: nothing has changed."""
-        instance = self.enter(self.plan(body, asker))
-        return instance, self.approval(instance)
-
     def plan(self, body: bytes, asker: Asker) -> Plan:
-        """What a registration would do; Refusal if it is none that can be accepted."""
+        """What `UwU` would do; Refusal if it is none that can be accepted. `enter` does it, within the same turn."""
         registration = records.registration(body, is_strict=self.station.settings.strict)
         instance_id = registration.instance_id(asker.owner, self.station.settings.rewrite)
         instance = self.book.get(registration.name, instance_id)
