@@ -67,7 +67,7 @@ class Endpoints:
 
     def __init__(self, name: str) -> None:
         self.table: dict[str, Endpoint] = {}
-        self.malformed = self.busy = 0
+        self.malformed = self.busy = self.pings = 0
         self._name = name.encode()
         self._builtins: dict[str, Callable[[tuple[bytes, ...]], Any]] = {"dbp.stats": self._stats}
         self._running: set[asyncio.Task[None]] = set()
@@ -114,6 +114,7 @@ class Endpoints:
         if message.command in ANSWERS:
             return
         if message.command == PING:
+            self.pings += 1
             self._answer(frames[0], message, PONG, [self._name])
         elif (builtin := self._builtins.get(_text(message.command))) is not None:
             self._answer_builtin(frames[0], message, builtin)
