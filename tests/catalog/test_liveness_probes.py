@@ -1,5 +1,6 @@
 """Who is asked whether he is there, where, and which way his beats come (BEA-016 to BEA-018; MON-008)."""
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -143,6 +144,35 @@ def test_lost_datagrams_are_told_once_and_their_return_after_three() -> None:
     assert [] == net.ops(since=lost_at)
     assert {host.name: ["tcp", "udp"] for host in hosts} == told_paths(net)
     assert all([False, True] == [event.over_tcp for event in host.told[-1:-3:-1]] for host in hosts)
+
+
+@pytest.mark.proves("BEA-018")
+def test_who_has_no_connection_and_answers_pings_comes_back_by_datagram_too() -> None:
+    net = Net(settings={"beacon_ns": 0})
+    net.answering.add(b"10.0.0.1:9")
+    register(net, "A", port=9)
+    for _ in range(3):
+        beat(net, "A")
+        net.run(1)
+    net.run(10)
+    assert ("probe", {"A": ["tcp"]}) == (of(net, "A").via, told_paths(net))
+    for _ in range(3):
+        beat(net, "A")
+        net.run(1)
+    assert ("udp", {"A": ["tcp", "udp"]}) == (of(net, "A").via, told_paths(net))
+
+
+@pytest.mark.proves("BEA-018")
+def test_who_beats_and_asks_much_on_its_connection_is_told_nothing_about_ways() -> None:
+    net = Net(settings={"beacon_ns": 0})
+    peer = b"a DEALER"
+    body = b'{"name": "A", "id": "A", "ip": "10.0.0.1", "port": 9}'
+    net.say(HOME, Message(wire.REGISTRATION, TIME, (body,)), kind="DEALER", peer=peer)
+    for _ in range(20):
+        net.run(0.5)
+        beat(net, "A")
+        net.say(HOME, Message(wire.REQUEST, TIME, (b"A",)), kind="DEALER", peer=peer)
+    assert {wire.APPROVED: 1, wire.REPLY: 20} == Counter(said.command for said in net.broker.answers[peer])
 
 
 def told_paths(net: Net) -> dict[str, list[str]]:

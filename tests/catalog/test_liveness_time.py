@@ -33,6 +33,19 @@ def test_what_was_restored_has_five_seconds_at_least() -> None:
 
 
 @pytest.mark.proves("CAT-051")
+def test_who_was_suspected_before_the_start_has_the_same_time() -> None:
+    net = Net()
+    register(net, "A")
+    net.run(2)
+    assert {"A": "SUSPECT"} == net.states()
+    net.crash("broker")
+    net.start("broker")
+    assert net.states()["A"] in ("ACTIVE", "SUSPECT")
+    net.run(20)
+    assert [7.0] == [change.at for change in net.broker.ops if change.op == "inactive"]
+
+
+@pytest.mark.proves("CAT-051")
 def test_who_was_away_before_the_start_is_forgotten_after_it() -> None:
     net = Net()
     register(net, "silent")

@@ -225,7 +225,8 @@ class Liveness:
         instance.probe_at = 0
         if instance.path_told != TCP:
             instance.path_told = instance.via = UDP
-        if watch.is_over_tcp and instance.udp_in_row >= limits.RETURN_BEATS:
+        is_elsewhere = watch.is_over_tcp or instance.path_told == TCP
+        if is_elsewhere and instance.udp_in_row >= limits.RETURN_BEATS:
             self._return_to_udp(watch)
 
     def _return_to_udp(self, watch: Watch) -> None:
@@ -248,7 +249,8 @@ class Liveness:
             instance.probe_at = 0 if does_beat else clock + instance.interval_ns
         else:
             instance.probe_at = 0
-            watch.is_over_tcp |= clock - watch.tcp_at <= _suspect_ns(instance)  # one alone was some other command
+            is_in_row = clock - watch.tcp_at <= _suspect_ns(instance)  # one alone may be any other command
+            watch.is_over_tcp |= is_in_row and not does_beat
             watch.tcp_at = clock
         if instance.path_told == UDP and clock - watch.udp_at >= self._liveness * instance.interval_ns:
             self._tell_path(instance, TCP)
