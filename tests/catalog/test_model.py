@@ -59,7 +59,7 @@ class Model:
         if bound and name in ("", bound[0]) and number in ("", bound[1]):
             fit = [bound]
         else:
-            fit = [k for k, t in self.things.items() if k[0] == name and t.owner == self.owner(who)]
+            fit = [k for k, t in self.things.items() if k[0] == name and self.owns(who, t)]
             fit = [k for k in fit if number in ("", k[1]) and not self.things[k].is_left]
         return fit[0] if len(fit) == 1 and not self.things[fit[0]].is_left else None
 

@@ -171,17 +171,17 @@ class Registry:
         """It is forgotten."""
         self.move(instance, On.REAPED, reason)
 
-    def of_beat(self, name: str, instance_id: str | None, asker_owner: str) -> Instance | None:
+    def of_beat(self, name: str, instance_id: str | None, asker_owner: str | None) -> Instance | None:
         """The one instance that a beat of this owner means; None: none, or several (CAT-021, BEA-011).
 
-        Who left counts as none. O(1) with an id, O(instances of the name) without.
+        An administrator's (None) may mean anybody's. Who left counts as none. O(1) with an id, O(instances of the name) without.
         """
         if instance_id is not None:
             found = self.book.get(name, instance_id)
             own = [found] if found is not None else []
         else:
             own = self.book.of_name(name)
-        own = [one for one in own if one.owner == asker_owner and not self.stays_away(one)]
+        own = [one for one in own if asker_owner in (None, one.owner) and not self.stays_away(one)]
         return own[0] if len(own) == 1 else None
 
     def stays_away(self, instance: Instance) -> bool:

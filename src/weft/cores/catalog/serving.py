@@ -252,7 +252,7 @@ class Serving:
         bound = self._bound(asker)
         if bound is not None and name in ("", bound.name) and instance_id in ("", bound.id):
             return None if self.registry.stays_away(bound) else bound
-        return self.registry.of_beat(name, instance_id or None, asker.owner)
+        return self.registry.of_beat(name, instance_id or None, None if asker.is_admin else asker.owner)
 
     def _bind(self, asker: Asker, instance: Instance | None) -> None:
         if asker.is_dealer and instance is not None:
