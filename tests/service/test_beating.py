@@ -16,8 +16,10 @@ from weft.wire.catalog import beacon as beacons
 from weft.wire.catalog.messages import (
     APPROVED,
     AWK,
+    DENIED,
     DISCONNECT,
     HEARTBEAT,
+    REGISTRATION,
     Beacon,
 )
 
@@ -221,13 +223,44 @@ def test_a_broker_whose_beacon_is_heard_but_that_does_not_answer_is_dropped() ->
 
 
 @pytest.mark.proves("BEA-004")
-def test_an_existing_broker_is_beaten_by_connection_alone() -> None:
+def test_an_existing_broker_is_left_alone_while_its_beacon_is_heard() -> None:
     rig = Rig()
     rig.start()
     rig.say(APPROVED)
     rig.run_with_beacons(10, dbp=0, id="", hb=0)
-    assert ([], "UP") == (rig.said(BEATS), rig.state)
-    assert 10 <= len(rig.said()) <= 12
+    assert ([], [REGISTRATION], "UP") == (rig.said(BEATS), rig.said(), rig.state)
+    rig.run(2)
+    rig.say(DENIED, b"invalid command")
+    assert ([HEARTBEAT], "UP") == (rig.said(), rig.state)
+    rig.run_with_beacons(10, dbp=0, id="", hb=0)
+    assert ([HEARTBEAT], "UP") == (rig.said(), rig.state)
+    rig.run(4.6)
+    assert "DROPPED" == rig.state
+
+
+@pytest.mark.proves("BEA-018")
+def test_a_broker_without_a_port_for_beats_is_beaten_over_the_connection() -> None:
+    rig = Rig()
+    rig.start()
+    rig.approve(hb=0)
+    for _ in range(10):
+        rig.run(1)
+        rig.say(AWK)
+    assert ([], "UP", True) == (rig.said(BEATS), rig.state, 9 <= rig.said().count(HEARTBEAT) <= 11)
+
+
+@pytest.mark.proves("BEA-021", "BEA-022")
+def test_the_beacon_of_a_broker_that_stood_still_ends_a_long_wait() -> None:
+    rig = up()
+    rig.beacon()
+    rig.run(60)
+    while rig.state != "DROPPED" or (rig.core.deadline() or 0) - rig.at < 4 * SECOND:
+        rig.run(0.1)
+    rig.beacon()
+    due_at = rig.core.deadline()
+    rig.beacon()
+    assert due_at == rig.core.deadline(), "only the first one hastens"
+    assert waited(rig) <= 1.001
 
 
 @pytest.mark.proves("BEA-022")

@@ -16,6 +16,7 @@ class Beating:
         self._chance, self._beacon_ns = chance, beacon_ns
         self._liveness = limits.LIVENESS
         self._is_asked = self._is_deaf = self._is_bare = False
+        self._is_exact = True
         self._beat_at = self._heard_at = self._answered_at = 0
         self._over_tcp_at = 0
         """Since when beats go over the connection."""
@@ -31,9 +32,15 @@ class Beating:
         """How long the broker may say nothing at all before beats go over the connection."""
         return max(self.interval_ns, self._beacon_ns) * limits.DEAF_TENTHS // 10
 
-    def begin(self, interval_ns: int, liveness: int, *, is_bare: bool, now: Now) -> None:
-        """The broker has approved. `is_bare`: it hears no datagrams."""
-        self.interval_ns, self._liveness, self._is_bare = interval_ns, liveness, is_bare
+    def begin(  # tidy: all that was agreed
+        self, interval_ns: int, liveness: int, now: Now, *, is_exact: bool, has_port: bool
+    ) -> None:
+        """The broker has approved. `is_exact`: it answers every beat; `has_port`: it hears datagrams.
+
+        An existing broker knows no beats: it is left alone as long as its beacon is heard.
+        """
+        self.interval_ns, self._liveness = interval_ns, liveness
+        self._is_exact, self._is_bare = is_exact, is_exact and not has_port
         self._is_asked = self._is_deaf = False
         self._beat_at = now.mono + round(self._chance.random() * interval_ns)
         self._heard_at = self._answered_at = self._over_tcp_at = now.mono
@@ -91,8 +98,8 @@ class Beating:
 
     @property
     def _silent_at(self) -> int:
-        """A broker that says it is a broker answers each beat; of an older one any sign of life will do."""
-        heard_at = max(self._heard_at, self._answered_at) if self._is_bare else self._answered_at
+        """Who answers every beat must do so; of an existing broker any sign of life will do."""
+        heard_at = self._answered_at if self._is_exact else self._heard_at
         return max(heard_at, self._over_tcp_at) + self._liveness * self.interval_ns
 
     def _begin_tcp(self, now: Now) -> None:

@@ -15,6 +15,7 @@ class Voice(Enum):
     IGNORED = "not of its network, not signed, or late"
     OTHER = "a broker that it is not with"
     OURS = "its own broker is there"
+    BACK = "its own broker is there again, after a silence"
     RESTARTED = "its own broker is there, in another run"
 
 
@@ -77,6 +78,7 @@ class Brokers:
         self._note(endpoint, beacon, now)
         if not self._is_ours(endpoint, beacon.id):
             return Voice.OTHER
+        was_silent = not self.is_heard(now, self._settings.beacon_ns * limits.DEAF_TENTHS // 10)
         self.heard_at = now.mono
         if beacon.id and self.epoch and beacon.id != self.epoch:
             self.begin_epoch(beacon.id)
@@ -85,7 +87,7 @@ class Brokers:
         self.hb = beacon.hb or self.hb
         if len(self._ours) < limits.BROKERS_MAX:
             self._ours.add(endpoint)
-        return Voice.OURS
+        return Voice.BACK if was_silent else Voice.OURS
 
     def begin_epoch(self, epoch: str) -> None:
         """The broker is in this run; what comes late from the run before is ignored."""

@@ -132,8 +132,10 @@ class Service:
 
     def _hear_beacon(self, beacon: Beacon, ip: str, now: Now) -> None:
         voice = self._brokers.hear(beacon, ip, now)
-        if voice is Voice.OURS:
+        if voice in (Voice.OURS, Voice.BACK):
             self._beating.hear(now)
+            if voice is Voice.BACK:
+                self._turn(On.RETURNED, None, now)
         elif voice is Voice.RESTARTED:
             self._turn(On.RESTARTED, None, now)
         elif voice is Voice.OTHER and self.state is State.IDLE and self._brokers.choose(now):
@@ -217,7 +219,8 @@ class Service:
         self._beat_key, self._is_exact = agreed.beat_key, agreed.is_broker
         self._act_at, self._retries = None, 0
         interval_ns = agreed.interval_ms * MILLISECOND
-        self._beating.begin(interval_ns, agreed.liveness, is_bare=not self._brokers.hb, now=now)
+        has_port = self._brokers.hb > 0
+        self._beating.begin(interval_ns, agreed.liveness, now, is_exact=agreed.is_broker, has_port=has_port)
         self._tell(Registered(self._brokers.endpoint, self.instance, self._brokers.epoch, agreed.interval_ms))
         self._say_update(now)
 

@@ -27,6 +27,7 @@ class On(Enum):
     GOODBYE = "`</3`"
     SILENCE = "no answer in time, or no word for L intervals"
     RESTARTED = "the broker's beacon says another run"
+    RETURNED = "the broker's beacon comes again, after a silence"
     STOPPED = "the order to stop"
 
 
@@ -53,6 +54,7 @@ TABLE: Final[dict[tuple[State, On], Cell]] = {
     (State.UP, On.STOPPED): Cell("part", State.STOPPED),
     (State.DROPPED, On.FOUND): Cell("register", State.REGISTERING),
     (State.DROPPED, On.RESTARTED): Cell("hasten", State.DROPPED),
+    (State.DROPPED, On.RETURNED): Cell("hasten", State.DROPPED),
     (State.DROPPED, On.STOPPED): Cell("leave", State.STOPPED),
     (State.DENIED, On.STOPPED): Cell("end", State.STOPPED),
 }
