@@ -17,7 +17,7 @@ import msgspec
 
 from weft.base.effects import Send
 from weft.base.endpoints import endpoint_of
-from weft.base.now import SECOND, Now
+from weft.base.now import MILLISECOND, SECOND, Now
 from weft.base.records import Stream, StreamRecord
 from weft.cores.catalog import limits
 from weft.cores.catalog.arguments import read_argument
@@ -97,9 +97,8 @@ class Logs:
         self._held = 0
         """Records behind holes, of all publishers."""
         self._queue = LogQueue(lambda _: station.count("log_dropped", "queue"))
-        self._turn: list[Any] = []
-        """The records of the turn whose bytes were counted last."""
-        self._turn_bytes = 0
+        self._turn_at = self._turn_bytes = 0
+        """How much was kept in the turn of this instant: all messages of a turn come with one."""
         station.listeners.append(self.changed)
         queries.add("dbp.logs", self.answer)
 
@@ -284,11 +283,11 @@ class Logs:
     def _keep(self, now: Now) -> None:
         """Hand the journal what it takes in one turn; the rest waits (JRN-030)."""
         station = self.station
-        if self._turn is not station.records:
-            self._turn, self._turn_bytes = station.records, 0
+        if self._turn_at != now.mono:
+            self._turn_at, self._turn_bytes = now.mono, 0
         while len(self._queue) and not station.is_full and self._turn_bytes < limits.LOG_TURN_BYTES:
             entry = self._queue.next()
-            self._turn_bytes += len(entry.data)
+            self._turn_bytes += limits.CHANGE_BYTES + len(entry.data)
             station.keep(self._record_of(entry, now))
 
     def _record_of(self, entry: Entry, now: Now) -> StreamRecord:
@@ -314,7 +313,7 @@ class Logs:
 
     def deadline(self) -> int | None:
         if len(self._queue) and not self.station.is_full:
-            return self.station.now.mono
+            return self._turn_at + MILLISECOND
         dues = (self._repeats.deadline(), self._holes[0].due_at if self._holes else None)
         return min((due for due in dues if due is not None), default=None)
 
