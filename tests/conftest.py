@@ -60,7 +60,8 @@ GROUPS = {
 
 
 def _group_of(path: Path) -> str:
-    room = path.relative_to(Path(__file__).parent).parts[0]
+    here = Path(__file__).parent
+    room = path.relative_to(here).parts[0] if path.is_relative_to(here) else ""
     return GROUPS.get(room, str(path))  # a file is never torn: its fixtures are made once
 
 

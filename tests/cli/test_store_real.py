@@ -25,7 +25,7 @@ async def weft(*words: str) -> tuple[int | None, list[str]]:
 @pytest.mark.proves("ADM-020")
 @in_loop
 async def test_a_value_is_typed_read_and_watched_over_a_restart(tmp_path: Path) -> None:
-    port = free_blocks(1, 36_000)[0]
+    port = free_blocks(1, 16_000)[0]
     at = ("--port", str(port))
     watcher = None
     async with running(tmp_path, port):

@@ -21,7 +21,7 @@ Log = list[tuple[Any, ...]]
 
 
 def made(place: Path) -> Process:
-    node = {"name": "n1", "level": "root", "state": str(place), "port": free_blocks(1, 34_000)[0]}
+    node = {"name": "n1", "level": "root", "state": str(place), "port": free_blocks(1, 14_000)[0]}
     return Process(settings_of({"node": node, "fleet": {"beacon_port": free_port()}}))
 
 

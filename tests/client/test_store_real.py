@@ -101,7 +101,7 @@ async def watched(client: store.Client) -> list[Any]:
 async def test_a_real_node_answers_as_the_one_of_the_tests_does(tmp_path: Path) -> None:
     async with FakeStore() as fake, store.Client(fake.address) as client:
         expected = [await story(client), await watched(client)]
-    async with running(tmp_path, free_blocks(1, 35_000)[0]), store.Client(tmp_path) as client:
+    async with running(tmp_path, free_blocks(1, 15_000)[0]), store.Client(tmp_path) as client:
         actual = [await story(client), await watched(client)]
         assert "TooLarge too-large" == await refusal(client.set("big", "x" * 70_000))
     assert expected == actual
@@ -110,7 +110,7 @@ async def test_a_real_node_answers_as_the_one_of_the_tests_does(tmp_path: Path) 
 @pytest.mark.proves("CLN-030", "CLN-011")
 @in_loop
 async def test_client_watch_and_mirror_outlive_their_node(tmp_path: Path) -> None:
-    port = free_blocks(1, 35_500)[0]
+    port = free_blocks(1, 15_500)[0]
     async with running(tmp_path, port):
         client = store.Client(tmp_path)
         await client.__aenter__()

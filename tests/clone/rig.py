@@ -34,7 +34,7 @@ class Place:
     """A running root."""
 
     def __init__(self, epoch: int = 0, *, serves: bool = True, **chp: Any) -> None:
-        port, clients = free_blocks(2, 36_000)
+        port, clients = free_blocks(2, 16_000)
         chosen = settings(port, **chp, port=clients if serves else 0)
         start = Start(chosen, UUID, 1, "tests/clone", b"")
         cores = [MAKERS[name](start) for name in ("configuration", "clone")]

@@ -24,7 +24,7 @@ BEAT = [b"HUGZ", bytes(8), b"", b"", b""]
 
 
 def settings(place: Path, **chp: Any) -> NodeSettings:
-    port, clients = free_blocks(2, 37_000)
+    port, clients = free_blocks(2, 17_000)
     return settings_of(
         {
             "node": {"name": "r", "level": "root", "state": str(place), "port": port, "beacons": False},
@@ -124,7 +124,7 @@ def test_a_client_takes_the_snapshot_follows_and_writes_where_it_may(epoch: int,
 @pytest.mark.proves("CFG-060", "CFG-064")
 @pytest.mark.parametrize("epoch", [0, 3])
 def test_a_root_hands_the_pairs_of_another_server_to_its_own_clients(epoch: int, tmp_path: Path) -> None:
-    (port,) = free_blocks(1, 38_000)
+    (port,) = free_blocks(1, 18_000)
 
     def talk(client: Client, server: Server) -> None:
         server.set("/client/a", b"1")

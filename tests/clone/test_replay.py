@@ -130,7 +130,7 @@ class Script:
 
 
 def followed(play: Callable[[Place, Script], Awaitable[None]]) -> None:
-    (port,) = free_blocks(1, 39_000)
+    (port,) = free_blocks(1, 19_000)
 
     async def scene(place: Place) -> None:
         await play(place, script)

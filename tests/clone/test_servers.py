@@ -26,7 +26,7 @@ def kinds(place: Place) -> list[type]:
 
 
 def scene(play: Callable[[Place, int], Awaitable[None]], **chp: Any) -> None:
-    (port,) = free_blocks(1, 40_000)
+    (port,) = free_blocks(1, 20_000)
 
     async def with_port(place: Place) -> None:
         await play(place, port)

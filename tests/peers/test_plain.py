@@ -48,7 +48,7 @@ def changed(frames: tuple[bytes, ...], at: int, frame: bytes) -> tuple[bytes, ..
 
 @pytest.mark.proves("TOP-001", "TOP-002", "TOP-003", "TOP-010", "TOP-012", "CFG-010", "CFG-012")
 def test_it_hears_the_call_of_a_root_that_knows_its_endpoint_and_is_assigned_a_parent(grove: Grove) -> None:
-    (block,) = free_blocks(1, 41_000)
+    (block,) = free_blocks(1, 21_000)
     own = f"127.0.0.1:{block}"
     calls = plain.Calls(own)
     try:
@@ -140,8 +140,9 @@ def refused(grove: Grove, where: int, code: str) -> int:
 
 
 def standing(grove: Grove) -> tuple[Any, ...]:
-    """What nonsense must not change."""
-    return grove.number("root"), grove.values("root", "/"), grove.status("root")["tree"]
+    """What nonsense must not change; who has said by now which number it runs is another matter."""
+    tree = [{key: row[key] for key in row if key not in ("number", "at")} for row in grove.status("root")["tree"]]
+    return grove.number("root"), grove.values("root", "/"), tree
 
 
 @pytest.mark.proves("CFG-007", "CFG-008", "CFG-011")

@@ -128,7 +128,7 @@ def run(play: Callable[..., Awaitable[None]], *cores: tuple[str, ...]) -> None:
     """Play with one node per given set of cores."""
 
     async def main() -> None:
-        places = [Place(port, *names) for port, names in zip(free_blocks(len(cores), 34_000), cores, strict=True)]
+        places = [Place(port, *names) for port, names in zip(free_blocks(len(cores), 14_000), cores, strict=True)]
         try:
             await play(*places)
         finally:
@@ -377,7 +377,7 @@ def test_a_flood_on_one_channel_does_not_starve_the_others(monkeypatch: pytest.M
     monkeypatch.setattr(links, "SHARE_BYTES", 500)
 
     async def main() -> None:
-        (port,) = free_blocks(1, 34_000)
+        (port,) = free_blocks(1, 14_000)
         side = Links(lambda: None)
         side.serve("127.0.0.1", port, ["down", "control", "announced", "serve"])
         fat, thin = stranger(zmq.DEALER, port + LINK), stranger(zmq.DEALER, port + CONTROL)

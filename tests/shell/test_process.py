@@ -24,7 +24,7 @@ PATIENCE_S = 30
 
 
 def settings(place: Path, **tables: dict[str, Any]) -> NodeSettings:
-    node = {"name": "n1", "level": "root", "state": str(place), "port": free_blocks(1, 33_000)[0]}
+    node = {"name": "n1", "level": "root", "state": str(place), "port": free_blocks(1, 13_000)[0]}
     fleet = {"beacon_port": free_port()}
     metric = {"cpu": {"detail": "CPU", "rate": "0.1s"}}
     return settings_of({"node": node | tables.pop("node", {}), "fleet": fleet, "metric": metric, **tables})
