@@ -13,7 +13,7 @@ import zmq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.client.node import in_loop
+from tests.client.node import in_loop, until
 from tests.client.servicebroker import Caller, FakeBroker, Plain
 from tests.client.test_service import service_of
 from weft.catalog import Handler, Service
@@ -45,6 +45,7 @@ def log() -> Iterator[logging.Logger]:
 def told(service: Service) -> list[dict[str, Any]]:
     """All that went to the bus."""
     service.bus.open(lambda: None, lambda _: None)
+    service.bus.close()
     return list(service.bus.again(())["logs"])
 
 
@@ -81,7 +82,7 @@ async def test_what_was_missed_can_be_asked_for_by_number() -> None:
         async with service, Caller(service.address) as caller:
             for number in range(2, RING_MAX + 12):
                 log.warning("number %d", number)
-            await asyncio.sleep(0)
+            await until(lambda: service.bus.again(())["logs"][-1]["seq"] == RING_MAX + 11)
             for first, last, expected in ((5, 7, []), (12, 13, [12, 13]), (RING_MAX + 10, 9999, [1010, 1011])):
                 answer = await caller.told(b"dbp.logs", json.dumps({"from": first, "to": last}).encode())
                 assert expected == [record["seq"] for record in answer["logs"]]

@@ -18,7 +18,13 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from weft.client.catalog.errors import CatalogError
-from weft.client.catalog.servicelimits import FIELDS_MAX, MESSAGE_CHARS_MAX, RECORDS_WAITING_MAX, RING_MAX
+from weft.client.catalog.servicelimits import (
+    FIELDS_MAX,
+    MESSAGE_CHARS_MAX,
+    RECORDS_PER_TURN,
+    RECORDS_WAITING_MAX,
+    RING_MAX,
+)
 
 if TYPE_CHECKING:
     from weft.client.catalog.service import Service
@@ -53,7 +59,7 @@ class Bus:
             self.dropped += 1
             return
         self._waiting.append(told)
-        if self._stir is not None:
+        if len(self._waiting) == 1 and self._stir is not None:  # else it was called already
             self._stir()
 
     def open(self, stir: Callable[[], None], publish: Callable[[list[bytes]], Any]) -> None:
@@ -63,17 +69,25 @@ class Bus:
 
     def close(self) -> None:
         """The service ends; what comes later waits for its next start."""
-        self.flush()
+        while self._waiting and self._publish is not None:
+            self._publish_next(self._publish)
         self._stir = self._publish = None
 
     def flush(self) -> None:
-        """Number and publish what waits. In the loop only."""
-        while self._waiting and self._publish is not None:
-            self._seq += 1
-            told = {"v": 1, **self._waiting.popleft()}
-            told.update(service=self.service, instance=self.instance, seq=self._seq)
-            self._ring.append(told)
-            self._publish([f"log.{self.service}.{told['level']}".encode(), msgspec.json.encode(told)])
+        """Number and publish what waits, some of it in each turn of the loop. In the loop only."""
+        for _ in range(RECORDS_PER_TURN):
+            if not self._waiting or self._publish is None:
+                return
+            self._publish_next(self._publish)
+        if self._stir is not None:
+            self._stir()
+
+    def _publish_next(self, publish: Callable[[list[bytes]], Any]) -> None:
+        self._seq += 1
+        told = {"v": 1, **self._waiting.popleft()}
+        told.update(service=self.service, instance=self.instance, seq=self._seq)
+        self._ring.append(told)
+        publish([f"log.{self.service}.{told['level']}".encode(), msgspec.json.encode(told)])
 
     def again(self, payload: tuple[bytes, ...]) -> dict[str, Any]:
         """`dbp.logs {"from","to"}`: those records that are still here, by number (LOG-006)."""

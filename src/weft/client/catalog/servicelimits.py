@@ -25,6 +25,7 @@ SETTLE_S: Final = 0.02  # a subscriber of several topics has said all of them by
 
 RING_MAX: Final = 1_000  # log records that the broker may ask for again (LOG-006)
 RECORDS_WAITING_MAX: Final = 10_000  # log records of other threads that the loop has not taken yet
+RECORDS_PER_TURN: Final = 256  # log records that are published in one turn of the loop: calls are answered between
 MESSAGE_CHARS_MAX: Final = 16_384  # of one log record
 FIELDS_MAX: Final = 64  # extra fields of one log record
 
