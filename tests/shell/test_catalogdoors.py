@@ -51,7 +51,7 @@ class Opened:
         }
         place.mkdir(exist_ok=True)
         self.links, self.runner, self.port = links, Runner(), port
-        self.doors = CatalogDoors(settings_of(document), self.runner, links, place)  # type: ignore[arg-type]
+        self.doors = CatalogDoors(settings_of(document), self.runner, links, place)  # type: ignore[arg-type]  # only what the doors use
         self.doors.open()
 
     @property
@@ -116,7 +116,7 @@ def test_a_peer_of_whom_the_library_knows_no_address_is_no_administrator() -> No
                 raise zmq.ZMQError(22)
             return "DEALER"
 
-    assert "DEALER 0.0.0.0" == kind_and_address(Frame())  # type: ignore[arg-type]
+    assert "DEALER 0.0.0.0" == kind_and_address(Frame())  # type: ignore[arg-type]  # only what is asked of it
 
 
 @pytest.mark.proves("CAT-001")

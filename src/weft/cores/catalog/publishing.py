@@ -85,13 +85,13 @@ class Publishing:
         name, instance = change.instance.key
         epoch = self._station.epoch
         return events.encode(
-            Event(events.VERSION, epoch, change.index, prev, op, name, instance, change.at, change.reason)
+            Event(events.VERSION, epoch, change.index, prev, op, name, instance, change.ts, change.reason)
         )
 
     def _keep(self, change: Change, prev: int, record: bytes) -> None:
         name, instance = change.instance.key
         shown = msgspec.Raw(record or b"null")
-        text = events.encode(Kept(change.index, prev, change.op, name, instance, change.at, shown, change.reason))
+        text = events.encode(Kept(change.index, prev, change.op, name, instance, change.ts, shown, change.reason))
         for index, gone in self._ring.add(change.index, name, text):
             self._forget(index, gone)
 

@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import msgspec
+
 from weft.base.chance import Chance
 from weft.base.effects import Effect, Persist, Send, Tell
 from weft.base.now import Now
@@ -64,7 +66,7 @@ class Asker(NamedTuple):
         return self.address or "127.0.0.1"
 
 
-class Change(NamedTuple):
+class Change(msgspec.Struct, frozen=True, gc=False):
     """One indexed change of an instance (CAT-040)."""
 
     index: int
@@ -72,7 +74,7 @@ class Change(NamedTuple):
     """`register update suspect active inactive health remove`."""
     instance: Instance
     """As it is after the change; of `remove`, as it was."""
-    at: float
+    ts: float
     """Unix seconds."""
     reason: str = ""
 
@@ -104,7 +106,7 @@ class Station:
     @property
     def wall(self) -> float:
         """Unix seconds; for showing only (CAT-012)."""
-        return self.now.wall / 1e9
+        return self.now.wall / 1e9  # tidy: Unix seconds are what the wire has
 
     def announce(self, op: str, instance: Instance, reason: str = "") -> Change:
         """The next indexed change of an instance that is as it should be by now: kept, and heard by who listens."""
