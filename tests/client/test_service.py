@@ -14,10 +14,13 @@ from hypothesis import strategies as st
 from tests.client.node import in_loop, until
 from tests.client.servicebroker import TIME, Caller, FakeBroker, Plain
 from tests.shell.ports import free_port
+from weft.base.effects import Connect
 from weft.catalog import CatalogError, Denied, NameTaken, Service, Unreachable
+from weft.client.catalog.driving import _PERFORMS, Driver
 from weft.client.catalog.endpoints import Endpoints
 from weft.client.catalog.errors import BadRequest, CallFailed, Closed
 from weft.client.catalog.servicelimits import CALLS_MAX
+from weft.cores.service import limits as core_limits
 
 
 def service_of(broker: FakeBroker, **parts: Any) -> Service:
@@ -171,6 +174,25 @@ async def test_told_to_terminate_a_running_service_says_goodbye_and_returns() ->
         await running
         assert [b"thermo", b"i1"] == await broker.hears(b"</3")
         assert signal.SIG_DFL is signal.getsignal(signal.SIGTERM)
+
+
+@pytest.mark.proves("CAT-023")
+@in_loop
+async def test_a_socket_that_cannot_be_opened_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened, told = Driver._connect, []
+
+    def fails_once(driver: Driver, effect: Any) -> None:
+        told.append(effect.endpoint)
+        if len(told) == 1:
+            raise zmq.ZMQError(24, "too many open files")
+        opened(driver, effect)
+
+    monkeypatch.setattr(core_limits, "ANSWER_NS", 50_000_000)
+    monkeypatch.setitem(_PERFORMS, Connect, fails_once)
+    faults: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, fault: faults.append(fault))
+    async with FakeBroker() as broker, service_of(broker):
+        assert ([broker.seed] * 2, 1) == (told, len(faults))
 
 
 # Changing

@@ -13,6 +13,7 @@ from tests.client.catalogbroker import running
 from tests.client.node import in_loop, until
 from weft.catalog import BadRequest, Client, Handler, NotFound, Service, find_broker
 from weft.client.catalog.entries import Entry
+from weft.client.catalog.speaking import Speaker
 
 PAUSE_S = 0.01
 T = TypeVar("T")
@@ -77,6 +78,27 @@ async def test_what_is_said_at_once_is_heard(tmp_path: Path) -> None:
         told = [said[key] for key in ("service", "instance", "level", "message", "seq", "fields")]
         assert ["thermo", service.instance, "WARNING", "hot", 1, {"sensor": "x"}] == told
         await service.stop()
+
+
+@pytest.mark.proves("LOG-006")
+@in_loop
+async def test_a_log_record_that_was_lost_is_asked_for_and_said_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = Speaker.say
+
+    def loses_the_second(speaker: Speaker, frames: list[bytes]) -> None:
+        if b'"seq":2' not in frames[1]:
+            said(speaker, frames)
+
+    monkeypatch.setattr(Speaker, "say", loses_the_second)
+    async with running(tmp_path) as ports, Client(ports.broker) as client:
+        async with Service("thermo", broker=ports.broker, beacon_port=0) as service:
+            handler = Handler(service, local=None)
+            for number in (1, 2, 3):
+                handler.handle(logging.makeLogRecord({"levelno": logging.ERROR, "msg": f"number {number}"}))
+            logs = await answer(client.logs, lambda logs: len(logs) == 3)
+        assert [(1, "number 1"), (2, "number 2"), (3, "number 3")] == [(log["seq"], log["message"]) for log in logs]
 
 
 @pytest.mark.proves("BEA-021", "CAT-023")

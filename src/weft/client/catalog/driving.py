@@ -111,9 +111,9 @@ class Driver:
             while done := self.core.effects():
                 for effect in done:
                     _PERFORMS[type(effect)](self, effect)
-        finally:
+        finally:  # whatever could not be done, a socket when there are no more: the core is woken and tries again
             self._is_pumping = False
-        self._arm()
+            self._arm()
 
     def _arm(self) -> None:
         if self._timer is not None:

@@ -95,7 +95,11 @@ class Plug:
                 frames = self._socket.recv_multipart(NOW)
             except zmq.ZMQError:
                 return
-            self._hear(frames)
+            try:
+                self._hear(frames)
+            except Exception:
+                self._loop.call_soon(self._read)  # the loop tells of it; what comes behind it is heard all the same
+                raise
         self._loop.call_soon(self._read)
 
 
@@ -127,7 +131,7 @@ class Datagrams(asyncio.DatagramProtocol):
 
     async def _prepare(self, endpoint: str, host: str, port: int, data: bytes) -> None:
         """Look a name up, open the socket, and then say what was to be said."""
-        with suppress(OSError):
+        with suppress(OSError, UnicodeError):
             found = await self._loop.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
             family, _, _, _, address = found[0]
             self._found[endpoint] = address
