@@ -8,26 +8,66 @@
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from weft.client.catalog.client import Client
     from weft.client.catalog.discovery import Found, find_broker
-    from weft.client.catalog.errors import CatalogError, Denied, NotFound, Unreachable
+    from weft.client.catalog.entries import Address, Change, Entry, Value
+    from weft.client.catalog.errors import (
+        BadRequest,
+        CallFailed,
+        CatalogError,
+        CatalogTimeout,
+        Closed,
+        Denied,
+        GarbledAnswer,
+        LimitReached,
+        NameTaken,
+        NotFound,
+        NotOwner,
+        NotRegistered,
+        Unreachable,
+        Unsupported,
+    )
     from weft.client.catalog.handler import Handler
     from weft.client.catalog.service import Service
+    from weft.client.catalog.sync import SyncClient
 
 __all__ = [
+    "Address",
+    "BadRequest",
+    "CallFailed",
     "CatalogError",
+    "CatalogTimeout",
+    "Change",
+    "Client",
+    "Closed",
     "Denied",
+    "Entry",
     "Found",
+    "GarbledAnswer",
     "Handler",
+    "LimitReached",
+    "NameTaken",
     "NotFound",
+    "NotOwner",
+    "NotRegistered",
     "Service",
+    "SyncClient",
     "Unreachable",
+    "Unsupported",
+    "Value",
     "find_broker",
 ]
 
 _ROOMS: Final = {
+    "Address": "entries",
+    "Change": "entries",
+    "Client": "client",
+    "Entry": "entries",
     "Found": "discovery",
     "Handler": "handler",
     "Service": "service",
+    "SyncClient": "sync",
+    "Value": "entries",
     "find_broker": "discovery",
 }
 """Where names stand that are no errors."""

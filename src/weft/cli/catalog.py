@@ -228,8 +228,7 @@ def _miss(error: CatalogError) -> None:
     since = ""
     if isinstance(error, NotFound) and error.last_seen:
         since = f"; last seen {span(max(0.0, time.time() - error.last_seen))} ago"
-    state = f" ({error.state})" if isinstance(error, NotFound) and error.state != "unknown" else ""
-    complain(f"{error.text}{state}{since}\n  try: weft catalog ls --all", NOT_FOUND)
+    complain(f"{error.text}{since}\n  try: weft catalog ls --all", NOT_FOUND)
 
 
 def _conditions(text: str) -> dict[str, Any]:
@@ -251,4 +250,6 @@ def _fact(fact: Any) -> str:
         return "-"
     if isinstance(fact, float):
         return f"{fact:g}"
+    if isinstance(fact, dict):
+        return ", ".join(f"{key} {_fact(part)}" for key, part in fact.items())
     return fact if isinstance(fact, str) else to_json.dumps(fact)

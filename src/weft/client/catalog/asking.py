@@ -28,7 +28,7 @@ from weft.client.catalog.errors import (
 from weft.client.catalog.limits import ANSWER_S, ASKED_MAX, FRAMES_MAX, LINES_IDLE_MAX, TRIES
 from weft.client.catalog.lines import Line
 from weft.wire.catalog import commands, times
-from weft.wire.catalog.messages import DENIED, DENIED_TOO, REPLY, Message
+from weft.wire.catalog.messages import DENIED, DENIED_TOO, PONG, REPLY, Message
 
 TIME: Final = "f32le"
 """What every broker reads; nothing is decided by it (CAT-012)."""
@@ -157,6 +157,14 @@ class Calls:
 
 def told_by(answer: Message) -> dict[str, Any]:
     """The JSON object of a broker's answer; what it refuses, or has not, is raised."""
+    told = object_of(answer)
+    if answer.command in (DENIED, DENIED_TOO) or "Error" in told:
+        raise error_of(told)
+    return told
+
+
+def object_of(answer: Message) -> dict[str, Any]:
+    """The JSON object of a broker's answer, also of a refusal; GarbledAnswer."""
     if not answer.body or not answer.body[0]:
         return {}
     try:
@@ -165,14 +173,12 @@ def told_by(answer: Message) -> dict[str, Any]:
         raise GarbledAnswer("the broker's answer is no JSON") from None
     if not isinstance(told, dict):
         raise GarbledAnswer("the broker's answer is no JSON object")
-    if answer.command in (DENIED, DENIED_TOO) or "Error" in told:
-        raise error_of(told)
     return told
 
 
 def payload_of(answer: Message, service: str) -> tuple[bytes, ...]:
     """What a service answers a call with; its error is raised."""
-    if answer.command == REPLY:
+    if answer.command in (REPLY, PONG):
         return answer.body
     if answer.command not in (DENIED, DENIED_TOO):
         raise GarbledAnswer(f"{service} answered a call with {answer.command!r}", service=service)

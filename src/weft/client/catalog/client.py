@@ -10,7 +10,7 @@ from weakref import WeakSet
 
 import msgspec
 
-from weft.client.catalog.asking import Asker, Calls, payload_of, told_by
+from weft.client.catalog.asking import Asker, Calls, object_of, payload_of, told_by
 from weft.client.catalog.entries import Address, Entry, Value, entries_of, entry_of
 from weft.client.catalog.errors import (
     CatalogError,
@@ -266,6 +266,10 @@ class Client:
     async def told(self, *frames: bytes) -> Table:
         """The JSON that a request is answered; a refusal is raised."""
         return told_by(await self.asked(*frames))
+
+    async def answered(self, *frames: bytes) -> Table:
+        """As `told`; a refusal is told, too."""
+        return object_of(await self.asked(*frames))
 
     async def asked(self, *frames: bytes) -> Message:
         """The answer to a request of names, or to a query."""

@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol, Self
 import zmq
 
 from weft.client.catalog.entries import Address, Change, Entry
-from weft.client.catalog.errors import CatalogError, CatalogTimeout, Closed
+from weft.client.catalog.errors import CatalogError, CatalogTimeout, Closed, GarbledAnswer
 from weft.client.catalog.following import Ask, Follower, Reopen, Subscribe
 from weft.client.catalog.limits import BACK_OFF_MAX_S, BACK_OFF_MIN_S, CHANGES_AHEAD_MAX
 from weft.client.catalog.lines import Line
@@ -24,8 +24,8 @@ RESYNC: Final = Change("resync", "", "", None)
 class Teller(Protocol):
     """What a watch needs of its client."""
 
-    async def told(self, *frames: bytes) -> dict[str, Any]:
-        """The answer to a query; CatalogError."""
+    async def answered(self, *frames: bytes) -> dict[str, Any]:
+        """The answer to a query, also where it is a refusal; CatalogError where there is none."""
 
     async def events(self, *, anew: bool) -> Address:
         """Where the broker publishes its events, looked for `anew` if what is known may be old; CatalogError."""
@@ -35,7 +35,8 @@ class Watch:
     """Iterates over changes: `async for op, name, instance, entry, *_ in client.watch(): …`.
 
     It begins with the first step, or with `async with`: first all that is there, then each change. A `resync` says that
-    changes could not be told one by one, since the broker was away for long, or nobody read: what differs now follows it.
+    changes could not be told one by one, since the broker was away for long, or nobody read: what differs now follows it. One
+    task reads it.
     """
 
     def __init__(self, teller: Teller, wanted: dict[str, Any]) -> None:
@@ -168,8 +169,8 @@ class Watch:
 
     async def _answer(self, ask: Ask) -> None:
         try:
-            told = await self._teller.told(*ask.frames)
-        except CatalogTimeout:
+            told = await self._teller.answered(*ask.frames)
+        except (CatalogTimeout, GarbledAnswer):
             self._follower.failed(ask.ticket, time.monotonic_ns())
         else:
             self._follower.answered(ask.ticket, told, time.monotonic_ns())
@@ -213,10 +214,11 @@ class Watch:
     def _tell_latest(self, change: Change) -> None:
         """Nobody reads: of each instance only the last change is kept."""
         if not self._latest:
-            self._latest = {(one.name, one.instance): one for one in self._told if one is not RESYNC}
+            self._latest = {(one.name, one.instance): one for one in self._told if one.op != RESYNC.op}
             self._told.clear()
             self._told.append(RESYNC)
-        self._latest[change.name, change.instance] = change
+        if change.op != RESYNC.op:  # it stands first already
+            self._latest[change.name, change.instance] = change
 
     def _fail(self, error: CatalogError) -> None:
         self._error = error
