@@ -2,13 +2,14 @@
 
 import json
 from collections import deque
+from collections.abc import Iterable
 from pathlib import Path as File
 from typing import Any, Final
 
 from weft.base.chance import Chance
 from weft.base.effects import Connect, Disconnect, Persist, Send, Source, Tell
 from weft.base.now import SECOND, Now
-from weft.base.records import Stream, StreamRecord
+from weft.base.records import Record, Stream, StreamRecord
 from weft.cores.catalog.core import Catalog
 from weft.cores.catalog.messages import CatalogSettings, Ports
 from weft.cores.catalog.station import EVENTS, PROBE, ROUTER, VALUES
@@ -37,11 +38,13 @@ def vectors(group: str) -> list[dict[str, Any]]:
 class Broker:
     """The whole core, and everything that it did, by kind."""
 
-    def __init__(self, *, is_open: bool = True, **settings: Any) -> None:
+    def __init__(self, *, is_open: bool = True, before: Iterable[Record] = (), era: int = 1, **settings: Any) -> None:
         settings = {"hold": False, "beacon_ns": 0, **settings}
-        self.core = Catalog(CatalogSettings(**settings), bytes(16), 1, Chance("listening"))
+        self.core = Catalog(CatalogSettings(**settings), bytes(16), era, Chance("listening"))
         self.now = Now(100 * SECOND, WALL_S * SECOND)
         self.published: list[Publication] = []
+        self.records: list[Record] = []
+        """All that the journal keeps."""
         self.logged: list[StreamRecord] = []
         self.asked: list[Send] = []
         self.answers: list[Message] = []
@@ -49,6 +52,7 @@ class Broker:
         self.links: dict[bytes, Connect] = {}
         """Open sockets by tag."""
         self.opened = 0
+        self.core.restore(enumerate(before, 1), self.now)
         if is_open:
             self.core.command(Ports(5246, 5247), self.now)
             self.pump()
@@ -69,6 +73,7 @@ class Broker:
                 case Send(channel=channel) if channel == ROUTER:
                     self.answers.append(effect.message)
                 case Persist():
+                    self.records += effect.records
                     self.logged += [
                         r for r in effect.records if isinstance(r, StreamRecord) and r.stream == Stream.LOGS
                     ]

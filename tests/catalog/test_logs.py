@@ -331,12 +331,42 @@ def test_what_a_service_said_before_it_was_listened_to_is_asked_for_and_of_an_ol
     process.log()
     process.answer(broker.asked[0])
     assert [1, 2] == heard(broker)
-    old = Broker()
-    old.core.logs.note_old(("thermo", "a"))
-    process = Process(old, old.register("thermo"))
+    before = Broker()
+    before.register("thermo")
+    old = Broker(era=2, before=before.records)
+    process = Process(old, b"thermo\0a\0pub")
     process.log(is_lost=True)
     process.log()
     assert ([2], []) == (heard(old), old.asked)
+
+
+@pytest.mark.proves("LOG-006")
+@pytest.mark.parametrize("from_snapshot", [False, True])
+def test_what_a_service_said_while_the_broker_was_away_is_asked_for(from_snapshot: bool) -> None:
+    first = Broker()
+    process = Process(first, first.register("thermo"))
+    for number in range(1, 7):
+        process.log(is_lost=number == 4)  # 5 and 6 wait for it, and are not in the journal
+    process.broker = Broker(era=2, before=first.core.condense() if from_snapshot else first.records)
+    process.log(is_lost=True)
+    process.log()
+    assert [] == heard(process.broker)
+    process.answer(process.broker.asked[0])
+    assert [4, 5, 6, 7, 8] == heard(process.broker)
+    told = [log["seq"] for log in process.broker.ask(b"dbp.logs")["logs"]]
+    assert ([] if from_snapshot else [1, 2, 3]) + [4, 5, 6, 7, 8] == told
+
+
+def test_a_broker_that_comes_back_knows_what_is_lost_and_whose_records_they_were() -> None:
+    first = Broker()
+    tag = first.register("thermo")
+    for number in (1, 2, 5):
+        first.hear(tag, WARN, own_form(number, service="bank"))
+    first.advance(5)
+    second = Broker(era=2, before=[*first.records, *first.core.condense()])
+    second.hear(tag, WARN, own_form(6, service="bank"))
+    assert ([6], []) == (heard(second), second.asked)
+    assert [1, 2, None, 5, 6] == [log["seq"] for log in second.ask(b"dbp.logs")["logs"]]
 
 
 @pytest.mark.proves("LOG-009")

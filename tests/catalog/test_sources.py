@@ -91,8 +91,7 @@ def test_nobody_listens_to_who_is_inactive_until_it_is_back() -> None:
 def test_who_was_restored_is_listened_to_once_the_broker_serves() -> None:
     before = Broker()
     before.register("thermo")
-    after = Broker(is_open=False)
-    after.core.restore(enumerate(before.core.condense(), start=1), after.now)
+    after = Broker(is_open=False, before=before.core.condense())
     assert {} == after.links
     after.core.command(Ports(5246, 5247), after.now)
     after.pump()

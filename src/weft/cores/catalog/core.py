@@ -76,10 +76,11 @@ class Catalog:
     def restore(self, entries: Iterable[Entry], now: Now) -> None:
         """Take back what was registered; all of it is given time to speak (CAT-051)."""
         self.station.now = now
-        self.registry.restore(entries, now)
+        self.registry.restore(self.logs.noting(entries), now)
 
     def condense(self) -> Iterable[CoreRecord]:
-        return self.registry.condense()
+        yield from self.registry.condense()
+        yield from self.logs.condense()
 
     def facts(self) -> dict[str, Any]:
         """How it stands, for status and metrics; plain data."""

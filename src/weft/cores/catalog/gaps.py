@@ -57,16 +57,22 @@ class Hole:
 class Run:
     """The numbers of one publisher. Hearing the next one costs O(1)."""
 
-    def __init__(self, *, is_old: bool = False) -> None:
+    def __init__(self, top: int = 0, *, is_old: bool = False) -> None:
         self.is_old = is_old
-        """It was there before the broker started: what it said before is none of this start's."""
-        self.top = 0
+        """It was there before the broker started: what it said before, and is not known of, is none of this start's."""
+        self.top = top
         """The highest number of this run that was heard; 0: none yet."""
         self.held = 0
         """How many records wait."""
         self.newest_hole: Hole | None = None
         self._waiting: deque[Hole | list[Any]] = deque()
         """Holes, and behind each what came after it."""
+
+    @property
+    def settled(self) -> int:
+        """Up to here everything has left."""
+        head = self._waiting[0] if self._waiting else None
+        return head.first - 1 if isinstance(head, Hole) else self.top
 
     def holes(self) -> list[Hole]:
         """What is hoped for, first numbers first."""

@@ -56,7 +56,7 @@ class Log(msgspec.Struct, frozen=True, kw_only=True):
         return LEVELS[self.level]
 
 
-class Entry(NamedTuple):
+class Line(NamedTuple):
     """A record and its JSON, which is the same wherever it goes."""
 
     log: Log
@@ -97,11 +97,12 @@ class Origin(NamedTuple):
 
 _OWN: Final = msgspec.json.Decoder(OwnForm)
 encode: Final = msgspec.json.Encoder().encode
+decode: Final = msgspec.json.Decoder(Log).decode
 
 
-def entry_of(log: Log, *, is_local: bool = False) -> Entry:
+def line_of(log: Log, *, is_local: bool = False) -> Line:
     """A record on its way."""
-    return Entry(log, encode(log), is_local)
+    return Line(log, encode(log), is_local)
 
 
 def severity_of(level: Any) -> int:

@@ -4,15 +4,15 @@ from collections import deque
 from collections.abc import Callable
 
 from weft.cores.catalog import limits
-from weft.cores.catalog.logforms import SEVERE, Entry
+from weft.cores.catalog.logforms import SEVERE, Line
 
 
 class LogQueue:
     """Records in the order of their coming; each step is O(1)."""
 
-    def __init__(self, dropped: Callable[[Entry], None]) -> None:
+    def __init__(self, dropped: Callable[[Line], None]) -> None:
         self._dropped = dropped
-        self._lines: tuple[deque[tuple[int, Entry]], deque[tuple[int, Entry]]] = (deque(), deque())
+        self._lines: tuple[deque[tuple[int, Line]], deque[tuple[int, Line]]] = (deque(), deque())
         """Below WARNING, and from there on; each entry with its number."""
         self._number = 0
         self._bytes = 0
@@ -20,7 +20,7 @@ class LogQueue:
     def __len__(self) -> int:
         return len(self._lines[0]) + len(self._lines[1])
 
-    def put(self, entry: Entry) -> None:
+    def put(self, entry: Line) -> None:
         """Add one; beyond the limits the oldest below WARNING goes, then the oldest."""
         self._number += 1
         self._lines[entry.log.severity >= SEVERE].append((self._number, entry))
@@ -28,12 +28,12 @@ class LogQueue:
         while len(self) > limits.LOGS_MAX or self._bytes > limits.LOGS_BYTES_MAX:
             self._dropped(self._pop(self._lines[0] or self._lines[1]))
 
-    def next(self) -> Entry:
+    def next(self) -> Line:
         """The one that has waited longest."""
         low, high = self._lines
         return self._pop(low if low and (not high or low[0][0] < high[0][0]) else high)
 
-    def _pop(self, line: deque[tuple[int, Entry]]) -> Entry:
+    def _pop(self, line: deque[tuple[int, Line]]) -> Line:
         entry = line.popleft()[1]
         self._bytes -= len(entry.data)
         return entry

@@ -10,6 +10,7 @@ Oldest first: the newest `limit` of those that match. `level` means that one and
 """
 
 from collections import deque
+from collections.abc import Iterable, Iterator
 from ipaddress import ip_address, ip_network
 from typing import Any, Final
 
@@ -18,7 +19,7 @@ import msgspec
 from weft.base.effects import Send
 from weft.base.endpoints import endpoint_of
 from weft.base.now import MILLISECOND, SECOND, Now
-from weft.base.records import Stream, StreamRecord
+from weft.base.records import CoreRecord, Entry, Stream, StreamRecord
 from weft.cores.catalog import limits
 from weft.cores.catalog.arguments import read_argument
 from weft.cores.catalog.book import Book
@@ -27,17 +28,19 @@ from weft.cores.catalog.instances import Instance
 from weft.cores.catalog.logforms import (
     LEVELS,
     SEVERE,
-    Entry,
+    Line,
     Log,
     Origin,
     Span,
     Topic,
-    entry_of,
+    decode,
+    line_of,
     read,
     read_refill,
     severity_of,
 )
 from weft.cores.catalog.logqueue import LogQueue
+from weft.cores.catalog.memory import LogsHeard, heard_of, memory_of
 from weft.cores.catalog.messages import LogsLost
 from weft.cores.catalog.publishing import Publishing
 from weft.cores.catalog.queries import Queries
@@ -71,10 +74,9 @@ class Talker:
 
     __slots__ = ("key", "origin", "run", "second", "spoken")
 
-    def __init__(self, key: Key, net: str, *, is_old: bool) -> None:
-        self.key = key
+    def __init__(self, key: Key, net: str, run: Run) -> None:
+        self.key, self.run = key, run
         self.origin = Origin(*key, net)
-        self.run = Run(is_old=is_old)
         self.second = self.spoken = 0
         """How many records it said in which second (LOG-008)."""
 
@@ -84,9 +86,11 @@ class Logs:
 
     def __init__(self, station: Station, book: Book, queries: Queries, publishing: Publishing) -> None:
         self.station, self.book, self.publishing = station, book, publishing
-        self.ring: deque[Entry] = deque()
+        self.ring: deque[Line] = deque()
         self._ring_bytes = 0
         self._talkers: dict[Key, Talker] = {}
+        self._tops: dict[Key, int] = {}
+        """Of starts before: how far each instance was heard."""
         self._repeats = Repeats()
         self._wanted = Wanted(PREFIX)
         self._holes: deque[Hole] = deque()
@@ -102,19 +106,50 @@ class Logs:
         station.listeners.append(self.changed)
         queries.add("dbp.logs", self.answer)
 
-    # Hearing
+    # Memory
 
-    def note_old(self, key: Key) -> None:
-        """This instance was there before the broker: what it said before is in the journal of an earlier start."""
-        self._talkers.setdefault(key, Talker(key, self.station.settings.net, is_old=True))
+    def noting(self, entries: Iterable[Entry]) -> Iterator[Entry]:
+        """The same entries; what they say of log records is remembered on the way: how far each instance was heard."""
+        for lsn, record in entries:
+            if isinstance(record, StreamRecord) and record.stream == Stream.LOGS and record.origin == self.station.node:
+                self._note(record.payload)
+            elif isinstance(record, CoreRecord) and isinstance(heard := memory_of(record, b""), LogsHeard):
+                self._tops[heard.name, heard.id] = heard.top
+            yield lsn, record
+
+    def _note(self, payload: bytes) -> None:
+        try:
+            log = decode(payload)
+        except msgspec.DecodeError:  # of a later version
+            return
+        self._remember(Line(log, payload))
+        key = str(log.fields.get("publisher", log.service)), log.instance
+        number = log.lost.last if isinstance(log.lost, Span) else log.seq
+        if number is not None and log.repeated is msgspec.UNSET:
+            self._tops[key] = number
+
+    def condense(self) -> Iterator[CoreRecord]:
+        """Up to which number each instance was heard, as far as that left here."""
+        for key, talker in list(self._talkers.items()):
+            if talker.run.settled:
+                yield heard_of(*key, talker.run.settled)
+
+    def open(self) -> None:
+        """Whom the book knows by now was there before: what it said is in the journal, or of no start of ours."""
+        for instance in self.book.all():
+            run = Run(self._tops.get(instance.key, 0), is_old=True)
+            self._talkers.setdefault(instance.key, Talker(instance.key, self.station.settings.net, run))
+        self._tops = {}
+
+    # Hearing
 
     def hear(self, key: Key, topic: Topic, body: tuple[bytes, ...], now: Now) -> None:
         """A publisher said a record."""
         talker = self._talkers.get(key)
         if talker is None:
-            talker = self._talkers[key] = Talker(key, self.station.settings.net, is_old=False)
+            talker = self._talkers[key] = Talker(key, self.station.settings.net, Run())
         log = read(topic, body, talker.origin, self.station.wall)
-        entry = entry_of(log, is_local=self._is_local(log, key)) if self._is_sample(talker, now) else None
+        entry = line_of(log, is_local=self._is_local(log, key)) if self._is_sample(talker, now) else None
         if log.seq is None:
             self._let_go([entry], talker, now)
         else:
@@ -150,7 +185,7 @@ class Logs:
 
     # Order (LOG-006, LOG-009)
 
-    def _order(self, talker: Talker, number: int, entry: Entry | None, now: Now) -> None:
+    def _order(self, talker: Talker, number: int, entry: Line | None, now: Now) -> None:
         run = talker.run
         before, held = run.newest_hole, run.held
         ready = run.hear(number, entry, now.mono)
@@ -202,10 +237,10 @@ class Logs:
             found = read_refill(body, hole.owner.origin, self.station.wall)
             if found and not any(number in hole for number in found):
                 continue
-            self._fill(hole, {number: entry_of(log) for number, log in found.items()}, now)
+            self._fill(hole, {number: line_of(log) for number, log in found.items()}, now)
             return
 
-    def _fill(self, hole: Hole, found: dict[int, Entry], now: Now) -> None:
+    def _fill(self, hole: Hole, found: dict[int, Line], now: Now) -> None:
         run, held = hole.owner.run, hole.owner.run.held
         ready = run.fill(hole, found) + run.close(hole)
         self._held += run.held - held
@@ -249,11 +284,11 @@ class Logs:
             fields={},
             lost=Span(lost.first, lost.last),
         )
-        self._write(entry_of(log), now)
+        self._write(line_of(log), now)
 
     # What becomes of a record
 
-    def _collapse(self, entry: Entry, now: Now) -> None:
+    def _collapse(self, entry: Line, now: Now) -> None:
         self._close_repeats(now)
         if self._repeats.passes(entry, now.mono):
             self._write(entry, now)
@@ -264,14 +299,11 @@ class Logs:
         for entry in self._repeats.due(now.mono):
             self._write(entry, now)
 
-    def _write(self, entry: Entry, now: Now) -> None:
+    def _write(self, entry: Line, now: Now) -> None:
         """Remember it, publish it, keep it."""
         log = entry.log
         self.station.count("log_records", log.level)
-        self.ring.append(entry)
-        self._ring_bytes += len(entry.data)
-        while len(self.ring) > self.station.settings.logs_max or self._ring_bytes > limits.LOGS_BYTES_MAX:
-            self._ring_bytes -= len(self.ring.popleft().data)
+        self._remember(entry)
         if entry.is_local:
             return
         topic = f"logs/{log.level}/{log.service}".encode()
@@ -279,6 +311,12 @@ class Logs:
             self.publishing.publish(topic, entry.data)
         self._queue.put(entry)
         self._keep(now)
+
+    def _remember(self, entry: Line) -> None:
+        self.ring.append(entry)
+        self._ring_bytes += len(entry.data)
+        while len(self.ring) > self.station.settings.logs_max or self._ring_bytes > limits.LOGS_BYTES_MAX:
+            self._ring_bytes -= len(self.ring.popleft().data)
 
     def _keep(self, now: Now) -> None:
         """Hand the journal what it takes in one turn; the rest waits (JRN-030)."""
@@ -290,7 +328,7 @@ class Logs:
             self._turn_bytes += limits.CHANGE_BYTES + len(entry.data)
             station.keep(self._record_of(entry, now))
 
-    def _record_of(self, entry: Entry, now: Now) -> StreamRecord:
+    def _record_of(self, entry: Line, now: Now) -> StreamRecord:
         station, log = self.station, entry.log
         received = round(log.received * 1_000_000) * 1_000
         at = received if log.ts is None else round(log.ts * 1_000_000) * 1_000

@@ -6,6 +6,7 @@ says how the instance is from then on, so hearing one again that is in force alr
 
     InstanceKept  an instance, in a snapshot
     StreamEnded   the last number that was given in a stream, in a snapshot
+    LogsHeard     up to which of its numbers the log records of an instance are kept, in a snapshot
 """
 
 from typing import TYPE_CHECKING, Any, Final
@@ -50,8 +51,16 @@ class StreamEnded(msgspec.Struct, array_like=True, frozen=True, gc=False):
     last: int
 
 
-MemoryKind = InstanceKept | StreamEnded
-MEMORIES: Final[Memories[MemoryKind]] = Memories(CORE, {1: InstanceKept, 2: StreamEnded})
+class LogsHeard(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """Log records of an instance are in the journal up to this number of its run (LOG-006)."""
+
+    name: str
+    id: str
+    top: int
+
+
+MemoryKind = InstanceKept | StreamEnded | LogsHeard
+MEMORIES: Final[Memories[MemoryKind]] = Memories(CORE, {1: InstanceKept, 2: StreamEnded, 3: LogsHeard})
 _encode_record: Final = msgspec.json.Encoder().encode
 """In the sender's order: which interface is the first one matters (CAT-016)."""
 _decode_record: Final = msgspec.json.Decoder(dict[str, Any]).decode
@@ -97,6 +106,11 @@ def kept_of(instance: Instance) -> CoreRecord:
 def ended_of(stream: int, era: int, last: int) -> CoreRecord:
     """The record of where a stream stands."""
     return MEMORIES.to_record(StreamEnded(stream, era, last))
+
+
+def heard_of(name: str, instance_id: str, top: int) -> CoreRecord:
+    """The record of how far the log records of an instance were heard."""
+    return MEMORIES.to_record(LogsHeard(name, instance_id, top))
 
 
 def memory_of(record: Record, node: bytes) -> MemoryKind | tuple[str, str] | None:

@@ -206,7 +206,7 @@ class Registry:
             elif isinstance(memory, InstanceKept):
                 found.pop((memory.name, memory.id), None)  # the latest change stands last
                 found[memory.name, memory.id] = memory
-            elif memory is not None:
+            elif isinstance(memory, tuple):
                 found[memory] = None
         for key, kept in found.items():
             self._take_back(key, kept)

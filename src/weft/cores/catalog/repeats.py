@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from weft.cores.catalog import limits
-from weft.cores.catalog.logforms import Entry, Log, entry_of
+from weft.cores.catalog.logforms import Line, Log, line_of
 
 MESSAGE_MAX: Final = 128  # characters; longer messages are told apart by their digest
 Key = tuple[str, str, str, str | bytes]
@@ -19,7 +19,7 @@ class Window:
 
     def __init__(self, ends_at: int) -> None:
         self.ends_at, self.count = ends_at, 0
-        self.last: Entry | None = None
+        self.last: Line | None = None
         """Of those that did not pass."""
 
 
@@ -32,7 +32,7 @@ class Repeats:
         self._speaking = 0
         """Windows with something to say at their end."""
 
-    def passes(self, entry: Entry, now: int) -> bool:
+    def passes(self, entry: Line, now: int) -> bool:
         """Whether a record goes on by itself."""
         key = _key(entry.log)
         window = self._windows.get(key)
@@ -46,9 +46,9 @@ class Repeats:
         window.last = entry
         return False
 
-    def due(self, now: int) -> list[Entry]:
+    def due(self, now: int) -> list[Line]:
         """What windows that are over, or too many, leave behind."""
-        done: list[Entry] = []
+        done: list[Line] = []
         while self._windows:
             key = next(iter(self._windows))
             window = self._windows[key]
@@ -61,7 +61,7 @@ class Repeats:
             self._bytes -= len(window.last.data)
             self._speaking -= 1
             log = msgspec.structs.replace(window.last.log, repeated=window.count - limits.EQUAL_MAX)
-            done.append(entry_of(log, is_local=window.last.is_local))
+            done.append(line_of(log, is_local=window.last.is_local))
         return done
 
     def deadline(self) -> int | None:

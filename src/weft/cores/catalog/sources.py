@@ -54,8 +54,8 @@ class Sources:
 
     def open(self, now: Now) -> None:
         """Listen to all that were restored; what changes later is heard by `changed`."""
+        self.logs.open()
         for instance in self.book.all():
-            self.logs.note_old(instance.key)
             self._follow(instance)
 
     def changed(self, change: Change) -> None:
