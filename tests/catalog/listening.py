@@ -172,3 +172,8 @@ class Process:
         wanted = json.loads(asked.message.body[0])
         found = [said for seq, said in self.ring if wanted["from"] <= seq <= wanted["to"]]
         self.broker.refill(asked.peer, b'{"logs":[' + b",".join(found) + b"]}")
+
+
+def heard(broker: Broker) -> list[int | tuple[int, int]]:
+    """What is in the journal: numbers, and spans of those that are lost."""
+    return [(row["lost"]["from"], row["lost"]["to"]) if "lost" in row else row["seq"] for row in broker.kept()]
