@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.catalog.net import Net, register
+from tests.catalog.net import Net, beat, of, register
 from weft.base.now import SECOND, seconds
 from weft.cores.catalog import limits
 from weft.cores.catalog.holding import Holding
@@ -35,7 +35,7 @@ def held(net: Net) -> list[bool]:
 def test_a_partition_of_more_than_half_is_held_and_healed_without_an_eviction() -> None:
     net = grown(40)
     net.cut(*on_hosts(net, 40, HOSTS, 5))
-    net.run(50)
+    net.run(20)
     assert ([True], 25, 0) == (held(net), net.count("suspect"), net.count("inactive"))
     assert net.catalog.liveness.is_held
     net.heal()
@@ -108,8 +108,8 @@ def test_of_few_ten_a_second_may_go() -> None:
     [
         (40, 8, [number for number in range(40) if number % 8 < 5], True),
         (20, 4, list(range(0, 20, 4)) + list(range(1, 20, 4)), False),  # half of the hosts, half of the instances
-        (16, 8, [0, 8, 1, 9, 2, 10, 3, 11, 4], False),  # nine of sixteen: fewer than ten
-        (16, 8, [0, 8, 1, 9, 2, 10, 3, 11, 4, 12], True),
+        (16, 16, list(range(9)), False),  # nine of sixteen: fewer than ten
+        (16, 16, list(range(10)), True),
         (20, 2, list(range(20)), False),  # two addresses: fewer than three
         (21, 3, list(range(21)), True),
     ],
@@ -121,6 +121,42 @@ def test_what_is_held_and_what_is_not(size: int, hosts: int, dying: list[int], i
     net.run(10)
     assert ([True] if is_held else []) == held(net)
     assert (0 if is_held else len(dying)) == net.count("inactive")
+
+
+def heard(net: Net, names: list[str], span_s: int) -> None:
+    """These beat each second, the others do not."""
+    for _ in range(span_s):
+        for name in names:
+            beat(net, name, of(net, name).owner)
+        net.run(1)
+
+
+@pytest.mark.proves("BEA-023")
+@pytest.mark.parametrize(("silent_hosts", "is_held"), [(4, False), (5, True)])
+def test_most_instances_at_half_of_the_hosts_are_not_held(silent_hosts: int, is_held: bool) -> None:
+    net = Net(settings={"beacon_ns": 0})
+    silent = [f"s{number}" for number in range(20)]
+    loud = [f"l{number}" for number in range(8 - silent_hosts)]
+    for number, name in enumerate(silent):
+        register(net, name, f"10.0.0.{number % silent_hosts}")
+    for number, name in enumerate(loud):
+        register(net, name, f"10.0.1.{number}")
+    heard(net, loud, 5)
+    assert ([True] if is_held else []) == held(net)
+    assert (0 if is_held else 20) == net.count("inactive")
+
+
+def test_when_a_hold_ends_by_healing_the_others_have_as_long_as_a_silence_may_last() -> None:
+    net = Net(settings={"beacon_ns": 0})
+    names = [f"n{number}" for number in range(30)]
+    for number, name in enumerate(names):
+        register(net, name, f"10.0.0.{number % 6}", heartbeat=4_000)
+    net.run(14)
+    assert ([True], 0) == (held(net), net.count("inactive"))
+    heard(net, names[:18], 5)
+    assert ([True, False], 0) == (held(net), net.count("inactive"))
+    heard(net, names[:24], 3)
+    assert sorted(names[24:]) == sorted(change.id for change in net.broker.ops if change.op == "inactive")
 
 
 @pytest.mark.proves("BEA-015", "BEA-023")

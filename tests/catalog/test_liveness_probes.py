@@ -137,13 +137,49 @@ def test_lost_datagrams_are_told_once_and_their_return_after_three() -> None:
     assert {host.name: ["tcp"] for host in hosts} == told_paths(net)
     lost_at = net.time
     net.is_lost = lambda sender, hearer: False
-    net.run(3.3)
+    net.run(0.9)
+    assert {host.name: ["tcp"] for host in hosts} == told_paths(net)
+    net.run(2.4)
     assert {"udp"} == {instance.via for instance in net.broker.instances()}
     assert {host.name: ["tcp", "udp"] for host in hosts} == told_paths(net)
     net.run(60)
     assert [] == net.ops(since=lost_at)
     assert {host.name: ["tcp", "udp"] for host in hosts} == told_paths(net)
     assert all([False, True] == [event.over_tcp for event in host.told[-1:-3:-1]] for host in hosts)
+
+
+@pytest.mark.proves("BEA-018")
+def test_who_was_asked_on_its_connection_for_one_beat_is_told_that_datagrams_are_heard() -> None:
+    net = Net(seed=2)
+    host = net.add("thermo")
+    net.run(5)
+    net.is_lost = lambda sender, _: sender == "thermo"
+    net.run(2)
+    net.is_lost = lambda sender, hearer: False
+    net.run(4)
+    assert [True, False] == [event.over_tcp for event in host.told[1:]]
+    assert {} == told_paths(net)
+
+
+@pytest.mark.proves("BEA-016", "BEA-017")
+def test_who_was_asked_each_interval_and_answers_no_more_is_asked_at_once_when_he_is_missed() -> None:
+    net = Net(is_logged=True)
+    net.answering.add(b"10.0.0.1:9")
+    register(net, "A", port=9)
+    net.run(2)
+    net.answering.clear()
+    net.run(3)
+    assert [1.5, 2.506, 3.006, 4.006] == [at for at, _ in pinged(net)]
+    assert ["register", "suspect", "active", "suspect", "inactive"] == [op for op, _ in net.ops()]
+
+
+@pytest.mark.parametrize(("interval_ms", "expected"), [(200, 0.4), (1_000, 2.0), (4_000, 6.5)])
+def test_an_answer_is_awaited_for_half_an_interval_or_half_a_second(interval_ms: int, expected: float) -> None:
+    net = Net(is_logged=True)
+    register(net, "A", port=9, heartbeat=interval_ms)
+    net.run(expected + 0.01)
+    assert net.log is not None
+    assert [expected] == [(int(line.split()[0]) - SECOND) / SECOND for line in net.log if "Disconnect" in line][:1]
 
 
 @pytest.mark.proves("BEA-018")
@@ -156,6 +192,10 @@ def test_who_has_no_connection_and_answers_pings_comes_back_by_datagram_too() ->
         net.run(1)
     net.run(10)
     assert ("probe", {"A": ["tcp"]}) == (of(net, "A").via, told_paths(net))
+    for _ in range(4):
+        beat(net, "A")
+        net.run(2)
+    assert {"A": ["tcp"]} == told_paths(net)
     for _ in range(3):
         beat(net, "A")
         net.run(1)

@@ -26,8 +26,10 @@ def test_what_was_restored_has_five_seconds_at_least() -> None:
     net.crash("broker")
     net.start("broker")
     assert {True} == {instance.is_restored for instance in net.broker.instances()}
+    beat(net, "usual")
+    assert {"usual"} == {instance.id for instance in net.broker.instances() if not instance.is_restored}
     net.run(20)
-    assert {"short": 5.0, "usual": 5.0, "long": 12.0} == {
+    assert {"short": 5.0, "usual": 3.0, "long": 12.0} == {
         change.id: change.at for change in net.broker.ops if change.op == "inactive"
     }
 

@@ -34,6 +34,14 @@ TURN_MAX: Final = 512  # timers in one turn: with an eviction each that is 30 ms
 class Registrar(Protocol):
     """What liveness needs of `registry.Registry`: the one place that changes what an instance is."""
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether enough has changed in this turn."""
+
+    @property
+    def free_at(self) -> int:
+        """When what waits because of that can go on; 0: nothing waits."""
+
     def move(self, instance: Instance, on: On, reason: str = "") -> None:
         """Something happened to it: what the table says is done."""
 
@@ -212,9 +220,6 @@ class Liveness:
         self._returning = instance
         self._registry.move(instance, On.PROBED if via == PROBE else On.BEAT)
         self._returning = None
-        self.probing.forget(instance)
-        self.holding.forget(instance)
-        self.holding.look(self._clock)
         return instance.state is State.ACTIVE
 
     def _heard_by_udp(self, watch: Watch, clock: int) -> None:
@@ -342,15 +347,15 @@ class Liveness:
 
     def wake(self, now: Now) -> None:
         clock, heap = now.mono - self._stood_ns, self._heap
+        self.probing.wake(clock)  # first: who did not answer can be asked again
         for _ in range(TURN_MAX):  # the others are due at once, in the next turn
-            if not heap or heap[0][0] > clock:
+            if not heap or heap[0][0] > clock or self._registry.is_busy:
                 break
             at, _, watch = heapq.heappop(heap)
             if watch.armed_at == at:
                 watch.armed_at = NEVER
                 self._look(watch, clock)
-        self.probing.wake(clock)
-        for instance in self.holding.released(clock):
+        for instance in () if self._registry.is_busy else self.holding.released(clock):
             self._give_up(instance)
 
     def deadline(self) -> int | None:
@@ -359,7 +364,7 @@ class Liveness:
         for other in (self.probing.due_at, self.holding.due_at):
             if other is not None and other < due_at:
                 due_at = other
-        return None if due_at == NEVER else due_at + self._stood_ns
+        return None if due_at == NEVER else max(due_at + self._stood_ns, self._registry.free_at)
 
     def _look(self, watch: Watch, clock: int) -> None:
         """Its timer is due, or was set too early."""
