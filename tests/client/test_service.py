@@ -87,6 +87,22 @@ async def test_a_service_beats_and_comes_back_by_itself() -> None:
         await until(lambda: broker.last[0] != first)
 
 
+@pytest.mark.proves("CAT-023", "BEA-004")
+@in_loop
+async def test_an_existing_broker_that_was_away_for_a_moment_is_registered_with_again() -> None:
+    broker = FakeBroker()
+    broker.told = {}
+    service = service_of(broker)
+    await service.start()
+    port = broker.port
+    broker.close()
+    async with FakeBroker() as other:
+        other.told = {}
+        other.socket.bind(f"tcp://127.0.0.1:{port}")
+        await other.hears(b"UwU")
+        await service.stop()
+
+
 @pytest.mark.proves("CAT-023")
 @in_loop
 async def test_stopping_says_goodbye() -> None:

@@ -10,6 +10,7 @@ from weft.cores.service.messages import (
     BEACONS,
     BEATS,
     Dropped,
+    Lost,
     PathChanged,
 )
 from weft.wire.catalog import beacon as beacons
@@ -236,6 +237,22 @@ def test_an_existing_broker_is_left_alone_while_its_beacon_is_heard() -> None:
     assert ([HEARTBEAT], "UP") == (rig.said(), rig.state)
     rig.run(4.6)
     assert "DROPPED" == rig.state
+
+
+@pytest.mark.proves("BEA-021")
+def test_a_connection_that_broke_means_another_run_of_an_existing_broker_only() -> None:
+    rig = up()
+    rig.order(Lost(rig.core.tag))
+    assert ("UP", []) == (rig.state, rig.told())
+    rig = Rig()
+    rig.start()
+    rig.say(APPROVED)
+    rig.told()
+    rig.order(Lost(b"an older one"))
+    assert "UP" == rig.state
+    rig.order(Lost(rig.core.tag))
+    assert ("DROPPED", [Dropped("lost")]) == (rig.state, rig.told())
+    assert waited(rig) <= 1.001
 
 
 @pytest.mark.proves("BEA-018")

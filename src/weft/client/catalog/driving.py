@@ -18,7 +18,19 @@ from weft.client.catalog.errors import CatalogError, error_of
 from weft.client.catalog.servicelimits import LINGER_MS
 from weft.client.catalog.sockets import Context, Datagrams, Plug
 from weft.cores.service.core import Service as Core
-from weft.cores.service.messages import BEACONS, BEATS, BROKER, Denied, ServiceSettings, Start, Stop, Update, Updated
+from weft.cores.service.messages import (
+    BEACONS,
+    BEATS,
+    BROKER,
+    Denied,
+    Lost,
+    Registered,
+    ServiceSettings,
+    Start,
+    Stop,
+    Update,
+    Updated,
+)
 from weft.wire.catalog import beats, commands
 from weft.wire.catalog.messages import Beacon, Beat, Message
 
@@ -151,7 +163,11 @@ class Driver:
             asked.set_result(effect.answer)
 
     def _tell_event(self, effect: Tell) -> None:
-        self._tell(effect.event)
+        event = effect.event
+        if isinstance(event, Registered) and not event.epoch and self._dealer is not None:
+            tag = self.core.tag  # an existing broker does not say that it is another run
+            self._dealer.on_lost(lambda: self.command(Lost(tag)))
+        self._tell(event)
 
 
 _PERFORMS: Final[dict[type[Effect], Callable[[Driver, Any], None]]] = {

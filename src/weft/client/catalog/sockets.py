@@ -39,6 +39,7 @@ class Plug:
         if kind == zmq.ROUTER:
             self._socket.setsockopt(zmq.ROUTER_MANDATORY, 1)
         self._hear = hear
+        self._monitor: zmq.Socket[bytes] | None = None
         self._loop = asyncio.get_running_loop()
         if hear is not None:
             self._loop.add_reader(self._socket.FD, self._read)
@@ -74,10 +75,27 @@ class Plug:
         self._stir()
         return True
 
+    def on_lost(self, call: Callable[[], None]) -> None:
+        """Call it whenever a connection that stood breaks."""
+        monitor = self._monitor = self._socket.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+
+        def look() -> None:
+            with suppress(zmq.ZMQError):
+                while not monitor.closed:
+                    monitor.recv_multipart(NOW)
+                    call()
+
+        self._loop.add_reader(monitor.FD, look)
+        self._loop.call_soon(look)
+
     def close(self, linger_ms: int = 0) -> None:
         """The end of it; last words have so long to leave."""
         if self._socket.closed:
             return
+        if self._monitor is not None:
+            self._loop.remove_reader(self._monitor.FD)
+            self._socket.disable_monitor()
+            self._monitor.close(0)
         if self._hear is not None:
             self._loop.remove_reader(self._socket.FD)
         self._socket.close(linger_ms)

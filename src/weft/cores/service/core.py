@@ -18,6 +18,7 @@ from weft.cores.service.messages import (
     BROKER,
     Denied,
     Dropped,
+    Lost,
     PathChanged,
     Registered,
     ServiceSettings,
@@ -46,7 +47,7 @@ from weft.wire.catalog.messages import (
 
 PASSING: Final = frozenset({"name-taken", "limit"})
 """Refusals that time may mend (CAT-023)."""
-WHYS: Final = {On.GOODBYE: "told", On.SILENCE: "silent", On.RESTARTED: "restarted"}
+WHYS: Final = {On.GOODBYE: "told", On.SILENCE: "silent", On.RESTARTED: "restarted", On.LOST: "lost"}
 
 
 class Service:
@@ -94,7 +95,7 @@ class Service:
             self._hear_broker(message, now)
         self._tell_path(before)
 
-    def command(self, order: Start | Update | Stop | SendFailed, now: Now) -> None:
+    def command(self, order: Start | Update | Stop | Lost | SendFailed, now: Now) -> None:
         """Obey the program. What could not be sent is noticed when no answer comes."""
         if isinstance(order, Start):
             self._turn(On.STARTED, None, now)
@@ -102,6 +103,8 @@ class Service:
             self._turn(On.STOPPED, None, now)
         elif isinstance(order, Update):
             self._note_update(order, now)
+        elif isinstance(order, Lost) and order.tag == self.tag and not self._is_exact:
+            self._turn(On.LOST, None, now)
 
     def wake(self, now: Now) -> None:
         """Connect, give up, beat: whatever is due."""

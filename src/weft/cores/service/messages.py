@@ -55,6 +55,13 @@ class Stop(msgspec.Struct, frozen=True, gc=False):
     """Say goodbye, and nothing more."""
 
 
+class Lost(msgspec.Struct, frozen=True, gc=False):
+    """The connection broke. A broker that knows runs tells by itself whether it was another one; an existing one does not."""
+
+    tag: bytes
+    """Of the connection that is meant."""
+
+
 # Answers and events
 
 
@@ -87,7 +94,7 @@ class Registered(msgspec.Struct, frozen=True, gc=False):
 
 
 class Dropped(msgspec.Struct, frozen=True, gc=False):
-    """The connection is no more, and is made again: `told` (to disconnect), `silent`, `restarted` (the broker)."""
+    """The connection is no more, and is made again: `told` (to disconnect), `silent`, `restarted` (the broker), `lost`."""
 
     why: str
 

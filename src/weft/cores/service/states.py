@@ -27,6 +27,7 @@ class On(Enum):
     GOODBYE = "`</3`"
     SILENCE = "no answer in time, or no word for L intervals"
     RESTARTED = "the broker's beacon says another run"
+    LOST = "the connection to an existing broker broke: it may have restarted, and does not say so"
     RETURNED = "the broker's beacon comes again, after a silence"
     STOPPED = "the order to stop"
 
@@ -51,6 +52,7 @@ TABLE: Final[dict[tuple[State, On], Cell]] = {
     (State.UP, On.GOODBYE): Cell("come_back", State.DROPPED),
     (State.UP, On.SILENCE): Cell("come_back", State.DROPPED),
     (State.UP, On.RESTARTED): Cell("come_back", State.DROPPED),
+    (State.UP, On.LOST): Cell("come_back", State.DROPPED),
     (State.UP, On.STOPPED): Cell("part", State.STOPPED),
     (State.DROPPED, On.FOUND): Cell("register", State.REGISTERING),
     (State.DROPPED, On.RESTARTED): Cell("hasten", State.DROPPED),
