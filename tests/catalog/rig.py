@@ -119,6 +119,10 @@ class Broker:
             self.turn()
         self._set(until)
 
+    def skip(self, span_s: float) -> None:
+        """Let it pass, and wake nobody."""
+        self._set(self.now.mono + seconds(span_s))
+
     def _set(self, mono: int) -> None:
         self.now = Now(mono, self.now.wall + mono - self.now.mono)
 
@@ -129,6 +133,11 @@ class Broker:
         effects = self.core.effects()
         kinds = [type(effect) for effect in effects]
         assert Persist not in kinds[1:], kinds
+        self.perform(effects)
+        return effects
+
+    def perform(self, effects: list[Effect]) -> None:
+        """Do what the core asks for; then it is another instant, since no two turns are at the same."""
         for effect in effects:
             if isinstance(effect, Persist):
                 self.journal += effect.records
@@ -138,7 +147,7 @@ class Broker:
                 self.said.append((effect.peer, effect.message))
             elif isinstance(effect, Send) and effect.channel == PROBE:
                 self.probed.append(effect.peer.decode())
-        return effects
+        self._set(self.now.mono + 1)
 
     # Looking
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.catalog.rig import Broker, Peer
-from weft.base.effects import Source
+from weft.base.effects import Effect, Persist, Source
 from weft.cores.catalog import connections, limits
 from weft.cores.catalog.messages import PeerIgnored, PeerMalformed, RequestDenied
 from weft.cores.catalog.states import Link, On, State
@@ -314,11 +314,12 @@ LARGE: Final = {"name": "A", "id": "t1", "x": "x" * 60_000}
 
 def in_one_turn(broker: Broker, said: list[tuple[Peer, Message]]) -> None:
     """What comes in a burst is heard together, and kept in one batch."""
+    effects: list[Effect] = []
     for peer, message in said:
         broker.core.receive(message, Source(ROUTER, peer.identity, None, f"{peer.kind} {peer.address}"), broker.now)
-    records = broker.core.station.records
-    encode_body(records)
-    broker.turn()
+        effects += broker.core.effects()  # a node takes them after each verb
+    encode_body([record for effect in effects if isinstance(effect, Persist) for record in effect.records])
+    broker.perform(effects)
 
 
 @pytest.mark.proves("CAT-081")
@@ -350,6 +351,23 @@ def test_a_burst_of_returns_and_goodbyes_is_no_batch_that_cannot_be_written() ->
             in_one_turn(broker, [(req, Message(command, b"", (name.encode(),))) for name in names])
             assert before < len(broker.rows)
     assert broker.counted("dropped", "busy")
+
+
+@pytest.mark.proves("CAT-081")
+def test_hundreds_of_large_records_that_fall_silent_at_once_are_no_batch_that_cannot_be_written() -> None:
+    broker = Broker()
+    req = broker.req()
+    for n in range(300):
+        req.say(b"UwU", LARGE | {"name": f"s{n}"})
+    broker.skip(1.6)
+    turns = 0
+    while broker.core.book.counts[State.SUSPECT] < 300:
+        broker.core.wake(broker.now)
+        encode_body(broker.core.station.records)
+        broker.turn()
+        broker.skip(0.001)
+        turns += 1
+    assert 3 == turns
 
 
 @pytest.mark.proves("CAT-082")

@@ -30,8 +30,8 @@ TELL_NS: Final = 10 * SECOND  # at most one event per peer (CAT-080)
 CLOSED_NS: Final = 600 * SECOND  # an id that was closed is remembered so long (CAT-020)
 CLOSED_MAX: Final = 10_000
 PEERS_MAX: Final = 100_000  # routing ids whose state or time format is remembered; the oldest is forgotten
-CHANGES_BYTES: Final = 4 << 20  # of indexed changes in one turn; then who changes something waits: a turn has 16 MiB
-CHANGE_BYTES: Final = 1 << 10  # of each, besides the record
+CHANGES_BYTES: Final = 6 << 20  # of indexed changes in one turn; then who changes something waits: a turn has 16 MiB
+CHANGE_BYTES: Final = 512  # of each, besides the record
 DATAGRAM_BYTES_MAX: Final = 1_400
 LINES_MAX: Final = 32  # of one datagram
 

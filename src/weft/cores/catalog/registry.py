@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, Protocol
 import msgspec
 
 from weft.base.now import MILLISECOND, Now
-from weft.base.records import CoreRecord, Entry, Record, StreamRecord
+from weft.base.records import CoreRecord, Entry, StreamRecord
 from weft.cores.catalog import limits, records
 from weft.cores.catalog.book import Book
 from weft.cores.catalog.instances import Instance
@@ -73,22 +73,22 @@ class Registry:
     def __init__(self, station: Station, book: Book) -> None:
         self.station, self.book = station, book
         self.liveness: Watcher | None = None
-        self._weighed: tuple[list[Record], int, int] = ([], 0, 0)
-        """Records of a turn, how many of them were looked at, and their bytes."""
+        self._turn_at = self._turn_bytes = 0
+        """When this turn is, and what has changed in it."""
 
     @property
     def is_busy(self) -> bool:
-        """Whether enough has changed in this turn: it is written at once, and a batch of the journal has a limit.
+        """Whether enough has changed in this turn: all of it is one batch of the journal, which has a limit.
 
-        One small update of a large record makes a large change, so counting what came in is not enough (CAT-081).
+        One small update of a large record makes a large change, so counting what came in is not enough (CAT-081). Verbs
+        of one turn are called with the same `now`, and those of the next with a later one.
         """
-        turn, (weighed, count, size) = self.station.records, self._weighed
-        if weighed is not turn:
-            count = size = 0
-        for record in islice(turn, count, None):
-            size += limits.CHANGE_BYTES + (len(record.payload) if isinstance(record, StreamRecord) else 0)
-        self._weighed = (turn, len(turn), size)
-        return size >= limits.CHANGES_BYTES
+        return self._turn_bytes >= limits.CHANGES_BYTES and self._turn_at == self.station.now.mono
+
+    @property
+    def free_at(self) -> int:
+        """When there is another turn for what waits because of that: nanoseconds; 0: nothing need wait."""
+        return self._turn_at + MILLISECOND if self.is_busy else 0
 
     # Commands
 
@@ -317,7 +317,7 @@ class Registry:
         """It registers again: nobody need know unless it says something else of itself."""
         if not records.is_same(instance.record, said.entry.record):
             self._describe(instance, said.entry)
-            self.station.announce("register", instance)
+            self._announce("register", instance)
         self._began(instance)
 
     def replace(self, instance: Instance, said: Said) -> None:
@@ -338,7 +338,7 @@ class Registry:
             return
         interval_ns = instance.interval_ns
         self._describe(instance, said.entry)
-        self.station.announce("update", instance)
+        self._announce("update", instance)
         if instance.interval_ns != interval_ns:
             self._began(instance)
 
@@ -363,14 +363,14 @@ class Registry:
     def suspect(self, instance: Instance, said: Said) -> None:
         """It may be gone."""
         self._become(instance, State.SUSPECT)
-        self.station.announce("suspect", instance, said.reason)
+        self._announce("suspect", instance, said.reason)
 
     def end(self, instance: Instance, said: Said) -> None:
         """It is gone; nothing is pushed to it any more."""
         self._become(instance, State.INACTIVE, said.reason)
         instance.bound = b""
         self.station.count("evictions", said.reason)
-        self.station.announce("inactive", instance, said.reason)
+        self._announce("inactive", instance, said.reason)
         self._ended(instance)
 
     def stay_away(self, instance: Instance, said: Said) -> None:
@@ -382,7 +382,7 @@ class Registry:
         instance.bound = b""
         self.station.count("evictions", said.reason)
         self.book.drop(instance)
-        self.station.announce("remove", instance, said.reason)
+        self._announce("remove", instance, said.reason)
         instance.state = State.NONE
         self._ended(instance)
 
@@ -409,8 +409,17 @@ class Registry:
             instance.since = self.station.wall
         instance.state, instance.reason = state, reason
 
+    def _announce(self, op: str, instance: Instance, reason: str = "") -> None:
+        records, now = self.station.records, self.station.now.mono
+        before = len(records)
+        self.station.announce(op, instance, reason)
+        if self._turn_at != now:
+            self._turn_at, self._turn_bytes = now, 0
+        for record in islice(records, before, None):
+            self._turn_bytes += limits.CHANGE_BYTES + (len(record.payload) if isinstance(record, StreamRecord) else 0)
+
     def _announce_begin(self, op: str, instance: Instance) -> None:
-        self.station.announce(op, instance)
+        self._announce(op, instance)
         self._began(instance)
 
     def _began(self, instance: Instance) -> None:
