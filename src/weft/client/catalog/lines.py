@@ -23,9 +23,12 @@ READABLE: Final = int(zmq.POLLIN)
 
 
 class Line:
-    """A socket that calls whoever hears, for each message; what was not sent when it is closed never leaves."""
+    """A socket that calls whoever hears, for each message; what was not sent when it is closed never leaves.
 
-    def __init__(self, kind: int, place: Address | str, hear: Hear) -> None:
+    `greeted` is called each time that the other end has greeted.
+    """
+
+    def __init__(self, kind: int, place: Address | str, hear: Hear, greeted: Callable[[], None] | None = None) -> None:
         context: zmq.Context[zmq.Socket[bytes]] = zmq.Context.instance()
         self._socket = context.socket(kind)
         for option, value in OPTIONS.items():
@@ -33,6 +36,8 @@ class Line:
         self._hear = hear
         self._loop = asyncio.get_running_loop()
         self._monitor: Any = None
+        if greeted is not None:
+            self._watch(greeted)  # before it connects: a quick greeting would be missed
         self._connect(place if isinstance(place, str) else place.endpoint)
 
     def _connect(self, endpoint: str) -> None:
@@ -41,7 +46,7 @@ class Line:
         try:
             self._socket.connect(endpoint)
         except zmq.ZMQError:
-            self._socket.close(0)
+            self._close()
             raise
         self._loop.add_reader(self._socket.FD, self._read)
         self._loop.call_soon(self._read)
@@ -65,7 +70,7 @@ class Line:
         for topic in topics:
             self._socket.setsockopt(zmq.UNSUBSCRIBE, topic)
 
-    def on_greeted(self, call: Callable[[], None]) -> None:
+    def _watch(self, call: Callable[[], None]) -> None:
         """Call it whenever the other end has greeted."""
         monitor = self._monitor = self._socket.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED)
 
@@ -82,13 +87,15 @@ class Line:
 
     def close(self) -> None:
         """The end of it."""
-        if self._socket.closed:
-            return
+        if not self._socket.closed:
+            self._loop.remove_reader(self._socket.FD)
+            self._close()
+
+    def _close(self) -> None:
         if self._monitor is not None:
             self._loop.remove_reader(self._monitor.FD)
             self._socket.disable_monitor()
             self._monitor.close(0)
-        self._loop.remove_reader(self._socket.FD)
         self._socket.close(0)
 
     def _look(self) -> None:

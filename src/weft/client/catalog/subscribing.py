@@ -54,8 +54,7 @@ class Feed:
         self._greeted = asyncio.Event()
         self._line: Line | None = None
         if self.place is not None:
-            self._line = Line(zmq.SUB, self.place, self._heard)
-            self._line.on_greeted(self._greeted.set)
+            self._line = Line(zmq.SUB, self.place, self._heard, self._greeted.set)
             self._line.subscribe(prefix.encode())
         self._work = asyncio.get_running_loop().create_task(self._tell_cached())
 

@@ -99,8 +99,7 @@ class Tail:
         if not self._has_begun:
             self._has_begun = True
             place = await self._teller.events(anew=False)
-            self._line = Line(zmq.SUB, place, self._heard)
-            self._line.on_greeted(self._greeted)
+            self._line = Line(zmq.SUB, place, self._heard, self._greeted)
             self._line.subscribe(TOPIC)
 
     def _greeted(self) -> None:
