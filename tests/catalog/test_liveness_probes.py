@@ -154,7 +154,7 @@ def test_who_was_asked_on_its_connection_for_one_beat_is_told_that_datagrams_are
     host = net.add("thermo")
     net.run(5)
     net.is_lost = lambda sender, _: sender == "thermo"
-    net.run(2)
+    net.run(1)
     net.is_lost = lambda sender, hearer: False
     net.run(4)
     assert [True, False] == [event.over_tcp for event in host.told[1:]]

@@ -91,7 +91,7 @@ def test_a_broker_that_stood_still_evicts_nobody_but_who_died_meanwhile(
 ) -> None:
     """S5. A process that was stopped finds much in its sockets; a machine that slept finds nothing."""
     net = storm(size, interval_s=interval_s)
-    net.buffer = 256
+    net.buffer, net.do_hosts_answer = 256, False
     net.pause("broker")
     net.cut(*["broker"] * is_asleep)
     net.run(span_s / 2)
