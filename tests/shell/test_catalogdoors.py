@@ -15,6 +15,7 @@ from weft.base.effects import Connect, Source
 from weft.base.errors import UserError
 from weft.cores.catalog.messages import Ports
 from weft.node.catalogtable import SPARE_PORTS
+from weft.node.channels import CATALOG_QUEUE
 from weft.node.settings import settings_of
 from weft.shell.catalogdoors import CatalogDoors, destinations_of
 from weft.shell.ends import Heard, kind_and_address
@@ -217,5 +218,20 @@ def test_publishers_are_listened_to_one_by_one_and_let_go_one_by_one() -> None:
         assert [b"b"] == [one.peer for one in await drained(links, 1)]
         links.close()
         context.destroy(linger=0)
+
+    asyncio.run(main())
+
+
+@pytest.mark.proves("CAT-004")
+def test_an_answer_to_who_is_gone_or_takes_nothing_delays_nobody_and_is_counted(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with opened(tmp_path) as here:
+            assert not here.links.send("catalog", b"nobody", [b"", b"o_O"])
+            lazy = ask(f"tcp://{HOST}:{here.port}", zmq.DEALER)
+            (heard,) = await drained(here.links, 1)
+            sent = sum(here.links.send("catalog", heard.peer, [b"", b"x" * 10_000]) for _ in range(CATALOG_QUEUE * 4))
+            assert 0 < sent < CATALOG_QUEUE * 4
+            assert CATALOG_QUEUE * 4 + 1 - sent == here.links.dropped.total()
+            lazy.close()
 
     asyncio.run(main())
