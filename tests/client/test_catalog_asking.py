@@ -199,6 +199,14 @@ def test_a_value_of_the_broker_is_left_out_where_a_live_one_came_first() -> None
     assert ["b"] == [value.topic for value in latest.cached(cached)]
 
 
+@pytest.mark.proves("LVC-006")
+def test_a_subscriber_that_told_old_values_behind_live_ones_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bug is planted: nothing that came live is noted."""
+    monkeypatch.setattr(Latest, "live", lambda self, topic: None)
+    with pytest.raises(AssertionError):
+        test_a_value_of_the_broker_is_left_out_where_a_live_one_came_first()
+
+
 @pytest.mark.parametrize(
     "record, state, place",
     [

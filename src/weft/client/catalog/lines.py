@@ -65,11 +65,6 @@ class Line:
         for topic in topics:
             self._socket.setsockopt(zmq.SUBSCRIBE, topic)
 
-    def unsubscribe(self, *topics: bytes) -> None:
-        """Of a SUB: ask for these no more."""
-        for topic in topics:
-            self._socket.setsockopt(zmq.UNSUBSCRIBE, topic)
-
     def _watch(self, call: Callable[[], None]) -> None:
         """Call it whenever the other end has greeted."""
         monitor = self._monitor = self._socket.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED)
