@@ -58,6 +58,10 @@ class Book:
             return []
         return sorted(found.values(), key=_index_of) if len(found) > 1 else list(found.values())
 
+    def any_of_name(self, name: str) -> Iterable[Instance]:
+        """The same in no order that means anything, and without making a list of them."""
+        return self._by_name.get(name, {}).values()
+
     def all(self) -> Iterable[Instance]:
         """Every instance, in every state. Who changes the book meanwhile copies first."""
         return self._instances.values()

@@ -100,9 +100,8 @@ class Catalog:
             part.subscribed(message, now)
 
     def _probed(self, message: Any, source: Source, now: Now) -> None:
-        if message.command == PONG:
-            self.liveness.probed(message, source.peer, now)
-        else:
+        self.liveness.probed(message, source.peer, now)  # whatever it says, it is there
+        if message.command != PONG:
             self.logs.hear_refill(message, source.peer, now)
 
     def _begin(self, now: Now) -> None:

@@ -174,15 +174,13 @@ class Registry:
     def of_beat(self, name: str, instance_id: str | None, asker_owner: str | None) -> Instance | None:
         """The one instance that a beat of this owner means; None: none, or several (CAT-021, BEA-011).
 
-        An administrator's (None) may mean anybody's. Who left counts as none. O(1) with an id, O(instances of the name) without.
+        An administrator's (None) may mean anybody's. Who left counts as none. Two of them end the search.
         """
-        if instance_id is not None:
-            found = self.book.get(name, instance_id)
-            own = [found] if found is not None else []
-        else:
-            own = self.book.of_name(name)
-        own = [one for one in own if asker_owner in (None, one.owner) and not self.stays_away(one)]
-        return own[0] if len(own) == 1 else None
+        found = self.book.get(name, instance_id) if instance_id is not None else None
+        known = (found,) if found is not None else self.book.any_of_name(name) if instance_id is None else ()
+        own = (one for one in known if asker_owner in (None, one.owner) and not self.stays_away(one))
+        first = next(own, None)
+        return first if next(own, None) is None else None
 
     def stays_away(self, instance: Instance) -> bool:
         """Whether no beat brings it back: it said goodbye, or its name may be had only once and somebody has it."""

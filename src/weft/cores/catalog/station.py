@@ -30,6 +30,10 @@ ROUTER, EVENTS, BEATS, BEACON, PROBE, VALUES = (
 """Channels: see `weft.node.catalogchannels`."""
 
 
+MICROSECONDS = 1_000_000.0
+"""Of a second: the wire has Unix seconds as a float, which holds no more of them anyhow."""
+
+
 class Refusal(Exception):  # it is an answer, and no fault
     """What is denied: exactly one code of CAT-080; nothing has changed."""
 
@@ -106,7 +110,7 @@ class Station:
     @property
     def wall(self) -> float:
         """Unix seconds; for showing only (CAT-012)."""
-        return self.now.wall / 1e9  # tidy: Unix seconds are what the wire has
+        return self.now.wall // 1_000 / MICROSECONDS
 
     def announce(self, op: str, instance: Instance, reason: str = "") -> Change:
         """The next indexed change of an instance that is as it should be by now: kept, and heard by who listens."""
