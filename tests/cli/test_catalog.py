@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import signal
 import sys
 from asyncio.subprocess import PIPE
 from collections.abc import Callable
@@ -140,6 +141,40 @@ async def test_a_watch_prints_a_line_of_json_for_each_change(tmp_path: Path) -> 
         told = [first, json.loads((await watcher.communicate())[0])]
         assert [("enter", 1), ("update", 2)] == [(one["op"], one["record"]["port"]) for one in told]
         assert 0 == watcher.returncode
+
+
+@pytest.mark.proves("CAT-073")
+@in_loop
+async def test_a_record_is_kept_alive_until_its_keeper_ends(tmp_path: Path) -> None:
+    async with running(tmp_path) as at, catalog.Client(at.broker) as client:
+        words = (
+            "catalog",
+            "register",
+            "a",
+            "--ip",
+            "127.0.0.1",
+            "--port",
+            "1",
+            "--heartbeat",
+            "50",
+            "--keep",
+            "--json",
+        )
+        command = (sys.executable, "-m", "weft.cli.main", *words, "--broker", at.broker)
+        keeper = await asyncio.create_subprocess_exec(*command, stdout=PIPE)
+        assert keeper.stdout is not None
+        assert "127.0.0.1:1" == json.loads(await keeper.stdout.readline())["instance"]
+        beats = 0
+        while beats < 8:  # more than three intervals of 50 ms: alone it would be gone
+            [row] = await client.liveness()
+            beats = row["beats_received"]
+            await asyncio.sleep(0.01)  # tidy: until it has beaten; bounded by in_loop
+        assert "active" == (await client.get("a")).state
+        keeper.send_signal(signal.SIGINT)
+        assert 0 == await keeper.wait()
+        with pytest.raises(catalog.NotFound) as gone:
+            await client.get("a")
+        assert "left" == gone.value.state
 
 
 @pytest.mark.proves("CAT-073")

@@ -13,7 +13,7 @@ app = App(
     name="weft",
     help="Weave a fleet of machines into one fabric, and query all of it.",
     version=__version__,
-    help_epilogue="Exit status: 0 done, 1 not so (weft get, set, del), 2 wrong usage, 3 no store, 4 denied, 5 unconfirmed, 69 no such node, 74 disk failed, 75 lease held, 77 name taken, 78 no Java.",
+    help_epilogue="Exit status: 0 done, 1 not so (weft get, set, del, catalog), 2 wrong usage, 3 no store or catalog, 4 denied, 5 unconfirmed, 69 no such node, 74 disk failed, 75 lease held, 77 name taken, 78 no Java.",
 )
 
 ROOMS: Final[dict[str, tuple[str, str]]] = {
