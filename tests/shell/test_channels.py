@@ -368,7 +368,7 @@ def test_a_node_binds_what_its_cores_own_and_nothing_else() -> None:
 
     run(play, ("topology",))
     assert set(CHANNELS) == set(
-        channels_of(("topology", "configuration", "carrier", "clone", "measurement", "chains", "store"))
+        channels_of(("topology", "configuration", "carrier", "clone", "measurement", "chains", "store", "catalog"))
     )
 
 

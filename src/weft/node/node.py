@@ -117,6 +117,9 @@ class Node:
         self._queue: deque[Effect] = deque()
         self._dues: dict[str, int | None] = {}
         """The deadlines of cores that nobody has spoken to since they were asked."""
+        self._first_due: int | None = None
+        """The earliest of them, unless `_is_settled` is False."""
+        self._is_settled = False
         self._out: list[NodeEffect] = []
         self._refusal_told_at: dict[tuple[str, str], int] = {}
         self.channels = channels_of(self.cores, is_parent=self.settings.is_parent)
@@ -209,8 +212,10 @@ class Node:
 
     def deadline(self) -> int | None:
         """The earliest deadline of all cores, monotonic ns."""
-        dues = [due for core in self.cores.values() if (due := self._due(core)) is not None]
-        return min(dues, default=None)
+        if not self._is_settled:
+            dues = [due for core in self.cores.values() if (due := self._due(core)) is not None]
+            self._first_due, self._is_settled = min(dues, default=None), True
+        return self._first_due
 
     def _due(self, core: Core) -> int | None:
         if core.name not in self._dues:
@@ -224,8 +229,11 @@ class Node:
 
     @property
     def releasable(self) -> int:
-        """The lsn up to which no core needs the journal any more."""
-        return min((self.released.get(reader, 0) for reader in self._readers), default=0)
+        """The lsn up to which nobody needs the journal any more, but for restoring what no snapshot covers yet.
+
+        A node that neither sends up nor drains keeps its streams for nobody.
+        """
+        return min((self.released.get(reader, 0) for reader in self._readers), default=self.next_lsn - 1)
 
     # What the wiring may use (wires.Orders).
 
@@ -264,6 +272,7 @@ class Node:
 
     def _queue_effects(self, core: Core) -> None:
         self._queue.extend(core.effects())
+        self._is_settled = False
         self._dues.pop(core.name, None)
         if core.name == "carrier" and self._screen is not None:
             self._dues.pop(self._screen.name, None)

@@ -6,11 +6,11 @@ endpoint that it speaks to, closed when nothing was said for a minute.
 
 import asyncio
 import os
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections import Counter, deque
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import zmq
 
@@ -26,6 +26,9 @@ CALLS_MAX: Final = 256  # as many as a mesh of the store may have (LNK-023)
 NOWHERE: Final = "0.0.0.0"  # noqa: S104  # nothing is bound to it
 NOW: Final = int(zmq.NOBLOCK)  # a plain number: joining two of the enumeration costs more than the call
 NOW_AND_MORE: Final = int(zmq.NOBLOCK | zmq.SNDMORE)
+EVENTS: Final = zmq.EVENTS
+READABLE: Final = int(zmq.POLLIN)
+LOOKS: Final = 2  # asking whether there is more is cheaper than an exception that says no, but not for each of many
 
 OPTIONS: Final[dict[int, int]] = {
     zmq.LINGER: 0,
@@ -45,17 +48,6 @@ class Heard(NamedTuple):
     proved: bytes | None
     frames: list[bytes]
     kind: str = ""
-
-
-class Taken(NamedTuple):
-    """What one socket had, and whether it may have more."""
-
-    heard: Sequence[Heard]
-    size: int
-    more: bool
-
-
-NOTHING: Final = Taken((), 0, more=False)
 
 
 def make_socket(context: Context, row: Channel) -> Socket:
@@ -85,11 +77,21 @@ def size_of(heard: Heard) -> int:
 class End:
     """This node's end of one channel."""
 
-    def __init__(self, name: str, context: Context, on_readable: Callable[[], None], dropped: Counter[str]) -> None:
+    def __init__(
+        self,
+        name: str,
+        context: Context,
+        on_readable: Callable[[], None],
+        dropped: Counter[str],
+        stirred: "deque[End]",
+    ) -> None:
+        """`stirred`: where it stands in line when there may be something to hear."""
         self.name, self.row = name, CHANNELS[name]
         self.sockets: dict[bytes, Socket] = {}
+        self._hears, self._is_router = self.row.socket != "PUB", self.row.socket == "ROUTER"
         self._is_stirred = False
-        """Whether there may be something to hear: the descriptor said so, or a call may have taken its word."""
+        """Whether it stands in line: the descriptor said so, or a call may have taken its word."""
+        self._stirred = stirred
         self._kind = next((tell for tell, is_wanted in self._tells() if is_wanted), None)
         """What is said of the other end of a message, by its first frame."""
         self._context, self._on_readable, self._dropped = context, on_readable, dropped
@@ -97,11 +99,13 @@ class End:
     def bind(self, host: str, base_port: int) -> None:
         """Wait for others at this channel's port of the block; ZMQError if it is taken."""
         made = self.sockets.get(b"") or self._open(b"", host)
+        self._stir()
         made.bind(f"tcp://{_bracketed(host)}:{base_port + self.row.place}")
 
     def bind_local(self, path: Path) -> None:
         """Wait, too, for others on this machine, who may open the socket if they are this user; ZMQError."""
         made = self.sockets.get(b"") or self._open(b"", "")
+        self._stir()
         made.bind(f"ipc://{path}")
         path.chmod(0o600)
 
@@ -113,7 +117,7 @@ class End:
             self.disconnect()
         key = b"" if self.row.how == ADDS else effect.tag
         made = self.sockets.get(key) or self._open(key, host_of(effect.endpoint))
-        self._is_stirred = True
+        self._stir()
         for topic in effect.topics:
             made.setsockopt(zmq.SUBSCRIBE, topic)
         self._dial(made, effect.endpoint)
@@ -134,9 +138,9 @@ class End:
         if target is None:
             self.drop("closed")
             return False
-        self._is_stirred = True
+        self._stir()
         try:
-            if self.row.socket == "ROUTER":
+            if self._is_router:
                 target.send(peer, NOW_AND_MORE)
             for frame in frames[:-1]:
                 target.send(frame, NOW_AND_MORE)
@@ -146,15 +150,17 @@ class End:
             return False
         return True
 
-    def take(self, count: int, size: int) -> Taken:
-        """What has come in: at most so many messages, and hardly more than `size` bytes; each socket has its share."""
-        if not self._is_stirred or self.row.socket == "PUB" or not self.sockets:
-            return NOTHING
-        count, size = max(1, count // len(self.sockets)), min(size, self.row.budget_bytes) // len(self.sockets)
-        parts = [self._take(key, socket, count, size) for key, socket in self.sockets.items()]
-        heard = [item for part in parts for item in part.heard]
-        self._is_stirred = any(part.more for part in parts)
-        return Taken(heard, sum(part.size for part in parts), self._is_stirred)
+    def take(self, heard: list[Heard], size: int) -> int:
+        """Add what has come in: at most its budget of messages, and hardly more than `size` bytes; each socket has its share.
+
+        How many bytes those are. If there may be more, it stands in line again, as the last.
+        """
+        self._is_stirred = False
+        if not self.sockets:
+            return 0
+        count = max(1, self.row.budget // len(self.sockets))
+        share = min(size, self.row.budget_bytes) // len(self.sockets)
+        return sum(self._take(key, socket, heard, count, share) for key, socket in self.sockets.items())
 
     def _tells(self) -> tuple[tuple[Callable[[zmq.Frame], str], bool], ...]:
         row = self.row
@@ -176,12 +182,17 @@ class End:
         if ":" in host:
             made.setsockopt(zmq.IPV6, 1)
         if self.row.socket != "PUB":  # which hears nothing
-            asyncio.get_running_loop().add_reader(made.FD, self._stir)
-        self._is_stirred = True
+            asyncio.get_running_loop().add_reader(made.FD, self._wake)
+        self._stir()
         return made
 
     def _stir(self) -> None:
-        self._is_stirred = True
+        if self._hears and not self._is_stirred:
+            self._is_stirred = True
+            self._stirred.append(self)
+
+    def _wake(self) -> None:
+        self._stir()
         self._on_readable()
 
     def _dial(self, made: Socket, endpoint: str) -> None:
@@ -196,29 +207,29 @@ class End:
             asyncio.get_running_loop().remove_reader(made.FD)
         made.close()
 
-    def _take(self, key: bytes, source: Socket, count: int, size_max: int) -> Taken:
-        heard: list[Heard] = []
-        size = 0
-        if not int(source.get(zmq.EVENTS)) & zmq.POLLIN:
-            return Taken(heard, size, more=False)
-        for _ in range(count):
+    def _take(self, key: bytes, source: Socket, heard: list[Heard], count: int, size_max: int) -> int:
+        left = size_max
+        for number in range(count):
+            if number < LOOKS and not int(source.get(EVENTS)) & READABLE:
+                return size_max - left
             try:
                 item = self._receive(source, key)
             except zmq.Again:
-                return Taken(heard, size, more=False)
+                return size_max - left
             if item is None:
                 self.drop("frames")
                 continue
             heard.append(item)
-            size += size_of(item)
-            if size >= size_max:
+            left -= size_of(item)
+            if left <= 0:
                 break
-        return Taken(heard, size, more=True)
+        self._stir()
+        return size_max - left
 
     def _receive(self, source: Socket, key: bytes) -> Heard | None:
         """One whole message; None if it is too large to be one."""
         frame = source.recv(NOW, copy=False)
-        if self.row.socket == "ROUTER":
+        if self._is_router:
             key = frame.bytes
             if not frame.more:
                 return None
@@ -254,8 +265,8 @@ def kind_and_address(frame: zmq.Frame) -> str:
 class Calls(End):
     """A socket per endpoint that is spoken to, and none for long."""
 
-    def __init__(self, name: str, context: Context, on_readable: Callable[[], None], dropped: Counter[str]) -> None:
-        super().__init__(name, context, on_readable, dropped)
+    def __init__(self, *words: Any) -> None:
+        super().__init__(*words)
         self._used_at: dict[bytes, float] = {}
         self._timer: asyncio.TimerHandle | None = None
 
@@ -300,11 +311,12 @@ class Calls(End):
         super()._close(key)
         self._used_at.pop(key, None)
 
-    def _take(self, key: bytes, source: Socket, count: int, size_max: int) -> Taken:
-        taken = super()._take(key, source, count, size_max)
-        if taken.heard:
+    def _take(self, key: bytes, source: Socket, heard: list[Heard], count: int, size_max: int) -> int:
+        before = len(heard)
+        size = super()._take(key, source, heard, count, size_max)
+        if len(heard) > before:
             self._use(key)
-        return taken
+        return size
 
 
 def _bracketed(host: str) -> str:

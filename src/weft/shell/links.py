@@ -56,7 +56,8 @@ class Links:
         self._context: Context = zmq.Context()
         self._context.set(zmq.MAX_SOCKETS, SOCKETS_MAX)
         self._ends: dict[str, End] = {}
-        self._order: deque[End] = deque()
+        self._stirred: deque[End] = deque()
+        """Those that may have something to hear, the first for the longest time."""
         self._beacon: socket.socket | None = None
         self._beacon_port = 0
         self._is_called = False
@@ -126,19 +127,14 @@ class Links:
     def drain(self) -> tuple[list[Heard], bool]:
         """What has come in, at most each channel's `budget` of messages and about `BUDGET_BYTES`; True if there may be more."""
         heard: list[Heard] = []
-        more, left = False, BUDGET_BYTES
-        for end in self._order:
+        left = BUDGET_BYTES
+        for _ in range(len(self._stirred)):
             if left <= 0:
-                more = True
                 break
-            taken = end.take(end.row.budget, min(SHARE_BYTES, left))
-            heard += taken.heard
-            more |= taken.more
-            left -= taken.size
-        self._order.rotate(-1)
+            left -= self._stirred.popleft().take(heard, min(SHARE_BYTES, left))
         if self._is_called and self._beacon is not None:
             heard.extend(self._drain_beacons(self._beacon))
-        return heard, more
+        return heard, bool(self._stirred)
 
     def send(self, channel: str, peer: bytes, frames: list[bytes]) -> bool:
         """Hand a message to its socket. A peer that is gone or takes nothing loses it: False, and it is counted."""
@@ -149,7 +145,7 @@ class Links:
 
     def close(self) -> None:
         """Close all; what libzmq still holds is lost, as at a crash."""
-        for end in self._order:
+        for end in self._ends.values():
             end.disconnect()
         if self._beacon is not None:
             asyncio.get_running_loop().remove_reader(self._beacon)
@@ -161,8 +157,7 @@ class Links:
         found = self._ends.get(name)
         if found is None:
             make = Calls if CHANNELS[name].how == CALLS else End
-            found = self._ends[name] = make(name, self._context, self._on_readable, self.dropped)
-            self._order.append(found)
+            found = self._ends[name] = make(name, self._context, self._on_readable, self.dropped, self._stirred)
         return found
 
     def _hear_call(self) -> None:

@@ -52,12 +52,14 @@ class Runner:
         """Hear, think, make durable and speak until there is nothing left, or it is another callback's turn."""
         if self.ended.done():
             return
-        began_at = self.clock.now().mono
+        now = self.clock.now()
+        ends_at = now.mono + TURNS_NS
         try:
             for _ in range(TURNS_MAX):
-                if not self._go_round():
+                if not self._go_round(now):
                     break
-                if self.clock.now().mono - began_at > TURNS_NS:
+                now = self.clock.now()
+                if now.mono > ends_at:
                     self.soon(self.work)
                     break
             else:
@@ -66,17 +68,20 @@ class Runner:
             self._end(failure)
         self._arm()
 
-    def _go_round(self) -> bool:
+    def _go_round(self, now: Now) -> bool:
         """Hear what is there and do what follows; whether there may be more."""
         heard, more = self.links.drain()
-        now = self.clock.now()
-        posted, self._posted = self._posted, []
-        self.node.hear([(Source(item.channel, item.peer, item.proved, item.kind), item.frames) for item in heard], now)
-        self.node.hear(posted, now)
+        if heard:
+            self.node.hear(
+                [(Source(item.channel, item.peer, item.proved, item.kind), item.frames) for item in heard], now
+            )
+        if self._posted:
+            posted, self._posted = self._posted, []
+            self.node.hear(posted, now)
         if self._is_due(now):
             self.node.wake(now)
         acted = self._turn(now)
-        return bool(heard) or more or acted or bool(self._posted) or self._is_due(now)
+        return more or acted or bool(self._posted) or self._is_due(now)
 
     def _is_due(self, now: Now) -> bool:
         """Whether a core wants to go on at once."""
