@@ -3,48 +3,26 @@
 An event loop in a thread of its own speaks with the broker; a cache is kept up to date there while the script is busy.
 """
 
-import asyncio
 import builtins
-import threading
-from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
-from concurrent.futures import Future
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from weft.client.catalog.client import Client, Entries, Payload, Table, Tables
 from weft.client.catalog.entries import Change, Entry, Value
 from weft.client.catalog.finding import Broker
 from weft.client.catalog.limits import ANSWER_S, CALL_S
 from weft.client.catalog.picking import Policy
+from weft.client.waiting import Waiting
 
-T = TypeVar("T")
 Wanted = Mapping[str, Any] | None
 
 
-class SyncClient:
+class SyncClient(Waiting):
     """As `Client`, each call waits: `with weft.catalog.SyncClient() as catalog: catalog.get("thermo").address`."""
 
     def __init__(self, broker: Broker = None, *, net: str = "", cache: bool = False, timeout: float = ANSWER_S) -> None:
-        self._loop = asyncio.new_event_loop()
         self._client = Client(broker, net=net, cache=cache, timeout=timeout)
-        self._thread = threading.Thread(target=self._loop.run_forever, name="weft catalog", daemon=True)
-
-    def __enter__(self) -> Self:
-        """Find the broker; Unreachable if there is none."""
-        self._thread.start()
-        try:
-            self._do(self._client.__aenter__())
-        except BaseException:
-            self._stop()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Let go."""
-        self._do(self._client.__aexit__(kind, error, trace))
-        self._stop()
+        super().__init__(self._client, "weft catalog")
 
     @property
     def broker(self) -> str:
@@ -150,40 +128,3 @@ class SyncClient:
             return await make(*words, **named).__aenter__()
 
         return self._each(self._do(begin()))
-
-    def _each(self, source: AsyncIterator[Any]) -> Iterator[Any]:
-        """Step by step; the source ends with the iteration."""
-        try:
-            while (told := self._do(_step(source))) is not _END:
-                yield told
-        finally:
-            if not self._loop.is_closed():  # else the client was left before the iteration, and ended it
-                self._do(_close(source))
-
-    def _do(self, work: Coroutine[Any, Any, T]) -> T:
-        return _wait(asyncio.run_coroutine_threadsafe(work, self._loop))
-
-    def _stop(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-
-_END = object()
-
-
-async def _step(source: AsyncIterator[Any]) -> Any:
-    return await anext(source, _END)
-
-
-async def _close(source: Any) -> None:
-    source.close()
-
-
-def _wait(asked: "Future[T]") -> T:
-    """Until it is done; whoever interrupts the script interrupts the work, too."""
-    try:
-        return asked.result()
-    except BaseException:
-        asked.cancel()
-        raise

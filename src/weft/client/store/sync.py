@@ -3,12 +3,9 @@
 An event loop in a thread of its own speaks with the node; mirrors are kept up to date there while the script is busy.
 """
 
-import asyncio
-import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
-from concurrent.futures import Future
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from weft.base.changes import Path
 from weft.client.store.client import Client, Seen
@@ -16,34 +13,15 @@ from weft.client.store.finding import Node
 from weft.client.store.limits import TIMEOUT_S
 from weft.client.store.mirror import Mirror
 from weft.client.store.values import MISSING, Change, Entry, Where, Written
+from weft.client.waiting import Waiting
 
-T = TypeVar("T")
 
-
-class SyncClient:
+class SyncClient(Waiting):
     """As `Client`, each call waits: `with weft.store.SyncClient() as store: store.set("a.b", 1)`."""
 
     def __init__(self, node: Node = None, *, timeout: float = TIMEOUT_S) -> None:
         self._client = Client(node, timeout=timeout)
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="weft store", daemon=True)
-
-    def __enter__(self) -> Self:
-        """Connect; Unreachable if nobody is there."""
-        self._thread.start()
-        try:
-            self._do(self._client.__aenter__())
-        except BaseException:
-            self._stop()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Let go."""
-        self._do(self._client.__aexit__(kind, error, trace))
-        self._stop()
+        super().__init__(self._client, "weft store")
 
     @property
     def name(self) -> str:
@@ -101,29 +79,6 @@ class SyncClient:
         """As `Client.delete_tree`."""
         return self._do(self._client.delete_tree(path))
 
-    def _each(self, source: AsyncIterator[Any]) -> Iterator[Any]:
-        """Step by step; the source ends with the iteration."""
-        try:
-            while True:
-                try:
-                    told = self._do(_step(source))
-                except StopAsyncIteration:
-                    return
-                if told is _END:
-                    return
-                yield told
-        finally:
-            if not self._loop.is_closed():  # else the client was left before the iteration, and ended it
-                self._do(_close(source))
-
-    def _do(self, work: Coroutine[Any, Any, T]) -> T:
-        return _wait(asyncio.run_coroutine_threadsafe(work, self._loop))
-
-    def _stop(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
 
 class SyncMirror(Mapping[Where, Any]):
     """As `Mirror`; read from the script's thread, kept up to date in another one."""
@@ -170,26 +125,3 @@ class SyncMirror(Mapping[Where, Any]):
     def until(self, holds: Callable[[Mirror], bool]) -> None:
         """As `Mirror.until`; `holds` is called in the other thread."""
         self._do(self._mirror.until(holds))
-
-
-_END = object()
-
-
-async def _step(source: AsyncIterator[Any]) -> Any:
-    return await anext(source, _END)
-
-
-async def _close(source: Any) -> None:
-    if hasattr(source, "aclose"):
-        await source.aclose()
-    else:
-        source.close()
-
-
-def _wait(asked: "Future[T]") -> T:
-    """Until it is done; whoever interrupts the script interrupts the work, too."""
-    try:
-        return asked.result()
-    except BaseException:
-        asked.cancel()
-        raise

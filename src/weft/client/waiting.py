@@ -1,0 +1,78 @@
+"""Clients for scripts that wait: an event loop in a thread of its own speaks with the other end, each call waits for it."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from concurrent.futures import Future
+from contextlib import AbstractAsyncContextManager
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+T = TypeVar("T")
+_END = object()
+
+
+class Waiting:
+    """Begun by `with`; an asynchronous client lives in its loop, and whoever derives from this asks that one."""
+
+    def __init__(self, client: AbstractAsyncContextManager[Any], name: str) -> None:
+        self._lives = client
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)
+
+    def __enter__(self) -> Self:
+        """Connect; Unreachable if nobody is there."""
+        self._thread.start()
+        try:
+            self._do(self._entered())
+        except BaseException:
+            self._stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Let go."""
+        self._do(self._left(kind, error, trace))
+        self._stop()
+
+    async def _entered(self) -> Any:
+        return await self._lives.__aenter__()
+
+    async def _left(self, *why: Any) -> Any:
+        return await self._lives.__aexit__(*why)
+
+    def _each(self, source: AsyncIterator[Any]) -> Iterator[Any]:
+        """Step by step; the source ends with the iteration."""
+        try:
+            while (told := self._do(_step(source))) is not _END:
+                yield told
+        finally:
+            if not self._loop.is_closed():  # else the client was left before the iteration, and ended it
+                self._do(_close(source))
+
+    def _do(self, work: Coroutine[Any, Any, T]) -> T:
+        return _wait(asyncio.run_coroutine_threadsafe(work, self._loop))
+
+    def _stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+async def _step(source: AsyncIterator[Any]) -> Any:
+    return await anext(source, _END)
+
+
+async def _close(source: Any) -> None:
+    await source.aclose() if hasattr(source, "aclose") else source.close()
+
+
+def _wait(asked: "Future[T]") -> T:
+    """Until it is done; whoever interrupts the script interrupts the work, too."""
+    try:
+        return asked.result()
+    except BaseException:
+        asked.cancel()
+        raise
