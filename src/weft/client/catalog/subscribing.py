@@ -9,7 +9,6 @@ is older or the same, and is left out.
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
-from types import TracebackType
 from typing import Final, Self
 
 import zmq
@@ -19,6 +18,7 @@ from weft.client.catalog.errors import CatalogError, CatalogTimeout, Closed
 from weft.client.catalog.limits import BACK_OFF_MIN_S, CONNECT_S, SETTLE_S, SHARED_S, VALUES_AHEAD_MAX
 from weft.client.catalog.lines import Line
 from weft.client.catalog.watch import Watch
+from weft.client.told import Told
 
 PUB: Final = "pub"
 Tell = Callable[[Value], None]
@@ -101,7 +101,7 @@ class Feed:
                 return []
 
 
-class Subscription:
+class Subscription(Told):
     """Iterates over values: `async for value in client.subscribe("thermo", "room/"): …`.
 
     It begins with the first step, or with `async with`: when that returns, whatever is published from now on is told. All
@@ -123,12 +123,6 @@ class Subscription:
         await self._begin()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """End it."""
-        self.close()
-
     def close(self) -> None:
         """End it; whoever waits for the next value is told that there is none."""
         self._is_closed = True
@@ -137,10 +131,6 @@ class Subscription:
             feed.close()
         self._feeds.clear()
         self._stirred.set()
-
-    def __aiter__(self) -> Self:
-        """Itself."""
-        return self
 
     async def __anext__(self) -> Value:
         """The next value."""

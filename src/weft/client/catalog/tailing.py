@@ -6,7 +6,6 @@ missing that it still remembers, whatever became of the connection. What comes t
 
 import asyncio
 from collections import deque
-from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
 import msgspec
@@ -16,6 +15,7 @@ from weft.client.catalog.entries import Address
 from weft.client.catalog.errors import CatalogError, CatalogTimeout, Closed
 from weft.client.catalog.limits import SHARED_S, TOLD_MAX, VALUES_AHEAD_MAX
 from weft.client.catalog.lines import Line
+from weft.client.told import Told
 from weft.cores.catalog.logforms import LEVELS
 
 TOPIC: Final = b"logs/"
@@ -34,7 +34,7 @@ class Teller(Protocol):
         """Where the broker publishes its events; CatalogError."""
 
 
-class Tail:
+class Tail(Told):
     """Iterates over log records: `async for record in client.follow_logs(level="ERROR"): …`."""
 
     def __init__(self, teller: Teller, wanted: Record) -> None:
@@ -58,12 +58,6 @@ class Tail:
         await self._begin()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """End it."""
-        self.close()
-
     def close(self) -> None:
         """End it; whoever waits for the next record is told that there is none."""
         self._is_closed = True
@@ -73,10 +67,6 @@ class Tail:
         if self._work is not None:
             self._work.cancel()
         self._stirred.set()
-
-    def __aiter__(self) -> Self:
-        """Itself."""
-        return self
 
     async def __anext__(self) -> Record:
         """The next record."""

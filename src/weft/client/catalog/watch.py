@@ -7,7 +7,6 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
 import zmq
@@ -17,6 +16,7 @@ from weft.client.catalog.errors import CatalogError, CatalogTimeout, Closed, Gar
 from weft.client.catalog.following import Ask, Follower, Reopen, Subscribe
 from weft.client.catalog.limits import BACK_OFF_MAX_S, BACK_OFF_MIN_S, CHANGES_AHEAD_MAX
 from weft.client.catalog.lines import Line
+from weft.client.told import Told
 
 RESYNC: Final = Change("resync", "", "", None)
 
@@ -31,7 +31,7 @@ class Teller(Protocol):
         """Where the broker publishes its events, looked for `anew` if what is known may be old; CatalogError."""
 
 
-class Watch:
+class Watch(Told):
     """Iterates over changes: `async for op, name, instance, entry, *_ in client.watch(): …`.
 
     It begins with the first step, or with `async with`: first all that is there, then each change. A `resync` says that
@@ -70,12 +70,6 @@ class Watch:
         await self.until_live()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """End it."""
-        self.close()
-
     def close(self) -> None:
         """End it; whoever waits for the next change is told that there is none."""
         self._is_closed = True
@@ -94,10 +88,6 @@ class Watch:
             await self._stir()
             if self._is_closed:
                 raise Closed("the watch has ended")
-
-    def __aiter__(self) -> Self:
-        """Itself."""
-        return self
 
     async def __anext__(self) -> Change:
         """The next change."""

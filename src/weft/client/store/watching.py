@@ -1,6 +1,5 @@
 """A watch: every change below a path, in order, whatever becomes of the connection (CLN-010, CLN-011)."""
 
-from types import TracebackType
 from typing import Any, Final, Literal, Self
 
 from msgspec import UNSET
@@ -11,6 +10,7 @@ from weft.client.store.errors import Closed, NotReady, Unanswered, Unreachable, 
 from weft.client.store.finding import Node
 from weft.client.store.streams import Items, Stream
 from weft.client.store.values import Change, Mark
+from weft.client.told import Told
 from weft.wire.store import clients
 
 Mode = Literal["all", "latest"]
@@ -25,7 +25,7 @@ class Wanted:
         self.path, self.fetch, self.mode, self.since, self.depths = path, fetch, mode, since, depths
 
 
-class Watch:
+class Watch(Told):
     """Iterates over changes: `async for change in client.watch("home")`.
 
     It begins with the first step, or with `async with`: after that everything that is written is told. When the
@@ -51,12 +51,6 @@ class Watch:
         await self._begin()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """End it."""
-        self.close()
-
     def close(self) -> None:
         """End it; whoever waits for the next change is told that there is none."""
         self._is_closed = True
@@ -67,10 +61,6 @@ class Watch:
         """A loop that was left has nobody who could close it."""
         if self._stream is not None:
             self._stream.abandon()
-
-    def __aiter__(self) -> Self:
-        """Itself."""
-        return self
 
     async def __anext__(self) -> Any:
         """The next change; with `marks` also a Mark."""
