@@ -156,6 +156,12 @@ def test_the_journal_may_forget_only_what_every_reader_has_released() -> None:
     assert 25 == node.releasable
 
 
+def test_a_node_that_neither_sends_up_nor_drains_may_forget_everything() -> None:
+    node = assembled(Scripted("catalog"))
+    node.restore([], 8, NOW)
+    assert 7 == node.releasable
+
+
 def test_a_taken_name_ends_the_node_after_it_was_written_down() -> None:
     topology = Scripted("topology")
     node = assembled(topology)
