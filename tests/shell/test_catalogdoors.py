@@ -15,7 +15,7 @@ from weft.base.effects import Connect, Source
 from weft.base.errors import UserError
 from weft.cores.catalog.messages import Ports
 from weft.node.catalogtable import SPARE_PORTS
-from weft.node.channels import CATALOG_QUEUE
+from weft.node.channels import CATALOG_QUEUE, VALUES_BUDGET
 from weft.node.settings import settings_of
 from weft.shell.catalogdoors import CatalogDoors, destinations_of
 from weft.shell.ends import Heard, kind_and_address
@@ -233,5 +233,27 @@ def test_an_answer_to_who_is_gone_or_takes_nothing_delays_nobody_and_is_counted(
             assert 0 < sent < CATALOG_QUEUE * 4
             assert CATALOG_QUEUE * 4 + 1 - sent == here.links.dropped.total()
             lazy.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.proves("LVC-009")
+def test_a_publisher_that_floods_has_its_turn_and_then_waits_while_others_are_heard() -> None:
+    async def main() -> None:
+        context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        publisher = context.socket(zmq.XPUB)
+        port = publisher.bind_to_random_port(f"tcp://{HOST}")
+        links = Links(lambda: None)
+        links.connect(Connect("catalog-values", f"{HOST}:{port}", b"a", (b"",)))
+        publisher.recv()
+        for number in range(900):
+            publisher.send_multipart([b"t", b"%d" % number])
+        first = await drained(links, VALUES_BUDGET)
+        assert VALUES_BUDGET == len(first)
+        assert ([], False) == links.drain(), "it is read again at once"
+        rest = await drained(links, 900 - VALUES_BUDGET)
+        assert [b"%d" % number for number in range(900)] == [one.frames[1] for one in [*first, *rest]]
+        links.close()
+        context.destroy(linger=0)
 
     asyncio.run(main())

@@ -148,6 +148,9 @@ class Wire(Links):
         taken = (self.inbox.popleft() for _ in range(min(len(self.inbox), BUDGET)))
         return list(within(BUDGET_BYTES, taken)), bool(self.inbox)
 
+    def has_more(self) -> bool:
+        return bool(self.inbox)
+
     def send(self, channel: str, peer: bytes, frames: list[bytes]) -> bool:
         self.host.note(channel, peer, frames)
         row = CHANNELS[channel]

@@ -23,8 +23,21 @@ def is_endpoint(text: str) -> bool:
     >>> is_endpoint("10.0.0.1:27500"), is_endpoint("[2001:db8::7]:27500"), is_endpoint("a b:1"), is_endpoint(":27500")
     (True, True, False, False)
     """
+    return _has_port(text, PORT_MAX)
+
+
+def is_address(text: str) -> bool:
+    """Whether `text` names a host and any port, with no block behind it.
+
+    >>> is_address("10.0.0.1:65535"), is_endpoint("10.0.0.1:65535"), is_address("10.0.0.1:0")
+    (True, False, False)
+    """
+    return _has_port(text, 65_535)
+
+
+def _has_port(text: str, most: int) -> bool:
     match = _ENDPOINT.fullmatch(text)
-    return match is not None and match[1] is not None and 1 <= int(match[2]) <= PORT_MAX
+    return match is not None and match[1] is not None and 1 <= int(match[2]) <= most
 
 
 def host_of(endpoint: str) -> str:

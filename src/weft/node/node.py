@@ -228,6 +228,11 @@ class Node:
         return done
 
     @property
+    def has_effects(self) -> bool:
+        """Whether there is something to do."""
+        return bool(self._out)
+
+    @property
     def releasable(self) -> int:
         """The lsn up to which nobody needs the journal any more, but for restoring what no snapshot covers yet.
 

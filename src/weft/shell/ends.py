@@ -15,18 +15,20 @@ from typing import Any, Final, NamedTuple
 import zmq
 
 from weft.base.effects import Connect
-from weft.base.endpoints import host_of, is_endpoint, shifted
+from weft.base.endpoints import host_of, is_address, is_endpoint, shifted
 from weft.node.channels import ADDS, BEAT, CHANNELS, KEEPS, LINK_QUEUE, Channel
 
 FRAME_BYTES_MAX: Final = (1 << 20) + (1 << 16)  # CLI-002
 BACKLOG: Final = 512
 MESSAGE_BYTES_MAX: Final = 12 << 20  # a bundle has 8 MiB (CFG-013)
+REST_S: Final = 0.005  # how long one waits that had its turn: see VALUES_BUDGET
 CALL_IDLE_S: Final = 60.0
 CALLS_MAX: Final = 256  # as many as a mesh of the store may have (LNK-023)
 NOWHERE: Final = "0.0.0.0"  # noqa: S104  # nothing is bound to it
 NOW: Final = int(zmq.NOBLOCK)  # a plain number: joining two of the enumeration costs more than the call
 NOW_AND_MORE: Final = int(zmq.NOBLOCK | zmq.SNDMORE)
 EVENTS: Final = zmq.EVENTS
+put: Final = zmq.backend.Socket.send  # what `Socket.send` calls; half of its cost is the way there
 READABLE: Final = int(zmq.POLLIN)
 LOOKS: Final = 2  # asking whether there is more is cheaper than an exception that says no, but not for each of many
 
@@ -141,10 +143,10 @@ class End:
         self._stir()
         try:
             if self._is_router:
-                target.send(peer, NOW_AND_MORE)
+                put(target, peer, NOW_AND_MORE)
             for frame in frames[:-1]:
-                target.send(frame, NOW_AND_MORE)
-            target.send(frames[-1], NOW)
+                put(target, frame, NOW_AND_MORE)
+            put(target, frames[-1], NOW)
         except zmq.ZMQError as error:
             self.drop(error.strerror or str(error))
             return False
@@ -160,7 +162,15 @@ class End:
             return 0
         count = max(1, self.row.budget // len(self.sockets))
         share = min(size, self.row.budget_bytes) // len(self.sockets)
-        return sum(self._take(key, socket, heard, count, share) for key, socket in self.sockets.items())
+        taken = 0
+        for key, source in self.sockets.items():
+            taken += self._take(key, source, heard, count, share)
+        return taken
+
+    def is_readable(self) -> bool:
+        """Whether it has something to hear; if not, it stands in line no more."""
+        self._is_stirred = any(int(source.get(EVENTS)) & READABLE for source in self.sockets.values())
+        return self._is_stirred
 
     def _tells(self) -> tuple[tuple[Callable[[zmq.Frame], str], bool], ...]:
         row = self.row
@@ -195,6 +205,10 @@ class End:
         self._stir()
         self._on_readable()
 
+    def _go_on(self) -> None:
+        """There may be more than this turn had room for."""
+        self._stir()
+
     def _dial(self, made: Socket, endpoint: str) -> None:
         try:
             made.connect(f"tcp://{endpoint}")
@@ -223,7 +237,7 @@ class End:
             left -= size_of(item)
             if left <= 0:
                 break
-        self._stir()
+        self._go_on()
         return size_max - left
 
     def _receive(self, source: Socket, key: bytes) -> Heard | None:
@@ -262,6 +276,35 @@ def kind_and_address(frame: zmq.Frame) -> str:
     return f"{said_of(frame, 'Socket-Type')} {'' if address.startswith('localhost:') else address}"
 
 
+class Keeps(End):
+    """A socket per tag of a `Connect`. Who says more than a turn has room for waits in queues of its own for a while.
+
+    Values are the least that a broker does: a flood of them must not be what all its time goes to (LVC-009).
+    """
+
+    def __init__(self, *words: Any) -> None:
+        super().__init__(*words)
+        self._rest: asyncio.TimerHandle | None = None
+
+    def disconnect(self) -> None:
+        super().disconnect()
+        if self._rest is not None:
+            self._rest.cancel()
+            self._rest = None
+
+    def _stir(self) -> None:
+        if self._rest is None:
+            super()._stir()
+
+    def _go_on(self) -> None:
+        if self._rest is None:
+            self._rest = asyncio.get_running_loop().call_later(REST_S, self._rested)
+
+    def _rested(self) -> None:
+        self._rest = None
+        self._wake()
+
+
 class Calls(End):
     """A socket per endpoint that is spoken to, and none for long."""
 
@@ -283,7 +326,7 @@ class Calls(End):
         return made
 
     def _call(self, endpoint: str) -> Socket | None:
-        if not is_endpoint(endpoint):
+        if not (is_endpoint if self.row.place else is_address)(endpoint):
             return None
         if len(self.sockets) >= CALLS_MAX:
             self._close(min(self._used_at, key=lambda key: self._used_at[key]))

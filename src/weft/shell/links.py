@@ -17,13 +17,14 @@ import zmq
 
 from weft.base.effects import Connect
 from weft.base.errors import UserError
-from weft.node.channels import CALLS, CHANNELS, CLONE
-from weft.shell.ends import Calls, Context, End, Heard, size_of
+from weft.node.channels import CALLS, CHANNELS, CLONE, KEEPS
+from weft.shell.ends import Calls, Context, End, Heard, Keeps, size_of
 
 BUDGET: Final = 256  # datagrams per turn
 BUDGET_BYTES: Final = 4 << 20  # per turn: what is heard in one turn is written in one batch, of at most 16 MiB
 SHARE_BYTES: Final = BUDGET_BYTES // 2  # of one channel; who had to wait is the first in the next turn
 DATAGRAM_BYTES: Final = 2_048
+KINDS: Final = {CALLS: Calls, KEEPS: Keeps}
 SOCKETS_MAX: Final = 4_096  # a publisher of the catalog each (LVC-001), a probe, a member of the mesh
 MENDS: Final = {CLONE: "[chp] port"}
 LOOPBACK_BROADCAST: Final = "127.255.255.255"  # reaches every listener of this machine without any interface up
@@ -136,6 +137,12 @@ class Links:
             heard.extend(self._drain_beacons(self._beacon))
         return heard, bool(self._stirred)
 
+    def has_more(self) -> bool:
+        """Whether something has come in since: a descriptor may say nothing of what came while something was sent."""
+        while self._stirred and not self._stirred[0].is_readable():
+            self._stirred.popleft()
+        return bool(self._stirred)
+
     def send(self, channel: str, peer: bytes, frames: list[bytes]) -> bool:
         """Hand a message to its socket. A peer that is gone or takes nothing loses it: False, and it is counted."""
         if channel != "beacon":
@@ -156,7 +163,7 @@ class Links:
     def _end(self, name: str) -> End:
         found = self._ends.get(name)
         if found is None:
-            make = Calls if CHANNELS[name].how == CALLS else End
+            make = KINDS.get(CHANNELS[name].how, End)
             found = self._ends[name] = make(name, self._context, self._on_readable, self.dropped, self._stirred)
         return found
 

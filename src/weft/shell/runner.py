@@ -42,8 +42,6 @@ class Runner:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due: int | None = None
         """When the timer comes, as far as one is set."""
-        self._inward = 0
-        """How much of what was said in this turn went to no socket: nothing can have come in by that."""
         self._flush: asyncio.TimerHandle | None = None
         self._released = 0
         self._unsent: Counter[tuple[str, bytes]] = Counter()
@@ -80,8 +78,8 @@ class Runner:
             self.node.hear(posted, now)
         if self._is_due(now):
             self.node.wake(now)
-        acted = self._turn(now)
-        return more or acted or bool(self._posted) or self._is_due(now)
+        self._turn(now)
+        return more or self.node.has_effects or bool(self._posted) or self._is_due(now) or self.links.has_more()
 
     def _is_due(self, now: Now) -> bool:
         """Whether a core wants to go on at once."""
@@ -131,13 +129,12 @@ class Runner:
         node.tell(JournalChanged(state.name, why, node.unrecorded_samples, node.unrecorded_events), now)
         return True
 
-    def _turn(self, now: Now) -> bool:
-        """Do what follows; whether more may have come by that: an answer on a socket, or something that a core wants."""
+    def _turn(self, now: Now) -> None:
+        """Do what follows."""
         effects = self.node.effects()
         if not effects:
-            return False
+            return
         self.turns += 1
-        self._inward = 0
         turn = part_at_wall(effects)
         self._speak(turn.free)
         if turn.records:
@@ -148,8 +145,7 @@ class Runner:
             self._released = releasable
             self.journal.forget(releasable)
         self._tell_unsent(now)
-        has_told = self._tell_room(now)
-        return has_told or len(turn.free) + len(turn.walled) > self._inward
+        self._tell_room(now)
 
     def _tell_unsent(self, now: Now) -> None:
         """Let the cores hear which of their last messages were not sent, one order for each, before anything else."""
@@ -187,11 +183,9 @@ class Runner:
         door = self.doors.get(effect.channel)
         if door is not None:
             door(effect.peer, effect.frames)
-            self._inward += 1
             return
         if self.inside and (hear := self.inside.get(key)) is not None:
             hear(effect.frames)
-            self._inward += 1
             return
         # What follows a message that was not sent is not sent either: there are no holes before the end.
         is_sent = key not in self._unsent and self.links.send(effect.channel, effect.peer, effect.frames)
