@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from tests.fabric.fabric import Fabric
 from tests.fabric.test_chains import run, until
 from tests.shell.ports import free_port
 from weft.catalog import Client, Unreachable
+from weft.cli.fleet import free_blocks
 
 TREE = {"root": ""}
 TABLE = """
@@ -51,7 +53,7 @@ class Catalogs(Fabric):
 
     def __init__(self, place: Path) -> None:
         super().__init__(place, TREE)
-        self.port, self.beacon_port = free_port(), free_port()
+        (self.port,), self.beacon_port = free_blocks(1, 23_000), free_port(socket.SOCK_DGRAM)
         self.programs: list[subprocess.Popen[str]] = []
 
     def __enter__(self) -> Self:

@@ -11,6 +11,7 @@ from tests.fabric.fabric import Fabric
 from tests.fabric.test_chains import run, until
 from tests.shell.ports import free_port
 from weft.catalog import Client
+from weft.cli.fleet import free_blocks
 from weft.client.catalog.watch import Watch
 
 SETTINGS = """
@@ -36,7 +37,7 @@ class Broker(Fabric):
 
     def __init__(self, place: Path) -> None:
         super().__init__(place, {"root": ""})
-        self.router, self.beacon = free_port(), free_port(socket.SOCK_DGRAM)
+        (self.router,), self.beacon = free_blocks(1, 24_000), free_port(socket.SOCK_DGRAM)
 
     def settings(self, name: str, port: int, state: Path) -> str:
         return SETTINGS.format(name=name, port=port, state=state, router=self.router, beacon=self.beacon)

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import zmq
 
-from tests.shell.ports import free_port
 from weft.base.effects import Connect, Source
 from weft.base.errors import UserError
+from weft.cli.fleet import free_blocks
 from weft.cores.catalog.messages import Ports
 from weft.node.catalogtable import SPARE_PORTS
 from weft.node.channels import CATALOG_QUEUE, VALUES_BUDGET
@@ -65,7 +65,7 @@ class Opened:
 @asynccontextmanager
 async def opened(place: Path, **table: Any) -> AsyncIterator[Opened]:
     links = Links(lambda: None)
-    doors = Opened(place, links, free_port(), **table)
+    doors = Opened(place, links, free_blocks(1, 15_000)[0], **table)
     try:
         yield doors
     finally:
@@ -138,7 +138,7 @@ def test_sockets_besides_the_router_move_to_a_spare_port_and_say_so(tmp_path: Pa
     async def main() -> None:
         async with opened(tmp_path / "first") as here:
             assert Ports(here.port, here.port + 1) == here.ports
-            blocked = free_port()
+            (blocked,) = free_blocks(1, 16_000)
             with socket.socket() as events, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as beats:
                 events.bind((HOST, blocked + 1))
                 beats.bind((HOST, blocked))
