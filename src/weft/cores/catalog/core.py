@@ -91,9 +91,10 @@ class Catalog:
     def receive(self, message: Any, source: Source, now: Now) -> None:
         """Hear a message of one of the channels."""
         self._begin(now)
-        # A lookup makes nothing due earlier; what it makes later is seen at the next tick.
-        self._is_due_known = self._is_due_known and source.channel == ROUTER and message.command == REQUEST
         HEARD[source.channel](self, message, source, now)
+        # A lookup that brings nobody back makes nothing due earlier; what it makes later is seen at the next tick.
+        is_lookup = source.channel == ROUTER and message.command == REQUEST and not self.station.records
+        self._is_due_known = self._is_due_known and is_lookup
 
     def _subscribed(self, message: Any, source: Source, now: Now) -> None:
         for part in (self.publishing, self.values, self.logs):
