@@ -33,6 +33,7 @@ class Scripted:
         self.answers = list(answers)
         self.heard: list[Any] = []
         self.refusal: PeerError | None = None
+        self.due: int | None = None
 
     def restore(self, entries: Iterable[Entry], now: Now) -> None:
         self.heard.append(("restore", list(entries)))
@@ -52,7 +53,7 @@ class Scripted:
         self.heard.append("wake")
 
     def deadline(self) -> int | None:
-        return None
+        return self.due
 
     def effects(self) -> list[Effect]:
         done, self.answers = self.answers, []
@@ -169,6 +170,22 @@ def test_a_taken_name_ends_the_node_after_it_was_written_down() -> None:
     node.command("topology", "x", NOW)
     kinds = [type(effect) for effect in node.effects()]
     assert {Tell, Persist, Ended} == set(kinds)
+
+
+def test_the_first_of_all_deadlines_counts_and_only_who_was_spoken_to_is_asked_anew() -> None:
+    first, second = Scripted("topology"), Scripted("measurement")
+    node = assembled(first, second)
+    assert None is node.deadline()
+    first.due, second.due = 7 * SECOND, 6 * SECOND
+    node.receive(HEARD, encode(BEACON), NOW)
+    assert 7 * SECOND == node.deadline()
+    node.command("measurement", object(), NOW)
+    assert 6 * SECOND == node.deadline()
+    first.due, second.due = 3 * SECOND, 9 * SECOND
+    node.wake(Now(6 * SECOND, 0))
+    assert 7 * SECOND == node.deadline()
+    node.wake(Now(8 * SECOND, 0))
+    assert 3 * SECOND == node.deadline()
 
 
 def test_work_goes_out_and_its_outcome_comes_back_to_who_asked() -> None:

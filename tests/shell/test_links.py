@@ -1,6 +1,7 @@
 """Real sockets on loopback: drained in batches, bounded, and indifferent to garbage."""
 
 import asyncio
+import select
 import socket
 import struct
 from collections.abc import Awaitable, Callable
@@ -105,6 +106,24 @@ def test_what_is_heard_in_one_turn_fits_into_one_batch() -> None:
                 assert bool(heard) == more
                 count += len(heard)
                 await asyncio.sleep(0)
+
+    run(dialogue)
+
+
+def test_what_came_while_something_was_said_is_known_though_the_descriptor_tells_no_more() -> None:
+    async def dialogue(parent: Links, child: Links, port: int) -> None:
+        child.connect(Connect("up", f"127.0.0.1:{port}"))
+        child.send("up", b"", [b"hello"])
+        (heard,) = await hear(parent, 1)
+        assert not parent.has_more()
+        (bound,) = parent._ends["down"].sockets.values()
+        child.send("up", b"", [b"again"])
+        assert [bound.FD] == select.select([bound.FD], [], [], 10)[0]
+        for _ in range(2):  # the loop has no turn here, so no descriptor is looked at
+            parent.send("down", heard.peer, [b"welcome"])
+        assert parent.has_more()
+        assert [[b"again"]] == [item.frames for item in parent.drain()[0]]
+        assert not parent.has_more()
 
     run(dialogue)
 

@@ -205,6 +205,28 @@ def test_a_flood_leaves_other_callbacks_of_the_loop_their_turn(tmp_path: Path) -
     world.run(play())
 
 
+def test_a_turn_is_followed_by_another_only_if_something_has_come_since(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    root = world.host("root", "root")
+
+    async def play() -> None:
+        root.start()
+        await world.pass_time(0.1)
+        drained, since = 0, [False, True, True]
+
+        def drain() -> tuple[list[Heard], bool]:
+            nonlocal drained
+            drained += 1
+            return [Heard("down", b"\x01somebody", None, BEAT)], False
+
+        root.links.drain, root.links.has_more = drain, since.pop  # type: ignore[method-assign]
+        root.up.runner.work()
+        assert (3, []) == (drained, since)
+        del root.links.drain, root.links.has_more
+
+    world.run(play())
+
+
 def test_a_node_that_has_ended_does_nothing_any_more(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.keeps_sent = True
