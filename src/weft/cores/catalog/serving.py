@@ -26,6 +26,8 @@ from weft.wire.catalog.messages import Message
 
 NOBODY: Final = (Link.CLOSED, Link.IGNORED)
 """Who is not heard."""
+OF_DEALERS: Final = (Link.BOUND, Link.CLOSED)
+"""What no other socket can be."""
 OUTCOMES: Final = {"acknowledge": "acknowledged", "disconnect": "closed", "part": "parted", "note": "noted"}
 """What became of a request, by row; of the others it is said with the answer (CAT-082)."""
 
@@ -65,6 +67,10 @@ class Serving:
         kind, _, address = source.kind.partition(" ")
         asker = Asker(source.peer, kind, address, message.envelope, message.time)
         link = self._link_of(asker.peer)
+        if kind != "DEALER" and link in OF_DEALERS:  # another socket that has its identity
+            self._unbind(asker.peer)
+            self.connections.clear(asker.peer)
+            link = Link.NEW
         if link in NOBODY:
             self.station.count("dropped", link.name.lower())
             return
