@@ -77,6 +77,9 @@ class Values:
         """The last message of its topic is another one now."""
         topic, size = frames[0], sum(map(len, frames))
         self.station.count("lvc_messages")
+        if topic.startswith(PREFIX):  # of a broker, perhaps of this one: its echo would have an echo
+            self.station.count("lvc_dropped", "echo")
+            return
         if (live := PREFIX + topic) in self._wanted:
             self.publishing.publish(live, *frames[1:])
         publisher = self._publishers.get(key)
