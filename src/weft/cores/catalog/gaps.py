@@ -6,9 +6,11 @@ than expected, and in no hole, is of a new run.
 """
 
 from collections import deque
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from weft.cores.catalog import limits
+from weft.cores.catalog.logforms import Line
 
 
 class Lost(NamedTuple):
@@ -64,6 +66,7 @@ class Run:
         """The highest number of this run that was heard; 0: none yet."""
         self.held = 0
         """How many records wait."""
+        self.held_bytes = 0
         self.newest_hole: Hole | None = None
         self._waiting: deque[Hole | list[Any]] = deque()
         """Holes, and behind each what came after it."""
@@ -104,7 +107,11 @@ class Run:
             self._waiting.append([item])
         else:
             last.append(item)
+        self._hold(item)
+
+    def _hold(self, item: Any) -> None:
         self.held += 1
+        self.held_bytes += _size(item)
 
     def _hear_again(self, number: int, item: Any, now: int) -> list[Any]:
         """A number that is no news: of a hole, or of a new run."""
@@ -120,7 +127,7 @@ class Run:
         for number, item in found.items():
             if number in hole and number not in hole.found:
                 hole.found[number] = item
-                self.held += 1
+                self._hold(item)
         return self.drain()
 
     def close(self, hole: Hole) -> list[Any]:
@@ -142,10 +149,19 @@ class Run:
             if isinstance(head, Hole):
                 if not head.is_over:
                     break
-                self.held -= len(head.found)
+                self._release(head.found.values())
                 done += head.take()
             else:
-                self.held -= len(head)
+                self._release(head)
                 done += head
             self._waiting.popleft()
         return done
+
+    def _release(self, items: Collection[Any]) -> None:
+        self.held -= len(items)
+        self.held_bytes -= sum(map(_size, items))
+
+
+def _size(item: Any) -> int:
+    """The bytes of a record; of one that was not sampled, none."""
+    return len(item.data) if isinstance(item, Line) else 0

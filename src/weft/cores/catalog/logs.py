@@ -44,7 +44,7 @@ from weft.cores.catalog.memory import LogsHeard, heard_of, memory_of
 from weft.cores.catalog.messages import LogsLost
 from weft.cores.catalog.publishing import Publishing
 from weft.cores.catalog.queries import Queries
-from weft.cores.catalog.records import effective_address
+from weft.cores.catalog.records import calling_address
 from weft.cores.catalog.repeats import Repeats
 from weft.cores.catalog.station import PROBE, Asker, Change, Refusal, Station
 from weft.cores.catalog.topics import Key
@@ -98,7 +98,7 @@ class Logs:
         self._asked: dict[bytes, list[Hole]] = {}
         """By endpoint: what was asked there, and is not answered."""
         self._allowed = [ip_network(network, strict=False) for network in station.settings.probe_allow]
-        self._held = 0
+        self._held = self._held_bytes = 0
         """Records behind holes, of all publishers."""
         self._queue = LogQueue(lambda _: station.count("log_dropped", "queue"))
         self._turn_at = self._turn_bytes = 0
@@ -179,6 +179,7 @@ class Logs:
             return
         holes = talker.run.holes()
         self._held -= talker.run.held
+        self._held_bytes -= talker.run.held_bytes
         self._let_go(talker.run.end(), talker, self.station.now)
         for hole in holes:
             self._forget(hole)
@@ -187,24 +188,23 @@ class Logs:
 
     def _order(self, talker: Talker, number: int, entry: Line | None, now: Now) -> None:
         run = talker.run
-        before, held = run.newest_hole, run.held
+        before, held, held_bytes = run.newest_hole, run.held, run.held_bytes
         ready = run.hear(number, entry, now.mono)
         self._held += run.held - held
+        self._held_bytes += run.held_bytes - held_bytes
         self._let_go(ready, talker, now)
         if (hole := run.newest_hole) is not None and hole is not before:
             hole.owner = talker
             self._holes.append(hole)
             self._ask(talker, hole, now)
-        while self._held > limits.LOGS_MAX and self._holes:
+        while (self._held > limits.LOGS_MAX or self._held_bytes > limits.LOGS_BYTES_MAX) and self._holes:
             self._give_up(self._holes.popleft(), now)
 
     def _ask(self, talker: Talker, hole: Hole, now: Now) -> None:
         """One request for what is missing; who must not be asked, or has no endpoint, cannot fill it."""
         instance = self.book.get(*talker.key)
         address = (
-            effective_address(instance.record, instance.observed_ip, self.station.settings.rewrite)
-            if instance
-            else None
+            calling_address(instance.record, instance.observed_ip, self.station.settings.rewrite) if instance else None
         )
         if instance is None or address is None or not self._may_ask(instance, address.ip):
             self._give_up(hole, now)
@@ -241,9 +241,11 @@ class Logs:
             return
 
     def _fill(self, hole: Hole, found: dict[int, Line], now: Now) -> None:
-        run, held = hole.owner.run, hole.owner.run.held
+        run = hole.owner.run
+        held, held_bytes = run.held, run.held_bytes
         ready = run.fill(hole, found) + run.close(hole)
         self._held += run.held - held
+        self._held_bytes += run.held_bytes - held_bytes
         self._forget(hole)
         self._let_go(ready, hole.owner, now)
 

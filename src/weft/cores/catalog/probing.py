@@ -11,7 +11,7 @@ from typing import Final
 from weft.base.effects import Disconnect, Send
 from weft.cores.catalog import limits
 from weft.cores.catalog.instances import Instance
-from weft.cores.catalog.records import effective_address
+from weft.cores.catalog.records import calling_address
 from weft.cores.catalog.station import PROBE, Station
 from weft.wire.catalog import times
 from weft.wire.catalog.messages import PING, PONG, Message
@@ -118,7 +118,7 @@ class Probing:
     def _endpoint(self, instance: Instance) -> bytes | None:
         """Where it serves, if that is where it was seen, or where anybody may be called; None: nowhere."""
         observed = instance.observed_ip or LOOPBACK
-        address = effective_address(instance.record, observed, self._station.settings.rewrite)
+        address = calling_address(instance.record, observed, self._station.settings.rewrite)
         if address is None or not (address.ip == observed or self._is_allowed(address.ip)):
             return None
         host = f"[{address.ip}]" if ":" in address.ip else address.ip

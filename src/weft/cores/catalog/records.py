@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from ipaddress import ip_address
+from itertools import islice
 from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
@@ -291,7 +292,20 @@ def effective_address(record: dict[str, Any], observed_ip: str, rewrite: Rewrite
     Address(ip='10.0.0.4', port=9)
     """
     interfaces = _interfaces(record)
-    for place in (record, interfaces.get("router"), next(iter(interfaces.values()), None)):
+    return _first_address((record, interfaces.get("router"), *islice(interfaces.values(), 1)), observed_ip, rewrite)
+
+
+def calling_address(record: dict[str, Any], observed_ip: str, rewrite: Rewrite = "loopback") -> Address | None:
+    """The same of who answers there: the first interface may be any socket, and a PUB answers nothing (BEA-016).
+
+    >>> calling_address({"interfaces": {"pub": {"ip": "127.0.0.1", "port": 9}}}, "10.0.0.4") is None
+    True
+    """
+    return _first_address((record, _interfaces(record).get("router")), observed_ip, rewrite)
+
+
+def _first_address(places: Iterable[Any], observed_ip: str, rewrite: Rewrite) -> Address | None:
+    for place in places:
         if isinstance(place, dict) and "ip" in place and "port" in place:
             ip = place["ip"]
             return Address(observed_ip if _is_replaced(ip, observed_ip, rewrite) else ip, place["port"])
