@@ -17,6 +17,7 @@ from weft.cores.catalog.station import Asker, Refusal, Station
 EVENTS_MAX: Final = (
     100  # of refusals and malformed messages in `TELL_NS`, of all peers together: new peers cost nothing
 )
+TIME_BYTES_KEPT: Final = 21  # of a time frame: no format is that long, and a frame may have a megabyte
 
 
 class _Bound:
@@ -67,7 +68,7 @@ class Connections:
         """The connection speaks for this instance."""
         self._bound.pop(asker.peer, None)  # who was heard last is forgotten last
         _room(self._bound, limits.PEERS_MAX)
-        self._bound[asker.peer] = _Bound(instance.key, asker.time)
+        self._bound[asker.peer] = _Bound(instance.key, asker.time[:TIME_BYTES_KEPT])
 
     def close(self, peer: bytes) -> None:
         """Nothing is said to it any more."""
@@ -98,7 +99,7 @@ class Connections:
         """How a connection writes the time: what is pushed to it has the same format (CAT-011)."""
         bound = self._bound.get(asker.peer)
         if bound is not None:
-            bound.time = asker.time
+            bound.time = asker.time[:TIME_BYTES_KEPT]
 
     def time_of(self, peer: bytes) -> bytes:
         """The last time frame of a connection."""

@@ -3,6 +3,8 @@
 from bisect import bisect_left
 from collections.abc import Iterator
 
+from weft.cores.catalog import limits
+
 Key = tuple[str, str]
 """Name and instance of a publisher."""
 
@@ -44,7 +46,7 @@ class Topics:
         """Empty dicts stand for topics that are gone from here, and not yet from `_sorted`."""
         self._sorted: list[bytes] = []
         self._fresh: list[bytes] = []
-        self._gone = 0
+        self._gone = self._gone_bytes = 0
 
     def add(self, value: Value) -> None:
         """A topic of a publisher that had none there."""
@@ -54,6 +56,7 @@ class Topics:
             self._fresh.append(value.topic)
         elif not values:
             self._gone -= 1
+            self._gone_bytes -= len(value.topic)
         values[value.publisher.key] = value
 
     def drop(self, value: Value) -> None:
@@ -62,13 +65,14 @@ class Topics:
         del values[value.publisher.key]
         if not values:
             self._gone += 1
-            if self._gone > 1_000 + len(self._by_topic) // 2:
+            self._gone_bytes += len(value.topic)
+            if self._gone > 1_000 + len(self._by_topic) // 2 or self._gone_bytes > limits.GONE_BYTES_MAX:
                 self._clear_gone()
 
     def _clear_gone(self) -> None:
         self._by_topic = {topic: values for topic, values in self._by_topic.items() if values}
         self._sorted, self._fresh = sorted(self._by_topic), []
-        self._gone = 0
+        self._gone = self._gone_bytes = 0
 
     def of_topic(self, topic: bytes) -> Iterator[Value]:
         """The values of one topic, of every publisher that has one."""

@@ -17,7 +17,9 @@ class Wanted:
 
     def note(self, subscription: Subscription) -> None:
         """Somebody subscribed, or the last who did is gone."""
-        topic = subscription.topic
+        topic = subscription.topic[: limits.SUBSCRIPTION_BYTES_MAX]
+        if topic != subscription.topic and not subscription.is_on:
+            return  # another one may begin so
         if not (topic.startswith(self._prefix) or self._prefix.startswith(topic)):
             return
         if (topic in self._topics) == subscription.is_on:

@@ -6,7 +6,7 @@ rest is tried on every change.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from weft.cores.catalog import limits
 from weft.cores.catalog.filters import Filter
@@ -14,6 +14,7 @@ from weft.cores.catalog.instances import Instance
 from weft.cores.catalog.station import Change, Refusal
 
 Key = TypeVar("Key")
+NAME_BYTES: Final = len("watch/0123456789abcdef")
 
 
 class Topic:
@@ -167,6 +168,8 @@ class Watching:
                 self._idle[topic] = mono
         elif not is_on:
             self._others.pop(name, None)
+        elif len(name) > NAME_BYTES:
+            return  # no topic is called so
         elif name.startswith(b"watch/") or b"watch/".startswith(name):
             self._others[name] = None
             if len(self._others) > self._topics_max:
