@@ -1,0 +1,506 @@
+"""Round after round the broker is killed or stopped for a while, and services die or say goodbye: who lives is listed."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Coroutine, Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.fabric.catalogplayers import name_of
+from tests.fabric.fabric import Fabric
+from tests.fabric.test_chain_rounds import script_of
+from weft.base.chance import Chance
+from weft.catalog import CatalogError, Change, Client, Entry
+from weft.cli.fleet import BLOCK, free_blocks
+
+INTERVAL_MS, LIVENESS = 700, 5
+WHOLE_S = INTERVAL_MS * LIVENESS / 1000
+"""Who is silent for so long is gone. Longer than a busy machine lets a process wait."""
+RESTORED_S = max(WHOLE_S, 5.0)
+SLACK_S = 5.0
+"""So much later than that a busy machine may call somebody dead."""
+TABLE = f"""
+[catalog]
+port = {{port}}
+beacon_port = {{beacon_port}}
+beacon_to = ["127.255.255.255"]
+beacon = "0.5s"
+liveness = {LIVENESS}
+"""
+CROWD = (("library", 20), ("plain", 90), ("plain", 90))
+MORE = (("library", 40), ("library", 40), *(("plain", 115) for _ in range(8)))
+"""Processes of services, by default and with `--soak`."""
+CLIENTS, MANY = (10, 20), (100, 100)
+"""REQ clients, and milliseconds between two questions of each: by default, and with `--soak`."""
+KINDS = ("end", "pause", "kill", "die")
+NIGHTLY = (*KINDS, "both", "asleep")
+"""What a round does: the broker is killed, or stopped for longer than a silence may last; a process of services is killed, or
+told to end; broker and services are killed together; services are killed while the broker stands still."""
+NIGHT = 20
+"""Rounds with `--soak`, in any order; by default each kind comes once. At the end a death is waited for: whoever else would be
+called dead is called so by then."""
+CORNERS = 1.0
+
+
+class Life(NamedTuple):
+    """One process of services: its numbers, from when on all were approved, when it was hit, and how it ended."""
+
+    numbers: range
+    ready_at: float
+    hit_at: float = float("inf")
+    ended_at: float = float("inf")
+    how: str = ""
+    stood: tuple[tuple[float, float], ...] = ()
+    """When the process itself stood still: nobody can say that it lived."""
+
+    def lives_at(self, number: int, since: float, until: float) -> bool:
+        """Whether this service lived all that time, so that everybody must know it."""
+        if number not in self.numbers or not (self.ready_at <= since and until < self.hit_at):
+            return False
+        return not any(start <= until and since <= end + CORNERS for start, end in self.stood)
+
+
+class Row(NamedTuple):
+    """A change as the lake has it."""
+
+    era: int
+    sequence: int
+    op: str
+    name: str
+    at: float
+    reason: str
+    epoch: str
+
+
+class Away(NamedTuple):
+    """The broker was dead, or stood still."""
+
+    hit_at: float
+    back_at: float
+    how: str
+
+
+# The judge
+
+
+def wrong_ends(rows: Iterable[Row], lives: list[Life]) -> Iterator[str]:
+    """Nobody who lives is called silent, gone, or removed, whatever becomes of the broker (BEA-022)."""
+    for row in rows:
+        if row.op in ("inactive", "remove") and any(life.lives_at(_number(row), row.at, row.at) for life in lives):
+            yield f"{row.name} lived, and was told to be {row.op} ({row.reason}) at {row.at:.3f}"
+
+
+def wrong_dead(rows: Iterable[Row], lives: list[Life], aways: list[Away]) -> Iterator[str]:
+    """Who died is told to be gone in time (BEA-015), and who said goodbye has left."""
+    gone: dict[str, list[Row]] = {}
+    for row in rows:
+        if row.op == "inactive":
+            gone.setdefault(row.name, []).append(row)
+    for life in lives:
+        if life.how:
+            due = life.ended_at + SLACK_S + (_patience(life, aways) if life.how == "killed" else 0)
+            for number in life.numbers:
+                after = [row for row in gone.get(name_of(number), []) if life.hit_at <= row.at]
+                yield from _wrong_death(name_of(number), after[:1], life, due)
+
+
+def _wrong_death(name: str, after: list[Row], life: Life, due: float) -> Iterator[str]:
+    if not after:
+        yield f"{name} was {life.how} at {life.hit_at:.3f}, and nobody was told"
+    elif after[0].at > due:
+        yield f"{name} was {life.how} at {life.hit_at:.3f}, and was a zombie until {after[0].at:.3f}"
+    elif life.how == "ended" and after[0].reason != "left":
+        yield f"{name} said goodbye, and was called {after[0].reason}"
+
+
+def _patience(life: Life, aways: list[Away]) -> float:
+    """How long who died may be believed to live: longer, if the broker was away meanwhile."""
+    patience = WHOLE_S
+    for away in aways:
+        if away.hit_at <= life.ended_at + patience and life.hit_at <= away.back_at:
+            patience += away.back_at - away.hit_at + (RESTORED_S if away.how == "killed" else WHOLE_S)
+    return patience
+
+
+def wrong_list(listed: Iterable[str], lives: list[Life]) -> Iterator[str]:
+    """Who lives is listed, and nobody else."""
+    living = {name_of(number) for life in lives if not life.how for number in life.numbers}
+    yield from (f"{name} is dead, and listed" for name in sorted(set(listed) - living))
+    yield from (f"{name} lives, and is not listed" for name in sorted(living - set(listed)))
+
+
+def wrong_indexes(rows: Iterable[Row]) -> Iterator[str]:
+    """The changes of each start are 1, 2, 3 …, each once in the lake, and starts have epochs of their own (CAT-040)."""
+    eras: dict[int, list[int]] = {}
+    epochs: dict[str, set[int]] = {}
+    for row in rows:
+        eras.setdefault(row.era, []).append(row.sequence)
+        epochs.setdefault(row.epoch, set()).add(row.era)
+    for era, indexes in eras.items():
+        for index, count in Counter(indexes).items():
+            if count > 1:
+                yield f"change {index} of start {era} is in the lake {count} times"
+        missing = sorted(set(range(1, max(indexes) + 1)) - set(indexes))
+        if missing:
+            yield f"changes {missing[:5]} of start {era} are not in the lake"
+    if any(len(of) > 1 for of in epochs.values()) or len(epochs) != len(eras):
+        yield f"epochs of starts: {epochs}"
+
+
+def wrong_watch(seen: Iterable[Change], rows: Iterable[Row]) -> Iterator[str]:
+    """What was told to watchers had been made durable (CAT-050)."""
+    kept = {(row.sequence, row.op, row.name, row.at) for row in rows}
+    for change in seen:
+        if change.at and (change.index, change.op, change.name, change.at) not in kept:
+            yield f"{change.op} {change.name} was told as {change.index} at {change.at}, and is not in the lake"
+
+
+Entries = dict[tuple[str, str], Entry]
+
+
+def wrong_mirror(mirror: Entries, held: Entries) -> Iterator[str]:
+    """A watcher has what the broker has (CAT-043)."""
+    for key in sorted(mirror.keys() | held.keys()):
+        if mirror.get(key) != held.get(key):
+            yield f"the watcher has {mirror.get(key)} and the broker {held.get(key)} of {key}"
+
+
+def wrong_answers(notes: Iterable[dict[str, Any]], lives: list[Life]) -> Iterator[str]:
+    """Every answer is one to the question; who lives is found, also by a broker that has just come back (CAT-051)."""
+    for note in notes:
+        if "said" not in note:
+            continue
+        span = note["asked"], note["answered"]
+        if note["said"] != "away":
+            yield f"a client asked for {name_of(note['number'])} and got {note['said'][:200]}"
+        elif any(life.lives_at(note["number"], *span) for life in lives):
+            yield f"{name_of(note['number'])} lived and was not found at {note['answered']:.3f}"
+
+
+def _number(row: Row) -> int:
+    return int(row.name[1:])
+
+
+# The rounds
+
+
+class Eye(threading.Thread):
+    """Somebody who asks and watches the broker, in a thread of its own."""
+
+    def __init__(self, broker: str) -> None:
+        super().__init__(daemon=True)
+        self.broker = broker
+        self.seen: list[Change] = []
+        self.faults: list[str] = []
+        self.loop = asyncio.new_event_loop()
+        self.opened = threading.Event()
+
+    def run(self) -> None:
+        self.loop.run_until_complete(self._watch())
+        self.loop.close()
+
+    async def _watch(self) -> None:
+        self.ended = asyncio.Event()
+        async with Client(self.broker) as self.client:
+            self.watch = self.client.watch()
+            noting = self.loop.create_task(self._note())
+            self.opened.set()
+            await self.ended.wait()
+            self.watch.close()
+            await noting
+
+    async def _note(self) -> None:
+        try:
+            async for change in self.watch:
+                self.seen.append(change)
+        except CatalogError as error:
+            self.faults.append(f"the watch ended: {error!r}")
+
+    def end(self) -> None:
+        self.loop.call_soon_threadsafe(self.ended.set)
+        self.join(10)
+
+    def listed(self) -> set[str] | None:
+        """None: the broker does not answer."""
+        return set(found) if (found := self._asked(self.client.list())) is not None else None
+
+    def unheard(self) -> int:
+        """How many are believed to live, and have given no sign since the broker came back; -1: it does not answer."""
+        rows = self._asked(self.client.liveness())
+        return -1 if rows is None else sum(row["restored"] and row["state"] != "inactive" for row in rows)
+
+    def both(self) -> tuple[Entries, Entries] | None:
+        """What was told to the watcher, and what the broker has."""
+
+        async def look() -> tuple[Entries, Entries]:
+            held = {(entry.name, entry.instance): entry for entry in await self.client.query()}
+            return dict(self.watch.entries), held
+
+        found: tuple[Entries, Entries] | None = self._asked(look())
+        return found
+
+    def _asked(self, asked: Coroutine[Any, Any, Any]) -> Any:
+        """None: there is no answer."""
+        with contextlib.suppress(CatalogError):
+            return asyncio.run_coroutine_threadsafe(asked, self.loop).result(30)
+        return None
+
+
+class Group:
+    """A process of services, that may be started again after its end; and all its lives."""
+
+    def __init__(self, kind: str, numbers: range, out: Path) -> None:
+        self.kind, self.numbers, self.out = kind, numbers, out
+        self.process: subprocess.Popen[bytes] | None = None
+        self.lives: list[Life] = []
+        self._ready_at = 0.0
+
+    @property
+    def is_running(self) -> bool:
+        return self.process is not None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a broker has approved all of them."""
+        if self.process is not None and not self._ready_at:
+            assert self.process.poll() is None, self.out.read_text("utf-8")
+            self._ready_at = time.time() if "ready" in self._words() else 0.0
+        return bool(self._ready_at)
+
+    def start(self, *words: str) -> None:
+        self.out.unlink(missing_ok=True)
+        self._ready_at = 0.0
+        self.process = run_player(self.kind, str(self.numbers.start), str(len(self.numbers)), *words, str(self.out))
+
+    def hit(self, how: str) -> None:
+        """`killed`, or told to say goodbye and `ended`."""
+        assert self.process is not None
+        hit_at = time.time()
+        self.process.send_signal(signal.SIGKILL if how == "killed" else signal.SIGTERM)
+        self.process.wait(30)
+        self._note(hit_at, time.time(), how)
+        self.process = None
+
+    def close(self) -> None:
+        """The test is over."""
+        if self.process is not None:
+            self._note(float("inf"), float("inf"), "")
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+    def _note(self, hit_at: float, ended_at: float, how: str) -> None:
+        lines = [line.split() for line in self.out.read_text("utf-8").splitlines() if line.startswith("late")]
+        stood = tuple((float(since), float(until)) for _, since, until in lines)
+        self.lives.append(Life(self.numbers, self._ready_at, hit_at, ended_at, how, stood))
+
+    def _words(self) -> list[str]:
+        return self.out.read_text("utf-8").splitlines() if self.out.exists() else []
+
+
+def run_player(*words: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-m", "tests.fabric.catalogplayers", *words])
+
+
+class Rounds(Fabric):
+    """A broker, its services and clients, and what is done to them."""
+
+    def __init__(self, place: Path, chance: Chance, *, soak: bool) -> None:
+        super().__init__(place, {"root": ""})
+        self.chance = chance
+        self.port = free_blocks(1, self.ports["root"] + BLOCK)[0]
+        self.groups: list[Group] = []
+        first = 0
+        for number, (kind, count) in enumerate(MORE if soak else CROWD):
+            self.groups.append(Group(kind, range(first, first + count), place / f"group-{number}.out"))
+            first += count
+        self.clients, self.names = MANY if soak else CLIENTS, first
+        self.asks = place / "asks.out"
+        self.aways: list[Away] = []
+        self.said: list[str] = []
+        self.eye = Eye(self.broker)
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        for group in self.groups:
+            self.begin(group)
+        self.until(lambda: bool(self.catalog()), "the broker serves")
+        self.eye.start()
+        assert self.eye.opened.wait(30)
+        self.until(lambda: all(group.is_ready for group in self.groups), "all services are approved")
+        count, period_ms = self.clients
+        self.asking = run_player("asks", str(count), str(self.names), self.broker, str(period_ms), str(self.asks))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for group in self.groups:
+            group.close()
+        if hasattr(self, "asking"):
+            self.asking.kill()
+            self.asking.wait()
+        super().__exit__(*_)
+
+    @property
+    def broker(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def lives(self) -> list[Life]:
+        return [life for group in self.groups for life in group.lives]
+
+    def settings(self, name: str, port: int, state: Path) -> str:
+        table = TABLE.format(port=self.port, beacon_port=self.port + BLOCK - 1)
+        nothing_else, _, rest = super().settings(name, port, state).partition("[metric.cpu]")
+        return nothing_else + rest[rest.index("[lake]") :] + table
+
+    def catalog(self) -> dict[str, Any]:
+        return dict(self.status("root").get("cores", {}).get("catalog", {}))
+
+    def begin(self, group: Group) -> None:
+        group.start(self.broker, str(self.port + BLOCK - 1), str(INTERVAL_MS))
+
+    # Hitting
+
+    def wait(self, span_s: float) -> None:
+        ends_at = time.monotonic() + span_s
+        self.until(lambda: time.monotonic() >= ends_at, "time passes")
+
+    def play(self, kind: str) -> None:
+        """Start who was hit before, hit, and wait until all is as it should be."""
+        for group in self.groups:
+            if not group.is_running:
+                self.begin(group)
+        victim = self.chance.choice([group for group in self.groups if group.is_ready])
+        began = time.monotonic()
+        if kind in ("kill", "both"):
+            self.kill_broker(victim if kind == "both" else None)
+        elif kind in ("pause", "asleep"):
+            self.pause_broker(WHOLE_S + self.chance.uniform(0.3, 1), victim if kind == "asleep" else None)
+        else:
+            victim.hit("killed" if kind == "die" else "ended")
+        self.settle(kind)
+        self.said.append(f"{kind} {time.monotonic() - began:.1f} s")
+
+    def kill_broker(self, victim: Group | None) -> None:
+        before, hit_at = self.catalog()["epoch"], time.time()
+        member = self.member("root")
+        member.wanted = False
+        self.kill("root")
+        self.start("root")
+        if victim is not None:
+            victim.hit("killed")
+        self.until(lambda: self.catalog().get("epoch", before) != before, "the broker is back")
+        self.aways.append(Away(hit_at, time.time(), "killed"))
+
+    def pause_broker(self, span_s: float, victim: Group | None) -> None:
+        process, hit_at = self.member("root").process, time.time()
+        assert process is not None
+        process.send_signal(signal.SIGSTOP)
+        try:
+            if victim is not None:
+                victim.hit("killed")
+            self.wait(span_s)
+        finally:
+            process.send_signal(signal.SIGCONT)
+        self.aways.append(Away(hit_at, time.time(), "stopped"))
+
+    # Coming to rest
+
+    def settle(self, kind: str) -> None:
+        """The list is who lives, each has given a sign of life, and the watcher has the same."""
+        self.until(lambda: all(group.is_ready for group in self.groups if group.is_running), f"{kind}: approved")
+        self.until(lambda: self.eye.listed() == self.living, f"{kind}: the list is who lives")
+        self.until(lambda: self.eye.unheard() == 0, f"{kind}: all who live have said so")
+        self.until(self.is_mirrored, f"{kind}: the watcher has seen it")
+
+    @property
+    def living(self) -> set[str]:
+        return {name_of(number) for group in self.groups if group.is_running for number in group.numbers}
+
+    def is_mirrored(self) -> bool:
+        both = self.eye.both()
+        return both is not None and both[0] == both[1]
+
+    def end(self) -> list[dict[str, Any]]:
+        """Clients, services and node; what the clients said."""
+        self.asking.terminate()
+        self.asking.wait(30)
+        self.until(self.is_drained, "all changes are in the lake")
+        self.eye.end()
+        self.stop()
+        for group in self.groups:
+            group.close()
+        return [json.loads(line) for line in self.asks.read_text("utf-8").splitlines() if line.startswith("{")]
+
+    # What the lake has
+
+    def is_drained(self) -> bool:
+        """Whether it has all changes of the present start."""
+        now = self.catalog()
+        return bool(now["index"] == len([row for row in self.rows() if row.epoch == now["epoch"]]))
+
+    def rows(self) -> list[Row]:
+        """All changes in the lake's segments, in order."""
+        files = sorted((self.lake / "drain" / "catalog").rglob("*.parquet"))
+        return sorted(_row(row) for path in files for row in pq.read_table(path).to_pylist())
+
+
+def _row(row: dict[str, Any]) -> Row:
+    said = dict(row["attributes"])
+    at = row["at_ns"] // 1_000 / 1_000_000
+    return Row(row["era"], row["sequence"], said["op"], row["key"], at, said["reason"], said["epoch"])
+
+
+@pytest.mark.proves("CAT-040", "CAT-043", "CAT-050", "CAT-051", "BEA-015", "BEA-021", "BEA-022")
+def test_whatever_becomes_of_the_broker_who_lives_is_listed_and_who_died_is_not(tmp_path: Path, *, soak: bool) -> None:
+    chance = Chance(os.environ.get("WEFT_SEED", "catalog rounds"))
+    with Rounds(tmp_path, chance, soak=soak) as rounds:
+        rounds.settle("begin")
+        for kind in [*script_of(NIGHTLY, NIGHT, chance), "die"] if soak else KINDS:
+            rounds.play(kind)
+        listed, both = rounds.eye.listed(), rounds.eye.both()
+        assert listed is not None
+        assert both is not None
+        notes = rounds.end()
+        rows, lives = rounds.rows(), rounds.lives
+        (tmp_path / "summary").write_text(summary(rounds, rows, notes), "utf-8")
+        wrong = [*rounds.eye.faults, *wrong_ends(rows, lives), *wrong_dead(rows, lives, rounds.aways)]
+        wrong += [*wrong_list(listed, lives), *wrong_mirror(*both), *wrong_answers(notes, lives)]
+        wrong += [*wrong_indexes(rows), *wrong_watch(rounds.eye.seen, rows)]
+        assert [] == wrong, rounds.said
+        assert notes[-1]["answers"] > 0
+        assert {"suspect", "inactive", "register"} <= {change.op for change in rounds.eye.seen}
+
+
+def summary(rounds: Rounds, rows: list[Row], notes: list[dict[str, Any]]) -> str:
+    """How much was tried, and what came of it."""
+    ops = Counter(row.op for row in rows)
+    late = [
+        row.at - life.ended_at
+        for life in rounds.lives
+        if life.how == "killed"
+        for row in rows
+        if row.op == "inactive" and _number(row) in life.numbers and 0 <= row.at - life.hit_at < 3 * WHOLE_S
+    ]
+    stood = sum(len(life.stood) for life in rounds.lives)
+    return "\n".join(
+        (
+            f"{len(rounds.said)} rounds of {rounds.names} services: {', '.join(rounds.said)}",
+            f"away: {', '.join(f'{away.how} {away.back_at - away.hit_at:.1f} s' for away in rounds.aways)}",
+            f"{len({row.era for row in rows})} starts, {len(rows)} changes: {dict(ops)}",
+            f"{len(late)} deaths told {min(late, default=0):.2f} to {max(late, default=0):.2f} s after them",
+            f"{notes[-1]}, {sum(note.get('said') == 'away' for note in notes)} answers `inactive`",
+            f"{stood} times a process of services stood still itself",
+        )
+    )
