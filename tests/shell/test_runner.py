@@ -219,7 +219,7 @@ def test_a_turn_is_followed_by_another_only_if_something_has_come_since(tmp_path
             drained += 1
             return [Heard("down", b"\x01somebody", None, BEAT)], False
 
-        root.links.drain, root.links.has_more = drain, since.pop  # type: ignore[method-assign]
+        root.links.drain, root.links.has_more = drain, since.pop  # type: ignore[method-assign]  # told what to say
         root.up.runner.work()
         assert (3, []) == (drained, since)
         del root.links.drain, root.links.has_more

@@ -169,8 +169,11 @@ class End:
 
     def is_readable(self) -> bool:
         """Whether it has something to hear; if not, it stands in line no more."""
-        self._is_stirred = any(int(source.get(EVENTS)) & READABLE for source in self.sockets.values())
-        return self._is_stirred
+        for source in self.sockets.values():
+            if int(source.get(EVENTS)) & READABLE:
+                return True
+        self._is_stirred = False
+        return False
 
     def _tells(self) -> tuple[tuple[Callable[[zmq.Frame], str], bool], ...]:
         row = self.row
