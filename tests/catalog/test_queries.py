@@ -49,6 +49,7 @@ def broker() -> Entered:
         ([b"dbp.instances"], "bad-argument"),
         ([b"dbp.instances", b"\xff"], "bad-argument"),
         ([b"dbp.liveness", b"\xff"], "bad-argument"),
+        ([b"dbp.liveness", b"", b'{"limit":0}'], "bad-argument"),
         ([b"dbp.tap", b"{}"], "unsupported"),
     ],
     ids=lambda value: value if isinstance(value, str) else str(value)[:50],
@@ -190,6 +191,20 @@ def test_liveness_is_told_of_used_and_idle_instances_alike(broker: Entered) -> N
     assert expected[1:] == broker.ask("dbp.liveness", "b")["instances"]
     broker.queries.alive = lambda instance: {"jitter": instance.name}
     assert ["a", "b"] == [found["jitter"] for found in broker.ask("dbp.liveness")["instances"]]
+
+
+@pytest.mark.proves("CAT-081", "MON-008")
+def test_liveness_of_many_is_told_page_by_page(broker: Entered) -> None:
+    for name in ("a", "b", "c", "d"):
+        broker.enter(name, id="1")
+    broker.enter("b", id="2")
+    pages: list[list[tuple[str, str]]] = []
+    after: str | None = ""
+    while after is not None:
+        told = broker.ask("dbp.liveness", "", json.dumps({"limit": 2, "after": after}))
+        pages.append([(row["name"], row["instance"]) for row in told["instances"]])
+        after = told["after"]
+    assert [[("a", "1"), ("b", "1"), ("b", "2")], [("c", "1"), ("d", "1")]] == pages
 
 
 # Metrics

@@ -211,7 +211,13 @@ class Client:
 
     async def liveness(self) -> Tables:
         """How each instance is heard, used or idle (MON-008)."""
-        return _rows(await self.told(b"dbp.liveness"), "instances")
+        rows: Tables = []
+        after: Any = ""
+        while after is not None:
+            told = await self.told(b"dbp.liveness", b"", _json({"after": after}))
+            rows += _rows(told, "instances")
+            after = told.get("after")
+        return rows
 
     async def details(self, name: str) -> Entries:
         """All instances of a service, also those that are gone, and how they are heard; NotFound if there is none."""

@@ -32,7 +32,7 @@ Query = Callable[[Arguments, Asker], Answer]
 
 
 class Page(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The argument of `dbp.list`."""
+    """The argument of `dbp.list`, and the second one of `dbp.liveness`."""
 
     limit: int = limits.LIST_MAX
     after: str = ""
@@ -125,9 +125,7 @@ class Queries:
 
     def list(self, args: Arguments, asker: Asker) -> Answer:
         """The best instance of each name that has one, by name; `after` is where the next page begins, or null."""
-        page = read_argument(args, 0, _PAGE)
-        if page.limit < 1:
-            raise Refusal("bad-argument", "a page has at least one name")
+        page = _page_of(args, 0)
         names, limit = self._book.names(), min(page.limit, limits.LIST_MAX)
         start = bisect_right(names, page.after) if page.after else 0
         found = (best[0] for name in islice(names, start, None) if (best := self.answers.best(name)))
@@ -147,11 +145,24 @@ class Queries:
         return (encode({**self._head(), "records": rows}),)
 
     def liveness(self, args: Arguments, asker: Asker) -> Answer:
-        """How each instance is heard, used or idle; of one name, or of all (MON-008)."""
-        name = _name_of(args)
-        among = self._book.of_name(name) if name else self._book.all()
-        rows = [{"name": found.name, "instance": found.id, **self.alive(found)} for found in among]
-        return (encode({**self._head(), "instances": rows}),)
+        """How each instance is heard, used or idle; of one name, or of all (MON-008).
+
+        Of all, a page at a time, as `dbp.list` (`dbp.liveness "" {"limit", "after"}`): a row costs far more than a kept
+        record, and nobody waits for ten thousand of them (CAT-081).
+        """
+        name, page = _name_of(args), _page_of(args, 1)
+        all_names = self._book.names()
+        names = [name] if name else islice(all_names, bisect_right(all_names, page.after) if page.after else 0, None)
+        rows: list[dict[str, Any]] = []
+        told, after = "", None
+        for one in names:
+            if len(rows) >= min(page.limit, limits.LIST_MAX):
+                after = told
+                break
+            among = self._book.of_name(one)
+            rows += [{"name": found.name, "instance": found.id, **self.alive(found)} for found in among]
+            told = one
+        return (encode({**self._head(), "after": after, "instances": rows}),)
 
     def tap(self, args: Arguments, asker: Asker) -> Answer:
         raise Refusal("unsupported", "this broker copies no messages")
@@ -186,6 +197,13 @@ class Queries:
 def _via(instance: Instance) -> str:
     """A probe is answered by TCP (2.4)."""
     return "udp" if instance.via == "udp" else "tcp"
+
+
+def _page_of(args: Arguments, position: int) -> Page:
+    page = read_argument(args, position, _PAGE)
+    if page.limit < 1:
+        raise Refusal("bad-argument", "a page has at least one name")
+    return page
 
 
 def _name_of(args: Arguments) -> str:
