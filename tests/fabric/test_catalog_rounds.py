@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
 import threading
@@ -17,7 +18,7 @@ from typing import Any, NamedTuple, Self
 import pyarrow.parquet as pq
 import pytest
 
-from tests.fabric.catalogplayers import name_of
+from tests.fabric.catalogplayers import judged, name_of
 from tests.fabric.fabric import Fabric
 from tests.fabric.test_chain_rounds import script_of
 from weft.base.chance import Chance
@@ -430,7 +431,7 @@ class Rounds(Fabric):
 
     def is_mirrored(self) -> bool:
         both = self.eye.both()
-        return both is not None and both[0] == both[1]
+        return both is not None and not list(wrong_mirror(*both))
 
     def end(self) -> list[dict[str, Any]]:
         """Clients, services and node; what the clients said."""
@@ -469,14 +470,13 @@ def test_whatever_becomes_of_the_broker_who_lives_is_listed_and_who_died_is_not(
         rounds.settle("begin")
         for kind in [*script_of(NIGHTLY, NIGHT, chance), "die"] if soak else KINDS:
             rounds.play(kind)
-        listed, both = rounds.eye.listed(), rounds.eye.both()
+        listed = rounds.eye.listed()
         assert listed is not None
-        assert both is not None
         notes = rounds.end()
         rows, lives = rounds.rows(), rounds.lives
         (tmp_path / "summary").write_text(summary(rounds, rows, notes), "utf-8")
         wrong = [*rounds.eye.faults, *wrong_ends(rows, lives), *wrong_dead(rows, lives, rounds.aways)]
-        wrong += [*wrong_list(listed, lives), *wrong_mirror(*both), *wrong_answers(notes, lives)]
+        wrong += [*wrong_list(listed, lives), *wrong_answers(notes, lives)]
         wrong += [*wrong_indexes(rows), *wrong_watch(rounds.eye.seen, rows)]
         assert [] == wrong, rounds.said
         assert notes[-1]["answers"] > 0
@@ -504,3 +504,80 @@ def summary(rounds: Rounds, rows: list[Row], notes: list[dict[str, Any]]) -> str
             f"{stood} times a process of services stood still itself",
         )
     )
+
+
+# The judge, judged
+
+
+def row(index: int, op: str, at: float, reason: str = "", era: int = 1) -> Row:
+    return Row(era, index, op, "s1", at, reason, f"e{era}")
+
+
+ALIVE = Life(range(2), ready_at=10.0)
+KILLED = Life(range(1, 2), ready_at=10.0, hit_at=20.0, ended_at=20.1, how="killed")
+
+
+def test_the_judge_finds_who_was_called_dead_and_lived() -> None:
+    told = [row(1, "inactive", 30.0, reason="silent")]
+    assert ["s1 lived, and was told to be inactive (silent) at 30.000"] == list(wrong_ends(told, [ALIVE]))
+    assert ["s1 lived, and was told to be remove (reaped) at 30.000"] == list(
+        wrong_ends([row(1, "remove", 30.0, reason="reaped")], [ALIVE])
+    )
+    assert [] == list(wrong_ends([row(1, "suspect", 30.0)], [ALIVE])), "asked is not called dead"
+    assert [] == list(wrong_ends(told, [KILLED])), "it was dead"
+    assert [] == list(wrong_ends(told, [ALIVE._replace(stood=((26.0, 29.5),))])), "it stood still itself"
+    assert 1 == len(list(wrong_ends(told, [KILLED, ALIVE._replace(ready_at=25.0)]))), "it was back"
+
+
+def test_the_judge_finds_zombies_and_who_was_not_let_go() -> None:
+    due = KILLED.ended_at + WHOLE_S + SLACK_S
+    assert ["s1 was killed at 20.000, and nobody was told"] == list(wrong_dead([], [KILLED], []))
+    assert [f"s1 was killed at 20.000, and was a zombie until {due + 1:.3f}"] == list(
+        wrong_dead([row(1, "inactive", due + 1, reason="silent")], [KILLED], [])
+    )
+    assert [] == list(wrong_dead([row(1, "inactive", due - 1, reason="silent")], [KILLED], []))
+    away = Away(21.0, 26.0, "stopped")
+    assert [] == list(wrong_dead([row(1, "inactive", due + 1, reason="silent")], [KILLED], [away]))
+    before = Away(11.0, 16.0, "stopped")
+    assert 1 == len(list(wrong_dead([row(1, "inactive", due + 1, reason="silent")], [KILLED], [before])))
+    ended = KILLED._replace(how="ended")
+    assert [] == list(wrong_dead([row(1, "inactive", 20.2, reason="left")], [ended], []))
+    assert ["s1 said goodbye, and was called silent"] == list(
+        wrong_dead([row(1, "inactive", 24.0, reason="silent")], [ended], [])
+    )
+    assert ["s1 is dead, and listed", "s0 lives, and is not listed"] == list(
+        wrong_list({"s1"}, [ALIVE._replace(numbers=range(1)), KILLED])
+    )
+
+
+def test_the_judge_finds_holes_and_what_was_told_before_it_was_durable() -> None:
+    rows = [row(1, "register", 10.0), row(2, "suspect", 12.0), row(3, "active", 12.5), row(1, "suspect", 30.0, era=2)]
+    assert [] == list(wrong_indexes(rows))
+    assert ["changes [2] of start 1 are not in the lake"] == list(wrong_indexes([*rows[:1], *rows[2:]]))
+    assert ["change 2 of start 1 is in the lake 2 times"] == list(wrong_indexes([*rows, rows[1]]))
+    assert ["epochs of starts: {'e1': {1, 2}}"] == list(wrong_indexes([each._replace(epoch="e1") for each in rows]))
+    seen = [Change(each.op, each.name, each.name, None, each.sequence, each.at) for each in rows]
+    assert [] == list(wrong_watch(seen, rows))
+    assert ["suspect s1 was told as 1 at 30.0, and is not in the lake"] == list(wrong_watch(seen, rows[:3]))
+
+
+def test_the_judge_finds_answers_of_others_and_a_mirror_that_is_blind() -> None:
+    said = {"number": 1, "asked": 15.0, "answered": 15.1, "said": "away"}
+    assert ["s1 lived and was not found at 15.100"] == list(wrong_answers([said, {"answers": 9}], [ALIVE]))
+    assert [] == list(wrong_answers([said], [ALIVE._replace(ready_at=15.05)])), "it was not approved yet"
+    frames = [b"o_O", struct.pack("<f", time.time()), b'{"s1": {"metadata": {"number": "1"}}}']
+    assert "found" == judged(1, frames)
+    foreign = judged(2, frames)
+    assert ["a client asked for s1 and got of another: {'s1'"] == [
+        each[:47] for each in wrong_answers([said | {"said": foreign}], [KILLED])
+    ]
+    assert "away" == judged(1, [*frames[:2], b'{"Error": "", "service": "s1", "warning": "inactive"}'])
+    assert "of another" == judged(2, [*frames[:2], b'{"Error": "", "service": "s1", "warning": "inactive"}'])[:10]
+    assert ["frames", "frames", "time b", "body b"] == [
+        judged(1, wrong)[:6]
+        for wrong in (frames[:2], [b"u.u", *frames[1:]], [b"o_O", bytes(4), frames[2]], [*frames[:2], b"{"])
+    ]
+    held = {("s1", "s1"): Entry(name="s1", facts={"state": "active"})}
+    assert [] == list(wrong_mirror(dict(held), held))
+    assert 1 == len(list(wrong_mirror({}, held)))
+    assert 1 == len(list(wrong_mirror({("s1", "s1"): Entry(name="s1", facts={"state": "suspect"})}, held)))
