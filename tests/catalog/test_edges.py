@@ -7,6 +7,7 @@ import pytest
 from tests.catalog.rig import Broker
 from weft.base.effects import Send, Source
 from weft.cores.catalog import limits
+from weft.cores.catalog.messages import HoldBack
 from weft.cores.catalog.station import EVENTS, PROBE, VALUES
 from weft.cores.catalog.topics import Publisher, Topics, Value
 from weft.wire.catalog.messages import Publication, Subscription, Taken
@@ -147,6 +148,24 @@ def test_records_behind_a_hole_are_bounded_by_their_bytes() -> None:
         broker.core.receive(Taken((b"log.a.WARNING", body)), Source(VALUES, tag), broker.now)
     assert broker.core.logs._held_bytes <= limits.LOGS_BYTES_MAX + limits.LOG_BYTES_MAX * 2
     assert 1 == broker.counted("log_gaps")
+
+
+# What it refuses
+
+
+@pytest.mark.proves("CAT-050", "CAT-080")
+def test_a_full_journal_turns_nobody_away_who_says_nothing_new() -> None:
+    """Else services that only reconnect would be evicted."""
+    broker = Broker()
+    record = {"name": "a", "id": "1", "tags": ["x"]}
+    broker.req().say(b"UwU", record)
+    broker.core.command(HoldBack(is_full=True), broker.now)
+    assert [b"OwO"] == broker.dealer().commands(b"UwU", record)
+    assert [b"u.u"] == broker.req().commands(b"UoU", {"name": "a", "tags": ["x"]})
+    assert "limit" == broker.req().code(b"UwU", {**record, "tags": ["y"]})
+    assert "limit" == broker.req().code(b"UoU", {"name": "a", "tags": ["y"]})
+    assert "limit" == broker.req().code(b"UwU", {"name": "b"})
+    assert [("register", "a")] == broker.changes
 
 
 # When it is woken

@@ -102,6 +102,7 @@ class Registry:
             instance = _unknown(registration.name, instance_id, asker)
         plan = self._planned(instance, on, Said(asker, registration))
         self._check_room(instance, on, asker)
+        self._check_journal(plan)
         return plan
 
     def update(self, body: bytes, asker: Asker, bound: Instance | None = None) -> Instance:
@@ -115,7 +116,7 @@ class Registry:
         plan = self._planned(instance, on, Said(asker, merged))
         if instance.state is State.INACTIVE:
             self._check_unique(instance)
-        self._check_journal(instance)
+        self._check_journal(plan)
         return self.enter(plan)
 
     def deregister(self, arguments: tuple[bytes, ...], asker: Asker) -> tuple[bytes, ...]:
@@ -282,17 +283,21 @@ class Registry:
         is_owners = instance.state is not State.NONE and on is not On.CLAIMED
         if not is_owners and self.book.by_owner(asker.owner) >= settings.per_owner_max:
             raise Refusal("limit", f"{settings.per_owner_max} instances are yours", service=name)
-        self._check_journal(instance)
 
     def _check_unique(self, instance: Instance) -> None:
         if self.station.settings.unique_names and self._has_rival(instance):
             raise Refusal("name-taken", "another instance has this name", service=instance.name)
 
-    def _check_journal(self, instance: Instance) -> None:
-        if self.station.is_full:
-            raise Refusal("limit", "the journal is full: nothing can be kept", service=instance.name)
-        if self.is_busy:
-            raise Refusal("limit", "too much changes at once: try again", service=instance.name)
+    def _check_journal(self, plan: Plan) -> None:
+        """Refuse what cannot be kept; who only says again what is known may do that at any time."""
+        if not (self.station.is_full or self.is_busy) or _is_known(plan):
+            return
+        why = (
+            "the journal is full: nothing can be kept"
+            if self.station.is_full
+            else "too much changes at once: try again"
+        )
+        raise Refusal("limit", why, service=plan.instance.name)
 
     def _has_rival(self, instance: Instance) -> bool:
         return any(other is not instance and other.is_live for other in self.book.of_name(instance.name))
@@ -432,6 +437,12 @@ class Registry:
 def owns(asker: Asker, instance: Instance) -> bool:
     """Whether an instance is the asker's own (specs/02, 2.4)."""
     return asker.is_admin or instance.owner == asker.owner
+
+
+def _is_known(plan: Plan) -> bool:
+    """Whether nothing would be another."""
+    is_active = plan.instance.state is State.ACTIVE
+    return is_active and records.is_same(plan.instance.record, plan.said.entry.record)
 
 
 def _unknown(name: str, instance_id: str, asker: Asker) -> Instance:
