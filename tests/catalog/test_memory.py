@@ -205,6 +205,32 @@ def test_memory_of_a_later_version_is_refused() -> None:
     assert None is memory_of(CoreRecord("store", 31, b""), NODE)
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        InstanceKept("A", "1", b'{"heartbeat":"x"}', "active", "", "h", "h", 0.0),
+        InstanceKept("A", "1", b'{"a":"\xff"}', "active", "", "h", "h", 0.0),
+        InstanceKept("A", "1", b"{}", "asleep", "", "h", "h", 0.0),
+    ],
+)
+def test_an_instance_that_cannot_be_read_is_a_fault_with_its_name(said: InstanceKept) -> None:
+    with pytest.raises(OurFault, match="newer-data: the instance 1 of A"):
+        instance_of(said)
+
+
+@pytest.mark.parametrize("payload", [b'{"message":"\xff"}', b"{}", b"", b"[" * 9_999])
+def test_a_log_record_that_cannot_be_read_is_no_memory(payload: bytes) -> None:
+    record = StreamRecord(Stream.LOGS, NODE, 1, 1, 0, 0, "A", payload, {})
+    assert [] == Broker(journal=[record], era=2).req().ask(b"dbp.logs")["logs"]
+
+
+def test_a_log_record_of_a_level_that_nobody_knows_is_no_memory() -> None:
+    keys = {"ts": None, "received": 1.0, "net": "", "service": "A", "instance": "1", "logger": "", "message": "m"}
+    payload = msgspec.json.encode({**keys, "level": "TRACE", "seq": 1, "fields": {}})
+    record = StreamRecord(Stream.LOGS, NODE, 1, 1, 0, 0, "A", payload, {})
+    assert [] == Broker(journal=[record], era=2).req().ask(b"dbp.logs")["logs"]
+
+
 def test_a_snapshot_of_nothing_is_nothing() -> None:
     assert [] == list(Broker().core.condense())
     broker = Broker()

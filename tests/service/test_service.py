@@ -63,7 +63,15 @@ def test_an_approval_says_what_was_agreed() -> None:
 @pytest.mark.proves("BEA-014")
 @pytest.mark.parametrize(
     "body",
-    [(), (b"",), (b"no json",), (b"[1]",), (b'{"heartbeat":"x","liveness":99,"hb":-1,"epoch":7}',), (b"[" * 9999,)],
+    [
+        (),
+        (b"",),
+        (b"no json",),
+        (b"[1]",),
+        (b'{"heartbeat":"x","liveness":99,"hb":-1,"epoch":7}',),
+        (b"[" * 9999,),
+        (b'{"a":"\xff"}',),
+    ],
 )
 def test_an_empty_or_odd_approval_is_accepted(body: tuple[bytes, ...]) -> None:
     rig = Rig()

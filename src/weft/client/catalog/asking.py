@@ -169,7 +169,7 @@ def object_of(answer: Message) -> dict[str, Any]:
         return {}
     try:
         told = msgspec.json.decode(answer.body[0])
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise GarbledAnswer("the broker's answer is no JSON") from None
     if not isinstance(told, dict):
         raise GarbledAnswer("the broker's answer is no JSON object")

@@ -102,7 +102,7 @@ def of_status(seed: str, body: Sequence[bytes]) -> Found:
     host, _, port = seed.rpartition(":")
     try:
         told = msgspec.json.decode(body[0] if body else b"", type=_Status)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         told = _Status()
     if told.dbp != 1:
         return Found(host.strip("[]"), int(port), is_legacy=True)

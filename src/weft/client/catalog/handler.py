@@ -93,7 +93,7 @@ class Bus:
         """`dbp.logs {"from","to"}`: those records that are still here, by number (LOG-006)."""
         try:
             span = msgspec.json.decode(payload[0] if payload else b"{}", type=_Span)
-        except (msgspec.DecodeError, RecursionError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise CatalogError(f'wanted {{"from":1,"to":9}}: {error}', "bad-argument") from None
         return {"logs": [told for told in self._ring if span.first <= told["seq"] <= span.last]}
 

@@ -119,7 +119,7 @@ class Tail(Told):
     def _heard(self, frames: list[bytes]) -> None:
         try:
             record = msgspec.json.decode(frames[1])
-        except (IndexError, msgspec.DecodeError):
+        except (IndexError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return
         if not isinstance(record, dict) or not self._is_wanted(record):
             return

@@ -120,7 +120,9 @@ class Logs:
     def _note(self, payload: bytes) -> None:
         try:
             log = decode(payload)
-        except msgspec.DecodeError:  # of a later version
+        except (msgspec.DecodeError, UnicodeDecodeError):  # of a later version
+            return
+        if log.level not in LEVELS:
             return
         self._remember(Line(log, payload))
         key = str(log.fields.get("publisher", log.service)), log.instance

@@ -138,10 +138,10 @@ def instance_of(kept: InstanceKept) -> Instance:
     try:
         instance.record = _decode_record(kept.record)
         instance.state = State[kept.state.upper()]
-    except (msgspec.DecodeError, KeyError) as error:
+        registration = Registration(kept.name, kept.id, instance.record)
+        instance.interval_ns, instance.health = registration.interval_ns, registration.health
+    except (msgspec.DecodeError, KeyError, ValueError, TypeError, AttributeError) as error:
         raise OurFault(f"newer-data: the instance {kept.id} of {kept.name} cannot be read: {error}") from None
-    registration = Registration(kept.name, kept.id, instance.record)
-    instance.interval_ns, instance.health = registration.interval_ns, registration.health
     instance.reason, instance.since = kept.reason, kept.since
     instance.is_restored = True
     return instance

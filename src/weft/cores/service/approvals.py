@@ -55,7 +55,7 @@ def refusal(message: Message) -> Refusal:
 def _told(message: Message) -> dict[str, Any]:
     try:
         return msgspec.json.decode(message.body[0] if message.body else b"", type=dict[str, Any])
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return {}
 
 
