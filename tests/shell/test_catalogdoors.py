@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from weft.cores.catalog.messages import Ports
 from weft.node.catalogtable import SPARE_PORTS
 from weft.node.channels import CATALOG_QUEUE, VALUES_BUDGET
 from weft.node.settings import settings_of
+from weft.shell import ends
 from weft.shell.catalogdoors import CatalogDoors, destinations_of
 from weft.shell.ends import Heard, kind_and_address
 from weft.shell.links import Links
@@ -238,22 +239,53 @@ def test_an_answer_to_who_is_gone_or_takes_nothing_delays_nobody_and_is_counted(
 
 
 @pytest.mark.proves("LVC-009")
-def test_a_publisher_that_floods_has_its_turn_and_then_waits_while_others_are_heard() -> None:
-    async def main() -> None:
-        context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-        publisher = context.socket(zmq.XPUB)
-        port = publisher.bind_to_random_port(f"tcp://{HOST}")
-        links = Links(lambda: None)
-        links.connect(Connect("catalog-values", f"{HOST}:{port}", b"a", (b"",)))
-        publisher.recv()
-        for number in range(900):
-            publisher.send_multipart([b"t", b"%d" % number])
+def test_a_publisher_that_floods_has_its_turn_and_then_waits_while_others_are_heard(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ends, "REST_S", 3_600)
+
+    async def play(links: Links, publishers: "list[zmq.Socket[bytes]]") -> None:
+        flood(publishers[0])
         first = await drained(links, VALUES_BUDGET)
         assert VALUES_BUDGET == len(first)
-        assert ([], False) == links.drain(), "it is read again at once"
-        rest = await drained(links, 900 - VALUES_BUDGET)
-        assert [b"%d" % number for number in range(900)] == [one.frames[1] for one in [*first, *rest]]
-        links.close()
-        context.destroy(linger=0)
+        publishers[1].send_multipart([b"t", b"calm"])
+        assert [(b"b", b"calm")] == [(one.peer, one.frames[1]) for one in await drained(links, 1)]
+
+    published(play)
+
+
+def test_a_publisher_that_flooded_is_heard_again_and_to_its_end_in_order() -> None:
+    async def play(links: Links, publishers: "list[zmq.Socket[bytes]]") -> None:
+        flood(publishers[0])
+        heard = await drained(links, FLOOD)
+        assert [b"%d" % number for number in range(FLOOD)] == [one.frames[1] for one in heard]
+
+    published(play)
+
+
+FLOOD = 900
+
+
+def flood(publisher: "zmq.Socket[bytes]") -> None:
+    for number in range(FLOOD):
+        publisher.send_multipart([b"t", b"%d" % number])
+
+
+def published(play: "Callable[[Links, list[zmq.Socket[bytes]]], Awaitable[None]]") -> None:
+    """Two publishers, a and b, to whom somebody listens."""
+
+    async def main() -> None:
+        context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        publishers = [context.socket(zmq.XPUB) for _ in range(2)]
+        links = Links(lambda: None)
+        for tag, publisher in zip((b"a", b"b"), publishers, strict=True):
+            port = publisher.bind_to_random_port(f"tcp://{HOST}")
+            links.connect(Connect("catalog-values", f"{HOST}:{port}", tag, (b"",)))
+            publisher.recv()  # it is subscribed to
+        try:
+            await play(links, publishers)
+        finally:
+            links.close()
+            context.destroy(linger=0)
 
     asyncio.run(main())

@@ -195,9 +195,12 @@ class End:
         if ":" in host:
             made.setsockopt(zmq.IPV6, 1)
         if self.row.socket != "PUB":  # which hears nothing
-            asyncio.get_running_loop().add_reader(made.FD, self._wake)
+            self._listen(key, made)
         self._stir()
         return made
+
+    def _listen(self, _: bytes, made: Socket) -> None:
+        asyncio.get_running_loop().add_reader(made.FD, self._wake)
 
     def _stir(self) -> None:
         if self._hears and not self._is_stirred:
@@ -208,7 +211,7 @@ class End:
         self._stir()
         self._on_readable()
 
-    def _go_on(self) -> None:
+    def _go_on(self, _: bytes) -> None:
         """There may be more than this turn had room for."""
         self._stir()
 
@@ -240,7 +243,7 @@ class End:
             left -= size_of(item)
             if left <= 0:
                 break
-        self._go_on()
+        self._go_on(key)
         return size_max - left
 
     def _receive(self, source: Socket, key: bytes) -> Heard | None:
@@ -280,32 +283,52 @@ def kind_and_address(frame: zmq.Frame) -> str:
 
 
 class Keeps(End):
-    """A socket per tag of a `Connect`. Who says more than a turn has room for waits in queues of its own for a while.
+    """A socket per tag of a `Connect`, of which only those are looked at that have something.
 
-    Values are the least that a broker does: a flood of them must not be what all its time goes to (LVC-009).
+    Who says more than a turn has room for is not heard for a while, and then waits in queues of its own: values are the
+    least that a broker does, and a flood of them must not be what all its time goes to (LVC-009).
     """
 
     def __init__(self, *words: Any) -> None:
         super().__init__(*words)
-        self._rest: asyncio.TimerHandle | None = None
+        self._awake: dict[bytes, None] = {}
+        self._resting: dict[bytes, asyncio.TimerHandle] = {}
 
-    def disconnect(self) -> None:
-        super().disconnect()
-        if self._rest is not None:
-            self._rest.cancel()
-            self._rest = None
+    def take(self, heard: list[Heard], size: int) -> int:
+        self._is_stirred = False
+        awake, self._awake = self._awake, {}
+        share = min(size, self.row.budget_bytes) // max(1, len(awake))
+        found = [(key, self.sockets[key]) for key in awake if key in self.sockets]
+        return sum(self._take(key, socket, heard, self.row.budget, share) for key, socket in found)
 
-    def _stir(self) -> None:
-        if self._rest is None:
-            super()._stir()
+    def is_readable(self) -> bool:
+        """Whether somebody is awake: who that is was said by a descriptor, and nothing is sent that could hide it."""
+        self._is_stirred = bool(self._awake)
+        return self._is_stirred
 
-    def _go_on(self) -> None:
-        if self._rest is None:
-            self._rest = asyncio.get_running_loop().call_later(REST_S, self._rested)
+    def _listen(self, key: bytes, made: Socket) -> None:
+        asyncio.get_running_loop().add_reader(made.FD, self._wake_up, key)
+        self._awake[key] = None
 
-    def _rested(self) -> None:
-        self._rest = None
+    def _wake_up(self, key: bytes) -> None:
+        self._awake[key] = None
         self._wake()
+
+    def _go_on(self, key: bytes) -> None:
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(self.sockets[key].FD)
+        self._resting[key] = loop.call_later(REST_S, self._rested, key)
+
+    def _rested(self, key: bytes) -> None:
+        del self._resting[key]
+        self._listen(key, self.sockets[key])
+        self._wake()
+
+    def _close(self, key: bytes) -> None:
+        self._awake.pop(key, None)
+        if key in self._resting:
+            self._resting.pop(key).cancel()
+        super()._close(key)
 
 
 class Calls(End):
