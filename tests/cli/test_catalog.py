@@ -1,6 +1,7 @@
 """The command line of the catalog at a real broker: typed, done, and shown."""
 
 import asyncio
+import io
 import json
 import signal
 import sys
@@ -18,7 +19,8 @@ from weft.base.errors import UserError
 from weft.cli import catalog as looking
 from weft.cli import catalog_own, catalog_reach, catalog_serve, catalog_watch
 from weft.cli.catalog_calls import BY_CODE, at_catalog, failed
-from weft.client.catalog.errors import CatalogError, CatalogTimeout
+from weft.cli.catalog_lines import line
+from weft.client.catalog.errors import CallFailed, CatalogError, CatalogTimeout
 
 Run = Callable[..., Any]
 
@@ -194,6 +196,7 @@ async def test_the_doctor_finds_nothing_at_a_sound_broker(tmp_path: Path, run: R
         ("inactive", 1),
         ("not-registered", 1),
         ("bad-argument", 2),
+        ("bad-broker", 2),
         ("bad-field", 2),
         ("unreachable", 3),
         ("timeout", 3),
@@ -216,6 +219,30 @@ async def test_a_broker_that_says_nothing_is_status_3(monkeypatch: pytest.Monkey
     async with Scripted() as broker:
         assert (3, []) == await run(looking.status, broker=broker.broker)
     assert (3, []) == await run(looking.get, "a", broker="no such place")
+
+
+@pytest.mark.proves("CAT-073")
+@in_loop
+async def test_what_is_no_address_of_a_broker_is_wrong_usage(run: Run) -> None:
+    assert (2, []) == await run(looking.status, broker="127.0.0.1:99999")
+
+
+def test_what_may_be_tried_can_be_typed(capsys: pytest.CaptureFixture[str]) -> None:
+    failed(CallFailed("no", "no-tea"))
+    assert "  try: the log of the service: weft catalog logs NAME" == capsys.readouterr().err.splitlines()[1]
+    with pytest.raises(UserError) as wrong:
+        catalog_own.update("a", "port")
+    assert ["'port' is no KEY=VALUE", "  try: room=k1"] == str(wrong.value).splitlines()
+
+
+def test_a_reader_that_has_seen_enough_ends_a_command_quietly(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Closed(io.StringIO):
+        def write(self, _: str) -> int:
+            raise BrokenPipeError
+
+    monkeypatch.setattr(sys, "stdout", Closed())
+    with pytest.raises(BrokenPipeError):  # and no SystemExit, which a task would show with its trace
+        line(("a", ""))
 
 
 def test_an_interrupted_command_ends_quietly() -> None:

@@ -25,12 +25,13 @@ BY_CODE: Final[dict[str, tuple[int, str]]] = {
     "closed": (UNREACHABLE, "the same again"),
     "busy": (UNREACHABLE, "the same again, later"),
     "garbled": (UNREACHABLE, "another --broker: what listens there is none"),
-    "failed": (DENIED, "the log of the service: weft catalog logs --service NAME"),
+    "failed": (DENIED, "the log of the service: weft catalog logs NAME"),
     "name-taken": (DENIED, "another name, or another --id"),
     "not-owner": (DENIED, "the machine that registered it; on the broker's machine weft catalog deregister"),
     "not-authorised": (DENIED, "on the broker's machine, as who runs it"),
     "limit": (DENIED, "weft catalog status: how many there are"),
     "unsupported": (DENIED, "a newer broker; weft catalog status"),
+    "bad-broker": (USAGE, "--broker 10.0.0.7:5246, or --broker 5246; the same in WEFT_CATALOG"),
     "bad-argument": (USAGE, "weft catalog query --help: conditions"),
     "bad-name": (USAGE, "1 to 255 bytes that can be printed, without @, not beginning with dbp."),
     "missing-field": (USAGE, "weft catalog register --help; --id, if there are several of that name"),
@@ -39,8 +40,8 @@ BY_CODE: Final[dict[str, tuple[int, str]]] = {
     "reserved-key": (USAGE, "a record without _dbp"),
 }
 """Exit status and what to try, by the code of an error."""
-ELSE: Final = (USAGE, "weft catalog COMMAND --help")
-OF_A_SERVICE: Final = (DENIED, "the log of the service: weft catalog logs --service NAME")
+ELSE: Final = (USAGE, "weft catalog register --help: what a record may hold")
+OF_A_SERVICE: Final = (DENIED, "the log of the service: weft catalog logs NAME")
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 Many = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
 Work = Callable[[Client], Coroutine[Any, Any, int]]
@@ -86,6 +87,6 @@ def pairs(words: tuple[str, ...], what: str) -> dict[str, str]:
     for word in words:
         key, equals, value = word.partition("=")
         if not equals or not key:
-            raise UserError("usage", f"{what} {word!r} is no KEY=VALUE", f"{what} room=k1")
+            raise UserError("usage", f"{what} {word!r} is no KEY=VALUE".lstrip(), f"{what} room=k1".lstrip())
         told[key] = value
     return told

@@ -178,4 +178,9 @@ def _print(text: "Text") -> None:
 def _console() -> "Console":
     from rich.console import Console  # only people need it
 
-    return Console(soft_wrap=True, highlight=False)
+    class Plain(Console):
+        def on_broken_pipe(self) -> None:  # tidy: rich calls it
+            """Whoever read us has seen enough: the command line ends quietly for that."""
+            raise BrokenPipeError
+
+    return Plain(soft_wrap=True, highlight=False)

@@ -79,6 +79,9 @@ def register(  # tidy: each is a key of the record
             line(
                 (name, "bold"), (f" is registered as {approved.get('instance') or 'a service'} at {client.broker}", "")
             )
+        if not json:
+            stays = "until Ctrl-C" if keep else "for as long as it answers pings; --keep beats for it"
+            complain(f"it stays {stays}", DONE)
         if keep:
             await until_any(_beat(client, name, told, approved))
             await client.leave(name, str(approved.get("instance") or ""))
@@ -104,6 +107,8 @@ async def _beat(client: Client, name: str, told: dict[str, Any], approved: dict[
 
 def update(name: str, /, *changes: str, instance: Id = None, broker: Broker = None, json: Flag = False) -> int:
     """Change keys of a record of this machine: `weft catalog update printer port=9101 'tags=["office"]' function=null`.
+
+    A program that registers itself says its own record again whenever it comes back; the change is gone then.
 
     Args:
         name: of the service.
@@ -137,6 +142,8 @@ def deregister(
     json: Flag = False,
 ) -> int:
     """Remove a service: on the broker's machine anybody's, as who runs the broker; elsewhere one's own leaves.
+
+    A program that still runs registers again within two of its beats: stop it, then there is nothing to remove.
 
     Args:
         name: of the service.

@@ -78,7 +78,7 @@ def _seed(word: str) -> str:
     if not colon or host.endswith(":") or word.endswith("]"):
         host, port = f"[{word}]" if ":" in word and not word.endswith("]") else word, str(PORT)
     if not host or os.sep in host or not (port.isascii() and port.isdecimal() and 0 < int(port) <= PORT_MAX):
-        raise Unreachable(f"{word!r} is no broker: host:port, or a port of this machine")
+        raise Unreachable(f"{word!r} is no broker: host:port, or a port of this machine", "bad-broker")
     return f"{host}:{port}"
 
 

@@ -185,7 +185,9 @@ def state_word(instance: Instance) -> str:
 def _absence(name: str, state: str, last_seen: float | None) -> dict[str, Any]:
     """Why a lookup finds nothing (CAT-033)."""
     service = name[: limits.NAME_BYTES_MAX]
-    text = f"no service {service} can be used: {state}"
+    text = (
+        f"there is no service {service}" if state == "unknown" else f"no service {service} can be used: it is {state}"
+    )
     return {"Error": text, "warning": "inactive", "service": service, "state": state, "last_seen": last_seen}
 
 
