@@ -226,6 +226,16 @@ async def test_a_change_is_acknowledged_or_refused() -> None:
         assert "not-owner" == refused.value.code
 
 
+@pytest.mark.parametrize("key", ["name", "id", "ip", "port", "interfaces"])
+@in_loop
+async def test_what_a_service_is_known_and_reached_by_stays(key: str) -> None:
+    async with FakeBroker() as broker, service_of(broker) as service:
+        with pytest.raises(BadRequest) as refused:
+            await service.update(tags=["b"], **{key: 1})
+        assert ("immutable-field", (key,)) == (refused.value.code, refused.value.fields)
+        assert b"UoU" not in broker.bodies
+
+
 # Calls
 
 

@@ -22,7 +22,7 @@ import zmq
 
 from weft.client.catalog.driving import Driver, refused
 from weft.client.catalog.endpoints import Endpoints, Function
-from weft.client.catalog.errors import CatalogError, Closed, Unreachable
+from weft.client.catalog.errors import BadRequest, CatalogError, Closed, Unreachable
 from weft.client.catalog.finding import Broker, seeds_of
 from weft.client.catalog.handler import Bus, level_of
 from weft.client.catalog.servicelimits import BEACON_PORT, LINGER_MS, REGISTER_S
@@ -33,6 +33,8 @@ from weft.cores.service.messages import Denied, Registered, ServiceSettings
 F = TypeVar("F", bound=Function)
 ANYWHERE: Final = frozenset({"0.0.0.0", "::", "*", ""})  # noqa: S104  # a program says where it listens
 LOCAL: Final = "127.0.0.1"
+STAYS: Final = frozenset({"name", "id", "instance", "ip", "port", "interfaces"})
+"""What a service is known and reached by, for as long as it runs."""
 
 
 class Service:
@@ -132,10 +134,13 @@ class Service:
     async def update(self, **changes: Any) -> None:
         """Change keys of the record, None deletes (CAT-018); CatalogError if the broker refuses, and then nothing changed.
 
-        `bus_level` is the lowest level of log records that go to the bus.
+        `bus_level` is the lowest level of log records that go to the bus. Name, id and addresses stay: BadRequest.
         """
         if self._running is None:
             raise Closed(f"{self.name} does not run")
+        if fixed := tuple(sorted(STAYS.intersection(changes))):
+            text = f"{', '.join(fixed)} cannot be changed while the service runs"
+            raise BadRequest(text, "immutable-field", service=self.name, fields=fixed)
         level = level_of(changes["bus_level"]) if changes.get("bus_level") is not None else None
         await self._running.driver.update(changes)
         if level is not None:
