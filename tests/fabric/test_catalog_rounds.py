@@ -11,13 +11,32 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Coroutine, Iterable, Iterator
+from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import pyarrow.parquet as pq
 import pytest
 
+from tests.fabric.catalogjudge import (
+    INTERVAL_MS,
+    LIVENESS,
+    SLACK_S,
+    WHOLE_S,
+    Away,
+    Entries,
+    Life,
+    Row,
+    awake,
+    number_of,
+    wrong_answers,
+    wrong_dead,
+    wrong_ends,
+    wrong_indexes,
+    wrong_list,
+    wrong_mirror,
+    wrong_watch,
+)
 from tests.fabric.catalogplayers import judged, name_of
 from tests.fabric.fabric import Fabric
 from tests.fabric.test_chain_rounds import script_of
@@ -25,12 +44,6 @@ from weft.base.chance import Chance
 from weft.catalog import CatalogError, Change, Client, Entry
 from weft.cli.fleet import BLOCK, free_blocks
 
-INTERVAL_MS, LIVENESS = 700, 5
-WHOLE_S = INTERVAL_MS * LIVENESS / 1000
-"""Who is silent for so long is gone. Longer than a busy machine lets a process wait."""
-RESTORED_S = max(WHOLE_S, 5.0)
-SLACK_S = 5.0
-"""So much later than that a busy machine may call somebody dead."""
 TABLE = f"""
 [catalog]
 port = {{port}}
@@ -47,153 +60,11 @@ CLIENTS, MANY = (10, 20), (100, 100)
 KINDS = ("end", "pause", "kill", "die")
 NIGHTLY = (*KINDS, "both", "asleep")
 """What a round does: the broker is killed, or stopped for longer than a silence may last; a process of services is killed, or
-told to end; broker and services are killed together; services are killed while the broker stands still."""
+told to end; broker and services are killed together; services are killed while the broker stands still. When the broker is
+stopped, half of the services are, too, as on a machine that sleeps: no beats of theirs wait for it."""
 NIGHT = 20
 """Rounds with `--soak`, in any order; by default each kind comes once. At the end a death is waited for: whoever else would be
 called dead is called so by then."""
-CORNERS = 1.0
-
-
-class Life(NamedTuple):
-    """One process of services: its numbers, from when on all were approved, when it was hit, and how it ended."""
-
-    numbers: range
-    ready_at: float
-    hit_at: float = float("inf")
-    ended_at: float = float("inf")
-    how: str = ""
-    stood: tuple[tuple[float, float], ...] = ()
-    """When the process itself stood still: nobody can say that it lived."""
-
-    def lives_at(self, number: int, since: float, until: float) -> bool:
-        """Whether this service lived all that time, so that everybody must know it."""
-        if number not in self.numbers or not (self.ready_at <= since and until < self.hit_at):
-            return False
-        return not any(start <= until and since <= end + CORNERS for start, end in self.stood)
-
-
-class Row(NamedTuple):
-    """A change as the lake has it."""
-
-    era: int
-    sequence: int
-    op: str
-    name: str
-    at: float
-    reason: str
-    epoch: str
-
-
-class Away(NamedTuple):
-    """The broker was dead, or stood still."""
-
-    hit_at: float
-    back_at: float
-    how: str
-
-
-# The judge
-
-
-def wrong_ends(rows: Iterable[Row], lives: list[Life]) -> Iterator[str]:
-    """Nobody who lives is called silent, gone, or removed, whatever becomes of the broker (BEA-022)."""
-    for row in rows:
-        if row.op in ("inactive", "remove") and any(life.lives_at(_number(row), row.at, row.at) for life in lives):
-            yield f"{row.name} lived, and was told to be {row.op} ({row.reason}) at {row.at:.3f}"
-
-
-def wrong_dead(rows: Iterable[Row], lives: list[Life], aways: list[Away]) -> Iterator[str]:
-    """Who died is told to be gone in time (BEA-015), and who said goodbye has left."""
-    gone: dict[str, list[Row]] = {}
-    for row in rows:
-        if row.op == "inactive":
-            gone.setdefault(row.name, []).append(row)
-    for life in lives:
-        if life.how:
-            due = life.ended_at + SLACK_S + (_patience(life, aways) if life.how == "killed" else 0)
-            for number in life.numbers:
-                after = [row for row in gone.get(name_of(number), []) if life.hit_at <= row.at]
-                yield from _wrong_death(name_of(number), after[:1], life, due)
-
-
-def _wrong_death(name: str, after: list[Row], life: Life, due: float) -> Iterator[str]:
-    if not after:
-        yield f"{name} was {life.how} at {life.hit_at:.3f}, and nobody was told"
-    elif after[0].at > due:
-        yield f"{name} was {life.how} at {life.hit_at:.3f}, and was a zombie until {after[0].at:.3f}"
-    elif life.how == "ended" and after[0].reason != "left":
-        yield f"{name} said goodbye, and was called {after[0].reason}"
-
-
-def _patience(life: Life, aways: list[Away]) -> float:
-    """How long who died may be believed to live: longer, if the broker was away meanwhile."""
-    patience = WHOLE_S
-    for away in aways:
-        if away.hit_at <= life.ended_at + patience and life.hit_at <= away.back_at:
-            patience += away.back_at - away.hit_at + (RESTORED_S if away.how == "killed" else WHOLE_S)
-    return patience
-
-
-def wrong_list(listed: Iterable[str], lives: list[Life]) -> Iterator[str]:
-    """Who lives is listed, and nobody else."""
-    living = {name_of(number) for life in lives if not life.how for number in life.numbers}
-    yield from (f"{name} is dead, and listed" for name in sorted(set(listed) - living))
-    yield from (f"{name} lives, and is not listed" for name in sorted(living - set(listed)))
-
-
-def wrong_indexes(rows: Iterable[Row]) -> Iterator[str]:
-    """The changes of each start are 1, 2, 3 …, each once in the lake, and starts have epochs of their own (CAT-040)."""
-    eras: dict[int, list[int]] = {}
-    epochs: dict[str, set[int]] = {}
-    for row in rows:
-        eras.setdefault(row.era, []).append(row.sequence)
-        epochs.setdefault(row.epoch, set()).add(row.era)
-    for era, indexes in eras.items():
-        for index, count in Counter(indexes).items():
-            if count > 1:
-                yield f"change {index} of start {era} is in the lake {count} times"
-        missing = sorted(set(range(1, max(indexes) + 1)) - set(indexes))
-        if missing:
-            yield f"changes {missing[:5]} of start {era} are not in the lake"
-    if any(len(of) > 1 for of in epochs.values()) or len(epochs) != len(eras):
-        yield f"epochs of starts: {epochs}"
-
-
-def wrong_watch(seen: Iterable[Change], rows: Iterable[Row]) -> Iterator[str]:
-    """What was told to watchers had been made durable (CAT-050)."""
-    kept = {(row.sequence, row.op, row.name, row.at) for row in rows}
-    for change in seen:
-        if change.at and (change.index, change.op, change.name, change.at) not in kept:
-            yield f"{change.op} {change.name} was told as {change.index} at {change.at}, and is not in the lake"
-
-
-Entries = dict[tuple[str, str], Entry]
-
-
-def wrong_mirror(mirror: Entries, held: Entries) -> Iterator[str]:
-    """A watcher has what the broker has (CAT-043)."""
-    for key in sorted(mirror.keys() | held.keys()):
-        if mirror.get(key) != held.get(key):
-            yield f"the watcher has {mirror.get(key)} and the broker {held.get(key)} of {key}"
-
-
-def wrong_answers(notes: Iterable[dict[str, Any]], lives: list[Life]) -> Iterator[str]:
-    """Every answer is one to the question; who lives is found, also by a broker that has just come back (CAT-051)."""
-    for note in notes:
-        if "said" not in note:
-            continue
-        span = note["asked"], note["answered"]
-        if note["said"] != "away":
-            yield f"a client asked for {name_of(note['number'])} and got {note['said'][:200]}"
-        elif any(life.lives_at(note["number"], *span) for life in lives):
-            yield f"{name_of(note['number'])} lived and was not found at {note['answered']:.3f}"
-
-
-def _number(row: Row) -> int:
-    return int(row.name[1:])
-
-
-# The rounds
 
 
 class Eye(threading.Thread):
@@ -358,7 +229,8 @@ class Rounds(Fabric):
 
     @property
     def lives(self) -> list[Life]:
-        return [life for group in self.groups for life in group.lives]
+        """As far as somebody else than the broker stood still while it did not."""
+        return [awake(life, self.aways) for group in self.groups for life in group.lives]
 
     def settings(self, name: str, port: int, state: Path) -> str:
         table = TABLE.format(port=self.port, beacon_port=self.port + BLOCK - 1)
@@ -387,7 +259,7 @@ class Rounds(Fabric):
         if kind in ("kill", "both"):
             self.kill_broker(victim if kind == "both" else None)
         elif kind in ("pause", "asleep"):
-            self.pause_broker(WHOLE_S + self.chance.uniform(0.3, 1), victim if kind == "asleep" else None)
+            self.pause_broker(WHOLE_S + self.chance.uniform(0.3, 1), victim, is_killed=kind == "asleep")
         else:
             victim.hit("killed" if kind == "die" else "ended")
         self.settle(kind)
@@ -404,16 +276,21 @@ class Rounds(Fabric):
         self.until(lambda: self.catalog().get("epoch", before) != before, "the broker is back")
         self.aways.append(Away(hit_at, time.time(), "killed"))
 
-    def pause_broker(self, span_s: float, victim: Group | None) -> None:
-        process, hit_at = self.member("root").process, time.time()
-        assert process is not None
-        process.send_signal(signal.SIGSTOP)
+    def pause_broker(self, span_s: float, victim: Group, *, is_killed: bool) -> None:
+        broker, hit_at = self.member("root").process, time.time()
+        if is_killed:
+            victim.hit("killed")
+        running = [group.process for group in self.groups if group.process is not None]
+        asleep = [broker, *running[::2]]
+        for process in asleep:
+            assert process is not None
+            process.send_signal(signal.SIGSTOP)
         try:
-            if victim is not None:
-                victim.hit("killed")
             self.wait(span_s)
         finally:
-            process.send_signal(signal.SIGCONT)
+            for process in asleep:  # the broker wakes first
+                assert process is not None
+                process.send_signal(signal.SIGCONT)
         self.aways.append(Away(hit_at, time.time(), "stopped"))
 
     # Coming to rest
@@ -491,7 +368,7 @@ def summary(rounds: Rounds, rows: list[Row], notes: list[dict[str, Any]]) -> str
         for life in rounds.lives
         if life.how == "killed"
         for row in rows
-        if row.op == "inactive" and _number(row) in life.numbers and 0 <= row.at - life.hit_at < 3 * WHOLE_S
+        if row.op == "inactive" and number_of(row) in life.numbers and 0 <= row.at - life.hit_at < 3 * WHOLE_S
     ]
     stood = sum(len(life.stood) for life in rounds.lives)
     return "\n".join(
@@ -526,6 +403,8 @@ def test_the_judge_finds_who_was_called_dead_and_lived() -> None:
     assert [] == list(wrong_ends([row(1, "suspect", 30.0)], [ALIVE])), "asked is not called dead"
     assert [] == list(wrong_ends(told, [KILLED])), "it was dead"
     assert [] == list(wrong_ends(told, [ALIVE._replace(stood=((26.0, 29.5),))])), "it stood still itself"
+    asleep = awake(ALIVE._replace(stood=((26.0, 29.5),)), [Away(25.9, 29.4, "stopped")])
+    assert 1 == len(list(wrong_ends(told, [asleep]))), "it slept with the broker"
     assert 1 == len(list(wrong_ends(told, [KILLED, ALIVE._replace(ready_at=25.0)]))), "it was back"
 
 
