@@ -6,13 +6,15 @@ import pytest
 
 from tests.catalog.rig import Broker
 from weft.base.effects import Send, Source
+from weft.base.now import SECOND
 from weft.cores.catalog import limits
 from weft.cores.catalog.messages import HoldBack
-from weft.cores.catalog.station import EVENTS, PROBE, VALUES
+from weft.cores.catalog.station import EVENTS, PROBE, VALUES, Asker
 from weft.cores.catalog.topics import Publisher, Topics, Value
 from weft.wire.catalog.messages import Publication, Subscription, Taken
 
 PLACE = {"ip": "127.0.0.1", "port": 7_000}
+SOMEBODY = Asker(b"somebody", "REQ", "127.0.0.1", (), b"")
 
 
 def subscribe(broker: Broker, topic: bytes) -> None:
@@ -50,6 +52,28 @@ def test_a_publisher_without_an_endpoint_is_not_asked_for_lost_records() -> None
     said = [effect for effect in broker.turn() if isinstance(effect, Send) and effect.channel == PROBE]
     assert [] == said
     assert 1 == broker.counted("log_gaps")
+
+
+@pytest.mark.proves("CAT-081", "BEA-016")
+def test_many_that_fall_silent_at_once_are_not_called_in_one_go() -> None:
+    """Each call may need a socket, and everybody else waits meanwhile."""
+    broker = Broker()
+    for number in range(100):
+        broker.core.registry.enter(
+            broker.core.registry.plan(
+                json.dumps({"name": f"s{number}", "ip": "127.0.0.1", "port": 7_000 + number}).encode(), SOMEBODY
+            )
+        )
+    broker.skip(1.5)
+    turns = []
+    while len(set(broker.probed)) < 100:
+        before = len(broker.probed)
+        broker.core.wake(broker.now)
+        broker.turn()
+        turns.append(len(broker.probed) - before)
+        broker.skip(max(0, (broker.core.deadline() or 0) - broker.now.mono) / SECOND)
+    assert limits.PROBES_TURN == max(turns)
+    assert len(turns) < 20
 
 
 # Who talks to whom

@@ -107,7 +107,7 @@ def test_no_more_are_called_at_once_than_allowed_and_all_have_their_turn() -> No
     for number in range(600):
         register(net, f"n{number}", f"10.1.{number // 250}.{number % 250}", port=9, heartbeat=4_000)
     probing = net.catalog.liveness.probing
-    net.run(6.0)
+    net.run(6.1)
     assert limits.PROBES_MAX == len(probing)
     net.run(1.6)
     assert 600 == len({endpoint for _, endpoint in pinged(net)})

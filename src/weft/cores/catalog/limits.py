@@ -41,6 +41,10 @@ LIVENESS: Final = 3  # L: intervals of silence until an instance counts as gone
 SUSPECT_SHARE: Final = 1.5  # of an interval
 PROBE_NS: Final = 500 * MILLISECOND  # or half an interval
 PROBES_MAX: Final = 256  # under way at once
+PROBES_TURN: Final = (
+    32  # new ones in `PROBES_TURN_NS`: each may need a socket, and who looks something up waits for them
+)
+PROBES_TURN_NS: Final = 10 * MILLISECOND
 PROBE_IDLE_NS: Final = 60 * SECOND  # between two probes of an INACTIVE instance, or ten intervals (BEA-017)
 RETURN_BEATS: Final = 3  # by UDP in a row end beats over TCP (BEA-018)
 RESTORED_NS: Final = 5 * SECOND  # what was restored is given so long to speak (CAT-051)

@@ -40,6 +40,8 @@ class Probing:
         self._waiting: dict[Instance, None] = {}
         self._timeouts: list[tuple[int, int, Ping]] = []
         self._serial = 0
+        self._turn_at = -limits.PROBES_TURN_NS
+        self._turn_calls = 0
 
     def __len__(self) -> int:
         """Calls under way."""
@@ -49,7 +51,7 @@ class Probing:
         """Call an instance where it serves; later, if too many are called already."""
         if instance in self._pings:
             return
-        if len(self._pings) < limits.PROBES_MAX:
+        if self._may_call(clock):
             self._call(instance, clock)
         elif instance not in self._waiting:
             self._station.count("probes", "stretched")
@@ -83,21 +85,32 @@ class Probing:
                 self._end(ping)
                 if ping.endpoint not in self._at:  # what waits there unsaid would all be said on its return
                     self._station.effects.append(Disconnect(PROBE, ping.endpoint))
-        while self._waiting and len(self._pings) < limits.PROBES_MAX:
+        while self._waiting and self._may_call(clock):
             instance = next(iter(self._waiting))
             del self._waiting[instance]
             self._call(instance, clock)
 
     @property
     def due_at(self) -> int | None:
-        """When somebody is waited for no longer; for whoever waits for a turn, that is soon enough."""
-        return self._timeouts[0][0] if self._timeouts else None
+        """When somebody is waited for no longer, or who waits for a turn has it."""
+        due_at = self._timeouts[0][0] if self._timeouts else None
+        if not self._waiting or len(self._pings) >= limits.PROBES_MAX:
+            return due_at
+        turn_at = self._turn_at + limits.PROBES_TURN_NS
+        return turn_at if due_at is None else min(due_at, turn_at)
+
+    def _may_call(self, clock: int) -> bool:
+        """Whether there is room for one more: not too many at once, and not too many in one go (CAT-081)."""
+        if clock - self._turn_at >= limits.PROBES_TURN_NS:
+            self._turn_at, self._turn_calls = clock, 0
+        return len(self._pings) < limits.PROBES_MAX and self._turn_calls < limits.PROBES_TURN
 
     def _call(self, instance: Instance, clock: int) -> None:
         endpoint = self._endpoint(instance)
         if endpoint is None:
             self._station.count("probes", "not-allowed")
             return
+        self._turn_calls += 1
         ping = self._pings[instance] = Ping(instance, endpoint, clock)
         self._at.setdefault(endpoint, []).append(ping)
         self._serial += 1
