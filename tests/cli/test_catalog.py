@@ -68,6 +68,16 @@ async def test_a_record_is_registered_found_changed_and_removed(tmp_path: Path, 
 
 @pytest.mark.proves("CAT-073")
 @in_loop
+async def test_a_port_alone_is_one_of_this_machine(tmp_path: Path, run: Run) -> None:
+    async with running(tmp_path) as at:
+        to: Any = {"broker": at.broker}
+        said = (0, [f"a is registered as 127.0.0.1:9100 at {at.broker}"])
+        assert said == await run(catalog_own.register, "a", port=9100, heartbeat=60_000, **to)
+        assert (0, ["127.0.0.1:9100"]) == await run(looking.get, "a", address=True, **to)
+
+
+@pytest.mark.proves("CAT-073")
+@in_loop
 async def test_what_one_has_registered_leaves_without_a_keeper(tmp_path: Path, run: Run) -> None:
     async with running(tmp_path) as at:
         to: Any = {"broker": at.broker}

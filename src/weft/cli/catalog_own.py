@@ -17,6 +17,8 @@ Broker = Annotated[str | None, Parameter(show_default=False)]
 BEATS: Final = 2
 """In one interval: one may be lost."""
 INTERVAL_MS: Final = 1_000
+LOCAL: Final = "127.0.0.1"
+"""For others the broker puts the address there that it came from."""
 
 
 def register(  # tidy: each is a key of the record
@@ -46,8 +48,8 @@ def register(  # tidy: each is a key of the record
 
     Args:
         name: of the service.
-        ip: where it is called.
-        port: as above.
+        ip: where it is called; default: this machine, if there is a port.
+        port: as above; without one nobody can call or ping it.
         instance: id of this instance; default: ip:port.
         function: what it does.
         tag: one tag; several may be given.
@@ -65,7 +67,8 @@ def register(  # tidy: each is a key of the record
     """
     said = {"ip": ip, "port": port, "id": instance, "function": function, "version": version, "weight": weight}
     said |= {"health": health, "heartbeat": heartbeat}
-    told = {**_object(record), **{key: value for key, value in said.items() if value is not None}}
+    here = {} if port is None else {"ip": LOCAL}
+    told = {**here, **_object(record), **{key: value for key, value in said.items() if value is not None}}
     several = {"tags": list(tag), "metadata": pairs(meta, "--meta"), "topics": list(topic)}
     told |= {key: value for key, value in several.items() if value}
     if interface:
