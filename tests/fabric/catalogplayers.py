@@ -242,14 +242,22 @@ class Asking:
         if self.number is None and now >= self.asks_at:
             self.number = random.choice(self.numbers)  # who is asked about
             self.asked_at = now
-            self.socket.send_multipart([REQUEST, time_frame(), name_of(self.number).encode()])
+            try:
+                self.socket.send_multipart([REQUEST, time_frame(), name_of(self.number).encode()], zmq.DONTWAIT)
+            except zmq.Again:
+                self.asks.counts["unsent"] += 1
+                self.open()
         elif self.number is not None and now - self.asked_at > ASKED_S:
             self.asks.counts["timeouts"] += 1
             self.open()
 
     def hear(self, now: float) -> None:
-        frames = self.socket.recv_multipart()
         assert self.number is not None
+        try:
+            frames = self.socket.recv_multipart(zmq.DONTWAIT)
+        except zmq.Again:  # a REQ drops what is no answer to it
+            self.asks.counts["dropped"] += 1
+            return
         said = judged(self.number, frames)
         counts = self.asks.counts
         counts["answers"] += 1
@@ -283,7 +291,7 @@ class Asks:
         self.broker, self.period_s, self.diary = broker, period_ms / 1000, diary
         self.context: zmq.Context[Any] = zmq.Context()
         self.poller = zmq.Poller()
-        self.counts = {"answers": 0, "timeouts": 0, "slowest_ms": 0}
+        self.counts = {"answers": 0, "timeouts": 0, "unsent": 0, "dropped": 0, "slowest_ms": 0}
         self.is_ended = False
 
     def note(self, what: dict[str, Any]) -> None:
