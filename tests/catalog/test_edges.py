@@ -113,6 +113,27 @@ def test_a_broker_that_listens_to_itself_does_not_echo_for_ever() -> None:
     assert len(heard) < 10
 
 
+@pytest.mark.proves("CAT-081", "LVC-005")
+def test_a_burst_of_subscriptions_says_what_is_kept_not_a_time_each() -> None:
+    """Every subscriber hears all that is said; whoever subscribes again and again must not keep the broker from others."""
+    broker = Broker()
+    broker.req().say(b"UwU", {"name": "a", "id": "1", "interfaces": {"pub": PLACE}})
+    (tag,) = broker.core.sources.feeds
+    for number in range(10):
+        broker.core.receive(Taken((b"%d" % number, b"v")), Source(VALUES, tag), broker.now)
+    broker.turn()
+    for _ in range(50):
+        subscribe(broker, b"lcv/")
+    assert 10 == len(broker.turn())
+    for number in range(limits.REPLAYS_MAX):
+        subscribe(broker, b"lcv/%d" % number)
+    effects = len(broker.turn())
+    broker.pass_time(0.1)
+    subscribe(broker, b"lcv/")
+    assert 10 == effects
+    assert 10 == len(broker.turn())
+
+
 # What it remembers
 
 

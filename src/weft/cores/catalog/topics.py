@@ -87,6 +87,11 @@ class Topics:
         for topic in self._span(prefix):
             yield from self._by_topic[topic].values()
 
+    def lasting(self, prefix: bytes) -> Iterator[Value]:
+        """The same, to be read over several turns: what goes meanwhile is left out."""
+        span = self._span(prefix)
+        return (value for topic in span for value in tuple(self._by_topic.get(topic, {}).values()))
+
     def _span(self, prefix: bytes) -> list[bytes]:
         if self._fresh:
             self._sorted += self._fresh

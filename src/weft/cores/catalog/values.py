@@ -26,6 +26,7 @@ from weft.cores.catalog.wanted import Wanted
 from weft.wire.catalog.messages import Subscription
 
 PREFIX: Final = b"lcv/"
+REPLAYS_TURN: Final = 16  # begun in one turn; the others in the next ones
 
 
 class OfPublisher(msgspec.Struct, forbid_unknown_fields=True):
@@ -64,6 +65,9 @@ class Values:
         self._wanted = Wanted(PREFIX)
         self._replays: deque[Iterator[Value]] = deque()
         """What subscribers are still to get of what is kept."""
+        self._replayed_at = 0
+        self._replayed: set[bytes] = set()
+        """Which subscriptions were answered at this instant."""
         station.listeners.append(self.changed)
         queries.add("dbp.lcv", self.lcv)
         queries.add("dbp.topics", self.topics)
@@ -139,14 +143,17 @@ class Values:
         self._wanted.note(subscription)
         if not subscription.is_on or not subscription.topic.startswith(PREFIX):
             return
-        kept = list(self._topics.with_prefix(subscription.topic.removeprefix(PREFIX)))
-        rest = self._replay(iter(kept))
-        if rest is None:
-            return
-        if len(self._replays) < limits.REPLAYS_MAX:
-            self._replays.append(rest)
-        else:
+        if self._replayed_at == now.mono and subscription.topic in self._replayed:
+            return  # all subscribers hear what was just said
+        if len(self._replays) >= limits.REPLAYS_MAX:
             self.station.count("lvc_dropped", "replay")
+            return
+        if self._replayed_at != now.mono:
+            self._replayed_at, self._replayed = now.mono, set()
+        self._replayed.add(subscription.topic)
+        rest = self._topics.lasting(subscription.topic.removeprefix(PREFIX))
+        if len(self._replayed) > REPLAYS_TURN or self._replay(rest) is not None:
+            self._replays.append(rest)
 
     def _replay(self, values: Iterator[Value]) -> Iterator[Value] | None:
         """Say a turn's share of what is kept, each as it is by now; what is left of them, None: nothing."""
