@@ -37,10 +37,12 @@ def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.load_profile("soak" if config.getoption("--soak") else "house")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Refuse a run whose tests name requirements that nobody knows, and say which must not run beside one another."""
     for item in items:
         item.add_marker(pytest.mark.xdist_group(_group_of(item.path)))
+    if hasattr(config, "workerinput"):  # the long ones first, or one worker ends long after the other
+        items.sort(key=lambda item: LONG.get(_group_of(item.path), len(LONG)))
     known = requirements.known()
     unknown: list[str] = []
     for item in items:
@@ -57,6 +59,10 @@ GROUPS = {
     **dict.fromkeys(("fabric", "peers", "cli", "client", "shell", "clone"), "processes"),
 }
 """Rooms whose tests are done by one worker: one session of Spark, one fleet at a time on this machine's ports."""
+
+
+LONG = {"spark": 0, "processes": 1}
+"""Groups that take minutes, and which begins first."""
 
 
 def _group_of(path: Path) -> str:
