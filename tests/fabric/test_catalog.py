@@ -143,10 +143,13 @@ def test_services_are_there_while_they_live_whatever_becomes_of_the_broker(tmp_p
         run(play(fabric))
         fabric.until(lambda: len(fabric.rows("logs")) == 2, "both warnings are in the lake")
         fabric.until(lambda: fabric.catalog()["index"] <= numbers_of(fabric)[-1], "all changes are in the lake")
-        rows = fabric.rows("catalog")
-    assert {f"s{number}" for number in range(2 * EACH)} == {row["key"] for row in rows}
-    gone = {row["key"] for row in rows if dict(row["attributes"]).get("state") == "inactive"}
-    assert names(EACH) <= gone
+        fabric.until(lambda: ends(fabric) == names(EACH), "those of the start before are there, too")
+        assert {f"s{number}" for number in range(2 * EACH)} == {row["key"] for row in fabric.rows("catalog")}
+
+
+def ends(fabric: Catalogs) -> set[str]:
+    """Whose end is a row of the lake."""
+    return {row["key"] for row in fabric.rows("catalog") if dict(row["attributes"])["op"] == "inactive"}
 
 
 def numbers_of(fabric: Catalogs) -> list[int]:

@@ -124,9 +124,12 @@ class Puppet:
 
     async def __aexit__(self, *_: object) -> None:
         self.server.close()
+        for _ in range(5):
+            await asyncio.sleep(0)  # who was let in by the last turn is met in the next ones
         for writer in self.writers:
             writer.transport.abort()
         await asyncio.gather(*self.tasks)
+        await asyncio.sleep(0)  # a transport that is aborted says so in the next turn
 
     async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
