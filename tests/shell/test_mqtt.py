@@ -124,7 +124,7 @@ class Puppet:
 
     async def __aexit__(self, *_: object) -> None:
         self.server.close()
-        for _ in range(5):
+        for _turn in range(5):
             await asyncio.sleep(0)  # who was let in by the last turn is met in the next ones
         for writer in self.writers:
             writer.transport.abort()
