@@ -47,7 +47,7 @@ class CatalogDoors:
             raise UserError(
                 "port-in-use",
                 f"port {table.port} of {self._host} is taken: another catalog may run here",
-                "[catalog] port, or stop the other one",
+                "another [catalog] port (weft catalog serve --port), or stop the other one",
             )
         self._door.open(self._links, ("catalog",))
         events = next(
