@@ -38,7 +38,6 @@ LINES_MAX: Final = 32  # of one datagram
 # Liveness
 BEACON_NS: Final = SECOND
 LIVENESS: Final = 3  # L: intervals of silence until an instance counts as gone
-SUSPECT_SHARE: Final = 1.5  # of an interval
 PROBE_NS: Final = 500 * MILLISECOND  # or half an interval
 PROBES_MAX: Final = 256  # under way at once
 PROBES_TURN: Final = (
@@ -73,7 +72,6 @@ VALUE_BYTES_MAX: Final = 1 << 20
 VALUES_LISTED_MAX: Final = 1_000
 SOURCES_MAX: Final = 1_000  # publishers that are subscribed to: a socket each
 PUBLISHERS_MAX: Final = 16  # of one instance: more are no service but a flood
-SOURCE_TURN: Final = 256  # messages of one source in a turn (LVC-009)
 LISTED_BYTES_MAX: Final = 16 << 20  # of values or log records in one answer: at most what a client holds at once
 REPLAY_TURN: Final = 1_000  # kept values that are said again in one turn; the rest in the next ones
 REPLAYS_MAX: Final = 64  # of which a rest waits; who subscribes beyond them hears live values only
