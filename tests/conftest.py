@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]  # it has no types
 
 from tests.house import requirements
 
@@ -20,7 +22,7 @@ class Passed:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when == "call" and report.passed:
-            self.names.add(report.nodeid.partition("[")[0].partition("@")[0])  # behind that: its group
+            self.names.add(report.nodeid.partition("[")[0])
 
 
 PASSED = pytest.StashKey[Passed]()
@@ -37,13 +39,10 @@ def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.load_profile("soak" if config.getoption("--soak") else "house")
 
 
-@pytest.hookimpl(tryfirst=True)  # before the workers look for groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Refuse a run whose tests name requirements that nobody knows, and say which must not run beside one another."""
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(_group_of(item.path)))
-    if hasattr(config, "workerinput"):  # the long ones first, or one worker ends long after the other
-        items.sort(key=lambda item: LONG.get(_group_of(item.path), len(LONG)))
+    """Refuse a run whose tests name requirements that nobody knows; of several workers each begins with what is long."""
+    if hasattr(config, "workerinput"):  # else one ends long after the other
+        items.sort(key=lambda item: LONG.get(_group_of(item.nodeid), len(LONG)))
     known = requirements.known()
     unknown: list[str] = []
     for item in items:
@@ -66,10 +65,21 @@ LONG = {"spark": 0, "processes": 1}
 """Groups that take minutes, and which begins first."""
 
 
-def _group_of(path: Path) -> str:
-    here = Path(__file__).parent
-    room = path.relative_to(here).parts[0] if path.is_relative_to(here) else ""
-    return GROUPS.get(room, str(path))  # a file is never torn: its fixtures are made once
+def _group_of(nodeid: str) -> str:
+    """What one worker does as a whole; a file is never torn: its fixtures are made once."""
+    file = nodeid.partition("::")[0]
+    return GROUPS.get(file.split("/")[1] if "/" in file else "", file)
+
+
+class _ByRoom(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
+    def _split_scope(self, nodeid: str) -> str:
+        return _group_of(nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _ByRoom:
+    """Deal the tests out by groups."""
+    return _ByRoom(config, log)
 
 
 @pytest.hookimpl(trylast=True)
