@@ -21,9 +21,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
 from bench.peers import programs
-from bench.peers.rounds import load
 from bench.peers.stores import ROOT, Etcd, Said, cpu_s, told, until
-from bench.store import Bar, bare_rate, compared
+from bench.store import Bar, bare_rate, compared, show
 from weft.cli.fleet import free_blocks
 
 LOOKUPS, FLOWN, LISTS, CHANGES = 5_000, 20_000, 500, 500
@@ -272,12 +271,7 @@ def main() -> None:
     programs.demand("etcd", "etcdload", "redis-server")
     options = Options(given.rounds, given.beats_s)
     for name in given.names or MEASURES:
-        print(f"{name}: {(MEASURES[name].__doc__ or '').splitlines()[0]} ({load()})", flush=True)
-        try:
-            for bar in MEASURES[name](options):
-                print(f"  {bar}", flush=True)
-        except (TimeoutError, RuntimeError, OSError, subprocess.TimeoutExpired) as error:
-            print(f"  FAILED: {error}", flush=True)
+        show(name, MEASURES[name], options)
 
 
 if __name__ == "__main__":

@@ -11,13 +11,12 @@ on tmpfs. Rows that need `ack=majority` or batches are not measured: the store h
 import argparse
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from bench.peers import programs
 from bench.peers.rounds import load, take_turns
@@ -308,6 +307,16 @@ MEASURES: Final[dict[str, Callable[[Options], list[Bar]]]] = {
 LATER: Final = "not measured: puts and batches with ack=majority, which the store does not have yet"
 
 
+def show(name: str, measure: Callable[[Any], list[Bar]], options: Any) -> None:
+    """Take one measure and print what came of it, also if nothing did."""
+    print(f"{name}: {(measure.__doc__ or '').splitlines()[0]} ({load()})", flush=True)
+    try:
+        for bar in measure(options):
+            print(f"  {bar}", flush=True)
+    except (TimeoutError, RuntimeError, OSError, subprocess.TimeoutExpired) as error:
+        print(f"  FAILED: {error}", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(MEASURES))
@@ -322,12 +331,7 @@ def main() -> None:
         raise SystemExit("not installed: MoaT-KV; scripts/interop-install new")
     options = Options(given.rounds, given.entries)
     for name in given.names or MEASURES:
-        print(f"{name}: {(MEASURES[name].__doc__ or '').splitlines()[0]} ({load()})", flush=True)
-        try:
-            for bar in MEASURES[name](options):
-                print(f"  {bar}", flush=True)
-        except (TimeoutError, RuntimeError, OSError, subprocess.TimeoutExpired) as error:
-            print(f"  FAILED: {error}", file=sys.stdout, flush=True)
+        show(name, MEASURES[name], options)
     print(LATER)
 
 
