@@ -278,10 +278,6 @@ class Process:
         self.runner.note_room()
         if "drain" not in self.node.cores and (journal.is_tight or self.node.is_full) and not journal.may_shrink:
             self.runner.order("carrier", DropOldest(*journal.oldest_spans()))
-        if self.node.is_full and journal.next_lsn != self.node.next_lsn:
-            # What may be late waits for room, room comes with a snapshot, and that waits for what is late.
-            with contextlib.suppress(StorageFull):
-                journal.write((), now.wall, promised=True)
         if journal.is_snapshot_due(now.wall) and journal.next_lsn == self.node.next_lsn:
             with contextlib.suppress(StorageFull):  # then the snapshot before still counts
                 journal.snapshot(self.node.condense(), now.wall)
