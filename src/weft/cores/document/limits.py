@@ -1,0 +1,66 @@
+"""The numbers of documents, each with its unit and its reason (specs/04)."""
+
+from typing import Final
+
+from weft.base.now import MILLISECOND, SECOND
+
+# Peers
+PEERS_MAX: Final = 256  # PEE-014
+REMEMBERED_MAX: Final = 512
+REFUSED_MAX: Final = 512
+QUEUED_MAX: Final = 256  # messages of a peer that is GREETED
+CALLS_NS: Final = tuple(seconds * SECOND for seconds in (1, 2, 4, 8, 16, 30))
+"""Between one HELO and the next while nobody answers."""
+RECALLS_NS: Final = tuple(seconds * SECOND for seconds in (1, 2, 4, 5))
+"""The same for who was ACTIVE and is gone, for `RECALL_NS`; then, if manual, every `RECALL_SLOWLY_NS`."""
+RECALL_NS: Final = 600 * SECOND
+RECALL_SLOWLY_NS: Final = 30 * SECOND
+AFTER_BYE_NS: Final = 10 * SECOND
+REFUSE_NS: Final = 60 * SECOND
+ANSWER_NS: Final = SECOND  # a HELO or BOUT is answered once so often
+GREETINGS_MAX: Final = 100  # of unknown endpoints a second (PEE-034)
+NEWCOMER_NS: Final = 2 * SECOND  # PEE-030 (c)
+VIEW_STILL_NS: Final = SECOND  # PEE-031
+REPAIR_NS: Final = 10 * SECOND
+REPAIR_BLIND_NS: Final = 60 * SECOND
+
+# Time
+ASKS_MAX: Final = 3
+ASK_TIME_NS: Final = 500 * MILLISECOND
+SKEW_TOLD_NS: Final = 2 * SECOND
+
+# The log
+SEQUENCE_MAX: Final = (1 << 53) - 1  # GSP-012
+EMITTED_BYTES_MAX: Final = 65_536  # GSP-013
+HELD_MAX: Final = 10_000  # operations of one source beyond a gap (GSP-014)
+HELD_BYTES_MAX: Final = 16 << 20
+HELD_BYTES_ALL_MAX: Final = 64 << 20
+SOURCES_MAX: Final = 4_096
+OPERATIONS_MAX: Final = 2_000_000
+AHEAD_NS: Final = 300 * SECOND  # GSP-002
+DIVERGED_NS: Final = 60 * SECOND
+RATE: Final = 200  # own operations a second (GSP-055)
+BURST: Final = 1_000
+DURABLE_NS: Final = 100 * MILLISECOND  # foreign operations, after receipt (GSP-030)
+
+# Gossip
+ANSWER_MAX: Final = 500  # operations in one answer (GSP-024)
+PACE_MAX: Final = 1_500
+PACE_BYTES: Final = 1 << 20
+PACE_NS: Final = 100 * MILLISECOND
+REPEAT_NS: Final = 30 * SECOND  # GSP-025
+
+# The document
+WINDOW_S: Final = 60.0  # of conflicts (DOC-002)
+DEPTH_MAX: Final = 64
+ELEMENTS_MAX: Final = 10_000  # of one operation
+DOCUMENT_DEPTH_MAX: Final = 256
+DOCUMENT_ELEMENTS_MAX: Final = 1_000_000
+UNDO_MAX: Final = 4_096  # operations that can be taken back one by one (DOC-051)
+SLICE: Final = 2_000  # steps of a refold in one go (DOC-053)
+TIMESTAMP_MAX: Final = 253_402_300_799.0  # seconds: the year 9999 (DOC-011)
+
+# Programs
+PAGE: Final = 1_000  # operations in one answer
+PAGE_BYTES: Final = 4 << 20
+WATCHERS_MAX: Final = 256

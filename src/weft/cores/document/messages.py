@@ -1,0 +1,245 @@
+"""Settings, orders and events of documents (specs/04)."""
+
+import msgspec
+
+from weft.base.now import MILLISECOND, SECOND
+
+
+class Timing(msgspec.Struct, frozen=True, kw_only=True):
+    """`[doc.timing]`, in nanoseconds: the numbers of specs/04, sections 2 and 3, under their names."""
+
+    beat_ns: int = 5 * SECOND
+    beat_soon_ns: int = 500 * MILLISECOND
+    """After the last own operation."""
+    beat_most_ns: int = 15 * SECOND
+    evasive_ns: int = 10 * SECOND
+    gone_ns: int = 30 * SECOND
+    hint_gone_ns: int = 5 * SECOND
+    """Silence that is enough after mDNS says `removed` (PEE-021)."""
+    gossip_ns: int = 2 * SECOND
+    ask_hold_ns: int = 150 * MILLISECOND
+    ask_most_ns: int = 2 * SECOND
+    resend_hold_ns: int = 2 * SECOND
+    resend_first_ns: int = 50 * MILLISECOND
+    fresh_ns: int = 150 * MILLISECOND
+    """How long what another source said is left to itself to bring (GSP-022 c)."""
+
+
+class SessionSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """One session of this node: `[doc.session.NAME]`."""
+
+    name: str
+    schema: str = "derby"
+    """`derby`, `plain`, or the text of a schema in TOML (DOC-003)."""
+    schema_name: str = ""
+    """What the session string says of it; empty: `schema`."""
+    uuid: bytes
+    """Of this start: version 4, its first byte not 0 (PEE-003)."""
+    listen: str = "127.0.0.1"
+    """Host, or `host:port`, of the ROUTER; without a port, one of 49152..65535."""
+    advertise: str = ""
+    """Host, or `host:port`, that is said in HELO; empty: where it listens."""
+    peers: tuple[str, ...] = ()
+    """Endpoints to call."""
+    mdns: bool = True
+    operator: str = ""
+    """Who enters here: `by` of own operations (GSP-006)."""
+    timing: Timing = Timing()
+
+    @property
+    def text(self) -> str:
+        """The session string (PEE-011)."""
+        schema = self.schema_name or self.schema
+        return self.name if schema == "derby" else f"{self.name};schema={schema}"
+
+
+# Orders
+
+
+class Begin(msgspec.Struct, frozen=True, gc=False):
+    """Work begins: open the sessions' sockets."""
+
+
+class Opened(msgspec.Struct, frozen=True, gc=False):
+    """The ROUTER of a session listens; `endpoint` is what HELO says. Empty: no port was free (`no-port`)."""
+
+    session: str
+    endpoint: str
+
+
+class Found(msgspec.Struct, frozen=True, gc=False):
+    """mDNS or the catalog knows a peer of this session."""
+
+    session: str
+    endpoint: str
+    uuid: bytes | None = None
+    text: str = ""
+    """Its session string."""
+
+
+class Vanished(msgspec.Struct, frozen=True, gc=False):
+    """mDNS says that it is gone: a hint."""
+
+    session: str
+    endpoint: str
+
+
+class LinkFull(msgspec.Struct, frozen=True, gc=False):
+    """A message to this endpoint was refused by its socket (PEE-002)."""
+
+    session: str
+    endpoint: str
+
+
+class Garbled(msgspec.Struct, frozen=True, gc=False):
+    """A message came that is none: `code` is the counter's last word (PEE-006)."""
+
+    channel: str
+    peer: bytes
+    code: str
+
+
+class HoldBack(msgspec.Struct, frozen=True, gc=False):
+    """The journal has no room, or has again (GSP-031)."""
+
+    is_full: bool
+
+
+class Stop(msgspec.Struct, frozen=True, gc=False):
+    """The node ends: say goodbye."""
+
+
+# Work
+
+
+class OpenSession(msgspec.Struct, frozen=True, gc=False):
+    """Perform: bind the ROUTER of a session (again, if it has one) and use this identity from now on; answered by `Opened`."""
+
+    session: str
+    uuid: bytes
+    listen: str
+    advertise: str
+    text: str
+    mdns: bool
+
+
+# Events: all of them go to the node's journal (specs/04, Observability)
+
+
+class PeerActive(msgspec.Struct, frozen=True, gc=False):
+    session: str
+    peer: bytes
+    endpoint: str
+
+
+class PeerEvasive(msgspec.Struct, frozen=True, gc=False):
+    session: str
+    peer: bytes
+    endpoint: str
+
+
+class PeerGone(msgspec.Struct, frozen=True, gc=False):
+    session: str
+    peer: bytes
+    endpoint: str
+    why: str
+    """`silent`, `link-full`, `goodbye`, `restarted`."""
+
+
+class PeerMismatch(msgspec.Struct, frozen=True, gc=False):
+    """Somebody of another session called, or was called."""
+
+    session: str
+    endpoint: str
+    theirs: str
+
+
+class TimeSkew(msgspec.Struct, frozen=True, gc=False):
+    session: str
+    peer: bytes
+    skew_ns: int
+
+
+class TimeAhead(msgspec.Struct, frozen=True, gc=False):
+    """An operation's timestamp is so far ahead that own ones do not follow it (GSP-002)."""
+
+    session: str
+    source: bytes
+    sequence: int
+    ahead_ns: int
+
+
+class ChatHeard(msgspec.Struct, frozen=True, gc=False):
+    session: str
+    peer: bytes
+    text: str
+
+
+class LogFork(msgspec.Struct, frozen=True, gc=False):
+    """Two bodies claim one number (GSP-011); `kept` is the SHA-256 of the one that counts."""
+
+    session: str
+    source: bytes
+    sequence: int
+    peer: bytes
+    kept: bytes
+    other: bytes
+
+
+class LogDiverged(msgspec.Struct, frozen=True, gc=False):
+    session: str
+    peer: bytes
+
+
+class LogFull(msgspec.Struct, frozen=True, gc=False):
+    """No more sources or operations are taken (GSP-014)."""
+
+    session: str
+    what: str
+
+
+class LogDegraded(msgspec.Struct, frozen=True, gc=False):
+    """The journal has no room: others are served from memory (GSP-031)."""
+
+    session: str
+    is_degraded: bool
+
+
+class IdentityReused(msgspec.Struct, frozen=True, gc=False):
+    """Somebody holds more of our source than we do: this start goes on under another (GSP-015)."""
+
+    session: str
+    peer: bytes
+    old: bytes
+    new: bytes
+
+
+class ConflictFound(msgspec.Struct, frozen=True, gc=False):
+    """`doc.conflict`: told to both parties (DOC-040)."""
+
+    session: str
+    id: str
+    kind: str
+    slot: str
+    attribute: str
+
+
+class SessionOpened(msgspec.Struct, frozen=True, gc=False):
+    session: str
+    uuid: bytes
+    endpoint: str
+    operations: int
+
+
+class SessionExposed(msgspec.Struct, frozen=True, gc=False):
+    """A session listens beyond this machine, and has no key (GSP-050)."""
+
+    session: str
+    endpoint: str
+
+
+class NoPort(msgspec.Struct, frozen=True, gc=False):
+    """No port was free for a session (PEE-001)."""
+
+    session: str
+    listen: str

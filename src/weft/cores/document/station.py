@@ -1,0 +1,116 @@
+"""What all parts of a session share: who we are, session time, and what we want done.
+
+Own operations are durable before anybody hears of them: the records of such a turn stand in one Persist in front of
+everything that the turn says (GSP-005). Operations of others are kept within 100 ms, and nobody waits for that (GSP-030).
+"""
+
+from collections import Counter
+from typing import Any, Final
+
+from weft.base.effects import Effect, Persist, Send, Tell
+from weft.base.now import SECOND, Now
+from weft.base.records import Record
+from weft.cores.document.limits import DURABLE_NS
+from weft.cores.document.messages import SessionSettings
+from weft.wire.document.messages import Message
+
+PEERS, CLIENTS = "document", "doc-clients"
+"""Channels. On PEERS, `peer` of what is said is the endpoint, of what is heard the sender's UUID; the core of the node puts
+the session's name in front, where the shell sees it (`core.Documents`)."""
+MICROSECONDS: Final = 1_000_000.0
+"""Of a second; a double has no more of them in this century."""
+
+
+class Refusal(Exception):  # it is an answer, and no fault
+    """What is not done for a program: a code, what is wrong, what helps; nothing has changed."""
+
+    def __init__(self, code: str, text: str, mend: str = "") -> None:
+        super().__init__(f"{code}: {text}")
+        self.code, self.text, self.mend = code, text, mend
+
+
+class Station:
+    """Shared by reference; the parts of a session change it, nobody else does."""
+
+    def __init__(self, settings: SessionSettings) -> None:
+        self.settings, self.timing, self.session = settings, settings.timing, settings.name
+        self.uuid = settings.uuid
+        """Ours; it changes where somebody else turns out to have used it (GSP-015)."""
+        self.endpoint = ""
+        """What our HELO says; empty: nothing listens yet."""
+        self.is_full = False
+        """The journal has no room (GSP-031)."""
+        self.now = Now(0, 0)
+        self.offset_ns: int | None = None
+        """Session time less monotonic time (PEE-040); None until time has begun."""
+        self.effects: list[Effect] = []
+        self.records: list[Record] = []
+        self.is_walled = False
+        """Whether the records of this turn must be durable before anything is said."""
+        self.counters: Counter[str] = Counter()
+        """What has happened, by the names of specs/04, Observability: `mesh.rx.bad_body`, `log.duplicate`."""
+        self._jitters = 0
+
+    def begin(self, now: Now) -> None:
+        """Each verb begins here. Session time starts as the wall clock, and does not follow its jumps."""
+        self.now = now
+        if self.offset_ns is None:
+            self.offset_ns = now.wall - now.mono
+
+    @property
+    def time_ns(self) -> int:
+        """Session time, nanoseconds (PEE-040)."""
+        return self.now.mono + (self.offset_ns or 0)
+
+    @property
+    def time(self) -> float:
+        """Session time in seconds, as the wire has it."""
+        return seconds_of(self.time_ns)
+
+    def jitter(self, value: int, percent: int) -> int:
+        """`value` plus or minus at most so much of it: by the hash of our UUID and a counter, no draw (PEE-003)."""
+        import hashlib
+
+        self._jitters += 1
+        drawn = int.from_bytes(hashlib.sha256(self.uuid + self._jitters.to_bytes(8, "big")).digest()[:4], "big")
+        return value + value * percent * (2 * drawn - (1 << 32)) // (100 << 32)
+
+    def send(self, endpoint: str, message: Message) -> None:
+        """Say a message to the peer at an endpoint."""
+        self.effects.append(Send(PEERS, endpoint.encode(), message))
+        self.counters[f"mesh.tx.{type(message).__name__}"] += 1
+
+    def ahead(self, endpoint: str, message: Message) -> None:
+        """The same, in front of what the turn keeps: for a question that need not wait for the disk (GSP-010)."""
+        self.effects.insert(0, Send(PEERS, endpoint.encode(), message))
+        self.counters[f"mesh.tx.{type(message).__name__}"] += 1
+
+    def keep(self, record: Record, *, is_own: bool = False) -> None:
+        """Make a record durable with this turn."""
+        self.records.append(record)
+        self.is_walled = self.is_walled or is_own
+
+    def tell(self, event: Any) -> None:
+        self.effects.append(Tell(event))
+
+    def count(self, what: str, by: int = 1) -> None:
+        self.counters[what] += by
+
+    def take(self) -> list[Effect]:
+        """What to do; asking empties it."""
+        done, self.effects = self.effects, []
+        records, self.records = tuple(self.records), []
+        is_walled, self.is_walled = self.is_walled, False
+        if not records:
+            return done
+        return [Persist(records), *done] if is_walled else [*done, Persist(records, DURABLE_NS)]
+
+
+def seconds_of(nanoseconds: int) -> float:
+    """Seconds of whole microseconds, as timestamps are written (GSP-002)."""
+    return nanoseconds // 1_000 / MICROSECONDS
+
+
+def nanoseconds_of(timestamp: float) -> int:
+    """The nearest nanoseconds of a timestamp."""
+    return round(timestamp * SECOND)

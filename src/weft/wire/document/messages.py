@@ -1,0 +1,89 @@
+"""What peers of a session say to one another (PEE-004): nine types, each a frame of its name and a frame of text."""
+
+from typing import Final, NamedTuple
+
+import msgspec
+
+UUID_BYTES: Final = 16
+OPERATION_BYTES_MAX: Final = 262_144  # GSP-012
+FRAME_BYTES_MAX: Final = 4 << 20  # PEE-001
+SESSION_BYTES_MAX: Final = 256  # PEE-011
+
+
+class Helo(msgspec.Struct, frozen=True, gc=False):
+    """My ROUTER is there."""
+
+    endpoint: str
+    """`a.b.c.d:port` or `[ipv6]:port`, numeric."""
+
+
+class PeerAt(msgspec.Struct, frozen=True, gc=False):
+    """Meet this one (`PEER`)."""
+
+    endpoint: str
+
+
+class Bout(msgspec.Struct, frozen=True, gc=False):
+    """My session, as in PEE-011; may be empty."""
+
+    session: str
+
+
+class Gbye(msgspec.Struct, frozen=True, gc=False):
+    """I leave."""
+
+    text: str = ""
+
+
+class Chat(msgspec.Struct, frozen=True, gc=False):
+    """To people."""
+
+    text: str
+
+
+class Beat(msgspec.Struct, frozen=True, gc=False):
+    """Alive (PEE-022). Any body is a heartbeat: what cannot be read of it is None."""
+
+    sequence: int | None = None
+    """Of the sender's last operation."""
+    view: int | None = None
+    """Exclusive or of the first 4 UUID bytes of the sender and all its ACTIVE peers."""
+    check: int | None = None
+    """Of its log."""
+    caps: tuple[str, ...] = ()
+
+
+class Time(msgspec.Struct, frozen=True, gc=False):
+    """Session time in seconds; None: please tell."""
+
+    seconds: float | None = None
+
+
+class Held(NamedTuple):
+    """I hold 1..n of a source, without gap."""
+
+    source: bytes
+    upto: int
+
+
+class Gsip(msgspec.Struct, frozen=True, gc=False):
+    """Gossip: what the sender holds; one entry as emitted, several as accepted (PEE-005)."""
+
+    entries: tuple[Held, ...]
+
+
+class Xmsg(msgspec.Struct, frozen=True, gc=False):
+    """One operation, the bytes as its source made them."""
+
+    body: bytes
+
+
+Message = Helo | PeerAt | Bout | Gbye | Chat | Beat | Time | Gsip | Xmsg
+
+
+class Said(msgspec.Struct, frozen=True, gc=False):
+    """What a ROUTER delivers: who said it, by the identity of its DEALER, and what."""
+
+    sender: bytes
+    """16 UUID bytes."""
+    message: Message
