@@ -123,6 +123,27 @@ def test_room_that_comes_back_is_told_and_counters_add_up(tmp_path: Path) -> Non
     world.run(play())
 
 
+def test_a_full_journal_with_everything_safe_has_room_again_though_nothing_more_is_written(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    root, sensor = tree(world)
+
+    async def play() -> None:
+        await joined(world, root, sensor)
+        await world.pass_time(30)  # the last snapshot is long ago: the next one comes when all is safe, and covers it
+        while sensor.state == "OPEN":
+            sensor.take(1_000)
+        await world.until(lambda: sensor.state == "OPEN", within_s=10)
+        assert sensor.up.journal.next_lsn == sensor.up.node.next_lsn
+        await sensor.stop()
+        sensor.start()
+        sensor.take(10)
+        await all_is_safe(world, sensor)
+        assert (0, {}) == (root.lake.doubled, dict(missing(world, root)))
+        assert (0, sensor.taken) == (given_up(sensor), count(samples_in(root.lake)))
+
+    world.run(play())
+
+
 def test_a_start_without_room_waits_for_it(tmp_path: Path) -> None:
     world = World(tmp_path)
     root, sensor = tree(world)

@@ -280,13 +280,25 @@ class Process:
             self.runner.order("carrier", DropOldest(*journal.oldest_spans()))
         if journal.is_snapshot_due(now.wall) and journal.next_lsn == self.node.next_lsn:
             with contextlib.suppress(StorageFull):  # then the snapshot before still counts
-                journal.snapshot(self.node.condense(), now.wall)
+                self._condense(now.wall)
         journal.forget(self.node.releasable)
         self.runner.note_room()
         self.telemetry.look()
         resident = resident_bytes()
         if resident > self.settings.memory_bytes:
             self.runner.tell(MemoryExceeded(resident, self.settings.memory_bytes))
+
+    def _condense(self, wall_ns: int) -> None:
+        """Write a snapshot; where the one before covers everything, what the node knows anyway is said again first.
+
+        A full journal needs two snapshots to let go of what is released, and may have nothing else to write.
+        """
+        node, journal = self.node, self.journal
+        if journal.is_covered:
+            known = tuple(node.ledger.condense())
+            journal.write(known, wall_ns)
+            node.next_lsn += len(known)
+        journal.snapshot(node.condense(), wall_ns)
 
     def stop(self) -> None:
         """Wind down, and end."""

@@ -437,29 +437,36 @@ class Journal:
         """
         covered = self._snapshots[-1].first_lsn if self._snapshots else 1
         waited_ns = abs(wall_ns - self._snapshot_at)
-        if self.state in (State.FAILED, State.CLOSED) or self.next_lsn == covered:
+        if self.state in (State.FAILED, State.CLOSED):
             return False
         if self.state is State.FULL:
             if waited_ns < (SNAPSHOT_RELIEF_NS if self._has_snapshot_room else SNAPSHOT_RETRY_NS):
                 return False
             if self.may_shrink:
-                return True
+                return True  # even if nothing has changed: it is the older snapshot that has to cover the segment
+        if self.next_lsn == covered:
+            return False
         begun = len(self.shelf.segments) - bisect_right(
             self.shelf.segments, covered, key=lambda segment: segment.first_lsn
         )
         return begun >= self.limits.snapshot_segments or waited_ns >= SNAPSHOT_AGE_NS
 
+    @property
+    def is_covered(self) -> bool:
+        """Whether nothing has come since the newest snapshot; another one needs a record between them, or is the same."""
+        return bool(self._snapshots) and self._snapshots[-1].first_lsn == self.next_lsn
+
     def snapshot(self, records: Iterable[CoreRecord], wall_ns: int) -> None:
         """Write what the cores have condensed; a start then replays only what comes after (JRN-040).
 
-        It counts once it has been read back; older ones than the two newest are then removed. StorageFull: there is
-        none, and the one before still counts.
+        It counts once it has been read back; older ones than the two newest are then removed. Nothing is written if
+        all is covered. StorageFull: there is none, and the one before still counts.
         """
         if self._buffer:
             self.flush(wall_ns)
         self._refuse(is_kept=True)
         self._snapshot_at = wall_ns
-        if self._snapshots and self._snapshots[-1].first_lsn == self.next_lsn:
+        if self.is_covered:
             return
         header = Header(SNAPSHOT, self._node, self.next_lsn, max(0, wall_ns), self._writer.chain, 0)
         self._has_snapshot_room = False
