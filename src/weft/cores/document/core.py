@@ -1,0 +1,148 @@
+"""The documents of a node: its sessions by name, each with sockets, log and document of its own (specs/04)."""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from weft.base.effects import Disconnect, Effect, Send, Source
+from weft.base.now import Now
+from weft.base.records import CoreRecord, Entry
+from weft.cores.document import messages
+from weft.cores.document.log import Log
+from weft.cores.document.memory import session_of
+from weft.cores.document.messages import SessionSettings
+from weft.cores.document.session import Session
+from weft.cores.document.show import facts
+from weft.cores.document.station import CLIENTS, PEERS, Station
+from weft.wire.document.clients import Answer, Asked
+
+BETWEEN: Final = b"\0"
+"""Stands between a session's name and a peer: in `Source.peer` and `Send.peer` of the channel of peers."""
+NOBODY: Final = bytes(16)
+LIST, END = "sessions", "end"
+"""Verbs that no single session answers."""
+
+
+class Documents:
+    """All sessions of one node; those that only the journal knows are kept, and not opened."""
+
+    name = "document"
+
+    def __init__(self, sessions: Iterable[SessionSettings]) -> None:
+        self.sessions = {settings.name: Session(settings) for settings in sessions}
+        self.dormant: dict[str, Log] = {}
+        """Logs of sessions that this start was not told to open."""
+        self._answers: list[Effect] = []
+
+    # Memory
+
+    def restore(self, entries: Iterable[Entry], now: Now) -> None:
+        """Give each session what is its own. What a node only passes on for others is none of it."""
+        parts: dict[str, list[Entry]] = {}
+        for entry in entries:
+            name = session_of(entry[1])
+            if name is None:
+                continue
+            if name not in self.sessions and name not in self.dormant:
+                if not isinstance(entry[1], CoreRecord):
+                    continue  # of a session that is none of ours: on its way up
+                self.dormant[name] = Log(Station(SessionSettings(name=name, uuid=NOBODY)))
+            parts.setdefault(name, []).append(entry)
+        for name, mine in parts.items():
+            if name in self.dormant:
+                self.dormant[name].restore(mine)
+            else:
+                self.sessions[name].restore(mine, now)
+
+    def condense(self) -> Iterable[CoreRecord]:
+        for session in self.sessions.values():
+            yield from session.condense()
+        for log in self.dormant.values():
+            yield from log.condense()
+
+    def facts(self) -> dict[str, Any]:
+        """How it stands, for status and metrics; plain data."""
+        return facts(self)
+
+    # Hearing and obeying
+
+    def receive(self, message: Any, source: Source, now: Now) -> None:
+        """Hear a peer of a session, or a program."""
+        if source.channel == CLIENTS:
+            self._ask(message, source, now)
+            return
+        name, _, peer = source.peer.partition(BETWEEN)
+        if (session := self.sessions.get(name.decode())) is not None:
+            session.receive(message, source._replace(peer=peer), now)
+
+    def _ask(self, asked: Asked, source: Source, now: Now) -> None:
+        """A program means the session that it names, or the only one; `end` is for whoever knows the request."""
+        if asked.verb == LIST:
+            self._answer(source, Answer(asked.id, [self._line(name) for name in self._names()]))
+            return
+        named = [self.sessions[asked.session]] if asked.session in self.sessions else []
+        meant = named or ([] if asked.session else list(self.sessions.values()))
+        if len(meant) == 1 or (meant and asked.verb == END):
+            for session in meant:
+                session.receive(asked, source, now)
+            return
+        self._answer(source, Answer(asked.id, self._unknown(asked.session), "no-session"))
+
+    def _answer(self, source: Source, answer: Answer) -> None:
+        self._answers.append(Send(CLIENTS, source.peer, answer))
+
+    def _names(self) -> list[str]:
+        return sorted([*self.sessions, *self.dormant])
+
+    def _line(self, name: str) -> dict[str, Any]:
+        session = self.sessions.get(name)
+        if session is None:
+            return {"session": name, "state": "dormant", "operations": self.dormant[name].count}
+        state = "open" if session.station.endpoint else "opening"
+        return {
+            "session": name,
+            "state": state,
+            "schema": session.schema.name,
+            "endpoint": session.station.endpoint,
+            "operations": session.log.count,
+        }
+
+    def _unknown(self, name: str) -> dict[str, str]:
+        have = ", ".join(self._names()) or "none"
+        text = f"this node has no session {name!r} open" if name else "this node has several sessions, or none"
+        return {"text": f"{text}; it has: {have}", "mend": "--session NAME; weft doc join NAME opens one"}
+
+    def command(self, order: Any, now: Now) -> None:
+        """Obey: what names a session is for that one, else for all."""
+        name = order.peer.partition(BETWEEN)[0].decode() if isinstance(order, messages.Garbled) else ""
+        name = getattr(order, "session", name)
+        for session in [self.sessions[name]] if name in self.sessions else [] if name else self.sessions.values():
+            session.command(order, now)
+
+    # Time and what follows
+
+    def wake(self, now: Now) -> None:
+        for session in self.sessions.values():
+            due = session.deadline()
+            if due is not None and due <= now.mono:
+                session.wake(now)
+
+    def deadline(self) -> int | None:
+        return min((due for each in self.sessions.values() if (due := each.deadline()) is not None), default=None)
+
+    def effects(self) -> list[Effect]:
+        """What all sessions want done; the name of each stands in front of its peers."""
+        answers, self._answers = self._answers, []
+        return answers + [
+            _outward(effect, name.encode() + BETWEEN)
+            for name, session in self.sessions.items()
+            for effect in session.effects()
+        ]
+
+
+def _outward(effect: Effect, prefix: bytes) -> Effect:
+    """Messages to peers say of which session they are."""
+    if isinstance(effect, Send) and effect.channel == PEERS:
+        return Send(PEERS, prefix + effect.peer, effect.message)
+    if isinstance(effect, Disconnect):
+        return Disconnect(effect.channel, prefix + effect.peer)
+    return effect
