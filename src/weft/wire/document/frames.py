@@ -1,0 +1,219 @@
+"""What peers of a session say, as ZeroMQ carries it (PEE-004 to PEE-006; seed: Messages).
+
+    sent      = type body                                  ; by a DEALER: its identity is no frame
+    delivered = identity ["" ] [identity] type [body]      ; by a ROUTER; at most 4 frames
+    body      = endpoint / session / text / beat / seconds / *(uuid SP number LF) / XML
+
+Only the strict forms are said; what is heard may be written otherwise, as PEE-005 lists. Whether an operation has a
+header is not judged here (`operations.header_of`), so every body of `XMSG` is accepted.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from weft.base.errors import PeerError
+from weft.wire.document import endpoints
+from weft.wire.document.messages import (
+    SESSION_BYTES_MAX,
+    UUID_BYTES,
+    Beat,
+    Bout,
+    Chat,
+    Gbye,
+    Gsip,
+    Held,
+    Helo,
+    Message,
+    PeerAt,
+    Said,
+    Time,
+    Xmsg,
+)
+
+FRAMES_MIN: Final = 2
+FRAMES_MAX: Final = 4
+SEQUENCE_MAX: Final = (1 << 53) - 1  # GSP-012
+SECONDS_MAX: Final = 253_402_300_799.0  # the year 9999: later times are no operation's either (DOC-011)
+CHAT_BYTES_MAX: Final = 65_536  # as much as an operation of ours (GSP-013); people write less
+GBYE_CHARACTERS_MAX: Final = 256  # of a text that nobody has to read
+SOURCES_MAX: Final = 4_096  # lines of one GSIP: so many sources has a session (GSP-014)
+CAPS_MAX: Final = 16
+CAPS_CHARACTERS_MAX: Final = 256
+PADDING: Final = b" \t\r\n\v\f\0"
+"""What is taken away from the end of a body, except of an operation and of what people write."""
+
+_NUMBER: Final = re.compile(r"[0-9]{1,16}")
+_SECONDS: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_HEX: Final = re.compile(r"[0-9A-Fa-f]{8}")
+_UUID: Final = re.compile(r"\{?(?:[0-9A-Fa-f]{32}|[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})\}?")
+
+
+def decode(frames: Sequence[bytes]) -> Said:
+    """Who said what, of the frames that a ROUTER delivers.
+
+    PeerError `bad_identity`, `bad_frames`, `unknown_type` or `bad_body`: the counter's last word (PEE-006).
+
+    >>> decode([bytes.fromhex("b0000000000040008000000000000002"), b"TIME"]).message
+    Time(seconds=None)
+    """
+    sender = frames[0] if frames else b""
+    if len(sender) != UUID_BYTES:
+        raise PeerError("bad_identity", f"{len(sender)} bytes", sender)
+    said = _without_envelope(sender, frames)
+    read = _READ.get(said[0])
+    if read is None:
+        raise PeerError("unknown_type", "", said[0])
+    return Said(sender, read(said[1] if len(said) == 2 else b""))
+
+
+def encode(message: Message) -> list[bytes]:
+    """Type and body of a message, in its strict form.
+
+    >>> encode(Beat(7, 0x10000000, 0, ("z1",)))
+    [b'BEAT', b'7 10000000 00000000 z1']
+    """
+    word, body = _WRITE[type(message)]
+    return [word, body(message)]
+
+
+def uuid_of(text: str) -> bytes:
+    """The 16 bytes of a UUID with or without hyphens and braces, in any case; ValueError for anything else."""
+    if not _UUID.fullmatch(text) or text.startswith("{") != text.endswith("}"):
+        raise ValueError("no UUID")
+    return bytes.fromhex(text.strip("{}").replace("-", ""))
+
+
+def uuid_text(uuid: bytes) -> str:
+    """Lower-case, with hyphens."""
+    text = uuid.hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def _without_envelope(sender: bytes, frames: Sequence[bytes]) -> Sequence[bytes]:
+    """The type, and the body if there is one."""
+    begin = 1
+    for skipped in (b"", sender):
+        if begin < len(frames) and frames[begin] == skipped:
+            begin += 1
+    said = frames[begin:]
+    if not FRAMES_MIN <= len(frames) <= FRAMES_MAX or not 1 <= len(said) <= 2:
+        raise PeerError("bad_frames", f"{len(frames)} frames", sender)
+    return said
+
+
+# Reading
+
+
+def _text(body: bytes) -> str:
+    try:
+        return body.decode()
+    except UnicodeDecodeError as error:
+        raise PeerError("bad_body", str(error)[:200], body) from None
+
+
+def _trimmed(body: bytes, bytes_max: int) -> str:
+    """Text of a bounded length without what pads its end."""
+    body = body.rstrip(PADDING)
+    if len(body) > bytes_max:
+        raise PeerError("bad_body", f"{len(body)} bytes", body)
+    return _text(body)
+
+
+def _endpoint(body: bytes) -> str:
+    try:
+        return endpoints.parse(_trimmed(body, endpoints.ENDPOINT_CHARACTERS_MAX))
+    except PeerError as error:
+        raise PeerError("bad_body", error.why, body) from None
+
+
+def _beat(body: bytes) -> Beat:
+    """Never refused: whatever it says, its sender is alive."""
+    sequence, view, check, caps, *_ = [
+        *body[:1024].decode("utf-8", "replace").rstrip("\0 \t\r\n").split(),
+        "",
+        "",
+        "",
+        "",
+    ]
+    if not _NUMBER.fullmatch(sequence) or int(sequence) > SEQUENCE_MAX:
+        return Beat()
+    if not (_HEX.fullmatch(view) and _HEX.fullmatch(check)):
+        return Beat(int(sequence))
+    able = tuple([cap for cap in caps[:CAPS_CHARACTERS_MAX].split(",") if cap][:CAPS_MAX])
+    return Beat(int(sequence), int(view, 16), int(check, 16), able)
+
+
+def _time(body: bytes) -> Time:
+    text = _trimmed(body, 64)
+    if not text:
+        return Time()
+    seconds = float(text) if _SECONDS.fullmatch(text) else -1.0
+    if not 0.0 <= seconds <= SECONDS_MAX:
+        raise PeerError("bad_body", "no time", body)
+    return Time(seconds)
+
+
+def _gsip(body: bytes) -> Gsip:
+    lines = [words for line in _text(body.rstrip(PADDING)).split("\n") if (words := line.split())]
+    if not 1 <= len(lines) <= SOURCES_MAX:
+        raise PeerError("bad_body", f"{len(lines)} lines", body)
+    return Gsip(tuple([_held(words) for words in lines]))
+
+
+def _held(words: list[str]) -> Held:
+    """What follows the number is of no concern (PEE-005)."""
+    try:
+        source, upto = uuid_of(words[0]), words[1]
+    except (ValueError, IndexError) as error:
+        raise PeerError("bad_body", str(error)) from None
+    if not _NUMBER.fullmatch(upto) or int(upto) > SEQUENCE_MAX:
+        raise PeerError("bad_body", "no number", upto.encode())
+    return Held(source, int(upto))
+
+
+def _chat(body: bytes) -> Chat:
+    if len(body) > CHAT_BYTES_MAX:
+        raise PeerError("bad_body", f"{len(body)} bytes of chat")
+    return Chat(_text(body))
+
+
+_READ: Final[dict[bytes, Callable[[bytes], Message]]] = {
+    b"HELO": lambda body: Helo(_endpoint(body)),
+    b"PEER": lambda body: PeerAt(_endpoint(body)),
+    b"BOUT": lambda body: Bout(_trimmed(body, SESSION_BYTES_MAX)),
+    b"GBYE": lambda body: Gbye(_text(body.rstrip(PADDING))[:GBYE_CHARACTERS_MAX]),
+    b"CHAT": _chat,
+    b"BEAT": _beat,
+    b"TIME": _time,
+    b"GSIP": _gsip,
+    b"XMSG": Xmsg,
+}
+
+
+# Writing
+
+
+def _said_beat(beat: Beat) -> bytes:
+    words = [] if beat.sequence is None else [str(beat.sequence)]
+    if words and beat.view is not None and beat.check is not None:
+        words += [f"{beat.view:08x}", f"{beat.check:08x}"]
+        words += [",".join(beat.caps)] if beat.caps else []
+    return " ".join(words).encode()
+
+
+def _said_gsip(gsip: Gsip) -> bytes:
+    return "\n".join([f"{uuid_text(source)} {upto}" for source, upto in gsip.entries]).encode()
+
+
+_WRITE: Final[dict[type, tuple[bytes, Callable[[Any], bytes]]]] = {
+    Helo: (b"HELO", lambda said: said.endpoint.encode()),
+    PeerAt: (b"PEER", lambda said: said.endpoint.encode()),
+    Bout: (b"BOUT", lambda said: said.session.encode()),
+    Gbye: (b"GBYE", lambda said: said.text.encode()),
+    Chat: (b"CHAT", lambda said: said.text.encode()),
+    Beat: (b"BEAT", _said_beat),
+    Time: (b"TIME", lambda said: b"" if said.seconds is None else repr(said.seconds).encode()),
+    Gsip: (b"GSIP", _said_gsip),
+    Xmsg: (b"XMSG", lambda said: said.body),
+}
