@@ -56,6 +56,10 @@ peers = ["127.0.0.1:27520"]  # only for whom no beacon reaches
 
 [catalog]                   # the node knows every service: weft catalog ls, watch, logs
 port = 5246
+
+[doc.session.minutes]       # a document edited together: weft doc add, set, show, log
+schema = "plain"
+peers = ["127.0.0.1:50001"]  # only for whom mDNS does not reach
 """
 
 
@@ -82,7 +86,7 @@ def up(
     above the file. What a fleet's file says: docs/configuration.md.
 
     Args:
-        file: the node's TOML file, with the tables [node] [fleet] [metric.NAME] [[chains.filter]] [lake] [journal] [configuration] [store] [catalog];
+        file: the node's TOML file, with the tables [node] [fleet] [metric.NAME] [[chains.filter]] [lake] [journal] [configuration] [store] [catalog] [doc];
             a root's file may be the fleet's file, too.
         name: unique in the fleet; needed, here or in the file.
         level: root; or collector or sensor, under a fixed parent. Left out: where the root puts it.
@@ -105,12 +109,23 @@ def up(
     _overlay(document, "node", {"config": _fleet_file(document, file, config), "join": list(join) or None})
     _overlay(document, "lake", {"path": lake})
     _overlay(document, "fleet", {"name": fleet})
+    read_schemas(document, file.parent if file else Path())
     settings = settings_of(document, str(file) if file else "the command line")
     if check:
         counted = [_counted(len(settings.metrics), "metric"), _counted(len(settings.filters), "filter")]
         print(f"{settings.node.name}: {', '.join(counted)}, usable")
     else:
         become(document)
+
+
+def read_schemas(document: dict[str, Any], beside: Path) -> None:
+    """Put the text of a schema in the place of its file's name: `[doc.session.NAME] schema = "minutes.toml"`."""
+    doc = document.get("doc")
+    sessions = doc.get("session") if isinstance(doc, dict) else None
+    for session in sessions.values() if isinstance(sessions, dict) else ():
+        schema = session.get("schema") if isinstance(session, dict) else None
+        if isinstance(schema, str) and schema.endswith(".toml"):
+            session["schema"] = _text(beside / schema)
 
 
 def _counted(number: int, what: str) -> str:

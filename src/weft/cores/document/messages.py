@@ -1,5 +1,7 @@
 """Settings, orders and events of documents (specs/04)."""
 
+from typing import Final
+
 import msgspec
 
 from weft.base.now import MILLISECOND, SECOND
@@ -243,3 +245,23 @@ class NoPort(msgspec.Struct, frozen=True, gc=False):
 
     session: str
     listen: str
+
+
+JOURNALED: Final = (
+    SessionOpened,
+    SessionExposed,
+    NoPort,
+    PeerActive,
+    PeerEvasive,
+    PeerGone,
+    PeerMismatch,
+    TimeSkew,
+    TimeAhead,
+    LogFork,
+    LogDiverged,
+    LogFull,
+    LogDegraded,
+    IdentityReused,
+    ConflictFound,
+)
+"""Events that are written into the journal."""

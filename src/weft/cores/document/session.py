@@ -156,9 +156,9 @@ ORDERS: Final[dict[type, Callable[[Session, Any, Now], None]]] = {
     messages.Begin: Session._begin,
     messages.Opened: Session._opened,
     messages.Found: lambda session, order, now: session.mesh.found(order, now),
-    messages.Vanished: lambda session, order, now: session.mesh.vanish(order.endpoint),
-    messages.LinkFull: lambda session, order, now: session.mesh.link_full(order.endpoint),
-    messages.Garbled: lambda session, order, now: session.station.count(f"mesh.rx.{order.code}"),
+    messages.Vanished: lambda session, order, _: session.mesh.vanish(order.endpoint),
+    messages.LinkFull: lambda session, order, _: session.mesh.link_full(order.endpoint),
+    messages.Garbled: lambda session, order, _: session.station.count(f"mesh.rx.{order.code}"),
     messages.HoldBack: Session._hold_back,
     messages.Stop: Session._stop,
 }

@@ -1,32 +1,29 @@
 """How documents stand, for `/status` and metrics (specs/04, Observability)."""
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from weft.cores.document.core import Documents
-    from weft.cores.document.session import Session
 
 
 def facts(documents: "Documents") -> dict[str, Any]:
     """All sessions, by name, and what happened in all of them."""
+    sessions = documents.sessions
+    counts: Counter[str] = Counter()
+    for session in sessions.values():
+        counts += session.station.counters
     return {
-        "sessions": {name: of_session(session) for name, session in documents.sessions.items()},
-        "dormant": sorted(documents.dormant),
-    }
-
-
-def of_session(session: "Session") -> dict[str, Any]:
-    """One session."""
-    station, engine, log = session.station, session.engine, session.log
-    return {
-        "endpoint": station.endpoint,
-        "schema": session.schema.name,
-        "peers": session.mesh.facts(),
-        "operations": log.count,
-        "sources": len(log.sources()),
-        "check": f"{log.check:08x}",
-        "parked": len(engine.parked()),
-        "conflicts": len(engine.conflicts()),
-        "is_behind": engine.is_behind,
-        "counts": dict(station.counters),
+        "endpoint": {name: session.station.endpoint for name, session in sessions.items()},
+        "peers": {
+            f"{name}:{state}": n for name, session in sessions.items() for state, n in session.mesh.facts().items()
+        },
+        "operations": {name: session.log.count for name, session in sessions.items()},
+        "sources": {name: len(session.log.sources()) for name, session in sessions.items()},
+        "check": {name: f"{session.log.check:08x}" for name, session in sessions.items()},
+        "parked": {name: len(session.engine.parked()) for name, session in sessions.items()},
+        "conflicts": {name: sum(one.open for one in session.engine.conflicts()) for name, session in sessions.items()},
+        "behind": {name: int(session.engine.is_behind) for name, session in sessions.items()},
+        "dormant": len(documents.dormant),
+        "counts": dict(counts),
     }
