@@ -1,0 +1,54 @@
+"""Reading a document of derby: numbers as people write them, children by tag; what cannot be read is absent, never an error."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, Protocol
+
+from weft.cores.document.limits import TIMESTAMP_MAX
+
+NUMBER: Final = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
+INTEGER: Final = re.compile(r"[+-]?\d{1,9}", re.ASCII)
+"""More digits are nobody's points."""
+
+
+class Element(Protocol):
+    """What is read of an element, whichever module made it."""
+
+    @property
+    def tag(self) -> str: ...
+    @property
+    def attributes(self) -> dict[str, str]: ...
+    @property
+    def children(self) -> Sequence[Any]: ...
+
+
+def number_of(text: str | None) -> float | None:
+    """A number in seconds as DOC-011 writes them, or None; what lies beyond the year 9999 is no number either.
+
+    >>> number_of(" 12.5 "), number_of("nan"), number_of("1_000"), number_of(None)
+    (12.5, None, None, None)
+    """
+    if text is None or not NUMBER.fullmatch(text := text.strip()):
+        return None
+    value = float(text)
+    return value if abs(value) <= TIMESTAMP_MAX else None
+
+
+def duration_of(element: Element) -> float | None:
+    """Its `duration` in seconds; what is negative or no number is absent (JAM-001)."""
+    value = number_of(element.attributes.get("duration"))
+    return value if value is not None and value >= 0 else None
+
+
+def integer_of(text: str | None) -> int | None:
+    """A whole number, or None.
+
+    >>> integer_of("4"), integer_of("four"), integer_of("4.5")
+    (4, None, None)
+    """
+    return int(text) if text is not None and INTEGER.fullmatch(text := text.strip()) else None
+
+
+def below(element: Element, tag: str) -> Iterator[Any]:
+    """Children of one tag, in the order of the document."""
+    return (child for child in element.children if child.tag == tag)
