@@ -1,0 +1,242 @@
+"""`weft.doc.Client`: a program's hand on a document that several people edit (specs/04, JAM-040)."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Literal, Self
+from weakref import WeakSet
+
+import msgspec
+
+from weft.client.doc.errors import DocError, Unanswered, Unreachable
+from weft.client.doc.finding import MEND, Node
+from weft.client.doc.limits import ENTRIES, ENTRIES_BYTES, TIMEOUT_S
+from weft.client.doc.link import AFTER, Call, Link
+from weft.client.doc.values import Conflict, Operation, Reference, Written, reference_of
+from weft.client.doc.watching import Watch
+
+Side = Literal["first", "second"]
+READS = frozenset({"sessions", "status", "peers", "sources", "show", "log", "conflicts", "parked", "element", "digest"})
+READS_TOO = frozenset({"board", "import"})
+"""Saying these twice is saying them once."""
+
+
+class Client:
+    """Reads and edits one session at one node: `async with weft.doc.Client(session="Hall 5") as doc: …`.
+
+    `node` is a state directory, a node's name, or an endpoint; without it `WEFT_DOC`, else the only node with a document
+    that runs here. `session` may be left out where the node has one. Entering raises Unreachable if nobody is there.
+    Later it comes back by itself: what is asked waits for that, at most `timeout` seconds.
+    """
+
+    def __init__(self, node: Node = None, *, session: str = "", timeout: float = TIMEOUT_S) -> None:
+        self._session, self._timeout_s = session, timeout
+        self._link = Link(node)
+        self._watches: WeakSet[Watch] = WeakSet()
+
+    async def __aenter__(self) -> Self:
+        """Connect."""
+        try:
+            await self._link.open()
+        except BaseException:
+            self._link.close()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Let go: watches end, whoever waits for an answer is told `Closed`."""
+        for watch in list(self._watches):
+            watch.close()
+        self._link.close()
+
+    async def ask(self, verb: str, /, **args: Any) -> Any:
+        """Ask anything of the table in docs/doc.md, with its arguments; DocError where it is refused."""
+        call = Call(repeats=verb in READS or verb in READS_TOO)
+        number = self._link.ask(verb, self._session, args, call)
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                return await call.answered
+        except TimeoutError:
+            if self._link.forget(number):
+                text = f"the node has been away for {self._timeout_s:g} s; this was not said"
+                raise Unreachable(text, mend=MEND) from None
+            text = f"no answer within {self._timeout_s:g} s; it may have happened, or happen still"
+            raise Unanswered(text, mend=AFTER) from None
+        finally:
+            self._link.forget(number)
+
+    # Reading
+
+    async def sessions(self) -> list[dict[str, Any]]:
+        """The sessions of this node, each with name, state and schema."""
+        told: list[dict[str, Any]] = await self.ask("sessions")
+        return told
+
+    async def status(self) -> dict[str, Any]:
+        """How the session stands: name, schema, uuid, endpoint, operations, check, peers by state, conflicts, …."""
+        told: dict[str, Any] = await self.ask("status")
+        return told
+
+    async def peers(self) -> list[dict[str, Any]]:
+        """Who is, or was, connected with this node."""
+        told: list[dict[str, Any]] = (await self.ask("peers"))["peers"]
+        return told
+
+    async def sources(self) -> list[dict[str, Any]]:
+        """Whoever has ever entered anything, and up to which number it is here."""
+        told: list[dict[str, Any]] = (await self.ask("sources"))["sources"]
+        return told
+
+    async def digest(self) -> dict[str, Any]:
+        """`digest` of the document, `check` of the log: equal anywhere, equal everywhere (DOC-050)."""
+        told: dict[str, Any] = await self.ask("digest")
+        return told
+
+    async def show(self, where: Reference | None = None, *, eids: bool = True) -> str:
+        """The document, or an element of it, as Canonical XML on one line."""
+        args = {"eids": eids} | ({} if where is None else {"reference": reference_of(where)})
+        while True:
+            first = await self.ask("show", **args)
+            pieces, size = [first["xml"]], len(first["xml"])
+            while size < first["size"]:
+                told = await self._piece(args, first["of"], size)
+                if told is None:
+                    break  # it has changed meanwhile, and is read anew
+                pieces.append(told["xml"])
+                size += len(told["xml"])
+            else:
+                return b"".join(pieces).decode()
+
+    async def _piece(self, args: dict[str, Any], of: str, begin: int) -> Any:
+        try:
+            return await self.ask("show", **args, **{"of": of, "from": begin})
+        except DocError as error:
+            if error.code == "changed":
+                return None
+            raise
+
+    async def element(self, where: Reference) -> dict[str, Any]:
+        """One element: `xml`, `slot`, and `history`: who wrote what of it, when, and what was there before."""
+        told: dict[str, Any] = await self.ask("element", reference=reference_of(where))
+        return told
+
+    async def conflicts(self, *, closed: bool = False) -> list[Conflict]:
+        """The open conflicts, with `closed` all of them, in the order of the document's history (DOC-040)."""
+        told = await self.ask("conflicts", closed=closed)
+        return msgspec.convert(told["conflicts"], list[Conflict])
+
+    async def parked(self) -> list[dict[str, Any]]:
+        """Entries that wait for their target (DOC-021)."""
+        told: list[dict[str, Any]] = (await self.ask("parked"))["parked"]
+        return told
+
+    async def log(self, *, start: int = 0, source: str = "") -> AsyncIterator[Operation]:
+        """Every operation that is known without a gap, in the order in which they became known here, from a position on."""
+        position = start
+        while True:
+            told = await self.ask("log", **{"from": position, "source": source})
+            for row in told["operations"]:
+                yield msgspec.convert(row, Operation)
+            position = told["next"]
+            if position >= told["total"]:
+                return
+
+    async def tail(self, count: int) -> list[Operation]:
+        """The last operations that became known here, oldest first."""
+        total = (await self.ask("log", limit=0))["total"]
+        return [operation async for operation in self.log(start=max(0, total - count))]
+
+    async def board(self, at: float | None = None) -> dict[str, Any]:
+        """The scoreboard that follows from the document, now or at an instant of session time (JAM-010)."""
+        told: dict[str, Any] = await self.ask("board", **({} if at is None else {"at": at}))
+        return told
+
+    def watch(self, *, operations: bool = True, events: bool = True) -> Watch:
+        """What changes from now on: `async for change in doc.watch(): …`; without `operations` only what it did."""
+        watch = Watch(self._link, lambda: self._session, {"operations": operations, "events": events})
+        self._watches.add(watch)
+        return watch
+
+    # Editing
+
+    async def add(  # tidy: each is a part of an operation of its own
+        self,
+        where: Reference,
+        xml: str = "",
+        *,
+        text: str = "",
+        by: str = "",
+        resolves: str = "",
+        force: bool = False,
+    ) -> Written:
+        """Add elements, e.g. `'<penalty team="home" person="123" code="B"/>'`, or append text (DOC-030)."""
+        return await self._edit("add", where, xml=xml, text=text, by=by, resolves=resolves, force=force)
+
+    async def set(  # tidy: as above
+        self,
+        where: Reference,
+        attributes: Mapping[str, Any] | None = None,
+        *,
+        text: str | None = None,
+        by: str = "",
+        resolves: str = "",
+        force: bool = False,
+    ) -> Written:
+        """Set attributes, or the text, of an element (DOC-032): `doc.set("period=1 jam=3", {"duration": 90})`."""
+        named = {str(name): str(value) for name, value in (attributes or {}).items()}
+        return await self._edit("set", where, attributes=named, text=text, by=by, resolves=resolves, force=force)
+
+    async def remove(self, where: Reference, *, by: str = "", resolves: str = "", force: bool = False) -> Written:
+        """Remove an element and everything in it (DOC-033)."""
+        return await self._edit("remove", where, by=by, resolves=resolves, force=force)
+
+    async def resolve(self, conflict: str, side: Side | None = None, *, value: str | None = None) -> Written:
+        """Close a conflict for everybody: as the first or the second party wanted it, or with another value (DOC-041)."""
+        args = {"conflict": conflict, "side": side or "", "value": value}
+        return msgspec.convert(await self.ask("resolve", **args), Written)
+
+    async def edit(self, verb: str, words: Sequence[str], **more: Any) -> Written:
+        """An entry as people type it: `doc.edit("set", ["period=1", "jam=3", "duration=90"])` (docs/doc.md)."""
+        return msgspec.convert(await self.ask("edit", verb=verb, words=list(words), **more), Written)
+
+    async def chat(self, text: str) -> int:
+        """Say something to people at all other nodes; how many nodes are told."""
+        return int((await self.ask("chat", text=text))["told"])
+
+    async def chats(self) -> list[dict[str, Any]]:
+        """What people have said since this node was started, oldest first: at, peer, text."""
+        told: list[dict[str, Any]] = (await self.ask("chat"))["chats"]
+        return told
+
+    async def bring(self, bodies: Iterable[bytes]) -> dict[str, int]:
+        """Take operations of other sources into the log, e.g. of an exported one: how many were new, known, refused."""
+        counts = {"taken": 0, "known": 0, "refused": 0}
+        for batch in batches(bodies):
+            told = await self.ask("import", operations=batch)
+            for name in counts:
+                counts[name] += told[name]
+        return counts
+
+    async def _edit(self, verb: str, where: Reference, **args: Any) -> Written:
+        told = await self.ask("edit", verb=verb, reference=reference_of(where), **args)
+        return msgspec.convert(told, Written)
+
+
+def batches(bodies: Iterable[bytes]) -> Iterable[list[bytes]]:
+    """Pieces of what one request may carry.
+
+    >>> [len(batch) for batch in batches([b"x"] * 120)]
+    [50, 50, 20]
+    """
+    batch: list[bytes] = []
+    size = 0
+    for body in bodies:
+        if batch and (len(batch) == ENTRIES or size + len(body) > ENTRIES_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(body)
+        size += len(body)
+    if batch:
+        yield batch

@@ -1,0 +1,126 @@
+"""What can go wrong with a document: one type per code that programs tell apart, and three that no node says."""
+
+from typing import Any, Final
+
+from weft.base.errors import WeftError
+
+
+class DocError(WeftError):
+    """It was not done, and nothing has changed; `code` is one word, `text` a sentence, `mend` what helps."""
+
+    code = "refused"
+
+    def __init__(self, text: str = "", code: str = "", mend: str = "") -> None:
+        super().__init__(text or code or self.code)
+        self.text, self.mend = text or code or self.code, mend
+        if code:
+            self.code = code
+
+
+class NoSession(DocError):
+    """The node has no such session, or several, and none was named."""
+
+    code = "no-session"
+
+
+class BadReference(DocError):
+    """That refers to nothing that an operation could (DOC-020)."""
+
+    code = "no-reference"
+
+
+class BadXml(DocError):
+    """What is to be added is no XML that a document takes (DOC-001)."""
+
+    code = "bad-xml"
+
+
+class NotFound(DocError):
+    """There is no such element, conflict or operation here."""
+
+    code = "not-found"
+
+
+class NotAllowed(DocError):
+    """Who enters here may not do that (GSP-054)."""
+
+    code = "not-allowed"
+
+
+class TooLarge(DocError):
+    """One operation has at most 65,536 bytes (GSP-013)."""
+
+    code = "too-large"
+
+
+class TooFast(DocError):
+    """More than 200 own operations a second, behind a burst of 1,000 (GSP-055)."""
+
+    code = "too-fast"
+
+
+class StorageFull(DocError):
+    """The node's journal has no room: nothing can be entered here (GSP-031)."""
+
+    code = "storage-full"
+
+
+class BadFile(DocError):
+    """That is no file of this kind, or its trailer does not say what it holds (GSP-033)."""
+
+    code = "bad-file"
+
+
+class Unsupported(DocError):
+    """This node cannot do that."""
+
+    code = "unsupported"
+
+
+class Unreachable(DocError):
+    """No node was reached: what was asked for has not happened."""
+
+    code = "unreachable"
+
+
+class Unanswered(DocError):
+    """It was said, and no answer came: what was asked for may have happened. `log` tells."""
+
+    code = "unanswered"
+
+
+class Closed(DocError):
+    """The client has been closed."""
+
+    code = "closed"
+
+
+BY_CODE: Final[dict[str, type[DocError]]] = {
+    **{
+        kind.code: kind
+        for kind in (
+            NoSession,
+            BadReference,
+            BadXml,
+            NotFound,
+            NotAllowed,
+            TooLarge,
+            TooFast,
+            StorageFull,
+            BadFile,
+            Unsupported,
+        )
+    },
+    "bad-reference": BadReference,
+}
+
+
+def error_of(code: str, body: Any) -> DocError:
+    """The error that a node has said.
+
+    >>> error = error_of("too-large", {"text": "70,000 bytes", "mend": "smaller pieces"})
+    >>> type(error).__name__, error.text, error.mend
+    ('TooLarge', '70,000 bytes', 'smaller pieces')
+    """
+    told = body if isinstance(body, dict) else {}
+    return BY_CODE.get(code, DocError)(str(told.get("text", "")), code, str(told.get("mend", "")))

@@ -1,0 +1,72 @@
+"""Which node a program means when it speaks of a document.
+
+A node with sessions writes the endpoint of their programs into `<state directory>/doc.endpoint`.
+"""
+
+import os
+from pathlib import Path
+from typing import Final
+
+from weft.client.doc.errors import Unreachable
+from weft.client.finding import VARIABLE as CHAINS_VARIABLE
+from weft.client.finding import is_live, state_base
+from weft.client.limits import SOCKET_PATH_BYTES_MAX
+
+Node = str | os.PathLike[str] | None
+"""What `node=` may be: a state directory, a node's name, or an endpoint."""
+ENDPOINT_FILE: Final = "doc.endpoint"
+SOCKET: Final = "doc.sock"
+VARIABLE: Final = "WEFT_DOC"
+MEND: Final = f"weft doc join SESSION starts one; --node NAME or DIRECTORY, or {VARIABLE}= says which"
+
+
+def endpoint_of(node: Node) -> str:
+    """The endpoint that is meant, as it is now; Unreachable says what was found instead."""
+    word = os.fspath(node) if node is not None else _said_outside()
+    if "://" in word:
+        return word
+    if os.sep in word or Path(word or "-").is_dir():
+        directory = Path(word).absolute()
+        if (found := endpoint_in(directory)) is None:
+            text = f"{directory} is the state directory of no node with a document: it has no {ENDPOINT_FILE}"
+            raise Unreachable(text, mend=MEND)
+        return found
+    return _only(word)
+
+
+def endpoint_in(directory: Path) -> str | None:
+    """What a state directory says; None: it says nothing."""
+    try:
+        written = (directory / ENDPOINT_FILE).read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        written = ""
+    if written:
+        return written
+    path = directory / SOCKET
+    is_there = path.is_socket() and len(os.fsencode(path)) <= SOCKET_PATH_BYTES_MAX
+    return f"ipc://{path}" if is_there else None
+
+
+def alive() -> dict[Path, str]:
+    """The nodes with documents that run here, by their state directories."""
+    noted = {path: endpoint_in(path) for path in sorted(state_base().glob("*/*")) if path.is_dir()}
+    return {path: endpoint for path, endpoint in noted.items() if endpoint and is_live(endpoint)}
+
+
+def _only(name: str) -> str:
+    found = {path: endpoint for path, endpoint in alive().items() if name in ("", path.name)}
+    if len(found) == 1:
+        return next(iter(found.values()))
+    if not found:
+        who = f"no node called {name!r} with a document" if name else "no node with a document"
+        raise Unreachable(f"{who} runs here", mend=MEND)
+    names = [path.name for path in found]
+    word = names[0] if names.count(names[0]) == 1 else str(next(iter(found)))
+    text = f"{len(found)} nodes with documents run here: {', '.join(map(str, found))}"
+    raise Unreachable(text, "several-nodes", f"--node {word}; for all that you type: export {VARIABLE}={word}")
+
+
+def _said_outside() -> str:
+    """What the environment says: for documents, else a directory or name for everything of a node."""
+    word = os.environ.get(CHAINS_VARIABLE, "")
+    return os.environ.get(VARIABLE, "") or ("" if "://" in word else word)

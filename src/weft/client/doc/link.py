@@ -1,0 +1,228 @@
+"""One connection to a node's documents: requests out, answers in; when it breaks it is made anew (JAM-040).
+
+    DOWN ──connect──▶ PROBING ──first answer──▶ UP
+      ▲──────────────────┴────────the end────────┘
+
+Requests wait until it is UP, so what was never said is known not to have happened. When it breaks, what only reads is
+said again; of anything else it is not known what became of it: Unanswered.
+"""
+
+import asyncio
+import contextlib
+from collections import deque
+from enum import Enum
+from typing import Any
+
+from weft.base.errors import PeerError, UserError
+from weft.client.dealer import Dealer
+from weft.client.doc.errors import Closed, DocError, Unanswered, Unreachable, error_of
+from weft.client.doc.finding import MEND, Node, endpoint_of
+from weft.client.doc.limits import AGAIN_S, OPEN_S, TURN
+from weft.wire.document import programs
+from weft.wire.document.clients import Answer, Asked
+
+PROBE: Asked = Asked(b"\0", "sessions")
+"""Said first; whoever answers is there."""
+
+
+class State(Enum):
+    DOWN = "nobody is there, or nobody has been looked for"
+    PROBING = "connected, and nobody has answered yet"
+    UP = "requests are said at once"
+
+
+class Waiter:
+    """A request and whoever waits for what comes of it."""
+
+    repeats = True
+    """Whether saying it twice does no harm."""
+
+    def hear(self, answer: Answer) -> None:
+        """An answer has come."""
+
+    def fall(self, error: DocError) -> None:
+        """None will come."""
+
+    def lost(self) -> bool:
+        """The connection broke; whether it is to be said again."""
+        return True
+
+
+class Call(Waiter):
+    """One answer, or an error."""
+
+    def __init__(self, *, repeats: bool) -> None:
+        self.repeats = repeats
+        self.answered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+    def hear(self, answer: Answer) -> None:
+        if not self.answered.done():
+            if answer.code:
+                self.answered.set_exception(error_of(answer.code, answer.body))
+            else:
+                self.answered.set_result(answer.body)
+
+    def fall(self, error: DocError) -> None:
+        if not self.answered.done():
+            self.answered.set_exception(error)
+
+    def lost(self) -> bool:
+        if not self.repeats:
+            self.fall(Unanswered("the connection broke before the answer came; it may have happened", mend=AFTER))
+        return self.repeats
+
+
+AFTER = "weft doc log --tail 5: whether it is there"
+
+
+class Link:
+    """To be used in a running loop, between `open` and `close`."""
+
+    def __init__(self, node: Node) -> None:
+        self.state = State.DOWN
+        self._node = node
+        self._wire: Dealer | None = None
+        self._open: dict[bytes, tuple[Asked, Waiter]] = {}
+        """Said, and not answered for good, by id."""
+        self._unsaid: deque[bytes] = deque()
+        self._frames: deque[list[bytes]] = deque()
+        """Said while the socket took no more."""
+        self._number = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._standing: asyncio.Event = asyncio.Event()
+        self._why: DocError | None = None
+        self._is_closed = self._is_due = False
+
+    async def open(self) -> None:
+        """Connect, now; Unreachable if nobody is there."""
+        self._connect(endpoint_of(self._node))
+        try:
+            async with asyncio.timeout(OPEN_S):
+                await self._standing.wait()
+        except TimeoutError:
+            raise Unreachable(f"the node does not answer within {OPEN_S:g} s", mend=MEND) from None
+        if self._why is not None:
+            raise self._why
+
+    def close(self) -> None:
+        """Let go; whoever still waits is told."""
+        self._is_closed = True
+        self.state = State.DOWN
+        if self._timer is not None:
+            self._timer.cancel()
+        self._let_go()
+        waiting, self._open = list(self._open.values()), {}
+        for _, waiter in waiting:
+            waiter.fall(Closed("the client has been closed"))
+
+    def ask(self, verb: str, session: str, args: dict[str, Any], waiter: Waiter) -> bytes:
+        """Say it, now or as soon as somebody is there; its id."""
+        if self._is_closed:
+            raise Closed("the client has been closed")
+        self._number += 1
+        asked = Asked(self._number.to_bytes(8, "big"), verb, session, args)
+        self._open[asked.id] = (asked, waiter)
+        if self.state is State.UP:
+            self._say(asked)
+        else:
+            self._unsaid.append(asked.id)
+        return asked.id
+
+    def add(self, number: bytes, verb: str, session: str, args: dict[str, Any]) -> None:
+        """Say a further word about a request; nothing if it is not known to be heard."""
+        if self.state is State.UP and number in self._open:
+            self._say(Asked(number, verb, session, args))
+
+    def forget(self, number: bytes) -> bool:
+        """Wait no longer for it; whether it was never said."""
+        self._open.pop(number, None)
+        return number in self._unsaid
+
+    # The connection
+
+    def _connect(self, endpoint: str) -> None:
+        try:
+            self._wire = Dealer(endpoint, None, self._work, self._end)
+        except UserError as error:
+            raise Unreachable(error.text, mend=error.try_this) from None
+        self.state = State.PROBING
+        self._say(PROBE)
+
+    def _say(self, asked: Asked) -> None:
+        frames = programs.encode_request(asked)
+        if self._wire is None:
+            return
+        if self._frames or not self._wire.send(frames):
+            self._frames.append(frames)
+        self._look()
+
+    def _look(self) -> None:
+        """Sending takes the edge from the descriptor: what came meanwhile is heard in the next turn."""
+        if self._wire is not None and not self._is_due and self._wire.is_ready():
+            self._is_due = True
+            asyncio.get_running_loop().call_soon(self._work)
+
+    def _work(self) -> None:
+        self._is_due = False
+        wire = self._wire
+        for _ in range(TURN):
+            if wire is None or self._wire is not wire or (frames := wire.take()) is None:
+                break
+            with contextlib.suppress(PeerError):  # what it was about is told by silence
+                self._hear(programs.decode_answer(frames))
+        while self._frames and self._wire is not None and self._wire.send(self._frames[0]):
+            self._frames.popleft()
+        self._look()
+
+    def _hear(self, answer: Answer) -> None:
+        if self.state is State.PROBING:
+            self._stand()
+        asked = self._open.get(answer.id) if answer.more else self._open.pop(answer.id, None)
+        if asked is not None:
+            asked[1].hear(answer)
+
+    def _stand(self) -> None:
+        self.state, self._why = State.UP, None
+        self._standing.set()
+        unsaid, self._unsaid = self._unsaid, deque()
+        for number in unsaid:
+            if number in self._open:
+                self._say(self._open[number][0])
+
+    def _end(self) -> None:
+        """The other end is gone, or was never there; what it said before is still heard."""
+        self._work()
+        was = self.state
+        self._let_go()
+        if self._is_closed:
+            return
+        self.state = State.DOWN
+        if was is State.PROBING and not self._standing.is_set():
+            self._why = Unreachable("nobody listens where the node should", mend=MEND)
+            self._standing.set()
+            return
+        unsaid = set(self._unsaid)
+        for number, (_, waiter) in list(self._open.items()):
+            if number in unsaid:
+                continue
+            if waiter.lost():
+                self._unsaid.append(number)
+            else:
+                self._open.pop(number, None)
+        self._come_again()
+
+    def _come_again(self) -> None:
+        def again() -> None:
+            try:
+                self._connect(endpoint_of(self._node))
+            except DocError:
+                self._come_again()
+
+        if not self._is_closed:
+            self._timer = asyncio.get_running_loop().call_later(AGAIN_S, again)
+
+    def _let_go(self) -> None:
+        self._frames.clear()
+        if self._wire is not None:
+            self._wire.close()
+            self._wire = None

@@ -1,0 +1,101 @@
+"""What a node tells of a document, and references as people type them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+Reference = str | Mapping[str, Any]
+"""Where: `"period=1 jam=3"`, or `{"period": 1, "jam": 3}`; of a document without chains `path=…` and `eid=…` (DOC-020)."""
+
+
+class Written(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of an own entry; it is durable, and on its way to everybody."""
+
+    source: str
+    sequence: int
+    outcome: str
+    """`applied`, `parked` (its target is not there yet), or `inert:REASON` (DOC-035)."""
+    hidden_by: str = ""
+    """`SOURCE:N` of a later write that stands above it (GSP-003); `force=True` writes above that one."""
+    eids: list[str] = []
+    """Of the elements that were added: how to refer to them from now on."""
+
+    @property
+    def is_applied(self) -> bool:
+        """Whether the document shows it."""
+        return self.outcome == "applied" and not self.hidden_by
+
+
+class Operation(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry of the log."""
+
+    source: str
+    sequence: int
+    eff: float
+    """The instant it counts as of, Unix seconds (DOC-010)."""
+    verb: str
+    reference: str
+    """As it is typed: `period=1 jam=3`."""
+    by: str = ""
+    outcome: str
+    received_at: int
+    """Here, Unix nanoseconds."""
+    received_from: str
+    """The node it came from; `source` itself where it was entered here."""
+    body: bytes
+    """What its source made: XML."""
+
+
+class Conflict(msgspec.Struct, frozen=True, kw_only=True):
+    """Two sources wanted different things of one place (DOC-040)."""
+
+    id: str
+    kind: str
+    """`set-set`, `lost-edit`, `duplicate-key`, `single`."""
+    slot: str
+    attr: str
+    first: tuple[str, int, str]
+    """Source, sequence, value."""
+    second: tuple[str, int, str]
+    open: bool
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """What has changed since the one before: operations that became known, and what that did to the document.
+
+    Who reads slowly gets several in one. `is_whole`: what came before is not told; read the document anew.
+    """
+
+    check: str
+    """Of the log (PEE-022): equal checks, equal documents."""
+    operations: list[Operation] = []
+    """Known since; behind a great many only their number is told."""
+    more: int = 0
+    """How many further operations there were."""
+    added: list[str] = []
+    """Slots: `eid:…`, else a path such as `/period[1]/jam[3]`."""
+    removed: list[str] = []
+    changed: list[str] = []
+    events: list[dict[str, Any]] = []
+    """What happened around the document: `peer.active`, `peer.gone`, `doc.conflict`, `chat`, …, each with its facts."""
+    is_whole: bool = False
+    catching_up: bool = False
+    """A long refold is under way: the document shown is the last complete one (DOC-053)."""
+
+
+def reference_of(where: Reference) -> dict[str, str]:
+    """A reference as the node takes it.
+
+    >>> reference_of("period=1 jam=3"), reference_of({"eid": "x"}), reference_of("venue")
+    ({'period': '1', 'jam': '3'}, {'eid': 'x'}, {'path': 'venue'})
+    """
+    import shlex
+
+    if not isinstance(where, str):
+        return {str(name): str(value) for name, value in where.items()}
+    words = shlex.split(where)
+    pairs = [word.partition("=") for word in words]
+    if len(words) == 1 and not pairs[0][1]:
+        return {"path": words[0]}
+    return {name: value for name, _, value in pairs}

@@ -1,0 +1,116 @@
+"""A watch: what changes in a document, as it does, whatever becomes of the connection (DOC-054).
+
+The node says at most eight changes ahead of whoever reads; what happens meanwhile is put together into the next one,
+so a slow reader is told less often, and never of an old state last.
+"""
+
+import asyncio
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+
+from weft.client.doc.errors import Closed, DocError, error_of
+from weft.client.doc.limits import BEAT_S
+from weft.client.doc.link import Link, Waiter
+from weft.client.doc.values import Change
+from weft.wire.document.clients import Answer
+
+LOST = object()
+"""The connection broke: what happened meanwhile is not told one by one."""
+
+
+class Watch(Waiter):
+    """Iterates over changes: `async for change in doc.watch(): …`; begins with the first step, or with `async with`."""
+
+    def __init__(self, link: Link, session: Callable[[], str], args: dict[str, Any]) -> None:
+        self._link, self._session, self._args = link, session, args
+        self._heard: asyncio.Queue[Any] = asyncio.Queue()
+        self._number = b""
+        self._is_closed = self._is_whole = False
+        self._beat: asyncio.TimerHandle | None = None
+        self._begun: asyncio.Event = asyncio.Event()
+
+    async def __aenter__(self) -> Self:
+        """Begin: what changes from now on is told."""
+        if self._is_closed:
+            raise Closed("the watch has ended")
+        if not self._number:
+            self._number = self._link.ask("watch", self._session(), self._args, self)
+            self._later()
+        await self._begun.wait()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End it."""
+        self.close()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Change:
+        """The next change."""
+        if not self._number:
+            await self.__aenter__()
+        while not (self._is_closed and self._heard.empty()):
+            told = await self._heard.get()
+            if told is None:
+                break
+            if isinstance(told, DocError):
+                self.close()
+                raise told
+            if told is LOST:
+                self._is_whole = True
+                continue
+            self._link.add(self._number, "heard", self._session(), {"n": told["n"]})
+            if "check" not in told:
+                continue
+            change = msgspec.convert(told, Change)
+            if self._is_whole:
+                change = msgspec.structs.replace(change, is_whole=True)
+                self._is_whole = False
+            return change
+        raise StopAsyncIteration
+
+    def close(self) -> None:
+        """End it; whoever waits for the next change is told that there is none."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        if self._beat is not None:
+            self._beat.cancel()
+        self._link.add(self._number, "end", self._session(), {})
+        self._link.forget(self._number)
+        self._heard.put_nowait(None)
+        self._begun.set()
+
+    async def aclose(self) -> None:
+        """As `close`."""
+        self.close()
+
+    # What the link says
+
+    def hear(self, answer: Answer) -> None:
+        self._begun.set()
+        if answer.code:
+            self._heard.put_nowait(error_of(answer.code, answer.body))
+        elif answer.more:
+            self._heard.put_nowait(answer.body)
+        else:
+            self._heard.put_nowait(None)
+
+    def fall(self, error: DocError) -> None:
+        self._begun.set()
+        self._heard.put_nowait(None if isinstance(error, Closed) else error)
+
+    def lost(self) -> bool:
+        self._heard.put_nowait(LOST)
+        return not self._is_closed
+
+    def _later(self) -> None:
+        """Say from time to time that somebody is still there: the node does not see a program die."""
+        self._link.add(self._number, "heard", self._session(), {})
+        self._beat = asyncio.get_running_loop().call_later(BEAT_S, self._later)
