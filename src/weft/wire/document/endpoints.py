@@ -12,7 +12,7 @@ from weft.base.errors import PeerError
 PORT_MAX: Final = 65_535
 ENDPOINT_CHARACTERS_MAX: Final = 128  # tcp://[45 of them]:65535 has 60
 _WRITTEN: Final = re.compile(
-    r"(?:tcp://)?(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<four>[0-9.]+))(?::| +)(?P<port>[1-9][0-9]{0,4})"
+    r"(?:tcp://)?(?:\[(?P<six>[0-9A-Fa-f]*:[0-9A-Fa-f:.]+)\]|(?P<four>[0-9.]+))(?::| +)(?P<port>[1-9][0-9]{0,4})"
 )
 
 

@@ -38,6 +38,7 @@ SECONDS_MAX: Final = 253_402_300_799.0  # the year 9999: later times are no oper
 CHAT_BYTES_MAX: Final = 65_536  # as much as an operation of ours (GSP-013); people write less
 GBYE_CHARACTERS_MAX: Final = 256  # of a text that nobody has to read
 SOURCES_MAX: Final = 4_096  # lines of one GSIP: so many sources has a session (GSP-014)
+GSIP_BYTES_MAX: Final = 128 * SOURCES_MAX  # twice what such lines have
 CAPS_MAX: Final = 16
 CAPS_CHARACTERS_MAX: Final = 256
 PADDING: Final = b" \t\r\n\v\f\0"
@@ -155,7 +156,7 @@ def _time(body: bytes) -> Time:
 
 
 def _gsip(body: bytes) -> Gsip:
-    lines = [words for line in _text(body.rstrip(PADDING)).split("\n") if (words := line.split())]
+    lines = [words for line in _trimmed(body, GSIP_BYTES_MAX).split("\n") if (words := line.split())]
     if not 1 <= len(lines) <= SOURCES_MAX:
         raise PeerError("bad_body", f"{len(lines)} lines", body)
     return Gsip(tuple([_held(words) for words in lines]))
