@@ -56,8 +56,9 @@ DEPTH_MAX: Final = 64
 ELEMENTS_MAX: Final = 10_000  # of one operation
 DOCUMENT_DEPTH_MAX: Final = 256
 DOCUMENT_ELEMENTS_MAX: Final = 1_000_000
-UNDO_MAX: Final = 4_096  # operations that can be taken back one by one (DOC-051)
+UNDO_MAX: Final = 4_096  # operations that can be taken back one by one, at least (DOC-051)
 SLICE: Final = 2_000  # steps of a refold in one go (DOC-053)
+AT_ONCE_MAX: Final = 5_000  # steps of a refold that readers wait for
 TIMESTAMP_MAX: Final = 253_402_300_799.0  # seconds: the year 9999 (DOC-011)
 
 # Programs

@@ -1,0 +1,98 @@
+"""A fold that stands somewhere in the order of operations, and can go back and forward (DOC-051, DOC-060).
+
+What was done last can be taken back one operation at a time, `UNDO_MAX` of them at least. Further back there are
+checkpoints, whole copies of a fold: of age d (in operations) there is one that is at most twice as old, and of all ages
+together one or two per power of two. A copy costs as much as the document is large, so a large document is copied less
+often: never more than one element per operation.
+"""
+
+from weft.cores.document.fold.folding import Fold
+from weft.cores.document.fold.schema import Schema
+
+from weft.cores.document.fold.order import Order
+
+SUPERSEDED = "inert:superseded"
+
+
+class Checkpoints:
+    """Copies of a fold at multiples of `every` operations, and genesis."""
+
+    def __init__(self, schema: Schema, every: int) -> None:
+        self.schema, self.every = schema, every
+        self._kept: dict[int, Fold] = {}
+        """By how many operations are in them, ascending."""
+
+    def places(self) -> list[int]:
+        """How many operations are in each, ascending."""
+        return list(self._kept)
+
+    def offer(self, place: int, fold: Fold, end: int) -> None:
+        """Keep a copy of a fold of `place` operations, if one is wanted there while all in all there are `end`."""
+        if place not in self._kept and self._is_wanted(place, end) and fold.count <= self._period(place):
+            self._kept[place] = fold.copy()
+        for old in [old for old in self._kept if not self._is_wanted(old, end)]:
+            del self._kept[old]
+
+    def _period(self, place: int) -> int:
+        """The greatest power of two times `every` that divides a place."""
+        steps = place // self.every
+        return (steps & -steps) * self.every
+
+    def _is_wanted(self, place: int, end: int) -> bool:
+        """Whether it is young enough for its period: of any age there is one at most twice as old."""
+        return end - place <= 3 * self._period(place)
+
+    def forget_after(self, place: int) -> None:
+        """What stands at `place` and behind has changed."""
+        for old in [old for old in self._kept if old > place]:
+            del self._kept[old]
+
+    def before(self, place: int) -> "tuple[int, Fold]":
+        """A fold of as many as possible of the first `place` operations, for the caller to go on with."""
+        nearest = max((kept for kept in self._kept if kept <= place), default=0)
+        return nearest, self._kept[nearest].copy() if nearest else Fold(self.schema)
+
+
+class Track:
+    """A fold of the first `place` operations of an order."""
+
+    def __init__(self, fold: Fold, place: int, checkpoints: Checkpoints, undo: int) -> None:
+        self.fold, self.place = fold, place
+        self._checkpoints, self._undo = checkpoints, undo
+        self._marks: list[int] = []
+        """Where the undo records of the last operations begin, the latest at the end."""
+
+    def reaches(self, place: int) -> bool:
+        """Whether it can go back there."""
+        return self.place - place <= len(self._marks)
+
+    def back(self, place: int) -> None:
+        """Take back all operations but the first `place`."""
+        if place < self.place:
+            first = len(self._marks) - (self.place - place)
+            self.fold.rewind(self._marks[first])
+            del self._marks[first:]
+            self.place = place
+
+    def forward(self, order: Order, end: int) -> None:
+        """Fold operations in, up to the first `end` of the order."""
+        every = self._checkpoints.every
+        while self.place < end:
+            stop = min(end, self.place - self.place % every + every)
+            self._run(order, stop)
+            if stop % every == 0:
+                self._checkpoints.offer(stop, self.fold, len(order))
+        if len(self._marks) > 2 * self._undo:
+            del self._marks[: -self._undo]
+            self.fold.forget(self._marks[0])
+
+    def _run(self, order: Order, stop: int) -> None:
+        fold, superseded, marked = self.fold, order.superseded, self._marks.append
+        mark, apply = fold.mark, fold.apply
+        for eff, source, sequence, operation in order.entries[self.place : stop]:
+            marked(mark())
+            if superseded and (source, sequence) in superseded:
+                fold.outcomes[source, sequence] = [SUPERSEDED]
+            else:
+                apply(operation, eff)
+        self.place = stop
