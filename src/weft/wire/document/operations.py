@@ -1,0 +1,400 @@
+"""Operations in XML: one element of bytes is one entry of the log (GSP-001, GSP-012, DOC-034).
+
+    <add period="1" jam="3" source="a0…01" timestamp="1763800000.25" sequence="7"><penalty eid="e1…01" code="B"/></add>
+
+What the first start tag says is the header: without one the bytes are refused. What is wrong behind it makes the operation
+`inert`: it keeps its number, so that nobody can block its own source, and does nothing.
+"""
+
+import re
+from functools import lru_cache
+from hashlib import sha1
+from typing import Final, NamedTuple
+
+from weft.base.errors import PeerError
+from weft.wire.document.messages import OPERATION_BYTES_MAX
+from weft.wire.document.xml import (
+    DEPTH_MAX,
+    EID,
+    ELEMENTS_MAX,
+    WHITE,
+    Malformed,
+    Node,
+    Payload,
+    Read,
+    are_names,
+    escaped_root_value,
+    escaped_text,
+    escaped_value,
+    first_tag,
+    is_name,
+    is_sayable,
+    read,
+    written,
+)
+from weft.wire.document.xml import fragment_of as fragment_of  # noqa: PLC0414  # it belongs to both
+
+SEQUENCE_MAX: Final = (1 << 53) - 1  # GSP-012
+SEQUENCE_DIGITS: Final = 16
+TIMESTAMP_MAX: Final = 253_402_300_799.0  # tidy: the wire has seconds as doubles; the year 9999 (DOC-011)
+PATH_PARTS_MAX: Final = 8  # DOC-020
+ADD, SET, REMOVE, ACTION = "add", "set", "remove", "action"
+VERBS: Final = frozenset((ADD, SET, REMOVE))
+TEXT: Final = "#text"
+"""Stands for the text of an element where the name of an attribute could stand."""
+STAMPS: Final = ("source", "timestamp", "sequence", "by", "resolves", "origsource", "origsequence", "origbody", "prev")
+SEALS: Final = ("key", "sig")
+NAMESPACE: Final = bytes.fromhex("3d3d4c2a8f1b52deadf9cdbeba9ff019")
+"""Of eids that nobody gave (DOC-031)."""
+_STAMPS: Final = frozenset((*STAMPS, *SEALS))
+
+_TIMESTAMP: Final = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_SEQUENCE: Final = re.compile(rf"[0-9]{{1,{SEQUENCE_DIGITS}}}")
+_UUID: Final = re.compile(r"\{?([0-9a-f]{8})(-?)([0-9a-f]{4})\2([0-9a-f]{4})\2([0-9a-f]{4})\2([0-9a-f]{12})\}?")
+
+
+# Words
+
+
+@lru_cache(maxsize=4_096)
+def uuid_of(text: str) -> bytes | None:
+    """The 16 bytes of a UUID in any of its spellings (PEE-005); None if it is none.
+
+    >>> uuid_of("{E1000000-0000-4000-8000-000000000001}") == uuid_of("e1000000000040008000000000000001")
+    True
+    """
+    found = _UUID.fullmatch(text.lower()) if len(text) <= 38 and text.isascii() else None
+    if found is None or text.startswith("{") != text.endswith("}"):
+        return None
+    return bytes.fromhex("".join(found.group(1, 3, 4, 5, 6)))
+
+
+@lru_cache(maxsize=4_096)
+def uuid_text(uuid: bytes) -> str:
+    """As it is written: lower case, with hyphens."""
+    digits = uuid.hex()
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+def eid_of(text: str) -> str:
+    """An eid as it is compared: trimmed, and a UUID in its one spelling (DOC-020)."""
+    eid = text.strip(WHITE)
+    uuid = uuid_of(eid)
+    return eid if uuid is None else uuid_text(uuid)
+
+
+def timestamp_of(text: str) -> float:
+    """Seconds (DOC-011): 0.0 for whatever is no positive decimal number, and never beyond the year 9999.
+
+    >>> [timestamp_of(text) for text in (" 1.5 ", "nan", "1_000", "-1", "1e999")]
+    [1.5, 0.0, 0.0, 0.0, 253402300799.0]
+    """
+    found = _TIMESTAMP.fullmatch(text.strip(WHITE))
+    if found is None:
+        return 0.0  # tidy: as above
+    return min(max(float(found[0]), 0.0), TIMESTAMP_MAX)  # tidy: as above
+
+
+def timestamp_text(value: float) -> str:  # tidy: as above
+    """The shortest decimal that is read back as the same double."""
+    return repr(value)
+
+
+def derived_eid(source: bytes, sequence: int, place: str) -> str:
+    """The eid of a payload element that has none: uuid5 of `source/sequence/place` (DOC-031).
+
+    >>> derived_eid(bytes.fromhex("a0000000000040008000000000000001"), 1, "0/0")
+    '4555cf48-271e-5f2b-96af-b43e0929b9c9'
+    """
+    return _derived(f"{uuid_text(source)}/{sequence}/", place)
+
+
+def _derived(pair: str, place: str) -> str:
+    digits = sha1(NAMESPACE + (pair + place).encode(), usedforsecurity=False).hexdigest()
+    variant = "89ab"[int(digits[16], 16) & 3]
+    return f"{digits[:8]}-{digits[8:12]}-5{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:32]}"
+
+
+# Reading
+
+
+class Header(NamedTuple):
+    """What the first start tag says."""
+
+    verb: str
+    source: bytes
+    sequence: int
+    timestamp: str
+    attributes: dict[str, str]
+
+
+class Step:
+    """What is done in one go: an operation is one, an `action` has several (DOC-034)."""
+
+    __slots__ = ("attributes", "eid", "index", "is_sound", "path", "payload", "text", "verb", "writes")
+
+    def __init__(self, index: int, verb: str, attributes: dict[str, str]) -> None:
+        self.index, self.verb, self.attributes = index, verb, attributes
+        self.eid = self.path = None  # type: str | None
+        """The reference, if it is one of these (DOC-020); else the schema looks at the attributes."""
+        if EID in attributes:
+            self.eid = eid_of(attributes[EID])
+        elif "path" in attributes:
+            self.path = attributes["path"].strip(WHITE)
+        self.text = ""
+        """Of `add`: to be appended."""
+        self.payload: list[Node] = []
+        self.writes: list[tuple[str, str]] = []
+        """Of `set`: names (or TEXT) and values."""
+        self.is_sound = True
+        """Whether all the names may be set, as far as names go (DOC-032)."""
+
+
+class Operation:
+    """One entry of the log. Nobody changes one, so folds share them."""
+
+    __slots__ = (
+        "attributes",
+        "by",
+        "inert",
+        "origin",
+        "raw_timestamp",
+        "resolves",
+        "sequence",
+        "size",
+        "source",
+        "steps",
+        "timestamp",
+        "verb",
+    )
+
+    def __init__(self, header: Header, size: int) -> None:
+        self.verb, self.source, self.sequence, self.raw_timestamp, self.attributes = header
+        self.timestamp = timestamp_of(header.timestamp)
+        """Seconds (DOC-011)."""
+        self.by = self.attributes.get("by", "")
+        self.resolves = self.attributes.get("resolves", "").strip(WHITE)
+        self.origin = _origin_of(self.attributes)
+        """Whose operation this is an adopted copy of (DOC-013): source and sequence."""
+        self.size = size
+        self.inert = ""
+        """Why it does nothing, as far as its bytes tell: `malformed`, `verb`, `name`, `depth`, `size`."""
+        self.steps: list[Step] = []
+
+    @property
+    def pair(self) -> tuple[bytes, int]:
+        """Under which it counts: its own source and sequence, or those of the original."""
+        return self.origin or (self.source, self.sequence)
+
+    @property
+    def reference(self) -> dict[str, str]:
+        """The attributes of the root that are no stamp."""
+        return {name: value for name, value in self.attributes.items() if name not in _STAMPS}
+
+    @property
+    def text(self) -> str:
+        """Of the only step."""
+        return self.steps[0].text if len(self.steps) == 1 else ""
+
+    @property
+    def payload(self) -> list[Node]:
+        """Of the only step."""
+        return self.steps[0].payload if len(self.steps) == 1 else []
+
+
+def header_of(body: bytes) -> Header:
+    """What the first start tag says, whatever stands behind it; PeerError `no-header` (GSP-012)."""
+    if len(body) > OPERATION_BYTES_MAX:
+        raise PeerError("no-header", f"{len(body)} bytes", body)
+    try:
+        tag, attributes = first_tag(body)
+    except Malformed as error:
+        raise PeerError("no-header", str(error), body) from None
+    return _header(tag, attributes, body)
+
+
+def _header(tag: str, attributes: dict[str, str], body: bytes) -> Header:
+    source = uuid_of(attributes.get("source", ""))
+    digits = attributes.get("sequence", "")
+    if source is None or _SEQUENCE.fullmatch(digits) is None or not 1 <= int(digits) <= SEQUENCE_MAX:
+        raise PeerError("no-header", "source and sequence", body)
+    return Header(tag, source, int(digits), attributes.get("timestamp", ""), attributes)
+
+
+def _origin_of(attributes: dict[str, str]) -> tuple[bytes, int] | None:
+    if "origsource" not in attributes:
+        return None
+    source, digits = uuid_of(attributes["origsource"]), attributes.get("origsequence", "")
+    if source is None or _SEQUENCE.fullmatch(digits) is None or not 1 <= int(digits) <= SEQUENCE_MAX:
+        return None
+    return source, int(digits)
+
+
+def parse(body: bytes) -> Operation:
+    """The operation that bytes are; PeerError `no-header` as `header_of`, and nothing else is ever raised.
+
+    Time and memory: O(len(body)).
+    """
+    if len(body) > OPERATION_BYTES_MAX:
+        raise PeerError("no-header", f"{len(body)} bytes", body)
+    try:
+        found = read(body)
+    except Malformed as error:
+        if error.root is None:
+            raise PeerError("no-header", str(error), body) from None
+        operation = Operation(_header(error.root.tag, error.root.attributes, body), len(body))
+        operation.inert = "malformed"
+        return operation
+    root = found.root
+    operation = Operation(_header(root.tag, root.attributes, body), len(body))
+    operation.inert = _fault(operation.verb, found)
+    if not operation.inert:
+        _take_steps(operation, root)
+    return operation
+
+
+def _fault(verb: str, found: Read) -> str:
+    """Why an operation that is well-formed does nothing."""
+    if verb not in VERBS and verb != ACTION:
+        return "verb"
+    if not are_names(found.names):
+        return "name"
+    if found.deepest - (verb == ACTION) > DEPTH_MAX:
+        return "depth"
+    return "size" if found.elements > ELEMENTS_MAX else ""
+
+
+def _take_steps(operation: Operation, root: Node) -> None:
+    """What is to be done, in order; unknown children of an `action` have a number and do nothing (DOC-034)."""
+    source, sequence = operation.origin or (operation.source, operation.sequence)
+    pair = f"{uuid_text(source)}/{sequence}/"
+    if operation.verb != ACTION:
+        operation.steps.append(_step_of(0, root, pair, ""))
+        return
+    for index, child in enumerate(root.children):
+        if child.tag in VERBS:
+            operation.steps.append(_step_of(index, child, pair, f"{index}."))
+
+
+def _step_of(index: int, node: Node, pair: str, place: str) -> Step:
+    step = Step(index, node.tag, node.attributes)
+    if node.tag == ADD:
+        step.text = node.text
+        step.payload = node.children
+        if step.payload:
+            _name_all(step.payload, pair, place)
+    elif node.tag == SET:
+        step.writes = _writes_of(node)
+        step.is_sound = all(name == TEXT or (name != EID and is_name(name)) for name, _ in step.writes)
+    return step
+
+
+def _name_all(payload: list[Node], pair: str, place: str) -> None:
+    """Give each element of a payload the eid that it is known by: its own in its one spelling, or the derived one."""
+    for i, top in enumerate(payload):
+        k = 0
+        todo = [top]
+        while todo:
+            node = todo.pop()
+            given = node.attributes.get(EID)
+            eid = eid_of(given) if given else ""
+            node.attributes[EID] = eid or _derived(pair, f"{place}{i}/{k}")
+            k += 1
+            if node.children:
+                todo.extend(reversed(node.children))
+
+
+def _writes_of(node: Node) -> list[tuple[str, str]]:
+    """What a `set` sets (DOC-032)."""
+    named = [
+        (child.attributes["name"].strip(WHITE), child.text.strip(WHITE))
+        for child in node.children
+        if child.tag == "attribute" and "name" in child.attributes
+    ]
+    if named:
+        return named
+    for child in node.children:
+        if child.tag == "attribute":
+            return [(child.text.strip(WHITE), node.data.strip(WHITE))]
+    if "attribute" in node.attributes:
+        return [(node.attributes["attribute"].strip(WHITE), node.data.strip(WHITE))]
+    return [(TEXT, node.data)]
+
+
+# Writing
+
+
+class Stamp(NamedTuple):
+    """Who says it, when, under which number; and what else the root tag may say, in the order of GSP-001."""
+
+    source: bytes
+    timestamp: float  # tidy: as above
+    sequence: int
+    by: str = ""
+    resolves: str = ""
+    origin: tuple[bytes, int] | None = None
+    """The operation of which this is an adopted copy."""
+    origbody: str = ""
+    prev: str = ""
+    key: str = ""
+    sig: str = ""
+
+
+def emit(verb: str, reference: dict[str, str], stamp: Stamp, payload: Payload = Payload()) -> bytes:  # noqa: B008  # it is empty and stays so
+    """The bytes of an operation (GSP-001): the same for the same arguments, and `parse` gives them back.
+
+    Elements without an eid get the derived one (GSP-004). PeerError `bad-xml` for what XML cannot say. How long it may be
+    is for the caller to judge (GSP-013).
+    """
+    root = [f' {name}="{escaped_root_value(value)}"' for name, value in reference.items()]
+    root += [f' {name}="{escaped_root_value(value)}"' for name, value in _stamped(stamp) if value]
+    inner = _inner(verb, stamp, payload)
+    body = f"<{verb}{''.join(root)}>{inner}</{verb}>" if inner else f"<{verb}{''.join(root)}/>"
+    if not is_sayable(body) or not all(map(is_name, reference)):
+        raise PeerError("bad-xml", "a character or a name that XML has not", body.encode("utf-8", "replace"))
+    return body.encode()
+
+
+def _stamped(stamp: Stamp) -> list[tuple[str, str]]:
+    origin = stamp.origin
+    return [
+        ("source", uuid_text(stamp.source)),
+        ("timestamp", timestamp_text(stamp.timestamp)),
+        ("sequence", str(stamp.sequence)),
+        ("by", stamp.by),
+        ("resolves", stamp.resolves),
+        ("origsource", uuid_text(origin[0]) if origin else ""),
+        ("origsequence", str(origin[1]) if origin else ""),
+        ("origbody", stamp.origbody),
+        ("prev", stamp.prev),
+        ("key", stamp.key),
+        ("sig", stamp.sig),
+    ]
+
+
+def _inner(verb: str, stamp: Stamp, payload: Payload) -> str:
+    """What stands between the root's tags."""
+    if verb != SET:
+        return escaped_text(payload.text) + written(_with_eids(payload.nodes, stamp))
+    if not payload.attributes:
+        return escaped_text(payload.text) + written(payload.nodes)
+    if len(payload.attributes) == 1:
+        ((name, value),) = payload.attributes.items()
+        return f"<attribute>{escaped_text(name)}</attribute>{escaped_text(value)}"
+    return "".join(
+        f'<attribute name="{escaped_value(name)}">{escaped_text(value)}</attribute>'
+        for name, value in payload.attributes.items()
+    )
+
+
+def _with_eids(nodes: list[Node], stamp: Stamp) -> list[Node]:
+    """Copies in which every element has one."""
+    source, sequence = stamp.origin or (stamp.source, stamp.sequence)
+    copies = [_copy_of(node) for node in nodes]
+    _name_all(copies, f"{uuid_text(source)}/{sequence}/", "")
+    return copies
+
+
+def _copy_of(node: Node) -> Node:
+    """Deep; a payload is at most DEPTH_MAX deep."""
+    return Node(node.tag, dict(node.attributes), node.text, [_copy_of(child) for child in node.children])
