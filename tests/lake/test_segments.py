@@ -228,6 +228,23 @@ def test_documents_carry_their_session_in_the_origin(tmp_path: Path) -> None:
     assert f"S1/{NODE_A.hex()}" == row["origin"]
 
 
+@pytest.mark.proves("LAK-012", "GSP-034")
+def test_operations_keep_their_origin_and_their_bytes(tmp_path: Path) -> None:
+    """Whatever bytes they are: they are kept, never read."""
+    name = f"S1/{NODE_A.hex()}"
+    bodies = [b"<set/>", b"\xff<", b"\x81\xa1a", b""]
+    attributes = {"session": "S1", "eff": 1795227300.25, "ts": "1795227300.25"}
+    records = [StreamRecord(8, name, None, n, 0, RECEIVED, "set", body, attributes) for n, body in enumerate(bodies, 1)]
+    rows = written(tmp_path, [*records, *records[:1]], "documents")
+    assert [(name, None, number, None, None) for number in (1, 2, 3, 4, 1)] == [
+        tuple(row[column] for column in ("origin", "era", "sequence", "body", "error")) for row in rows
+    ]
+    assert [*bodies, bodies[0]] == [row["raw"] for row in rows]
+    assert {"1795227300.25"} == {dict(row["attributes"])["eff"] for row in rows}
+    (manifest,) = chain_of(Layout(tmp_path), "documents")
+    assert [(name, None, [(1, 4)])] == manifest.ranges
+
+
 @pytest.mark.proves("LAK-010", "LAK-011")
 def test_manifest_of_mixed_records(tmp_path: Path) -> None:
     written(tmp_path, mixed())

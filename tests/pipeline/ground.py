@@ -115,6 +115,22 @@ def log_record(number: int, /, **more: Any) -> StreamRecord:
     return StreamRecord(Stream.LOGS, bytes.fromhex(A), ERA, number, at, at, "thermo", payload, attributes)
 
 
+def operation(number: int, body: bytes = b"<set/>", /, **more: Any) -> StreamRecord:
+    """An operation of a session as a node journals it; `said_by` is its source, `after_ns` when it was received later.
+
+    An attribute that is None is left out.
+    """
+    session, source = more.pop("session", "G5"), more.pop("said_by", A)
+    at = more.pop("at", at_ms(number) * 1_000_000)
+    received, verb = at_ms(number) * 1_000_000 + more.pop("after_ns", 0), more.pop("verb", "set")
+    said = {"session": session, "schema": "derby", "source": source, "eff": at_ms(number) / 1000, "from": source}
+    said |= {"ts": str(at_ms(number) / 1000), "ref": "period=1 jam=3", "by": "", "inert": ""}
+    attributes = {name: value for name, value in (said | more).items() if value is not None}
+    return StreamRecord(
+        Stream.DOCUMENTS, f"{session}/{source}", None, number, at, received, verb, body, attributes
+    )  # fmt: skip
+
+
 def lost(first: int, last: int, origin: str = A, era: int = ERA, why: str = "spool-full") -> LostRecord:
     return LostRecord(Stream.SAMPLES, bytes.fromhex(origin), era, first, last, why)
 

@@ -24,7 +24,9 @@ arrived, and nobody calls the rest missing. What a filter takes out of samples i
 and, with its reason, in `lost_ranges`; it counts as delivered. Changes of the store are numbered without holes by the
 node that makes them, and `weft lake run` counts what is missing of them; of a foreign server's, which came to have
 numbers before any node of ours heard it, that may be much, and is no fault. Changes of the catalog and log records of
-services are numbered without holes by the node whose broker has made or heard them.
+services are numbered without holes by the node whose broker has made or heard them. Operations on documents are numbered
+without holes by their source, and every node of a session tells of all of them: here each stands once, as the first of them
+told it, and one that comes again, or of which one node has lost what another still brings, is neither doubled nor missing.
 """
 
 

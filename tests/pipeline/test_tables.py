@@ -9,6 +9,7 @@ import pytest
 from deltalake import DeltaTable
 
 from tests.pipeline.conftest import Filled
+from weft.pipeline.kinds import KINDS
 from weft.pipeline.tables import ALL, PROGRESS, Table
 
 TYPES = {
@@ -106,7 +107,7 @@ def test_a_batch_is_in_a_table_once(filled: Filled) -> None:
 @pytest.mark.proves("PIP-032")
 def test_progress_accounts_for_every_row(filled: Filled) -> None:
     progress = filled.ground.rows(PROGRESS.full_name, order=("job", "batch"))
-    once = [(job, 0) for job in ("catalog", "events", "logs", "messages", "samples", "store")]
+    once = [(job, 0) for job in KINDS]
     assert sorted([*once, ("samples", 1)]) == [(row["job"], row["batch"]) for row in progress]
     for row in progress:
         assert row["rows_in"] == row["rows_silver"] + row["rows_duplicate"] + row["rows_quarantine"]

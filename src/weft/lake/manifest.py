@@ -140,9 +140,9 @@ def name_of(node: bytes | str) -> str:
 
 
 def record_name(record: StreamRecord) -> str:
-    """The origin column of a record: documents carry their session in front (section 1.1)."""
+    """The origin column of a record: documents carry their session in front (section 1.1), ours by themselves."""
     name = name_of(record.origin)
-    if record.stream != Stream.DOCUMENTS:
+    if record.stream != Stream.DOCUMENTS or isinstance(record.origin, str):
         return name
     session = record.attributes.get("session")
     return f"{name_of(session)}/{name}" if isinstance(session, bytes | str) and session else name

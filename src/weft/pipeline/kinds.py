@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from weft.pipeline import tables
 from weft.pipeline.tables import Table
-from weft.pipeline.transforms import catalog, events, logs, messages, samples, store
+from weft.pipeline.transforms import catalog, documents, events, logs, messages, samples, store
 from weft.pipeline.transforms.columns import content_hash, value_of
 
 if TYPE_CHECKING:
@@ -91,5 +91,13 @@ LOGS: Final = Kind(
     logs.said,
     logs.kept,
 )
-KINDS: Final = {kind.stream: kind for kind in (SAMPLES, MESSAGES, EVENTS, STORE, CATALOG, LOGS)}
+DOCUMENTS: Final = Kind(
+    "documents",
+    *tables.STAGES["documents"],
+    (),
+    documents.to_documents,
+    documents.said,
+    documents.kept,
+)
+KINDS: Final = {kind.stream: kind for kind in (SAMPLES, MESSAGES, EVENTS, STORE, CATALOG, LOGS, DOCUMENTS)}
 """Of every stream that has a job, by its name."""

@@ -15,6 +15,9 @@ from weft.lake.layout import Layout
 from weft.pipeline.checkpoint import read_record
 from weft.pipeline.tables import (
     ALL,
+    DOCUMENT_OPERATIONS,
+    DOCUMENT_SESSIONS,
+    DOCUMENTS,
     LATEST,
     ROLLUP_1D,
     ROLLUP_1H,
@@ -85,7 +88,29 @@ SELECT path_text, value, node, tick, tock, "at" AS since, "by", path FROM (
     QUALIFY row_number() OVER (PARTITION BY path_text ORDER BY tock DESC, tick DESC, node) = 1
 ) WHERE NOT deleted
 """
-OVER: Final = {STORE_CURRENT: (STORE, STORE_VIEW)}
+PREFIX: Final = "row_number() OVER (PARTITION BY session, source ORDER BY sequence) = sequence"
+"""Whether everything before an operation of its source is here, too."""
+OPERATIONS_VIEW: Final = """
+SELECT session, row_number() OVER (PARTITION BY session ORDER BY eff, source, sequence) AS place, source, sequence, eff,
+       CASE WHEN eff > 0 THEN to_timestamp(eff) END AS "at", verb, reference, "by", inert_reason, received_at,
+       coalesce(try(decode(body)), body::VARCHAR) AS body
+FROM (SELECT * FROM {of} QUALIFY {prefix})
+"""
+SESSIONS_VIEW: Final = """
+WITH operations AS (SELECT *, {prefix} AS stands FROM {of}),
+vectors AS (SELECT session, map_from_entries(list((source, latest) ORDER BY source)) AS vector FROM (
+    SELECT session, source, max(sequence) AS latest FROM operations WHERE stands GROUP BY session, source
+) GROUP BY session)
+SELECT session, max(schema) AS schema, count(*) FILTER (stands) AS operations, count(*) FILTER (NOT stands) AS beyond,
+       count(DISTINCT source) AS sources, any_value(vector) AS vector, min(eff) FILTER (stands) AS first_eff,
+       max(eff) FILTER (stands) AS last_eff, max(received_at) AS last_received
+FROM operations LEFT JOIN vectors USING (session) GROUP BY session
+"""
+OVER: Final = {
+    STORE_CURRENT: (STORE, STORE_VIEW),
+    DOCUMENT_OPERATIONS: (DOCUMENTS, OPERATIONS_VIEW),
+    DOCUMENT_SESSIONS: (DOCUMENTS, SESSIONS_VIEW),
+}
 """Of what table each view is made, and how."""
 
 
@@ -169,7 +194,7 @@ class Lake:
         self._open.execute(f"CREATE VIEW {table.full_name} AS {view}")
 
     def _over(self, table: Table, view: str) -> str:
-        return view.format(of=self._dataset(table))
+        return view.format(of=self._dataset(table), prefix=PREFIX)
 
     def _shown(self, table: Table) -> str:
         raw = self._dataset(table)

@@ -106,12 +106,14 @@ BRONZE_EVENTS: Final = _bronze("events")
 BRONZE_STORE: Final = _bronze("store")
 BRONZE_CATALOG: Final = _bronze("catalog")
 BRONZE_LOGS: Final = _bronze("logs")
+BRONZE_DOCUMENTS: Final = _bronze("documents")
 QUARANTINE: Final = _quarantine("samples")
 QUARANTINE_MESSAGES: Final = _quarantine("messages")
 QUARANTINE_EVENTS: Final = _quarantine("events")
 QUARANTINE_STORE: Final = _quarantine("store")
 QUARANTINE_CATALOG: Final = _quarantine("catalog")
 QUARANTINE_LOGS: Final = _quarantine("logs")
+QUARANTINE_DOCUMENTS: Final = _quarantine("documents")
 SAMPLES: Final = _table(
     "silver.samples",
     "One sample that was taken, exactly once.",
@@ -255,6 +257,38 @@ LOGS: Final = _table(
         Column("at_ns", "bigint", "the same as `at`, nanoseconds since 1970 UTC"),
         _BATCH,
         _DAY,
+    ),
+    "day",
+)
+DOCUMENTS: Final = _table(
+    "silver.documents",
+    "One operation on a document that people edit together, exactly once, whichever nodes have told of it; when and "
+    "from whom it was received is what the first of them says whose row came (GSP-034).",
+    (
+        *_ID,
+        Column("session", "string", "name of the session: `origin` up to its last slash"),
+        Column("source", "string", "who made it: UUID of one start of a node, 32 hex; `origin` behind its last slash"),
+        Column("eff", "double", "effective time, seconds since 1970: operations count by (eff, source, sequence)"),
+        Column("timestamp_raw", "string", "its timestamp, as it says it"),
+        Column("verb", "string", "`set`, `add`, `remove`, `action`; whatever it says, if it is inert"),
+        Column("reference", "string", "what it is about: names and values, as `period=1 jam=3`; empty: the root"),
+        Column("by", "string", "the operator", optional=True),
+        Column("origsource", "string", "it is a copy of an operation of this source, 32 hex", optional=True),
+        Column("origsequence", "bigint", "and of this number there", optional=True),
+        Column("inert_reason", "string", "why it changes nothing, if that is seen from itself alone", optional=True),
+        Column("signer", "string", "who has signed it; always null in this version", optional=True),
+        Column("received_at", "timestamp", "when a node received it, or made it"),
+        Column("received_from", "string", "from whom, 32 hex; that node itself: it was made there", optional=True),
+        Column("body", "binary", "the operation, as its source made it: XML in UTF-8"),
+        Column(
+            "outcome",
+            "string",
+            "`inert:<inert_reason>`; null: the whole log decides it, `weft doc rebuild --from lake` folds it",
+            optional=True,
+        ),
+        Column("schema", "string", "schema of the session's document", optional=True),
+        _BATCH,
+        Column("day", "date", "UTC day of `received_at`"),
     ),
     "day",
 )
@@ -412,6 +446,7 @@ ALL: Final[dict[str, Table]] = {
         BRONZE_STORE, QUARANTINE_STORE, STORE,
         BRONZE_CATALOG, QUARANTINE_CATALOG, CATALOG,
         BRONZE_LOGS, QUARANTINE_LOGS, LOGS,
+        BRONZE_DOCUMENTS, QUARANTINE_DOCUMENTS, DOCUMENTS,
     )
 }  # fmt: skip
 """Every table, by its full name."""
@@ -433,7 +468,43 @@ STORE_CURRENT: Final = _table(
         Column("path", "array<string>", "the elements of the path"),
     ),
 )
-VIEWS: Final[dict[str, Table]] = {STORE_CURRENT.full_name: STORE_CURRENT}
+DOCUMENT_OPERATIONS: Final = _table(
+    "gold.document_operations",
+    "An operation of a session that stands in its document, in the order in which all nodes fold: what lies behind a "
+    "number that has not come is not here (DOC-010). A view over `silver.documents`, for `weft sql`: no files of its own.",
+    (
+        Column("session", "string", "name of the session"),
+        Column("place", "bigint", "place in the order of the session, from 1"),
+        Column("source", "string", "who made it, 32 hex"),
+        Column("sequence", "bigint", "its number there"),
+        Column("eff", "double", "effective time, seconds since 1970"),
+        Column("at", "timestamp", "the same as a time; null: it said none"),
+        Column("verb", "string", "what it does"),
+        Column("reference", "string", "what it is about"),
+        Column("by", "string", "the operator", optional=True),
+        Column("inert_reason", "string", "why it changes nothing, if that is seen from itself alone", optional=True),
+        Column("received_at", "timestamp", "when a node received it, or made it"),
+        Column("body", "string", "the operation, as text"),
+    ),
+)
+DOCUMENT_SESSIONS: Final = _table(
+    "gold.document_sessions",
+    "A session: what the lake has of it. A view over `silver.documents`, for `weft sql`: no files of its own.",
+    (
+        Column("session", "string", "name of the session"),
+        Column("schema", "string", "schema of its document", optional=True),
+        Column("operations", "bigint", "operations that stand in the document"),
+        Column("beyond", "bigint", "operations that lie behind a number that has not come"),
+        Column("sources", "bigint", "who has made operations: starts of nodes"),
+        Column("vector", "map<string,bigint>", "of each source, up to which number everything is here"),
+        Column("first_eff", "double", "effective time of the earliest, seconds since 1970", optional=True),
+        Column("last_eff", "double", "effective time of the latest", optional=True),
+        Column("last_received", "timestamp", "latest arrival"),
+    ),
+)
+VIEWS: Final[dict[str, Table]] = {
+    view.full_name: view for view in (STORE_CURRENT, DOCUMENT_OPERATIONS, DOCUMENT_SESSIONS)
+}
 """What is no table but can be asked like one."""
 
 
@@ -452,5 +523,6 @@ STAGES: Final = {
     "store": Stages(BRONZE_STORE, QUARANTINE_STORE, STORE),
     "catalog": Stages(BRONZE_CATALOG, QUARANTINE_CATALOG, CATALOG),
     "logs": Stages(BRONZE_LOGS, QUARANTINE_LOGS, LOGS),
+    "documents": Stages(BRONZE_DOCUMENTS, QUARANTINE_DOCUMENTS, DOCUMENTS),
 }
 """Of every stream that has a job, by its name, in the order in which jobs start."""

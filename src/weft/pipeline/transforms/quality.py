@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from weft.pipeline.transforms import catalog, logs
+from weft.pipeline.transforms import catalog, documents, logs
 from weft.pipeline.transforms.columns import PAIRED, milliseconds
 
 FUTURE_MS: Final = 24 * 3_600_000  # a stamp further ahead of its arrival is a wrong clock
@@ -20,7 +20,11 @@ TEXT_MAX: Final = 1_024
 KEY_MAX: Final = {"store": 8_192}
 """Where keys may be longer: 1,024 bytes of a path are five times as long if all are written as escapes."""
 LABELS_MAX: Final = 64
-MISFITS: Final = {"catalog": catalog.misfits, "logs": logs.misfits}
+UNTIMED: Final = frozenset({"documents"})
+"""Whose stamps decide nothing: an operation without a time counts like any other (DOC-011)."""
+UNNAMED: Final = frozenset({"store", "documents"})
+"""Whose origins are not nodes of the fleet."""
+MISFITS: Final = {"catalog": catalog.misfits, "logs": logs.misfits, "documents": documents.misfits}
 """What the columns of some streams need besides, as reasons and conditions."""
 FROM_RECORDER: Final = (
     "undecodable", "unknown-format", "missing-field", "bad-type", "bad-number", "out-of-range", "too-long", "bad-json",
@@ -119,7 +123,7 @@ def _of_others(stream: str) -> list[tuple[str, Column]]:
         ("missing-field", _is_absent("key")),
         *MISFITS.get(stream, list)(),
         ("too-long", F.coalesce(F.greatest(*long_ones), F.lit(False))),
-        *_of_stamps(),
+        *([] if stream in UNTIMED else _of_stamps()),
     ]
 
 
@@ -140,9 +144,9 @@ def _of_stamps() -> list[tuple[str, Column]]:
 
 
 def _of_rules(rules: Rules, stream: str) -> list[tuple[str, Column]]:
-    """What the fleet and the user refuse; rules of the user's speak of samples, and who is known in the store it says."""
+    """What the fleet and the user refuse; rules of the user's speak of samples."""
     table: list[tuple[str, Column]] = []
-    if rules.known_nodes is not None and stream != "store":
+    if rules.known_nodes is not None and stream not in UNNAMED:
         table.append(("unknown-node", ~F.col("origin").isin(*rules.known_nodes)))
     mine = rules.user if stream == "samples" else ()
     return table + [(f"rule:{rule.name}", F.expr(rule.when)) for rule in mine if rule.then == "quarantine"]

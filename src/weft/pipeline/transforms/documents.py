@@ -1,0 +1,73 @@
+"""From bronze to `silver.documents`: every operation of every session, each once, whichever nodes tell of it (GSP-034)."""
+
+from functools import cache
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from weft.pipeline.tables import DOCUMENTS
+from weft.pipeline.transforms.columns import day_of, instant_of, with_others
+
+ORIGIN = r"(?s)^.*/[0-9a-f]{32}$"
+"""Session and source: the name of a session may be anything, a source is a UUID."""
+
+
+def to_documents(rows: DataFrame) -> DataFrame:
+    """Accepted rows of bronze as operations.
+
+    Grain: one operation. Key: (origin, era, sequence), hence (session, source, sequence). Columns: `silver.documents`.
+    """
+    return rows.select(*_operations())
+
+
+def said() -> Column:
+    """What an operation says: its bytes. When it was received, and from whom, each node tells for itself."""
+    return F.xxhash64("raw")
+
+
+def kept() -> Column:
+    """The same of a row of silver."""
+    return F.xxhash64("body")
+
+
+def misfits() -> list[tuple[str, Column]]:
+    """Why a row can be no operation, first match first. What is inert, or has no time, is one (DOC-035)."""
+    eff = _eff()
+    lacks = [F.col("raw").isNull(), F.col("attributes")["eff"].isNull()]
+    is_time = F.coalesce((eff >= 0) & (eff < float("inf")), F.lit(False))
+    return [
+        ("missing-field", F.greatest(*lacks)),
+        ("bad-type", ~F.col("origin").rlike(ORIGIN)),
+        ("bad-number", ~is_time),
+    ]
+
+
+def _eff() -> Column:
+    return F.col("attributes")["eff"].try_cast("double")
+
+
+@cache
+def _operations() -> tuple[Column, ...]:
+    attribute = F.col("attributes")
+    origin = F.col("origin")
+    inert = F.nullif(attribute["inert"], F.lit(""))
+    return with_others(
+        DOCUMENTS.schema.names,
+        session=F.expr("left(origin, length(origin) - 33)"),
+        source=F.substring_index(origin, "/", -1),
+        eff=_eff(),
+        timestamp_raw=F.coalesce(attribute["ts"], F.lit("")),
+        verb=F.col("key"),
+        reference=F.coalesce(attribute["ref"], F.lit("")),
+        by=F.nullif(attribute["by"], F.lit("")),
+        origsource=attribute["osource"],
+        origsequence=attribute["oseq"].try_cast("bigint"),
+        inert_reason=inert,
+        signer=F.lit(None).cast("string"),
+        received_at=instant_of("received_ns"),
+        received_from=attribute["from"],
+        body=F.col("raw"),
+        outcome=F.concat(F.lit("inert:"), inert),
+        schema=attribute["schema"],
+        day=day_of("received_ns"),
+    )

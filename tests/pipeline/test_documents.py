@@ -1,0 +1,147 @@
+"""Operations of documents: in silver exactly once, whichever nodes tell of them, and out again in the order of the fold."""
+
+from hashlib import sha256
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.pipeline.ground import NOW_NS, OTHER_DRAIN, A, B, Plot, at_ms, operation
+from weft.base.errors import UserError
+from weft.pipeline import documents
+from weft.pipeline.check import Check
+from weft.pipeline.documents import Session, Stored
+from weft.pipeline.job import JobOptions
+from weft.pipeline.sql import Lake
+from weft.pipeline.transforms.quality import Rules
+
+C = "c" * 32
+DAY = 86_400
+FIRST, SECOND = sorted([b"<set>\xff", b"<set>\xfe"], key=lambda body: sha256(body).digest())
+"""Two bodies of one number: the smaller hash counts."""
+TOLD = [
+    operation(1, b"<set>1</set>", ref="", by="joe"),
+    operation(2, b"<add/>", verb="add", at=1, eff=at_ms(2) / 1000 + 90 * DAY, osource=B, oseq=7),
+    operation(4, b"<remove/>", verb="remove"),
+    operation(1, SECOND, said_by=B, eff=at_ms(1) / 1000 + 0.5, inert="malformed", verb="v" * 1_000),
+    operation(1, b"", said_by=C, at=0, eff=0.0, ts="never", schema=None, **{"from": B}),
+    operation(1, b"<set/>", session="Jam's 2/b", schema="plain", ref=None, by=None, **{"from": None}),
+]
+REFUSED = [
+    (operation(1, session="bad", eff=None), "missing-field"),
+    (operation(2, session="bad", eff="soon"), "bad-number"),
+    (operation(3, session="bad", eff=-1.0), "bad-number"),
+    (operation(1, session="bad", said_by="x"), "bad-type"),
+    (operation(4, session="bad", verb="v" * 2_000), "too-long"),
+]
+
+
+@pytest.fixture(scope="module")
+def plot(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Plot:
+    """Two nodes tell of a session; the second of part of it, and of another body under one number."""
+    # The fleet knows its nodes; sources of documents are none of them.
+    options = JobOptions(Rules(known_nodes=(B,)), gold_every_s=float("inf"), clock=lambda: NOW_NS)
+    plot = Plot(tmp_path_factory.mktemp("documents") / "lake", spark, "documents", options)
+    done = plot.take(*TOLD, *[record for record, _ in REFUSED])
+    assert (len(TOLD), len(REFUSED), 1) == (done.outcome.silver, done.outcome.quarantined, done.missing)
+    again = operation(1, b"<set>1</set>", after_ns=9_000_000, at=5, **{"from": B})
+    done = plot.take(
+        operation(3, b"<set>3</set>", said_by=B), again, again, operation(1, FIRST, said_by=B), drain=OTHER_DRAIN
+    )
+    assert (4, 1, 2, 1) == done.outcome[:4], "one is new, one was told before and is said twice, one has another body"
+    assert 2 == done.missing, "A's third and B's second, whoever tells of the others"
+    return plot
+
+
+def ask(plot: Plot, text: str) -> list[tuple[Any, ...]]:
+    with Lake(plot.lake.root) as lake:
+        return [tuple(row.values()) for row in lake.query(text).to_pylist()]
+
+
+@pytest.mark.proves("GSP-034", "PIP-030", "PIP-031", "PIP-032")
+def test_an_operation_is_in_silver_once_whoever_tells_of_it_and_whatever_it_says(plot: Plot) -> None:
+    columns = ("session", "source", "sequence", "eff", "verb", "reference", "by", "inert_reason", "outcome", "body")
+    first, second = at_ms(1) / 1000, at_ms(2) / 1000
+    about, malformed = "period=1 jam=3", "malformed"
+    assert [
+        ("G5", A, 1, first, "set", "", "joe", None, None, b"<set>1</set>"),
+        ("G5", A, 2, second + 90 * DAY, "add", about, None, None, None, b"<add/>"),
+        ("G5", A, 4, at_ms(4) / 1000, "remove", about, None, None, None, b"<remove/>"),
+        ("G5", B, 1, first + 0.5, "v" * 1_000, about, None, malformed, f"inert:{malformed}", SECOND),
+        ("G5", B, 3, at_ms(3) / 1000, "set", about, None, None, None, b"<set>3</set>"),
+        ("G5", C, 1, 0.0, "set", about, None, None, None, b""),
+        ("Jam's 2/b", A, 1, first, "set", "", None, None, None, b"<set/>"),
+    ] == plot.rows("silver.documents", *columns)
+    more = ("timestamp_raw", "origsource", "origsequence", "signer", "received_from", "schema", "era")
+    told = plot.rows("silver.documents", *more)
+    assert (str(first), None, None, None, A, "derby", None) == told[0], "as it was told first"
+    assert (B, 7) == told[1][1:3]
+    assert ("never", None, None, None, B, None, None) == told[5]
+    refused = {(record.sequence, reason) for record, reason in REFUSED} | {(1, "changed")}
+    assert refused == set(plot.rows("quarantine.documents", "sequence", "reason"))
+    verdict = Check(plot.lake).run()
+    assert ("equal", []) == (verdict.state, verdict.differences)
+
+
+def stored(source: str, number: int, body: bytes, heard_from: str | None) -> Stored:
+    sender = None if heard_from is None else bytes.fromhex(heard_from)
+    return Stored(bytes.fromhex(source), number, body, at_ms(number) * 1_000_000, sender)
+
+
+@pytest.mark.proves("GSP-034", "PIP-053")
+def test_a_session_comes_out_of_the_lake_in_the_order_of_the_fold_without_what_lies_behind_a_gap(plot: Plot) -> None:
+    assert [
+        stored(C, 1, b"", B),
+        stored(A, 1, b"<set>1</set>", A),
+        stored(B, 1, FIRST, B),
+        stored(A, 2, b"<add/>", A),
+    ] == list(documents.operations_of(plot.lake.root, "G5"))
+    assert [stored(A, 1, b"<set/>", None)] == list(documents.operations_of(plot.lake.root, "Jam's 2/b"))
+    assert [Session("G5", "derby", 4, 3, 2), Session("Jam's 2/b", "plain", 1, 1, 0)] == documents.sessions_in(
+        plot.lake.root
+    )
+
+
+@pytest.mark.proves("PIP-053")
+def test_a_session_can_be_asked_in_sql(plot: Plot) -> None:
+    operations = (
+        "SELECT place, source, sequence, body, epoch(\"at\") FROM document_operations WHERE session = 'G5' ORDER BY 1"
+    )
+    first = at_ms(1) / 1000
+    assert [
+        (1, C, 1, "", None),
+        (2, A, 1, "<set>1</set>", first),
+        (3, B, 1, SECOND.decode("latin-1").replace("\xff", r"\xFF").replace("\xfe", r"\xFE"), first + 0.5),
+        (4, A, 2, "<add/>", at_ms(2) / 1000 + 90 * DAY),
+    ] == ask(plot, operations)
+    vector = "SELECT session, vector, first_eff, last_eff FROM document_sessions WHERE beyond > 0"
+    assert [("G5", [(A, 2), (B, 1), (C, 1)], 0.0, at_ms(2) / 1000 + 90 * DAY)] == ask(plot, vector)
+
+
+def test_what_is_not_in_the_lake_is_said_with_what_is(plot: Plot, tmp_path: Any) -> None:
+    with pytest.raises(UserError, match=r"no session 'G6'(?s:.*)it has: G5, Jam's 2/b$"):
+        next(documents.operations_of(plot.lake.root, "G6"))
+    with pytest.raises(UserError, match="there is no lake"):
+        documents.sessions_in(tmp_path)
+    (tmp_path / "lake.json").write_bytes(plot.lake.lake_json.read_bytes())
+    with pytest.raises(UserError, match=r"no table(?s:.*)weft lake run"):
+        documents.sessions_in(tmp_path)
+
+
+BUGS = {
+    "order without the effective time": ("OPERATIONS", "ORDER BY eff, source", "ORDER BY source"),
+    "order of arrival": ("OPERATIONS", "ORDER BY eff, source", "ORDER BY received_at, source"),
+    "behind a gap": ("OPERATIONS", "QUALIFY {prefix}", ""),
+    "other sessions": ("OPERATIONS", "WHERE session = {session}", ""),
+    "whoever told first of a fork": ("FORKS", "reason = 'changed'", "false"),
+}
+
+
+@pytest.mark.parametrize("bug", BUGS.values(), ids=BUGS)
+def test_a_planted_bug_would_be_seen(bug: tuple[str, str, str], plot: Plot, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, right, wrong = bug
+    text = getattr(documents, name)
+    assert right in text
+    monkeypatch.setattr(documents, name, text.replace(right, wrong))
+    with pytest.raises(AssertionError):
+        test_a_session_comes_out_of_the_lake_in_the_order_of_the_fold_without_what_lies_behind_a_gap(plot)
