@@ -18,6 +18,7 @@ RECALL_SLOWLY_NS: Final = 30 * SECOND
 AFTER_BYE_NS: Final = 10 * SECOND
 REFUSE_NS: Final = 60 * SECOND
 ANSWER_NS: Final = SECOND  # a HELO or BOUT is answered once so often
+UNANSWERED_NS: Final = 10 * SECOND  # for so long what comes is the answer to ours: more than any way there and back takes
 GREETINGS_MAX: Final = 100  # of unknown endpoints a second (PEE-034)
 NEWCOMER_NS: Final = 2 * SECOND  # PEE-030 (c)
 VIEW_STILL_NS: Final = SECOND  # PEE-031
@@ -42,6 +43,10 @@ DIVERGED_NS: Final = 60 * SECOND
 RATE: Final = 200  # own operations a second (GSP-055)
 BURST: Final = 1_000
 DURABLE_NS: Final = 100 * MILLISECOND  # foreign operations, after receipt (GSP-030)
+KEPT_BYTES_MAX: Final = 4 << 20  # of the log in one turn: a gap that closes may release 16 MiB, and a write takes 16
+PIECE_BYTES: Final = 1 << 20  # of the log in one record of a snapshot
+FORKS_MAX: Final = 1_024  # losers of forks that are remembered and told of; a liar could make any number
+WORDS_MAX: Final = 1_024  # characters of what a record says beside the body: it must travel within 64 KiB
 
 # Gossip
 ANSWER_MAX: Final = 500  # operations in one answer (GSP-024)
@@ -49,6 +54,12 @@ PACE_MAX: Final = 1_500
 PACE_BYTES: Final = 1 << 20
 PACE_NS: Final = 100 * MILLISECOND
 REPEAT_NS: Final = 30 * SECOND  # GSP-025
+ASKED_MAX: Final = 2_000  # operations that one peer owes us at a time: below the 3,000 that its link to us holds
+RETRY_PEER: Final = 3  # each such try goes to another peer (GSP-021)
+TOLD_MAX: Final = 1_000  # GSIPs to one peer within `PACE_NS`: a session of many starts has thousands of sources
+NAMED_MAX: Final = 4_096  # sources that peers name and nobody has shown an operation of
+OWED_MAX: Final = 256  # answers to one peer that wait for its pace
+NODES_PER_TELLING: Final = 16  # GSP-025
 
 # The document
 WINDOW_S: Final = 60.0  # of conflicts (DOC-002)
@@ -65,3 +76,13 @@ TIMESTAMP_MAX: Final = 253_402_300_799.0  # seconds: the year 9999 (DOC-011)
 PAGE: Final = 1_000  # operations in one answer
 PAGE_BYTES: Final = 4 << 20
 WATCHERS_MAX: Final = 256
+TELL_AHEAD_MAX: Final = 8  # changes of a watch that its program has not read (JAM-020)
+TELL_OPERATIONS_MAX: Final = 500  # in one change; of further ones only the number is told
+TELL_EVENTS_MAX: Final = 200
+WATCH_SILENCE_NS: Final = 30 * SECOND  # a program says every 10 s that it is there
+DELTA_NS: Final = 20 * MILLISECOND  # between two comparisons of the whole document, and per operation of it:
+DELTA_NS_PER_OPERATION: Final = 5_000  # a comparison costs about a microsecond each, a board waits 250 ms at most
+ANSWER_BYTES: Final = 512 << 10  # of one answer to a program; libzmq hands over frames of a MiB
+CHATS_MAX: Final = 200
+CHAT_BYTES_MAX: Final = 4_096
+SHOWN_MAX: Final = 4  # documents that are being fetched in pieces

@@ -49,6 +49,8 @@ class Station:
         """Whether the records of this turn must be durable before anything is said."""
         self.counters: Counter[str] = Counter()
         """What has happened, by the names of specs/04, Observability: `mesh.rx.bad_body`, `log.duplicate`."""
+        self.said_at: dict[str, int] = {}
+        """When something was last said to an endpoint, monotonic nanoseconds: who hears nothing for a while gets a BEAT."""
         self._jitters = 0
 
     def begin(self, now: Now) -> None:
@@ -78,11 +80,13 @@ class Station:
     def send(self, endpoint: str, message: Message) -> None:
         """Say a message to the peer at an endpoint."""
         self.effects.append(Send(PEERS, endpoint.encode(), message))
+        self.said_at[endpoint] = self.now.mono
         self.counters[f"mesh.tx.{type(message).__name__}"] += 1
 
     def ahead(self, endpoint: str, message: Message) -> None:
         """The same, in front of what the turn keeps: for a question that need not wait for the disk (GSP-010)."""
         self.effects.insert(0, Send(PEERS, endpoint.encode(), message))
+        self.said_at[endpoint] = self.now.mono
         self.counters[f"mesh.tx.{type(message).__name__}"] += 1
 
     def keep(self, record: Record, *, is_own: bool = False) -> None:

@@ -1,0 +1,124 @@
+"""Who says HELO, and where it listens (PEE-012, PEE-014, PEE-034).
+
+A HELO names the endpoint at which its sender wants to be called; that, and its UUID, lead to whom we know already. It may
+be somebody new, somebody who has started anew or moved, somebody whom we called by another name, or ourselves.
+"""
+
+from collections.abc import Callable
+
+from weft.base.now import SECOND
+from weft.cores.document import limits
+from weft.cores.document.peers import CAME, PRESENT, Peer, Peers
+from weft.cores.document.states import State
+from weft.cores.document.station import Station
+from weft.wire.document import endpoints
+
+RESTARTED = "restarted"
+"""Why a peer is gone: somebody else listens where it did."""
+
+
+class Arriving:
+    """`gone`: what to do with a peer whose process is no more."""
+
+    def __init__(self, station: Station, peers: Peers, gone: Callable[[Peer, str], None]) -> None:
+        self._station, self._peers, self._gone = station, peers, gone
+        self._second = 0
+        self._unknown = 0
+
+    def hear(self, sender: bytes, said: str, address: str) -> Peer | None:
+        """Whose HELO this is; None if it is our own, or one too many."""
+        endpoint = reachable(said, address)
+        if sender == self._station.uuid:
+            self._find_ourselves(endpoint, address)
+            return None
+        peer = self._peer_of(sender, endpoint, address) or self._come_in(endpoint)
+        if peer is not None:
+            self._peers.identify(peer, sender)
+        return peer
+
+    def _find_ourselves(self, endpoint: str, address: str) -> None:
+        """What led here leads to us: the endpoint that we say, and the address by which we came."""
+        for ours in (endpoint, joined(address, endpoints.split(endpoint)[1])):
+            peer = self._peers.at(ours)
+            self._peers.own(ours)
+            if peer is not None and peer.stage not in PRESENT:
+                self._peers.drop(peer)
+                self._peers.forget(peer)
+
+    def _peer_of(self, sender: bytes, endpoint: str, address: str) -> Peer | None:
+        """Whom we know by this UUID or endpoint, moved to where it listens now."""
+        peer, there = self._peers.get(sender), self._peers.at(endpoint)
+        if there is not None and there is not peer and there.stage in PRESENT:
+            self._gone(there, RESTARTED)
+        called = self._called_otherwise(endpoint, address)
+        if peer is None and there is None and called is not None:
+            self._peers.move(called, endpoint)
+            return called
+        if called is not None:
+            self._peers.drop(called)
+            self._peers.forget(called)
+        known = there if peer is None or peer is there else self._move(peer, there, endpoint)
+        if known is not None and called is not None:
+            known.is_manual = known.is_manual or called.is_manual
+        return known
+
+    def _called_otherwise(self, endpoint: str, address: str) -> Peer | None:
+        """Whom we call in vain at another address of the same machine, by the same port."""
+        host, port = endpoints.split(endpoint)
+        for peer in self._peers.all():
+            called, its_port = endpoints.split(peer.endpoint)
+            if peer.stage is State.CALLING and its_port == port and called != host and self._is_at(called, address):
+                self._peers.rename(peer.endpoint, endpoint)
+                return peer
+        return None
+
+    def _is_at(self, host: str, address: str) -> bool:
+        mine = endpoints.split(self._station.endpoint)[0]
+        return host == address or (endpoints.is_loopback(host) and address == mine)
+
+    def _move(self, peer: Peer, there: Peer | None, endpoint: str) -> Peer:
+        """PEE-012: it listens elsewhere now. What we have said there counts as said to it."""
+        said_at = None
+        if there is not None:
+            said_at = there.helo_at if there.stage is State.CALLING else None
+            self._peers.forget(there)
+        self._peers.move(peer, endpoint)
+        peer.helo_at = said_at
+        if peer.stage not in PRESENT:
+            self._peers.turn(peer, State.GONE if said_at is None else State.CALLING)
+        return peer
+
+    def _come_in(self, endpoint: str) -> Peer | None:
+        """Somebody unknown; None if there are too many of them in this second, or peers altogether."""
+        second = self._station.now.mono // SECOND
+        if second != self._second:
+            self._second, self._unknown = second, 0
+        self._unknown += 1
+        if self._unknown > limits.GREETINGS_MAX:
+            self._station.count("mesh.helo_throttled")
+            return None
+        peer = None if self._peers.is_full() else self._peers.add(endpoint, CAME)
+        if peer is None:
+            self._station.count("mesh.full")
+        return peer
+
+
+def reachable(endpoint: str, address: str) -> str:
+    """Where to call it: a wildcard, or a loopback that is not ours, stands for the address that TCP shows.
+
+    >>> reachable("0.0.0.0:50001", "10.0.0.7"), reachable("127.0.0.1:50001", "10.0.0.7")
+    ('10.0.0.7:50001', '10.0.0.7:50001')
+    >>> reachable("127.0.0.1:50001", "127.0.0.1"), reachable("10.0.0.8:50001", "10.0.0.7")
+    ('127.0.0.1:50001', '10.0.0.8:50001')
+    """
+    host, port = endpoints.split(endpoint)
+    is_hidden = endpoints.is_loopback(host) and not endpoints.is_loopback(address)
+    return joined(address, port) if address and (is_hidden or endpoints.is_any(host)) else endpoint
+
+
+def joined(address: str, port: int) -> str:
+    """An endpoint at the address that TCP shows; empty if that is none."""
+    try:
+        return endpoints.join(address, port)
+    except ValueError:
+        return ""

@@ -1,0 +1,479 @@
+"""Who is there: calling, greeting, keeping in touch and parting, as the table of `states` says (PEE-010 to PEE-034).
+
+Each peer is called at its endpoint through a link of its own, and heard by its UUID. `introductions` says who is told of
+whom, `times` keeps session time; what is said about the log is for others (`on_message`).
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, Final
+
+from weft.base.effects import Perform
+from weft.base.errors import PeerError
+from weft.base.now import Now
+from weft.cores.document import limits, messages
+from weft.cores.document.arriving import Arriving
+from weft.cores.document.introductions import Introductions
+from weft.cores.document.peers import LINKED, MANUAL, MDNS, PRESENT, TOLD, Peer, Peers
+from weft.cores.document.states import TABLE, On, State
+from weft.cores.document.station import Station
+from weft.cores.document.times import Times
+from weft.wire.document import endpoints
+from weft.wire.document.messages import Beat, Bout, Chat, Gbye, Gsip, Held, Helo, Message, PeerAt, Time, Xmsg
+
+SILENT, LINK_FULL, GOODBYE = "silent", "link-full", "goodbye"
+"""Why a peer is gone."""
+
+
+class Mesh:
+    """All peers of a session. The attributes that are functions are set by whoever joins the parts."""
+
+    def __init__(self, station: Station, peers: Peers) -> None:
+        self._station, self._peers = station, peers
+        self.introductions = Introductions(station, peers)
+        self.times = Times(station, peers)
+        self._arriving = Arriving(station, peers, self._gone)
+        self.log_beat: Callable[[], tuple[int, int]] = lambda: (0, 0)
+        """Our latest sequence, and the check of the log."""
+        self.latest: Callable[[bytes], int] = lambda _source: 0
+        self.greet: Callable[[Peer], None] = lambda _peer: None
+        """A peer is ACTIVE: tell it what we hold."""
+        self.on_gone: Callable[[Peer], None] = lambda _peer: None
+        self.on_message: Callable[[Peer, Message], None] = lambda _peer, _message: None
+        """GSIP, BEAT and XMSG of an ACTIVE peer."""
+        self._manual: dict[str, None] = {}
+        self._is_open = False
+        self._beat_soon_at: int | None = None
+        self.alone_since: int | None = None
+        """Since when no peer is ACTIVE, monotonic nanoseconds; None: some are, or the session is not open (JAM-021)."""
+
+    @property
+    def is_virgin(self) -> bool:
+        """Whether session time may still be another's (PEE-041)."""
+        return self.times.is_virgin
+
+    def facts(self) -> Counter[str]:
+        """How many peers are in which state."""
+        return self._peers.counts()
+
+    # Beginning and ending
+
+    def open(self, now: Now) -> None:
+        """Bind our ROUTER; everybody is called when it listens."""
+        for endpoint in self._station.settings.peers:
+            try:
+                self._manual[endpoints.parse(endpoint)] = None
+            except PeerError:
+                self._station.count("mesh.bad_endpoint")
+        self._bind()
+
+    def _bind(self) -> None:
+        station, settings = self._station, self._station.settings
+        work = messages.OpenSession(
+            session=station.session,
+            uuid=station.uuid,
+            listen=settings.listen,
+            advertise=settings.advertise,
+            text=settings.text,
+            mdns=settings.mdns,
+        )
+        station.effects.append(Perform(work))
+
+    def opened(self, endpoint: str, now: Now) -> None:
+        """Our ROUTER listens: call whom we know. Empty: it does not, and nobody is called."""
+        self._station.endpoint = endpoint
+        self._is_open = bool(endpoint)
+        self.alone_since = now.mono if endpoint else None
+        if not endpoint:
+            return
+        for peer in self._peers.all():
+            if peer.stage is State.GONE:
+                self._turn(peer, On.DUE)
+        for manual in list(self._manual):
+            self.meet(manual, MANUAL)
+
+    def bye(self, text: str) -> None:
+        """Say goodbye to all and drop them; who is known is remembered, and called when we are opened again (PEE-013)."""
+        for peer in self._peers.all():
+            if peer.stage in PRESENT:
+                self._station.send(peer.endpoint, Gbye(text))
+            if peer.stage in LINKED:
+                self._let_go(peer)
+        self._is_open = False
+        self.alone_since = self._beat_soon_at = None
+
+    def restart(self, uuid: bytes) -> None:
+        """Go on under another identity (GSP-015)."""
+        self.bye("identity")
+        self._station.uuid = uuid
+        self.introductions.restart()
+        self._bind()
+
+    # Whom to call
+
+    def meet(self, endpoint: str, how: str) -> None:
+        """Call an endpoint, if it is not ours, not known and not refused; PeerError `bad-endpoint` for what is none."""
+        endpoint = endpoints.parse(endpoint)
+        if how == MANUAL:
+            self._manual[endpoint] = None
+        peer = self._peers.at(endpoint)
+        if peer is not None:
+            peer.is_manual, peer.is_mdns = peer.is_manual or how == MANUAL, peer.is_mdns or how == MDNS
+        elif self._is_open and self._peers.may_be_called(endpoint):
+            peer = None if self._peers.is_full() else self._peers.add(endpoint, how)
+            if peer is None:
+                self._station.count("mesh.full")
+            else:
+                self._turn(peer, On.MET)
+
+    def found(self, order: messages.Found, now: Now) -> None:
+        """MDNS knows an endpoint (PEE-021): not called if it is ours, of another session, or of a peer that we have."""
+        if order.uuid == self._station.uuid:
+            self._peers.own(order.endpoint)
+            return
+        known = None if order.uuid is None else self._peers.get(order.uuid)
+        if order.text != self._station.settings.text or (known is not None and known.stage in PRESENT):
+            return
+        self.meet(order.endpoint, MDNS)
+        peer = self._peers.at(order.endpoint)
+        if peer is not None and peer.stage is State.GONE and self._is_open:
+            self._turn(peer, On.DUE)
+
+    def vanish(self, endpoint: str) -> None:
+        """MDNS says that it is gone: a hint, which five seconds of silence confirm (PEE-021)."""
+        peer = self._peers.at(endpoint)
+        if peer is not None and peer.is_active:
+            peer.hinted_at = self._station.now.mono
+            self.beat(peer)
+            self._plan(peer)
+
+    def link_full(self, endpoint: str) -> None:
+        """Our link to it takes no more: it does not listen (PEE-002)."""
+        peer = self._peers.at(endpoint)
+        if peer is not None:
+            self._turn(peer, On.LOST, LINK_FULL)
+
+    # Hearing
+
+    def hear(self, sender: bytes, message: Message, address: str, now: Now) -> None:
+        """What somebody says, who is at that address as TCP knows it; nothing raises (PEE-006)."""
+        self._station.count(f"mesh.rx.{type(message).__name__}")
+        if not self._is_open:
+            return
+        peer = self._speaker(sender, message, address)
+        if peer is not None:
+            peer.heard_at, peer.is_evasive, peer.hinted_at = self._station.now.mono, False, None
+            self._turn(peer, self._judge(message), message)
+
+    def _speaker(self, sender: bytes, message: Message, address: str) -> Peer | None:
+        if isinstance(message, Helo):
+            return self._arriving.hear(sender, message.endpoint, address)
+        peer = self._peers.get(sender)
+        if peer is not None and peer.stage in PRESENT:
+            return peer
+        self._station.count("mesh.rx.before_helo")
+        return None
+
+    def _judge(self, message: Message) -> On:
+        if isinstance(message, Bout):
+            return On.BOUT if message.session == self._station.settings.text else On.OTHER_BOUT
+        return JUDGED.get(type(message), On.SAID)
+
+    # What the table says
+
+    def _turn(self, peer: Peer, on: On, about: Any = None) -> None:
+        """One step of the table: the state behind it first, then what is to be done, then when to look again."""
+        cell = TABLE.get((peer.stage, on))
+        if cell is None:
+            return
+        if cell.then is not State.UNKNOWN:
+            self._peers.turn(peer, cell.then)
+        getattr(self, cell.do)(peer, about)
+        self._plan(peer)
+
+    def call(self, peer: Peer, about: Any = None) -> None:
+        """Say HELO, and await its own."""
+        peer.tries += 1
+        peer.called_at = peer.came_at = self._station.now.mono
+        self._say_helo(peer)
+
+    def welcome(self, peer: Peer, about: Any = None) -> None:
+        """It came in by itself: HELO is its answer, and BOUT a question."""
+        peer.came_at = self._station.now.mono
+        self._say_helo(peer)
+        self.greet_back(peer)
+
+    def greet_back(self, peer: Peer, about: Any = None) -> None:
+        """It is heard: ask which session it is of, and say how much of its log we have."""
+        peer.helo_at, peer.tries = None, 0
+        self.repeat_bout(peer)
+        self._gossip_of(peer)
+
+    def repeat_bout(self, peer: Peer, about: Any = None) -> None:
+        """Ask again; and again after a while."""
+        peer.tries += 1
+        peer.called_at = self._station.now.mono
+        self._say_bout(peer)
+
+    def answer_helo(self, peer: Peer, about: Any = None) -> None:
+        """Unless it is the answer to ours, or comes too soon; its next BOUT is none, it begins anew."""
+        now = self._station.now.mono
+        is_answer, peer.helo_at, peer.bout_at = _is_answer(peer.helo_at, now), None, None
+        if not is_answer and _is_over(peer.last_helo_at, now):
+            self._say_helo(peer)
+
+    def answer_bout(self, peer: Peer, about: Any = None) -> None:
+        """The same with BOUT."""
+        now = self._station.now.mono
+        is_answer, peer.bout_at = _is_answer(peer.bout_at, now), None
+        if not is_answer and _is_over(peer.last_bout_at, now):
+            self._say_bout(peer)
+
+    def join(self, peer: Peer, about: Any = None) -> None:
+        """It is of our session: introduce it, say what we hold, how we are and what time it is, and hear what it said."""
+        peer.bout_at = peer.gone_at = self.alone_since = None
+        peer.tries, peer.active_at = 0, self._station.now.mono
+        self.introductions.introduce(peer)
+        self.greet(peer)
+        self.beat(peer)
+        self.times.active(peer)
+        self._station.tell(messages.PeerActive(self._station.session, peer.id, peer.endpoint))
+        held, peer.queue = peer.queue, []
+        for gossip in held:
+            self.on_message(peer, gossip)
+
+    def refuse(self, peer: Peer, about: Any = None) -> None:
+        """It is of another session: leave it alone for a minute."""
+        station = self._station
+        station.send(peer.endpoint, Gbye("session"))
+        self._let_go(peer)
+        self._peers.forget(peer)
+        self._peers.refuse(peer.endpoint)
+        station.tell(messages.PeerMismatch(station.session, peer.endpoint, about.session))
+
+    def hold(self, peer: Peer, about: Any = None) -> None:
+        """What it holds is of interest once it is a peer."""
+        if len(peer.queue) < limits.QUEUED_MAX:
+            peer.queue.append(about)
+        else:
+            self.overhear(peer)
+
+    def overhear(self, peer: Peer, about: Any = None) -> None:
+        """It speaks before it has said of which session it is."""
+        self._station.count("mesh.rx.not_active")
+
+    def pass_on(self, peer: Peer, about: Any = None) -> None:
+        """Give what it says to whom it concerns."""
+        HEARD[type(about)](self, peer, about)
+
+    def part(self, peer: Peer, about: Any = None) -> None:
+        """It says goodbye: it is called again, but not at once."""
+        self._gone(peer, GOODBYE)
+        peer.paused_until = self._station.now.mono + limits.AFTER_BYE_NS
+
+    def lose(self, peer: Peer, about: Any = None) -> None:
+        """It is not there any more, or its link is full: call it again through a new one."""
+        self._gone(peer, about or SILENT)
+
+    def forget(self, peer: Peer, about: Any = None) -> None:
+        """It will not come back."""
+        self._peers.drop(peer)
+        self._peers.forget(peer)
+
+    def beat(self, peer: Peer, about: Any = None) -> None:
+        """Say that we are alive, whom we see, and where our log stands."""
+        sequence, check = self.log_beat()
+        peer.beat_at = self._station.now.mono
+        self._station.send(peer.endpoint, Beat(sequence, self._peers.view, check))
+
+    def nudge(self, peer: Peer, about: Any = None) -> None:
+        """It is silent: say something that calls for an answer, if anything is missing."""
+        peer.is_evasive = True
+        self._station.tell(messages.PeerEvasive(self._station.session, peer.id, peer.endpoint))
+        self.beat(peer)
+        self._gossip_of(peer)
+
+    # Parting
+
+    def _gone(self, peer: Peer, why: str) -> None:
+        """Its link is dropped; its log stays."""
+        self._station.tell(messages.PeerGone(self._station.session, peer.id, peer.endpoint, why))
+        self._let_go(peer)
+
+    def _let_go(self, peer: Peer) -> None:
+        self._peers.drop(peer)
+        self._peers.turn(peer, State.GONE)
+        now = self._station.now.mono
+        peer.gone_at, peer.called_at, peer.tries, peer.paused_until = now, now, 0, 0
+        peer.helo_at = peer.bout_at = peer.repaired_at = peer.hinted_at = None
+        peer.queue, peer.told, peer.is_evasive = [], {}, False
+        self.introductions.forget(peer.endpoint)
+        if not self._peers.active() and self.alone_since is None:
+            self.alone_since = now
+        self.on_gone(peer)
+        self._plan(peer)
+
+    # Saying
+
+    def _say_helo(self, peer: Peer) -> None:
+        peer.helo_at = peer.last_helo_at = self._station.now.mono
+        self._station.send(peer.endpoint, Helo(self._station.endpoint))
+
+    def _say_bout(self, peer: Peer) -> None:
+        peer.bout_at = peer.last_bout_at = self._station.now.mono
+        self._station.send(peer.endpoint, Bout(self._station.settings.text))
+
+    def _gossip_of(self, peer: Peer) -> None:
+        self._station.send(peer.endpoint, Gsip((Held(peer.id, self.latest(peer.id)),)))
+
+    def chat(self, text: str) -> None:
+        """Say something to all people."""
+        for peer in self._peers.active():
+            self._station.send(peer.endpoint, Chat(text))
+
+    def note_own(self) -> None:
+        """An operation was issued here: session time is settled, and a BEAT says soon how far we are."""
+        self.times.settle()
+        self._beat_soon_at = self._station.now.mono + self._station.timing.beat_soon_ns
+
+    # What peers say
+
+    def _hear_of_peer(self, peer: Peer, message: PeerAt) -> None:
+        """PEE-033: an endpoint that is ours, or known, is no news."""
+        self.introductions.hear(peer, message.endpoint)
+        if not endpoints.is_any(endpoints.split(message.endpoint)[0]):
+            self.meet(message.endpoint, TOLD)
+
+    def _hear_chat(self, peer: Peer, message: Chat) -> None:
+        self._station.tell(messages.ChatHeard(self._station.session, peer.id, message.text))
+
+    def _hear_time(self, peer: Peer, message: Time) -> None:
+        self.times.hear(peer, message)
+
+    def _hear_beat(self, peer: Peer, message: Beat) -> None:
+        peer.caps = message.caps
+        self.introductions.compare(peer, message)
+        self.on_message(peer, message)
+
+    def _hear_log(self, peer: Peer, message: Gsip | Xmsg) -> None:
+        self.on_message(peer, message)
+
+    # Time
+
+    def wake(self, now: Now) -> None:
+        """Call, repeat, beat, and notice who is silent."""
+        if not self._is_open:
+            return
+        self.times.wake()
+        self._pardon()
+        if self._beat_soon_at is not None and self._beat_soon_at <= now.mono:
+            self._beat_soon_at = None
+            for peer in self._peers.active():
+                self.beat(peer)
+        for peer in self._peers.all():
+            if peer.due_at <= now.mono:
+                self._look_at(peer)
+
+    def _pardon(self) -> None:
+        """Who was refused a minute ago may be called again; who was named by a person, is."""
+        now, refused = self._station.now.mono, self._peers.refused
+        for endpoint in [endpoint for endpoint, until in refused.items() if until <= now]:
+            del refused[endpoint]
+            if endpoint in self._manual:
+                self.meet(endpoint, MANUAL)
+
+    def _look_at(self, peer: Peer) -> None:
+        on = LOOK[peer.stage](self, peer)
+        if on is None:
+            self._plan(peer)
+        else:
+            self._turn(peer, on)
+
+    def _look_at_absent(self, peer: Peer) -> On | None:
+        now = self._station.now.mono
+        if peer.gone_at is not None and not peer.is_manual and now >= peer.gone_at + limits.RECALL_NS:
+            return On.EXPIRED
+        if peer.stage is State.GONE and self._peers.is_full():
+            peer.called_at = now
+            return None
+        return On.DUE
+
+    def _look_at_greeted(self, peer: Peer) -> On:
+        return On.LOST if self._station.now.mono >= peer.heard_at + self._station.timing.gone_ns else On.DUE
+
+    def _look_at_active(self, peer: Peer) -> On | None:
+        timing, now = self._station.timing, self._station.now.mono
+        if now >= self._lost_at(peer):
+            return On.LOST
+        if not peer.is_evasive and now >= peer.heard_at + timing.evasive_ns:
+            return On.SILENT
+        return On.DUE if now >= self._beat_at(peer) else None
+
+    def _lost_at(self, peer: Peer) -> int:
+        timing = self._station.timing
+        lost_at = peer.heard_at + timing.gone_ns
+        return lost_at if peer.hinted_at is None else min(lost_at, peer.hinted_at + timing.hint_gone_ns)
+
+    def _beat_at(self, peer: Peer) -> int:
+        timing = self._station.timing
+        said_at = self._station.said_at.get(peer.endpoint, 0)
+        return min(said_at + timing.beat_ns, peer.beat_at + timing.beat_most_ns)
+
+    def _plan(self, peer: Peer) -> None:
+        """When to look at it again; being early does no harm."""
+        timing = self._station.timing
+        if peer.stage is State.ACTIVE:
+            due_at = min(self._lost_at(peer), self._beat_at(peer))
+            peer.due_at = due_at if peer.is_evasive else min(due_at, peer.heard_at + timing.evasive_ns)
+        elif peer.stage is State.GREETED:
+            peer.due_at = min(peer.called_at + _nth(limits.CALLS_NS, peer.tries - 1), peer.heard_at + timing.gone_ns)
+        else:
+            peer.due_at = max(peer.called_at + self._pause(peer), peer.paused_until)
+
+    def _pause(self, peer: Peer) -> int:
+        """Between two calls."""
+        if peer.gone_at is None:
+            return _nth(limits.CALLS_NS, peer.tries - 1)
+        if self._station.now.mono >= peer.gone_at + limits.RECALL_NS:
+            return limits.RECALL_SLOWLY_NS
+        return _nth(limits.RECALLS_NS, peer.tries)
+
+    def deadline(self) -> int | None:
+        """When the next peer, or session time, wants something."""
+        if not self._is_open:
+            return None
+        dues = [peer.due_at for peer in self._peers.all()]
+        dues += [until for endpoint, until in self._peers.refused.items() if endpoint in self._manual]
+        dues += [due for due in (self._beat_soon_at, self.times.deadline()) if due is not None]
+        return min(dues, default=None)
+
+
+def _is_answer(said_at: int | None, now: int) -> bool:
+    """Whether ours is unanswered, and not for too long."""
+    return said_at is not None and now <= said_at + limits.UNANSWERED_NS
+
+
+def _is_over(said_at: int | None, now: int) -> bool:
+    """Whether it is a second ago that we said it."""
+    return said_at is None or now >= said_at + limits.ANSWER_NS
+
+
+def _nth(pauses: tuple[int, ...], number: int) -> int:
+    return pauses[min(number, len(pauses) - 1)]
+
+
+JUDGED: Final[dict[type, On]] = {Helo: On.HELO, Gsip: On.GOSSIP, Gbye: On.GBYE}
+HEARD: Final[dict[type, Callable[[Mesh, Peer, Any], None]]] = {
+    PeerAt: Mesh._hear_of_peer,
+    Chat: Mesh._hear_chat,
+    Time: Mesh._hear_time,
+    Beat: Mesh._hear_beat,
+    Gsip: Mesh._hear_log,
+    Xmsg: Mesh._hear_log,
+}
+LOOK: Final[dict[State, Callable[[Mesh, Peer], On | None]]] = {
+    State.CALLING: Mesh._look_at_absent,
+    State.GREETED: Mesh._look_at_greeted,
+    State.ACTIVE: Mesh._look_at_active,
+    State.GONE: Mesh._look_at_absent,
+}

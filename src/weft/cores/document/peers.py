@@ -1,0 +1,216 @@
+"""Whom a session knows: those it calls, those that are there, those that are gone (PEE-012, PEE-014).
+
+Two names lead to a peer: its endpoint, by which it is called, and its UUID, by which it is heard. Both are unique here.
+"""
+
+from collections import Counter
+from typing import Final
+
+import msgspec
+
+from weft.base.effects import Disconnect
+from weft.cores.document import limits
+from weft.cores.document.states import State
+from weft.cores.document.station import PEERS, Station
+from weft.wire.document.messages import Gsip
+
+MANUAL, MDNS, TOLD, CAME = "manual", "mdns", "peer", "helo"
+"""How we learned of a peer: a person named it, mDNS found it, a PEER told it, or it came in by itself."""
+PRESENT: Final = frozenset({State.GREETED, State.ACTIVE})
+"""States in which a peer is heard."""
+LINKED: Final = frozenset({State.CALLING, State.GREETED, State.ACTIVE})
+
+
+class Peer(msgspec.Struct, eq=False, kw_only=True):
+    """One node of the session, or what may be one. Instants are monotonic nanoseconds."""
+
+    endpoint: str
+    how: str
+    """`manual`, `mdns`, `peer`, `helo`: how we learned of it first."""
+    uuid: bytes | None = None
+    """None: never heard."""
+    stage: State = State.UNKNOWN
+    is_manual: bool = False
+    """A person has named it: it is called for ever."""
+    is_mdns: bool = False
+    caps: tuple[str, ...] = ()
+    heard_at: int = 0
+    beat_at: int = 0
+    """When we last said BEAT to it."""
+    called_at: int = 0
+    """When we last said HELO or BOUT unasked; with `tries`, when we do so again."""
+    tries: int = 0
+    gone_at: int | None = None
+    """Since when it is called in vain, after it had been there."""
+    paused_until: int = 0
+    """Not called before that: it has said goodbye."""
+    due_at: int = 0
+    """When to look at it again."""
+    helo_at: int | None = None
+    """When we said the HELO that it may yet answer; None: all are answered."""
+    bout_at: int | None = None
+    last_helo_at: int | None = None
+    """When we last said HELO to it at all."""
+    last_bout_at: int | None = None
+    hinted_at: int | None = None
+    """When mDNS said that it is gone; None once it is heard."""
+    is_evasive: bool = False
+    active_at: int = 0
+    came_at: int = 0
+    """When its HELO came, or our call to it went out."""
+    repaired_at: int | None = None
+    """When we last told it of peers that it does not see."""
+    told: dict[str, int] = {}
+    """Endpoints that it told us, and when."""
+    queue: list[Gsip] = []
+    """What it said before its BOUT."""
+    skew_ns: int | None = None
+    """Its session time less ours, as last heard."""
+
+    @property
+    def state(self) -> str:
+        """`CALLING`, `GREETED`, `ACTIVE` or `GONE`."""
+        return self.stage.name
+
+    @property
+    def is_active(self) -> bool:
+        return self.stage is State.ACTIVE
+
+    @property
+    def id(self) -> bytes:
+        """Its UUID, or nothing."""
+        return self.uuid or b""
+
+
+class Peers:
+    """All of them, and what all ACTIVE ones together make: the view (PEE-022)."""
+
+    def __init__(self, station: Station) -> None:
+        self._station = station
+        self._by_endpoint: dict[str, Peer] = {}
+        self._by_uuid: dict[bytes, Peer] = {}
+        self._active: list[Peer] = []
+        self._active_view = 0
+        self.view_at = 0
+        """When it last changed."""
+        self.refused: dict[str, int] = {}
+        """Endpoints of other sessions, and until when they are not called."""
+        self.ours: dict[str, None] = {}
+        """Endpoints that lead to ourselves."""
+        self.aliases: dict[str, str] = {}
+        """Endpoints that lead to a peer which calls itself by another one."""
+
+    # Who is there
+
+    def get(self, uuid: bytes) -> Peer | None:
+        """Who speaks under this UUID."""
+        return self._by_uuid.get(uuid)
+
+    def at(self, endpoint: str) -> Peer | None:
+        """Who is called there, also where it calls that place otherwise."""
+        return self._by_endpoint.get(self.aliases.get(endpoint, endpoint))
+
+    def active(self) -> list[Peer]:
+        """All that are ACTIVE, by UUID; a list that nobody changes."""
+        return self._active
+
+    def all(self) -> list[Peer]:
+        """All that are known, also those that are only called and those that are gone."""
+        return list(self._by_endpoint.values())
+
+    def counts(self) -> Counter[str]:
+        """How many are in which state."""
+        return Counter(peer.state for peer in self._by_endpoint.values())
+
+    @property
+    def view(self) -> int:
+        """Exclusive or of the first 4 bytes of our UUID and of those of all that are ACTIVE."""
+        return self._active_view ^ head_of(self._station.uuid)
+
+    def may_be_called(self, endpoint: str) -> bool:
+        """Whether it is neither ours, nor was of another session less than a minute ago."""
+        until = self.refused.get(endpoint)
+        is_refused = until is not None and until > self._station.now.mono
+        return not (is_refused or endpoint == self._station.endpoint or endpoint in self.ours)
+
+    # What changes
+
+    def add(self, endpoint: str, how: str) -> Peer | None:
+        """Know an endpoint; None if there are too many, and none of them can be forgotten."""
+        if len(self._by_endpoint) >= limits.REMEMBERED_MAX and not self._forget_one():
+            return None
+        peer = Peer(endpoint=endpoint, how=how, is_manual=how == MANUAL, is_mdns=how == MDNS)
+        self._by_endpoint[endpoint] = peer
+        return peer
+
+    def is_full(self) -> bool:
+        """Whether as many as may be are called or there (PEE-014)."""
+        return sum(peer.stage in LINKED for peer in self._by_endpoint.values()) >= limits.PEERS_MAX
+
+    def _forget_one(self) -> bool:
+        for peer in self._by_endpoint.values():
+            if not peer.is_manual and peer.stage not in (State.GREETED, State.ACTIVE):
+                self.drop(peer)
+                self.forget(peer)
+                return True
+        return False
+
+    def identify(self, peer: Peer, uuid: bytes) -> None:
+        """It is known by now who it is."""
+        if peer.uuid is not None and self._by_uuid.get(peer.uuid) is peer:
+            del self._by_uuid[peer.uuid]
+        peer.uuid = uuid
+        self._by_uuid[uuid] = peer
+
+    def move(self, peer: Peer, endpoint: str) -> None:
+        """It listens somewhere else, where nobody is known."""
+        self.drop(peer)
+        del self._by_endpoint[peer.endpoint]
+        peer.endpoint = endpoint
+        self._by_endpoint[endpoint] = peer
+
+    def rename(self, alias: str, endpoint: str) -> None:
+        """Both lead to the same; only the second is called from now on."""
+        if len(self.aliases) >= limits.REMEMBERED_MAX:
+            del self.aliases[next(iter(self.aliases))]
+        self.aliases[alias] = endpoint
+
+    def turn(self, peer: Peer, stage: State) -> None:
+        """Its state is another one; the view is kept up."""
+        if (peer.stage is State.ACTIVE) != (stage is State.ACTIVE):
+            self._active_view ^= head_of(peer.id)
+            self.view_at = self._station.now.mono
+            peer.stage = stage
+            self._active = sorted((one for one in self._by_endpoint.values() if one.is_active), key=lambda one: one.id)
+        peer.stage = stage
+
+    def drop(self, peer: Peer) -> None:
+        """Close our link to it (`link.drop`)."""
+        self._station.effects.append(Disconnect(PEERS, peer.endpoint.encode()))
+        self._station.said_at.pop(peer.endpoint, None)
+
+    def forget(self, peer: Peer) -> None:
+        """As if it had never been met."""
+        self.turn(peer, State.UNKNOWN)
+        if self._by_endpoint.get(peer.endpoint) is peer:
+            del self._by_endpoint[peer.endpoint]
+            self.aliases = {alias: endpoint for alias, endpoint in self.aliases.items() if endpoint != peer.endpoint}
+        if peer.uuid is not None and self._by_uuid.get(peer.uuid) is peer:
+            del self._by_uuid[peer.uuid]
+
+    def refuse(self, endpoint: str) -> None:
+        """Do not call it for a minute."""
+        self.refused.pop(endpoint, None)
+        if len(self.refused) >= limits.REFUSED_MAX:
+            del self.refused[next(iter(self.refused))]
+        self.refused[endpoint] = self._station.now.mono + limits.REFUSE_NS
+
+    def own(self, endpoint: str) -> None:
+        """It leads to ourselves."""
+        if len(self.ours) < limits.REMEMBERED_MAX:
+            self.ours[endpoint] = None
+
+
+def head_of(uuid: bytes) -> int:
+    """The first 4 bytes of a UUID."""
+    return int.from_bytes(uuid[:4], "big")

@@ -1,0 +1,89 @@
+"""Session time: one clock for all who have met, however wrong those of their machines are (PEE-040 to PEE-043).
+
+It starts as the wall clock and goes on as the monotonic one. A virgin takes the time of the first peer that it meets; of two
+virgins the one with the smaller UUID is the reference. Whoever has taken, given or used a time keeps it: two grown groups that
+merge have two clocks, and the order of the document does not mind.
+"""
+
+from weft.cores.document import limits
+from weft.cores.document.messages import TimeSkew
+from weft.cores.document.peers import Peer, Peers
+from weft.cores.document.station import Station, nanoseconds_of
+from weft.wire.document.messages import Time
+
+
+class Times:
+    """`is_virgin`: no time adopted, nobody's reference, no operation issued."""
+
+    def __init__(self, station: Station, peers: Peers) -> None:
+        self._station, self._peers = station, peers
+        self.is_virgin = True
+        self._asked: Peer | None = None
+        """Whom we ask."""
+        self._asks = 0
+        self._asked_at = 0
+
+    def settle(self) -> None:
+        """Session time has been used: it is kept from now on."""
+        self.is_virgin = False
+        self._asked = None
+
+    def active(self, peer: Peer) -> None:
+        """A peer has become ACTIVE: ask it, if it is the only one; tell it, if we know (PEE-041)."""
+        if not self.is_virgin:
+            self._say(peer)
+        elif len(self._peers.active()) == 1:
+            self._asked, self._asks = peer, 0
+            self._ask(peer)
+
+    def _say(self, peer: Peer) -> None:
+        self._station.send(peer.endpoint, Time(self._station.time))
+
+    def _ask(self, peer: Peer) -> None:
+        self._asks += 1
+        self._asked_at = self._station.now.mono
+        self._station.send(peer.endpoint, Time())
+
+    def hear(self, peer: Peer, time: Time) -> None:
+        """It asks, or tells, the time."""
+        if time.seconds is None:
+            self._answer(peer)
+        elif 0 < time.seconds <= limits.TIMESTAMP_MAX:
+            self._compare(peer, nanoseconds_of(time.seconds))
+        else:
+            self._station.count("mesh.rx.bad_body")
+
+    def _answer(self, peer: Peer) -> None:
+        """PEE-042: a virgin answers only a greater UUID, and is its reference from then on."""
+        if not self.is_virgin or self._station.uuid < peer.id:
+            self.settle()
+            self._say(peer)
+
+    def _compare(self, peer: Peer, theirs: int) -> None:
+        """PEE-043: a virgin adopts, with half of what question and answer took; others only note the skew."""
+        station = self._station
+        if self.is_virgin:
+            took = station.now.mono - self._asked_at if self._asked is peer else 0
+            way = took // 2 if took <= limits.ASK_TIME_NS else 0
+            assert station.offset_ns is not None, "time begins with the first verb"
+            station.offset_ns += theirs + way - station.time_ns
+            peer.skew_ns = 0
+            self.settle()
+            return
+        peer.skew_ns = theirs - station.time_ns
+        if abs(peer.skew_ns) > limits.SKEW_TOLD_NS:
+            station.tell(TimeSkew(station.session, peer.id, peer.skew_ns))
+
+    def wake(self) -> None:
+        """Ask again, or give up asking."""
+        due_at, peer = self.deadline(), self._asked
+        if peer is None or due_at is None or due_at > self._station.now.mono:
+            return
+        if self._asks < limits.ASKS_MAX and peer.is_active:
+            self._ask(peer)
+        else:
+            self._asked = None
+
+    def deadline(self) -> int | None:
+        """When an answer is overdue."""
+        return None if self._asked is None else self._asked_at + limits.ASK_TIME_NS
