@@ -1,5 +1,6 @@
 """Operations of documents: in silver exactly once, whichever nodes tell of them, and out again in the order of the fold."""
 
+from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any
 
@@ -8,12 +9,19 @@ from pyspark.sql import SparkSession
 
 from tests.pipeline.ground import NOW_NS, OTHER_DRAIN, A, B, Plot, at_ms, operation
 from weft.base.errors import UserError
+from weft.base.records import LostRecord, Stream, StreamRecord
+from weft.cores.document.holding import Kept
+from weft.cores.document.memory import stream_record
+from weft.cores.document.messages import SessionSettings
 from weft.pipeline import documents
 from weft.pipeline.check import Check
 from weft.pipeline.documents import Session, Stored
 from weft.pipeline.job import JobOptions
 from weft.pipeline.sql import Lake
 from weft.pipeline.transforms.quality import Rules
+from weft.wire import journal
+from weft.wire.carried import to_item, to_record
+from weft.wire.document.operations import parse
 
 C = "c" * 32
 DAY = 86_400
@@ -27,6 +35,33 @@ TOLD = [
     operation(1, b"", said_by=C, at=0, eff=0.0, ts="never", schema=None, **{"from": B}),
     operation(1, b"<set/>", session="Jam's 2/b", schema="plain", ref=None, by=None, **{"from": None}),
 ]
+ROOT = f'<%s %s source="{A}" sequence="%d" timestamp="%s" %s'
+BODIES = [
+    ROOT % ("set", 'period="1" jam="3"', 1, "1795227300.25", 'by="joe"><score>3</score></set>'),
+    ROOT % ("set", "", 2, "never", "><x></set>\udcff"),
+    ROOT % ("add", "", 3, "253402300799", f'origsource="{B}" origsequence="9"><x/></add>'),
+    ROOT % ("v" * 5_000, "", 4, "1", "/>"),
+    ROOT % ("set", f'period="{"9" * 60_000}"', 5, "1e400", f'by="{"b" * 60_000}"/>'),
+]
+"""Whatever a source may say, inert or not: it has a number, so it is a row."""
+
+
+def carried(bodies: list[str], session: str) -> Iterator[StreamRecord]:
+    """Records of these operations as a node makes them, its journal keeps them, and its parent takes them."""
+    settings, eff = SessionSettings(name=session, schema="plain", uuid=bytes.fromhex(A)), 0.0
+    for number, body in enumerate(bodies, 1):
+        data = body.encode("utf-8", "surrogateescape")
+        parsed = parse(data)
+        eff = max(eff, parsed.timestamp)
+        record = stream_record(settings, parsed, Kept(data, at_ms(number) * 1_000_000, bytes.fromhex(B)), eff)
+        assert journal.is_sound(record)
+        item, frames = to_item(record, bytes.fromhex(B))
+        taken = to_record(item, frames, 1)
+        assert isinstance(taken, StreamRecord)
+        yield taken
+
+
+SPOKEN = list(carried(BODIES, "spoken"))
 REFUSED = [
     (operation(1, session="bad", eff=None), "missing-field"),
     (operation(2, session="bad", eff="soon"), "bad-number"),
@@ -42,12 +77,12 @@ def plot(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Plot:
     # The fleet knows its nodes; sources of documents are none of them.
     options = JobOptions(Rules(known_nodes=(B,)), gold_every_s=float("inf"), clock=lambda: NOW_NS)
     plot = Plot(tmp_path_factory.mktemp("documents") / "lake", spark, "documents", options)
-    done = plot.take(*TOLD, *[record for record, _ in REFUSED])
-    assert (len(TOLD), len(REFUSED), 1) == (done.outcome.silver, done.outcome.quarantined, done.missing)
+    done = plot.take(*TOLD, *SPOKEN, *[record for record, _ in REFUSED])
+    assert (len(TOLD) + len(SPOKEN), len(REFUSED), 1) == (done.outcome.silver, done.outcome.quarantined, done.missing)
     again = operation(1, b"<set>1</set>", after_ns=9_000_000, at=5, **{"from": B})
-    done = plot.take(
-        operation(3, b"<set>3</set>", said_by=B), again, again, operation(1, FIRST, said_by=B), drain=OTHER_DRAIN
-    )
+    gave_up = LostRecord(Stream.DOCUMENTS, f"G5/{A}", None, 1, 2, "spool-full")
+    third, fork = operation(3, b"<set>3</set>", said_by=B), operation(1, FIRST, said_by=B)
+    done = plot.take(gave_up, third, again, again, fork, drain=OTHER_DRAIN)
     assert (4, 1, 2, 1) == done.outcome[:4], "one is new, one was told before and is said twice, one has another body"
     assert 2 == done.missing, "A's third and B's second, whoever tells of the others"
     return plot
@@ -71,16 +106,33 @@ def test_an_operation_is_in_silver_once_whoever_tells_of_it_and_whatever_it_says
         ("G5", B, 3, at_ms(3) / 1000, "set", about, None, None, None, b"<set>3</set>"),
         ("G5", C, 1, 0.0, "set", about, None, None, None, b""),
         ("Jam's 2/b", A, 1, first, "set", "", None, None, None, b"<set/>"),
-    ] == plot.rows("silver.documents", *columns)
+    ] == [row for row in plot.rows("silver.documents", *columns) if row[0] != "spoken"]
     more = ("timestamp_raw", "origsource", "origsequence", "signer", "received_from", "schema", "era")
-    told = plot.rows("silver.documents", *more)
+    told = [row for row in plot.rows("silver.documents", *more) if row[5] != "plain" or row[4] is None]
     assert (str(first), None, None, None, A, "derby", None) == told[0], "as it was told first"
     assert (B, 7) == told[1][1:3]
     assert ("never", None, None, None, B, None, None) == told[5]
+    assert 7 == len(told)
     refused = {(record.sequence, reason) for record, reason in REFUSED} | {(1, "changed")}
     assert refused == set(plot.rows("quarantine.documents", "sequence", "reason"))
     verdict = Check(plot.lake).run()
     assert ("equal", []) == (verdict.state, verdict.differences)
+
+
+@pytest.mark.proves("GSP-034", "GSP-012")
+def test_whatever_a_source_says_is_a_row_and_comes_out_as_it_was_said(plot: Plot) -> None:
+    about = ("sequence", "verb", "reference", "by", "timestamp_raw", "eff")
+    columns = (*about, "origsource", "origsequence", "inert_reason")
+    last = 253_402_300_799.0
+    assert [
+        (1, "set", "period=1 jam=3", "joe", "1795227300.25", 1795227300.25, None, None, None),
+        (2, "set", "", None, "never", 1795227300.25, None, None, "malformed"),
+        (3, "add", "", None, "253402300799", last, B, 9, None),
+        (4, "v" * 1_024, "", None, "1", last, None, None, "verb"),
+        (5, "set", f"period={'9' * 1_017}", "b" * 1_024, "1e400", last, None, None, None),
+    ] == [row[1:] for row in plot.rows("silver.documents", "session", *columns) if row[0] == "spoken"]
+    said = [body.encode("utf-8", "surrogateescape") for body in BODIES]
+    assert said == [each.body for each in documents.operations_of(plot.lake.root, "spoken")]
 
 
 def stored(source: str, number: int, body: bytes, heard_from: str | None) -> Stored:
@@ -97,7 +149,8 @@ def test_a_session_comes_out_of_the_lake_in_the_order_of_the_fold_without_what_l
         stored(A, 2, b"<add/>", A),
     ] == list(documents.operations_of(plot.lake.root, "G5"))
     assert [stored(A, 1, b"<set/>", None)] == list(documents.operations_of(plot.lake.root, "Jam's 2/b"))
-    assert [Session("G5", "derby", 4, 3, 2), Session("Jam's 2/b", "plain", 1, 1, 0)] == documents.sessions_in(
+    spoken = Session("spoken", "plain", len(BODIES), 1, 0)
+    assert [Session("G5", "derby", 4, 3, 2), Session("Jam's 2/b", "plain", 1, 1, 0), spoken] == documents.sessions_in(
         plot.lake.root
     )
 
@@ -119,7 +172,7 @@ def test_a_session_can_be_asked_in_sql(plot: Plot) -> None:
 
 
 def test_what_is_not_in_the_lake_is_said_with_what_is(plot: Plot, tmp_path: Any) -> None:
-    with pytest.raises(UserError, match=r"no session 'G6'(?s:.*)it has: G5, Jam's 2/b$"):
+    with pytest.raises(UserError, match=r"no session 'G6'(?s:.*)it has: G5, Jam's 2/b, spoken$"):
         next(documents.operations_of(plot.lake.root, "G6"))
     with pytest.raises(UserError, match="there is no lake"):
         documents.sessions_in(tmp_path)
