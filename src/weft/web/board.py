@@ -1,0 +1,111 @@
+"""`python -m weft.web.board`: the scoreboard of a session in the browser, as a program of its own (JAM-020, JAM-021).
+
+A node starts it for a session with `serve`; by hand it does as well, beside any node. It ends with its parent.
+"""
+
+import asyncio
+import contextlib
+import os
+import secrets
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Final
+
+import msgspec
+
+from weft.base.errors import UserError
+from weft.web.entering import Desk
+from weft.web.feed import Feed
+from weft.web.pages import pages_of
+from weft.web.server import Server
+from weft.web.settings import Settings, settings_of
+
+LOOK_S: Final = 0.5  # how often it is seen whether the parent still is
+ORPHANED_S: Final = 10.0  # a child of a node ends when the node has been silent for so long
+TOKEN_BYTES: Final = 18
+
+
+class Board:
+    """One board while it runs."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.feed = Feed(settings.node, settings.session)
+        self.desk = Desk(lambda: self.feed.client)
+        token = settings.token or secrets.token_urlsafe(TOKEN_BYTES)
+        shown = "" if settings.token else token
+        self.server = Server(self.feed, self.desk, pages_of(shown), token, is_loopback=settings.is_loopback)
+        self.url = ""
+
+    async def start(self) -> None:
+        """Listen; UserError `port-taken`."""
+        settings = self.settings
+        port = await self.server.serve(settings.host, settings.port)
+        host = f"[{settings.host}]" if ":" in settings.host else settings.host
+        self.url = f"http://{host}:{port}/"
+        if settings.note:
+            _write(Path(settings.note), self.url)
+
+    async def run(self, until: asyncio.Event) -> None:
+        """Follow the session and serve it until told, or until the parent has gone."""
+        following = asyncio.ensure_future(self.feed.run())
+        try:
+            while not until.is_set() and not following.done() and not self._is_orphan():
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(LOOK_S):
+                        await until.wait()
+        finally:
+            following.cancel()
+            await self.server.close()
+            await asyncio.gather(following, return_exceptions=True)
+
+    def _is_orphan(self) -> bool:
+        parent = self.settings.parent
+        if not parent:
+            return False
+        return not _is_there(parent) or time.monotonic() - self.feed.heard > ORPHANED_S
+
+
+def _write(file: Path, url: str) -> None:
+    file.write_text(url + "\n", "utf-8")
+
+
+def _is_there(process: int) -> bool:
+    if os.getppid() == process:
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+async def _serve(settings: Settings, out: IO[str]) -> None:
+    board, until = Board(settings), asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, until.set)
+    await board.start()
+    ready = {"event": "ready", "url": board.url, "entry": f"{board.url}entry"}
+    print(msgspec.json.encode(ready).decode(), file=out, flush=True)
+    await board.run(until)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run a board; 2: it cannot be as it was told."""
+    try:
+        settings = settings_of(sys.argv[1:] if words is None else words, sys.stdin)
+        asyncio.run(_serve(settings, sys.stdout))
+    except UserError as error:
+        sys.stderr.write(f"weft.web.board: {error}\n")
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,223 @@
+"""What all pages show, kept newest: asked of the node when it changes, and once a second (JAM-020, JAM-021).
+
+Viewers wait for a number greater than the one they have seen. There is no queue: who is slow gets the newest state next.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections import deque
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from weft.client.doc.client import Client
+from weft.client.doc.errors import DocError
+from weft.client.doc.values import Change, Operation
+
+TICK_S: Final = 1.0  # a clock that has run out changes the phase, and nobody says so
+SPACING_S: Final = 0.05  # between two askings: a burst of entries is shown in steps of that
+AWAY_S: Final = 3.0  # a node that has not answered for so long is away
+AGAIN_S: Final = 0.5
+TIMEOUT_S: Final = 6.0  # who taps a button is told by then
+RECENT: Final = 24
+CHATS: Final = 24
+BOARDLESS: Final = frozenset({"no-board", "unsupported"})
+
+
+class Shown(NamedTuple):
+    """A state as it is sent."""
+
+    number: int
+    """Of this board, from 1."""
+    check: str
+    """Of the log (PEE-022)."""
+    made: float
+    """When, by the monotonic clock."""
+    text: bytes
+    """JSON: an object."""
+
+    @property
+    def aged(self) -> bytes:
+        """The same with `age`: how many seconds ago `time` was, so that clocks are right however late it is sent."""
+        return b'{"age":%.3f,%s' % (time.monotonic() - self.made, self.text[1:])
+
+
+class Feed:
+    """Follows one session of a node; `run` in a task."""
+
+    def __init__(self, node: str, session: str) -> None:
+        self.client: Client | None = None
+        """The connection, once there was one; it comes back by itself."""
+        self.heard = time.monotonic()
+        """When the node last answered."""
+        self.viewers = 0
+        self._node, self._session = node, session
+        self._newer, self._dirty = asyncio.Event(), asyncio.Event()
+        self._steady: Any = None
+        self._state: dict[str, Any] = {"session": session, "is_away": True, "board": None, "time": None}
+        self.shown = self.newest = Shown(1, "", time.monotonic(), msgspec.json.encode(self._state))
+        """The last that was shown, and the last that was asked for: all but the time is equal."""
+        self._recent: deque[dict[str, Any]] = deque(maxlen=RECENT)
+        self._chats: deque[dict[str, Any]] = deque(maxlen=CHATS)
+        self._alone_since: float | None = None
+
+    async def after(self, number: int) -> Shown:
+        """The newest state, as soon as it is newer than that number."""
+        while self.shown.number <= number:
+            await self._newer.wait()
+        return self.shown
+
+    async def run(self) -> None:
+        """Follow the session until cancelled."""
+        while True:
+            try:
+                async with Client(self._node, session=self._session, timeout=TIMEOUT_S) as client:
+                    self.client = client
+                    async with asyncio.TaskGroup() as group:
+                        group.create_task(self._watch(client))
+                        group.create_task(self._ask(client))
+            except* DocError as errors:
+                self._away(errors)
+            finally:
+                self.client = None
+            await asyncio.sleep(AGAIN_S)
+
+    # Hearing
+
+    async def _watch(self, client: Client) -> None:
+        """Note what happens; the state itself is asked for."""
+        while True:
+            async with client.watch() as watch:
+                await self._catch_up(client)
+                async for change in watch:
+                    if change.is_whole:
+                        await self._catch_up(client)
+                    self._note(change)
+                    self._dirty.set()
+            await asyncio.sleep(AGAIN_S)
+
+    async def _catch_up(self, client: Client) -> None:
+        self._recent.clear()
+        self._recent.extend([row_of(operation) for operation in await client.tail(RECENT)])
+        self._chats.clear()
+        self._chats.extend(await client.chats())
+
+    def _note(self, change: Change) -> None:
+        known = {(row["source"], row["sequence"]) for row in self._recent}
+        for operation in change.operations:
+            if (operation.source, operation.sequence) not in known:
+                self._recent.append(row_of(operation))
+        for event in change.events:
+            if event.get("event") == "chat":
+                self._chats.append(event)
+
+    # Asking
+
+    async def _ask(self, client: Client) -> None:
+        while True:
+            self._dirty.clear()
+            try:
+                async with asyncio.timeout(AWAY_S):
+                    told = await _facts(client)
+            except (TimeoutError, DocError) as error:
+                if isinstance(error, DocError) and error.code in ("closed", "no-session"):
+                    raise
+                self._publish({**self._state, "is_away": True}, self.newest.made)
+            else:
+                self.heard = time.monotonic()
+                self._publish(self._composed(told), self.heard)
+            await asyncio.sleep(SPACING_S)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(TICK_S - SPACING_S):
+                    await self._dirty.wait()
+
+    def _away(self, group: BaseExceptionGroup) -> None:
+        """The node refuses, or was never there: say why."""
+        why = next((str(error) for error in _leaves(group)), "")
+        self._publish({**self._state, "is_away": True, "why": why}, self.newest.made)
+
+    def _composed(self, told: dict[str, Any]) -> dict[str, Any]:
+        status, board = told["status"], told["board"]
+        now = status.get("time")
+        return {
+            "session": status.get("session", self._session),
+            "schema": status.get("schema", ""),
+            "is_away": False,
+            "check": status.get("check", ""),
+            "time": now,
+            "catching_up": bool(status.get("catching_up")),
+            "operations": status.get("operations", 0),
+            "node": {name: status.get(name, "") for name in ("uuid", "endpoint", "operator")},
+            "peers": [_peer(peer) for peer in told["peers"]],
+            "alone_since": self._alone(status, now),
+            "conflicts": msgspec.to_builtins(told["conflicts"]),
+            "parked": told["parked"],
+            "recent": list(self._recent),
+            "chats": list(self._chats),
+            "board": board,
+        }
+
+    def _alone(self, status: dict[str, Any], now: float | None) -> float | None:
+        """Since when nobody is there, as session time; kept while it lasts, so that it does not tremble."""
+        alone = status.get("alone_s")
+        if alone is None or now is None:
+            self._alone_since = None
+        elif self._alone_since is None:
+            self._alone_since = now - alone
+        return self._alone_since
+
+    def _publish(self, state: dict[str, Any], made: float) -> None:
+        """Show it, unless only time has passed since the last."""
+        steady = _steady(state)
+        number = self.shown.number + (steady != self._steady)
+        self._state = state
+        self.newest = Shown(number, str(state.get("check", "")), made, msgspec.json.encode(state))
+        if steady == self._steady:
+            return
+        self._steady, self.shown = steady, self.newest
+        newer, self._newer = self._newer, asyncio.Event()
+        newer.set()
+
+
+async def _facts(client: Client) -> dict[str, Any]:
+    names = ("status", "peers", "conflicts", "parked", "board")
+    asked = client.status(), client.peers(), client.conflicts(), client.parked(), _board(client)
+    return dict(zip(names, await asyncio.gather(*asked), strict=True))
+
+
+async def _board(client: Client) -> dict[str, Any] | None:
+    """The scoreboard; None where the schema has none."""
+    try:
+        return await client.board()
+    except DocError as error:
+        if error.code in BOARDLESS:
+            return None
+        raise
+
+
+def row_of(operation: Operation) -> dict[str, Any]:
+    """An operation as pages list it."""
+    row: dict[str, Any] = msgspec.to_builtins(operation)
+    row["body"] = operation.body.decode("utf-8", "replace")[:600]
+    return row
+
+
+def _peer(peer: dict[str, Any]) -> dict[str, Any]:
+    """What of a peer does not change every second."""
+    return {name: peer.get(name, "") for name in ("uuid", "endpoint", "state", "name")}
+
+
+def _steady(value: Any) -> Any:
+    """A state without what changes merely because time passes."""
+    if isinstance(value, dict):
+        return {key: _steady(item) for key, item in value.items() if key not in ("time", "seconds")}
+    return [_steady(item) for item in value] if isinstance(value, list) else value
+
+
+def _leaves(group: BaseExceptionGroup) -> list[BaseException]:
+    """The errors of a group, flat."""
+    found: list[BaseException] = []
+    for error in group.exceptions:
+        found += _leaves(error) if isinstance(error, BaseExceptionGroup) else [error]
+    return found

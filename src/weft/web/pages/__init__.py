@@ -1,0 +1,39 @@
+"""The two pages, each in one piece: style and script stand in it, and the policy names them by hash, so nothing else runs."""
+
+import base64
+import hashlib
+import html
+from pathlib import Path
+from typing import Final, NamedTuple
+
+PLACE: Final = Path(__file__).parent
+STYLE, SCRIPT, TOKEN = "/* style */", "/* script */", "{{token}}"  # where it goes in a page
+
+
+class Page(NamedTuple):
+    """A page, and what it may do (Content-Security-Policy)."""
+
+    body: bytes
+    policy: str
+
+
+def pages_of(token: str) -> dict[str, Page]:
+    """Pages by path. `token` is given to who opens the operators' page: empty, and it asks for it."""
+    return {"/": _page("viewer", ""), "/entry": _page("entry", token)}
+
+
+def _page(name: str, token: str) -> Page:
+    style, script = (
+        "\n".join((PLACE / f"{part}.{kind}").read_text("utf-8") for part in ("common", name)) for kind in ("css", "js")
+    )
+    text = (PLACE / f"{name}.html").read_text("utf-8").replace(TOKEN, html.escape(token))
+    body = text.replace(STYLE, style).replace(SCRIPT, script).encode()
+    policy = (
+        f"default-src 'self'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+    return Page(body, policy)
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

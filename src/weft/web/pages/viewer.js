@@ -1,0 +1,86 @@
+// The board of the hall.
+const COLUMNS = 14; // jams of the score sheet that fit
+
+function showTeam(board, side) {
+  const team = board.teams[side];
+  const root = $(side);
+  const part = (name) => root.getElementsByClassName(name)[0];
+  say(part("name"), team.name);
+  const score = part("score");
+  const text = String(team.score);
+  if (score.textContent !== text) {
+    const isFirst = !score.dataset.shown;
+    score.dataset.shown = "yes";
+    say(score, text);
+    score.className = `score${text.length > 2 ? " long" : ""}`;
+    if (!isFirst) { void score.offsetWidth; score.classList.add("up"); }
+  }
+  say(part("plus"), board.shown && team.jam.trips ? `+${team.jam.points}` : "");
+  say(part("jammer"), team.jam.jammer ? person(board, side, team.jam.jammer) : "");
+  root.classList.toggle("lead", team.jam.lead && !team.jam.lost);
+  root.classList.toggle("lost", team.jam.lost);
+  part("star").hidden = board.phase !== "jam" && !team.jam.lead;
+  const used = 3 - team.timeouts;
+  part("timeouts").replaceChildren(...[0, 1, 2].map((i) => el("i", { className: i < used ? "used" : "" })));
+  const seated = (board.skaters[side] || []).filter((skater) => skater.box);
+  part("box").replaceChildren(
+    ...seated.map((skater) => el("li", {}, skater.number || skater.name, el("b", { data: { side, key: skater.number || skater.name } }))),
+  );
+}
+
+function showSheet(board) {
+  const rows = board.rows.filter((row) => row.begin !== null || row.home.trips || row.away.trips).slice(-COLUMNS);
+  const [head, home, away] = $("sheet").rows;
+  const isHere = (row) => board.shown && row.period === board.shown[0] && row.jam === board.shown[1];
+  head.replaceChildren(el("th", {}, "jam"), ...rows.map((row) => el("td", { className: isHere(row) ? "here" : "" }, `${row.period}·${row.jam}`)));
+  for (const [line, side] of [[home, "home"], [away, "away"]]) {
+    const cells = rows.map((row) => {
+      const lead = row[side].lead ? (row[side].lost ? " led" : " led") : "";
+      return el("td", { className: `${row[side].points ? "" : "zero"}${lead}${isHere(row) ? " here" : ""}` }, row[side].trips ? String(row[side].points) : "–", row[side].lead ? "★" : "");
+    });
+    line.replaceChildren(el("th", {}, board.teams[side].name), ...cells);
+  }
+}
+
+function showPeers() {
+  const active = (state.peers || []).filter(isActive);
+  const others = (state.peers || []).length - active.length;
+  const who = active.length ? `connected: ${active.map(peerName).join(", ")}` : "nobody else is connected";
+  say("peers", `${who}${others ? ` · ${others} not reached` : ""}${state.parked && state.parked.length ? ` · ${state.parked.length} entries wait for what they refer to` : ""}${state.catching_up ? " · catching up" : ""}`);
+  const open = (state.conflicts || []).length;
+  $("worries").hidden = !open;
+  say("worries", open === 1 ? "1 conflict" : `${open} conflicts`);
+}
+
+function show() {
+  const board = state.board;
+  say("title", (board && board.title) || state.session || "");
+  showPeers();
+  document.body.className = board ? `phase-${board.phase}` : "";
+  if (!board) return;
+  document.title = `${board.teams.home.score} : ${board.teams.away.score} · ${state.session}`;
+  paint(board);
+  for (const side of SIDES) showTeam(board, side);
+  say("where", board.shown ? `Period ${board.shown[0]} · Jam ${board.shown[1]}` : `Period ${board.period.number}`);
+  say("period", board.phase === "final" ? "final" : `period ${board.period.number}`);
+  say("phase", board.phase === "jam" ? `Jam ${board.shown[1]}` : phaseName(board));
+  $("period-clock").classList.toggle("stands", board.period.clock.zero === null);
+  showSheet(board);
+  tick();
+}
+
+function tick() {
+  showConnection("link", isHeard());
+  const board = state && state.board;
+  if (!board) return;
+  say("period-clock", face(board.period.clock));
+  say("phase-clock", face(board.clock));
+  for (const shown of document.querySelectorAll(".box b")) {
+    const skater = (board.skaters[shown.dataset.side] || []).find((one) => (one.number || one.name) === shown.dataset.key);
+    if (skater && skater.box) say(shown, face(skater.box));
+  }
+}
+
+let isHeard = () => true;
+isHeard = follow(show);
+setInterval(tick, 100);

@@ -1,0 +1,257 @@
+"""The board's HTTP: two pages, the state, a stream of states, and what operators enter (JAM-020, SEC-046).
+
+    GET /             for viewers      GET /state.json   the state, once
+    GET /entry        for operators    GET /events       server-sent events, id = the log's check
+                                       POST /ops         an entry, see entering.py
+
+Nothing of it is for other sites: the Host must be ours, there is no CORS, and a page may load nothing from elsewhere.
+h11 parses, so nothing here is clever.
+"""
+
+import asyncio
+import contextlib
+import hmac
+import ipaddress
+import socket
+from typing import Any, Final, NamedTuple
+
+import h11
+import msgspec
+
+from weft.base.errors import UserError
+from weft.web.entering import BODY_BYTES_MAX, Desk, Outcome, refusal
+from weft.web.feed import Feed
+from weft.web.pages import Page
+
+CONNECTIONS_MAX: Final = 256
+HEAD_BYTES_MAX: Final = 8 << 10
+PATIENCE_S: Final = 10.0
+STALLED_S: Final = 30.0  # a viewer that takes nothing for so long is gone
+STILL_HERE_S: Final = 10.0  # so often something is said to a viewer, or the page believes that we are gone
+PIECE_BYTES: Final = 4 << 10
+UNSENT_BYTES: Final = 16 << 10
+"""What the kernel holds for a viewer before we wait: a state or two (JAM-020: never more than eight)."""
+OPS: Final = "/ops"
+ERROR: Final = 400
+JSON: Final = "application/json"
+TEXT: Final = "text/plain; charset=utf-8"
+EVENTS: Final = "text/event-stream"
+STILL_HERE: Final = b"event: still\ndata: here\n\n"
+RETRY: Final = b"retry: 1000\n\n"
+OUR_NAMES: Final = ("localhost", "127.0.0.1", "::1")
+
+
+class Reply(NamedTuple):
+    """What a request is answered; its length is known."""
+
+    status: int
+    content_type: str
+    body: bytes
+    policy: str = "default-src 'none'"
+
+
+NOT_FOUND: Final = Reply(404, TEXT, b"there are /, /entry, /state.json, /events, and POST /ops\n")
+NOT_ALLOWED: Final = Reply(405, TEXT, b"GET only, POST for /ops\n")
+STRANGER: Final = Reply(421, TEXT, b"this board is called by its address\n")
+BUSY: Final = Reply(503, TEXT, b"too many viewers\n")
+
+
+class Server:
+    """Serves one board."""
+
+    def __init__(self, feed: Feed, desk: Desk, pages: dict[str, Page], token: str, *, is_loopback: bool) -> None:
+        self.feed, self.desk = feed, desk
+        self.refused = 0
+        """Connections and requests that got no page."""
+        self._pages, self._token, self._is_loopback = pages, token.encode(), is_loopback
+        self._server: asyncio.Server | None = None
+        self._open = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._names = set(OUR_NAMES) if is_loopback else {*OUR_NAMES, *_names_of_this_machine()}
+
+    async def serve(self, host: str, port: int) -> int:
+        """Begin to answer; the port that it is. UserError `port-taken`."""
+        try:
+            self._server = await asyncio.start_server(self._connection, host, port, limit=HEAD_BYTES_MAX, backlog=256)
+        except OSError as error:
+            raise UserError(
+                "port-taken", f"port {port} of {host} cannot be bound: {error.strerror}", "another --port"
+            ) from error
+        return int(self._server.sockets[0].getsockname()[1])
+
+    async def close(self) -> None:
+        """Stop listening; viewers are cut, and come again to whoever is there then."""
+        if self._server is not None:
+            self._server.close()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        self._open += 1
+        try:
+            await self._answer(reader, writer, is_busy=self._open > CONNECTIONS_MAX)
+        except (OSError, asyncio.CancelledError):  # it has ended, or takes too long, or we end
+            self.refused += 1
+            writer.transport.abort()
+        finally:
+            self._open -= 1
+            self._tasks.discard(task)
+            writer.close()
+            with contextlib.suppress(OSError, asyncio.CancelledError):
+                await writer.wait_closed()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, is_busy: bool) -> None:
+        parser = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_BYTES_MAX)
+        has_body = True
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                request = await _next_event(parser, reader)
+            if not isinstance(request, h11.Request):
+                return
+            has_body = request.method != b"HEAD"
+            reply = BUSY if is_busy else await self._reply(parser, reader, request)
+        except h11.RemoteProtocolError as error:
+            reply = Reply(error.error_status_hint, TEXT, b"")
+        if reply is None:
+            await self._stream(parser, writer)
+            return
+        self.refused += reply.status >= ERROR
+        writer.write(_bytes_of(parser, reply, has_body=has_body))
+        async with asyncio.timeout(PATIENCE_S):
+            await writer.drain()
+
+    async def _reply(self, parser: h11.Connection, reader: asyncio.StreamReader, request: h11.Request) -> Reply | None:
+        """What a request is answered; None: with the stream of states."""
+        headers = {name.decode("ascii"): value.decode("latin-1") for name, value in request.headers}
+        path = request.target.decode("ascii", "replace").partition("?")[0]
+        if not self._is_ours(headers.get("host", "")):
+            return STRANGER
+        if (path == OPS) != (request.method == b"POST") or request.method not in (b"GET", b"POST"):
+            return NOT_ALLOWED
+        if path == OPS:
+            outcome = self._refusal(headers) or await self._enter(parser, reader, headers)
+            return Reply(outcome.status, JSON, msgspec.json.encode(outcome.body))
+        return None if path == "/events" else self._shown(path)
+
+    def _shown(self, path: str) -> Reply:
+        if path == "/state.json":
+            return Reply(200, JSON, self.feed.newest.aged)
+        page = self._pages.get(path)
+        return Reply(200, "text/html; charset=utf-8", page.body, page.policy) if page is not None else NOT_FOUND
+
+    def _is_ours(self, host: str) -> bool:
+        """Whether a Host names us; a name that somebody made to point here does not, an address always does."""
+        name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
+        name = name.strip("[]").lower()
+        if name in self._names:
+            return True
+        try:
+            ipaddress.ip_address(name)
+        except ValueError:
+            return False
+        return not self._is_loopback
+
+    def _refusal(self, headers: dict[str, str]) -> Outcome | None:
+        """Why an entry is not even read."""
+        host = headers.get("host", "")
+        if headers.get("origin", f"http://{host}") != f"http://{host}":
+            return Outcome(403, {"error": "not-allowed", "text": "another site's page may enter nothing", "mend": ""})
+        kind, _, given = headers.get("authorization", "").partition(" ")
+        if kind.lower() != "bearer" or not hmac.compare_digest(given.strip().encode("latin-1"), self._token):
+            text = "an entry needs this board's token"
+            return Outcome(401, {"error": "token", "text": text, "mend": "Authorization: Bearer TOKEN"})
+        if headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
+            return Outcome(415, {"error": "content-type", "text": "an entry is JSON", "mend": f"Content-Type: {JSON}"})
+        length = headers.get("content-length", "0")
+        if not length.isdecimal() or int(length) > BODY_BYTES_MAX:
+            return refusal("too-large", f"an entry has at most {BODY_BYTES_MAX:,} bytes")
+        return None
+
+    async def _enter(self, parser: h11.Connection, reader: asyncio.StreamReader, headers: dict[str, str]) -> Outcome:
+        async with asyncio.timeout(PATIENCE_S):
+            body = await _body_of(parser, reader)
+        if body is None:
+            return refusal("too-large", f"an entry has at most {BODY_BYTES_MAX:,} bytes")
+        return await self.desk.enter(headers.get("idempotency-key", ""), body)
+
+    async def _stream(self, parser: h11.Connection, writer: asyncio.StreamWriter) -> None:
+        """Say each state as it comes, to who takes it; to who does not, the newest when it does (JAM-020)."""
+        _hold_little(writer)
+        writer.write(_head_of(parser) + RETRY)
+        number = 0
+        self.feed.viewers += 1
+        try:
+            while True:
+                try:
+                    async with asyncio.timeout(STILL_HERE_S):
+                        shown = await self.feed.after(number)
+                except TimeoutError:
+                    writer.write(STILL_HERE)
+                else:
+                    number = shown.number
+                    writer.write(b"id: %s\ndata: %s\n\n" % (shown.check.encode(), shown.aged))
+                async with asyncio.timeout(STALLED_S):
+                    await writer.drain()
+        finally:
+            self.feed.viewers -= 1
+
+
+def _hold_little(writer: asyncio.StreamWriter) -> None:
+    """Let what a viewer does not take wait here, where the next state replaces it, and not in buffers behind us."""
+    writer.transport.set_write_buffer_limits(high=0)
+    found: socket.socket = writer.get_extra_info("socket")
+    with contextlib.suppress(OSError):
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, UNSENT_BYTES)
+        found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+def _names_of_this_machine() -> list[str]:
+    name = socket.gethostname().lower()
+    return [name, f"{name.partition('.')[0]}.local"]
+
+
+async def _next_event(parser: h11.Connection, reader: asyncio.StreamReader) -> Any:
+    while (event := parser.next_event()) is h11.NEED_DATA:
+        parser.receive_data(await reader.read(PIECE_BYTES))
+    return event
+
+
+async def _body_of(parser: h11.Connection, reader: asyncio.StreamReader) -> bytes | None:
+    """All of the body; None if it is too large. One that breaks off is a RemoteProtocolError."""
+    pieces: list[bytes] = []
+    left = BODY_BYTES_MAX
+    while isinstance(event := await _next_event(parser, reader), h11.Data):
+        left -= len(event.data)
+        if left < 0:
+            return None
+        pieces.append(bytes(event.data))
+    return b"".join(pieces)
+
+
+def _headers(content_type: str, policy: str) -> list[tuple[str, str]]:
+    return [
+        ("content-type", content_type),
+        ("content-security-policy", policy),
+        ("cache-control", "no-store"),
+        ("referrer-policy", "no-referrer"),
+        ("x-content-type-options", "nosniff"),
+        ("cross-origin-resource-policy", "same-origin"),
+        ("connection", "close"),
+    ]
+
+
+def _head_of(parser: h11.Connection) -> bytes:
+    head = h11.Response(status_code=200, headers=_headers(EVENTS, "default-src 'none'"))
+    return parser.send(head) or b""
+
+
+def _bytes_of(parser: h11.Connection, reply: Reply, *, has_body: bool) -> bytes:
+    headers = [*_headers(reply.content_type, reply.policy), ("content-length", str(len(reply.body)))]
+    pieces: list[h11.Event] = [h11.Response(status_code=reply.status, headers=headers)]
+    if has_body:
+        pieces.append(h11.Data(data=reply.body))
+    return b"".join(parser.send(piece) or b"" for piece in (*pieces, h11.EndOfMessage()))

@@ -1,0 +1,85 @@
+"""What a board is told when it begins: which node, which session, where to listen (JAM-020).
+
+python -m weft.web.board ENDPOINT SESSION [--port N] [--host H] [--token T]
+python -m weft.web.board '{"node": ENDPOINT, "session": NAME, "port": N}'
+python -m weft.web.board -      the same JSON on standard input, so that no list of processes shows the token
+"""
+
+import argparse
+import ipaddress
+import os
+from collections.abc import Sequence
+from typing import IO, Annotated, Final
+
+import msgspec
+
+from weft.base.errors import UserError
+
+PORT: Final = 8_090
+TOKEN_BYTES_MIN: Final = 8
+TRY: Final = (
+    'python -m weft.web.board ipc:///path/doc.sock SESSION --port 8090, or with --host 0.0.0.0 --token "a long word"'
+)
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One board."""
+
+    node: str
+    """Endpoint of the node's programs, as `doc.endpoint` in its state directory says it; a directory or name does as well."""
+    session: str = ""
+    """Empty: the only one of the node."""
+    port: Annotated[int, msgspec.Meta(ge=0, le=65_535)] = PORT
+    """0: any; `ready` says which."""
+    host: str = "127.0.0.1"
+    token: str = ""
+    """What an operator must know; on loopback, empty: who can read the page may enter."""
+    parent: int = 0
+    """Process to end with; 0: none."""
+    note: str = ""
+    """File to write the address of the page to."""
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine reaches it."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+
+def settings_of(words: Sequence[str], stdin: IO[str]) -> Settings:
+    """What the command line says; UserError `usage`."""
+    if len(words) == 1 and words[0] != "-h":
+        text = stdin.read() if words[0] == "-" else words[0]
+        try:
+            settings = msgspec.json.decode(text, type=Settings)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise UserError("usage", f"settings of a board: {error}", TRY) from None
+    else:
+        settings = _of_words(words)
+    return _checked(settings)
+
+
+def _of_words(words: Sequence[str]) -> Settings:
+    parser = argparse.ArgumentParser("python -m weft.web.board", description="A scoreboard in the browser.")
+    parser.add_argument("node")
+    parser.add_argument("session", nargs="?", default="")
+    parser.add_argument("--port", type=int, default=PORT)
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--token", default=os.environ.get("WEFT_BOARD_TOKEN", ""))
+    told = vars(parser.parse_args(list(words)))
+    try:
+        return msgspec.convert(told, Settings)
+    except msgspec.ValidationError as error:
+        raise UserError("usage", f"settings of a board: {error}", TRY) from None
+
+
+def _checked(settings: Settings) -> Settings:
+    if not settings.is_loopback and not settings.token:
+        raise UserError("usage", f"whoever reaches {settings.host} could enter points there: it needs a token", TRY)
+    if settings.token and len(settings.token.encode()) < TOKEN_BYTES_MIN:
+        raise UserError("usage", f"a token of less than {TOKEN_BYTES_MIN} bytes is guessed", TRY)
+    return settings
