@@ -20,6 +20,7 @@ def test_tree_is_tidy() -> None:
         ("base.in", ("dependencies",)),
         ("lake.in", ("optional-dependencies", "lake")),
         ("mqtt.in", ("optional-dependencies", "mqtt")),
+        ("mdns.in", ("optional-dependencies", "mdns")),
     ],
 )
 def test_locked_inputs_are_those_of_the_package(inputs: str, keys: tuple[str, ...]) -> None:

@@ -1,0 +1,348 @@
+"""Peers of a session by multicast DNS, where zeroconf is installed (PEE-020, PEE-021; seed: Discovery).
+
+    mdns = Mdns(found, vanished)
+    why = mdns.open(Announced("Jam Timer", "192.168.1.20:50001", uuid, "Final"))  # empty: it is there
+    await mdns.close()
+
+One per session: it is announced where it can be reached, and nowhere else, so a session on loopback stays on this
+machine. `found(endpoint, uuid, text)` and `vanished(endpoint)` are called in the loop of `open`; what is found is told
+as it is, own entries and other sessions too, since the core knows what to call. It is told again every minute: who was
+away longer than one calls again would stay lost to a cache that never let go of it.
+
+The library works in a thread with a loop of its own. A node's loop takes every fault that nobody looked at for a broken
+promise of Weft and stops, and what strangers multicast must not do that. A network that comes later, goes, or gives
+another address is followed: each time all is announced and asked for afresh.
+"""
+
+import asyncio
+import contextlib
+import logging
+import socket
+import threading
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from concurrent.futures import Future
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import psutil
+
+from weft.wire.document import endpoints
+from weft.wire.document.frames import uuid_of, uuid_text
+
+if TYPE_CHECKING:
+    from zeroconf import ServiceInfo, ServiceStateChange, Zeroconf
+    from zeroconf.asyncio import AsyncServiceBrowser, AsyncZeroconf
+
+TYPE: Final = "_nsode_derbyos_com._tcp.local."
+"""The seed's word; longer than DNS-SD allows, so the library is told not to mind (specs/04, 1.1)."""
+LABEL_BYTES_MAX: Final = 63  # of DNS
+KNOWN_MAX: Final = 512  # as many endpoints as a session remembers (PEE-014)
+LOOKS_MAX: Final = 32  # questions about entries at one time
+LOOK_MS: Final = 3_000.0
+TEND_S: Final = 15.0  # between looks at the machine's addresses
+REMIND_TENDS: Final = 4
+"""What is known is told again each so many of them."""
+EVERYWHERE: Final = "0.0.0.0"  # noqa: S104  # nothing is bound here
+NOT_INSTALLED: Final = "zeroconf is not installed"
+
+Address = IPv4Address | IPv6Address
+Found = Callable[[str, bytes | None, str], None]
+Vanished = Callable[[str], None]
+
+
+class Announced(NamedTuple):
+    """What others shall see of a session."""
+
+    label: str
+    """The visible name of the node."""
+    endpoint: str
+    """Where its ROUTER listens; the host may be the wildcard."""
+    uuid: bytes
+    text: str
+    """Its session string (PEE-011)."""
+
+
+class Local(NamedTuple):
+    """An address of this machine, and who is beside it."""
+
+    address: Address
+    network: Any  # tidy: the network of either version
+
+
+class Mdns:
+    """One session's entry, and its eye for others."""
+
+    def __init__(self, found: Found, vanished: Vanished) -> None:
+        self._found, self._vanished = found, vanished
+        self._thread: _Thread | None = None
+        self._inside: _Inside | None = None
+        self._opening: Future[None] | None = None
+
+    def open(self, mine: Announced) -> str:
+        """Announce, and look for others, from about a second later on; again: as somebody else. Why it cannot be, or nothing."""
+        try:
+            import zeroconf  # noqa: F401  # an extra; what uses it is imported behind this
+        except ImportError:
+            return NOT_INSTALLED
+        logging.getLogger("zeroconf").setLevel(logging.CRITICAL)  # what strangers multicast is no news
+        if self._thread is None:
+            self._thread = _Thread()
+            self._thread.start()
+            loop = asyncio.get_running_loop()
+            self._inside = _Inside(_calls(loop, self._found), _calls(loop, self._vanished))
+        assert self._inside is not None, "made together"
+        self._opening = self._thread.begin(self._inside.open(mine))
+        return ""
+
+    async def close(self) -> None:
+        """Take the entry back: others hear of it at once."""
+        thread, self._thread = self._thread, None
+        if thread is not None and self._inside is not None and self._opening is not None:
+            self._opening.cancel()
+            await asyncio.wrap_future(thread.begin(self._inside.close()))
+            thread.end()
+
+
+def _calls(loop: asyncio.AbstractEventLoop, told: Callable[..., None]) -> Callable[..., None]:
+    """The same call in another loop, or none when that has ended."""
+
+    def call(*said: Any) -> None:
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(told, *said)
+
+    return call
+
+
+class _Thread(threading.Thread):
+    """A loop whose faults are nobody's but the library's."""
+
+    def __init__(self) -> None:
+        super().__init__(name="weft-mdns", daemon=True)
+        self._loop = asyncio.new_event_loop()
+        self._loop.set_exception_handler(lambda _, __: None)
+
+    def run(self) -> None:
+        """Until the end."""
+        self._loop.run_forever()
+        self._loop.close()
+
+    def begin(self, asked: Coroutine[Any, Any, None]) -> "Future[None]":
+        """Let something be done there."""
+        return asyncio.run_coroutine_threadsafe(asked, self._loop)
+
+    def end(self) -> None:
+        """Let it go."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self.join(1.0)
+
+
+class _Inside:
+    """What lives in that loop."""
+
+    def __init__(self, found: Callable[..., None], vanished: Callable[..., None]) -> None:
+        self._found, self._vanished = found, vanished
+        self._mine: Announced | None = None
+        self._renaming: asyncio.Task[None] | None = None
+        self._turns = asyncio.Lock()
+        """One beginning or end at a time."""
+        self._zeroconf: AsyncZeroconf | None = None
+        self._browser: AsyncServiceBrowser | None = None
+        self._saying: Awaitable[Any] | None = None
+        """The announcement, three times; nobody waits for it."""
+        self._info: ServiceInfo | None = None
+        """Our entry; its name changes where another one has it."""
+        self._locals: frozenset[Local] = frozenset()
+        self._known: dict[str, tuple[str, bytes | None, str]] = {}
+        """What was told of each entry."""
+        self._looks: dict[str, asyncio.Task[None]] = {}
+        self._tending: asyncio.Task[None] | None = None
+
+    async def open(self, mine: Announced) -> None:
+        """Begin, or begin again as somebody else."""
+        async with self._turns:
+            await self._stop()
+            self._mine = mine
+            await self._start()
+            if self._tending is None:
+                self._tending = asyncio.create_task(self._tend())
+
+    async def close(self) -> None:
+        """The end."""
+        async with self._turns:
+            if self._tending is not None:
+                self._tending.cancel()
+            await self._stop()
+
+    async def _start(self) -> None:
+        """Announce and ask; without a network nothing happens, until there is one."""
+        from zeroconf import Error
+        from zeroconf.asyncio import AsyncServiceBrowser, AsyncZeroconf
+
+        assert self._mine is not None, "nothing begins before it is known what"
+        self._locals = _locals()
+        self._known.clear()
+        info = self._info = info_of(self._mine, self._locals)
+        try:
+            self._zeroconf = AsyncZeroconf(interfaces=[*map(str, _interfaces(self._mine, self._locals))])
+            self._browser = AsyncServiceBrowser(self._zeroconf.zeroconf, TYPE, handlers=[self._change])
+            self._saying = await self._zeroconf.async_register_service(info, allow_name_change=True, strict=False)
+        except (OSError, RuntimeError, Error):  # no such interface, none that can multicast
+            await self._stop()
+
+    async def _stop(self) -> None:
+        for look in list(self._looks.values()):
+            look.cancel()
+        browser, self._browser = self._browser, None
+        made, self._zeroconf = self._zeroconf, None
+        if browser is not None:
+            await browser.async_cancel()
+        if made is not None:
+            await made.async_unregister_all_services()
+            await made.async_close()
+
+    async def _tend(self) -> None:
+        """Follow the machine's addresses, and remind."""
+        tends = 0
+        while True:
+            await asyncio.sleep(TEND_S)
+            tends += 1
+            async with self._turns:
+                if _locals() != self._locals or self._zeroconf is None:
+                    await self._stop()
+                    await self._start()
+            if tends % REMIND_TENDS == 0:
+                for told in self._known.values():
+                    self._found(*told)
+
+    def _change(self, *, zeroconf: "Zeroconf", name: str, state_change: "ServiceStateChange", **_: Any) -> None:
+        """The library calls it by these names."""
+        if state_change.name == "Removed":
+            self._forget(name)
+        elif name not in self._looks and len(self._looks) < LOOKS_MAX:
+            self._looks[name] = asyncio.create_task(self._look(zeroconf, name))
+
+    async def _look(self, zeroconf: "Zeroconf", name: str) -> None:
+        """Ask what stands in an entry, and tell it."""
+        from zeroconf.asyncio import AsyncServiceInfo
+
+        try:
+            info = AsyncServiceInfo(TYPE, name)
+            if await info.async_request(zeroconf, LOOK_MS) and (told := told_of(info, self._locals)):
+                self._learn(name, told)
+        finally:
+            del self._looks[name]
+
+    def _learn(self, name: str, told: tuple[str, bytes | None, str]) -> None:
+        if self._known.get(name, told)[0] != told[0]:
+            self._forget(name)
+        if name in self._known or len(self._known) < KNOWN_MAX:
+            self._known[name] = told
+            self._found(*told)
+        mine = self._mine
+        if mine is not None and self._info is not None and name == self._info.name and told[1] != mine.uuid:
+            self._rename(mine)
+
+    def _rename(self, mine: Announced) -> None:
+        """Who began in the same second has our name, too: asking beforehand did not show it."""
+        own = f" {mine.uuid.hex()[:4]}"
+        if not mine.label.endswith(own):
+            cut = mine.label.encode()[: LABEL_BYTES_MAX - len(own)].decode("utf-8", "ignore")
+            self._renaming = asyncio.create_task(self.open(mine._replace(label=cut + own)))
+
+    def _forget(self, name: str) -> None:
+        if (told := self._known.pop(name, None)) is not None:
+            self._vanished(told[0])
+
+
+def info_of(mine: Announced, here: Iterable[Local]) -> "ServiceInfo":
+    """The entry of a session: PTR, SRV, TXT and addresses (PEE-021)."""
+    from zeroconf import ServiceInfo
+
+    host, port = endpoints.split(mine.endpoint)
+    addresses = _reachable(host, here)
+    return ServiceInfo(
+        TYPE,
+        f"{label_of(mine.label)}.{TYPE}",
+        port=port,
+        properties={"uuid": uuid_text(mine.uuid), "boutid": mine.text, "fold": "1"},
+        server=f"weft-{mine.uuid.hex()}.local.",  # a name of its own: the machine's belongs to the machine
+        parsed_addresses=[str(address) for address in addresses],
+    )
+
+
+def label_of(name: str) -> str:
+    """A name as one label of DNS.
+
+    >>> label_of("laptop.local"), label_of("")
+    ('laptop-local', 'weft')
+    """
+    plain = "".join([letter if letter.isprintable() else "-" for letter in name]).replace(".", "-").strip()
+    return plain.encode("utf-8", "replace")[:LABEL_BYTES_MAX].decode("utf-8", "ignore").strip() or "weft"
+
+
+def told_of(info: "ServiceInfo", here: Iterable[Local]) -> tuple[str, bytes | None, str] | None:
+    """Endpoint, UUID and session string of an entry; None if it names no place that can be called."""
+    address = nearest([ip_address(text.partition("%")[0]) for text in info.parsed_addresses()], here)
+    if address is None or not info.port:
+        return None
+    said = {key.lower(): value or b"" for key, value in info.properties.items()}
+    try:
+        uuid = uuid_of(said.get(b"uuid", b"").decode("ascii", "replace").strip())
+    except ValueError:
+        uuid = None
+    return endpoints.join(str(address), info.port), uuid, said.get(b"boutid", b"").decode("utf-8", "replace")
+
+
+def nearest(offered: Iterable[Address], here: Iterable[Local]) -> Address | None:
+    """Of the addresses of one machine the one to call: beside one of ours, IPv4 first; loopback if there is nothing else.
+
+    None of a link alone: those mean nothing without naming the link, and an endpoint cannot (PEE-004).
+    """
+    known = list(here)
+
+    def cost(address: Address) -> tuple[bool, bool, int, int]:
+        is_beside = any(address.version == one.address.version and address in one.network for one in known)
+        return (address.is_loopback, not is_beside, address.version, int(address))
+
+    return min((one for one in offered if not (one.is_link_local or one.is_unspecified)), key=cost, default=None)
+
+
+def _locals() -> frozenset[Local]:
+    """The addresses of interfaces that are up."""
+    up = {name for name, stats in psutil.net_if_stats().items() if stats.isup}
+    found = [
+        (ip_address(one.address.partition("%")[0]), one.netmask)
+        for name, ones in psutil.net_if_addrs().items()
+        if name in up
+        for one in ones
+        if one.family in (socket.AF_INET, socket.AF_INET6)
+    ]
+    return frozenset(Local(address, _network(address, netmask)) for address, netmask in found)
+
+
+def _network(address: Address, netmask: str | None) -> Any:
+    bits = int(ip_address(netmask)).bit_count() if netmask else address.max_prefixlen
+    return ip_network(f"{address}/{bits}", strict=False)
+
+
+def _reachable(host: str, here: Iterable[Local]) -> list[Address]:
+    """By which addresses a listener at this host is reached from elsewhere; of the wildcard, from here if there is no elsewhere."""
+    if not endpoints.is_any(host):
+        return [ip_address(host)]
+    ours = sorted(
+        {one.address for one in here if ":" in host or one.address.version == 4}, key=lambda a: (a.version, a)
+    )
+    return [one for one in ours if not (one.is_loopback or one.is_link_local)] or [
+        one for one in ours if one.is_loopback
+    ]
+
+
+def _interfaces(mine: Announced, here: Iterable[Local]) -> list[Address]:
+    """Where to speak and listen: beside the host, or beside all that can be reached."""
+    host, _ = endpoints.split(mine.endpoint)
+    ours = {one.address for one in here}
+    beside = [address for address in _reachable(host, here) if address in ours]
+    found = beside or _reachable(EVERYWHERE, here)
+    return [
+        one for one in found if one.version == 4
+    ] or found  # one of a version is enough, and IPv6 wants a link's name
