@@ -18,6 +18,7 @@ from weft.cores.clone import Clone
 from weft.cores.clone.messages import CloneSettings
 from weft.cores.configuration import Configuration
 from weft.cores.configuration.messages import ConfigurationSettings
+from weft.cores.document.core import Documents
 from weft.cores.drain import Drain
 from weft.cores.measurement import Measurement
 from weft.cores.measurement.messages import MeasurementSettings
@@ -26,6 +27,7 @@ from weft.cores.store.messages import StoreSettings
 from weft.cores.topology import Topology
 from weft.cores.topology.messages import TopologySettings
 from weft.node.catalogtable import CatalogTable
+from weft.node.doctable import DocTable, fresh_uuid, settings_of_session
 from weft.node.node import Node
 from weft.node.settings import AUTO, MIB, NodeSettings
 from weft.node.storetable import StoreTable
@@ -183,6 +185,14 @@ def _catalog(start: Start) -> Core:
     return Catalog(settings, start.node, start.era, Chance(f"{start.seed}/catalog"))
 
 
+def _document(start: Start) -> Core:
+    table = start.settings.doc or DocTable()
+    return Documents(
+        settings_of_session(name, session, table.timing, fresh_uuid(Chance(f"{start.seed}/document/{name}")))
+        for name, session in table.session.items()
+    )
+
+
 def _span(value: float | str) -> int:
     span = span_ns(value)
     assert span is not None, "checked when the file was read"
@@ -203,6 +213,7 @@ MAKERS: Final[dict[str, Callable[[Start], Core]]] = {
     "clone": _clone,
     "store": _store,
     "catalog": _catalog,
+    "document": _document,
 }
 
 

@@ -19,10 +19,13 @@ from weft.base.errors import PeerError
 from weft.cores.carrier.messages import Garbled
 from weft.cores.catalog import messages as catalog
 from weft.cores.chains import messages as chains
+from weft.cores.document import messages as document
 from weft.node import storechannels as store
 from weft.wire import beacon, chp, clients, data, discovery, hop, replication
 from weft.wire.catalog import beacon as shalom
 from weft.wire.catalog import beats, commands, publications
+from weft.wire.document import frames as dialogue
+from weft.wire.document import programs
 from weft.wire.envelope import split
 from weft.wire.store import mesh
 
@@ -43,6 +46,9 @@ CATALOG: Final = "catalog"
 CATALOG_QUEUE: Final = 10_000  # answers for one peer (specs/02, 2.7)
 VALUES_BUDGET: Final = 64  # of one source before it waits (LVC-009 allows 256): 12,800 a second, a sixth of a core
 EVENTS_QUEUE: Final = 100_000  # for one watcher, who then needs a snapshot
+DOCUMENT: Final = "document"
+"""A socket in the node's state directory, for programs that edit documents (specs/04)."""
+DOCUMENT_BYTES: Final = 1 << 20  # what one turn folds and keeps
 CLONE: Final = "clone"
 """The block of the Clone pattern's ports (CFG-060)."""
 LOCAL: Final = "local"
@@ -136,6 +142,7 @@ _catalog = _stream("catalog", commands.decode, commands.encode, "ROUTER", BINDS)
 _events = Channel("catalog", "publish", publications.decode, publications.encode, socket="XPUB", how=BINDS)
 _values = Channel("catalog", "publish", publications.decode_taken, _unsaid, socket="SUB", how=KEEPS)
 _probe = _stream("catalog", commands.decode, commands.encode, "DEALER", CALLS)
+_doc_clients = _stream("document", programs.decode, programs.encode, "ROUTER", BINDS)
 _clone_serve = _stream("clone", chp.decode_ask, chp.encode_answer, "ROUTER", BINDS)
 _clone_ask = _stream("clone", chp.decode_answer, chp.encode_ask, "DEALER", DIALS)
 _clone_publish = Channel("clone", "publish", _unheard, chp.encode_update, socket="PUB", how=BINDS)
@@ -186,6 +193,15 @@ CHANNELS: Final[dict[str, Channel]] = {
     "catalog-beacon": Channel("catalog", "datagram", _unheard, shalom.encode, how=INSIDE),
     "catalog-probe": _probe._replace(queue=LINK_QUEUE),
     "catalog-values": _values._replace(queue=ANSWER_QUEUE, budget=VALUES_BUDGET),
+    "document": Channel("document", "stream", dialogue.decode, dialogue.encode, document.Garbled, how=INSIDE),
+    "doc-clients": _doc_clients._replace(
+        block=DOCUMENT,
+        queue=CLIENTS_QUEUE,
+        refuse=programs.refuse,
+        tells_failure=True,
+        budget=CLIENTS_BUDGET,
+        budget_bytes=DOCUMENT_BYTES,
+    ),
     "clone-follow": _clone_follow._replace(place=1, queue=PUBLISH_QUEUE),
 }
 

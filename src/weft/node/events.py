@@ -9,6 +9,7 @@ from weft.cores.catalog import messages as catalog
 from weft.cores.chains import messages as chains
 from weft.cores.clone import messages as clone
 from weft.cores.configuration import messages as configuration
+from weft.cores.document import messages as document
 from weft.cores.drain import messages as drain
 from weft.cores.measurement import messages as measurement
 from weft.cores.store import messages as store
@@ -428,6 +429,90 @@ EVENTS: Final[dict[type, Event]] = {
         "warning",
         "Log records of a service are missing, and it could not say them again.",
         "Nothing; `first` and `last` name them.",
+    ),
+    document.SessionOpened: Event(
+        "doc.opened", "info", "A session's socket listens; its log is as the journal had it.", "Nothing."
+    ),
+    document.SessionExposed: Event(
+        "doc.insecure",
+        "warning",
+        "A session listens beyond this machine and has no key: whoever reaches it can edit.",
+        "Bind it to loopback, or know everybody on that network.",
+    ),
+    document.NoPort: Event(
+        "doc.no-port",
+        "error",
+        "No port was free for a session: others cannot reach it.",
+        "Another `listen` of the session, or make a port free.",
+    ),
+    document.PeerActive: Event(
+        "doc.peer-active", "info", "A peer is in the session: everything entered goes to it.", "Nothing."
+    ),
+    document.PeerEvasive: Event(
+        "doc.peer-evasive",
+        "info",
+        "A peer has been silent for ten seconds, and was asked.",
+        "Nothing, unless `doc.peer-gone` follows.",
+    ),
+    document.PeerGone: Event(
+        "doc.peer-gone",
+        "warning",
+        "A peer is gone; it is called again, and what it missed is sent then.",
+        "Look at its machine and the network between.",
+    ),
+    document.PeerMismatch: Event(
+        "doc.peer-mismatch",
+        "info",
+        "Somebody of another session called, or was called; it is left alone.",
+        "Nothing, unless it should be the same session: then compare name and schema.",
+    ),
+    document.TimeSkew: Event(
+        "doc.skew",
+        "warning",
+        "A peer's session time differs from ours by over two seconds.",
+        "Set the clocks; `set` of the later clock wins.",
+    ),
+    document.TimeAhead: Event(
+        "doc.time-ahead",
+        "warning",
+        "An operation is stamped over five minutes ahead; own ones do not follow it.",
+        "Set the clock of its machine.",
+    ),
+    document.LogFork: Event(
+        "doc.fork",
+        "error",
+        "Two different operations claim one number of one source; `kept` counts, everywhere the same.",
+        "Find out who else uses that source: a copied disk, or a forger.",
+    ),
+    document.LogDiverged: Event(
+        "doc.diverged",
+        "error",
+        "A peer has the same numbers and another check for a minute.",
+        "weft doc sources on both, and compare.",
+    ),
+    document.LogFull: Event(
+        "doc.full",
+        "error",
+        "The session holds as many sources or operations as it may; nothing stored is lost.",
+        "Begin a new session.",
+    ),
+    document.LogDegraded: Event(
+        "doc.degraded",
+        "warning",
+        "The journal has no room: own entries are refused, others are served from memory; or that is over.",
+        "Make room on its device, or give it more [journal] megabytes.",
+    ),
+    document.IdentityReused: Event(
+        "doc.identity-reused",
+        "warning",
+        "Somebody holds more of our source than we do: this start goes on under a new one.",
+        "Nothing; it happens after a disk was restored.",
+    ),
+    document.ConflictFound: Event(
+        "doc.conflict",
+        "warning",
+        "Two people changed the same thing, and one of the changes is hidden now.",
+        "weft doc conflicts, weft doc resolve.",
     ),
     drain.LakeFull: Event(
         "lake.full", "error", "The lake's device is full; the journal keeps what comes.", "Make room."

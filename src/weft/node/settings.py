@@ -20,6 +20,8 @@ from weft.cores.drain.messages import DrainSettings
 from weft.cores.measurement.settings import MetricSpec, parse_metrics
 from weft.node.catalogtable import CatalogTable
 from weft.node.catalogtable import faults_of as catalog_faults
+from weft.node.doctable import DocTable
+from weft.node.doctable import faults_of as doc_faults
 from weft.node.storetable import StoreTable, faults_of
 from weft.wire.beacon import LEVELS
 
@@ -176,6 +178,8 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """None: this node does not hold the store."""
     catalog: CatalogTable | None = None
     """None: this node is no broker of services."""
+    doc: DocTable | None = None
+    """None: it edits no documents."""
     security: SecurityTable = SecurityTable()
     chp: ChpTable = ChpTable()
     chains: ChainsTable = ChainsTable()
@@ -218,7 +222,7 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
         """The cores of this node: what its file says, else what its level needs."""
         runs = self.node.runs if self.node.runs is not None else RUNS[self.level]
         runs = (*runs, "clone") if self.chp.is_on and "configuration" in runs else runs
-        asked = {"store": self.store, "catalog": self.catalog}
+        asked = {"store": self.store, "catalog": self.catalog, "document": self.doc}
         return (*runs, *(name for name, table in asked.items() if table is not None and name not in runs))
 
     @property
@@ -283,6 +287,7 @@ def settings_of(document: dict[str, Any], where: str = "the settings") -> NodeSe
             ("configuration", ConfigurationTable),
             ("store", StoreTable),
             ("catalog", CatalogTable),
+            ("doc", DocTable),
             ("security", SecurityTable),
             ("chp", ChpTable),
             ("chains", ChainsTable),
@@ -300,12 +305,14 @@ def settings_of(document: dict[str, Any], where: str = "the settings") -> NodeSe
         errors += faults_of(tables["store"], tables["node"].host)
     if tables["catalog"] is not None:
         errors += catalog_faults(tables["catalog"])
+    if tables["doc"] is not None:
+        errors += doc_faults(tables["doc"], is_open=_is_open(tables["security"]))
     if errors:
         listed = "\n  ".join(errors)
         raise UserError(
             "bad-settings", f"{where} cannot be used:\n  {listed}", "mend these and start again; nothing was changed"
         )
-    tables |= {name: None for name in ("store", "catalog") if name not in document}
+    tables |= {name: None for name in ("store", "catalog", "doc") if name not in document}
     follows = not is_planned or any(name in document for name in FLEETS)
     if follows and not tables["node"].level and not tables["node"].parent:
         metrics = []  # nothing is measured before the root has said what
@@ -403,5 +410,8 @@ def _is_closed_enough(node: NodeTable, security: SecurityTable | None) -> bool:
 
 
 def _is_open_to(host: str, security: SecurityTable | None) -> bool:
-    is_asked_for = security is not None and security.mode == "none" and security.allow_insecure
-    return host in LOOPBACK or is_asked_for
+    return host in LOOPBACK or _is_open(security)
+
+
+def _is_open(security: SecurityTable | None) -> bool:
+    return security is not None and security.mode == "none" and security.allow_insecure

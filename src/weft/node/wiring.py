@@ -9,6 +9,7 @@ from weft.cores.catalog import messages as catalog
 from weft.cores.chains import messages as chains
 from weft.cores.clone import messages as clone
 from weft.cores.configuration import messages as configuration
+from weft.cores.document import messages as document
 from weft.cores.drain import messages as drain
 from weft.cores.measurement import messages as measurement
 from weft.cores.store import messages as store
@@ -226,6 +227,7 @@ def hold_back(node: Orders, event: JournalChanged) -> None:
     node.order("chains", chains.HoldBack(is_full=node.is_full))
     node.order("store", store.HoldBack(is_full=node.is_full))
     node.order("catalog", catalog.HoldBack(is_full=node.is_full))
+    node.order("document", document.HoldBack(is_full=node.is_full))
 
 
 def hold_children(node: Orders, _: Any) -> None:
@@ -339,7 +341,7 @@ WIRES: Final[list[Wire]] = [
     when(carrier.MessageRefused).then(append_event),
     when(carrier.SpoolDropped).then(append_event),
     when(topology.StoreSeen).then(call_store),
-    *(when(event).then(append_event) for event in (*store.JOURNALED, *catalog.JOURNALED)),
+    *(when(event).then(append_event) for event in (*store.JOURNALED, *catalog.JOURNALED, *document.JOURNALED)),
     when(drain.LakeFull).then(append_event),
     when(drain.LakeFailed).then(append_event),
     when(drain.LakeBack).then(append_event),

@@ -23,6 +23,7 @@ from weft.cores.carrier import messages as carrier
 from weft.cores.catalog import messages as catalog
 from weft.cores.chains import Chains
 from weft.cores.chains import messages as chains
+from weft.cores.document import messages as document
 from weft.cores.drain import messages as drain
 from weft.cores.measurement import messages as measurement
 from weft.cores.store import messages as store
@@ -35,6 +36,7 @@ from weft.node.roles import role_of
 from weft.node.settings import MIB, NodeSettings, Role
 from weft.shell.catalogdoors import CatalogDoors
 from weft.shell.clock import Clock
+from weft.shell.docdoors import DocDoors
 from weft.shell.door import Door
 from weft.shell.files import Files
 from weft.shell.health import Machine
@@ -128,6 +130,7 @@ class Process:
         self.door = Door(self.state)
         self.store_doors = StoreDoors(self.settings, self.runner, self.links, self.state, self.doors.seed)
         self.catalog_doors = CatalogDoors(self.settings, self.runner, self.links, self.state)
+        self.doc_doors = DocDoors(self.settings, self.runner, self.links, self.state)
         self._winding_down: asyncio.Task[None] | None = None
         self._housekeeping: asyncio.Task[None] | None = None
 
@@ -194,6 +197,7 @@ class Process:
                 self.links.listen(self.settings.fleet.beacon_port)
             await self.store_doors.open()
             self.catalog_doors.open()
+            await self.doc_doors.open()
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, self.stop)
             self.open()
@@ -202,6 +206,7 @@ class Process:
             self.door.close()
             await self.store_doors.close()
             self.catalog_doors.close()
+            await self.doc_doors.close()
             await http.close()
             self.close()
 
@@ -234,7 +239,7 @@ class Process:
         performers[measurement.Measure] = Measuring(self.runner.order, meters).measure
         if "drain" in self.node.cores:
             performers[drain.InspectLake] = performers[drain.WriteSegment] = self._recorder().perform
-        performers |= self.store_doors.performers
+        performers |= self.store_doors.performers | self.doc_doors.performers
         performers |= self.doors.performers
 
     def _recorder(self) -> "Recorder":
@@ -317,6 +322,7 @@ class Process:
         order("carrier", carrier.Stop())
         order("store", store.Stop())
         order("catalog", catalog.Stop())
+        order("document", document.Stop())
         order("topology", topology.Stop())
         await asyncio.sleep(LAST_WORDS_S)
         self.runner.finish()

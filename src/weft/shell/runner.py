@@ -38,6 +38,8 @@ class Runner:
         """Who hears what is said to a peer on a channel, without a socket (CLI-023)."""
         self.doors: dict[str, Callable[[bytes, list[bytes]], None]] = {}
         """Who takes what is said to anybody on a channel that no ZeroMQ socket carries."""
+        self.hang_ups: dict[str, Callable[[bytes], None]] = {}
+        """Who closes what such a channel has open to somebody."""
         self._posted: list[tuple[Source, list[bytes]]] = []
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due: int | None = None
@@ -196,7 +198,10 @@ class Runner:
         self.links.connect(effect)
 
     def _disconnect(self, effect: Disconnect) -> None:
-        self.links.disconnect(effect.channel, effect.peer)
+        if (hang_up := self.hang_ups.get(effect.channel)) is not None:
+            hang_up(effect.peer)
+        else:
+            self.links.disconnect(effect.channel, effect.peer)
 
     def _perform(self, effect: Perform) -> None:
         self.performers[type(effect.work)](effect.work)

@@ -12,6 +12,7 @@ from weft.cores.carrier import Carrier
 from weft.cores.catalog.core import Catalog
 from weft.cores.chains import Chains
 from weft.cores.configuration import Configuration
+from weft.cores.document.core import Documents
 from weft.cores.drain import Drain
 from weft.cores.drain.messages import DrainClosed, SegmentPublished
 from weft.cores.measurement import Measurement
@@ -230,7 +231,7 @@ class Telemetry:
             facts["state"] = "ROOT" if core.root.is_root else facts["state"]
         if isinstance(core, Chains):
             facts["mail"] = core.totals()
-        if isinstance(core, Store | Catalog):
+        if isinstance(core, Store | Catalog | Documents):
             facts |= core.facts()
         if isinstance(core, Drain):
             rows, size = core.behind

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, Final
 
-from weft.base.effects import Disconnect, Effect, Send, Source
+from weft.base.effects import Disconnect, Effect, Send, SendFailed, Source
 from weft.base.now import Now
 from weft.base.records import CoreRecord, Entry
 from weft.cores.document import messages
@@ -111,8 +111,16 @@ class Documents:
         text = f"this node has no session {name!r} open" if name else "this node has several sessions, or none"
         return {"text": f"{text}; it has: {have}", "mend": "--session NAME; weft doc join NAME opens one"}
 
+    def _unsent(self, order: SendFailed) -> None:
+        """A program is gone."""
+        for session in self.sessions.values():
+            session.serving.lost(order.peer)
+
     def command(self, order: Any, now: Now) -> None:
         """Obey: what names a session is for that one, else for all."""
+        if isinstance(order, SendFailed):
+            self._unsent(order)
+            return
         name = order.peer.partition(BETWEEN)[0].decode() if isinstance(order, messages.Garbled) else ""
         name = getattr(order, "session", name)
         for session in [self.sessions[name]] if name in self.sessions else [] if name else self.sessions.values():

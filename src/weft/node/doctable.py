@@ -1,0 +1,143 @@
+"""`[doc]` of a node's file: the documents that it edits together with others, a table per session (specs/04)."""
+
+import hashlib
+from collections.abc import Iterator
+from typing import Annotated, Final
+from uuid import UUID
+
+import msgspec
+from msgspec import Meta
+
+from weft.base.chance import Chance
+from weft.base.endpoints import is_address
+from weft.base.errors import UserError
+from weft.base.now import MILLISECOND, SECOND
+from weft.base.settings import span_ns
+from weft.cores.document.fold.schema import Schema
+from weft.cores.document.messages import SessionSettings, Timing
+
+NAME_MAX: Final = 64
+NAME_CHARACTERS: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 ._-")
+SESSIONS_MAX: Final = 64
+SHIPPED: Final = ("derby", "plain")
+LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
+SPAN_NS: Final = (10 * MILLISECOND, 3_600 * SECOND)
+Port = Annotated[int, Meta(ge=0, le=65_535)]
+
+
+class DocSessionTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`[doc.session.NAME]`: one session."""
+
+    schema: str = "derby"
+    """`derby`, `plain`, or a TOML file of your own."""
+    peers: tuple[str, ...] = ()
+    """`host:port` of others to call, where mDNS does not reach."""
+    listen: str = "127.0.0.1"
+    """Host, or `host:port`; without a port any of 49152..65535."""
+    advertise: str = ""
+    """Host, or `host:port`, that is said to others; empty: where it listens."""
+    mdns: bool = True
+    """Whether it is found, and finds others, by mDNS, as far as that is installed."""
+    operator: str = ""
+    """Who enters here; stands in each operation."""
+    serve: Port = 0
+    """A board in the browser on this port; 0: none."""
+    serve_host: str = "127.0.0.1"
+    token: str = ""
+    """What a browser of another machine must say to see the board, and any to enter there."""
+
+
+class DocTimingTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`[doc.timing]`: seconds, or spans with a unit; the same in the whole session."""
+
+    beat: float | str = 5.0
+    beat_soon: float | str = 0.5
+    beat_most: float | str = 15.0
+    evasive: float | str = 10.0
+    gone: float | str = 30.0
+    hint_gone: float | str = 5.0
+    gossip: float | str = 2.0
+    ask_hold: float | str = 0.15
+    ask_most: float | str = 2.0
+    resend_hold: float | str = 2.0
+    resend_first: float | str = 0.05
+    fresh: float | str = 0.15
+
+
+class DocTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`[doc]`."""
+
+    session: dict[str, DocSessionTable] = {}
+    timing: DocTimingTable = DocTimingTable()
+
+
+def faults_of(table: DocTable, *, is_open: bool) -> Iterator[str]:
+    """What cannot be as the table says it, a line each; `is_open`: the file asks for an open network by name."""
+    if len(table.session) > SESSIONS_MAX:
+        yield f"E04 doc.session: {len(table.session)} sessions; {SESSIONS_MAX} at most"
+    for name, session in table.session.items():
+        where = f"doc.session.{name!r}"
+        if name != name.strip() or not 0 < len(name) <= NAME_MAX or not set(name) <= NAME_CHARACTERS:
+            yield f"E15 {where}: letters, digits, blank, `.`, `_`, `-` only, {NAME_MAX} at most, no blank at an end"
+        yield from _session_faults(where, session, is_open=is_open)
+    for field in table.timing.__struct_fields__:
+        if not SPAN_NS[0] <= (span_ns(getattr(table.timing, field)) or 0) <= SPAN_NS[1]:
+            yield f"E04 doc.timing.{field} {getattr(table.timing, field)!r}: 10 ms to 1 h"
+
+
+def _session_faults(where: str, session: DocSessionTable, *, is_open: bool) -> Iterator[str]:
+    for key in ("listen", "advertise"):
+        value = getattr(session, key)
+        if value and not (is_address(value) or is_address(f"{_bracketed(value)}:1")):
+            yield f"E05 {where}.{key} {value!r}: a host, or host:port"
+    if not is_open and _host(session.listen) not in LOOPBACK:
+        yield f'E05 {where}.listen: only loopback, or [security] mode = "none" and allow_insecure = true'
+    for peer in session.peers:
+        if not is_address(peer):
+            yield f"E05 {where}.peers {peer!r}: host:port"
+    if session.serve_host not in LOOPBACK and not session.token:
+        yield f"E05 {where}.serve_host {session.serve_host!r}: a board for other machines needs a token"
+    try:
+        Schema.load(session.schema)
+    except UserError as error:
+        yield f"E04 {where}.schema: {error}"
+
+
+def settings_of_session(name: str, session: DocSessionTable, timing: DocTimingTable, uuid: bytes) -> SessionSettings:
+    """What the core is told of a session."""
+    spans = {f"{field}_ns": span_ns(getattr(timing, field)) or 0 for field in timing.__struct_fields__}
+    return SessionSettings(
+        name=name,
+        schema=session.schema,
+        schema_name=_said_of(session.schema),
+        uuid=uuid,
+        listen=session.listen,
+        advertise=session.advertise,
+        peers=session.peers,
+        mdns=session.mdns,
+        operator=session.operator,
+        timing=Timing(**spans),
+    )
+
+
+def fresh_uuid(chance: Chance) -> bytes:
+    """A source of its own: version 4, its first byte not 0, which ZeroMQ keeps for itself (PEE-003)."""
+    while True:
+        drawn = UUID(int=chance.getrandbits(128), version=4).bytes
+        if drawn[0]:
+            return drawn
+
+
+def _said_of(schema: str) -> str:
+    """What the session string says of a schema: of one of your own its name and what it says, so that others do not fit."""
+    if schema in SHIPPED:
+        return schema
+    return f"{Schema.load(schema).name}-{hashlib.sha256(schema.encode()).hexdigest()[:8]}"
+
+
+def _host(listen: str) -> str:
+    return listen.rpartition(":")[0].strip("[]") if is_address(listen) else listen
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,255 @@
+"""The sockets of a node's documents: per session a ROUTER that hears, and a DEALER per peer that speaks (PEE-001, PEE-002).
+
+Programs of this machine come through a door in the state directory; a board in the browser is a process of its own.
+"""
+
+import asyncio
+import contextlib
+import os
+import random
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import zmq
+
+from weft.base.effects import Source
+from weft.base.endpoints import endpoint_of, host_of, is_address, port_of
+from weft.cores.document.messages import Begin, LinkFull, Opened, OpenSession
+from weft.node.doctable import DocSessionTable
+from weft.node.settings import NodeSettings
+from weft.shell.door import Door
+from weft.shell.links import Links
+from weft.shell.runner import Runner
+from weft.wire.document.messages import FRAME_BYTES_MAX
+
+CHANNEL: Final = "document"
+PORTS: Final = (49_152, 65_535)
+TRIES: Final = 64  # PEE-001
+QUEUE: Final = 3_000  # PEE-002
+LINGER_MS: Final = 200  # how long a last word, as GBYE, may take to leave (PEE-013)
+BEAT_MS, DEAD_MS = 2_000, 6_000
+FRAMES_MAX: Final = 5
+BUDGET: Final = 128  # messages in one turn of a session
+BUDGET_BYTES: Final = 1 << 20
+BETWEEN: Final = b"\0"
+BOARD: Final = "weft.web.board"
+BOARD_END_S: Final = 2.0
+
+Socket = zmq.Socket[bytes]
+
+
+class SessionLinks:
+    """All sockets of one session."""
+
+    def __init__(self, context: "zmq.Context[Socket]", name: str, hear: Callable[[Source, list[bytes]], None]) -> None:
+        self.name, self._context, self._hear = name, context, hear
+        self.uuid = b""
+        self._router: Socket | None = None
+        self._dealers: dict[bytes, Socket] = {}
+
+    def open(self, work: OpenSession) -> str:
+        """Bind, or go on as somebody else at the same place; the endpoint for HELO, empty if no port was free."""
+        for endpoint in list(self._dealers):
+            self.hang_up(endpoint)
+        self.uuid = work.uuid
+        bound = "" if self._router is None else self._router.getsockopt_string(zmq.LAST_ENDPOINT).removeprefix("tcp://")
+        if not bound:
+            bound = self._bind(work.listen)
+        return _advertised(bound, work.advertise) if bound else ""
+
+    def send(self, endpoint: bytes, frames: list[bytes]) -> bool:
+        """Say it to that endpoint; False if its queue is full or it is no endpoint (PEE-002)."""
+        made = self._dealers.get(endpoint) or self._dial(endpoint)
+        if made is None:
+            return False
+        try:
+            made.send_multipart(frames, zmq.NOBLOCK)
+        except zmq.ZMQError:
+            return False
+        return True
+
+    def hang_up(self, endpoint: bytes) -> None:
+        """Close the socket to an endpoint; last words may still leave."""
+        if (made := self._dealers.pop(endpoint, None)) is not None:
+            made.close(LINGER_MS)
+
+    def close(self) -> None:
+        for endpoint in list(self._dealers):
+            self.hang_up(endpoint)
+        if self._router is not None:
+            asyncio.get_running_loop().remove_reader(self._router.FD)
+            self._router.close(0)
+            self._router = None
+
+    def _bind(self, listen: str) -> str:
+        router = self._context.socket(zmq.ROUTER)
+        for option, value in {zmq.ROUTER_HANDOVER: 1, zmq.LINGER: 0, zmq.MAXMSGSIZE: FRAME_BYTES_MAX}.items():
+            router.setsockopt(option, value)
+        host = host_of(listen) if is_address(listen) else listen
+        router.setsockopt(zmq.IPV6, int(":" in host))
+        for port in _ports(listen):
+            try:
+                router.bind(f"tcp://{endpoint_of(host, port)}")
+            except zmq.ZMQError:
+                continue
+            self._router = router
+            loop = asyncio.get_running_loop()
+            loop.add_reader(router.FD, self.read)
+            loop.call_soon(self.read)  # the descriptor tells of edges, and one may have been before
+            return endpoint_of(host, port)
+        router.close(0)
+        return ""
+
+    def _dial(self, endpoint: bytes) -> Socket | None:
+        """Its identity stands before it connects: libzmq ignores one that comes later (PEE-002)."""
+        text = endpoint.decode("ascii", "replace")
+        if not self.uuid or not is_address(text):
+            return None
+        made = self._context.socket(zmq.DEALER)
+        options = {
+            zmq.LINGER: 0,
+            zmq.SNDTIMEO: 0,
+            zmq.SNDHWM: QUEUE,
+            zmq.HEARTBEAT_IVL: BEAT_MS,
+            zmq.HEARTBEAT_TIMEOUT: DEAD_MS,
+            zmq.IPV6: int("[" in text),
+        }
+        for option, value in options.items():
+            made.setsockopt(option, value)
+        made.setsockopt(zmq.ROUTING_ID, self.uuid)
+        try:
+            made.connect(f"tcp://{text}")
+        except zmq.ZMQError:
+            made.close(0)
+            return None
+        self._dealers[endpoint] = made
+        return made
+
+    def read(self) -> None:
+        """Hear what is there, up to a turn's share; the rest when other callbacks had theirs."""
+        size = 0
+        for _ in range(BUDGET):
+            if self._router is None or size > BUDGET_BYTES:
+                break
+            try:
+                frames = self._router.recv_multipart(zmq.NOBLOCK, copy=False)
+            except zmq.Again:
+                return
+            size += sum(map(len, frames))
+            said = [frame.bytes for frame in frames[:FRAMES_MAX]]
+            peer = self.name.encode() + BETWEEN + said[0]
+            self._hear(Source(CHANNEL, peer, None, _address_of(frames[-1])), said)
+        asyncio.get_running_loop().call_soon(self.read)
+
+
+class DocDoors:
+    """Opened when the node can hear; a node without documents has none."""
+
+    def __init__(self, settings: NodeSettings, runner: Runner, links: Links, state: Path) -> None:
+        self._tables = settings.doc.session if settings.doc is not None else None
+        self._label = settings.node.name
+        self._runner, self._links = runner, links
+        self._door = Door(state, "doc")
+        self._context: zmq.Context[Socket] = zmq.Context()
+        self._sessions: dict[str, SessionLinks] = {}
+        self._boards: list[asyncio.subprocess.Process] = []
+        self._mdns: Any = None
+
+    @property
+    def performers(self) -> dict[type, Callable[[Any], None]]:
+        """Who opens sessions."""
+        return {OpenSession: self._open}
+
+    async def open(self) -> None:
+        """Let programs in, and begin every session; UserError `socket-refused`."""
+        if self._tables is None:
+            return
+        self._door.open(self._links, ("doc-clients",))
+        self._runner.doors[CHANNEL] = self._say
+        self._runner.hang_ups[CHANNEL] = self._hang_up
+        self._runner.order("document", Begin())
+        for name, table in self._tables.items():
+            if table.serve:
+                self._boards.append(await self._start_board(name, table))
+
+    async def close(self) -> None:
+        """Let go of everybody, after the last words."""
+        for board in self._boards:
+            await _ended(board)
+        if self._mdns is not None:
+            await self._mdns.close()
+        for links in self._sessions.values():
+            links.close()
+        self._door.close()
+        await asyncio.to_thread(self._context.term)
+
+    def _open(self, work: OpenSession) -> None:
+        links = self._sessions.get(work.session)
+        if links is None:
+            links = self._sessions[work.session] = SessionLinks(self._context, work.session, self._runner.post)
+        endpoint = links.open(work)
+        self._runner.soon(lambda: self._runner.order("document", Opened(work.session, endpoint)))
+
+    def _say(self, peer: bytes, frames: list[bytes]) -> None:
+        name, _, endpoint = peer.partition(BETWEEN)
+        session = name.decode()
+        if not self._sessions[session].send(endpoint, frames):
+            order = LinkFull(session, endpoint.decode("ascii", "replace"))
+            self._runner.soon(lambda: self._runner.order("document", order))
+
+    def _hang_up(self, peer: bytes) -> None:
+        name, _, endpoint = peer.partition(BETWEEN)
+        self._sessions[name.decode()].hang_up(endpoint)
+
+    async def _start_board(self, name: str, table: DocSessionTable) -> asyncio.subprocess.Process:
+        """A process of its own: a hundred viewers must not be what the node's time goes to (JAM-020)."""
+        said = {
+            "node": self._door.endpoint,
+            "session": name,
+            "host": table.serve_host,
+            "port": table.serve,
+            "token": table.token,
+            "parent": os.getpid(),
+        }
+        board = await asyncio.create_subprocess_exec(sys.executable, "-m", BOARD, "-", stdin=asyncio.subprocess.PIPE)
+        assert board.stdin is not None, "asked for"
+        board.stdin.write(msgspec.json.encode(said))  # and no argument: a token is in no list of processes
+        board.stdin.close()
+        return board
+
+
+async def _ended(board: asyncio.subprocess.Process) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        board.terminate()
+    try:
+        async with asyncio.timeout(BOARD_END_S):
+            await board.wait()
+    except TimeoutError:
+        board.kill()
+        await board.wait()
+
+
+def _ports(listen: str) -> Iterator[int]:
+    """The one that is asked for, or some of the seed's range, drawn evenly (PEE-001)."""
+    if is_address(listen):
+        yield port_of(listen)
+        return
+    for _ in range(TRIES):
+        yield random.SystemRandom().randint(*PORTS)
+
+
+def _advertised(bound: str, advertise: str) -> str:
+    """What HELO says: as asked for; else where it listens, which others replace where that is everywhere (PEE-012)."""
+    if is_address(advertise):
+        return advertise
+    return endpoint_of(advertise or host_of(bound), port_of(bound))
+
+
+def _address_of(frame: zmq.Frame) -> str:
+    try:
+        return str(frame.get("Peer-Address"))
+    except zmq.ZMQError:  # it is gone already
+        return ""

@@ -1,0 +1,338 @@
+"""Sessions of any number of machines in virtual time: lossy links, skewed clocks, cuts, crashes and disks (specs/04, section 9).
+
+What must hold always is looked at with every effect: an own operation leaves only behind its wall, nothing is forwarded
+beyond a gap, and what was answered to a program is durable. `quiet` and `judge` say whether all have the same in the end.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from heapq import heappop, heappush
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from weft.base.chance import Chance
+from weft.base.effects import Disconnect, Perform, Persist, Reply, Send, Source, Tell
+from weft.base.now import MILLISECOND, SECOND, Now
+from weft.base.records import Entry, Record, StreamRecord
+from weft.cores.document import messages
+from weft.cores.document.messages import SessionSettings, Timing
+from weft.cores.document.session import Session
+from weft.wire.document import frames
+from weft.wire.document.clients import Answer, Asked
+from weft.wire.document.messages import Gsip, Said, Xmsg
+from weft.wire.document.operations import header_of
+
+EPOCH_NS = 1_763_800_000 * SECOND
+STEPS_MAX = 2_000_000
+
+
+class Weather(NamedTuple):
+    """What the network does to every message."""
+
+    loss: float = 0.0
+    double: float = 0.0
+    least_ns: int = MILLISECOND
+    most_ns: int = 5 * MILLISECOND
+    in_order: bool = True
+    """Whether what is said first comes first; TCP does that, as long as a connection lasts."""
+
+
+class Machine:
+    """One node of the session: what runs, its clocks, its disk."""
+
+    def __init__(self, name: str, number: int, skew_ns: int = 0) -> None:
+        self.name, self.endpoint = name, f"10.0.{number // 250}.{number % 250 + 1}:50000"
+        self.skew_ns = skew_ns
+        self.session: Session | None = None
+        self.disk: list[Record] = []
+        self.late: list[tuple[int, Record]] = []
+        """Records that are durable from an instant on."""
+        self.kept: set[tuple[str, int]] = set()
+        """Operations that its disk has, by source and number."""
+        self.acked: list[tuple[bytes, int]] = []
+        """Own operations that a program was told of."""
+        self.answers: list[Answer] = []
+        self.told: list[Any] = []
+        self.starts = 0
+
+    @property
+    def up(self) -> Session:
+        assert self.session is not None, f"{self.name} is down"
+        return self.session
+
+
+class Net:
+    """The world."""
+
+    def __init__(self, seed: str | int, *, schema: str = "derby", weather: Weather = Weather()) -> None:
+        self.chance, self.schema, self.weather = Chance(f"{seed}/net"), schema, weather
+        self.now_ns = 0
+        self.machines: list[Machine] = []
+        self.cut: set[tuple[str, str]] = set()
+        """Ordered pairs of endpoints between which nothing passes."""
+        self.said: Counter[str] = Counter()
+        """Messages, by type, that anybody has said."""
+        self.gsip_at = 0
+        """When the last GSIP was said."""
+        self.timing = Timing()
+        self.uuids: dict[str, bytes] = {}
+        self.full: set[tuple[str, str]] = set()
+        """Links whose queue is full."""
+        self.faults: list[str] = []
+        self._queue: list[tuple[int, int, Callable[[], None]]] = []
+        self._number = 0
+        self._last_at: dict[tuple[str, str], int] = {}
+
+    # Machines
+
+    def machine(
+        self, name: str = "", *, peers: Iterable[Machine] = (), skew_ns: int = 0, start: bool = True
+    ) -> Machine:
+        made = Machine(name or f"m{len(self.machines)}", len(self.machines), skew_ns)
+        self.machines.append(made)
+        if start:
+            self.start(made, peers)
+        return made
+
+    def start(self, machine: Machine, peers: Iterable[Machine] = (), uuid: bytes | None = None) -> None:
+        """A start: what the disk has is taken back, under a new UUID unless an old one is forced."""
+        machine.starts += 1
+        settings = SessionSettings(
+            name="friday",
+            schema=self.schema,
+            uuid=uuid or self.fresh_uuid(),
+            listen=machine.endpoint,
+            peers=tuple(peer.endpoint for peer in peers),
+            mdns=False,
+            timing=self.timing,
+        )
+        machine.session = Session(settings)
+        machine.session.restore(_numbered(machine.disk), self.at(machine))
+        self._take(machine)
+        self._order(machine, messages.Begin())
+
+    def fresh_uuid(self) -> bytes:
+        drawn = UUID(int=self.chance.getrandbits(128), version=4).bytes
+        return drawn if drawn[0] else self.fresh_uuid()
+
+    def crash(self, machine: Machine, disk: str = "kept") -> None:
+        """`kept`: all that was durable; `torn`: without the last of that; `lost`: nothing."""
+        machine.session = None
+        self._settle_disk(machine)
+        machine.late.clear()
+        if disk == "torn" and machine.disk and not machine.acked:
+            machine.disk.pop()
+        if disk == "lost":
+            machine.disk.clear()
+
+    def stop(self, machine: Machine) -> None:
+        """In order: goodbye, and everything is on disk."""
+        self._order(machine, messages.Stop())
+        self._keep(machine, [record for _, record in machine.late])
+        machine.late.clear()
+        machine.session = None
+
+    def condense(self, machine: Machine) -> None:
+        """A snapshot in the place of all records so far; the journal flushes what is late first."""
+        self._keep(machine, [record for _, record in machine.late])
+        machine.late.clear()
+        machine.disk = list(machine.up.condense())
+
+    def at(self, machine: Machine) -> Now:
+        return Now(self.now_ns, EPOCH_NS + self.now_ns + machine.skew_ns)
+
+    # Programs
+
+    def ask(self, machine: Machine, verb: str, **args: Any) -> Answer:
+        """A program of that machine asks; its first answer."""
+        before = len(machine.answers)
+        machine.up.receive(Asked(b"q", verb, "friday", args), Source("doc-clients", b"program"), self.at(machine))
+        self._take(machine)
+        answer = machine.answers[before]
+        if verb in ("edit", "resolve") and not answer.code:
+            machine.acked.append((UUID(answer.body["source"]).bytes, answer.body["sequence"]))
+        return answer
+
+    def edit(self, machine: Machine, verb: str, reference: dict[str, str], **args: Any) -> Answer:
+        return self.ask(machine, "edit", verb=verb, reference=reference, **args)
+
+    # The network
+
+    def part(self, one: Iterable[Machine], other: Iterable[Machine], *, one_way: bool = False) -> None:
+        """Nothing passes between the two groups."""
+        other = list(other)
+        for a in one:
+            for b in other:
+                self.cut.add((a.endpoint, b.endpoint))
+                if not one_way:
+                    self.cut.add((b.endpoint, a.endpoint))
+
+    def heal(self) -> None:
+        self.cut.clear()
+
+    def _post(self, machine: Machine, endpoint: str, message: Any) -> None:
+        word = type(message).__name__
+        self.said[word] += 1
+        if isinstance(message, Gsip):
+            self.gsip_at = self.now_ns
+        if isinstance(message, Xmsg):
+            self._look(machine, message)
+        if (machine.endpoint, endpoint) in self.full:
+            order = messages.LinkFull("friday", endpoint)
+            self.later(0, lambda: self._order(machine, order))
+            return
+        sender = machine.up.station.uuid
+        said = frames.decode([sender, *frames.encode(message)])
+        for _ in range(1 + (self.chance.random() < self.weather.double)):
+            if (machine.endpoint, endpoint) in self.cut or self.chance.random() < self.weather.loss:
+                continue
+            self._carry(machine.endpoint, endpoint, said)
+
+    def _carry(self, source: str, target: str, said: Said) -> None:
+        delay = self.chance.randint(self.weather.least_ns, self.weather.most_ns)
+        due = self.now_ns + delay
+        if self.weather.in_order:
+            due = max(due, self._last_at.get((source, target), 0))
+            self._last_at[source, target] = due
+        self._at(due, lambda: self._arrive(source, target, said))
+
+    def _arrive(self, source: str, target: str, said: Said) -> None:
+        machine = next((each for each in self.machines if each.endpoint == target), None)
+        if machine is None or machine.session is None or (source, target) in self.cut:
+            return
+        machine.session.receive(
+            said, Source("document", said.sender, None, source.rpartition(":")[0]), self.at(machine)
+        )
+        self._take(machine)
+
+    # Effects
+
+    def _order(self, machine: Machine, order: Any) -> None:
+        if machine.session is not None:
+            machine.session.command(order, self.at(machine))
+            self._take(machine)
+
+    def _take(self, machine: Machine) -> None:
+        self._settle_disk(machine)
+        while effects := machine.up.effects():
+            for effect in effects:
+                self._do(machine, effect)
+        due = machine.up.deadline()
+        if due is not None:
+            session = machine.up
+            self._at(max(due, self.now_ns), lambda: self._wake(machine, session))
+
+    def _do(self, machine: Machine, effect: Any) -> None:
+        match effect:
+            case Persist(records, within):
+                if within:
+                    machine.late += [(self.now_ns + within, record) for record in records]
+                else:
+                    self._keep(machine, [*(record for _, record in machine.late), *records])
+                    machine.late.clear()
+            case Send("document", peer, message):
+                self._post(machine, peer.decode(), message)
+            case Send("doc-clients", _, answer):
+                machine.answers.append(answer)
+            case Perform(messages.OpenSession()):
+                self.later(0, lambda: self._order(machine, messages.Opened("friday", machine.endpoint)))
+            case Tell(event):
+                machine.told.append(event)
+            case Disconnect() | Reply():
+                pass
+            case _:
+                raise AssertionError(effect)
+
+    def _look(self, machine: Machine, message: Xmsg) -> None:
+        """What may be said of an operation."""
+        header = header_of(message.body)
+        if header.source == machine.up.station.uuid:
+            if (header.source.hex(), header.sequence) not in machine.kept:
+                self.faults.append(f"{machine.name} said {header.sequence} of its own before it was durable")
+        elif header.sequence > machine.up.log.latest(header.source):
+            self.faults.append(f"{machine.name} forwarded {header.sequence} beyond a gap")
+
+    def _wake(self, machine: Machine, session: Session) -> None:
+        if machine.session is not session:
+            return
+        due = session.deadline()
+        if due is not None and due <= self.now_ns:
+            session.wake(self.at(machine))
+            self._take(machine)
+
+    def _settle_disk(self, machine: Machine) -> None:
+        while machine.late and machine.late[0][0] <= self.now_ns:
+            self._keep(machine, [machine.late.pop(0)[1]])
+
+    def _keep(self, machine: Machine, records: Iterable[Record]) -> None:
+        for record in records:
+            machine.disk.append(record)
+            if isinstance(record, StreamRecord):
+                machine.kept.add((record.origin.rpartition("/")[2].replace("-", ""), record.sequence))
+
+    # Time
+
+    def later(self, after_ns: int, do: Callable[[], None]) -> None:
+        self._at(self.now_ns + after_ns, do)
+
+    def _at(self, due: int, do: Callable[[], None]) -> None:
+        self._number += 1
+        heappush(self._queue, (due, self._number, do))
+
+    def pass_time(self, span_ns: int) -> None:
+        ends_at = self.now_ns + span_ns
+        steps = 0
+        while self._queue and self._queue[0][0] <= ends_at:
+            due, _, do = heappop(self._queue)
+            self.now_ns = max(self.now_ns, due)
+            do()
+            steps += 1
+            assert steps < STEPS_MAX, "the world does not come to rest"
+        self.now_ns = ends_at
+
+    def until(self, holds: Callable[[], bool], most_ns: int, step_ns: int = 100 * MILLISECOND) -> int:
+        """Until something holds; after how long."""
+        began = self.now_ns
+        while not holds():
+            assert self.now_ns - began < most_ns, f"not within {most_ns / SECOND} s; {self.standing()}"
+            self.pass_time(step_ns)
+        return self.now_ns - began
+
+    # Judging
+
+    @property
+    def alive(self) -> list[Machine]:
+        return [machine for machine in self.machines if machine.session is not None]
+
+    def is_mesh(self) -> bool:
+        """Whether everybody alive is ACTIVE with everybody else alive."""
+        return all(len(machine.up.peers.active()) == len(self.alive) - 1 for machine in self.alive)
+
+    def is_equal(self) -> bool:
+        """Whether all that is alive has the same log and document."""
+        states = {(machine.up.log.check, machine.up.engine.digest()) for machine in self.alive}
+        return len(states) == 1 and not any(machine.up.engine.is_behind for machine in self.alive)
+
+    def judge(self, lost: Iterable[Machine] = ()) -> None:
+        """Every answered operation of machines whose disk survived is in every log; nothing was said too early."""
+        assert [] == self.faults
+        gone = list(lost)
+        for writer in self.machines:
+            if writer in gone:
+                continue
+            for source, sequence in writer.acked:
+                for machine in self.alive:
+                    assert sequence <= machine.up.log.latest(source), (
+                        f"{machine.name} lacks {sequence} of {writer.name} ({source.hex()[:8]}): {self.standing()}"
+                    )
+
+    def standing(self) -> str:
+        return "; ".join(
+            f"{machine.name} {machine.up.log.count} ops, check {machine.up.log.check:08x}, "
+            f"{len(machine.up.peers.active())} active"
+            for machine in self.alive
+        )
+
+
+def _numbered(records: Iterable[Record]) -> list[Entry]:
+    return list(enumerate(records, 1))
