@@ -1,10 +1,27 @@
-"""Nobody misses an operation: what peers hold, what we ask for, what we answer (specs/04, section 3.3)."""
+"""Nobody misses an operation: what peers hold, what we ask for, what we answer (specs/04, section 3.3).
+
+    knowing     what each ACTIVE peer holds, was told and was sent
+    asking      what we lack
+    answering   what they lack
+
+At rest, with equal checks everywhere, none of it says anything (GSP-026).
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
 
 from weft.base.now import Now
-from weft.cores.document.log import Log
+from weft.cores.document.answering import Answering
+from weft.cores.document.asking import Asking
+from weft.cores.document.knowing import Knowing, Places
+from weft.cores.document.limits import DIVERGED_NS, NODES_PER_TELLING, REPEAT_NS, SEQUENCE_MAX
+from weft.cores.document.log import Log, Taken
+from weft.cores.document.messages import LogDiverged
 from weft.cores.document.peers import Peer, Peers
 from weft.cores.document.station import Station
-from weft.wire.document.messages import Message
+from weft.wire.document.messages import Beat, Gsip, Held, Message, Xmsg
+
+JITTER_PERCENT: Final = 20  # GSP-025
 
 
 class Gossip:
@@ -12,25 +29,203 @@ class Gossip:
 
     def __init__(self, station: Station, log: Log, peers: Peers) -> None:
         self.station, self.log, self.peers = station, log, peers
+        self._places = Places()
+        self._known: dict[bytes, Knowing] = {}
+        """ACTIVE peers."""
+        self._asking = Asking(station, log, self._places, self._known)
+        self._answering = Answering(station, log, self._known)
+        self._tick_at: int | None = None
+        self._turn = b""
+        """Whose turn it was last to be told."""
 
-    def hear(self, peer: Peer, message: Message) -> None:
-        """GSIP, BEAT or XMSG of an ACTIVE peer; anything else is none of its business."""
+    # Peers come and go
 
     def greet(self, peer: Peer) -> None:
         """A peer is ACTIVE: say what we hold of every other source, in the order of UUIDs."""
+        knowing = self._known[peer.id] = Knowing(peer, self.station.now.mono)
+        knowing.to_tell = {source: None for source, _ in self.log.sources() if source != peer.id}
+        self._tell(knowing)
+        if self._tick_at is None:
+            self._plan()
 
     def gone(self, peer: Peer) -> None:
         """Forget what it knew and what was sent to it."""
-
-    def push(self, body: bytes, source: bytes, sequence: int) -> None:
-        """Say an own operation to every ACTIVE peer (GSP-005)."""
+        if self._known.pop(peer.id, None) is not None:
+            self._asking.gone(peer.id)
+        if not self._known:
+            self._tick_at = None
 
     def restart(self) -> None:
         """We have a new identity: forget what peers know and what was sent."""
+        for knowing in list(self._known.values()):
+            self.gone(knowing.peer)
+        self._answering.restart()
+
+    # Hearing
+
+    def hear(self, peer: Peer, message: Message) -> None:
+        """GSIP, BEAT or XMSG of an ACTIVE peer; anything else is none of its business."""
+        knowing = self._known.get(peer.id)
+        do = HEARD.get(type(message))
+        if knowing is not None and do is not None:
+            do(self, knowing, message)
+
+    def _hear_gsip(self, knowing: Knowing, gossip: Gsip) -> None:
+        for source, upto in gossip.entries:
+            if source == self.station.uuid and self.log.doubt(upto, knowing.uuid):
+                return
+            self._learn(knowing, source, min(upto, SEQUENCE_MAX))
+            latest = self.log.latest(source)
+            if upto > latest and not self.log.refuses(source):
+                self._asking.hearsay(source, knowing, upto)
+            elif upto < latest:
+                self._answering.answer(knowing, source, upto)
+
+    def _hear_beat(self, knowing: Knowing, beat: Beat) -> None:
+        if beat.sequence is not None:
+            self._learn(knowing, knowing.uuid, min(beat.sequence, SEQUENCE_MAX))
+            if beat.sequence > self.log.latest(knowing.uuid) and not self.log.refuses(knowing.uuid):
+                self._asking.hearsay(knowing.uuid, knowing, beat.sequence)
+        if beat.check is not None:
+            self._compare(knowing, beat.check)
+
+    def _compare(self, knowing: Knowing, check: int) -> None:
+        """An equal check says that it holds what we do; another one with equal numbers, that bytes differ (GSP-011)."""
+        log = self.log
+        if check == log.check:
+            knowing.unlike_at, knowing.is_unlike_told = None, False
+            if knowing.equal != log.count:
+                knowing.equal = log.count
+                for source, latest in log.sources():
+                    knowing.set(knowing.knows, self._place(source), latest)
+            return
+        now = self.station.now.mono
+        if not self._is_level(knowing):
+            knowing.unlike_at = None
+        elif knowing.unlike_at is None:
+            knowing.unlike_at = now
+        elif now - knowing.unlike_at >= DIVERGED_NS and not knowing.is_unlike_told:
+            knowing.is_unlike_told = True
+            self.station.tell(LogDiverged(self.station.session, knowing.uuid))
+
+    def _is_level(self, knowing: Knowing) -> bool:
+        """Whether it holds as much as we of every source. Of our own nobody tells us; who lacks something would ask."""
+        own = self.station.uuid
+        return all(
+            knowing.known(self._place(source)) == latest for source, latest in self.log.sources() if source != own
+        )
+
+    def _hear_xmsg(self, knowing: Knowing, xmsg: Xmsg) -> None:
+        taken = self.log.take(xmsg.body, knowing.uuid)
+        do = TAKEN.get(taken.code)
+        if do is None:
+            return
+        self._learn(knowing, taken.source, taken.sequence)
+        do(self, knowing, taken)
+
+    def _grown(self, knowing: Knowing, taken: Taken) -> None:
+        self._asking.progressed(taken.source)
+
+    def _known_already(self, knowing: Knowing, taken: Taken) -> None:
+        """Nothing is new but that the peer has it."""
+
+    def _beyond(self, knowing: Knowing, taken: Taken) -> None:
+        self._asking.gap(taken.source, knowing, taken.sequence)
+
+    def _forked(self, knowing: Knowing, taken: Taken) -> None:
+        """A changed winner is for everybody; who still says what lost is told what won."""
+        counts = self.log.known(taken.source, taken.sequence)
+        if taken.is_further:
+            self._answering.spread(counts)
+        else:
+            self.station.send(knowing.peer.endpoint, Xmsg(counts))
+
+    def _learn(self, knowing: Knowing, source: bytes, upto: int) -> None:
+        if upto:
+            knowing.learn(self._place(source), upto)
+
+    def _place(self, source: bytes) -> int:
+        place, loser = self._places.take(source, is_real=self.log.highest(source) > 0)
+        if loser is not None:
+            for knowing in self._known.values():
+                knowing.clear(place)
+        return place
+
+    # Saying
+
+    def push(self, body: bytes, source: bytes, sequence: int) -> None:
+        """Say an own operation to every ACTIVE peer (GSP-005)."""
+        assert source == self.station.uuid
+        self._answering.push(body, sequence)
+
+    def _tell(self, knowing: Knowing) -> None:
+        """Tell a peer of sources, as many as its link takes at a time."""
+        now = self.station.now.mono
+        while knowing.to_tell and knowing.may_tell(now):
+            source = next(iter(knowing.to_tell))
+            del knowing.to_tell[source]
+            latest, place = self.log.latest(source), self._place(source)
+            knowing.set(knowing.told, place, latest)
+            knowing.set(knowing.told_at, place, now)
+            knowing.note_told()
+            self.station.send(knowing.peer.endpoint, Gsip((Held(source, latest),)))
+
+    def _tell_next(self) -> None:
+        """Tell the next peers, one in sixteen, what they are not known to hold (GSP-025)."""
+        uuids = sorted(self._known)
+        nodes = len(uuids) + 1
+        behind = [uuid for uuid in uuids if uuid > self._turn]
+        for uuid in (behind + uuids)[: min(len(uuids), -(-nodes // NODES_PER_TELLING))]:
+            self._turn = uuid
+            knowing = self._known[uuid]
+            for source, latest in self.log.sources():
+                if source != uuid and self._is_news(knowing, source, latest):
+                    knowing.to_tell[source] = None
+            self._tell(knowing)
+
+    def _is_news(self, knowing: Knowing, source: bytes, latest: int) -> bool:
+        place = self._place(source)
+        if knowing.known(place) >= latest or self.log.lowest_held(source):
+            return False
+        if place >= len(knowing.told) or place >= len(knowing.told_at) or knowing.told[place] != latest:
+            return True
+        return self.station.now.mono - knowing.told_at[place] >= REPEAT_NS
+
+    def _plan(self) -> None:
+        self._tick_at = self.station.now.mono + self.station.jitter(self.station.timing.gossip_ns, JITTER_PERCENT)
+
+    # Time
 
     def wake(self, now: Now) -> None:
         """Time has passed."""
+        self.log.wake(now)
+        self._asking.wake()
+        for knowing in self._known.values():
+            due = knowing.due_at
+            if due is not None and due <= now.mono:
+                self._answering.resume(knowing)
+                self._tell(knowing)
+        if self._tick_at is not None and self._tick_at <= now.mono:
+            self._tell_next()
+            self._plan()
 
     def deadline(self) -> int | None:
         """When to be woken."""
-        return None
+        dues = [self._tick_at, self._asking.deadline(), self.log.deadline()]
+        dues += [knowing.due_at for knowing in self._known.values()]
+        return min((due for due in dues if due is not None), default=None)
+
+
+HEARD: Final[dict[type, Callable[[Gossip, Knowing, Any], None]]] = {
+    Gsip: Gossip._hear_gsip,
+    Beat: Gossip._hear_beat,  # the tables stand below the class
+    Xmsg: Gossip._hear_xmsg,
+}
+TAKEN: Final[dict[str, Callable[[Gossip, Knowing, Taken], None]]] = {
+    "new": Gossip._grown,
+    "duplicate": Gossip._known_already,
+    "held": Gossip._beyond,
+    "shed": Gossip._beyond,
+    "fork": Gossip._forked,
+}
+"""What follows of a body that was heard; the rest is of no source that counts here."""

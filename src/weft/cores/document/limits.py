@@ -18,10 +18,12 @@ RECALL_SLOWLY_NS: Final = 30 * SECOND
 AFTER_BYE_NS: Final = 10 * SECOND
 REFUSE_NS: Final = 60 * SECOND
 ANSWER_NS: Final = SECOND  # a HELO or BOUT is answered once so often
-UNANSWERED_NS: Final = 10 * SECOND  # for so long what comes is the answer to ours: more than any way there and back takes
+ANSWER_MOST_NS: Final = 30 * SECOND  # each answer makes the pause to the next twice as long, as it does for who asks
+ANSWERS_FORGOTTEN_NS: Final = 60 * SECOND
 GREETINGS_MAX: Final = 100  # of unknown endpoints a second (PEE-034)
 NEWCOMER_NS: Final = 2 * SECOND  # PEE-030 (c)
 VIEW_STILL_NS: Final = SECOND  # PEE-031
+VIEW_SHOWN_NS: Final = 2 * SECOND  # so long has a peer that sees others to tell us of them
 REPAIR_NS: Final = 10 * SECOND
 REPAIR_BLIND_NS: Final = 60 * SECOND
 

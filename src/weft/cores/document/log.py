@@ -1,21 +1,47 @@
-"""Every operation of every source, and how far each is known without a gap (specs/04, section 3)."""
+"""Every operation of every source, and how far each is known without a gap (specs/04, sections 3.1 and 3.2).
 
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
+    sources   what is known of each without a gap: the prefix; only that is folded, forwarded and spoken of
+    holding   what came beyond a gap
+    forks     two bodies under one number
+    memory    records: one of the stream for each operation of a prefix, in order; the rest is only for this core
 
-from weft.base.records import CoreRecord, Entry
+What enters is kept with the turn that heard it. Where the journal has no room, or a gap that closes releases more than one
+write takes, it waits in memory and is kept later (GSP-031).
+"""
+
+from array import array
+from bisect import insort
+from collections import deque
+from collections.abc import Callable, Container, Iterable, Iterator
+from typing import Final, NamedTuple
+
+from weft.base.errors import OurFault, PeerError
+from weft.base.now import Now
+from weft.base.records import CoreRecord, Entry, StreamRecord
+from weft.cores.document.forks import Forks, next_uuid, wins
+from weft.cores.document.holding import Holding, Kept
+from weft.cores.document.limits import KEPT_BYTES_MAX, OPERATIONS_MAX, PIECE_BYTES, SOURCES_MAX
+from weft.cores.document.memory import (
+    HeldKept,
+    LoserKept,
+    PieceKept,
+    SessionKept,
+    cut,
+    kept_of_stream,
+    memory_of,
+    record_of,
+    stream_record,
+)
+from weft.cores.document.messages import LogFull
+from weft.cores.document.sources import Source
+from weft.cores.document.stamps import Stamps
 from weft.cores.document.station import Station
-from weft.wire.document.operations import Operation
+from weft.wire.document.operations import Operation, parse
 
-
-class Kept(NamedTuple):
-    """One operation of the log."""
-
-    body: bytes
-    received_ns: int
-    """Wall clock."""
-    received_from: bytes
-    """UUID of the peer; our own: it was entered here."""
+INDEX_SHIFT: Final = 32
+"""Of an entry of `arrivals`: the source's place above, the sequence below; no source has 2^32 operations."""
+OVERHEAD_BYTES: Final = 512
+"""Of a record, beside its body, as far as the bound of a turn matters."""
 
 
 class Taken(NamedTuple):
@@ -26,7 +52,7 @@ class Taken(NamedTuple):
     source: bytes = b""
     sequence: int = 0
     is_further: bool = False
-    """Whether the gapless prefix of its source has grown."""
+    """Whether the gapless prefix of its source has grown; of a fork: whether what counts is another body now."""
 
 
 class Log:
@@ -34,73 +60,396 @@ class Log:
 
     def __init__(self, station: Station) -> None:
         self.station = station
-        self.on_reused: Callable[[bytes, bytes], None] = lambda peer, uuid: None
-        self.on_fork: Callable[[Operation], object] = lambda operation: None
+        self.stamps = Stamps(station)
+        self.on_reused: Callable[[bytes, bytes], None] = _ignore_reuse
+        """Told the peer that knows more of us than we do, and the UUID to go on with."""
+        self.on_fork: Callable[[Operation], object] = _ignore
+        """Told what counts under a number that `fresh` gave before."""
+        self._sources: dict[bytes, Source] = {}
+        self._by_index: list[Source] = []
+        self._sorted: list[bytes] = []
+        """UUIDs of those with a prefix."""
+        self._holding = Holding()
+        self._forks = Forks(station)
+        self._arrivals = array("Q")
+        self._fresh: dict[tuple[bytes, int], Operation] = {}
+        self._unkept: deque[tuple[bytes, int]] = deque()
+        """What has no record yet."""
+        self._turn_bytes = 0
+        self._check = 0
+        self._turned: dict[bytes, None] = {}
+        """Sources whose part of the check is to be made anew."""
+        self._schema: str | None = None
+        """As the journal has it."""
+        self._is_full_told = False
+        self._is_dormant = not any(station.uuid)
+        """Nobody folds what it holds."""
+        self._bare: dict[tuple[bytes, int], None] = {}
+        """Restored, in a prefix by now, and perhaps without a record of the stream: the node ended in between."""
 
     def begin(self) -> None:
-        """Keep name and schema of the session, once."""
+        """All is restored. Keep name and schema of the session, once: by that a later start knows it as this node's own."""
+        self._unkept.extend(pair for pair in self._bare if pair[1] <= self.latest(pair[0]))
+        self._bare = {}
+        schema = cut(self.station.settings.schema_name or self.station.settings.schema)
+        if self._schema != schema:
+            self._schema = schema
+            self.station.keep(record_of(SessionKept(self.station.session, schema)))
+
+    # What is known
 
     def latest(self, source: bytes) -> int:
         """Length of the gapless prefix."""
-        return 0
+        there = self._sources.get(source)
+        return len(there.bodies) if there else 0
 
     def highest(self, source: bytes) -> int:
         """The greatest number that is held of a source, beyond gaps too."""
-        return 0
+        return max(self.latest(source), self._holding.highest(source))
+
+    def lowest_held(self, source: bytes) -> int:
+        """The least number that is held beyond a gap; 0: there is no gap."""
+        return self._holding.lowest(source)
 
     def body(self, source: bytes, sequence: int) -> bytes:
         """The bytes of a prefix operation."""
-        return self.kept(source, sequence).body
+        return self._of(source, sequence).bodies[sequence - 1]
 
     def kept(self, source: bytes, sequence: int) -> Kept:
         """A prefix operation; KeyError where there is none."""
-        raise KeyError((source, sequence))
+        return self._of(source, sequence).kept(sequence)
+
+    def eff(self, source: bytes, sequence: int) -> float:
+        """Effective time of a prefix operation (DOC-010)."""
+        return self._of(source, sequence).effs[sequence - 1]
+
+    def position(self, source: bytes, sequence: int) -> int:
+        """As which one, from 0, a prefix operation became known."""
+        return self._of(source, sequence).positions[sequence - 1]
+
+    def _of(self, source: bytes, sequence: int) -> Source:
+        there = self._sources.get(source)
+        if there is None or not 0 < sequence <= len(there.bodies):
+            raise KeyError((source, sequence))
+        return there
+
+    def arrival(self, position: int) -> tuple[bytes, int]:
+        """(source, sequence) of the prefix operation that became known as the `position`-th; IndexError if none did."""
+        entry = self._arrivals[position]
+        return self._by_index[entry >> INDEX_SHIFT].uuid, entry & ((1 << INDEX_SHIFT) - 1)
+
+    def settled(self, source: bytes, before: int) -> int:
+        """Up to which number a prefix was heard before an instant (monotonic)."""
+        there = self._sources.get(source)
+        return there.settled(before) if there else 0
 
     def sources(self) -> list[tuple[bytes, int]]:
         """(uuid, latest) of all with a prefix, by uuid."""
-        return []
+        sources = self._sources
+        return [(uuid, len(sources[uuid].bodies)) for uuid in self._sorted]
 
     def held(self) -> list[tuple[bytes, int]]:
         """(uuid, sequence) of what is held beyond gaps."""
-        return []
+        return [(source, sequence) for source, sequence, _ in self._holding.items()]
 
     @property
     def count(self) -> int:
         """Operations in all prefixes."""
-        return 0
+        return len(self._arrivals)
 
     @property
     def check(self) -> int:
-        """Of all prefixes (PEE-022)."""
-        return 0
-
-    def arrival(self, position: int) -> tuple[bytes, int]:
-        """(source, sequence) of the prefix operation that became known as the `position`-th, from 0."""
-        raise IndexError(position)
-
-    def position(self, source: bytes, sequence: int) -> int:
-        """The converse of `arrival`."""
-        raise KeyError((source, sequence))
-
-    def eff(self, source: bytes, sequence: int) -> float:
-        """Effective time of a prefix operation (DOC-010)."""
-        raise KeyError((source, sequence))
-
-    def take(self, body: bytes, sender: bytes) -> Taken:
-        """Hear a body from a peer (GSP-010 to GSP-015)."""
-        return Taken("no_header")
-
-    def append(self, body: bytes) -> Operation:
-        """Take the next own operation; a wall stands in front of what the turn says."""
-        raise NotImplementedError
+        """Of all prefixes (PEE-022). What has changed since it was asked for is hashed now, once."""
+        if self._turned:
+            for source in self._turned:
+                self._check ^= self._sources[source].turn()
+            self._turned = {}
+        return self._check
 
     def fresh(self) -> list[Operation]:
         """What entered prefixes since the last time, in order of arrival; asking empties it."""
-        return []
+        found, self._fresh = self._fresh, {}
+        return list(found.values())
+
+    # Hearing
+
+    def take(self, body: bytes, sender: bytes) -> Taken:
+        """Hear a body from a peer (GSP-010 to GSP-015)."""
+        try:
+            operation = parse(body)
+        except PeerError:
+            self.station.count("log.no_header")
+            return Taken("no_header")
+        now = self.station.now
+        kept = Kept(body, now.wall, sender, now.mono)
+        taken = self._judge(operation, kept)
+        if taken.code in COUNTED:
+            self.station.count(COUNTED[taken.code])
+        return taken
+
+    def _judge(self, operation: Operation, kept: Kept) -> Taken:
+        source, sequence = operation.source, operation.sequence
+        if source == self.station.uuid:
+            self.doubt(sequence, kept.received_from)
+            return Taken("own_source", source, sequence)
+        known = self._known(source, sequence)
+        if known is not None:
+            if known.body == kept.body:
+                return Taken("duplicate", source, sequence)
+            return Taken("fork", source, sequence, self._fork(operation, kept, known))
+        if self.refuses(source):
+            return Taken("full", source, sequence)
+        self.stamps.see(source, sequence, operation.timestamp)
+        if sequence == self.latest(source) + 1:
+            self._enter(operation, kept)
+            self._release(source)
+            return Taken("new", source, sequence, is_further=True)
+        return Taken("held" if self._hold(source, sequence, kept) else "shed", source, sequence)
+
+    def doubt(self, sequence: int, peer: bytes) -> bool:
+        """Somebody knows so much of our source; True if that is more than we ever said, and we are somebody else now."""
+        if sequence <= self.latest(self.station.uuid):
+            return False
+        self.on_reused(peer, next_uuid(self.station.uuid, self.station.now.wall))
+        return True
+
+    def known(self, source: bytes, sequence: int) -> bytes:
+        """The bytes under a number, also beyond a gap."""
+        kept = self._known(source, sequence)
+        if kept is None:
+            raise KeyError((source, sequence))
+        return kept.body
+
+    def _known(self, source: bytes, sequence: int) -> Kept | None:
+        there = self._sources.get(source)
+        if there is not None and sequence <= len(there.bodies):
+            return there.kept(sequence)
+        return self._holding.get(source, sequence)
+
+    def refuses(self, source: bytes) -> bool:
+        """Whether nothing more is taken of this source (GSP-014)."""
+        is_new = source not in self._sources
+        what = ""
+        if is_new and len(self._sources) >= SOURCES_MAX:
+            what = "sources"
+        elif self.is_full:
+            what = "operations"
+        if what and not self._is_full_told:
+            self._is_full_told = True
+            self.station.tell(LogFull(self.station.session, what))
+        return bool(what)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no more operations are taken."""
+        return len(self._arrivals) + self._holding.count >= OPERATIONS_MAX
+
+    def _hold(self, source: bytes, sequence: int, kept: Kept) -> bool:
+        self._source(source)
+        self._holding.put(source, sequence, kept)
+        shed = self._holding.shed(source)
+        self.station.count("log.shed", len(shed))
+        if (source, sequence) in shed:
+            return False
+        self._keep(source, sequence, None)
+        return True
+
+    def _source(self, uuid: bytes) -> Source:
+        there = self._sources.get(uuid)
+        if there is None:
+            there = self._sources[uuid] = Source(uuid, len(self._by_index))
+            self._by_index.append(there)
+        return there
+
+    def _enter(self, operation: Operation, kept: Kept, *, is_new: bool = True) -> None:
+        """The next operation of a prefix. One that is not new has its record already."""
+        source = operation.source
+        there = self._source(source)
+        if not there.bodies:
+            insort(self._sorted, source)
+        there.append(kept, operation.timestamp, len(self._arrivals))
+        self._arrivals.append(there.index << INDEX_SHIFT | operation.sequence)
+        self._turned[source] = None
+        if not self._is_dormant:
+            self._fresh[source, operation.sequence] = operation
+        if is_new:
+            self.station.count("log.ops")
+            self.station.count("log.inert", bool(operation.inert))
+            self._keep(source, operation.sequence, operation)
+
+    def _release(self, source: bytes, *, is_new: bool = True) -> None:
+        """What was held and is next is beyond no gap any more."""
+        if source not in self._holding:
+            return
+        while (kept := self._holding.take(source, self.latest(source) + 1)) is not None:
+            self._enter(parse(kept.body), kept, is_new=is_new)
+
+    def append(self, body: bytes) -> Operation:
+        """Take the next own operation; a wall stands in front of what the turn says."""
+        operation = parse(body)
+        source, now = self.station.uuid, self.station.now
+        assert (operation.source, operation.sequence) == (source, self.latest(source) + 1)
+        self._enter(operation, Kept(body, now.wall, source), is_new=False)
+        self.stamps.used(operation.timestamp)
+        self.station.count("log.ops")
+        self.station.keep(self._record(operation), is_own=True)
+        return operation
+
+    # Forks
+
+    def _fork(self, operation: Operation, kept: Kept, known: Kept, *, is_new: bool = True) -> bool:
+        """Two bodies of one number: whether the one that came counts from now on."""
+        source, sequence = operation.source, operation.sequence
+        is_winner = wins(kept.body, known.body)
+        winner, loser = (kept, known) if is_winner else (known, kept)
+        if self._forks.note(source, sequence, loser) and is_new:
+            self._forks.tell((source, sequence), winner.body, loser.body, kept.received_from)
+            if not self.station.is_full:
+                self.station.keep(record_of(LoserKept(self.station.session, source, sequence, *loser[1:3], loser.body)))
+        if is_winner:
+            self._replace(operation, kept, is_new=is_new)
+        return is_winner
+
+    def _replace(self, operation: Operation, kept: Kept, *, is_new: bool) -> None:
+        source, sequence = operation.source, operation.sequence
+        if sequence > self.latest(source):
+            self._holding.put(source, sequence, kept)
+        else:
+            self._sources[source].replace(sequence, kept, operation.timestamp)
+            self._turned[source] = None
+            if (source, sequence) in self._fresh:
+                self._fresh[source, sequence] = operation
+            else:
+                self.on_fork(operation)
+        if is_new:
+            self._keep(source, sequence, operation)
+
+    # Keeping
+
+    def _keep(self, source: bytes, sequence: int, operation: Operation | None) -> None:
+        """With this turn, if the journal has room and the turn too; else later."""
+        station = self.station
+        if not station.records:
+            self._turn_bytes = 0
+        if station.is_full or self._unkept or self._turn_bytes >= KEPT_BYTES_MAX:
+            self._unkept.append((source, sequence))
+        else:
+            self._keep_now(source, sequence, operation)
+
+    def _keep_now(self, source: bytes, sequence: int, operation: Operation | None) -> None:
+        if sequence <= self.latest(source):
+            record: StreamRecord | CoreRecord = self._record(operation or parse(self.body(source, sequence)))
+        else:
+            held = self._holding.get(source, sequence)
+            if held is None:
+                return
+            record = record_of(HeldKept(self.station.session, source, sequence, held[1], held[2], held.body))
+        self._turn_bytes += OVERHEAD_BYTES + len(self.known(source, sequence))
+        self.station.keep(record)
+
+    def _record(self, operation: Operation) -> StreamRecord:
+        there = self._sources[operation.source]
+        sequence = operation.sequence
+        return stream_record(self.station.settings, operation, there.kept(sequence), there.effs[sequence - 1])
+
+    def wake(self, now: Now) -> None:
+        """Keep what had no room, as much as one turn takes."""
+        self._turn_bytes = 0
+        while self._unkept and self._turn_bytes < KEPT_BYTES_MAX and not self.station.is_full:
+            self._keep_now(*self._unkept.popleft(), None)
+
+    def deadline(self) -> int | None:
+        """At once, if something is to be kept and there is room."""
+        return self.station.now.mono if self._unkept and not self.station.is_full else None
+
+    # Memory
 
     def restore(self, entries: Iterable[Entry]) -> None:
         """Take back records of this session, in any order, doubled or not."""
+        for _, record in entries:
+            if isinstance(record, StreamRecord):
+                source, sequence, kept = kept_of_stream(record)
+                self._restore_one(source, sequence, kept)
+                self._bare.pop((source, sequence), None)
+            elif isinstance(record, CoreRecord):
+                self._restore_memory(record)
 
-    def condense(self) -> Iterable[CoreRecord]:
-        """Records from which `restore` makes the same log."""
-        return ()
+    def _restore_memory(self, record: CoreRecord) -> None:
+        memory = memory_of(record)
+        if isinstance(memory, SessionKept):
+            self._schema = memory.schema
+        elif isinstance(memory, PieceKept):
+            uuids = memory.uuids
+            for source, sequence, received, sender, body in memory.operations:
+                self._restore_one(uuids[source], sequence, Kept(body, received, uuids[sender]))
+        else:
+            kept = Kept(memory.body, memory.received_ns, memory.received_from)
+            if isinstance(memory, HeldKept) and self._known(memory.source, memory.sequence) is None:
+                self._bare[memory.source, memory.sequence] = None
+            self._restore_one(memory.source, memory.sequence, kept)
+
+    def _restore_one(self, source: bytes, sequence: int, kept: Kept) -> None:
+        known = self._known(source, sequence)
+        if known is not None and known.body == kept.body:
+            return
+        try:
+            operation = parse(kept.body)
+        except PeerError as error:
+            raise OurFault(f"newer-data: the operation {sequence} of {source.hex()} cannot be read: {error}") from None
+        if known is not None:
+            self._fork(operation, kept, known, is_new=False)
+            return
+        self.stamps.see(source, sequence, operation.timestamp, is_told=False)
+        if sequence == self.latest(source) + 1:
+            self._enter(operation, kept, is_new=False)
+            self._release(source, is_new=False)
+        else:
+            self._source(source)
+            self._holding.put(source, sequence, kept)
+
+    def condense(self) -> Iterator[CoreRecord]:
+        """Records from which `restore` makes the same log: arrivals in their order, in pieces."""
+        session = self.station.session
+        if self._schema is not None:
+            yield record_of(SessionKept(session, self._schema))
+        bare = {pair: None for pair in self._unkept if pair[1] <= self.latest(pair[0])}
+        yield from self._pieces(session, bare)
+        held = [(*pair, self.kept(*pair)) for pair in bare]  # so that the next start gives them their records
+        for source, sequence, kept in [*held, *self._holding.items()]:
+            yield record_of(HeldKept(session, source, sequence, kept[1], kept[2], kept.body))
+        for source, sequence, kept in self._forks.items():
+            yield record_of(LoserKept(session, source, sequence, kept[1], kept[2], kept.body))
+
+    def _pieces(self, session: str, bare: Container[tuple[bytes, int]]) -> Iterator[CoreRecord]:
+        places: dict[bytes, int] = {}
+        operations: list[tuple[int, int, int, int, bytes]] = []
+        room = PIECE_BYTES
+        for position in range(len(self._arrivals)):
+            source, sequence = self.arrival(position)
+            if (source, sequence) in bare:
+                continue
+            body, received, sender, _ = self.kept(source, sequence)
+            if room < len(body) + 64:
+                yield record_of(PieceKept(session, list(places), operations))
+                places, operations, room = {}, [], PIECE_BYTES
+            places_of = [places.setdefault(uuid, len(places)) for uuid in (source, sender)]
+            operations.append((places_of[0], sequence, received, places_of[1], body))
+            room -= len(body) + 64
+        if operations:
+            yield record_of(PieceKept(session, list(places), operations))
+
+
+COUNTED: Final = {
+    "duplicate": "log.duplicate",
+    "own_source": "log.own_source",
+    "fork": "log.fork",
+    "full": "log.full",
+}
+
+
+def _ignore(operation: Operation) -> None:
+    """Nobody folds this log."""
+
+
+def _ignore_reuse(peer: bytes, uuid: bytes) -> None:
+    """Nobody speaks for this log."""

@@ -1,23 +1,19 @@
-"""What is entered here becomes the next operation of our own source (GSP-002 to GSP-005, GSP-013, GSP-055)."""
+"""What is entered here becomes the next operation of our own source (GSP-002 to GSP-006, GSP-013, GSP-054, GSP-055)."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from weft.base.errors import PeerError
+from weft.base.now import SECOND
+from weft.cores.document.fold.conflicts import Writer
 from weft.cores.document.fold.engine import Engine
 from weft.cores.document.gossip import Gossip
+from weft.cores.document.limits import BURST, EMITTED_BYTES_MAX, RATE
 from weft.cores.document.log import Log
 from weft.cores.document.mesh import Mesh
-from weft.cores.document.station import Station
-from weft.wire.document.operations import Payload
-
-
-class Hidden(NamedTuple):
-    """Who wrote what was meant, with a greater effective time (GSP-003)."""
-
-    source: bytes
-    sequence: int
-    eff: float
-    value: str
+from weft.cores.document.station import Refusal, Station
+from weft.wire.document.operations import SET, TEXT, Stamp, emit, parse
+from weft.wire.document.xml import Payload
 
 
 class Issued(NamedTuple):
@@ -26,11 +22,22 @@ class Issued(NamedTuple):
     source: bytes
     sequence: int
     outcome: str
-    hidden_by: Hidden | None
+    """As of the log (DOC-035); `applied-but-hidden` where another one's later write stands in its place (GSP-003)."""
+    hidden_by: Writer | None
 
 
 Authorise = Callable[[str, str, dict[str, str]], str]
-"""(operator, verb, reference) → why it is not allowed; empty: it is (GSP-054)."""
+"""(operator, verb, reference) → why it is not allowed; empty: it is (GSP-054). It may hold on to the document."""
+
+HIDDEN: Final = "applied-but-hidden"
+FAULTS: Final = {
+    "malformed": "that is no operation",
+    "name": "a name of an element or attribute is none",
+    "verb": "add, set and remove are what can be done",
+    "depth": "the payload is too deep",
+    "size": "the payload has too many elements",
+}
+"""What `parse` says of an operation that would do nothing: it is not logged (DOC-035)."""
 
 
 class Own:
@@ -38,7 +45,10 @@ class Own:
 
     def __init__(self, station: Station, log: Log, engine: Engine, gossip: Gossip, mesh: Mesh) -> None:
         self.station, self.log, self.engine, self.gossip, self.mesh = station, log, engine, gossip, mesh
-        self.authorise: Authorise = lambda operator, verb, reference: ""
+        self.authorise: Authorise = _allow
+        self._tokens_ns = BURST * SECOND // RATE
+        """What may be issued at once, as the time that it takes to earn it."""
+        self._earned_at: int | None = None
 
     def issue(  # tidy: these are the words of an operation
         self,
@@ -50,5 +60,86 @@ class Own:
         resolves: str = "",
         force: bool = False,
     ) -> Issued:
-        """Durable first, then said to everybody; raises Refusal and then nothing has changed."""
-        raise NotImplementedError
+        """Durable first, then said to everybody; raises Refusal, and then nothing has changed.
+
+        `force` stamps it behind whoever wrote there last, however far ahead that is (GSP-003).
+        """
+        by = by or self.station.settings.operator
+        self._permit(by, verb, reference)
+        slots = _slots_of(verb, payload)
+        stamp = self._stamp(reference, slots if force else [])
+        source, sequence = self.station.uuid, self.log.latest(self.station.uuid) + 1
+        body = self._written(verb, reference, Stamp(source, stamp, sequence, by, resolves), payload)
+        self._spend()
+        self.log.append(body)
+        self.gossip.push(body, source, sequence)
+        self.mesh.note_own()
+        self.engine.insert(self.log.fresh())
+        return self._issued(reference, slots, sequence)
+
+    def _permit(self, by: str, verb: str, reference: dict[str, str]) -> None:
+        """Whether anything may be entered now."""
+        why = self.authorise(by, verb, reference)
+        if why:
+            raise Refusal("not-allowed", why)
+        if not reference:
+            raise Refusal(
+                "no-reference", "nothing says what is meant", "name an element: eid=…, period=1 jam=3, path=…"
+            )
+        if self.station.is_full:
+            raise Refusal("storage-full", "the journal has no room", "make room on the disk; it goes on by itself")
+        if self.log.is_full:
+            raise Refusal("log-full", "the session holds as many operations as it can", "begin another session")
+        if self._tokens(self.station.now.mono) < SECOND // RATE:
+            raise Refusal("too-fast", f"more than {RATE} entries a second", "wait a little")
+
+    def _tokens(self, now: int) -> int:
+        if self._earned_at is None:
+            self._earned_at = now
+        self._tokens_ns = min(self._tokens_ns + now - self._earned_at, BURST * SECOND // RATE)
+        self._earned_at = now
+        return self._tokens_ns
+
+    def _spend(self) -> None:
+        self._tokens_ns -= SECOND // RATE
+
+    def _stamp(self, reference: dict[str, str], slots: list[str]) -> float:
+        effs = [writer.eff for slot in slots if (writer := self.engine.writer_of(reference, slot)) is not None]
+        return self.log.stamps.next(max(effs) if effs else None)
+
+    def _written(self, verb: str, reference: dict[str, str], stamp: Stamp, payload: Payload) -> bytes:
+        """The bytes; what would do nothing by its own fault, or is too large, is refused."""
+        try:
+            body = emit(verb, reference, stamp, payload)
+        except PeerError as error:
+            raise Refusal("bad-xml", error.why) from None
+        if len(body) > EMITTED_BYTES_MAX:
+            raise Refusal(
+                "too-large", f"{len(body)} bytes; an entry has at most {EMITTED_BYTES_MAX}", "enter it in parts"
+            )
+        fault = parse(body).inert
+        if fault:
+            raise Refusal(fault, FAULTS.get(fault, "it would do nothing"))
+        return body
+
+    def _issued(self, reference: dict[str, str], slots: list[str], sequence: int) -> Issued:
+        source = self.station.uuid
+        outcome = self.engine.outcome(source, sequence)
+        eff = self.log.eff(source, sequence)
+        for slot in slots if outcome == "applied" else []:
+            writer = self.engine.writer_of(reference, slot)
+            if writer is not None and (writer.source, writer.sequence) != (source, sequence) and writer.eff >= eff:
+                return Issued(source, sequence, HIDDEN, writer)
+        return Issued(source, sequence, outcome, None)
+
+
+def _slots_of(verb: str, payload: Payload) -> list[str]:
+    """What a `set` writes: attributes, or the text."""
+    if verb != SET:
+        return []
+    return list(payload.attributes) or [TEXT]
+
+
+def _allow(*_: object) -> str:
+    """Everybody may do everything."""
+    return ""

@@ -1,0 +1,207 @@
+"""What we lack is asked for: of its source if it is there, else of who told us of it (GSP-020, GSP-021).
+
+    ask        our GSIP names the end of our prefix; at most 500 operations come of it (GSP-024)
+    progress   the last of those came, or a hole closed and another is open: the next ask goes out at once
+    silence    again after 150 ms, doubling to 2 s; every third time somebody else
+
+A peer owes us at most `ASKED_MAX` operations, so that its link to us never fills up, however many sources we lack.
+"""
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+
+from weft.cores.document.knowing import Knowing, Places
+from weft.cores.document.limits import ANSWER_MAX, ASKED_MAX, RETRY_PEER
+from weft.cores.document.log import Log
+from weft.cores.document.station import Station
+from weft.wire.document.messages import Gsip, Held
+
+
+class Ask:
+    """One source that is behind. Instants are monotonic nanoseconds."""
+
+    __slots__ = ("asked_at", "due_at", "moved_at", "owed", "sequence", "target", "to", "tries", "wait_ns")
+
+    def __init__(self, target: int, wait_ns: int) -> None:
+        self.target = target
+        """Somebody knows so much of it."""
+        self.sequence, self.to = -1, b""
+        """What we said last, and to whom."""
+        self.asked_at = self.moved_at = -wait_ns
+        """When we asked last; and when there was progress last, or an ask."""
+        self.due_at = 0
+        self.wait_ns = wait_ns
+        self.tries = 0
+        """In vain, since there was progress."""
+        self.owed = 0
+        """How many operations the ask may bring."""
+
+
+class Asking:
+    """All sources that are behind."""
+
+    def __init__(self, station: Station, log: Log, places: Places, known: dict[bytes, Knowing]) -> None:
+        self._station, self._log, self._places, self._known = station, log, places, known
+        self._open: dict[bytes, Ask] = {}
+        self._due: list[tuple[int, bytes]] = []
+        """A heap; what stands in it may be due later by now."""
+        self._owed: dict[bytes, int] = {}
+        """Operations that a peer owes us."""
+        self._waiting: dict[bytes, dict[bytes, None]] = {}
+        """By peer, sources to be asked for when it owes less."""
+
+    # What is heard
+
+    def hearsay(self, source: bytes, via: Knowing, target: int) -> None:
+        """A peer says that it holds more than we do; while answers come in, that is no news."""
+        ask = self._of(source, target)
+        if self._now - ask.moved_at >= self._station.timing.ask_hold_ns:
+            self._say(source, ask, via)
+
+    def gap(self, source: bytes, via: Knowing, sequence: int) -> None:
+        """An operation of a peer stands beyond a gap: ask for what is before it, unless just that was asked (GSP-020).
+
+        While an answer comes in, one beyond all that it may bring is no sign of a loss.
+        """
+        ask, hold_ns = self._of(source, sequence), self._station.timing.ask_hold_ns
+        is_coming = self._now - ask.moved_at < hold_ns and sequence > ask.sequence + ANSWER_MAX
+        is_news = ask.sequence != self._log.latest(source)
+        if (is_news and not is_coming) or self._now - ask.asked_at >= hold_ns:
+            self._say(source, ask, via, do_say=self._station.ahead)
+
+    def progressed(self, source: bytes) -> None:
+        """The prefix of a source has grown."""
+        ask = self._open.get(source)
+        if ask is None:
+            return
+        latest, held = self._log.latest(source), self._log.lowest_held(source)
+        if latest >= ask.target and not held:
+            self._close(source)
+            return
+        ask.moved_at, ask.tries, ask.wait_ns = self._now, 0, self._station.timing.ask_hold_ns
+        ask.due_at = self._now + ask.wait_ns
+        end = ask.sequence + ANSWER_MAX
+        if latest >= end or 0 < held <= end:
+            self._say(source, ask, None)
+
+    def _of(self, source: bytes, target: int) -> Ask:
+        ask = self._open.get(source)
+        if ask is None:
+            ask = self._open[source] = Ask(target, self._station.timing.ask_hold_ns)
+        ask.target = max(ask.target, target)
+        return ask
+
+    @property
+    def _now(self) -> int:
+        return self._station.now.mono
+
+    # What is said
+
+    def _say(
+        self, source: bytes, ask: Ask, via: Knowing | None, *, do_say: Callable[[str, Gsip], None] | None = None
+    ) -> None:
+        latest = self._log.latest(source)
+        to = self._whom(source, ask, via)
+        self._let_go(ask)
+        if to is None:
+            self._close(source)
+            return
+        owed = max(1, min(ANSWER_MAX, ask.target - latest))
+        ask.due_at = self._now + ask.wait_ns
+        heappush(self._due, (ask.due_at, source))
+        before = self._owed.get(to.uuid, 0)
+        if before and before + owed > ASKED_MAX:
+            self._waiting.setdefault(to.uuid, {})[source] = None
+            return
+        ask.sequence, ask.to, ask.owed = latest, to.uuid, owed
+        ask.asked_at = ask.moved_at = self._now
+        self._owed[to.uuid] = before + owed
+        (do_say or self._station.send)(to.peer.endpoint, Gsip((Held(source, latest),)))
+
+    def _whom(self, source: bytes, ask: Ask, via: Knowing | None) -> Knowing | None:
+        """The source itself if it is there, else who told us, else whoever knows more; every third time another one."""
+        usual = self._known.get(source) or via or self._usual(source, ask)
+        if (ask.tries + 1) % RETRY_PEER:
+            return usual
+        others = [one for one in self._more(source) if one is not usual]
+        return others[ask.tries // RETRY_PEER % len(others)] if others else usual
+
+    def _usual(self, source: bytes, ask: Ask) -> Knowing | None:
+        more = self._more(source)
+        return next((one for one in more if one.uuid == ask.to), more[0] if more else None)
+
+    def _more(self, source: bytes) -> list[Knowing]:
+        """Peers that are known to hold more of a source than we do, by UUID."""
+        place, latest = self._places.find(source), self._log.latest(source)
+        if place is None:
+            return []
+        return [self._known[uuid] for uuid in sorted(self._known) if self._known[uuid].known(place) > latest]
+
+    def _let_go(self, ask: Ask) -> None:
+        """What an ask might have brought may be asked of its peer by others."""
+        if not ask.owed:
+            return
+        owed = self._owed.get(ask.to, 0) - ask.owed
+        if owed > 0:
+            self._owed[ask.to] = owed
+        else:
+            self._owed.pop(ask.to, None)
+        ask.owed = 0
+
+    def _close(self, source: bytes) -> None:
+        """It is not behind any more; or nobody who is here has more of it."""
+        ask = self._open.pop(source)
+        self._let_go(ask)
+        self._go_on(ask.to)
+
+    def _go_on(self, peer: bytes) -> None:
+        """A peer owes us less: ask it for what waits."""
+        waiting = self._waiting.get(peer)
+        while waiting and self._owed.get(peer, 0) + ANSWER_MAX <= ASKED_MAX:
+            source = next(iter(waiting))
+            del waiting[source]
+            ask = self._open.get(source)
+            if ask is not None and not ask.owed:
+                self._say(source, ask, self._known.get(peer))
+        if waiting is not None and not waiting:
+            self._waiting.pop(peer, None)
+
+    # Time
+
+    def gone(self, peer: bytes) -> None:
+        """It will not answer: ask others at once."""
+        self._owed.pop(peer, None)
+        self._waiting.pop(peer, None)
+        for source, ask in self._open.items():
+            if ask.to == peer:
+                ask.owed = 0
+                ask.due_at = self._now
+                heappush(self._due, (ask.due_at, source))
+
+    def wake(self) -> None:
+        """Ask again for what did not come."""
+        now = self._now
+        while self._due and self._due[0][0] <= now:
+            _, source = heappop(self._due)
+            ask = self._open.get(source)
+            if ask is None:
+                continue
+            if ask.due_at > now:
+                heappush(self._due, (ask.due_at, source))
+                continue
+            self._retry(source, ask)
+
+    def _retry(self, source: bytes, ask: Ask) -> None:
+        """A gap whose source is away, and that nobody can fill, is left alone until somebody says otherwise."""
+        if not self._more(source) and not (source in self._known and self._log.lowest_held(source)):
+            self._close(source)
+            return
+        ask.tries += 1
+        ask.wait_ns = min(2 * ask.wait_ns, self._station.timing.ask_most_ns)
+        to = ask.to
+        self._say(source, ask, None)
+        self._go_on(to)
+
+    def deadline(self) -> int | None:
+        """When to ask again, or a little before."""
+        return self._due[0][0] if self._due else None

@@ -1,0 +1,55 @@
+"""Two bodies claim one number: everybody must choose the same one (GSP-011). And a source that is ours, and is not (GSP-015)."""
+
+from collections.abc import Iterator
+from hashlib import sha256
+
+from weft.cores.document.holding import Kept
+from weft.cores.document.limits import FORKS_MAX
+from weft.cores.document.messages import LogFork
+from weft.cores.document.station import Station
+
+
+def wins(body: bytes, other: bytes) -> bool:
+    """Whether the first one counts: the smaller SHA-256 does. Signatures would be asked before it."""
+    return sha256(body).digest() < sha256(other).digest()
+
+
+class Forks:
+    """What lost, one body of a number, so that the journal keeps both."""
+
+    def __init__(self, station: Station) -> None:
+        self._station = station
+        self._losers: dict[tuple[bytes, int], Kept] = {}
+
+    def note(self, source: bytes, sequence: int, loser: Kept) -> bool:
+        """Remember what lost; False if this number has lost before, or there were too many: then it is only counted."""
+        key = (source, sequence)
+        if key in self._losers or len(self._losers) >= FORKS_MAX:
+            return False
+        self._losers[key] = loser
+        return True
+
+    def tell(self, number: tuple[bytes, int], winner: bytes, loser: bytes, peer: bytes) -> None:
+        """Let people know: which number it is, and who brought the body that was not known."""
+        kept, other = sha256(winner).digest(), sha256(loser).digest()
+        self._station.tell(LogFork(self._station.session, *number, peer, kept, other))
+
+    def items(self) -> Iterator[tuple[bytes, int, Kept]]:
+        """All that lost."""
+        for (source, sequence), kept in self._losers.items():
+            yield source, sequence, kept
+
+
+def next_uuid(old: bytes, wall_ns: int) -> bytes:
+    """Another identity for a start whose own is somebody else's: version 4 by its form, its first byte not 0 (PEE-003).
+
+    >>> next_uuid(bytes(16), 1)[6] >> 4
+    4
+    """
+    number = 0
+    while True:
+        drawn = bytearray(sha256(old + wall_ns.to_bytes(8, "big") + bytes([number])).digest()[:16])
+        drawn[6], drawn[8] = drawn[6] & 0x0F | 0x40, drawn[8] & 0x3F | 0x80
+        if drawn[0]:
+            return bytes(drawn)
+        number += 1

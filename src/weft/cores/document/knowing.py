@@ -1,0 +1,173 @@
+"""What each ACTIVE peer holds, what it was told and what it was sent, in bounded memory (GSP-010, GSP-022 to GSP-025).
+
+Sources have places in one table that all peers share, so what a peer knows is an array of numbers: 256 peers and 8,192
+sources are 16 MiB. A source of which nobody showed an operation keeps its place until others need it.
+"""
+
+from array import array
+from collections import deque
+from collections.abc import Iterator
+
+from weft.cores.document.limits import NAMED_MAX, PACE_BYTES, PACE_MAX, PACE_NS, TOLD_MAX
+from weft.cores.document.peers import Peer
+
+
+class Places:
+    """Sources by place."""
+
+    def __init__(self) -> None:
+        self._places: dict[bytes, int] = {}
+        self._named: dict[bytes, None] = {}
+        """Those of which nobody has shown an operation; the oldest first."""
+
+    def find(self, source: bytes) -> int | None:
+        """Its place, if it has one."""
+        return self._places.get(source)
+
+    def take(self, source: bytes, *, is_real: bool) -> tuple[int, bytes | None]:
+        """Its place, a new one if it had none; and whose place that was until now. `is_real`: the log has operations of it."""
+        place = self._places.get(source)
+        if place is not None:
+            if is_real:
+                self._named.pop(source, None)
+            return place, None
+        loser = None
+        if not is_real:
+            if len(self._named) >= NAMED_MAX:
+                loser = next(iter(self._named))
+                del self._named[loser]
+            self._named[source] = None
+        place = len(self._places) if loser is None else self._places.pop(loser)
+        self._places[source] = place
+        return place, loser
+
+
+class Run:
+    """Operations of a source that were sent at one time."""
+
+    __slots__ = ("at", "first", "last", "source")
+
+    def __init__(self, source: bytes, first: int, last: int, at: int) -> None:
+        self.source, self.first, self.last, self.at = source, first, last, at
+
+
+class Sent:
+    """What was sent to one peer lately."""
+
+    def __init__(self) -> None:
+        self._runs: deque[Run] = deque()
+        self._by_source: dict[bytes, list[Run]] = {}
+
+    def add(self, source: bytes, first: int, last: int, at: int) -> None:
+        """Operations first..last were sent now."""
+        runs = self._by_source.setdefault(source, [])
+        if runs and runs[-1].at == at and runs[-1].last + 1 == first:
+            runs[-1].last = last
+            return
+        run = Run(source, first, last, at)
+        runs.append(run)
+        self._runs.append(run)
+
+    def forget(self, before: int) -> None:
+        """What was sent earlier may be sent again."""
+        while self._runs and self._runs[0].at <= before:
+            source = self._runs.popleft().source
+            runs = self._by_source[source]
+            runs.pop(0)
+            if not runs:
+                del self._by_source[source]
+
+    def since(self, source: bytes, before: int) -> list[tuple[int, int]]:
+        """Ranges that were sent after an instant, in no order."""
+        return [(run.first, run.last) for run in self._by_source.get(source, ()) if run.at > before]
+
+
+class Knowing:
+    """One ACTIVE peer, as gossip sees it."""
+
+    def __init__(self, peer: Peer, now: int) -> None:
+        self.peer, self.uuid, self.active_at = peer, peer.id, now
+        self.knows = array("q")
+        """By place: so many operations, without a gap."""
+        self.told = array("q")
+        """By place: what we said of it last,"""
+        self.told_at = array("q")
+        """and when."""
+        self.to_tell: dict[bytes, None] = {}
+        """Sources that it is to be told of."""
+        self.sent = Sent()
+        self.owed: dict[bytes, tuple[int, int]] = {}
+        """Answers that its pace holds back: what it said to have, and how many it may get."""
+        self.unlike_at: int | None = None
+        """Since when it has other bytes than we under the same numbers."""
+        self.is_unlike_told = False
+        self.equal = -1
+        """How many operations our log had when its check was ours."""
+        self._window_at = now - PACE_NS
+        self._window_count = self._window_bytes = self._window_told = 0
+
+    def known(self, place: int) -> int:
+        """How much of a source it is known to hold."""
+        return self.knows[place] if place < len(self.knows) else 0
+
+    def learn(self, place: int, upto: int) -> None:
+        """It holds so much of a source."""
+        if self.known(place) < upto:
+            self.set(self.knows, place, upto)
+
+    @staticmethod
+    def set(table: "array[int]", place: int, value: int) -> None:
+        """Write into a table that grows."""
+        if place >= len(table):
+            table.extend([0] * (place + 1 - len(table)))
+        table[place] = value
+
+    def clear(self, place: int) -> None:
+        """Another source has this place from now on."""
+        for table in (self.knows, self.told, self.told_at):
+            if place < len(table):
+                table[place] = 0
+
+    # Pace (GSP-024)
+
+    def has_room(self, size: int, now: int) -> bool:
+        """Whether an operation of so many bytes may go out now."""
+        self._turn_window(now)
+        return self._window_count < PACE_MAX and self._window_bytes + size <= PACE_BYTES
+
+    def may_tell(self, now: int) -> bool:
+        """Whether a GSIP may."""
+        self._turn_window(now)
+        return self._window_told < TOLD_MAX
+
+    def note_sent(self, size: int, now: int) -> None:
+        """An operation goes out."""
+        self._turn_window(now)
+        self._window_count += 1
+        self._window_bytes += size
+
+    def note_told(self) -> None:
+        """A GSIP goes out."""
+        self._window_told += 1
+
+    def _turn_window(self, now: int) -> None:
+        if now - self._window_at >= PACE_NS:
+            self._window_at = now
+            self._window_count = self._window_bytes = self._window_told = 0
+
+    @property
+    def due_at(self) -> int | None:
+        """When what waits for its pace may go on."""
+        return self._window_at + PACE_NS if self.owed or self.to_tell else None
+
+
+def gaps(runs: list[tuple[int, int]], first: int, last: int) -> Iterator[tuple[int, int]]:
+    """The parts of first..last that no range covers, ascending."""
+    for begin, end in sorted(runs):
+        if begin > last:
+            break
+        if begin > first:
+            yield first, begin - 1
+        first = max(first, end + 1)
+    if first <= last:
+        yield first, last

@@ -1,0 +1,49 @@
+"""Timestamps of own operations: behind everything that was seen, so that a correction counts (GSP-002)."""
+
+from math import nextafter
+from typing import Final
+
+from weft.base.now import SECOND
+from weft.cores.document.limits import AHEAD_NS
+from weft.cores.document.messages import TimeAhead
+from weft.cores.document.station import Station
+from weft.wire.document.operations import TIMESTAMP_MAX
+
+STEP_S: Final = 1e-6
+"""A double of this century has no smaller part of a second."""
+
+
+class Stamps:
+    """The greatest timestamp of the log, unless it is far ahead of session time: then whoever said it has a wrong clock."""
+
+    def __init__(self, station: Station) -> None:
+        self._station = station
+        self._seen = self._own = 0.0  # tidy: seconds, as the wire has them
+        self._ahead: dict[bytes, None] = {}
+        """Sources that were told to be ahead, and were not in time since."""
+
+    def see(self, source: bytes, sequence: int, timestamp: float, *, is_told: bool = True) -> None:
+        """Note the timestamp of an operation."""
+        ahead_ns = int((timestamp - self._station.time) * SECOND)
+        if ahead_ns <= AHEAD_NS:
+            self._ahead.pop(source, None)
+            self._seen = max(self._seen, timestamp)
+        elif is_told and source not in self._ahead:
+            self._ahead[source] = None
+            self._station.tell(TimeAhead(self._station.session, source, sequence, ahead_ns))
+
+    def next(self, behind: float | None = None) -> float:
+        """The timestamp of the next own operation; greater than `behind` in any case."""
+        stamp = max(self._station.time, self._own, after(self._seen))
+        if behind is not None:
+            stamp = max(stamp, after(behind))
+        return min(stamp, TIMESTAMP_MAX)
+
+    def used(self, timestamp: float) -> None:
+        """An own operation has it: later ones are not before it."""
+        self._own = max(self._own, timestamp)
+
+
+def after(timestamp: float) -> float:
+    """A microsecond later, or the next double where they are farther apart."""
+    return max(round(timestamp + STEP_S, 6), nextafter(timestamp, TIMESTAMP_MAX))
