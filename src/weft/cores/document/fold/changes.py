@@ -1,47 +1,124 @@
 """What is different from the state that was delivered last (DOC-054).
 
 Operations that come late take effects of others back, so what changed is not what the new operations did: two states are
-compared, slot by slot. A slot is the name of an element as in DOC-040.
+compared, slot by slot; a slot is the name of an element as in DOC-040. Only those elements are looked at that the records
+of undo name, those taken back included, so that a small change costs little in a large document. Where the document is
+another one (after a refold in slices), or records are no longer there, all of it is compared.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from weft.cores.document.fold.folding import Fold
-
-
-class Delta(NamedTuple):
-    """Slots, in the order of the document; of what is gone, in the order that it had."""
-
-    added: tuple[str, ...]
-    removed: tuple[str, ...]
-    changed: tuple[str, ...]
-    """Another text, or other attributes."""
-
-    def __bool__(self) -> bool:
-        return bool(self.added or self.removed or self.changed)
-
+from weft.cores.document.fold.track import Track
+from weft.cores.document.fold.tree import Element
 
 Seen = tuple[str, dict[str, str]]
 """Text and attributes of an element."""
 
 
+class Delta(NamedTuple):
+    """Slots, sorted."""
+
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    """Another text, or other attributes."""
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.added or self.removed or self.changed)
+
+
 class Changes:
-    """The state that was delivered last."""
+    """The state that was delivered last, and what may have changed since."""
 
     def __init__(self) -> None:
+        self._fold: Fold | None = None
+        """Whose elements these are; None: compare everything."""
+        self._mark = 0
+        """Where its records of undo stood."""
+        self._touched: dict[Element, None] = {}
+        """What was taken back since."""
+        self._slots: dict[Element, str] = {}
         self._seen: dict[str, Seen] = {}
+        self._numbered: dict[str, None] = {}
+        """Tags of elements that are known by their number among siblings, so that one more or less renames others."""
 
-    def since(self, fold: Fold) -> Delta:
+    def note_rewind(self, track: Track, place: int) -> None:
+        """A track is about to go back, and its records with it."""
+        if self._fold is track.fold and place < track.place:
+            mark = track.mark_of(place)
+            if mark < self._mark:
+                self._touched.update(dict.fromkeys(self._fold.touched(mark)))
+                self._mark = mark
+
+    def since(self, track: Track) -> Delta:
         """Compare with the state before, which this one replaces; the first time everything is added."""
-        before, now = self._seen, seen(fold)
-        self._seen = now
-        return Delta(
-            tuple(slot for slot in now if slot not in before),
-            tuple(slot for slot in before if slot not in now),
-            tuple(slot for slot, what in now.items() if slot in before and before[slot] != what),
-        )
+        fold = track.fold
+        if self._fold is fold and self._mark >= track.oldest_mark:
+            touched = [*self._touched, *fold.touched(self._mark)]
+            if not any(element.tag in self._numbered for element in touched):
+                delta = self._compare(fold, touched)
+                self._remember(track)
+                return delta
+        delta = self._compare_all(fold)
+        self._remember(track)
+        return delta
+
+    def _remember(self, track: Track) -> None:
+        self._fold, self._mark = track.fold, track.fold.mark()
+        self._touched.clear()
+
+    def _compare_all(self, fold: Fold) -> Delta:
+        before = self._seen
+        self._slots, self._seen, self._numbered = {}, {}, {}
+        for element in fold.root.subtree():
+            self._take(fold, element)
+        return _delta(before, self._seen)
+
+    def _compare(self, fold: Fold, touched: Iterable[Element]) -> Delta:
+        """The same for some elements, and what stands below those that came or went."""
+        before: dict[str, Seen] = {}
+        there: list[Element] = []
+        for element in dict.fromkeys(touched):
+            is_there = _is_attached(element, fold.root)
+            for each in (element,) if is_there and element in self._slots else element.subtree():
+                slot = self._slots.pop(each, None)
+                if slot is not None:
+                    before[slot] = self._seen.pop(slot)
+            if is_there:
+                there.append(element)
+        after: dict[str, Seen] = {}
+        for element in there:
+            for each in element.subtree() if element not in self._slots else (element,):
+                if each not in self._slots:
+                    slot = self._take(fold, each)
+                    after[slot] = self._seen[slot]
+        return _delta(before, after)
+
+    def _take(self, fold: Fold, element: Element) -> str:
+        """See an element as it is."""
+        slot = self._slots[element] = fold.slot_of(element)
+        self._seen[slot] = (element.text, dict(element.attributes))
+        if slot.endswith("]") and "[#" in slot:
+            self._numbered[element.tag] = None
+        return slot
 
 
-def seen(fold: Fold) -> dict[str, Seen]:
-    """Every element of a document by its slot, in the order of the document."""
-    return {fold.slot_of(element): (element.text, dict(element.attributes)) for element in walk(fold.root)}
+def _is_attached(element: Element, root: Element) -> bool:
+    """Whether it stands in the document."""
+    while element is not root:
+        parent, previous = element.parent, element.previous
+        if parent is None or (parent.first if previous is None else previous.next) is not element:
+            return False
+        element = parent
+    return True
+
+
+def _delta(before: dict[str, Seen], after: dict[str, Seen]) -> Delta:
+    return Delta(
+        tuple(sorted(slot for slot in after if slot not in before)),
+        tuple(sorted(slot for slot in before if slot not in after)),
+        tuple(sorted(slot for slot, what in after.items() if slot in before and before[slot] != what)),
+    )

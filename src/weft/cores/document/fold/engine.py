@@ -12,18 +12,19 @@ track of its own, and readers have the last complete state meanwhile (DOC-053).
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
 
+from weft.base.errors import UserError
+from weft.cores.document.fold.changes import Changes, Delta
 from weft.cores.document.fold.conflicts import Conflict, Writer
 from weft.cores.document.fold.folding import Fold
-from weft.cores.document.fold.schema import Schema
-from weft.cores.document.fold.tree import Element
-from weft.wire.document.operations import Operation
-from weft.wire.document.xml import canonical
-
-from weft.cores.document.fold.changes import Changes, Delta
 from weft.cores.document.fold.history import Past, pasts_of
 from weft.cores.document.fold.order import Key, Order, Pair, prefixes
+from weft.cores.document.fold.schema import Schema
+from weft.cores.document.fold.slots import reference_of
 from weft.cores.document.fold.track import Checkpoints, Track
+from weft.cores.document.fold.tree import Element
 from weft.cores.document.limits import AT_ONCE_MAX, SLICE, UNDO_MAX
+from weft.wire.document.operations import Operation
+from weft.wire.document.xml import canonical
 
 
 class Engine:
@@ -81,7 +82,7 @@ class Engine:
             self.is_behind, self._same = True, same
             return
         self.replayed += shown.place - same
-        self._changes.before_rewind(shown, same)
+        self._changes.note_rewind(shown, same)
         shown.back(same)
         shown.forward(self._order, end)
         self._digest = ""
@@ -107,7 +108,6 @@ class Engine:
     def _show(self, complete: Track) -> None:
         """Readers see another track from now on."""
         self._shown, self._working, self.is_behind = complete, None, False
-        self._changes.forget_track()
         self._digest = ""
 
     def finish(self) -> None:
@@ -134,12 +134,19 @@ class Engine:
         return self._digest
 
     def outcomes(self, source: bytes, sequence: int) -> list[str]:
-        """What became of each step of an operation (DOC-035); empty: it is not in the document that readers see."""
+        """What became of each step of an operation at its own place in the order (DOC-035).
+
+        Empty: it is not in the document that readers see.
+        """
         return self._shown.fold.outcomes.get((source, sequence), [])
 
     def outcome(self, source: bytes, sequence: int) -> str:
-        """The same in one word, steps parted by commas."""
-        return ",".join(self.outcomes(source, sequence))
+        """What has become of an operation by now, what waited and was released included; steps parted by commas."""
+        return ",".join(self.present(source, sequence))
+
+    def present(self, source: bytes, sequence: int) -> list[str]:
+        """The same, step by step."""
+        return self._shown.fold.present((source, sequence))
 
     def parked(self) -> list[Pair]:
         """Operations with steps that wait for what they refer to."""
@@ -157,13 +164,29 @@ class Engine:
         """The keys of all operations, ascending."""
         return self._order.keys()
 
+    def find(self, reference: dict[str, str]) -> Element | None:
+        """What a reference leads to (DOC-020); None: nothing, or nothing yet. Nothing is made by asking."""
+        return self._shown.fold.element_of(reference)
+
+    def at(self, slot: str) -> Element | None:
+        """What a slot of DOC-040, or an eid, names."""
+        return self._shown.fold.element_at(slot)
+
+    def slot_of(self, element: Element) -> str:
+        """The name of an element for people (DOC-040)."""
+        return self._shown.fold.slot_of(element)
+
+    def reference_of(self, slot: str) -> dict[str, str]:
+        """What an operation says to lead to a slot."""
+        return reference_of(self.schema, slot)
+
     def writer_of(self, reference: dict[str, str], attribute: str) -> Writer | None:
         """Who wrote an attribute (`#text`: the text) of what a reference leads to, last in order (GSP-003)."""
         return self._shown.fold.writer_of(reference, attribute)
 
     def history(self, slot: str) -> list[Past]:
         """Who set what of an element when, and what it was before (DOC-054); `slot` as in DOC-040, or an eid."""
-        return pasts_of(self._shown.fold, slot)
+        return pasts_of(self._shown.fold, slot, self._order.eff_of)
 
     def changes(self) -> Delta:
         """What is different from when this was last asked (DOC-054); the first time everything is new."""
@@ -181,19 +204,16 @@ def fold(schema: Schema, operations: Iterable[Operation]) -> Engine:
 def fold_until(
     schema: Schema, operations: Iterable[Operation], *, at: float | None = None, until: Pair | None = None
 ) -> Engine:
-    """The document as it was true at an effective time, or with all up to an operation (GSP-032)."""
+    """The document as it was true at an effective time, or with all up to an operation (GSP-032).
+
+    UserError `unknown-operation` where `until` is none of them.
+    """
     order = Order()
     order.take(prefixes(operations))
-    last = Key(*until_key(order, until)) if until else None
+    if until is not None and not 1 <= until[1] <= order.latest(until[0]):
+        raise UserError("unknown-operation", "the log has no such operation", "see `weft doc log`")
+    last = (order.eff(*until), *until) if until is not None else None
     chosen = [
-        operation
-        for eff, source, sequence, operation in order.entries
-        if (at is None or eff <= at) and (last is None or (eff, source, sequence) <= last)
+        entry[3] for entry in order.entries if (at is None or entry[0] <= at) and (last is None or entry[:3] <= last)
     ]
     return fold(schema, chosen)
-
-
-def until_key(order: Order, until: Pair) -> Key:
-    """The key of the operation up to which is wanted; UserError is the caller's to make where it is unknown."""
-    source, sequence = until
-    return Key(order.eff(source, sequence), source, sequence)

@@ -9,9 +9,8 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from weft.wire.document.operations import Operation
-
 from weft.base.errors import OurFault
+from weft.wire.document.operations import Operation
 
 Pair = tuple[bytes, int]
 """Source and sequence."""
@@ -53,6 +52,11 @@ class Order:
     def eff(self, source: bytes, sequence: int) -> float:
         """The effective time (DOC-010) of an operation that is known."""
         return self._effs[source][sequence - 1]
+
+    def eff_of(self, pair: Pair) -> float:
+        """The same of an operation, or of the copy that counts in its place."""
+        copies = self._copies.get(pair)
+        return copies[0].eff if copies and pair[1] > self.latest(pair[0]) else self.eff(*pair)
 
     def place(self, source: bytes, sequence: int) -> int:
         """How many operations stand before a known one."""

@@ -7,9 +7,8 @@ often: never more than one element per operation.
 """
 
 from weft.cores.document.fold.folding import Fold
-from weft.cores.document.fold.schema import Schema
-
 from weft.cores.document.fold.order import Order
+from weft.cores.document.fold.schema import Schema
 
 SUPERSEDED = "inert:superseded"
 
@@ -65,6 +64,15 @@ class Track:
     def reaches(self, place: int) -> bool:
         """Whether it can go back there."""
         return self.place - place <= len(self._marks)
+
+    @property
+    def oldest_mark(self) -> int:
+        """Where the oldest undo record begins that is still there."""
+        return self._marks[0] if self._marks else self.fold.mark()
+
+    def mark_of(self, place: int) -> int:
+        """Where the undo records of all but the first `place` operations begin."""
+        return self._marks[place - self.place]
 
     def back(self, place: int) -> None:
         """Take back all operations but the first `place`."""
