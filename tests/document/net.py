@@ -143,7 +143,7 @@ class Net:
 
     # Programs
 
-    def ask(self, machine: Machine, verb: str, **args: Any) -> Answer:
+    def ask(self, machine: Machine, verb: str, /, **args: Any) -> Answer:
         """A program of that machine asks; its first answer."""
         before = len(machine.answers)
         machine.up.receive(Asked(b"q", verb, "friday", args), Source("doc-clients", b"program"), self.at(machine))

@@ -22,7 +22,7 @@ def facts(documents: "Documents") -> dict[str, Any]:
         "sources": {name: len(session.log.sources()) for name, session in sessions.items()},
         "check": {name: f"{session.log.check:08x}" for name, session in sessions.items()},
         "parked": {name: len(session.engine.parked()) for name, session in sessions.items()},
-        "conflicts": {name: sum(one.open for one in session.engine.conflicts()) for name, session in sessions.items()},
+        "conflicts": {name: sum(one.is_open for one in session.engine.conflicts()) for name, session in sessions.items()},
         "behind": {name: int(session.engine.is_behind) for name, session in sessions.items()},
         "dormant": len(documents.dormant),
         "counts": dict(counts),
