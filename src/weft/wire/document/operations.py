@@ -9,7 +9,7 @@ What the first start tag says is the header: without one the bytes are refused. 
 import re
 from functools import lru_cache
 from hashlib import sha1
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from weft.base.errors import PeerError
 from weft.wire.document.messages import OPERATION_BYTES_MAX
@@ -131,16 +131,15 @@ class Header(NamedTuple):
 class Step:
     """What is done in one go: an operation is one, an `action` has several (DOC-034)."""
 
-    __slots__ = ("attributes", "eid", "index", "is_sound", "path", "payload", "text", "verb", "writes")
+    __slots__ = ("attributes", "eid", "index", "is_sound", "path", "payload", "picks", "text", "verb", "writes")
 
     def __init__(self, index: int, verb: str, attributes: dict[str, str]) -> None:
         self.index, self.verb, self.attributes = index, verb, attributes
-        self.eid = self.path = None  # type: str | None
+        self.eid = eid_of(attributes[EID]) if EID in attributes else None
+        self.path = attributes["path"].strip(WHITE) if "path" in attributes else None
         """The reference, if it is one of these (DOC-020); else the schema looks at the attributes."""
-        if EID in attributes:
-            self.eid = eid_of(attributes[EID])
-        elif "path" in attributes:
-            self.path = attributes["path"].strip(WHITE)
+        self.picks: Any = None
+        """Whoever looks notes here what it found."""
         self.text = ""
         """Of `add`: to be appended."""
         self.payload: list[Node] = []

@@ -87,7 +87,7 @@ def is_name(name: str) -> bool:
 
 def are_names(names: set[str]) -> bool:
     """Whether all of them may be names."""
-    return names <= _good or all(map(is_name, names))
+    return names <= _good or all(map(is_name, sorted(names)))
 
 
 # Reading

@@ -1,0 +1,219 @@
+"""Operations folded over genesis, one after the other, each of which can be taken back (DOC-010, DOC-021, DOC-051).
+
+    fold = Fold(Schema.load("derby"))
+    mark = fold.mark()
+    fold.apply(operation, eff)   # ["applied"]
+    fold.rewind(mark)            # as if it had never been
+
+An operation costs what it carries, however large the document is; so does taking it back.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from weft.cores.document.fold.conflicts import LOST_EDIT, SET_SET, Conflict, Party, Writer
+from weft.cores.document.fold.references import PARKED, Absent, Plan, find
+from weft.cores.document.fold.schema import Schema
+from weft.cores.document.fold.state import Parked, State
+from weft.cores.document.fold.tree import Element, Pair
+from weft.cores.document.fold.verbs import APPLIED, NOTHING_NEW, VERBS
+from weft.wire.document.operations import REMOVE, Operation, Step
+
+TARGET_REMOVED: Final = "inert:target-removed"
+
+
+class Fold(State):
+    """A document, and all that is derived with it: outcomes, who waits, conflicts, who wrote what."""
+
+    def __init__(self, schema: Schema) -> None:
+        super().__init__(schema)
+
+    # One operation
+
+    def apply(self, operation: Operation, eff: float) -> list[str]:
+        """Fold the next operation in, whose key must be above all before; what became of each of its steps (DOC-035).
+
+        `outcomes` keeps that; what becomes of a parked step later is in `present`.
+        """
+        pair = (operation.source, operation.sequence)
+        if operation.inert:
+            outcome = [f"inert:{operation.inert}"]
+        else:
+            self.operation, self.eff, self.pair = operation, eff, operation.origin or pair
+            outcome = [self._do(step) for step in operation.steps]
+            while self.released:
+                self._retry()
+        self.say(pair, outcome)
+        return outcome
+
+    def _do(self, step: Step) -> str:
+        """One step, now or when it is released."""
+        eid = step.eid
+        place: Element | Plan | Absent | None
+        if eid is not None:
+            place = self.live.get(eid)
+            if place is None:
+                return self._without(step, eid)
+        else:
+            place = find(self, step)
+            if isinstance(place, Absent):
+                if place.trigger is not None:
+                    self.park(step, place.trigger)
+                return place.outcome
+        outcome = VERBS[step.verb](self, step, place)
+        return self._settle(outcome, place) if self.operation.resolves else outcome
+
+    def _without(self, step: Step, eid: str) -> str:
+        """Nothing is known by this eid: wait for it, unless it was there and was removed."""
+        remover = self.gone.get(eid)
+        if remover is None:
+            self.park(step, ("eid", eid))
+            return PARKED
+        slot = f"eid:{eid}"
+        conflict = self.found.get(self.operation.resolves)
+        if conflict is not None and conflict.is_open and (conflict.kind, conflict.slot) == (LOST_EDIT, slot):
+            self.close(conflict)
+        elif remover[0] != self.pair[0] and step.verb != REMOVE:
+            self.report(LOST_EDIT, slot, step.verb, Party(*remover, ""), "", None)
+        return TARGET_REMOVED
+
+    def _settle(self, outcome: str, place: Element | Plan) -> str:
+        """Close the conflict that an operation resolves by touching its slot, or what stands below it.
+
+        Who adds nothing but says `resolves` has seen it, and leaves everything as it is.
+        """
+        conflict = self.found.get(self.operation.resolves)
+        if conflict is None or not conflict.is_open or conflict.kind == SET_SET or isinstance(place, Plan):
+            return outcome
+        if outcome not in (APPLIED, NOTHING_NEW) or conflict.place is None:
+            return outcome
+        if conflict.place is not place and conflict.place is not place.parent:
+            return outcome
+        self.close(conflict)
+        return APPLIED
+
+    def _retry(self) -> None:
+        """Try what was released, all of it, in order; what that releases is for the next round (DOC-021)."""
+        released, self.released = self.released, {}
+        waiting = [released[key] for key in sorted(released)]
+        for parked in waiting:
+            self.unpark(parked)
+        for parked in waiting:
+            operation = parked.operation
+            self.operation, self.eff, self.pair = operation, parked.key[0], operation.pair
+            outcome = self._do(parked.step)
+            if outcome != PARKED:
+                self.say_late(parked, outcome)
+
+    # Back
+
+    def mark(self) -> int:
+        """Where the fold stands; greater than all marks before that were not gone back behind."""
+        return self.base + len(self.undo)
+
+    def rewind(self, mark: int) -> None:
+        """Be as at a mark."""
+        undo, length = self.undo, mark - self.base
+        assert length >= 0, "that mark was forgotten"
+        while len(undo) > length:
+            record = undo.pop()
+            record[0](self, *record[1:])
+
+    def forget(self, mark: int) -> None:
+        """Nobody will go back behind a mark any more."""
+        assert self.base <= mark <= self.mark(), "no such mark"
+        del self.undo[: mark - self.base]
+        self.base = mark
+
+    def touched(self, mark: int) -> Iterator[Element]:
+        """What was changed since a mark, some of it several times; of what came or went the parent, too."""
+        for record in self.undo[mark - self.base :]:
+            element = record[1]
+            if element is not None:
+                yield element
+                if element.parent is not None:
+                    yield element.parent
+
+    def copy(self) -> "Fold":
+        """The same in itself, with nothing to take back; as long as the document is large."""
+        twin = Fold.__new__(Fold)
+        State.__init__(twin, self.schema)
+        twins: dict[Element, Element] = {}
+        for element in self.root.subtree():
+            twins[element] = _twin_of(element, twins)
+        twin.root = twins[self.root]
+        twin.live = {eid: twins[element] for eid, element in self.live.items()}
+        twin.gone, twin.outcomes, twin.waiting = dict(self.gone), dict(self.outcomes), dict(self.waiting)
+        twin.count, twin.ticks = self.count, self.ticks
+        twin.late = {pair: dict(said) for pair, said in self.late.items()}
+        twin.triggers = {trigger: dict(waiting) for trigger, waiting in self.triggers.items()}
+        twin.found = {
+            name: conflict._replace(place=twins.get(conflict.place)) if conflict.place is not None else conflict
+            for name, conflict in self.found.items()
+        }
+        return twin
+
+    # What is derived
+
+    def present(self, pair: Pair) -> list[str]:
+        """What became of each step by now: of those that waited, what became of them on release."""
+        said, late = self.outcomes.get(pair, []), self.late.get(pair)
+        return [late.get(place, word) for place, word in enumerate(said)] if late else said
+
+    def parked(self) -> list[Pair]:
+        """Operations with steps that wait, by key."""
+        return list(dict.fromkeys((key[1], key[2]) for key in sorted(self.waiting)))
+
+    def parked_steps(self) -> list[Parked]:
+        """Each step that waits, by key, with what it waits for."""
+        return [self.waiting[key] for key in sorted(self.waiting)]
+
+    def conflicts(self) -> list[Conflict]:
+        """All that came up, closed ones too, in order of application (DOC-040)."""
+        return list(self.found.values())
+
+    def element_of(self, reference: dict[str, str]) -> Element | None:
+        """What a reference leads to now; None: nothing, or nothing yet."""
+        step = Step(0, REMOVE, reference)
+        if step.eid is not None:
+            return self.live.get(step.eid)
+        place = find(self, step)
+        return place if isinstance(place, Element) else None
+
+    def writer_of(self, reference: dict[str, str], attribute: str) -> Writer | None:
+        """Who wrote an attribute (`#text`: the text) of what a reference leads to, last in order (GSP-003)."""
+        element = self.element_of(reference)
+        return element.writers.get(attribute) if element is not None and element.writers else None
+
+    def element_at(self, slot: str) -> Element | None:
+        """The element that a slot names now (DOC-040), or an eid."""
+        if slot.startswith("eid:"):
+            return self.live.get(slot.removeprefix("eid:"))
+        if not slot.startswith("/"):
+            return self.live.get(slot)
+        here: Element | None = self.root
+        for part in slot.strip("/").split("/") if slot != "/" else []:
+            here = self._child_at(here, part) if here is not None else None
+        return here
+
+    def _child_at(self, parent: Element, part: str) -> Element | None:
+        tag, _, rest = part.partition("[")
+        key = rest.removesuffix("]")
+        kin = self.kin(parent, tag)
+        if not key.startswith("#"):
+            return kin.by[0].get(key, [None])[0] if kin.by else None
+        place = int(key[1:]) if key[1:].isdecimal() else 0
+        return kin.elements[place - 1] if 1 <= place <= len(kin.elements) else None
+
+
+def _twin_of(element: Element, twins: dict[Element, Element]) -> Element:
+    """A copy that stands at the end of the copy of the parent."""
+    parent = twins[element.parent] if element.parent is not None else None
+    twin = Element(element.tag, element.attributes, element.text, parent, element.origin)
+    twin.is_shared = element.is_shared = True
+    twin.rank, twin.is_fixed = element.rank, element.is_fixed
+    twin.aliases = element.aliases and list(element.aliases)
+    twin.writers = element.writers and dict(element.writers)
+    if parent is not None:
+        twin.link()
+    return twin

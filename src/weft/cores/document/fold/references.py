@@ -1,0 +1,131 @@
+"""Which element a step means (DOC-020): by eid, else by path, else by the first chain of the schema that it names.
+
+Looking changes nothing. What is not there is either to be made by whoever adds to it or sets something (`Plan`), or there
+is a reason why the step does nothing, or something that it waits for (`Absent`).
+"""
+
+from typing import Final, NamedTuple
+
+from weft.cores.document.fold.schema import Chain
+from weft.cores.document.fold.state import State, Trigger
+from weft.cores.document.fold.tree import Element
+from weft.wire.document.operations import PATH_PARTS_MAX, REMOVE, SET, Step
+from weft.wire.document.xml import WHITE, is_name
+
+PARKED: Final = "parked"
+Pick = tuple[Chain | None, str]
+"""A step of a chain and its key; or no step, and the tag of a leaf."""
+
+
+class Plan(NamedTuple):
+    """Elements that are to be made, one below the other, the last of them being meant."""
+
+    parent: Element
+    picks: tuple[Pick, ...]
+
+    @property
+    def tag(self) -> str:
+        """Of the last."""
+        chain, key = self.picks[-1]
+        return chain.tag if chain else key
+
+
+class Absent(NamedTuple):
+    """Nothing is meant, or nothing yet."""
+
+    outcome: str
+    trigger: Trigger | None = None
+
+
+NO_REFERENCE: Final = Absent("inert:no-reference")
+BAD_KEY: Final = Absent("inert:bad-key")
+BAD_PATH: Final = Absent("inert:bad-path")
+NOT_THERE: Final = Absent("inert:absent")
+Place = Element | Plan
+
+
+def find(state: State, step: Step) -> Element | Plan | Absent:
+    """What a step refers to by path or by a chain. By eid it is looked up in `State.live`."""
+    if step.path is not None:
+        return _by_path(state, step, step.path)
+    noted = step.picks
+    if noted is None or noted[0] is not state.schema:
+        noted = step.picks = (state.schema, _picks_of(state, step))
+    picks = noted[1]
+    if isinstance(picks, Absent):
+        return picks
+    here = state.root
+    for place, (chain, key) in enumerate(picks):
+        found = here.kin_of(chain.tag, chain.keys).find(key)
+        if found is None:
+            return _missing(state, step, here, picks[place:])
+        here = found
+    return here
+
+
+def _picks_of(state: State, step: Step) -> tuple[tuple[Chain, str], ...] | Absent:
+    """The chain that a step names, with all its keys checked."""
+    attributes = step.attributes
+    picks: list[tuple[Chain, str]] = []
+    chains = state.schema.chains
+    while True:
+        chain = next((each for each in chains if each.ref in attributes), None)
+        if chain is None:
+            return tuple(picks) if picks else NO_REFERENCE
+        key = attributes[chain.ref].strip(WHITE)
+        if chain.create and chain.number(key) is None:
+            return BAD_KEY
+        picks.append((chain, key))
+        chains = chain.sub
+
+
+def _missing(state: State, step: Step, here: Element, picks: tuple[tuple[Chain, str], ...]) -> Plan | Absent:
+    """The first of the rest of a chain is not below `here`."""
+    chain, key = picks[0]
+    if chain.create:
+        if step.verb == REMOVE:
+            return NOT_THERE
+        others = [place for place, pick in enumerate(picks) if not pick[0].create]
+        if not others:
+            return Plan(here, picks)
+        made, (chain, key) = picks[: others[0]], picks[others[0]]
+    else:
+        made = ()
+    if chain.fixed:
+        return Absent(f"inert:unknown-{chain.ref}")
+    path = state.place_of(here) + "".join(f"/{each.tag}[{number}]" for each, number in made)
+    return Absent(PARKED, ("child", path, chain.tag, key))
+
+
+def _by_path(state: State, step: Step, path: str) -> Element | Plan | Absent:
+    """The first match of each tag below the root; `set` makes a leaf that is not there."""
+    parts = path.strip("/").split("/")
+    if parts in ([""], [state.root.tag]):
+        return state.root
+    if len(parts) > PATH_PARTS_MAX or not all(map(is_name, parts)):
+        return BAD_PATH
+    here = state.root
+    for place, tag in enumerate(parts):
+        same = state.kin(here, tag).elements
+        if same:
+            here = same[0]
+            continue
+        chain = state.schema.below.get(here.tag, {}).get(tag)
+        if step.verb == SET and place == len(parts) - 1 and not (chain and chain.is_keyed):
+            return Plan(here, ((None, tag),))
+        return Absent(PARKED, ("tag", tag))
+    return here
+
+
+def realise(state: State, plan: Plan) -> Element | None:
+    """Make what is planned; None, and nothing is made: the document has no room for it."""
+    here, picks = plan
+    if not state.has_room(here, len(picks)):
+        return None
+    for chain, key in picks:
+        if chain is not None:
+            here = state.make(here, chain, key)
+        else:
+            here = Element(key, {}, "", here, state.pair)
+            state.insert(here)
+    return here

@@ -1,0 +1,1 @@
+"""Schemas that ship (DOC-003)."""

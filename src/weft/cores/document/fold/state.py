@@ -1,0 +1,439 @@
+"""A document while operations are folded into it, and how every change is taken back (DOC-051).
+
+Each change is one function here, and leaves one record: what undoes it, the element it was done to, and what that takes.
+Records are undone in reverse, each finding everything as it left it.
+"""
+
+from typing import Any, Final
+
+from weft.cores.document.fold.conflicts import (
+    APPENDED,
+    DUPLICATE_KEY,
+    SET_SET,
+    SINGLE,
+    Conflict,
+    Party,
+    Writer,
+    conflict_id,
+)
+from weft.cores.document.fold.schema import Chain, Schema
+from weft.cores.document.fold.tree import Element, Kin, Pair
+from weft.cores.document.limits import DOCUMENT_DEPTH_MAX, DOCUMENT_ELEMENTS_MAX, WINDOW_S
+from weft.wire.document.operations import TEXT, Operation, Step
+from weft.wire.document.xml import EID
+
+Key = tuple[float, bytes, int, int]
+"""Where a step stands: effective time, source and sequence of its operation, and its index."""
+Trigger = tuple[str, ...]
+"""What a parked step waits for (DOC-021): ("eid", eid), ("tag", tag) or ("child", path of the parent, key)."""
+Undo = tuple[Any, ...]
+RANKS: Final = 1 << 60
+"""Above every number of a creatable step."""
+
+
+class Parked:
+    """A step that waits for what it refers to."""
+
+    __slots__ = ("key", "operation", "step", "trigger")
+
+    def __init__(self, key: Key, operation: Operation, step: Step, trigger: Trigger) -> None:
+        self.key, self.operation, self.step, self.trigger = key, operation, step, trigger
+
+
+class State:
+    """Shared by reference between the modules of the fold; nobody else changes it."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self.root = schema.genesis()
+        self.live: dict[str, Element] = {}
+        """Elements by eid, further names included."""
+        self.gone: dict[str, Pair] = {}
+        """Who removed what had an eid and is not there now."""
+        self.count = sum(1 for _ in self.root.subtree())
+        """Elements, the root counted."""
+        self.outcomes: dict[Pair, list[str]] = {}
+        """What became of each step where it stood (DOC-035)."""
+        self.late: dict[Pair, dict[int, str]] = {}
+        """What became of parked steps when they were released, by their place in `outcomes`."""
+        self.waiting: dict[Key, Parked] = {}
+        self.triggers: dict[Trigger, dict[Key, Parked]] = {}
+        self.found: dict[str, Conflict] = {}
+        """Conflicts by id, in the order in which they came up."""
+        self.released: dict[Key, Parked] = {}
+        """What the events of this round release; empty between operations."""
+        self.undo: list[Undo] = []
+        self.base = 0
+        """How many records were forgotten."""
+        self.ticks = 0
+        """Counts elements as they come, for their ranks."""
+        self.operation: Operation
+        """What is being folded."""
+        self.pair: Pair = (b"", 0)
+        self.eff = 0.0  # tidy: seconds of the log are doubles (DOC-010)
+        self.is_too_big = False
+        """Whether something was skipped by this step, since the document would get too deep or too large."""
+
+    # What is there
+
+    def kin(self, parent: Element, tag: str) -> Kin:
+        """Children of a tag."""
+        chain = self.schema.below.get(parent.tag, {}).get(tag)
+        return parent.kin_of(tag, chain.keys if chain else ())
+
+    def slot_of(self, element: Element) -> str:
+        """The name of an element for people (DOC-040)."""
+        eid = element.attributes.get(EID)
+        if eid is not None:
+            return f"eid:{eid}"
+        parts: list[str] = []
+        here = element
+        while here.parent is not None:
+            parts.append(self._part(here.parent, here))
+            here = here.parent
+        return "/" + "/".join(reversed(parts))
+
+    def _part(self, parent: Element, element: Element) -> str:
+        chain = self.schema.below.get(parent.tag, {}).get(element.tag)
+        key = element.attributes.get(chain.keys[0]) if chain else None
+        if key is not None:
+            return f"{element.tag}[{key}]"
+        same = self.kin(parent, element.tag).elements
+        return f"{element.tag}[#{same.index(element) + 1}]"
+
+    # Elements come and go
+
+    def insert(self, element: Element, before: Element | None = None) -> None:
+        """A new element stands below its parent, and is known by its eid."""
+        if not element.rank:
+            self.ticks += 1
+            element.rank = RANKS + self.ticks
+        element.link(before)
+        self.count += 1
+        eid = element.attributes.get(EID)
+        removed = None
+        if eid is not None:
+            self.live[eid] = element
+            if self.gone:
+                removed = self.gone.pop(eid, None)
+        self.undo.append((_take_out, element, eid, removed))
+        if self.waiting:
+            self.release_inserted(element, eid)
+        parent = element.parent
+        assert parent is not None, "only genesis has a root"
+        if parent.tag in self.schema.below or parent.tag in self.schema.singles:
+            self._compare(parent, element)
+
+    def has_room(self, parent: Element, chain: int = 1) -> bool:
+        """Whether so many elements, one below the other, may stand below `parent` (DOC-002); noted if not."""
+        if parent.depth + chain <= DOCUMENT_DEPTH_MAX and self.count + chain <= DOCUMENT_ELEMENTS_MAX:
+            return True
+        self.is_too_big = True
+        return False
+
+    def make(self, parent: Element, chain: Chain, key: str) -> Element:
+        """The element of a creatable step, in front of the first sibling of a larger number."""
+        number = int(key)
+        element = Element(chain.tag, {chain.keys[0]: key}, "", parent, self.pair)
+        element.rank = number
+        element.is_fixed = chain.fixed
+        self.insert(element, parent.kin_of(chain.tag, chain.keys).after(number))
+        return element
+
+    def remove(self, element: Element) -> None:
+        """An element and all below it are gone, with all their eids (DOC-033)."""
+        names: list[tuple[str, Element]] = []
+        size = 0
+        for each in element.subtree():
+            size += 1
+            eid = each.attributes.get(EID)
+            if eid is not None:
+                names.append((eid, each))
+            if each.aliases:
+                names += [(alias, each) for alias in each.aliases]
+        element.unlink()
+        self.count -= size
+        for name, _ in names:
+            del self.live[name]
+            self.gone[name] = self.pair
+        self.undo.append((_put_back, element, names, size))
+
+    def alias(self, element: Element, eid: str) -> None:
+        """An element is known by another eid, too; by it alone, if it had none (DOC-030)."""
+        is_first = EID not in element.attributes
+        if is_first:
+            element.owned()[EID] = eid
+        elif element.aliases is None:
+            element.aliases = [eid]
+        else:
+            element.aliases.append(eid)
+        self.live[eid] = element
+        self.undo.append((_unalias, element, eid, self.gone.pop(eid, None), is_first))
+        if self.waiting:
+            self.release(("eid", eid))
+
+    # Values
+
+    def write(self, element: Element, name: str, value: str) -> None:
+        """An attribute, or the text, has a value (DOC-032), and whoever wrote another one just before is told."""
+        writers = element.writers
+        if writers is None:
+            writers = element.writers = {}
+        last: Writer | None = writers.get(name)
+        if last is not None and last.source != self.pair[0] and last.value != value:
+            self._clash(element, name, last, value)
+        elif self.operation.resolves:
+            self._closes(element, name)
+        if name == TEXT:
+            old: str | None = element.text
+            element.text = value
+        else:
+            attributes = element.owned() if element.is_shared else element.attributes
+            old = attributes.get(name)
+            attributes[name] = value
+        writers[name] = Writer(self.pair, self.eff, value, old, last)
+        self.undo.append((_unwrite, element, name, old, last))
+        if name != TEXT and old != value:
+            self._rename(element, name, old)
+
+    def _rename(self, element: Element, name: str, old: str | None) -> None:
+        """If it was a key: whoever looks for it finds it under the new one."""
+        parent = element.parent
+        steps = self.schema.below.get(parent.tag) if parent is not None else None
+        chain = steps.get(element.tag) if steps else None
+        if parent is None or chain is None or name not in chain.keys:
+            return
+        kin = parent.kin.get(element.tag) if parent.kin else None
+        if kin is not None:
+            kin.rename(element, name, old)
+        if self.waiting:
+            self.release_keys(parent, element, chain)
+        if name == chain.keys[0]:
+            self._compare_key(parent, element, chain)
+
+    def append(self, element: Element, text: str) -> None:
+        """Text at the end of what is there (DOC-030)."""
+        writers = element.writers
+        if writers is None:
+            writers = element.writers = {}
+        last, length = writers.get(APPENDED), len(element.text)
+        element.text += text
+        writers[APPENDED] = Writer(self.pair, self.eff, text, None, last)
+        self.undo.append((_unappend, element, length, last))
+
+    # Conflicts
+
+    def _clash(self, element: Element, name: str, last: Writer, value: str) -> None:
+        """Two wrote different values to one slot, one after the other."""
+        if self.operation.resolves and self._closes(element, name):
+            return
+        if abs(self.eff - last.eff) <= WINDOW_S:
+            first = Party(last.source, last.sequence, last.value)
+            self.report(SET_SET, self.slot_of(element), name, first, value, element)
+
+    def report(  # tidy: a conflict has two parties, a kind and a slot
+        self, kind: str, slot: str, attr: str, first: Party, value: str, place: Element | None
+    ) -> None:
+        """A conflict between `first` and the present operation; the same is said once."""
+        second = Party(*self.pair, value)
+        name = conflict_id(kind, first, second, attr)
+        if name not in self.found:
+            self.found[name] = Conflict(name, kind, slot, attr, first, second, is_open=True, place=place)
+            self.undo.append((_unreport, None, name))
+
+    def _closes(self, element: Element, attr: str) -> bool:
+        """Close the set-set conflict that the operation resolves, if it is this slot's; whether it was."""
+        conflict = self.found.get(self.operation.resolves)
+        if conflict is None or not conflict.is_open or conflict.place is not element or conflict.attr != attr:
+            return False
+        if conflict.kind == SET_SET:
+            self.close(conflict)
+        return conflict.kind == SET_SET
+
+    def close(self, conflict: Conflict) -> None:
+        """It is settled."""
+        self.found[conflict.id] = conflict._replace(is_open=False)
+        self.undo.append((_reopen, None, conflict))
+
+    def _compare(self, parent: Element, element: Element) -> None:
+        """A child that stands where there should be one only, or where another has its key."""
+        tag = element.tag
+        singles = self.schema.singles.get(parent.tag)
+        if singles and tag in singles:
+            first = self.kin(parent, tag).elements[0]
+            if first is not element and first.origin is not None and first.origin[0] != self.pair[0]:
+                party = Party(*first.origin, self.slot_of(first))
+                self.report(SINGLE, self.slot_of(parent), tag, party, self.slot_of(element), parent)
+        chain = self.schema.below.get(parent.tag, {}).get(tag)
+        if chain is not None and not chain.is_keyed and chain.keys[0] in element.attributes:
+            self._compare_key(parent, element, chain)
+
+    def _compare_key(self, parent: Element, element: Element, chain: Chain) -> None:
+        """A child that now has the key of another: who made that one is the first, whoever gave it the key."""
+        name = chain.keys[0]
+        key = element.attributes[name]
+        same = parent.kin_of(element.tag, chain.keys).by[0][key]
+        twin = same[0] if same[0] is not element else same[min(1, len(same) - 1)]
+        if twin is not element and twin.origin is not None and twin.origin[0] != self.pair[0]:
+            self.report(DUPLICATE_KEY, self.slot_of(parent), name, Party(*twin.origin, key), key, parent)
+
+    # Who waits
+
+    def park(self, step: Step, trigger: Trigger) -> None:
+        """A step waits."""
+        key = (self.eff, self.operation.source, self.operation.sequence, step.index)
+        parked = Parked(key, self.operation, step, trigger)
+        self.waiting[key] = parked
+        self.triggers.setdefault(trigger, {})[key] = parked
+        self.undo.append((_unpark, None, parked))
+
+    def unpark(self, parked: Parked) -> None:
+        """It waits no longer."""
+        _unpark(self, None, parked)
+        self.undo.append((_park, None, parked))
+
+    def release(self, trigger: Trigger) -> None:
+        """Something happened that somebody may have waited for."""
+        waiting = self.triggers.get(trigger)
+        if waiting:
+            self.released.update(waiting)
+
+    def release_inserted(self, element: Element, eid: str | None) -> None:
+        """The events of a new element (DOC-021)."""
+        if eid is not None:
+            self.release(("eid", eid))
+        self.release(("tag", element.tag))
+        parent = element.parent
+        assert parent is not None, "only genesis has a root"
+        chain = self.schema.below.get(parent.tag, {}).get(element.tag)
+        if chain is not None:
+            self.release_keys(parent, element, chain)
+
+    def release_keys(self, parent: Element, element: Element, chain: Chain) -> None:
+        """Who waits for a child of a key, if that is this one's; who waits for another would wait again."""
+        path = self.place_of(parent)
+        for key in chain.keys:
+            value = element.attributes.get(key)
+            if value is not None:
+                self.release(("child", path, chain.tag, value))
+
+    def place_of(self, element: Element) -> str:
+        """Where an element stands, in words that stay the same if it is removed and made again."""
+        parts: list[str] = []
+        here = element
+        while here.parent is not None:
+            chain = self.schema.below.get(here.parent.tag, {}).get(here.tag)
+            is_keyed = chain is not None and chain.is_keyed
+            parts.append(
+                f"/{here.tag}[{here.attributes.get(chain.keys[0])}]" if chain and is_keyed else f"/#{here.rank}"
+            )
+            here = here.parent
+        return "".join(reversed(parts))
+
+    def say(self, pair: Pair, outcome: list[str]) -> None:
+        """What became of an operation where it stands."""
+        self.undo.append((_unsay, None, pair, self.outcomes.get(pair)))
+        self.outcomes[pair] = outcome
+
+    def say_late(self, parked: Parked, outcome: str) -> None:
+        """What became of a step that had waited."""
+        pair = (parked.operation.source, parked.operation.sequence)
+        place = parked.operation.steps.index(parked.step)
+        self.undo.append((_unsay_late, None, pair, place))
+        self.late.setdefault(pair, {})[place] = outcome
+
+
+# How each change is taken back: (state, element or None, what it takes)
+
+
+def _take_out(state: State, element: Element, eid: str | None, removed: Pair | None) -> None:
+    element.unlink()
+    state.count -= 1
+    if eid is not None:
+        del state.live[eid]
+        if removed is not None:
+            state.gone[eid] = removed
+
+
+def _put_back(state: State, element: Element, names: list[tuple[str, Element]], size: int) -> None:
+    element.relink()
+    state.count += size
+    for name, each in names:
+        del state.gone[name]
+        state.live[name] = each
+
+
+def _unalias(state: State, element: Element, eid: str, removed: Pair | None, is_first: bool) -> None:  # noqa: FBT001  # a record
+    if is_first:
+        del element.owned()[EID]
+    else:
+        assert element.aliases, "an alias was given"
+        element.aliases.pop()
+    del state.live[eid]
+    if removed is not None:
+        state.gone[eid] = removed
+
+
+def _unwrite(_: State, element: Element, name: str, old: str | None, last: Writer | None) -> None:
+    writers = element.writers
+    assert writers, "it was written"
+    if last is None:
+        del writers[name]
+    else:
+        writers[name] = last
+    if name == TEXT:
+        element.text = old or ""
+        return
+    attributes = element.owned()
+    new = attributes[name]
+    if old is None:
+        del attributes[name]
+    else:
+        attributes[name] = old
+    parent = element.parent
+    kin = parent.kin.get(element.tag) if parent is not None and parent.kin else None
+    if kin is not None and name in kin.keys and old != new:
+        kin.rename(element, name, new)
+
+
+def _unappend(_: State, element: Element, length: int, last: Writer | None) -> None:
+    assert element.writers, "it was written"
+    element.text = element.text[:length]
+    if last is None:
+        del element.writers[APPENDED]
+    else:
+        element.writers[APPENDED] = last
+
+
+def _unreport(state: State, _: None, name: str) -> None:
+    del state.found[name]
+
+
+def _reopen(state: State, _: None, conflict: Conflict) -> None:
+    state.found[conflict.id] = conflict
+
+
+def _park(state: State, _: None, parked: Parked) -> None:
+    state.waiting[parked.key] = parked
+    state.triggers.setdefault(parked.trigger, {})[parked.key] = parked
+
+
+def _unpark(state: State, _: None, parked: Parked) -> None:
+    del state.waiting[parked.key]
+    same = state.triggers[parked.trigger]
+    del same[parked.key]
+    if not same:
+        del state.triggers[parked.trigger]
+
+
+def _unsay(state: State, _: None, pair: Pair, old: list[str] | None) -> None:
+    if old is None:
+        del state.outcomes[pair]
+    else:
+        state.outcomes[pair] = old
+
+
+def _unsay_late(state: State, _: None, pair: Pair, place: int) -> None:
+    del state.late[pair][place]
+    if not state.late[pair]:
+        del state.late[pair]

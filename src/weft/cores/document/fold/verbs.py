@@ -1,0 +1,59 @@
+"""What the three verbs do to what they refer to (DOC-030, DOC-032, DOC-033); each says what became of the step."""
+
+from collections.abc import Callable
+from typing import Final
+
+from weft.cores.document.fold.merging import graft
+from weft.cores.document.fold.references import Place, Plan, realise
+from weft.cores.document.fold.state import State
+from weft.cores.document.fold.tree import Element
+from weft.wire.document.operations import ADD, REMOVE, SET, Step
+
+APPLIED: Final = "applied"
+NOTHING_NEW: Final = "inert:nothing-new"
+TOO_BIG: Final = "inert:too-big"
+FIXED: Final = "inert:fixed"
+BAD_ATTRIBUTE: Final = "inert:bad-attribute"
+
+
+def add(state: State, step: Step, place: Place) -> str:
+    """Append text, then put the payload behind the children."""
+    state.is_too_big = False
+    is_new = isinstance(place, Plan)
+    target = realise(state, place) if isinstance(place, Plan) else place
+    if target is None:
+        return TOO_BIG
+    if step.text:
+        state.append(target, step.text)
+        is_new = True
+    for node in step.payload:
+        if graft(state, target, node):
+            is_new = True
+    if is_new:
+        return APPLIED
+    return TOO_BIG if state.is_too_big else NOTHING_NEW
+
+
+def set_values(state: State, step: Step, place: Place) -> str:
+    """Set attributes, or the text; all that the step names, or nothing."""
+    protected = state.schema.protected.get(place.tag)
+    if not step.is_sound or (protected and any(name in protected for name, _ in step.writes)):
+        return BAD_ATTRIBUTE
+    target = realise(state, place) if isinstance(place, Plan) else place
+    if target is None:
+        return TOO_BIG
+    for name, value in step.writes:
+        state.write(target, name, value)
+    return APPLIED
+
+
+def remove(state: State, _: Step, place: Place) -> str:
+    """Take an element out, with all below it."""
+    assert isinstance(place, Element), "nothing is made in order to remove it"
+    if place.is_fixed:
+        return FIXED
+    state.remove(place)
+    return APPLIED
+
+
+VERBS: Final[dict[str, Callable[[State, Step, Place], str]]] = {ADD: add, SET: set_values, REMOVE: remove}
