@@ -10,6 +10,8 @@ from pyspark.sql import SparkSession
 from tests.pipeline.ground import NOW_NS, OTHER_DRAIN, A, B, Plot, at_ms, operation
 from weft.base.errors import UserError
 from weft.base.records import LostRecord, Stream, StreamRecord
+from weft.cores.document.fold.engine import Engine, fold
+from weft.cores.document.fold.schema import Schema
 from weft.cores.document.holding import Kept
 from weft.cores.document.memory import stream_record
 from weft.cores.document.messages import SessionSettings
@@ -36,21 +38,21 @@ TOLD = [
     operation(1, b"<set/>", session="Jam's 2/b", schema="plain", ref=None, by=None, **{"from": None}),
 ]
 ROOT = f'<%s %s source="{A}" sequence="%d" timestamp="%s" %s'
-BODIES = [
+TEXTS = [
     ROOT % ("set", 'period="1" jam="3"', 1, "1795227300.25", 'by="joe"><score>3</score></set>'),
     ROOT % ("set", "", 2, "never", "><x></set>\udcff"),
     ROOT % ("add", "", 3, "253402300799", f'origsource="{B}" origsequence="9"><x/></add>'),
     ROOT % ("v" * 5_000, "", 4, "1", "/>"),
     ROOT % ("set", f'period="{"9" * 60_000}"', 5, "1e400", f'by="{"b" * 60_000}"/>'),
 ]
+BODIES = [text.encode("utf-8", "surrogateescape") for text in TEXTS]
 """Whatever a source may say, inert or not: it has a number, so it is a row."""
 
 
-def carried(bodies: list[str], session: str) -> Iterator[StreamRecord]:
+def carried(bodies: list[bytes], session: str) -> Iterator[StreamRecord]:
     """Records of these operations as a node makes them, its journal keeps them, and its parent takes them."""
     settings, eff = SessionSettings(name=session, schema="plain", uuid=bytes.fromhex(A)), 0.0
-    for number, body in enumerate(bodies, 1):
-        data = body.encode("utf-8", "surrogateescape")
+    for number, data in enumerate(bodies, 1):
         parsed = parse(data)
         eff = max(eff, parsed.timestamp)
         record = stream_record(settings, parsed, Kept(data, at_ms(number) * 1_000_000, bytes.fromhex(B)), eff)
@@ -61,7 +63,19 @@ def carried(bodies: list[str], session: str) -> Iterator[StreamRecord]:
         yield taken
 
 
+def entered(source: str, number: int, points: int) -> bytes:
+    """An operation of a bout: three sources in turn, each about its own team's score in a jam of its own."""
+    head = f'<set period="1" jam="{number}" source="{source}" timestamp="{1795227300 + number + int(source[0], 16)}"'
+    return f'{head} sequence="{number}"><attribute name="points">{points}</attribute></set>'.encode()
+
+
+BOUT = {source: [entered(source, number, number) for number in range(1, 6)] for source in (A, B, C)}
+WINS, LOSES = sorted([entered(B, 2, 3), entered(B, 2, 4)], key=lambda body: sha256(body).digest())
+BOUT[B][1] = WINS
+TOLD_OF_BOUT = [BOUT[A], [BOUT[B][0], LOSES, *BOUT[B][2:]], BOUT[C]]
+"""One of the operations is known under two bodies (GSP-011); the lake hears of the loser first."""
 SPOKEN = list(carried(BODIES, "spoken"))
+PLAYED = [record for bodies in TOLD_OF_BOUT for record in carried(bodies, "bout")]
 REFUSED = [
     (operation(1, session="bad", eff=None), "missing-field"),
     (operation(2, session="bad", eff="soon"), "bad-number"),
@@ -77,13 +91,18 @@ def plot(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Plot:
     # The fleet knows its nodes; sources of documents are none of them.
     options = JobOptions(Rules(known_nodes=(B,)), gold_every_s=float("inf"), clock=lambda: NOW_NS)
     plot = Plot(tmp_path_factory.mktemp("documents") / "lake", spark, "documents", options)
-    done = plot.take(*TOLD, *SPOKEN, *[record for record, _ in REFUSED])
-    assert (len(TOLD) + len(SPOKEN), len(REFUSED), 1) == (done.outcome.silver, done.outcome.quarantined, done.missing)
+    done = plot.take(*TOLD, *SPOKEN, *PLAYED, *[record for record, _ in REFUSED])
+    assert (len(TOLD) + len(SPOKEN) + len(PLAYED), len(REFUSED), 1) == (
+        done.outcome.silver,
+        done.outcome.quarantined,
+        done.missing,
+    )
     again = operation(1, b"<set>1</set>", after_ns=9_000_000, at=5, **{"from": B})
     gave_up = LostRecord(Stream.DOCUMENTS, f"G5/{A}", None, 1, 2, "spool-full")
     third, fork = operation(3, b"<set>3</set>", said_by=B), operation(1, FIRST, said_by=B)
-    done = plot.take(gave_up, third, again, again, fork, drain=OTHER_DRAIN)
-    assert (4, 1, 2, 1) == done.outcome[:4], "one is new, one was told before and is said twice, one has another body"
+    forks = [fork, *[record for record in carried([BOUT[B][0], WINS], "bout") if record.sequence == 2]]
+    done = plot.take(gave_up, third, again, again, *forks, drain=OTHER_DRAIN)
+    assert (5, 1, 2, 2) == done.outcome[:4], "one is new, one was told before and is said twice, two have another body"
     assert 2 == done.missing, "A's third and B's second, whoever tells of the others"
     return plot
 
@@ -106,14 +125,14 @@ def test_an_operation_is_in_silver_once_whoever_tells_of_it_and_whatever_it_says
         ("G5", B, 3, at_ms(3) / 1000, "set", about, None, None, None, b"<set>3</set>"),
         ("G5", C, 1, 0.0, "set", about, None, None, None, b""),
         ("Jam's 2/b", A, 1, first, "set", "", None, None, None, b"<set/>"),
-    ] == [row for row in plot.rows("silver.documents", *columns) if row[0] != "spoken"]
+    ] == [row for row in plot.rows("silver.documents", *columns) if row[0] not in ("spoken", "bout")]
     more = ("timestamp_raw", "origsource", "origsequence", "signer", "received_from", "schema", "era")
-    told = [row for row in plot.rows("silver.documents", *more) if row[5] != "plain" or row[4] is None]
+    told = [row[1:] for row in plot.rows("silver.documents", "session", *more) if row[0] not in ("spoken", "bout")]
     assert (str(first), None, None, None, A, "derby", None) == told[0], "as it was told first"
     assert (B, 7) == told[1][1:3]
     assert ("never", None, None, None, B, None, None) == told[5]
     assert 7 == len(told)
-    refused = {(record.sequence, reason) for record, reason in REFUSED} | {(1, "changed")}
+    refused = {(record.sequence, reason) for record, reason in REFUSED} | {(1, "changed"), (2, "changed")}
     assert refused == set(plot.rows("quarantine.documents", "sequence", "reason"))
     verdict = Check(plot.lake).run()
     assert ("equal", []) == (verdict.state, verdict.differences)
@@ -131,8 +150,18 @@ def test_whatever_a_source_says_is_a_row_and_comes_out_as_it_was_said(plot: Plot
         (4, "v" * 1_024, "", None, "1", last, None, None, "verb"),
         (5, "set", f"period={'9' * 1_017}", "b" * 1_024, "1e400", last, None, None, None),
     ] == [row[1:] for row in plot.rows("silver.documents", "session", *columns) if row[0] == "spoken"]
-    said = [body.encode("utf-8", "surrogateescape") for body in BODIES]
-    assert said == [each.body for each in documents.operations_of(plot.lake.root, "spoken")]
+    assert BODIES == [each.body for each in documents.operations_of(plot.lake.root, "spoken")]
+
+
+@pytest.mark.proves("GSP-034", "PIP-053")
+def test_a_document_made_of_the_lake_is_the_one_that_a_node_has(plot: Plot) -> None:
+    """Both bodies of a fork are in the lake, and the one counts that counts everywhere."""
+    schema = Schema.load("derby")
+    live = Engine(schema)
+    live.insert([parse(body) for bodies in BOUT.values() for body in bodies])
+    rebuilt = fold(schema, [parse(each.body) for each in documents.operations_of(plot.lake.root, "bout")])
+    assert live.digest() == rebuilt.digest() != Engine(schema).digest()
+    assert "applied" == rebuilt.outcome(bytes.fromhex(B), 2)
 
 
 def stored(source: str, number: int, body: bytes, heard_from: str | None) -> Stored:
@@ -149,10 +178,14 @@ def test_a_session_comes_out_of_the_lake_in_the_order_of_the_fold_without_what_l
         stored(A, 2, b"<add/>", A),
     ] == list(documents.operations_of(plot.lake.root, "G5"))
     assert [stored(A, 1, b"<set/>", None)] == list(documents.operations_of(plot.lake.root, "Jam's 2/b"))
+    bout = Session("bout", "plain", 15, 3, 0)
     spoken = Session("spoken", "plain", len(BODIES), 1, 0)
-    assert [Session("G5", "derby", 4, 3, 2), Session("Jam's 2/b", "plain", 1, 1, 0), spoken] == documents.sessions_in(
-        plot.lake.root
-    )
+    assert [
+        Session("G5", "derby", 4, 3, 2),
+        Session("Jam's 2/b", "plain", 1, 1, 0),
+        bout,
+        spoken,
+    ] == documents.sessions_in(plot.lake.root)
 
 
 @pytest.mark.proves("PIP-053")
@@ -172,7 +205,7 @@ def test_a_session_can_be_asked_in_sql(plot: Plot) -> None:
 
 
 def test_what_is_not_in_the_lake_is_said_with_what_is(plot: Plot, tmp_path: Any) -> None:
-    with pytest.raises(UserError, match=r"no session 'G6'(?s:.*)it has: G5, Jam's 2/b, spoken$"):
+    with pytest.raises(UserError, match=r"no session 'G6'(?s:.*)it has: G5, Jam's 2/b, bout, spoken$"):
         next(documents.operations_of(plot.lake.root, "G6"))
     with pytest.raises(UserError, match="there is no lake"):
         documents.sessions_in(tmp_path)
@@ -188,6 +221,12 @@ BUGS = {
     "other sessions": ("OPERATIONS", "WHERE session = {session}", ""),
     "whoever told first of a fork": ("FORKS", "reason = 'changed'", "false"),
 }
+
+
+def test_a_fork_s_loser_would_make_another_document(plot: Plot, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(documents, "FORKS", documents.FORKS.replace("reason = 'changed'", "false"))
+    with pytest.raises(AssertionError):
+        test_a_document_made_of_the_lake_is_the_one_that_a_node_has(plot)
 
 
 @pytest.mark.parametrize("bug", BUGS.values(), ids=BUGS)
