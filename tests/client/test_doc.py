@@ -161,8 +161,8 @@ ROW = {
 
 def log_of(total: int) -> Any:
     def log(asked: Asked) -> Any:
-        begin = asked.args.get("from", 0)
-        end = min(begin + asked.args.get("limit", 2), total)
+        begin = total - asked.args["tail"] if "tail" in asked.args else asked.args.get("from", 0)
+        end = min(begin + 2, total)
         rows = [{**ROW, "source": "a0", "sequence": number + 1} for number in range(begin, end)]
         return {"operations": rows, "next": end, "total": total}
 
@@ -173,7 +173,7 @@ def log_of(total: int) -> Any:
 async def test_a_log_comes_page_by_page(tmp_path: Path) -> None:
     async with FakeNode(tmp_path, log=log_of(5)) as node, doc.Client(node.endpoint) as client:
         assert [1, 2, 3, 4, 5] == [operation.sequence async for operation in client.log()]
-        assert [4, 5] == [operation.sequence for operation in await client.tail(2)]
+        assert [3, 4, 5] == [operation.sequence for operation in await client.tail(3)]
 
 
 @in_loop

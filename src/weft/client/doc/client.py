@@ -15,7 +15,7 @@ from weft.client.doc.link import AFTER, Call, Link
 from weft.client.doc.values import Conflict, Operation, Reference, Written, reference_of
 from weft.client.doc.watching import Watch
 
-Side = Literal["first", "second"]
+Side = Literal["first", "second", "seen"]
 READS = frozenset({"sessions", "status", "peers", "sources", "show", "log", "conflicts", "parked", "element", "digest"})
 READS_TOO = frozenset({"board", "import"})
 """Saying these twice is saying them once."""
@@ -145,11 +145,14 @@ class Client:
 
     async def tail(self, count: int) -> list[Operation]:
         """The last operations that became known here, oldest first."""
-        total = (await self.ask("log", limit=0))["total"]
-        return [operation async for operation in self.log(start=max(0, total - count))]
+        told = await self.ask("log", tail=count)
+        rows = msgspec.convert(told["operations"], list[Operation])
+        if told["next"] < told["total"]:
+            rows += [operation async for operation in self.log(start=told["next"])]
+        return rows
 
     async def board(self, at: float | None = None) -> dict[str, Any]:
-        """The scoreboard that follows from the document, now or at an instant of session time (JAM-010)."""
+        """`board`: what a scoreboard shows, now or at an instant of session time (JAM-010); and what `digest` answers."""
         told: dict[str, Any] = await self.ask("board", **({} if at is None else {"at": at}))
         return told
 
@@ -192,9 +195,14 @@ class Client:
         """Remove an element and everything in it (DOC-033)."""
         return await self._edit("remove", where, by=by, resolves=resolves, force=force)
 
-    async def resolve(self, conflict: str, side: Side | None = None, *, value: str | None = None) -> Written:
-        """Close a conflict for everybody: as the first or the second party wanted it, or with another value (DOC-041)."""
-        args = {"conflict": conflict, "side": side or "", "value": value}
+    async def resolve(
+        self, conflict: str, side: Side | None = None, *, value: str | None = None, by: str = ""
+    ) -> Written:
+        """Close a conflict for everybody (DOC-041): as the first or the second party wanted it, or with another value.
+
+        `seen`: leave everything as it is. What is possible hangs on the kind: docs/doc.md.
+        """
+        args = {"id": conflict, "choice": side or "", "value": value, "by": by}
         return msgspec.convert(await self.ask("resolve", **args), Written)
 
     async def edit(self, verb: str, words: Sequence[str], **more: Any) -> Written:

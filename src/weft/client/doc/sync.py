@@ -91,9 +91,9 @@ class SyncClient(Waiting):
         """As `Client.edit`."""
         return self._do(self._client.edit(verb, words, **more))
 
-    def resolve(self, conflict: str, side: Side | None = None, *, value: str | None = None) -> Written:
+    def resolve(self, conflict: str, side: Side | None = None, *, value: str | None = None, by: str = "") -> Written:
         """As `Client.resolve`."""
-        return self._do(self._client.resolve(conflict, side, value=value))
+        return self._do(self._client.resolve(conflict, side, value=value, by=by))
 
     def chat(self, text: str) -> int:
         """As `Client.chat`."""

@@ -15,9 +15,12 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     sequence: int
     outcome: str
-    """`applied`, `parked` (its target is not there yet), or `inert:REASON` (DOC-035)."""
+    """`applied`, `applied-but-hidden`, `parked` (its target is not there yet), or `inert:REASON` (DOC-035)."""
     hidden_by: str = ""
     """`SOURCE:N` of a later write that stands above it (GSP-003); `force=True` writes above that one."""
+    hidden_value: str = ""
+    resolved: bool = False
+    """Whether a conflict is closed by it."""
     eids: list[str] = []
     """Of the elements that were added: how to refer to them from now on."""
 

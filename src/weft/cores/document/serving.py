@@ -4,26 +4,40 @@
 |---|---|---|
 | status | | the facts of the session |
 | peers, sources | | who is there; whose entries are here, up to which number |
-| show | reference, eids, from, of | xml (a piece of the canonical bytes), size, of (their digest): ask on with `from` and `of` |
+| show | reference, eids, of, from | xml (a piece of the canonical bytes), size, of: ask on with `of` and `from` |
 | element | reference | xml, slot, eid, history |
 | digest | | digest, check, operations, catching_up |
 | edit | verb, words or reference, xml, text, attributes, by, resolves, force | source, sequence, outcome, hidden_by, eids |
-| resolve | conflict, side or value | as `edit` |
+| resolve | id, choice or value, by | as `edit` |
 | import | operations (bodies) | taken, known, refused |
-| log | from, limit, source | operations, next, total |
+| log | from or tail, limit, source | operations, next, total |
 | conflicts, parked | closed | lists of them |
 | chat | text | told: to how many peers; without a text: chats |
-| watch | operations, events | changes, until `end`; `heard` says up to which one they were read |
-| board | at | the board of the derby schema |
+| watch | operations, events | changes, until `end`; `heard` (n) says up to which one they were read |
+| board | at | board, and what `digest` answers |
+
+Whatever is asked is answered once, a watch many times. What is refused has changed nothing, and says what helps.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
+from weft.base.effects import Send, Tell
 from weft.base.now import Now
-from weft.wire.document.clients import Asked
+from weft.cores.document.limits import TELL_OPERATIONS_MAX
+from weft.cores.document.messages import ChatHeard
+from weft.cores.document.serving_edits import EDITS, Edits
+from weft.cores.document.serving_reads import READS, Reads
+from weft.cores.document.serving_watch import Wanted, Watching
+from weft.cores.document.station import CLIENTS, Refusal
+from weft.wire.document.clients import Answer, Asked
 
 if TYPE_CHECKING:
     from weft.cores.document.session import Session
+
+LATER: Final = ("undo", "key")
+"""Verbs that are known and not built (DOC-055, GSP-050)."""
 
 
 class Serving:
@@ -31,27 +45,92 @@ class Serving:
 
     def __init__(self, session: "Session") -> None:
         self._session = session
+        self._reads = Reads(session)
+        self._watching = Watching(session.station, self._state, session.engine.changes)
+        self._edits = Edits(session, self._watching.note)
+        self._position = 0
+        """Up to which position of the log watchers were told."""
+
+    def _state(self) -> tuple[int, int, bool]:
+        engine, log = self._session.engine, self._session.log
+        return log.check, engine.operations, engine.is_behind
 
     def hear(self, asked: Asked, peer: bytes, now: Now) -> None:
         """A program asks; whatever it asks is answered."""
         self._session.station.count("doc.asked")
+        try:
+            body = self._obey(asked, peer)
+        except Refusal as error:
+            refusal = Answer(asked.id, {"text": error.text, "mend": error.mend}, error.code)
+            self._session.station.effects.append(Send(CLIENTS, peer, refusal))
+            return
+        if body is not None:
+            self._session.station.effects.append(Send(CLIENTS, peer, Answer(asked.id, body)))
+
+    def _obey(self, asked: Asked, peer: bytes) -> Any:
+        """The answer; None: it has been said, or there is none."""
+        verb = asked.verb
+        if (read := READS.get(verb)) is not None:
+            self._session.fold()
+            return read[1](self._reads, _args(asked, read[0]))
+        if (edit := EDITS.get(verb)) is not None:
+            return edit[1](self._edits, _args(asked, edit[0]))
+        if verb == "watch":
+            self._watch(asked, peer)
+        elif verb == "heard":
+            self._watching.heard(asked, peer)
+        elif verb == "end":
+            self._watching.end(asked, peer)
+        elif verb in LATER:
+            raise Refusal("unsupported", f"{verb} is not built yet", "docs/doc.md: what is")
+        else:
+            raise Refusal("bad-verb", f"a session knows no {verb!r}", "docs/doc.md: what programs may ask")
+        return None
+
+    def _watch(self, asked: Asked, peer: bytes) -> None:
+        self._session.fold()
+        if not len(self._watching):
+            self._position = self._session.log.count
+        self._watching.begin(asked, peer, _args(asked, Wanted))
 
     def lost(self, peer: bytes) -> None:
         """A program is gone."""
+        self._watching.lost(peer)
 
     def show(self) -> None:
-        """The turn ends: tell watchers what it changed."""
+        """The turn ends: keep what people have said, tell watchers what has changed."""
+        for effect in self._session.station.effects:
+            if type(effect) is Tell and type(effect.event) is ChatHeard:
+                self._edits.note(effect.event.peer, effect.event.text)
+        self._watching.show(self._rows)
+
+    def _rows(self) -> tuple[list[Any], int]:
+        """The operations that became known since the last time, the last of them as rows, and how many more there were."""
+        log, begin = self._session.log, self._position
+        self._position = end = log.count
+        first = max(begin, end - TELL_OPERATIONS_MAX)
+        return [self._reads.row(*log.arrival(place)) for place in range(first, end)], first - begin
 
     def stop(self) -> None:
         """The node ends: watches do, too."""
+        self._watching.stop()
 
     def facts(self) -> dict[str, Any]:
         """For status."""
-        return {}
+        return {"watchers": len(self._watching)}
 
     def wake(self, now: Now) -> None:
         """Forget watchers that are silent."""
+        self._watching.wake(now)
 
     def deadline(self) -> int | None:
-        """When the next of them would be."""
-        return None
+        """When the next of them would be, or when they are to be told."""
+        return self._watching.deadline()
+
+
+def _args(asked: Asked, kind: type) -> Any:
+    """Arguments as a verb takes them; Refusal `bad-request`."""
+    try:
+        return msgspec.convert(asked.args, kind)
+    except msgspec.ValidationError as error:
+        raise Refusal("bad-request", f"{asked.verb}: {error}", "docs/doc.md: what programs may ask") from None

@@ -1,0 +1,93 @@
+"""How the commands of documents speak with a node, and what they say and return when that fails (JAM-040)."""
+
+import asyncio
+import sys
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any, Final
+
+from cyclopts import Parameter
+
+from weft.base.errors import UserError
+from weft.client.doc.client import Client
+from weft.client.doc.errors import DocError
+
+DONE: Final = 0
+USAGE: Final = 2
+REFUSED: Final = 3
+UNREACHABLE: Final = 4
+BY_CODE: Final[dict[str, tuple[int, str]]] = {
+    **dict.fromkeys(("unreachable", "several-nodes"), (UNREACHABLE, "weft doc join SESSION; or --node NAME")),
+    "closed": (UNREACHABLE, "the same again"),
+    "unanswered": (UNREACHABLE, "weft doc log --tail 5: whether it is there"),
+    "no-session": (USAGE, "weft doc sessions: what runs here; --session NAME"),
+    "no-reference": (USAGE, "weft doc add --help"),
+    "bad-words": (USAGE, "weft doc set --help"),
+    "bad-xml": (USAGE, "weft doc add --help"),
+    "bad-choice": (USAGE, "weft doc resolve --help"),
+    "nothing-said": (USAGE, "weft doc set --help"),
+    "too-large": (REFUSED, "smaller pieces: one entry has at most 65,536 bytes"),
+    "too-fast": (REFUSED, "the same again in a second"),
+    "storage-full": (REFUSED, "make room on the disk of that node; another node takes the entry"),
+    "not-allowed": (REFUSED, "another operator"),
+    "not-found": (REFUSED, "weft doc show: what there is"),
+    "bad-file": (REFUSED, "another file"),
+}
+"""Exit status and what to try, by the code of an error, where the node says nothing better; any other one is refused."""
+INERT: Final[dict[str, str]] = {
+    "absent": "nothing was there to be removed: weft doc show",
+    "bad-attribute": "names of letters, digits, `_ . -`; eid and the keys of periods, jams and teams stay as they are",
+    "bad-key": "period 1 to 9, jam 1 to 999, without a leading zero",
+    "bad-path": "tags from the root on, with slashes between: path=venue; at most 8",
+    "fixed": "teams, periods and the root stay: remove what is in them",
+    "no-reference": "say where: period=1 jam=3, team=home person=12, eid=…, path=venue",
+    "nothing-new": "it was there already: weft doc show",
+    "superseded": "the original of this entry has come: weft doc log",
+    "target-removed": "somebody has removed it meanwhile: weft doc conflicts",
+    "too-big": "a document has at most a million elements, 256 deep",
+    "unknown-team": "team=home, team=away, team=official",
+}
+"""What to do about an entry that is in the log and changes nothing (DOC-035)."""
+Flag = Annotated[bool, Parameter(negative="", show_default=False)]
+Node = Annotated[str | None, Parameter(show_default=False)]
+Session = Annotated[str, Parameter(show_default=False)]
+Words = Annotated[str, Parameter(allow_leading_hyphen=True)]
+Work = Callable[[Client], Coroutine[Any, Any, int]]
+
+
+def at_session(node: str | None, session: str, work: Work) -> int:
+    """Do something with a session; the exit status."""
+    try:
+        return asyncio.run(_at_session(node, session, work))
+    except DocError as error:
+        return failed(error)
+    except KeyboardInterrupt:
+        return DONE
+
+
+async def _at_session(node: str | None, session: str, work: Work) -> int:
+    async with Client(node, session=session) as client:
+        return await work(client)
+
+
+def failed(error: DocError) -> int:
+    """Say what went wrong, and what to try; the exit status."""
+    status, mend = BY_CODE.get(error.code, (REFUSED, "weft doc --help"))
+    return complain(f"{error.text}\n  try: {error.mend or mend}", status)
+
+
+def complain(text: str, status: int) -> int:
+    """Say what went wrong, without anything that could move a cursor; the exit status."""
+    from weft.cli.doc_lines import clean
+
+    print("\n".join(clean(line) for line in f"weft: {text}".split("\n")), file=sys.stderr)
+    return status
+
+
+def checked(words: tuple[str, ...]) -> list[str]:
+    """What is typed behind a command, with standard input in place of `-`; UserError for a slip of an option."""
+    for word in words:
+        if word.startswith("-") and word != "-":
+            raise UserError(
+                "usage", f"{word!r} is no option here", "weft doc add --help; a value may begin with a hyphen"
+            )
+    return [sys.stdin.read() if word == "-" else word for word in words]

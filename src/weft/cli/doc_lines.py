@@ -1,0 +1,123 @@
+"""What people and programs read of documents: entries, conflicts and changes as lines."""
+
+import json as to_json
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from msgspec.structs import asdict
+
+from weft.base.now import MILLISECOND, SECOND
+from weft.client.doc.values import Change, Conflict, Operation
+
+HEAD: Final = 8
+"""Digits of a source that people see: enough to tell a hall full of laptops apart, and to be typed."""
+BODY_MAX: Final = 120
+SIGNS: Final = {"added": "+", "removed": "-", "changed": "~"}
+
+
+def short(source: str) -> str:
+    """The beginning of a UUID.
+
+    >>> short("5f3a9c21-0000-4000-8000-000000000001")
+    '5f3a9c21'
+    """
+    return source[:HEAD]
+
+
+def clean(text: str) -> str:
+    r"""Text of others: what could move a cursor is shown and not obeyed (SEC-045).
+
+    >>> clean("Hall 5"), clean("\x1b[2J")
+    ('Hall 5', '\\x1b[2J')
+    """
+    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
+
+
+def clock(seconds: float) -> str:
+    """An instant as the time of day here.
+
+    >>> clock(1_763_800_000.25)[-4:]
+    '.250'
+    """
+    whole, rest = divmod(round(seconds * SECOND), SECOND)
+    return f"{time.strftime('%H:%M:%S', time.localtime(whole))}.{rest // MILLISECOND:03}"
+
+
+def what(operation: Operation) -> str:
+    """What an operation says besides where: its inner XML, shortened."""
+    body = operation.body.decode("utf-8", "replace")
+    begin, end = body.find(">") + 1, body.rfind("</")
+    inner = clean(body[begin:end]) if 0 < begin <= end else ""
+    return inner if len(inner) <= BODY_MAX else f"{inner[: BODY_MAX - 1]}…"
+
+
+def operation_line(operation: Operation) -> str:
+    """An entry of the log, one line."""
+    parts = [
+        clock(operation.eff),
+        f"{short(operation.source)}:{operation.sequence}",
+        clean(operation.verb),
+        clean(operation.reference),
+        what(operation),
+        f"by {clean(operation.by)}" if operation.by else "",
+        "" if operation.outcome == "applied" else f"({operation.outcome or 'not folded yet'})",
+    ]
+    return " ".join(part for part in parts if part)
+
+
+def operation_json(operation: Operation) -> dict[str, Any]:
+    """The same for programs; a body that is no UTF-8 with its bad bytes replaced."""
+    return {**asdict(operation), "body": operation.body.decode("utf-8", "replace")}
+
+
+def change_lines(change: Change) -> list[str]:
+    """A change: a line for each entry and event; where nothing was entered, for each place that is different."""
+    lines = ["the node was away: what happened meanwhile is in weft doc log"] if change.is_whole else []
+    if change.more:
+        lines.append(f"{change.more:,} entries before these")
+    lines += map(operation_line, change.operations)
+    lines += map(event_line, change.events)
+    if not change.operations:
+        lines += [f"{sign} {clean(slot)}" for kind, sign in SIGNS.items() for slot in getattr(change, kind)]
+    return lines
+
+
+def change_json(change: Change) -> dict[str, Any]:
+    """The same for programs."""
+    return {**asdict(change), "operations": [operation_json(operation) for operation in change.operations]}
+
+
+def event_line(event: dict[str, Any]) -> str:
+    """What happened around the document.
+
+    >>> event_line({"event": "chat", "at": 0.25, "peer": "5f3a9c21-0000", "text": "jam 3?"})[12:]
+    ' 5f3a9c21 says: jam 3?'
+    """
+    at = clock(event.get("at", 0))
+    if event.get("event") == "chat":
+        return f"{at} {short(str(event.get('peer', '')))} says: {clean(str(event.get('text', '')))}"
+    told = [f"{name}={clean(str(value))}" for name, value in event.items() if name not in ("event", "at")]
+    return " ".join([at, str(event.get("event")), *told])
+
+
+def conflict_row(conflict: Conflict) -> Sequence[str]:
+    """A conflict: id, kind, where, what either wanted."""
+    first, second = (
+        f"{clean(side[2]) or '-'} ({short(side[0])}:{side[1]})" for side in (conflict.first, conflict.second)
+    )
+    state = "" if conflict.open else "resolved"
+    return conflict.id, conflict.kind, f"{clean(conflict.slot)} {clean(conflict.attr)}", first, second, state
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]], nothing: str) -> None:
+    """Print rows, or that there are none."""
+    from weft.cli.chain_lines import aligned
+
+    rows = list(rows)
+    print("\n".join(aligned([heads, *rows])) if rows else nothing)
+
+
+def print_json(told: Any) -> None:
+    """One line."""
+    print(to_json.dumps(told, ensure_ascii=False), flush=True)

@@ -1,0 +1,227 @@
+"""A log as a file that people carry: one object a line (GSP-033).
+
+    {"format": "weft-log-1", "session": "Hall 5", "schema": "derby", "fold": 1, "genesis_sha256": "a66c…"}
+    {"source": "a0…01", "sequence": 1, "eff": 1763800000.25, "received_at": 17638…, "received_from": "a0…01", "body": "<add …/>"}
+    {"operations": 1, "check": "5ad5…", "document": "b482…"}
+
+Operations stand in the order in which they became known where the file was written; `received_at` is in Unix
+nanoseconds there. A body that is no UTF-8 stands in `base64` instead. The trailer says what the file must hold.
+"""
+
+import base64
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NamedTuple
+
+from weft.base.errors import PeerError, UserError
+from weft.client.doc.errors import BadFile
+from weft.cores.document.fold.engine import fold
+from weft.cores.document.fold.schema import SHIPPED, Schema
+from weft.cores.document.holding import Kept
+from weft.cores.document.sources import Source
+from weft.wire.document.operations import Operation, parse, uuid_of, uuid_text
+
+FORMAT: Final = "weft-log-1"
+FOLD: Final = 1
+"""Version of the rules by which a log becomes a document (DOC-002)."""
+AGAIN: Final = "export it anew; --partial takes what is there"
+NOTHING: Final = bytes(16)
+
+
+class Entry(NamedTuple):
+    """One operation of a log."""
+
+    operation: Operation
+    body: bytes
+    received_ns: int
+    received_from: str
+
+    @property
+    def pair(self) -> tuple[bytes, int]:
+        return self.operation.source, self.operation.sequence
+
+
+class Header(NamedTuple):
+    """Of which session, and by which schema; `schema_text` is that of one that does not ship with Weft."""
+
+    session: str
+    schema: str
+    schema_text: str = ""
+
+    def load(self) -> Schema:
+        """The schema; BadFile if it is none."""
+        if self.schema not in SHIPPED and not self.schema_text:
+            raise BadFile(f"its schema {self.schema!r} does not ship with Weft, and is not in it", mend=AGAIN)
+        try:
+            return Schema.load(self.schema_text or self.schema)
+        except UserError as error:
+            raise BadFile(error.text, mend=error.try_this) from None
+
+
+class LogFile(NamedTuple):
+    """A log that was read."""
+
+    header: Header
+    entries: list[Entry]
+    faults: list[str]
+    """What is missing or wrong; empty: it is whole, and as its trailer says."""
+
+    @property
+    def operations(self) -> list[Operation]:
+        return [entry.operation for entry in self.entries]
+
+
+class Tally:
+    """What a log comes to: effective times, gaps, and the check of all gapless prefixes (PEE-022, DOC-010)."""
+
+    def __init__(self) -> None:
+        self._sources: dict[bytes, Source] = {}
+        self._beyond: dict[bytes, set[int]] = {}
+        self._check = self.operations = 0
+
+    def take(self, entry: Entry) -> float | None:
+        """The effective time of an operation; None: it stands beyond a gap, or twice."""
+        source, sequence = entry.pair
+        there = self._sources.setdefault(source, Source(source, 0))
+        if sequence != there.latest + 1:
+            if sequence > there.latest:
+                self._beyond.setdefault(source, set()).add(sequence)
+            return None
+        there.append(Kept(entry.body, 0, NOTHING), entry.operation.timestamp, 0)
+        self.operations += 1
+        return there.effs[-1]
+
+    @property
+    def check(self) -> str:
+        """As BEAT says it."""
+        for source in self._sources.values():
+            self._check ^= source.turn()
+        return f"{self._check:08x}"
+
+    def gaps(self) -> list[str]:
+        """What is missing before something that is there, a line each."""
+        found = []
+        for source, beyond in sorted(self._beyond.items()):
+            after = self._sources[source].latest
+            missing = sorted(set(range(after + 1, max(beyond))) - beyond)
+            shown = ", ".join(map(str, missing[:10])) + (" …" if missing[10:] else "")
+            found.append(f"{uuid_text(source)}: {shown or 'the order of lines'}")
+        return found
+
+
+# Writing
+
+
+def lines_of(header: Header, entries: Iterable[Entry]) -> Iterator[str]:
+    """The lines of a file, gapless prefixes only."""
+    schema, tally, kept = header.load(), Tally(), []
+    head: dict[str, Any] = {"format": FORMAT, "session": header.session, "schema": header.schema, "fold": FOLD}
+    if header.schema_text:
+        head["schema_text"] = header.schema_text
+    yield _line({**head, "genesis_sha256": schema.genesis_sha256})
+    for entry in entries:
+        eff = tally.take(entry)
+        if eff is not None:
+            kept.append(entry.operation)
+            yield _line(_facts(entry, eff))
+    engine = fold(schema, kept)
+    yield _line({"operations": len(kept), "check": tally.check, "document": engine.digest()})
+
+
+def _line(told: dict[str, Any]) -> str:
+    return json.dumps(told, ensure_ascii=False, separators=(",", ":"))
+
+
+def _facts(entry: Entry, eff: float) -> dict[str, Any]:
+    source, sequence = entry.pair
+    told = {
+        "source": uuid_text(source),
+        "sequence": sequence,
+        "eff": eff,
+        "received_at": entry.received_ns,
+        "received_from": entry.received_from,
+    }
+    try:
+        return {**told, "body": entry.body.decode()}
+    except UnicodeDecodeError:
+        return {**told, "base64": base64.b64encode(entry.body).decode()}
+
+
+# Reading
+
+
+def read_log(lines: Iterable[str], *, partial: bool = False) -> LogFile:
+    """Read a file; BadFile if it is none, or not what its trailer says. `partial`: take what is there, and say what is not."""
+    header: Header | None = None
+    entries: list[Entry] = []
+    trailer: dict[str, Any] | None = None
+    faults: list[str] = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        if header is not None and trailer is not None:
+            raise BadFile(f"line {number}: something stands behind the trailer", mend="one log in a file")
+        told = _read(line, number, faults, partial=partial)
+        if header is None:
+            header = _header(told)
+        elif "operations" in told:
+            trailer = told
+        elif told:
+            entries.append(_entry(told, number))
+    if header is None:
+        raise BadFile("it is empty", mend=AGAIN)
+    faults += _faults(header, entries, trailer)
+    if faults and not partial:
+        raise BadFile("; ".join(faults), mend=AGAIN)
+    return LogFile(header, entries, faults)
+
+
+def _read(line: str, number: int, faults: list[str], *, partial: bool) -> dict[str, Any]:
+    try:
+        told = json.loads(line)
+    except ValueError:
+        told = None
+    if isinstance(told, dict):
+        return told
+    if not partial or number == 1:
+        raise BadFile(f"line {number} is no JSON object", mend=AGAIN if number > 1 else "a file of weft doc export")
+    faults.append(f"line {number} cannot be read")
+    return {}
+
+
+def _header(told: dict[str, Any]) -> Header:
+    if told.get("format") != FORMAT:
+        raise BadFile(f"its format is {told.get('format')!r}, not {FORMAT!r}", mend="a file of weft doc export")
+    if told.get("fold") != FOLD:
+        raise BadFile(f"it is for fold version {told.get('fold')!r}, this is {FOLD}", mend="another version of Weft")
+    header = Header(str(told.get("session", "")), str(told.get("schema", "")), str(told.get("schema_text", "")))
+    if header.load().genesis_sha256 != told.get("genesis_sha256"):
+        raise BadFile(f"the schema {header.schema!r} means something else there", mend="the Weft that has written it")
+    return header
+
+
+def _entry(told: dict[str, Any], number: int) -> Entry:
+    try:
+        body = base64.b64decode(told["base64"]) if "base64" in told else str(told["body"]).encode()
+        operation = parse(body)
+        if (operation.source, operation.sequence) != (uuid_of(str(told["source"])), told["sequence"]):
+            raise BadFile(f"line {number} says another source or sequence than its body", mend=AGAIN)
+        return Entry(operation, body, int(told.get("received_at", 0)), str(told.get("received_from", "")))
+    except (KeyError, ValueError, TypeError, PeerError) as error:
+        raise BadFile(f"line {number} holds no operation: {error}", mend=AGAIN) from None
+
+
+def _faults(header: Header, entries: list[Entry], trailer: dict[str, Any] | None) -> list[str]:
+    tally = Tally()
+    for entry in entries:
+        tally.take(entry)
+    faults = [f"missing of {gap}" for gap in tally.gaps()]
+    if trailer is None:
+        return [*faults, "it has no trailer: it was cut off, and what came last is not known"]
+    if trailer.get("operations") != len(entries):
+        faults.append(f"it has {len(entries):,} operations, and should have {trailer.get('operations')!s}")
+    elif trailer.get("check") != tally.check:
+        faults.append(f"its check is {tally.check}, and should be {trailer.get('check')!s}")
+    elif trailer.get("document") != (digest := fold(header.load(), [entry.operation for entry in entries]).digest()):
+        faults.append(f"its document has the digest {digest}, and should have {trailer.get('document')!s}")
+    return faults

@@ -1,0 +1,77 @@
+"""The document as it stood, from the log alone (GSP-032): what was true at an instant, and what the screen showed then."""
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from weft.base.errors import UserError
+from weft.base.now import SECOND
+from weft.client.doc.errors import NotFound
+from weft.client.doc.logfile import Entry
+from weft.cores.document.fold.engine import Engine, fold, fold_until
+from weft.cores.document.fold.schema import Schema
+from weft.wire.document.operations import uuid_text
+
+AGO: Final = re.compile(r"-?(\d+(?:\.\d+)?)(s|m|h)( ago)?")
+CLOCK: Final = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}(?:\.\d+)?))?")
+UNITS: Final = {"s": 1, "m": 60, "h": 3_600}
+PLACE: Final = re.compile(r"([0-9A-Fa-f{][0-9A-Fa-f-]*}?)[:/#]([0-9]+)")
+
+
+class Moment(NamedTuple):
+    """Which state is wanted; nothing said: the present one."""
+
+    at: float | None = None
+    """What was true then: effective time, Unix seconds."""
+    as_seen: float | None = None
+    """What the screen of this node showed then."""
+    until: tuple[bytes, int] | None = None
+    """With that operation, and all before it in the document's order."""
+
+
+def replay(schema: Schema, entries: Sequence[Entry], moment: Moment) -> Engine:
+    """Fold what belongs to a moment."""
+    if moment.as_seen is not None:
+        seen_ns = round(moment.as_seen * SECOND)
+        entries = [entry for entry in entries if entry.received_ns <= seen_ns]
+    operations = [entry.operation for entry in entries]
+    if moment.at is None and moment.until is None:
+        return fold(schema, operations)
+    return fold_until(schema, operations, at=moment.at, until=moment.until)
+
+
+def instant_of(text: str, now: float) -> float:
+    """An instant as people type it, Unix seconds: `20:15` of today, `-5m`, ISO 8601, or seconds.
+
+    >>> instant_of("1763800000.5", 0.0), instant_of("2025-11-22T08:26:40+00:00", 0.0), instant_of("-5m", 1000.0)
+    (1763800000.5, 1763800000.0, 700.0)
+    """
+    text = text.strip()
+    if (ago := AGO.fullmatch(text)) is not None:
+        return now - float(ago[1]) * UNITS[ago[2]]
+    try:
+        if (clock := CLOCK.fullmatch(text)) is not None:
+            midnight = datetime.fromtimestamp(now).astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
+            day = midnight.replace(hour=int(clock[1]), minute=int(clock[2]))
+            return day.timestamp() + float(clock[3] or 0)
+        return float(text) if re.fullmatch(r"\d+(\.\d*)?", text) else datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        pass
+    mend = "20:15, 20:15:30, -5m, 2026-11-22T20:15:00+01:00, or Unix seconds"
+    raise UserError("usage", f"{text!r} is no instant", mend)
+
+
+def place_of(text: str, entries: Sequence[Entry]) -> tuple[bytes, int]:
+    """An operation as people type it: SOURCE:NUMBER, where the beginning of the source is enough."""
+    found = PLACE.fullmatch(text.strip())
+    if found is None:
+        raise UserError("usage", f"{text!r} names no operation", "SOURCE:NUMBER as weft doc log shows, e.g. a0000000:7")
+    digits, number = found[1].strip("{}").replace("-", "").lower(), int(found[2])
+    pairs = {entry.pair for entry in entries if entry.pair[1] == number and entry.pair[0].hex().startswith(digits)}
+    if len(pairs) == 1:
+        return pairs.pop()
+    if pairs:
+        sources = ", ".join(sorted(uuid_text(source) for source, _ in pairs))
+        raise NotFound(f"several sources begin with {digits}: {sources}", mend="more of its beginning")
+    raise NotFound(f"there is no operation {text}", mend="weft doc log: what there is")

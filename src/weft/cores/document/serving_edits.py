@@ -1,0 +1,194 @@
+"""What programs may do in a session: enter, resolve, bring in, talk (JAM-040, DOC-041, GSP-033)."""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from weft.base.errors import PeerError
+from weft.cores.document.limits import CHAT_BYTES_MAX, CHATS_MAX, PAGE
+from weft.cores.document.own import Issued
+from weft.cores.document.serving_resolve import decision_of
+from weft.cores.document.serving_words import attributes_of, chains_of, payload_of, split, where_of
+from weft.cores.document.station import Refusal
+from weft.wire.document.operations import ADD, REMOVE, SET, header_of, parse, uuid_text
+from weft.wire.document.xml import Payload
+
+if TYPE_CHECKING:
+    from weft.cores.document.session import Session
+
+TAKEN, KNOWN, REFUSED = "taken", "known", "refused"
+BROUGHT: Final = {"new": TAKEN, "held": TAKEN, "duplicate": KNOWN, "own_source": KNOWN}
+"""What becomes of an operation that is brought in, by the log's word; any other one is refused."""
+
+
+class Edit(msgspec.Struct, frozen=True):
+    """An entry: where and what, in words as people type them, or said apart."""
+
+    verb: str
+    words: list[str] = []
+    reference: dict[str, str] | None = None
+    xml: str = ""
+    text: str | None = None
+    attributes: dict[str, str] = {}
+    by: str = ""
+    resolves: str = ""
+    force: bool = False
+
+
+class Resolve(msgspec.Struct, frozen=True):
+    id: str
+    """Of the conflict; its beginning is enough."""
+    choice: str = ""
+    """`first`, `second`, `seen`; empty: `value`."""
+    value: str | None = None
+    by: str = ""
+
+
+class Bring(msgspec.Struct, frozen=True):
+    operations: list[bytes]
+
+
+class Talk(msgspec.Struct, frozen=True):
+    text: str | None = None
+    """None: what has been said?"""
+
+
+class Edits:
+    """Entries of one session."""
+
+    def __init__(self, session: "Session", tell: Callable[[dict[str, Any]], None]) -> None:
+        self._session, self._tell = session, tell
+        self.chats: deque[dict[str, Any]] = deque(maxlen=CHATS_MAX)
+        """What people have said since this start."""
+
+    # Entries
+
+    def edit(self, wanted: Edit) -> dict[str, Any]:
+        """Enter one operation."""
+        maker = MAKERS.get(wanted.verb)
+        if maker is None:
+            raise Refusal("bad-verb", f"{wanted.verb!r} is none of add, set, remove", "weft doc --help")
+        chains = chains_of(self._session.schema.chains)
+        reference, rest = dict(wanted.reference or {}), wanted.words
+        if not reference:
+            reference, rest = split(wanted.words, chains)
+        if not reference:
+            said = f"{wanted.words[0]!r} says not where" if wanted.words else "nothing says where"
+            raise Refusal("no-reference", said, f"begin with {where_of(chains)}")
+        payload = maker(wanted, rest)
+        self._session.fold()
+        how = {"by": wanted.by, "resolves": wanted.resolves, "force": wanted.force}
+        return self._told(self._session.own.issue(wanted.verb, reference, payload, **how))
+
+    def _told(self, issued: Issued) -> dict[str, Any]:
+        hidden = issued.hidden_by
+        operation = parse(self._session.log.body(issued.source, issued.sequence))
+        return {
+            "source": uuid_text(issued.source),
+            "sequence": issued.sequence,
+            "outcome": issued.outcome,
+            "hidden_by": f"{uuid_text(hidden.source)}:{hidden.sequence}" if hidden is not None else "",
+            "hidden_value": hidden.value if hidden is not None else "",
+            "eids": [node.attributes["eid"] for node in operation.payload],
+        }
+
+    # Conflicts
+
+    def resolve(self, wanted: Resolve) -> dict[str, Any]:
+        """Close a conflict by a write to its place that says so (DOC-041)."""
+        found = [one for one in self._session.engine.conflicts() if wanted.id and one.id.startswith(wanted.id)]
+        if len(found) != 1:
+            text = f"{len(found)} conflicts begin with {wanted.id}" if found else f"there is no conflict {wanted.id!r}"
+            raise Refusal("not-found", text, "weft doc conflicts: their ids")
+        conflict = found[0]
+        if not conflict.is_open:
+            raise Refusal("not-open", f"{conflict.id} is resolved already", "weft doc conflicts --all")
+        self._session.fold()
+        verb, reference, payload = decision_of(self._session.engine, conflict, wanted.choice, wanted.value)
+        how = {"by": wanted.by, "resolves": conflict.id, "force": True}
+        told = self._told(self._session.own.issue(verb, reference, payload, **how))
+        return told | {"resolved": self._is_closed(conflict.id)}
+
+    def _is_closed(self, name: str) -> bool:
+        return any(one.id == name and not one.is_open for one in self._session.engine.conflicts())
+
+    # What others have
+
+    def bring(self, wanted: Bring) -> dict[str, Any]:
+        """Take operations of an exported log in, durable when this is answered (GSP-033)."""
+        session, station = self._session, self._session.station
+        if station.is_full:
+            raise Refusal("storage-full", "the journal of this node has no room", "make room on its disk")
+        if len(wanted.operations) > PAGE:
+            raise Refusal("too-large", f"{len(wanted.operations)} operations at once", f"{PAGE} at most")
+        counts = {TAKEN: 0, KNOWN: 0, REFUSED: 0}
+        for body in wanted.operations:
+            self._authorise(body)
+            counts[BROUGHT.get(session.log.take(body, station.uuid).code, REFUSED)] += 1
+        station.is_walled = station.is_walled or bool(station.records)
+        return counts
+
+    def _authorise(self, body: bytes) -> None:
+        """Whether who enters here may bring that in (GSP-054)."""
+        session = self._session
+        try:
+            header = header_of(body)
+        except PeerError:
+            return  # the log refuses it itself
+        if why := session.own.authorise(session.station.settings.operator, header.verb, header.attributes):
+            raise Refusal("not-allowed", why, "another operator")
+
+    # People
+
+    def chat(self, wanted: Talk) -> dict[str, Any]:
+        """Say something to people at all other nodes, or list what was said."""
+        if wanted.text is None:
+            return {"chats": list(self.chats)}
+        station = self._session.station
+        if not wanted.text.strip() or len(wanted.text.encode("utf-8", "replace")) > CHAT_BYTES_MAX:
+            raise Refusal("bad-text", "empty, or too long", f"1 to {CHAT_BYTES_MAX:,} bytes of text")
+        self._session.mesh.chat(wanted.text)
+        self._tell({"event": "chat", **self.note(station.uuid, wanted.text)})
+        return {"told": len(self._session.peers.active())}
+
+    def note(self, peer: bytes, text: str) -> dict[str, Any]:
+        """Keep what somebody has said."""
+        said = {"at": self._session.station.time, "peer": uuid_text(peer), "text": text}
+        self.chats.append(said)
+        return said
+
+
+def _add(wanted: Edit, words: Sequence[str]) -> Payload:
+    return payload_of([*words, *([wanted.xml] if wanted.xml else [])], wanted.text or "")
+
+
+def _set(wanted: Edit, words: Sequence[str]) -> Payload:
+    attributes = {**wanted.attributes, **attributes_of(words)}
+    if wanted.text is not None and not attributes:
+        return Payload(wanted.text)
+    if not attributes:
+        mend = "weft doc set period=1 jam=3 duration=90; weft doc set path=venue --text 'Hall 5'"
+        raise Refusal("nothing-said", "neither an attribute nor a text is said", mend)
+    if wanted.text is not None:
+        raise Refusal("bad-words", "attributes and text are set by two entries", "weft doc set twice")
+    return Payload("", [], attributes)
+
+
+def _remove(wanted: Edit, words: Sequence[str]) -> Payload:
+    if words or wanted.xml or wanted.text or wanted.attributes:
+        said = words[0] if words else "that"
+        raise Refusal("bad-words", f"{said!r}: an element is removed as a whole", "weft doc remove eid=…")
+    return Payload()
+
+
+MAKERS: Final[dict[str, Callable[[Edit, Sequence[str]], Payload]]] = {ADD: _add, SET: _set, REMOVE: _remove}
+"""What each verb makes of words."""
+EDITS: Final[dict[str, tuple[type, Callable[[Edits, Any], dict[str, Any]]]]] = {
+    "edit": (Edit, Edits.edit),
+    "resolve": (Resolve, Edits.resolve),
+    "import": (Bring, Edits.bring),
+    "chat": (Talk, Edits.chat),
+}
+"""What each verb takes, and who does it."""

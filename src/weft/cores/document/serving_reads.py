@@ -1,0 +1,298 @@
+"""What programs may ask of a session without changing it: plain data, as the document and the log stand (JAM-040)."""
+
+import shlex
+from collections.abc import Callable
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from weft.base.errors import PeerError
+from weft.base.now import SECOND
+from weft.cores.document.fold.tree import Element
+from weft.cores.document.limits import ANSWER_BYTES, PAGE, SHOWN_MAX
+from weft.cores.document.peers import Peer
+from weft.cores.document.station import Refusal
+from weft.wire.document.operations import header_of, uuid_text
+from weft.wire.document.xml import canonical
+
+if TYPE_CHECKING:
+    from weft.cores.document.session import Session
+
+SCANNED_MAX: Final = 20 * PAGE
+"""Operations that one request looks at for those of one source."""
+STAMPS: Final = frozenset(
+    [
+        "source",
+        "timestamp",
+        "sequence",
+        "by",
+        "resolves",
+        "origsource",
+        "origsequence",
+        "origbody",
+        "prev",
+        "key",
+        "sig",
+        "attribute",
+    ]
+)
+
+
+class Nothing(msgspec.Struct, frozen=True):
+    """No arguments."""
+
+
+class Show(msgspec.Struct, frozen=True):
+    reference: dict[str, str] | None = None
+    eids: bool = True
+    of: str = ""
+    """The document of which a further piece is wanted."""
+    begin: int = msgspec.field(default=0, name="from")
+
+
+class Where(msgspec.Struct, frozen=True):
+    reference: dict[str, str]
+
+
+class Page(msgspec.Struct, frozen=True):
+    begin: int = msgspec.field(default=0, name="from")
+    limit: int = PAGE
+    source: str = ""
+    """The beginning of a UUID; empty: all."""
+    tail: int | None = None
+    """The last so many, instead of `from`."""
+
+
+class Which(msgspec.Struct, frozen=True):
+    closed: bool = False
+
+
+class When(msgspec.Struct, frozen=True):
+    at: float | None = None
+    """Session time."""
+
+
+class Reads:
+    """Answers of one session."""
+
+    def __init__(self, session: "Session") -> None:
+        self._session = session
+        self._shown: dict[str, bytes] = {}
+        """Documents that are being fetched in pieces, by their digest."""
+
+    # How it stands
+
+    def status(self, _: Nothing) -> dict[str, Any]:
+        """All facts of the session in one."""
+        session = self._session
+        station, engine, log = session.station, session.engine, session.log
+        return {
+            "session": station.session,
+            "schema": session.schema.name,
+            "text": station.settings.text,
+            "uuid": uuid_text(station.uuid),
+            "endpoint": station.endpoint,
+            "operator": station.settings.operator,
+            "time": station.time,
+            "operations": log.count,
+            "sources": len(log.sources()),
+            "check": f"{log.check:08x}",
+            "parked": len(engine.parked()),
+            "conflicts": sum(one.is_open for one in engine.conflicts()),
+            "catching_up": engine.is_behind,
+            "is_degraded": station.is_full,
+            "active": len(session.peers.active()),
+            **{name: fact for name, fact in session.mesh.facts().items() if name.islower()},
+        }
+
+    def digest(self, _: Nothing) -> dict[str, Any]:
+        """What is equal anywhere if the document is (DOC-050)."""
+        engine, log = self._session.engine, self._session.log
+        return {
+            "digest": engine.digest(),
+            "check": f"{log.check:08x}",
+            "operations": log.count,
+            "catching_up": engine.is_behind,
+        }
+
+    def peers(self, _: Nothing) -> dict[str, Any]:
+        """Who is there, who was, who is called."""
+        return {"peers": [self._peer(peer) for peer in sorted(self._session.peers.all(), key=_rank)]}
+
+    def _peer(self, peer: Peer) -> dict[str, Any]:
+        heard = (self._session.station.now.mono - peer.heard_at) // SECOND if peer.heard_at else None
+        return {
+            "uuid": uuid_text(peer.uuid) if peer.uuid else "",
+            "endpoint": peer.endpoint,
+            "state": peer.state,
+            "how": peer.how,
+            "caps": list(peer.caps),
+            "heard_s": heard,
+        }
+
+    def sources(self, _: Nothing) -> dict[str, Any]:
+        """Whose entries are here, up to which number, and who they are as far as is known."""
+        log = self._session.log
+        latest = dict(log.sources())
+        highest = dict.fromkeys(latest, 0)
+        for source, sequence in log.held():
+            highest[source] = max(highest.get(source, 0), sequence)
+        return {"sources": [self._source(source, latest.get(source, 0), highest[source]) for source in sorted(highest)]}
+
+    def _source(self, source: bytes, latest: int, held: int) -> dict[str, Any]:
+        session = self._session
+        peer = session.peers.get(source)
+        state = "own" if source == session.station.uuid else "active" if peer and peer.is_active else "away"
+        by = header_of(session.log.body(source, latest)).attributes.get("by", "") if latest else ""
+        return {
+            "source": uuid_text(source),
+            "state": state,
+            "latest": latest,
+            "highest": max(latest, held),
+            "by": by,
+            "endpoint": peer.endpoint if peer else "",
+        }
+
+    # The document
+
+    def show(self, wanted: Show) -> dict[str, Any]:
+        """The document or a part of it, as much as one answer takes; the rest is asked for with `of` and `from`."""
+        whole = self._shown.get(wanted.of) if wanted.of else None
+        if whole is None:
+            root = self._session.engine.root if wanted.reference is None else self._element(wanted.reference)
+            whole = canonical(root, eids=wanted.eids)
+        of = sha256(whole).hexdigest() if not wanted.of else wanted.of
+        if wanted.of and of != wanted.of:
+            raise Refusal("changed", "the document is another one by now", "ask again from its beginning")
+        end = wanted.begin + ANSWER_BYTES
+        if end < len(whole):
+            self._shown.pop(of, None)
+            self._shown[of] = whole
+            while len(self._shown) > SHOWN_MAX:
+                del self._shown[next(iter(self._shown))]
+        else:
+            self._shown.pop(of, None)
+        return {"xml": whole[wanted.begin : end], "size": len(whole), "of": of}
+
+    def element(self, wanted: Where) -> dict[str, Any]:
+        """One element, and who wrote what of it (DOC-054)."""
+        element = self._element(wanted.reference)
+        engine = self._session.engine
+        slot = engine.slot_of(element)
+        return {
+            "xml": canonical(element).decode(),
+            "slot": slot,
+            "eid": element.attributes.get("eid", ""),
+            "history": [
+                {
+                    "source": uuid_text(past.source),
+                    "sequence": past.sequence,
+                    "eff": past.eff,
+                    "attribute": past.attribute,
+                    "value": past.value,
+                    "before": past.before,
+                    "outcome": past.outcome,
+                    "by": self._by(past.source, past.sequence),
+                }
+                for past in engine.history(slot)
+            ],
+        }
+
+    def _by(self, source: bytes, sequence: int) -> str:
+        try:
+            return header_of(self._session.log.body(source, sequence)).attributes.get("by", "")
+        except (KeyError, PeerError):
+            return ""
+
+    def _element(self, reference: dict[str, str]) -> Element:
+        element = self._session.engine.find(reference)
+        if element is None:
+            words = reference_text(reference) or "no reference"
+            raise Refusal("not-found", f"there is no element at {words}", "weft doc show: what there is")
+        return element
+
+    def conflicts(self, wanted: Which) -> dict[str, Any]:
+        """The open ones, or all."""
+        found = [one for one in self._session.engine.conflicts() if one.is_open or wanted.closed]
+        return {"conflicts": [one.as_data() for one in found]}
+
+    def parked(self, _: Nothing) -> dict[str, Any]:
+        """Entries that wait for what they refer to."""
+        return {"parked": [self.row(*pair) for pair in self._session.engine.parked()]}
+
+    def board(self, wanted: When) -> dict[str, Any]:
+        """What a scoreboard shows (JAM-010)."""
+        session = self._session
+        if session.schema.name != "derby":
+            text = f"a document of schema {session.schema.name} has no scoreboard"
+            raise Refusal("no-board", text, "weft doc show")
+        from weft.cores.document.derby.board import state
+
+        time = session.station.time if wanted.at is None else wanted.at
+        return {"board": state(session.engine.root, time), **self.digest(Nothing())}
+
+    # The log
+
+    def log(self, wanted: Page) -> dict[str, Any]:
+        """Operations in the order in which they became known here, as many as one answer takes."""
+        log = self._session.log
+        total = log.count
+        limit = min(wanted.limit, PAGE)
+        begin = max(0, wanted.begin if wanted.tail is None else total - wanted.tail)
+        rows: list[dict[str, Any]] = []
+        place, size, end = begin, 0, min(total, begin + SCANNED_MAX)
+        while place < end and len(rows) < limit and size < ANSWER_BYTES:
+            source, sequence = log.arrival(place)
+            if not wanted.source or source.hex().startswith(wanted.source.replace("-", "").lower()):
+                rows.append(self.row(source, sequence))
+                size += len(rows[-1]["body"])
+            place += 1
+        return {"operations": rows, "next": place, "total": total}
+
+    def row(self, source: bytes, sequence: int) -> dict[str, Any]:
+        """One operation as programs are told of it."""
+        session = self._session
+        kept = session.log.kept(source, sequence)
+        header = header_of(kept.body)
+        reference = {name: value for name, value in header.attributes.items() if name not in STAMPS}
+        return {
+            "source": uuid_text(source),
+            "sequence": sequence,
+            "eff": session.log.eff(source, sequence),
+            "verb": header.verb,
+            "reference": reference_text(reference),
+            "by": header.attributes.get("by", ""),
+            "outcome": session.engine.outcome(source, sequence),
+            "received_at": kept.received_ns,
+            "received_from": uuid_text(kept.received_from),
+            "body": kept.body,
+        }
+
+
+def _rank(peer: Peer) -> tuple[bool, str]:
+    return not peer.is_active, peer.endpoint
+
+
+def reference_text(reference: dict[str, str]) -> str:
+    """As it can be typed again.
+
+    >>> reference_text({"team": "home", "person": "Ann Lee"})
+    "team=home person='Ann Lee'"
+    """
+    return " ".join(f"{name}={shlex.quote(value)}" for name, value in reference.items())
+
+
+READS: Final[dict[str, tuple[type, Callable[[Reads, Any], dict[str, Any]]]]] = {
+    "status": (Nothing, Reads.status),
+    "digest": (Nothing, Reads.digest),
+    "peers": (Nothing, Reads.peers),
+    "sources": (Nothing, Reads.sources),
+    "show": (Show, Reads.show),
+    "element": (Where, Reads.element),
+    "conflicts": (Which, Reads.conflicts),
+    "parked": (Nothing, Reads.parked),
+    "board": (When, Reads.board),
+    "log": (Page, Reads.log),
+}
+"""What each verb takes, and who answers it."""

@@ -1,0 +1,116 @@
+"""Entries as people type them: which words say where, and which say what (docs/doc.md, "What one types").
+
+    weft doc set period=1 jam=3 duration=90
+                 ╰──where──╯ ╰──what──╯
+
+The first word begins the reference: `eid=…` and `path=…` are one by themselves; the first name of a chain of the schema
+(derby: `period`, `team`) is followed by its next name (`jam`, `person`) if that is the next word. Everything behind it
+says what: of `set` attributes, of `add` XML, or tags each with its attributes: `penalty team=home code=B`. So an
+attribute that is called like the next name of the chain stands behind another one, or is said by `-a`.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from weft.base.errors import PeerError
+from weft.cores.document.fold.schema import Chain
+from weft.cores.document.station import Refusal
+from weft.wire.document.xml import Node, Payload, fragment_of
+
+Chains = Mapping[str, "Chains"]
+"""The names of references that a schema has: each with those that may follow it."""
+ALONE = ("eid", "path")
+
+
+def chains_of(steps: Iterable[Chain]) -> Chains:
+    """The names that a schema's chains are referred to by."""
+    return {step.ref: chains_of(step.sub) for step in steps}
+
+
+class Typed(NamedTuple):
+    """Words, sorted out."""
+
+    reference: dict[str, str]
+    rest: list[str]
+
+
+def split(words: Sequence[str], chains: Chains) -> Typed:
+    """Part the reference from what follows it.
+
+    >>> derby = {"period": {"jam": {}}, "team": {"person": {}}}
+    >>> split(["period=1", "jam=3", "duration=90"], derby)
+    Typed(reference={'period': '1', 'jam': '3'}, rest=['duration=90'])
+    >>> split(["eid=x", "team=home"], derby)
+    Typed(reference={'eid': 'x'}, rest=['team=home'])
+    """
+    reference: dict[str, str] = {}
+    for place, word in enumerate(words):
+        name, has_value, value = word.partition("=")
+        is_alone = not reference and name in ALONE
+        if not has_value or not (is_alone or name in chains):
+            return Typed(reference, list(words[place:]))
+        reference[name] = value
+        if is_alone:
+            return Typed(reference, list(words[place + 1 :]))
+        chains = chains[name]
+    return Typed(reference, [])
+
+
+def attributes_of(words: Iterable[str]) -> dict[str, str]:
+    """`name=value` each; Refusal for any other word."""
+    found: dict[str, str] = {}
+    for word in words:
+        name, has_value, value = word.partition("=")
+        if not has_value or not name:
+            raise Refusal("bad-words", f"{word!r} is no attribute=value", "weft doc set period=1 jam=3 duration=90")
+        if name in found:
+            raise Refusal("bad-words", f"{name} is said twice", "one value for each attribute")
+        found[name] = value
+    return found
+
+
+def payload_of(words: Sequence[str], text: str) -> Payload:
+    """What `add` adds: XML, or tags with attributes; `text` goes into the only tag that is typed, else into the target."""
+    nodes: list[Node] = []
+    typed: list[Node] = []
+    for word in words:
+        name, has_value, value = word.partition("=")
+        if word.lstrip().startswith("<"):
+            fragment = xml_of(word)
+            text += fragment.text.strip()
+            nodes += fragment.nodes
+        elif not has_value:
+            typed.append(Node(word, {}, "", []))
+            nodes.append(typed[-1])
+        elif not nodes or not typed or nodes[-1] is not typed[-1]:
+            mend = "weft doc add period=1 jam=3 penalty team=home code=B; attributes are changed by weft doc set"
+            raise Refusal("bad-words", f"{word!r} stands behind no tag", mend)
+        elif name in typed[-1].attributes:
+            raise Refusal("bad-words", f"{name} is said twice", "one value for each attribute")
+        else:
+            typed[-1].attributes[name] = value
+    if text and len(typed) == len(nodes) == 1:
+        typed[0].text, text = text, ""
+    return Payload(text, nodes, {})
+
+
+def xml_of(text: str) -> Payload:
+    """A fragment as it is typed; Refusal `bad-xml`."""
+    try:
+        return fragment_of(text)
+    except PeerError as error:
+        mend = """'<penalty team="home" person="123" code="B"/>': in single quotes, each tag closed"""
+        raise Refusal("bad-xml", f"that is no XML: {error.why or error.code}", mend) from None
+
+
+def where_of(chains: Chains) -> str:
+    """How a place can be said, for who has not.
+
+    >>> where_of({"period": {"jam": {}}, "team": {"person": {}}})
+    'path=/ (the top), eid=…, period=… [jam=…], team=… [person=…]'
+    """
+    return ", ".join(["path=/ (the top)", "eid=…", *(_chain(name, below) for name, below in chains.items())])
+
+
+def _chain(name: str, below: Chains) -> str:
+    return " ".join([f"{name}=…", *(f"[{_chain(*one)}]" for one in below.items())])
