@@ -64,9 +64,9 @@ def carried(bodies: list[bytes], session: str) -> Iterator[StreamRecord]:
 
 
 def entered(source: str, number: int, points: int) -> bytes:
-    """An operation of a bout: three sources in turn, each about its own team's score in a jam of its own."""
+    """An operation of a bout: three sources in turn, each of which counts for itself in all jams."""
     head = f'<set period="1" jam="{number}" source="{source}" timestamp="{1795227300 + number + int(source[0], 16)}"'
-    return f'{head} sequence="{number}"><attribute name="points">{points}</attribute></set>'.encode()
+    return f'{head} sequence="{number}"><attribute name="points-{source[0]}">{points}</attribute></set>'.encode()
 
 
 BOUT = {source: [entered(source, number, number) for number in range(1, 6)] for source in (A, B, C)}
