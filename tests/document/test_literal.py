@@ -11,6 +11,7 @@ import zmq
 from tests.client.node import in_loop
 from tests.document.literal import Literal
 from tests.document.sockets import PATIENCE_S, SocketNode
+from weft.cores.document import limits
 from weft.cores.document.messages import ChatHeard, PeerActive, PeerGone, PeerMismatch, SessionSettings
 from weft.wire.document.frames import uuid_text
 
@@ -102,6 +103,15 @@ async def test_weft_calls_a_seed_literal_node_and_is_never_answered_in_a_loop() 
             asked = {word: other.node.heard[word] for word in ("HELO", "BOUT")}
             assert asked["HELO"] <= 2, asked
             assert asked["BOUT"] <= 2, asked
+
+
+@in_loop
+async def test_two_that_always_answer_are_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "ANSWER_NS", 0)
+    monkeypatch.setattr(limits, "ANSWER_MOST_NS", 0)
+    with literal() as other:
+        async with node(A, other.node.endpoint):
+            await other.until(lambda: other.node.heard["BOUT"] > 50)
 
 
 @pytest.mark.proves("PEE-030")
