@@ -104,7 +104,7 @@ async def _remove(node: Client, entry: Entry) -> Written:
 
 
 async def _resolve(node: Client, entry: Entry) -> Written:
-    return await node.resolve(entry.conflict, entry.side or None, value=entry.value)
+    return await node.resolve(entry.conflict, entry.side or None, value=entry.value, by=entry.by)
 
 
 VERBS: Final[dict[str, Callable[[Client, Entry], Awaitable[Written]]]] = {

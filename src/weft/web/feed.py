@@ -20,8 +20,13 @@ SPACING_S: Final = 0.05  # between two askings: a burst of entries is shown in s
 AWAY_S: Final = 3.0  # a node that has not answered for so long is away
 AGAIN_S: Final = 0.5
 TIMEOUT_S: Final = 6.0  # who taps a button is told by then
+TREMBLE_S: Final = 2.0  # whole seconds are told; more is a clock that was set
 RECENT: Final = 24
 CHATS: Final = 24
+DETAILS: Final = frozenset({"passes", "lineup", "eids"})
+"""Of a team in a jam: what an operator can take back."""
+FATAL: Final = frozenset({"closed", "no-session"})
+"""This connection is of no use any more."""
 BOARDLESS: Final = frozenset({"no-board", "unsupported"})
 
 
@@ -34,13 +39,14 @@ class Shown(NamedTuple):
     """Of the log (PEE-022)."""
     made: float
     """When, by the monotonic clock."""
-    text: bytes
+    whole: bytes
     """JSON: an object."""
+    hall: bytes
+    """The same without what only operators need: a tenth, for a hundred viewers."""
 
-    @property
-    def aged(self) -> bytes:
-        """The same with `age`: how many seconds ago `time` was, so that clocks are right however late it is sent."""
-        return b'{"age":%.3f,%s' % (time.monotonic() - self.made, self.text[1:])
+    def aged(self, *, is_whole: bool) -> bytes:
+        """With `age`: how many seconds ago its `time` was, so that clocks are right however late it is sent."""
+        return b'{"age":%.3f,%s' % (time.monotonic() - self.made, (self.whole if is_whole else self.hall)[1:])
 
 
 class Feed:
@@ -56,7 +62,7 @@ class Feed:
         self._newer, self._dirty = asyncio.Event(), asyncio.Event()
         self._steady: Any = None
         self._state: dict[str, Any] = {"session": session, "is_away": True, "board": None, "time": None}
-        self.shown = self.newest = Shown(1, "", time.monotonic(), msgspec.json.encode(self._state))
+        self.shown = self.newest = _shown(1, self._state, time.monotonic())
         """The last that was shown, and the last that was asked for: all but the time is equal."""
         self._recent: deque[dict[str, Any]] = deque(maxlen=RECENT)
         self._chats: deque[dict[str, Any]] = deque(maxlen=CHATS)
@@ -88,20 +94,28 @@ class Feed:
     async def _watch(self, client: Client) -> None:
         """Note what happens; the state itself is asked for."""
         while True:
-            async with client.watch() as watch:
-                await self._catch_up(client)
-                async for change in watch:
-                    if change.is_whole:
-                        await self._catch_up(client)
-                    self._note(change)
-                    self._dirty.set()
+            try:
+                await self._listen(client)
+            except DocError as error:
+                if error.code in FATAL:
+                    raise
             await asyncio.sleep(AGAIN_S)
+
+    async def _listen(self, client: Client) -> None:
+        async with client.watch() as watch:
+            await self._catch_up(client)
+            async for change in watch:
+                if change.is_whole:
+                    await self._catch_up(client)
+                self._note(change)
+                self._dirty.set()
 
     async def _catch_up(self, client: Client) -> None:
         self._recent.clear()
         self._recent.extend([row_of(operation) for operation in await client.tail(RECENT)])
         self._chats.clear()
         self._chats.extend(await client.chats())
+        self._dirty.set()
 
     def _note(self, change: Change) -> None:
         known = {(row["source"], row["sequence"]) for row in self._recent}
@@ -121,7 +135,7 @@ class Feed:
                 async with asyncio.timeout(AWAY_S):
                     told = await _facts(client)
             except (TimeoutError, DocError) as error:
-                if isinstance(error, DocError) and error.code in ("closed", "no-session"):
+                if isinstance(error, DocError) and error.code in FATAL:
                     raise
                 self._publish({**self._state, "is_away": True}, self.newest.made)
             else:
@@ -143,6 +157,7 @@ class Feed:
         return {
             "session": status.get("session", self._session),
             "schema": status.get("schema", ""),
+            "is_degraded": bool(status.get("is_degraded")),
             "is_away": False,
             "check": status.get("check", ""),
             "time": now,
@@ -152,7 +167,7 @@ class Feed:
             "peers": [_peer(peer) for peer in told["peers"]],
             "alone_since": self._alone(status, now),
             "conflicts": msgspec.to_builtins(told["conflicts"]),
-            "parked": told["parked"],
+            "parked": [row_of(msgspec.convert(row, Operation)) for row in told["parked"]],
             "recent": list(self._recent),
             "chats": list(self._chats),
             "board": board,
@@ -161,9 +176,9 @@ class Feed:
     def _alone(self, status: dict[str, Any], now: float | None) -> float | None:
         """Since when nobody is there, as session time; kept while it lasts, so that it does not tremble."""
         alone = status.get("alone_s")
-        if alone is None or now is None:
+        if alone is None or now is None or status.get("active"):
             self._alone_since = None
-        elif self._alone_since is None:
+        elif self._alone_since is None or abs(now - alone - self._alone_since) > TREMBLE_S:
             self._alone_since = now - alone
         return self._alone_since
 
@@ -172,12 +187,26 @@ class Feed:
         steady = _steady(state)
         number = self.shown.number + (steady != self._steady)
         self._state = state
-        self.newest = Shown(number, str(state.get("check", "")), made, msgspec.json.encode(state))
+        self.newest = _shown(number, state, made)
         if steady == self._steady:
             return
         self._steady, self.shown = steady, self.newest
         newer, self._newer = self._newer, asyncio.Event()
         newer.set()
+
+
+def _shown(number: int, state: dict[str, Any], made: float) -> Shown:
+    hall = {name: value for name, value in state.items() if name not in ("recent", "chats")}
+    if state["board"] is not None:
+        hall["board"] = state["board"] | {"rows": [_light(row) for row in state["board"]["rows"]]}
+    return Shown(number, str(state.get("check", "")), made, msgspec.json.encode(state), msgspec.json.encode(hall))
+
+
+def _light(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of the score sheet with what a hall sees of it."""
+    return {
+        name: _light(value) if isinstance(value, dict) else value for name, value in row.items() if name not in DETAILS
+    }
 
 
 async def _facts(client: Client) -> dict[str, Any]:
@@ -189,11 +218,13 @@ async def _facts(client: Client) -> dict[str, Any]:
 async def _board(client: Client) -> dict[str, Any] | None:
     """The scoreboard; None where the schema has none."""
     try:
-        return await client.board()
+        told = await client.board()
     except DocError as error:
         if error.code in BOARDLESS:
             return None
         raise
+    board: dict[str, Any] = told["board"]
+    return board
 
 
 def row_of(operation: Operation) -> dict[str, Any]:

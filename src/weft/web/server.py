@@ -4,6 +4,8 @@
     GET /entry        for operators    GET /events       server-sent events, id = the log's check
                                        POST /ops         an entry, see entering.py
 
+`/events?view=hall` leaves out what only operators need.
+
 Nothing of it is for other sites: the Host must be ours, there is no CORS, and a page may load nothing from elsewhere.
 h11 parses, so nothing here is clever.
 """
@@ -31,6 +33,7 @@ STILL_HERE_S: Final = 10.0  # so often something is said to a viewer, or the pag
 PIECE_BYTES: Final = 4 << 10
 UNSENT_BYTES: Final = 16 << 10
 """What the kernel holds for a viewer before we wait: a state or two (JAM-020: never more than eight)."""
+HALL: Final = "view=hall"
 OPS: Final = "/ops"
 ERROR: Final = 400
 JSON: Final = "application/json"
@@ -48,6 +51,12 @@ class Reply(NamedTuple):
     content_type: str
     body: bytes
     policy: str = "default-src 'none'"
+
+
+class Stream(NamedTuple):
+    """It is answered with states as they come."""
+
+    is_whole: bool
 
 
 NOT_FOUND: Final = Reply(404, TEXT, b"there are /, /entry, /state.json, /events, and POST /ops\n")
@@ -116,18 +125,20 @@ class Server:
             reply = BUSY if is_busy else await self._reply(parser, reader, request)
         except h11.RemoteProtocolError as error:
             reply = Reply(error.error_status_hint, TEXT, b"")
-        if reply is None:
-            await self._stream(parser, writer)
+        if isinstance(reply, Stream):
+            await self._stream(parser, writer, reply)
             return
         self.refused += reply.status >= ERROR
         writer.write(_bytes_of(parser, reply, has_body=has_body))
         async with asyncio.timeout(PATIENCE_S):
             await writer.drain()
 
-    async def _reply(self, parser: h11.Connection, reader: asyncio.StreamReader, request: h11.Request) -> Reply | None:
-        """What a request is answered; None: with the stream of states."""
+    async def _reply(
+        self, parser: h11.Connection, reader: asyncio.StreamReader, request: h11.Request
+    ) -> Reply | Stream:
+        """What a request is answered."""
         headers = {name.decode("ascii"): value.decode("latin-1") for name, value in request.headers}
-        path = request.target.decode("ascii", "replace").partition("?")[0]
+        path, _, query = request.target.decode("ascii", "replace").partition("?")
         if not self._is_ours(headers.get("host", "")):
             return STRANGER
         if (path == OPS) != (request.method == b"POST") or request.method not in (b"GET", b"POST"):
@@ -135,11 +146,13 @@ class Server:
         if path == OPS:
             outcome = self._refusal(headers) or await self._enter(parser, reader, headers)
             return Reply(outcome.status, JSON, msgspec.json.encode(outcome.body))
-        return None if path == "/events" else self._shown(path)
+        return self._shown(path, query)
 
-    def _shown(self, path: str) -> Reply:
+    def _shown(self, path: str, query: str) -> Reply | Stream:
+        if path == "/events":
+            return Stream(is_whole=query != HALL)
         if path == "/state.json":
-            return Reply(200, JSON, self.feed.newest.aged)
+            return Reply(200, JSON, self.feed.newest.aged(is_whole=True))
         page = self._pages.get(path)
         return Reply(200, "text/html; charset=utf-8", page.body, page.policy) if page is not None else NOT_FOUND
 
@@ -178,10 +191,10 @@ class Server:
             return refusal("too-large", f"an entry has at most {BODY_BYTES_MAX:,} bytes")
         return await self.desk.enter(headers.get("idempotency-key", ""), body)
 
-    async def _stream(self, parser: h11.Connection, writer: asyncio.StreamWriter) -> None:
+    async def _stream(self, parser: h11.Connection, writer: asyncio.StreamWriter, stream: Stream) -> None:
         """Say each state as it comes, to who takes it; to who does not, the newest when it does (JAM-020)."""
         _hold_little(writer)
-        writer.write(_head_of(parser) + RETRY)
+        writer.write(_head_of(parser) + _piece(parser, RETRY))
         number = 0
         self.feed.viewers += 1
         try:
@@ -190,10 +203,11 @@ class Server:
                     async with asyncio.timeout(STILL_HERE_S):
                         shown = await self.feed.after(number)
                 except TimeoutError:
-                    writer.write(STILL_HERE)
+                    writer.write(_piece(parser, STILL_HERE))
                 else:
                     number = shown.number
-                    writer.write(b"id: %s\ndata: %s\n\n" % (shown.check.encode(), shown.aged))
+                    text = b"id: %s\ndata: %s\n\n" % (shown.check.encode(), shown.aged(is_whole=stream.is_whole))
+                    writer.write(_piece(parser, text))
                 async with asyncio.timeout(STALLED_S):
                     await writer.drain()
         finally:
@@ -247,6 +261,10 @@ def _headers(content_type: str, policy: str) -> list[tuple[str, str]]:
 def _head_of(parser: h11.Connection) -> bytes:
     head = h11.Response(status_code=200, headers=_headers(EVENTS, "default-src 'none'"))
     return parser.send(head) or b""
+
+
+def _piece(parser: h11.Connection, data: bytes) -> bytes:
+    return parser.send(h11.Data(data=data)) or b""
 
 
 def _bytes_of(parser: h11.Connection, reply: Reply, *, has_body: bool) -> bytes:

@@ -108,14 +108,14 @@ function showConnection(id, isHeard) {
 }
 
 // The stream of states; comes again by itself, and is begun anew when nothing is heard at all.
-function follow(show) {
+function follow(show, path) {
   let heardMs = performance.now();
   let isOpen = false;
   let source = null;
   const hear = () => { heardMs = performance.now(); isOpen = true; };
   const open = () => {
     if (source) source.close();
-    source = new EventSource("/events");
+    source = new EventSource(path);
     source.onopen = hear;
     source.addEventListener("still", hear);
     source.onmessage = (event) => { hear(); take(JSON.parse(event.data)); show(); };

@@ -17,8 +17,9 @@ let isSending = false;
 const stored = (name) => { try { return localStorage.getItem(`weft.${name}`) || ""; } catch { return ""; } };
 const store = (name, value) => { try { localStorage.setItem(`weft.${name}`, value); } catch { /* it is asked again */ } };
 const given = document.querySelector("meta[name=token]").content;
-const fromLink = new URLSearchParams(location.hash.slice(1)).get("token");
-if (fromLink) { store("token", fromLink); history.replaceState(null, "", location.pathname); }
+const told = new URLSearchParams(location.hash.slice(1)); // a link may say who and with which token: /entry#token=…&by=…
+for (const name of ["token", "by"]) if (told.get(name)) store(name, told.get(name));
+if (told.get("token")) history.replaceState(null, "", location.pathname);
 const token = () => given || stored("token");
 
 // Entering: one after the other, each under a key of its own, so that a repetition enters nothing twice.
@@ -415,6 +416,6 @@ function tick() {
 
 SIDES.forEach(makeTeam);
 let isHeard = () => true;
-isHeard = follow(show);
+isHeard = follow(show, "/events");
 setInterval(tick, 100);
 if (!stored("by") || !token()) askWho();

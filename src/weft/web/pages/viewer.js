@@ -28,6 +28,15 @@ function showTeam(board, side) {
   );
 }
 
+// Names are long, halls are large: what does not fit is set smaller, down to half.
+function fit(node) {
+  node.style.fontSize = "";
+  const full = parseFloat(getComputedStyle(node).fontSize);
+  for (let size = full; size > full / 2 && node.scrollWidth > node.clientWidth; size *= 0.94) node.style.fontSize = `${size}px`;
+}
+const fitAll = () => { for (const node of document.querySelectorAll(".name, .jammer")) fit(node); };
+addEventListener("resize", fitAll);
+
 function showSheet(board) {
   const rows = board.rows.filter((row) => row.begin !== null || row.home.trips || row.away.trips).slice(-COLUMNS);
   const [head, home, away] = $("sheet").rows;
@@ -35,7 +44,7 @@ function showSheet(board) {
   head.replaceChildren(el("th", {}, "jam"), ...rows.map((row) => el("td", { className: isHere(row) ? "here" : "" }, `${row.period}·${row.jam}`)));
   for (const [line, side] of [[home, "home"], [away, "away"]]) {
     const cells = rows.map((row) => {
-      const lead = row[side].lead ? (row[side].lost ? " led" : " led") : "";
+      const lead = row[side].lead ? " led" : "";
       return el("td", { className: `${row[side].points ? "" : "zero"}${lead}${isHere(row) ? " here" : ""}` }, row[side].trips ? String(row[side].points) : "–", row[side].lead ? "★" : "");
     });
     line.replaceChildren(el("th", {}, board.teams[side].name), ...cells);
@@ -61,11 +70,13 @@ function show() {
   document.title = `${board.teams.home.score} : ${board.teams.away.score} · ${state.session}`;
   paint(board);
   for (const side of SIDES) showTeam(board, side);
-  say("where", board.shown ? `Period ${board.shown[0]} · Jam ${board.shown[1]}` : `Period ${board.period.number}`);
   say("period", board.phase === "final" ? "final" : `period ${board.period.number}`);
+  const next = board.jams.upcoming;
   say("phase", board.phase === "jam" ? `Jam ${board.shown[1]}` : phaseName(board));
+  say("next", next && board.phase !== "over" ? `next: jam ${next[1]}${next[0] === board.period.number ? "" : ` of period ${next[0]}`}` : "");
   $("period-clock").classList.toggle("stands", board.period.clock.zero === null);
   showSheet(board);
+  fitAll();
   tick();
 }
 
@@ -82,5 +93,5 @@ function tick() {
 }
 
 let isHeard = () => true;
-isHeard = follow(show);
+isHeard = follow(show, "/events?view=hall");
 setInterval(tick, 100);

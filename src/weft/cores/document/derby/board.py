@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from weft.cores.document.derby.clocks import open_timeout, period_clock, phase_clock, phase_of
 from weft.cores.document.derby.jams import Jams, Place, Skated, jams_of, period_at, skated_of
-from weft.cores.document.derby.reading import Element, below, integer_of
+from weft.cores.document.derby.reading import Element, below, integer_of, number_of
 from weft.cores.document.derby.rules import TIMEOUTS, Rules, rules_of
 from weft.cores.document.derby.skaters import Event, Team, box_of, events_of, penalties_of
 
@@ -81,21 +81,25 @@ def _rows(skated: list[Skated], events: list[Event]) -> dict[Place, dict[str, An
 
 
 def _side() -> dict[str, Any]:
-    return {"points": 0, "trips": 0, **dict.fromkeys(FLAGS.values(), False), "jammer": "", "lineup": []}
+    facts = dict.fromkeys(FLAGS.values(), False)
+    return {"points": 0, "trips": 0, **facts, "jammer": "", "passes": [], "lineup": [], "eids": {}}
 
 
 def _note(side: dict[str, Any], event: Event) -> None:
-    """Take one event into its team's half of a row."""
-    if event.kind == "pass":
-        points = integer_of(event.element.attributes.get("points"))
-        side["points"] += points or 0
-        side["trips"] += points is not None
-        side["jammer"] = side["jammer"] or event.person
+    """Take one event into its team's half of a row, with its eid, by which it can be taken back."""
+    attributes = event.element.attributes
+    eid = attributes.get("eid", "")
+    points = integer_of(attributes.get("points"))
+    if event.kind == "pass" and points is not None:
+        side["points"] += points
+        side["trips"] += 1
+        side["passes"].append({"points": points, "eid": eid})
     elif event.kind in FLAGS:
         side[FLAGS[event.kind]] = True
+        side["eids"][event.kind] = eid
     elif event.kind == "lineup" and event.person:
-        position = event.element.attributes.get("position", "").strip()
-        side["lineup"].append({"person": event.person, "position": position})
+        position = attributes.get("position", "").strip()
+        side["lineup"].append({"person": event.person, "position": position, "eid": eid})
         side["jammer"] = event.person if position == JAMMER else side["jammer"]
 
 
@@ -121,11 +125,14 @@ def _timeouts(root: Element, side: str) -> int:
     return sum(timeout.attributes.get("team", "").strip() == side for timeout in taken)
 
 
-def _timeout(period: Element | None) -> dict[str, str] | None:
+def _timeout(period: Element | None) -> dict[str, Any] | None:
+    """The time-out that is open: whose, since when, and by which eid it can be ended."""
     found = open_timeout(period)
     if found is None:
         return None
-    return {"team": found.attributes.get("team", "").strip(), "eid": found.attributes.get("eid", "")}
+    attributes = found.attributes
+    begin = number_of(attributes.get("timestamp"))
+    return {"team": attributes.get("team", "").strip(), "begin": begin, "eid": attributes.get("eid", "")}
 
 
 def _skaters(
