@@ -48,6 +48,7 @@ INERT: Final[dict[str, str]] = {
 }
 """What to do about an entry that is in the log and changes nothing (DOC-035)."""
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
+Many = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
 Node = Annotated[str | None, Parameter(show_default=False)]
 Session = Annotated[str, Parameter(show_default=False)]
 Words = Annotated[str, Parameter(allow_leading_hyphen=True)]

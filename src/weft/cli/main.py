@@ -31,6 +31,7 @@ ROOMS: Final[dict[str, tuple[str, str]]] = {
     "watch": ("weft.cli.store_data:watch", "Print changes of the shared store as they come."),
     "store": ("weft.cli.store:app", "Found the shared store; see how it stands; conflicts, lost nodes."),
     "catalog": ("weft.cli.catalog:app", "Who provides what, where, and whether it is alive; last values, logs."),
+    "doc": ("weft.cli.doc:app", "Edit one document with others, without a server: enter, watch, replay, prove."),
     "sql": ("weft.cli.sql:sql", "Ask the tables of a lake, at once and without Java."),
     "lake": ("weft.cli.lake:app", "What lies in a lake, and the jobs that make tables of it."),
     "drain": ("weft.cli.drain:drain", "Drain the journal of a stopped node into a lake."),

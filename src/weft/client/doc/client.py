@@ -127,10 +127,9 @@ class Client:
         told = await self.ask("conflicts", closed=closed)
         return msgspec.convert(told["conflicts"], list[Conflict])
 
-    async def parked(self) -> list[dict[str, Any]]:
+    async def parked(self) -> list[Operation]:
         """Entries that wait for their target (DOC-021)."""
-        told: list[dict[str, Any]] = (await self.ask("parked"))["parked"]
-        return told
+        return msgspec.convert((await self.ask("parked"))["parked"], list[Operation])
 
     async def log(self, *, start: int = 0, source: str = "") -> AsyncIterator[Operation]:
         """Every operation that is known without a gap, in the order in which they became known here, from a position on."""

@@ -17,18 +17,21 @@ SHEET: Final = ("period", "jam", "team", "jammer", "points", "lead", "lost", "ca
 
 
 def derbyxml(root: Tree) -> str:
-    """A file for people and other programs: indented, without eids; read in again it is the same document.
-
-    Only elements without text are broken over lines: white space in front of a child would be text.
-    """
-    parts = ['<?xml version="1.0" encoding="UTF-8"?>\n']
-    _write(root, "", parts.append)
-    return "".join([*parts, "\n"])
+    """A file for people and other programs: indented, without eids; read in again it is the same document."""
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{pretty(root, eids=False)}\n'
 
 
-def _write(node: Tree, indent: str | None, say: Callable[[str], None]) -> None:
+def pretty(root: Tree, *, eids: bool) -> str:
+    """Indented. Only elements without text are broken over lines: white space in front of a child would be text."""
+    parts: list[str] = []
+    _write(root, "", parts.append, eids=eids)
+    return "".join(parts)
+
+
+def _write(node: Tree, indent: str | None, say: Callable[[str], None], *, eids: bool) -> None:
     """Without indentation all on one line. A document is at most 256 elements deep."""
-    attributes = [f' {name}="{escaped_value(value)}"' for name, value in node.attributes.items() if name != EID]
+    named = [(name, value) for name, value in node.attributes.items() if eids or name != EID]
+    attributes = [f' {name}="{escaped_value(value)}"' for name, value in named]
     begin, text, children = f"<{node.tag}{''.join(attributes)}", escaped_text(node.text), node.children
     if not children:
         say(f"{begin}>{text}</{node.tag}>" if text else f"{begin}/>")
@@ -38,7 +41,7 @@ def _write(node: Tree, indent: str | None, say: Callable[[str], None]) -> None:
     for child in children:
         if deeper is not None:
             say(f"\n{deeper}")
-        _write(child, deeper, say)
+        _write(child, deeper, say, eids=eids)
     say(f"</{node.tag}>" if deeper is None else f"\n{indent}</{node.tag}>")
 
 

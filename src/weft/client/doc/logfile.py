@@ -11,11 +11,11 @@ nanoseconds there. A body that is no UTF-8 stands in `base64` instead. The trail
 import base64
 import json
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 from weft.base.errors import PeerError, UserError
 from weft.client.doc.errors import BadFile
-from weft.cores.document.fold.engine import fold
+from weft.cores.document.fold.engine import Engine, fold
 from weft.cores.document.fold.schema import SHIPPED, Schema
 from weft.cores.document.holding import Kept
 from weft.cores.document.sources import Source
@@ -79,6 +79,19 @@ class Tally:
         self._beyond: dict[bytes, set[int]] = {}
         self._check = self.operations = 0
 
+    @classmethod
+    def of(cls, entries: Iterable[Entry]) -> Self:
+        """What a log comes to."""
+        tally = cls()
+        for entry in entries:
+            tally.take(entry)
+        return tally
+
+    @property
+    def sources(self) -> int:
+        """How many have a prefix."""
+        return sum(source.latest > 0 for source in self._sources.values())
+
     def take(self, entry: Entry) -> float | None:
         """The effective time of an operation; None: it stands beyond a gap, or twice."""
         source, sequence = entry.pair
@@ -107,6 +120,11 @@ class Tally:
             shown = ", ".join(map(str, missing[:10])) + (" …" if missing[10:] else "")
             found.append(f"{uuid_text(source)}: {shown or 'the order of lines'}")
         return found
+
+
+def folded(log: LogFile) -> Engine:
+    """The document of a log."""
+    return fold(log.header.load(), log.operations)
 
 
 # Writing
@@ -212,9 +230,7 @@ def _entry(told: dict[str, Any], number: int) -> Entry:
 
 
 def _faults(header: Header, entries: list[Entry], trailer: dict[str, Any] | None) -> list[str]:
-    tally = Tally()
-    for entry in entries:
-        tally.take(entry)
+    tally = Tally.of(entries)
     faults = [f"missing of {gap}" for gap in tally.gaps()]
     if trailer is None:
         return [*faults, "it has no trailer: it was cut off, and what came last is not known"]

@@ -53,7 +53,7 @@ class SyncClient(Waiting):
         """As `Client.conflicts`."""
         return self._do(self._client.conflicts(closed=closed))
 
-    def parked(self) -> list[dict[str, Any]]:
+    def parked(self) -> list[Operation]:
         """As `Client.parked`."""
         return self._do(self._client.parked())
 

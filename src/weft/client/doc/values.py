@@ -1,12 +1,12 @@
 """What a node tells of a document, and references as people type them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-Reference = str | Mapping[str, Any]
-"""Where: `"period=1 jam=3"`, or `{"period": 1, "jam": 3}`; of a document without chains `path=…` and `eid=…` (DOC-020)."""
+Reference = str | Sequence[str] | Mapping[str, Any]
+"""Where: `"period=1 jam=3"`, the same words in a list, or `{"period": 1, "jam": 3}`; of a document without chains `path=…` and `eid=…` (DOC-020)."""
 
 
 class Written(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,9 +95,9 @@ def reference_of(where: Reference) -> dict[str, str]:
     """
     import shlex
 
-    if not isinstance(where, str):
+    if isinstance(where, Mapping):
         return {str(name): str(value) for name, value in where.items()}
-    words = shlex.split(where)
+    words = shlex.split(where) if isinstance(where, str) else where
     pairs = [word.partition("=") for word in words]
     if len(words) == 1 and not pairs[0][1]:
         return {"path": words[0]}

@@ -79,8 +79,8 @@ class Edits:
             raise Refusal("no-reference", said, f"begin with {where_of(chains)}")
         payload = maker(wanted, rest)
         self._session.fold()
-        how = {"by": wanted.by, "resolves": wanted.resolves, "force": wanted.force}
-        return self._told(self._session.own.issue(wanted.verb, reference, payload, **how))
+        issue, by = self._session.own.issue, wanted.by
+        return self._told(issue(wanted.verb, reference, payload, by=by, resolves=wanted.resolves, force=wanted.force))
 
     def _told(self, issued: Issued) -> dict[str, Any]:
         hidden = issued.hidden_by
@@ -107,9 +107,9 @@ class Edits:
             raise Refusal("not-open", f"{conflict.id} is resolved already", "weft doc conflicts --all")
         self._session.fold()
         verb, reference, payload = decision_of(self._session.engine, conflict, wanted.choice, wanted.value)
-        how = {"by": wanted.by, "resolves": conflict.id, "force": True}
-        told = self._told(self._session.own.issue(verb, reference, payload, **how))
-        return told | {"resolved": self._is_closed(conflict.id)}
+        issue = self._session.own.issue
+        issued = issue(verb, reference, payload, by=wanted.by, resolves=conflict.id, force=True)
+        return self._told(issued) | {"resolved": self._is_closed(conflict.id)}
 
     def _is_closed(self, name: str) -> bool:
         return any(one.id == name and not one.is_open for one in self._session.engine.conflicts())

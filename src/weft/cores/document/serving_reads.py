@@ -9,6 +9,7 @@ import msgspec
 
 from weft.base.errors import PeerError
 from weft.base.now import SECOND
+from weft.cores.document.fold.schema import SHIPPED
 from weft.cores.document.fold.tree import Element
 from weft.cores.document.limits import ANSWER_BYTES, PAGE, SHOWN_MAX
 from weft.cores.document.peers import Peer
@@ -87,9 +88,11 @@ class Reads:
         """All facts of the session in one."""
         session = self._session
         station, engine, log = session.station, session.engine, session.log
+        alone, schema = session.mesh.alone_since, station.settings.schema
         return {
             "session": station.session,
             "schema": session.schema.name,
+            "schema_text": "" if schema in SHIPPED else schema,
             "text": station.settings.text,
             "uuid": uuid_text(station.uuid),
             "endpoint": station.endpoint,
@@ -103,7 +106,7 @@ class Reads:
             "catching_up": engine.is_behind,
             "is_degraded": station.is_full,
             "active": len(session.peers.active()),
-            **{name: fact for name, fact in session.mesh.facts().items() if name.islower()},
+            "alone_s": 0 if alone is None else (station.now.mono - alone) // SECOND,
         }
 
     def digest(self, _: Nothing) -> dict[str, Any]:

@@ -4,8 +4,8 @@
 |---|---|---|---|
 | set-set | that value is written again | it is written | the present one is written again |
 | duplicate-key | the element of the other party is removed | the second one gets it as its key | nothing is changed |
-| single | the other one is removed | – | nothing is changed |
-| lost-edit | first: it stays removed | – | it stays removed |
+| single | the other one is removed | - | nothing is changed |
+| lost-edit | first: it stays removed | - | it stays removed |
 
 Each of them says `resolves`, so the conflict is closed everywhere. What was removed is not brought back by a decision.
 """
@@ -99,7 +99,7 @@ def _single(engine: "Engine", conflict: Conflict, choice: str, value: str | None
     return Decision(REMOVE, _reference(engine, loser), Payload())
 
 
-def _lost_edit(engine: "Engine", conflict: Conflict, choice: str, value: str | None) -> Decision:
+def _lost_edit(_: "Engine", conflict: Conflict, choice: str, value: str | None) -> Decision:
     if choice == SECOND or value is not None:
         mend = f"weft doc add …: enter it anew; then weft doc resolve {conflict.id} --first"
         raise _bad(conflict, "what was removed is not brought back by a decision", mend)

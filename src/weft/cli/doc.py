@@ -1,0 +1,303 @@
+"""`weft doc`: documents that several people edit together, with a log that proves it (specs/04, JAM-040)."""
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Final
+
+from cyclopts import App, Parameter
+
+from weft.cli.doc_calls import DONE, Flag, Node, Session, Words, at_session, checked
+from weft.cli.doc_lines import (
+    change_json,
+    change_lines,
+    clean,
+    clock,
+    conflict_row,
+    operation_json,
+    operation_line,
+    print_json,
+    short,
+    table,
+)
+from weft.client.doc.client import Client
+
+app = App(
+    name="doc",
+    help="Edit one document with others, without a server: enter, watch, replay, prove.",
+    help_epilogue="Exit status: 0 done, 2 wrong usage, 3 refused or without effect, 4 no node. Whatever is typed: docs/doc.md.",
+)
+ROOMS: Final[dict[str, tuple[str, str]]] = {
+    "join": ("weft.cli.doc_join:join", "Run a node here that takes part in a session."),
+    "open": ("weft.cli.doc_join:open_file", "The same, beginning with a file."),
+    "add": ("weft.cli.doc_edit:add", "Add elements, or text."),
+    "set": ("weft.cli.doc_edit:set_value", "Set attributes, or the text of an element."),
+    "remove": ("weft.cli.doc_edit:remove", "Remove an element."),
+    "resolve": ("weft.cli.doc_edit:resolve", "Decide a conflict."),
+    "chat": ("weft.cli.doc_edit:chat", "Say something to people at the other nodes."),
+    "show": ("weft.cli.doc_show:show", "Print the document, or a part of it, now or as it stood."),
+    "replay": ("weft.cli.doc_show:replay", "Print the document as it stood, from the log alone."),
+    "export": ("weft.cli.doc_files:export", "Write the log or the document into a file."),
+    "import": ("weft.cli.doc_files:import_file", "Take a log, a document or a roster in."),
+    "verify": ("weft.cli.doc_files:verify", "Check a log: numbers, hashes, document."),
+    "rebuild": ("weft.cli.doc_files:rebuild", "Make the document again, from a file or a lake."),
+    "key": ("weft.cli.doc_files:key", "Keys of sessions (not built yet)."),
+    "undo": ("weft.cli.doc_files:undo", "Take an entry back (not built yet)."),
+}
+for name, (where, what) in ROOMS.items():
+    # Whoever asks for one command reads all of its own words, the list of commands shows these.
+    app.command(where, name=name, help=None if [name] == sys.argv[2:3] else what)
+
+
+@app.command
+def sessions(*, node: Node = None, json: Flag = False) -> int:
+    """List the sessions that nodes of this machine have.
+
+    Args:
+        node: only of this one: a node's name, state directory or endpoint.
+        json: one array.
+    """
+    from weft.client.doc.finding import alive
+
+    ends: Sequence[tuple[str, str | None]] = [("", node)] if node else [(path.name, at) for path, at in alive().items()]
+    rows: list[dict[str, object]] = []
+
+    def of(name: str, endpoint: str | None) -> int:
+        async def work(client: Client) -> int:
+            rows.extend({"node": name or node, **told} for told in await client.sessions())
+            return DONE
+
+        return at_session(endpoint, "", work)
+
+    status = max((of(name, endpoint) for name, endpoint in ends), default=DONE)
+    heads = ("session", "node", "state", "schema", "endpoint", "operations")
+    if json:
+        print_json(rows)
+    else:
+        cells = [[clean(str(row.get(head, ""))) for head in heads] for row in rows]
+        table(heads, cells, "no node with a document runs here: weft doc join SESSION")
+    return status
+
+
+@app.command
+def peers(*, node: Node = None, session: Session = "", json: Flag = False) -> int:
+    """Show who is connected, who was, who is called.
+
+    Args:
+        node: a node's name, state directory or endpoint; default: WEFT_DOC, else the only one that runs here.
+        session: its name, where the node has several.
+        json: one array.
+    """
+
+    async def work(client: Client) -> int:
+        status, rows = await client.status(), await client.peers()
+        if json:
+            print_json({"uuid": status["uuid"], "endpoint": status["endpoint"], "peers": rows})
+            return DONE
+        print(
+            f"{clean(status['session'])}: {short(status['uuid'])} at {status['endpoint'] or 'no port'}, {_alone(status)}"
+        )
+        cells = [
+            [row["state"].lower(), row["endpoint"], short(row["uuid"]) or "-", row["how"], _ago(row["heard_s"])]
+            for row in rows
+        ]
+        table(
+            ("state", "endpoint", "source", "known by", "heard"),
+            cells,
+            "nobody is known: weft doc join --peer HOST:PORT",
+        )
+        return DONE
+
+    return at_session(node, session, work)
+
+
+@app.command
+def sources(*, node: Node = None, session: Session = "", json: Flag = False) -> int:
+    """Show whose entries are here, and up to which number; each start of a node is a source of its own.
+
+    Args:
+        node: a node's name, state directory or endpoint; default: WEFT_DOC, else the only one that runs here.
+        session: its name, where the node has several.
+        json: one array.
+    """
+
+    async def work(client: Client) -> int:
+        rows = await client.sources()
+        if json:
+            print_json(rows)
+            return DONE
+        cells = [
+            [row["source"], row["state"], f"{row['latest']:,}", _missing(row), clean(row["by"]) or "-"] for row in rows
+        ]
+        table(("source", "state", "entries", "missing", "by"), cells, "nobody has entered anything")
+        return DONE
+
+    return at_session(node, session, work)
+
+
+@app.command
+def digest(*, node: Node = None, session: Session = "", json: Flag = False) -> int:
+    """Print what is equal anywhere if the document is: SHA-256 of its canonical form, and the check of the log.
+
+    Args:
+        node: a node's name, state directory or endpoint; default: WEFT_DOC, else the only one that runs here.
+        session: its name, where the node has several.
+        json: as JSON.
+    """
+
+    async def work(client: Client) -> int:
+        told = await client.digest()
+        if json:
+            print_json(told)
+        else:
+            behind = "; a long refold is under way" if told["catching_up"] else ""
+            print(f"{told['digest']}  check {told['check']}, {told['operations']:,} operations{behind}")
+        return DONE
+
+    return at_session(node, session, work)
+
+
+@app.command
+def log(
+    *words: Words,
+    tail: int | None = None,
+    source: str = "",
+    node: Node = None,
+    session: Session = "",
+    json: Flag = False,
+) -> int:  # tidy: each is an option of the command line
+    """Print every entry, in the order in which they became known here: `weft doc log --tail 20`.
+
+    With a reference: who wrote what of that element, and what was there before: `weft doc log period=1 jam=3`.
+
+    Args:
+        words: where, as for weft doc add.
+        tail: only the last so many.
+        source: only of this one; its beginning is enough.
+        node: a node's name, state directory or endpoint; default: WEFT_DOC, else the only one that runs here.
+        session: its name, where the node has several.
+        json: one object a line.
+    """
+    where = checked(words)
+
+    async def work(client: Client) -> int:
+        if where:
+            return await _history(client, where, json=json)
+        found = [operation async for operation in client.log(source=source)] if tail is None or source else None
+        for operation in found if found is not None else await client.tail(tail or 0):
+            if json:
+                print_json(operation_json(operation))
+            else:
+                print(operation_line(operation))
+        return DONE
+
+    return at_session(node, session, work)
+
+
+async def _history(client: Client, where: list[str], *, json: bool) -> int:
+    told = await client.element(where)
+    if json:
+        print_json(told)
+        return DONE
+    print(clean(told["slot"]))
+    for past in told["history"]:
+        before = "" if past["before"] is None else f" (was {clean(past['before'])!r})"
+        by = f" by {clean(past['by'])}" if past["by"] else ""
+        who = f"{short(past['source'])}:{past['sequence']}"
+        print(f"{clock(past['eff'])} {who} {clean(past['attribute'])} = {clean(past['value'])!r}{before}{by}")
+    return DONE
+
+
+@app.command
+def conflicts(
+    *,
+    every: Annotated[bool, Parameter(name="--all", negative="", show_default=False)] = False,
+    node: Node = None,
+    session: Session = "",
+    json: Flag = False,
+) -> int:
+    """List where two wanted different things; `weft doc resolve ID` decides.
+
+    Args:
+        every: those that are decided, too.
+        node: a node's name, state directory or endpoint; default: WEFT_DOC, else the only one that runs here.
+        session: its name, where the node has several.
+        json: one array.
+    """
+
+    async def work(client: Client) -> int:
+        from msgspec.structs import asdict
+
+        found = await client.conflicts(closed=every)
+        if json:
+            print_json([asdict(conflict) for conflict in found])
+        else:
+            table(("id", "kind", "where", "first", "second", ""), map(conflict_row, found), "no conflicts")
+        return DONE
+
+    return at_session(node, session, work)
+
+
+@app.command
+def parked(*, node: Node = None, session: Session = "", json: Flag = False) -> int:
+    """List entries that wait for what they refer to: it is entered elsewhere, and has not come yet.
+
+    Args:
+        node: a node's name, state directory or endpoint; default: WEFT_DOC, else the only one that runs here.
+        session: its name, where the node has several.
+        json: one array.
+    """
+
+    async def work(client: Client) -> int:
+        found = await client.parked()
+        if json:
+            print_json([operation_json(operation) for operation in found])
+        else:
+            print("\n".join(map(operation_line, found)) or "nothing waits")
+        return DONE
+
+    return at_session(node, session, work)
+
+
+@app.command
+def watch(*, count: int | None = None, node: Node = None, session: Session = "", json: Flag = False) -> int:
+    """Print what changes, a line each, until Ctrl-C: entries of everybody, who comes and goes, conflicts, chat.
+
+    Args:
+        count: end after so many changes.
+        node: a node's name, state directory or endpoint; default: WEFT_DOC, else the only one that runs here.
+        session: its name, where the node has several.
+        json: one object a change.
+    """
+    from weft.cli.chain_ends import until_any
+
+    async def follow(client: Client) -> None:
+        left = count
+        async for change in client.watch():
+            if json:
+                print_json(change_json(change))
+            else:
+                for line in change_lines(change):
+                    print(line, flush=True)
+            left = None if left is None else left - 1
+            if left == 0:
+                return
+
+    async def work(client: Client) -> int:
+        await until_any(follow(client))
+        return DONE
+
+    return at_session(node, session, work)
+
+
+def _alone(status: dict[str, object]) -> str:
+    if status["active"]:
+        return f"{status['active']} connected"
+    return f"alone for {status.get('alone_s', 0)} s"
+
+
+def _ago(seconds: int | None) -> str:
+    return "never" if seconds is None else f"{seconds} s ago"
+
+
+def _missing(row: dict[str, int]) -> str:
+    return f"{row['latest'] + 1}…{row['highest']}" if row["highest"] > row["latest"] else "-"

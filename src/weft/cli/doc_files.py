@@ -1,0 +1,418 @@
+"""`weft doc export`, `import`, `verify`, `rebuild`: logs and documents as files (GSP-033, GSP-034, JAM-030)."""
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+from cyclopts import Parameter
+
+from weft.cli.doc_calls import DONE, INERT, REFUSED, Flag, Node, Session, at_session, complain, failed
+from weft.cli.doc_lines import print_json
+from weft.client.doc.client import Client
+from weft.client.doc.errors import BadFile, DocError, TooFast, Unreachable
+
+if TYPE_CHECKING:
+    from weft.client.doc.importing import Enter
+    from weft.client.doc.logfile import Header, LogFile
+
+Format = Literal["ndjson", "derbyxml", "derbyjson", "csv"]
+BY_ENDING: Final[dict[str, Format]] = {".xml": "derbyxml", ".json": "derbyjson", ".csv": "csv", ".ndjson": "ndjson"}
+WAIT_S: Final = 0.2  # until a node takes entries again
+SETTLE_S: Final = 3.0  # others that are there have connected and sent what they have, on any network of a hall
+LOOK_S: Final = 0.1
+
+
+# Logs
+
+
+async def log_of_node(client: Client) -> "LogFile":
+    """All that a node knows of its session."""
+    from weft.client.doc.logfile import Entry, Header, LogFile
+    from weft.wire.document.operations import parse
+
+    status = await client.status()
+    header = Header(status["session"], status["schema"], status.get("schema_text", ""))
+    entries = [
+        Entry(parse(operation.body), operation.body, operation.received_at, operation.received_from)
+        async for operation in client.log()
+    ]
+    return LogFile(header, entries, [])
+
+
+def log_of_file(name: str, *, partial: bool = False) -> "LogFile":
+    """A file of `weft doc export`; BadFile."""
+    from weft.client.doc.logfile import read_log
+
+    return read_log(text_of(name).splitlines(), partial=partial)
+
+
+def text_of(name: str) -> str:
+    """A file as text, `-`: standard input; BadFile."""
+    try:
+        data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    except OSError as error:
+        raise BadFile(f"{name} cannot be read: {error.strerror}", mend="another file; - is standard input") from None
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise BadFile(f"{name} is no UTF-8", mend="a file of weft doc export, DerbyXML, or CSV") from None
+
+
+# Out
+
+
+def export(
+    file: str = "-",
+    /,
+    *,
+    form: Annotated[Format | None, Parameter(name="--as", show_default=False)] = None,
+    node: Node = None,
+    session: Session = "",
+    json: Flag = False,
+) -> int:  # tidy: each is an option of the command line
+    """Write the whole log into a file: `weft doc export bout.ndjson`; or the document: `weft doc export bout.xml`.
+
+    Args:
+        file: its ending says what is written: .ndjson the log, .xml DerbyXML, .json DerbyJSON, .csv the score sheet;
+            left out: standard output.
+        form: what is written, whatever the file is called: ndjson, derbyxml, derbyjson, csv.
+        node: a node's name, state directory or endpoint; default: WEFT_DOC, else the only one that runs here.
+        session: its name, where the node has several.
+        json: what was written where, as JSON.
+    """
+    chosen = form or BY_ENDING.get(Path(file).suffix.lower(), "ndjson")
+
+    async def work(client: Client) -> int:
+        text = await _written(client, chosen)
+        _write(file, text)
+        told = {"file": file, "as": chosen, "bytes": len(text.encode())}
+        if json:
+            print_json(told)
+        elif file != "-":
+            print(f"{file}: {chosen}, {told['bytes']:,} bytes")
+        return DONE
+
+    return at_session(node, session, work)
+
+
+async def _written(client: Client, form: Format) -> str:
+    from weft.client.doc import exporting
+    from weft.client.doc.logfile import lines_of
+    from weft.wire.document.xml import tree_of
+
+    if form == "ndjson":
+        log = await log_of_node(client)
+        return "".join(f"{line}\n" for line in lines_of(log.header, log.entries))
+    if form == "csv":
+        return exporting.score_sheet((await client.board())["board"]["rows"])
+    root = tree_of(await client.show())
+    return exporting.derbyxml(root) if form == "derbyxml" else exporting.derbyjson(root)
+
+
+def _write(file: str, text: str) -> None:
+    """All of it, or nothing."""
+    if file == "-":
+        sys.stdout.write(text)
+        sys.stdout.flush()
+        return
+    path = Path(file)
+    fresh = path.with_name(f".{path.name}.new")
+    try:
+        fresh.write_text(text, "utf-8")
+        fresh.replace(path)
+    except OSError as error:
+        fresh.unlink(missing_ok=True)
+        raise BadFile(f"{file} cannot be written: {error.strerror}", mend="another directory") from None
+
+
+# In
+
+
+def import_file(
+    file: str,
+    /,
+    *,
+    partial: Flag = False,
+    if_empty: Flag = False,
+    wait: float = 0.0,
+    node: Node = None,
+    session: Session = "",
+    json: Flag = False,
+) -> int:  # tidy: each is an option of the command line
+    """Take a file in: a log of weft doc export, a document (DerbyXML), or a roster (CSV: team,number,name).
+
+    Operations of a log keep their numbers, so what is known already is known; a document and a roster are entered anew.
+
+    Args:
+        file: what it is, is seen from what is in it; - is standard input.
+        partial: take a log that was cut off, and say what is missing.
+        if_empty: only if nobody has entered anything, here or at a node that is connected.
+        wait: so many seconds for the node, if it is still starting.
+        node: a node's name, state directory or endpoint; default: WEFT_DOC, else the only one that runs here.
+        session: its name, where the node has several.
+        json: the counts as JSON.
+    """
+    try:
+        text = text_of(file)
+    except DocError as error:
+        return failed(error)
+
+    async def work(client: Client) -> int:
+        if if_empty and not await _is_empty(client):
+            print(f"{file}: not taken in, since the session has entries already")
+            return DONE
+        return await _take(client, file, text, partial=partial, json=json)
+
+    return at_session(_awaited(node, wait), session, work)
+
+
+def _awaited(node: str | None, wait_s: float) -> str | None:
+    """The endpoint of a node that is still starting, as soon as there is one."""
+    import time
+
+    from weft.client.doc.finding import endpoint_of
+    from weft.client.finding import is_live
+
+    ends_at = time.monotonic() + wait_s
+    while time.monotonic() < ends_at:
+        try:
+            endpoint = endpoint_of(node)
+        except Unreachable:
+            endpoint = ""
+        if endpoint and is_live(endpoint):
+            return endpoint
+        time.sleep(LOOK_S)
+    return node
+
+
+async def _is_empty(client: Client) -> bool:
+    """Whether there is no entry, once others have had time to send theirs."""
+    if (await client.status())["operations"] == 0:
+        await asyncio.sleep(SETTLE_S)
+    return bool((await client.status())["operations"] == 0)
+
+
+async def _take(client: Client, file: str, text: str, *, partial: bool, json: bool) -> int:
+    begin = text.lstrip()[:1]
+    if begin == "{":
+        return await _take_log(client, file, text, partial=partial, json=json)
+    return await _take_entries(client, file, text, is_xml=begin == "<", json=json)
+
+
+async def _take_log(client: Client, file: str, text: str, *, partial: bool, json: bool) -> int:
+    from weft.client.doc.logfile import read_log
+
+    log, status = read_log(text.splitlines(), partial=partial), await client.status()
+    if (log.header.schema, log.header.schema_text) != (status["schema"], status.get("schema_text", "")):
+        raise BadFile(
+            f"{file} is of schema {log.header.schema}, and the session of {status['schema']}",
+            mend=f"weft doc join SESSION --schema {log.header.schema}",
+        )
+    counts = await client.bring(entry.body for entry in log.entries)
+    for fault in log.faults:
+        complain(fault, DONE)
+    if json:
+        print_json({"file": file, **counts, "faults": log.faults})
+    else:
+        print(f"{file}: {counts['taken']:,} operations taken in, {counts['known']:,} known already")
+    if counts["refused"]:
+        return complain(f"{counts['refused']:,} were refused\n  try: weft doc verify {file}", REFUSED)
+    return DONE
+
+
+async def _take_entries(client: Client, file: str, text: str, *, is_xml: bool, json: bool) -> int:
+    from weft.client.doc.logfile import Header
+
+    status = await client.status()
+    schema = Header(status["session"], status["schema"], status.get("schema_text", "")).load()
+    if is_xml:
+        from weft.client.doc.importing import entries_of
+
+        entries = entries_of(text, schema)
+    else:
+        from weft.client.doc.importing import roster_of
+        from weft.wire.document.xml import tree_of
+
+        entries = roster_of(text.splitlines(), tree_of(await client.show()))
+    outcomes = await _enter_all(client, entries)
+    if json:
+        print_json({"file": file, "outcomes": outcomes})
+    else:
+        print(f"{file}: {outcomes.pop('applied', 0):,} entries made")
+    status_ = DONE
+    for outcome, count in outcomes.items():
+        if outcome != "applied":
+            why = INERT.get(outcome.removeprefix("inert:"), "weft doc log")
+            status_ = complain(f"{count:,} without effect: {outcome}\n  try: {why}", REFUSED)
+    return status_
+
+
+async def _enter_all(client: Client, entries: "Iterator[Enter]") -> dict[str, int]:
+    """Make entries one by one, as fast as the node takes them (GSP-055); how many had which outcome."""
+    outcomes: dict[str, int] = {}
+    for enter in entries:
+        outcome = await _enter(client, enter)
+        outcomes[outcome] = outcomes.get(outcome, 0) + 1
+    return outcomes
+
+
+async def _enter(client: Client, enter: "Enter") -> str:
+    while True:
+        try:
+            if enter.verb == "add":
+                return (await client.add(enter.reference, enter.xml)).outcome
+            return (await client.set(enter.reference, enter.attributes, text=enter.text)).outcome
+        except TooFast:
+            await asyncio.sleep(WAIT_S)
+
+
+# Proof
+
+
+def verify(
+    file: str | None = None,
+    /,
+    *,
+    signatures: Flag = False,
+    node: Node = None,
+    session: Session = "",
+    json: Flag = False,
+) -> int:
+    """Check a log: that no number is missing, that hashes and document are what they should be.
+
+    Args:
+        file: of weft doc export; left out: what a node has, against what it says of it.
+        signatures: who has signed what (not built yet).
+        node: a node's name, state directory or endpoint; default: WEFT_DOC, else the only one that runs here.
+        session: its name, where the node has several.
+        json: the findings as JSON.
+    """
+    if signatures:
+        return _unbuilt("signatures (GSP-052)")
+    if file is not None:
+        try:
+            log = log_of_file(file, partial=True)
+        except DocError as error:
+            return failed(error)
+        return _judge(file, log, log.faults, json=json)
+
+    async def work(client: Client) -> int:
+        from weft.client.doc.logfile import Tally, folded
+
+        log, told = await log_of_node(client), await client.digest()
+        tally = Tally.of(log.entries)
+        faults = [f"missing of {gap}" for gap in tally.gaps()]
+        if told["operations"] == tally.operations:
+            if told["check"] != tally.check:
+                faults.append(f"the node says check {told['check']}, and its log has {tally.check}")
+            elif not told["catching_up"] and told["digest"] != (digest := folded(log).digest()):
+                faults.append(f"the node says digest {told['digest']}, and its log folds to {digest}")
+        return _judge(log.header.session, log, faults, json=json)
+
+    return at_session(node, session, work)
+
+
+def _judge(name: str, log: "LogFile", faults: list[str], *, json: bool) -> int:
+    from weft.client.doc.logfile import Tally, folded
+
+    tally, engine = Tally.of(log.entries), folded(log)
+    facts = {
+        "operations": tally.operations,
+        "sources": tally.sources,
+        "check": tally.check,
+        "digest": engine.digest(),
+        "signed": "unsigned",
+        "faults": faults,
+    }
+    if json:
+        print_json(facts)
+        return REFUSED if faults else DONE
+    print(f"{name}: {tally.operations:,} operations of {tally.sources:,} sources, unsigned; check {tally.check}")
+    print(f"document {facts['digest']}")
+    for fault in faults:
+        complain(fault, REFUSED)
+    return REFUSED if faults else DONE
+
+
+def rebuild(
+    *,
+    of: Annotated[str, Parameter(name="--from")],
+    out: str | None = None,
+    partial: Flag = False,
+    session: Session = "",
+    json: Flag = False,
+) -> int:
+    """Make the document again from what others have kept: `weft doc rebuild --from lake --session "Hall 5"`.
+
+    Args:
+        of: a lake, or a file of weft doc export.
+        out: where to write the document (DerbyXML).
+        partial: take a log that was cut off, and say what is missing.
+        session: its name, where a lake has several.
+        json: digest, check and counts as JSON.
+    """
+    from weft.client.doc.logfile import Tally, folded
+
+    try:
+        log = log_of_lake(Path(of), session) if Path(of).is_dir() else log_of_file(of, partial=partial)
+        engine, tally = folded(log), Tally.of(log.entries)
+        if out is not None:
+            from weft.client.doc.exporting import derbyxml
+
+            _write(out, derbyxml(engine.root))
+    except DocError as error:
+        return failed(error)
+    for fault in log.faults:
+        complain(fault, DONE)
+    facts = {"session": log.header.session, "digest": engine.digest(), "check": tally.check}
+    if json:
+        print_json({**facts, "operations": tally.operations, "sources": tally.sources})
+    else:
+        print(f"{facts['digest']}  check {tally.check}, {tally.operations:,} operations of {log.header.session}")
+    return DONE
+
+
+def log_of_lake(lake: Path, session: str) -> "LogFile":
+    """What a lake has of a session; BadFile says which it has."""
+    from weft.client.doc.logfile import Entry, LogFile
+    from weft.pipeline.documents import operations_of, sessions_in
+    from weft.wire.document.operations import parse, uuid_text
+
+    there = list(sessions_in(lake))
+    meant = [one for one in there if one.name == session or not session]
+    if len(meant) != 1:
+        names = ", ".join(repr(one.name) for one in there) or "none"
+        raise BadFile(f"the lake has these sessions: {names}", mend="--session NAME")
+    entries = [
+        Entry(
+            parse(kept.body), kept.body, kept.received_ns, uuid_text(kept.received_from) if kept.received_from else ""
+        )
+        for kept in operations_of(lake, meant[0].name)
+    ]
+    beyond = [f"{meant[0].beyond:,} operations stand behind a gap"] if meant[0].beyond else []
+    return LogFile(_header_of(meant[0]), entries, beyond)
+
+
+def _header_of(there: Any) -> "Header":
+    from weft.client.doc.logfile import Header
+
+    return Header(there.name, there.schema)
+
+
+# Later
+
+
+def key(*_: Annotated[str, Parameter(allow_leading_hyphen=True)]) -> int:
+    """Keys of sessions are not built yet (GSP-050): an open network is asked for by --open."""
+    return _unbuilt("keys of sessions (GSP-050)")
+
+
+def undo(*_: Annotated[str, Parameter(allow_leading_hyphen=True)]) -> int:
+    """Undo is not built yet (DOC-055): set the old value again, or remove what was added."""
+    return _unbuilt("undo (DOC-055)")
+
+
+def _unbuilt(what: str) -> int:
+    return complain(f"unsupported: {what} are not built yet\n  try: docs/doc.md, Not yet", REFUSED)

@@ -1,0 +1,177 @@
+"""`weft doc join` and `open`: a node of its own that takes part in a session, without a file of settings."""
+
+import re
+import socket
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+from cyclopts import Parameter
+
+from weft.base.errors import UserError
+from weft.cli.doc_calls import Flag, Many
+
+PORT_FROM: Final = 29_500
+"""Where the ten ports of its node are looked for: nodes usually begin at 27500, catalogs at 28500."""
+JOURNAL_MEGABYTES: Final = 256
+BEGUN_S: Final = 30
+SHIPPED: Final = ("derby", "plain")
+SAME: Final = ("listen", "advertise", "mdns", "operator", "serve", "serve_host", "token")
+"""What the table of a session calls as the options do."""
+LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
+Open = Annotated[bool, Parameter(name="--open", negative="", show_default=False)]
+Later = Annotated[str, Parameter(show=False)]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What both commands take.
+
+    Attributes:
+        schema: derby, plain, or a TOML file of your own; the same for everybody.
+        peer: host:port of somebody who takes part already; several may be given.
+        listen: host or host:port for others; beyond 127.0.0.1 whoever reaches it may enter, so that needs --open.
+        advertise: host or host:port that is said to others, where they reach it by another one.
+        mdns: --no-mdns: neither found nor looking by mDNS.
+        operator: who enters here; stands in every entry.
+        serve: a board for browsers on this port.
+        serve_host: where the board listens; beyond 127.0.0.1 it needs --token.
+        token: what a browser must say to see a board from elsewhere, and any to enter.
+        name: of the node (SESSION-HOSTNAME).
+        state: directory of its journal (~/.local/state/weft/weft/NAME).
+        node_port: first of ten ports for status and metrics; default: free ones.
+        is_open: yes, the network is trusted.
+        check: say whether that can be used, and start nothing.
+    """
+
+    schema: str = "derby"
+    peer: Many = ()
+    listen: str = "127.0.0.1"
+    advertise: str = ""
+    mdns: bool = True
+    operator: str = ""
+    serve: int = 0
+    serve_host: str = "127.0.0.1"
+    token: str = ""
+    name: str | None = None
+    state: Path | None = None
+    node_port: int | None = None
+    is_open: Open = False
+    key: Later = ""
+    sign: Later = ""
+    check: Flag = False
+
+
+DEFAULT: Final = Options()
+
+
+def join(session: str, /, *, options: Options = DEFAULT) -> int:
+    """Run a node here that takes part in a session until Ctrl-C: `weft doc join "Hall 5" --operator Ann --serve 8080`.
+
+    On several machines: `weft doc join "Hall 5" --listen 192.168.1.20 --open`. They find each other by mDNS where that
+    is installed, else by --peer; one that is connected to anybody is connected to all. What is entered is kept, here and
+    there, whoever goes away. Another node does the same with a table [doc.session.NAME] in its file.
+
+    Args:
+        session: its name, the same for everybody: letters, digits, blanks, `.`, `_`, `-`.
+    """
+    return _become(_usable(session, options), session, options)
+
+
+def open_file(file: Path, /, *, session: str | None = None, options: Options = DEFAULT) -> int:
+    """Join a session and bring a file into it, if nobody has entered anything yet: `weft doc open bout.xml`.
+
+    Args:
+        file: a log of weft doc export, a document (DerbyXML), or a roster (CSV: team,number,name).
+        session: its name, the same for everybody; default: the name of the file without its ending.
+    """
+    meant = session if session is not None else file.stem
+    document = _usable(meant, options)
+    if not file.is_file():
+        raise UserError("usage", f"there is no file {file}", f"weft doc join {meant!r}: an empty document")
+    if not options.check:
+        from weft.node.settings import settings_of
+        from weft.shell.process import state_directory
+
+        state = state_directory(settings_of(document, "the command line"))
+        words = [str(file), "--session", meant, "--node", str(state), "--if-empty", "--wait", str(BEGUN_S)]
+        subprocess.Popen(
+            [sys.executable, "-m", "weft.cli.main", "doc", "import", *words], stdin=subprocess.DEVNULL
+        )  # our own interpreter and words
+    return _become(document, meant, options)
+
+
+def _usable(session: str, options: Options) -> dict[str, Any]:
+    """The settings of the node; UserError where it could not be one."""
+    from weft.node.settings import settings_of
+
+    if options.key or options.sign:
+        what, number = ("--key", "GSP-050") if options.key else ("--sign", "GSP-052")
+        raise UserError("usage", f"{what} is not built yet ({number})", "without it, on a network that you trust")
+    if _host_of(options.listen) not in LOOPBACK and not options.is_open:
+        text = f"whoever reaches {options.listen} could enter anything: there are no keys yet"
+        raise UserError("usage", text, "--open, on a network that you trust")
+    document = document_of(session, options)
+    settings_of(document, "the command line")
+    return document
+
+
+def _become(document: dict[str, Any], session: str, options: Options) -> int:
+    from weft.cli.up import become
+
+    if not options.check:
+        become(document)
+    print(f"{document['node']['name']}: session {session!r} at {options.listen}, usable")
+    return 0
+
+
+def schema_of(word: str) -> str:
+    """What the settings say of a schema: the name of one that ships, or what a file says."""
+    if word in SHIPPED:
+        return word
+    try:
+        return Path(word).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(
+            "usage", f"--schema {word}: {error}", "derby, plain, or a TOML file; docs/doc.md shows one"
+        ) from None
+
+
+def name_of(session: str) -> str:
+    """What the node is called: unique in the hall, and a directory.
+
+    >>> name_of("Hall 5").startswith("Hall-5-")
+    True
+    """
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", f"{session}-{socket.gethostname().partition('.')[0]}")[:64].strip("-")
+
+
+def document_of(session: str, options: Options) -> dict[str, Any]:
+    """The file of a node with only what a session needs."""
+    from weft.cli.fleet import free_blocks
+
+    state = {"state": str(options.state.absolute())} if options.state else {}
+    port = options.node_port or free_blocks(1, PORT_FROM)[0]
+    table = {
+        "schema": schema_of(options.schema),
+        "peers": list(options.peer),
+        **{name: getattr(options, name) for name in SAME},
+    }
+    document: dict[str, Any] = {
+        "node": {"name": options.name or name_of(session), "level": "root", "runs": [], "beacons": False, "port": port}
+        | state,
+        "journal": {"megabytes": JOURNAL_MEGABYTES},
+        "doc": {"session": {session: {key: value for key, value in table.items() if value or value is False}}},
+    }
+    if options.is_open:
+        document["security"] = {"mode": "none", "allow_insecure": True}
+    return document
+
+
+def _host_of(listen: str) -> str:
+    from weft.base.endpoints import host_of, is_address
+
+    return host_of(listen) if is_address(listen) else listen

@@ -1,0 +1,152 @@
+"""`weft doc show` and `replay`: the document, now or as it stood (GSP-032)."""
+
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from weft.base.errors import UserError
+from weft.cli.doc_calls import DONE, Flag, Node, Session, Words, at_session, checked, complain, failed
+from weft.cli.doc_lines import print_json
+from weft.client.doc.client import Client
+from weft.client.doc.errors import DocError, NotFound
+
+if TYPE_CHECKING:
+    from weft.client.doc.logfile import LogFile
+
+Instant = Annotated[str | None, Parameter(allow_leading_hyphen=True, show_default=False)]
+
+
+def show(
+    *words: Words,
+    at: Instant = None,
+    as_seen: Instant = None,
+    until: str | None = None,
+    eids: bool = True,
+    c14n: Flag = False,
+    node: Node = None,
+    session: Session = "",
+    json: Flag = False,
+) -> int:  # tidy: each is an option of the command line
+    """Print the document, or a part of it: `weft doc show period=1 jam=3`; as it stood: `weft doc show --at 20:15`.
+
+    Args:
+        words: where, as for weft doc add; left out: everything.
+        at: what was true then, as everything that is known now tells it: 20:15, -5m, ISO 8601, or Unix seconds.
+        as_seen: what this node showed then.
+        until: with that entry and all before it in the document's order: SOURCE:NUMBER as weft doc log shows.
+        eids: --no-eids: without them.
+        c14n: as Canonical XML, byte for byte what the digest is of.
+        node: a node's name, state directory or endpoint; default: WEFT_DOC, else the only one that runs here.
+        session: its name, where the node has several.
+        json: xml, digest, check and operations as one object.
+    """
+    where = checked(words)
+    if at is not None or as_seen is not None or until is not None:
+        return _replay(where, (at, as_seen, until), None, node, session, eids=eids, c14n=c14n, json=json)
+
+    async def work(client: Client) -> int:
+        xml = await client.show(where or None, eids=eids)
+        if json:
+            print_json({"xml": xml, **({} if where else await client.digest())})
+        else:
+            _print(xml, eids=eids, c14n=c14n)
+        return DONE
+
+    return at_session(node, session, work)
+
+
+def replay(
+    *words: Words,
+    at: Instant = None,
+    as_seen: Instant = None,
+    until: str | None = None,
+    log: str | None = None,
+    eids: bool = True,
+    c14n: Flag = False,
+    node: Node = None,
+    session: Session = "",
+    json: Flag = False,
+) -> int:  # tidy: each is an option of the command line
+    """Fold the log again and print what comes of it: `weft doc replay --at 20:15`, `--log bout.ndjson --until 5f3a9c21:7`.
+
+    Args:
+        words: where, as for weft doc add; left out: everything.
+        at: what was true then, as everything that is known now tells it: 20:15, -5m, ISO 8601, or Unix seconds.
+        as_seen: what the node that has the log showed then.
+        until: with that entry and all before it in the document's order: SOURCE:NUMBER as weft doc log shows.
+        log: a file of weft doc export, in place of a node.
+        eids: --no-eids: without them.
+        c14n: as Canonical XML, byte for byte what the digest is of.
+        node: a node's name, state directory or endpoint; default: WEFT_DOC, else the only one that runs here.
+        session: its name, where the node has several.
+        json: xml, digest, check and operations as one object.
+    """
+    return _replay(checked(words), (at, as_seen, until), log, node, session, eids=eids, c14n=c14n, json=json)
+
+
+def _replay(  # tidy: what both have in common
+    where: list[str],
+    moment: tuple[str | None, str | None, str | None],
+    log: str | None,
+    node: str | None,
+    session: str,
+    **how: Any,
+) -> int:
+    from weft.cli.doc_files import log_of_file, log_of_node
+
+    if sum(word is not None for word in moment) > 1:
+        raise UserError("usage", "--at, --as-seen and --until are different questions", "one of them")
+    if log is not None:
+        try:
+            return _show(log_of_file(log), where, moment, **how)
+        except DocError as error:
+            return failed(error)
+
+    async def work(client: Client) -> int:
+        return _show(await log_of_node(client), where, moment, **how)
+
+    return at_session(node, session, work)
+
+
+def _show(
+    log: "LogFile",
+    where: list[str],
+    moment: tuple[str | None, str | None, str | None],
+    *,
+    eids: bool,
+    c14n: bool,
+    json: bool,
+) -> int:  # tidy: three of them are how it is printed
+    from weft.client.doc.replaying import Moment, instant_of, place_of, replay
+    from weft.client.doc.values import reference_of
+    from weft.wire.document.xml import canonical
+
+    at, as_seen = (None if word is None else instant_of(word, time.time()) for word in moment[:2])
+    until = None if moment[2] is None else place_of(moment[2], log.entries)
+    schema = log.header.load()
+    engine = replay(schema, log.entries, Moment(at, as_seen, until))
+    root = engine.find(reference_of(where)) if where else engine.root
+    if root is None:
+        raise NotFound(f"there was no element at {' '.join(where)}", mend="weft doc replay without it: what there was")
+    xml = canonical(root, eids=eids).decode()
+    for fault in log.faults:
+        complain(fault, DONE)
+    if json:
+        print_json({"xml": xml, "digest": engine.digest(), "operations": engine.operations})
+    else:
+        _print(xml, eids=eids, c14n=c14n)
+    return DONE
+
+
+def _print(xml: str, *, eids: bool, c14n: bool) -> None:
+    import sys
+
+    from weft.client.doc.exporting import pretty
+    from weft.wire.document.xml import tree_of
+
+    if c14n:
+        sys.stdout.buffer.write(xml.encode())
+        sys.stdout.buffer.flush()
+    else:
+        print(pretty(tree_of(xml), eids=eids))
