@@ -3,6 +3,7 @@
 import pytest
 
 from tests.document.net import Machine, Net, Weather
+from tests.document.storm import Storm
 from weft.base.now import MILLISECOND, SECOND
 
 
@@ -74,3 +75,9 @@ def test_four_machines_under_loss_have_all_of_it(loss: float) -> None:
     net.until(net.is_equal, 60 * SECOND)
     assert 40 == first.up.log.count
     net.judge()
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.proves("DOC-012", "GSP-021")
+def test_any_life_of_a_session_ends_with_the_same_for_all(seed: int) -> None:
+    Storm(seed).run()
