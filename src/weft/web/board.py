@@ -4,7 +4,6 @@ A node starts it for a session with `serve`; by hand it does as well, beside any
 """
 
 import asyncio
-import contextlib
 import os
 import secrets
 import signal
@@ -51,16 +50,15 @@ class Board:
 
     async def run(self, until: asyncio.Event) -> None:
         """Follow the session and serve it until told, or until the parent has gone."""
-        following = asyncio.ensure_future(self.feed.run())
+        following, told = asyncio.ensure_future(self.feed.run()), asyncio.ensure_future(until.wait())
         try:
-            while not until.is_set() and not following.done() and not self._is_orphan():
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(LOOK_S):
-                        await until.wait()
+            while not (told.done() or following.done() or self._is_orphan()):
+                await asyncio.wait([told, following], timeout=LOOK_S, return_when=asyncio.FIRST_COMPLETED)
         finally:
             following.cancel()
+            told.cancel()
             await self.server.close()
-            await asyncio.gather(following, return_exceptions=True)
+            await asyncio.gather(following, told, return_exceptions=True)
 
     def _is_orphan(self) -> bool:
         parent = self.settings.parent

@@ -78,16 +78,19 @@ class Feed:
         """Follow the session until cancelled."""
         while True:
             try:
-                async with Client(self._node, session=self._session, timeout=TIMEOUT_S) as client:
-                    self.client = client
-                    async with asyncio.TaskGroup() as group:
-                        group.create_task(self._watch(client))
-                        group.create_task(self._ask(client))
+                await self._follow()
             except* DocError as errors:
                 self._away(errors)
             finally:
                 self.client = None
             await asyncio.sleep(AGAIN_S)
+
+    async def _follow(self) -> None:
+        async with Client(self._node, session=self._session, timeout=TIMEOUT_S) as client:
+            self.client = client
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._watch(client))
+                group.create_task(self._ask(client))
 
     # Hearing
 

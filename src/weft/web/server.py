@@ -199,19 +199,21 @@ class Server:
         self.feed.viewers += 1
         try:
             while True:
-                try:
-                    async with asyncio.timeout(STILL_HERE_S):
-                        shown = await self.feed.after(number)
-                except TimeoutError:
-                    writer.write(_piece(parser, STILL_HERE))
-                else:
-                    number = shown.number
-                    text = b"id: %s\ndata: %s\n\n" % (shown.check.encode(), shown.aged(is_whole=stream.is_whole))
-                    writer.write(_piece(parser, text))
+                number, text = await self._next(number, stream)
+                writer.write(_piece(parser, text))
                 async with asyncio.timeout(STALLED_S):
                     await writer.drain()
         finally:
             self.feed.viewers -= 1
+
+    async def _next(self, number: int, stream: Stream) -> tuple[int, bytes]:
+        """The next event for who has seen that number: a state, or that we are still here."""
+        try:
+            async with asyncio.timeout(STILL_HERE_S):
+                shown = await self.feed.after(number)
+        except TimeoutError:
+            return number, STILL_HERE
+        return shown.number, b"id: %s\ndata: %s\n\n" % (shown.check.encode(), shown.aged(is_whole=stream.is_whole))
 
 
 def _hold_little(writer: asyncio.StreamWriter) -> None:
