@@ -23,7 +23,7 @@ ANSWERS_FORGOTTEN_NS: Final = 60 * SECOND
 GREETINGS_MAX: Final = 100  # of unknown endpoints a second (PEE-034)
 NEWCOMER_NS: Final = 2 * SECOND  # PEE-030 (c)
 VIEW_STILL_NS: Final = SECOND  # PEE-031
-VIEW_SHOWN_NS: Final = 2 * SECOND  # so long has a peer that sees others to tell us of them
+VIEW_SHOWN_NS: Final = 1_500 * MILLISECOND  # so long has a peer that sees others to tell us of them
 REPAIR_NS: Final = 10 * SECOND
 REPAIR_BLIND_NS: Final = 60 * SECOND
 
@@ -69,6 +69,7 @@ DEPTH_MAX: Final = 64
 ELEMENTS_MAX: Final = 10_000  # of one operation
 DOCUMENT_DEPTH_MAX: Final = 256
 DOCUMENT_ELEMENTS_MAX: Final = 1_000_000
+TWINS_MAX: Final = 64  # siblings of one key, or of a tag that should be single, among which a conflict looks for the first
 UNDO_MAX: Final = 4_096  # operations that can be taken back one by one, at least (DOC-051)
 SLICE: Final = 2_000  # steps of a refold in one go (DOC-053)
 AT_ONCE_MAX: Final = 5_000  # steps of a refold that readers wait for

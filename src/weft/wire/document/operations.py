@@ -177,7 +177,7 @@ class Operation:
         """Whose operation this is an adopted copy of (DOC-013): source and sequence."""
         self.size = size
         self.inert = ""
-        """Why it does nothing, as far as its bytes tell: `malformed`, `verb`, `name`, `depth`, `size`."""
+        """Why it does nothing, as far as its bytes tell: `malformed`, `name`, `verb`, `depth`, `size`."""
         self.steps: list[Step] = []
 
     @property
@@ -254,10 +254,10 @@ def parse(body: bytes) -> Operation:
 
 def _fault(verb: str, found: Read) -> str:
     """Why an operation that is well-formed does nothing."""
-    if verb not in VERBS and verb != ACTION:
-        return "verb"
     if not are_names(found.names):
         return "name"
+    if verb not in VERBS and verb != ACTION:
+        return "verb"
     if found.deepest - (verb == ACTION) > DEPTH_MAX:
         return "depth"
     return "size" if found.elements > ELEMENTS_MAX else ""
@@ -306,7 +306,7 @@ def _name_all(payload: list[Node], pair: str, place: str) -> None:
 def _writes_of(node: Node) -> list[tuple[str, str]]:
     """What a `set` sets (DOC-032)."""
     named = [
-        (child.attributes["name"].strip(WHITE), child.text.strip(WHITE))
+        (child.attributes["name"].strip(WHITE), child.data.strip(WHITE))
         for child in node.children
         if child.tag == "attribute" and "name" in child.attributes
     ]
@@ -314,7 +314,7 @@ def _writes_of(node: Node) -> list[tuple[str, str]]:
         return named
     for child in node.children:
         if child.tag == "attribute":
-            return [(child.text.strip(WHITE), node.data.strip(WHITE))]
+            return [(child.data.strip(WHITE), node.data.strip(WHITE))]
     if "attribute" in node.attributes:
         return [(node.attributes["attribute"].strip(WHITE), node.data.strip(WHITE))]
     return [(TEXT, node.data)]

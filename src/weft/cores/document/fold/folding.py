@@ -46,6 +46,13 @@ class Fold(State):
         self.say(pair, outcome)
         return outcome
 
+    def trial(self, operation: Operation, eff: float) -> list[str]:  # tidy: seconds of the log are doubles (DOC-010)
+        """What `apply` would say; nothing has changed afterwards."""
+        mark = self.mark()
+        outcome = self.apply(operation, eff)
+        self.rewind(mark)
+        return outcome
+
     def _do(self, step: Step) -> str:
         """One step, now or when it is released."""
         eid = step.eid
@@ -73,7 +80,7 @@ class Fold(State):
         conflict = self.found.get(self.operation.resolves)
         if conflict is not None and conflict.is_open and (conflict.kind, conflict.slot) == (LOST_EDIT, slot):
             self.close(conflict)
-        elif remover[0] != self.pair[0] and step.verb != REMOVE:
+        elif remover[0] != self.pair[0]:
             self.report(LOST_EDIT, slot, step.verb, Party(*remover, ""), "", None)
         return TARGET_REMOVED
 

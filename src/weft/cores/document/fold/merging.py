@@ -44,8 +44,7 @@ def _merge(state: State, parent: Element, node: Node, chain: Chain) -> bool:
             state.write(element, name, value)
     if node.text:
         state.append(element, node.text)
+    state.alias(element, node.attributes[EID])
     for child in node.children:
         graft(state, element, child)
-    if node.attributes[EID] not in state.live:
-        state.alias(element, node.attributes[EID])
     return True

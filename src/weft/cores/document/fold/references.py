@@ -110,8 +110,8 @@ def _by_path(state: State, step: Step, path: str) -> Element | Plan | Absent:
         if same:
             here = same[0]
             continue
-        chain = state.schema.below.get(here.tag, {}).get(tag)
-        if step.verb == SET and place == len(parts) - 1 and not (chain and chain.is_keyed):
+        is_leaf = place == len(parts) - 1 and tag not in state.schema.below.get(here.tag, {})
+        if step.verb == SET and is_leaf:
             return Plan(here, ((None, tag),))
         return Absent(PARKED, ("tag", tag))
     return here

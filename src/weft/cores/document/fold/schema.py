@@ -33,7 +33,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from hashlib import sha256
 from importlib import resources
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -129,6 +129,11 @@ class Schema:
         return root
 
     @property
+    def references(self) -> dict[str, dict[str, Any]]:
+        """Names of short references, each with those that may follow it: `{"period": {"jam": {}}}`."""
+        return _names_of(self.chains)
+
+    @property
     def canonical_genesis(self) -> bytes:
         """What the chain of a log begins with (GSP-051)."""
         return canonical(self.genesis())
@@ -153,6 +158,10 @@ def _bad(why: str) -> UserError:
     return UserError(
         "bad-schema", f"no schema of a document: {why}", "use derby, plain, or a TOML file as docs/doc.md shows"
     )
+
+
+def _names_of(chains: tuple[Chain, ...]) -> dict[str, dict[str, Any]]:
+    return {chain.ref: _names_of(chain.sub) for chain in chains}
 
 
 def _walk(parent: str, chains: tuple[Chain, ...]) -> Iterator[tuple[str, Chain]]:

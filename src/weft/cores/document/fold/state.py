@@ -18,7 +18,7 @@ from weft.cores.document.fold.conflicts import (
 )
 from weft.cores.document.fold.schema import Chain, Schema
 from weft.cores.document.fold.tree import Element, Kin, Pair
-from weft.cores.document.limits import DOCUMENT_DEPTH_MAX, DOCUMENT_ELEMENTS_MAX, WINDOW_S
+from weft.cores.document.limits import DOCUMENT_DEPTH_MAX, DOCUMENT_ELEMENTS_MAX, TWINS_MAX, WINDOW_S
 from weft.wire.document.operations import TEXT, Operation, Step
 from weft.wire.document.xml import EID
 
@@ -259,11 +259,10 @@ class State:
         """A child that stands where there should be one only, or where another has its key."""
         tag = element.tag
         singles = self.schema.singles.get(parent.tag)
-        if singles and tag in singles:
-            first = self.kin(parent, tag).elements[0]
-            if first is not element and first.origin is not None and first.origin[0] != self.pair[0]:
-                party = Party(*first.origin, self.slot_of(first))
-                self.report(SINGLE, self.slot_of(parent), tag, party, self.slot_of(element), parent)
+        first = self._of_another(self.kin(parent, tag).elements) if singles and tag in singles else None
+        if first is not None and first.origin is not None:
+            party = Party(*first.origin, self.slot_of(first))
+            self.report(SINGLE, self.slot_of(parent), tag, party, self.slot_of(element), parent)
         chain = self.schema.below.get(parent.tag, {}).get(tag)
         if chain is not None and not chain.is_keyed and chain.keys[0] in element.attributes:
             self._compare_key(parent, element, chain)
@@ -273,9 +272,17 @@ class State:
         name = chain.keys[0]
         key = element.attributes[name]
         same = parent.kin_of(element.tag, chain.keys).by[0][key]
-        twin = same[0] if same[0] is not element else same[min(1, len(same) - 1)]
-        if twin is not element and twin.origin is not None and twin.origin[0] != self.pair[0]:
+        twin = self._of_another([each for each in same[:TWINS_MAX] if each is not element]) if len(same) > 1 else None
+        if twin is not None and twin.origin is not None:
             self.report(DUPLICATE_KEY, self.slot_of(parent), name, Party(*twin.origin, key), key, parent)
+
+    def _of_another(self, same: list[Element]) -> Element | None:
+        """The first of some siblings that another source made than the one that is at work now."""
+        source = self.pair[0]
+        for each in same[:TWINS_MAX]:
+            if each.origin is not None and each.origin[0] != source:
+                return each
+        return None
 
     # Who waits
 
