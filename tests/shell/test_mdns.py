@@ -14,8 +14,9 @@ from zeroconf import ServiceInfo
 from zeroconf.asyncio import AsyncZeroconf
 
 from tests.document.wire.vectors import CAPTURED
+from weft.cores.document.messages import Found, OpenSession
 from weft.shell import mdns
-from weft.shell.mdns import NOT_INSTALLED, Announced, Local, Mdns, info_of, nearest, told_of
+from weft.shell.mdns import NOT_INSTALLED, Announced, Eyes, Local, Mdns, info_of, nearest, told_of
 
 PATIENCE_S = 10.0
 MULTICAST: Final = ("224.0.0.251", 5353)
@@ -190,6 +191,39 @@ def test_one_that_was_hardly_open_is_closed() -> None:
         eye.mdns.open(eye.mine)
         async with asyncio.timeout(PATIENCE_S):
             await eye.mdns.close()
+
+    asyncio.run(play())
+
+
+def test_sessions_of_a_node_are_told_apart_and_one_that_wants_no_mdns_has_none() -> None:
+    async def play() -> None:
+        orders: list[Any] = []
+        stirred = asyncio.Event()
+
+        def order(given: Any) -> None:
+            orders.append(given)
+            stirred.set()
+
+        here = Eyes(f"Node {uuid4()}", order)
+        works = {
+            name: OpenSession(name, uuid4().bytes, "127.0.0.1", "", f"{name} {uuid4()}", mdns=name != "c")
+            for name in "abc"
+        }
+        try:
+            for port, work in enumerate(works.values(), 50_001):
+                here.open(work, f"127.0.0.1:{port}")
+            expected = {
+                Found(name, f"127.0.0.1:{50_001 + place}", works[other].uuid, works[other].text)
+                for name in "ab"
+                for place, other in enumerate("ab")
+            }
+            async with asyncio.timeout(PATIENCE_S):
+                while not expected <= set(orders):
+                    stirred.clear()
+                    await stirred.wait()
+        finally:
+            await here.close()
+        assert {"a", "b"} == {given.session for given in orders}
 
     asyncio.run(play())
 

@@ -22,6 +22,7 @@ from weft.node.doctable import DocSessionTable
 from weft.node.settings import NodeSettings
 from weft.shell.door import Door
 from weft.shell.links import Links
+from weft.shell.mdns import Eyes
 from weft.shell.runner import Runner
 from weft.wire.document.messages import FRAME_BYTES_MAX
 
@@ -156,7 +157,7 @@ class DocDoors:
         self._context: zmq.Context[Socket] = zmq.Context()
         self._sessions: dict[str, SessionLinks] = {}
         self._boards: list[asyncio.subprocess.Process] = []
-        self._mdns: Any = None
+        self._eyes = Eyes(settings.node.name, lambda order: runner.order("document", order))
 
     @property
     def performers(self) -> dict[type, Callable[[Any], None]]:
@@ -179,8 +180,7 @@ class DocDoors:
         """Let go of everybody, after the last words."""
         for board in self._boards:
             await _ended(board)
-        if self._mdns is not None:
-            await self._mdns.close()
+        await self._eyes.close()
         for links in self._sessions.values():
             links.close()
         self._door.close()
@@ -191,6 +191,7 @@ class DocDoors:
         if links is None:
             links = self._sessions[work.session] = SessionLinks(self._context, work.session, self._runner.post)
         endpoint = links.open(work)
+        self._eyes.open(work, endpoint)
         self._runner.soon(lambda: self._runner.order("document", Opened(work.session, endpoint)))
 
     def _say(self, peer: bytes, frames: list[bytes]) -> None:

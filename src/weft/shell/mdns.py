@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import psutil
 
+from weft.cores.document.messages import Found, OpenSession, Vanished
 from weft.wire.document import endpoints
 from weft.wire.document.frames import uuid_of, uuid_text
 
@@ -46,8 +47,8 @@ EVERYWHERE: Final = "0.0.0.0"  # noqa: S104  # nothing is bound here
 NOT_INSTALLED: Final = "zeroconf is not installed"
 
 Address = IPv4Address | IPv6Address
-Found = Callable[[str, bytes | None, str], None]
-Vanished = Callable[[str], None]
+TellFound = Callable[[str, bytes | None, str], None]
+TellVanished = Callable[[str], None]
 
 
 class Announced(NamedTuple):
@@ -72,7 +73,7 @@ class Local(NamedTuple):
 class Mdns:
     """One session's entry, and its eye for others."""
 
-    def __init__(self, found: Found, vanished: Vanished) -> None:
+    def __init__(self, found: TellFound, vanished: TellVanished) -> None:
         self._found, self._vanished = found, vanished
         self._thread: _Thread | None = None
         self._inside: _Inside | None = None
@@ -101,6 +102,32 @@ class Mdns:
             self._opening.cancel()
             await asyncio.wrap_future(thread.begin(self._inside.close()))
             thread.end()
+
+
+class Eyes:
+    """Of all sessions of a node."""
+
+    def __init__(self, label: str, order: Callable[[Any], None]) -> None:
+        self._label, self._order = label, order
+        self._eyes: dict[str, Mdns] = {}
+
+    def open(self, work: OpenSession, endpoint: str) -> None:
+        """Announce a session that listens there, as far as it wants that and the library is installed."""
+        if not (work.mdns and endpoint):
+            return
+        name = work.session
+        is_first = name == next(iter(self._eyes), name)
+        if name not in self._eyes:
+            self._eyes[name] = Mdns(
+                lambda found, uuid, text: self._order(Found(name, found, uuid, text)),
+                lambda gone: self._order(Vanished(name, gone)),
+            )
+        label = self._label if is_first else f"{self._label} {name}"  # two of one name would wait for each other
+        self._eyes[name].open(Announced(label, endpoint, work.uuid, work.text))
+
+    async def close(self) -> None:
+        """Take all entries back."""
+        await asyncio.gather(*[eye.close() for eye in self._eyes.values()])
 
 
 def _calls(loop: asyncio.AbstractEventLoop, told: Callable[..., None]) -> Callable[..., None]:
