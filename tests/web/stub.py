@@ -118,6 +118,9 @@ class Stub:
     def _peers(self, args: dict[str, Any]) -> Any:
         return {"peers": self.peers}
 
+    def _sources(self, args: dict[str, Any]) -> Any:
+        return {"sources": [{"source": SOURCE, "by": row["by"]} for row in self.operations[-1:]]}
+
     def _conflicts(self, args: dict[str, Any]) -> Any:
         return {"conflicts": self.conflicts}
 

@@ -157,6 +157,7 @@ class Feed:
     def _composed(self, told: dict[str, Any]) -> dict[str, Any]:
         status, board = told["status"], told["board"]
         now = status.get("time")
+        names = {source["source"]: source["by"] for source in told["sources"] if source.get("by")}
         return {
             "session": status.get("session", self._session),
             "schema": status.get("schema", ""),
@@ -167,7 +168,8 @@ class Feed:
             "catching_up": bool(status.get("catching_up")),
             "operations": status.get("operations", 0),
             "node": {name: status.get(name, "") for name in ("uuid", "endpoint", "operator")},
-            "peers": [_peer(peer) for peer in told["peers"]],
+            "peers": [_peer(peer, names) for peer in told["peers"]],
+            "names": names,
             "alone_since": self._alone(status, now),
             "conflicts": msgspec.to_builtins(told["conflicts"]),
             "parked": [row_of(msgspec.convert(row, Operation)) for row in told["parked"]],
@@ -213,8 +215,8 @@ def _light(row: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _facts(client: Client) -> dict[str, Any]:
-    names = ("status", "peers", "conflicts", "parked", "board")
-    asked = client.status(), client.peers(), client.conflicts(), client.parked(), _board(client)
+    names = ("status", "peers", "sources", "conflicts", "parked", "board")
+    asked = client.status(), client.peers(), client.sources(), client.conflicts(), client.parked(), _board(client)
     return dict(zip(names, await asyncio.gather(*asked), strict=True))
 
 
@@ -237,9 +239,10 @@ def row_of(operation: Operation) -> dict[str, Any]:
     return row
 
 
-def _peer(peer: dict[str, Any]) -> dict[str, Any]:
-    """What of a peer does not change every second."""
-    return {name: peer.get(name, "") for name in ("uuid", "endpoint", "state", "name")}
+def _peer(peer: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
+    """What of a peer does not change every second; `name`: who entered there last."""
+    facts = {name: peer.get(name, "") for name in ("uuid", "endpoint", "state")}
+    return facts | {"name": names.get(facts["uuid"], "")}
 
 
 def _steady(value: Any) -> Any:

@@ -301,10 +301,11 @@ function list(id, items, none) {
   $(id).getElementsByClassName("list")[0].replaceChildren(...(items.length ? items : [el("span", { className: "none" }, none)]));
 }
 
+const shortened = (text) => String(text).replace(/([0-9a-f]{8})-[0-9a-f-]{27}/g, "$1…");
 const shortName = (source) => {
   if (state.node && state.node.uuid === source) return "here";
   const peer = (state.peers || []).find((one) => one.uuid === source);
-  return peer ? peerName(peer) : String(source).slice(0, 8);
+  return (state.names || {})[source] || (peer ? peerName(peer) : String(source).slice(0, 8));
 };
 
 function showConflicts() {
@@ -316,7 +317,7 @@ function showConflicts() {
       return el("button", { onclick: () => enter("conflict resolved", { verb: "resolve", conflict: conflict.id, side: name }, null) },
         el("b", {}, value === "" ? "(this one)" : value), el("br"), el("small", {}, `${shortName(source)} · entry ${sequence}`));
     };
-    return el("div", { className: "item" }, `${conflict.attr} of ${conflict.slot}: two wanted different things `, el("small", {}, conflict.kind), el("div", { className: "sides" }, side("first"), side("second")));
+    return el("div", { className: "item" }, `${conflict.attr} of ${shortened(conflict.slot)}: two wanted different things `, el("small", {}, conflict.kind), el("div", { className: "sides" }, side("first"), side("second")));
   }), "none");
 }
 
@@ -331,7 +332,7 @@ function showRecent() {
   const rows = [...(state.recent || [])].reverse().map((row) => {
     const isInert = row.outcome !== "applied";
     const eids = row.verb === "add" && !isInert ? addedIn(row.body) : [];
-    const text = `${row.verb} ${row.reference}`;
+    const text = `${row.verb} ${shortened(row.reference)}`;
     const more = `${row.by || shortName(row.source)}${isInert ? ` · ${outcomeText(row.outcome)}` : ""}`;
     return el("div", { className: "item" }, el("span", { className: isInert ? "inert" : "" }, text, " ", el("small", {}, summary(row.body)), el("br"), el("small", {}, more)),
       eids.length ? el("button", { onclick: () => eids.forEach((eid) => enter("taken back", removal(eid), null)) }, "take back") : null);
@@ -347,10 +348,15 @@ const addedIn = (body) => { const root = parsed(body); return root ? [...root.ch
 function summary(body) {
   const root = parsed(body);
   if (!root) return "";
+  const own = [...root.childNodes].filter((node) => node.nodeType === Node.TEXT_NODE).map((node) => node.data.trim()).join("");
   return [...root.children].map((child) => {
-    const told = [...child.attributes].filter((one) => !["eid", "timestamp"].includes(one.name)).map((one) => (child.tagName === "attribute" ? one.value : `${one.name} ${one.value}`));
-    return [child.tagName === "attribute" ? "" : child.tagName, ...told, child.textContent].filter(Boolean).join(" ");
-  }).join("; ");
+    if (child.tagName === "attribute") {
+      const name = child.getAttribute("name");
+      return name ? `${name} = ${child.textContent}` : `${child.textContent} = ${own}`;
+    }
+    const told = [...child.attributes].filter((one) => !["eid", "timestamp"].includes(one.name)).map((one) => `${one.name} ${one.value}`);
+    return [child.tagName, ...told, child.textContent].filter(Boolean).join(" ");
+  }).join("; ") || own;
 }
 
 function showChat() {
@@ -367,7 +373,7 @@ document.querySelector("#chat form").onsubmit = (event) => {
 function show() {
   if (!state) return;
   showConflicts();
-  list("parked", (state.parked || []).map((one) => el("div", {}, `${one.verb || ""} ${one.reference || one.waits || ""} `, el("small", { className: "none" }, shortName(one.source || "")))), "none");
+  list("parked", (state.parked || []).map((one) => el("div", {}, `${one.verb} ${shortened(one.reference)} `, el("small", { className: "none" }, shortName(one.source || "")))), "none");
   showPeople();
   showRecent();
   showChat();
@@ -395,7 +401,7 @@ function showBoard(board) {
   say("close-period", `Close period ${board.period.number}`);
   const place = placeFor("points");
   $("target").parentElement.classList.toggle("pinned", Boolean(pinned));
-  say("target", `Period ${place[0]} · Jam ${place[1]}\n${pinned ? "chosen: tap to follow" : active ? "being skated" : "just completed"}`);
+  say("target", `P${place[0]} · Jam ${place[1]}\n${pinned ? "chosen; tap: follow" : active ? "being skated" : completed ? "just completed" : "upcoming"}`);
   for (const button of $("modes").children) button.classList.toggle("on", button.dataset.mode === mode);
   say("where", `P${board.period.number}${board.shown ? ` J${board.shown[1]}` : ""}`);
 }

@@ -31,8 +31,12 @@ function showTeam(board, side) {
 // Names are long, halls are large: what does not fit is set smaller, down to half.
 function fit(node) {
   node.style.fontSize = "";
-  const full = parseFloat(getComputedStyle(node).fontSize);
-  for (let size = full; size > full / 2 && node.scrollWidth > node.clientWidth; size *= 0.94) node.style.fontSize = `${size}px`;
+  const style = getComputedStyle(node);
+  const room = node.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+  const text = document.createRange();
+  text.selectNodeContents(node);
+  const full = parseFloat(style.fontSize);
+  for (let size = full * 0.95; size > full / 2 && text.getBoundingClientRect().width > room; size *= 0.95) node.style.fontSize = `${size}px`;
 }
 const fitAll = () => { for (const node of document.querySelectorAll(".name, .jammer")) fit(node); };
 addEventListener("resize", fitAll);
@@ -40,14 +44,15 @@ addEventListener("resize", fitAll);
 function showSheet(board) {
   const rows = board.rows.filter((row) => row.begin !== null || row.home.trips || row.away.trips).slice(-COLUMNS);
   const [head, home, away] = $("sheet").rows;
+  const empty = () => Array.from({ length: COLUMNS - rows.length }, () => el("td", {}, "\u00a0"));
   const isHere = (row) => board.shown && row.period === board.shown[0] && row.jam === board.shown[1];
-  head.replaceChildren(el("th", {}, "jam"), ...rows.map((row) => el("td", { className: isHere(row) ? "here" : "" }, `${row.period}·${row.jam}`)));
+  head.replaceChildren(el("th", {}, "jam"), ...rows.map((row) => el("td", { className: isHere(row) ? "here" : "" }, `${row.period}·${row.jam}`)), ...empty());
   for (const [line, side] of [[home, "home"], [away, "away"]]) {
     const cells = rows.map((row) => {
       const lead = row[side].lead ? " led" : "";
       return el("td", { className: `${row[side].points ? "" : "zero"}${lead}${isHere(row) ? " here" : ""}` }, row[side].trips ? String(row[side].points) : "–", row[side].lead ? "★" : "");
     });
-    line.replaceChildren(el("th", {}, board.teams[side].name), ...cells);
+    line.replaceChildren(el("th", {}, board.teams[side].name), ...cells, ...empty());
   }
 }
 
