@@ -15,10 +15,11 @@ from weft.pipeline.tables import DOCUMENTS
 
 ROWS_AT_ONCE: Final = 10_000  # bodies that are Python objects at the same time; one has at most 256 KiB, most 150 bytes
 MICROSECOND: Final = 1_000
+FOR_EVER: Final = (1 << 63) - 1
 
 OPERATIONS: Final = """
 SELECT source, sequence, body, epoch_us(received_at) AS received_us, received_from FROM (
-    SELECT * FROM silver.documents WHERE session = {session} QUALIFY {prefix}
+    SELECT * FROM silver.documents WHERE session = {session} AND epoch_us(received_at) <= {upto} QUALIFY {prefix}
 ) ORDER BY eff, source, sequence
 """
 FORKS: Final = """
@@ -57,9 +58,11 @@ def sessions_in(lake: Path | str) -> list[Session]:
         return _sessions(asked)
 
 
-def operations_of(lake: Path | str, session: str) -> Iterator[Stored]:
+def operations_of(lake: Path | str, session: str, *, as_seen_ns: int | None = None) -> Iterator[Stored]:
     """The operations of a session before which nothing is missing, in the order in which they are folded.
 
+    `as_seen_ns`: as if nothing had been received later (GSP-032), by the word of the node that told of each first.
+    Where a fork has changed what counts, the order is that of before; a fold does not rely on it.
     Raises UserError `no-lake`, `no-documents`, or `no-session`, which names those that are there.
     """
     with _opened(lake) as asked:
@@ -68,7 +71,8 @@ def operations_of(lake: Path | str, session: str) -> Iterator[Stored]:
             mend = f"--session NAME; it has: {', '.join(there) or 'none'}"
             raise UserError("no-session", f"the lake has no session {session!r}", mend)
         forks = _forks(asked, session)
-        rows = asked.query(OPERATIONS.format(session=_quoted(session), prefix=PREFIX))
+        upto = FOR_EVER if as_seen_ns is None else as_seen_ns // MICROSECOND
+        rows = asked.query(OPERATIONS.format(session=_quoted(session), upto=upto, prefix=PREFIX))
         for batch in rows.to_batches(ROWS_AT_ONCE):
             for row in batch.to_pylist():
                 yield _stored(row, forks)
