@@ -78,14 +78,13 @@ class Arriving:
 
     def _move(self, peer: Peer, there: Peer | None, endpoint: str) -> Peer:
         """PEE-012: it listens elsewhere now. What we have said there counts as said to it."""
-        said_at = None
+        is_called = there is not None and there.stage is State.CALLING
         if there is not None:
-            said_at = there.helo_at if there.stage is State.CALLING else None
             self._peers.forget(there)
+            peer.helo = there.helo
         self._peers.move(peer, endpoint)
-        peer.helo_at = said_at
         if peer.stage not in PRESENT:
-            self._peers.turn(peer, State.GONE if said_at is None else State.CALLING)
+            self._peers.turn(peer, State.CALLING if is_called else State.GONE)
         return peer
 
     def _come_in(self, endpoint: str) -> Peer | None:

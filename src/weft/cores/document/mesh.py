@@ -14,7 +14,7 @@ from weft.base.now import Now
 from weft.cores.document import limits, messages
 from weft.cores.document.arriving import Arriving
 from weft.cores.document.introductions import Introductions
-from weft.cores.document.peers import LINKED, MANUAL, MDNS, PRESENT, TOLD, Peer, Peers
+from weft.cores.document.peers import LINKED, MANUAL, MDNS, PRESENT, TOLD, Peer, Peers, Saying
 from weft.cores.document.states import TABLE, On, State
 from weft.cores.document.station import Station
 from weft.cores.document.times import Times
@@ -30,7 +30,7 @@ class Mesh:
 
     def __init__(self, station: Station, peers: Peers) -> None:
         self._station, self._peers = station, peers
-        self.introductions = Introductions(station, peers)
+        self.introductions = Introductions(station, peers, self.beat)
         self.times = Times(station, peers)
         self._arriving = Arriving(station, peers, self._gone)
         self.log_beat: Callable[[], tuple[int, int]] = lambda: (0, 0)
@@ -205,7 +205,7 @@ class Mesh:
 
     def greet_back(self, peer: Peer, about: Any = None) -> None:
         """It is heard: ask which session it is of, and say how much of its log we have."""
-        peer.helo_at, peer.tries = None, 0
+        peer.tries = 0
         self.repeat_bout(peer)
         self._gossip_of(peer)
 
@@ -216,22 +216,18 @@ class Mesh:
         self._say_bout(peer)
 
     def answer_helo(self, peer: Peer, about: Any = None) -> None:
-        """Unless it is the answer to ours, or comes too soon; its next BOUT is none, it begins anew."""
-        now = self._station.now.mono
-        is_answer, peer.helo_at, peer.bout_at = _is_answer(peer.helo_at, now), None, None
-        if not is_answer and _is_over(peer.last_helo_at, now):
+        """It has not heard ours, or begins anew."""
+        if peer.helo.may_answer(self._station.now.mono):
             self._say_helo(peer)
 
     def answer_bout(self, peer: Peer, about: Any = None) -> None:
         """The same with BOUT."""
-        now = self._station.now.mono
-        is_answer, peer.bout_at = _is_answer(peer.bout_at, now), None
-        if not is_answer and _is_over(peer.last_bout_at, now):
+        if peer.bout.may_answer(self._station.now.mono):
             self._say_bout(peer)
 
     def join(self, peer: Peer, about: Any = None) -> None:
         """It is of our session: introduce it, say what we hold, how we are and what time it is, and hear what it said."""
-        peer.bout_at = peer.gone_at = self.alone_since = None
+        peer.gone_at = self.alone_since = None
         peer.tries, peer.active_at = 0, self._station.now.mono
         self.introductions.introduce(peer)
         self.greet(peer)
@@ -305,8 +301,9 @@ class Mesh:
         self._peers.turn(peer, State.GONE)
         now = self._station.now.mono
         peer.gone_at, peer.called_at, peer.tries, peer.paused_until = now, now, 0, 0
-        peer.helo_at = peer.bout_at = peer.repaired_at = peer.hinted_at = None
-        peer.queue, peer.told, peer.is_evasive = [], {}, False
+        peer.repaired_at = peer.hinted_at = None
+        peer.helo, peer.bout = Saying(), Saying()
+        peer.queue, peer.told, peer.view, peer.repaired_by, peer.is_evasive = [], {}, None, [], False
         self.introductions.forget(peer.endpoint)
         if not self._peers.active() and self.alone_since is None:
             self.alone_since = now
@@ -316,11 +313,11 @@ class Mesh:
     # Saying
 
     def _say_helo(self, peer: Peer) -> None:
-        peer.helo_at = peer.last_helo_at = self._station.now.mono
+        peer.helo.said_at = self._station.now.mono
         self._station.send(peer.endpoint, Helo(self._station.endpoint))
 
     def _say_bout(self, peer: Peer) -> None:
-        peer.bout_at = peer.last_bout_at = self._station.now.mono
+        peer.bout.said_at = self._station.now.mono
         self._station.send(peer.endpoint, Bout(self._station.settings.text))
 
     def _gossip_of(self, peer: Peer) -> None:
@@ -365,6 +362,7 @@ class Mesh:
         if not self._is_open:
             return
         self.times.wake()
+        self.introductions.wake()
         self._pardon()
         if self._beat_soon_at is not None and self._beat_soon_at <= now.mono:
             self._beat_soon_at = None
@@ -444,18 +442,9 @@ class Mesh:
             return None
         dues = [peer.due_at for peer in self._peers.all()]
         dues += [until for endpoint, until in self._peers.refused.items() if endpoint in self._manual]
-        dues += [due for due in (self._beat_soon_at, self.times.deadline()) if due is not None]
+        parts = self._beat_soon_at, self.times.deadline(), self.introductions.deadline()
+        dues += [due for due in parts if due is not None]
         return min(dues, default=None)
-
-
-def _is_answer(said_at: int | None, now: int) -> bool:
-    """Whether ours is unanswered, and not for too long."""
-    return said_at is not None and now <= said_at + limits.UNANSWERED_NS
-
-
-def _is_over(said_at: int | None, now: int) -> bool:
-    """Whether it is a second ago that we said it."""
-    return said_at is None or now >= said_at + limits.ANSWER_NS
 
 
 def _nth(pauses: tuple[int, ...], number: int) -> int:

@@ -21,6 +21,24 @@ PRESENT: Final = frozenset({State.GREETED, State.ACTIVE})
 LINKED: Final = frozenset({State.CALLING, State.GREETED, State.ACTIVE})
 
 
+class Saying(msgspec.Struct):
+    """A word that is said to one peer, as a question or as an answer to its own."""
+
+    said_at: int | None = None
+    answers: int = 0
+    """How many were answers, one soon after the other."""
+
+    def may_answer(self, now: int) -> bool:
+        """Once a second, and more and more seldom: the answers to answers die out, however long the way is."""
+        since = limits.ANSWERS_FORGOTTEN_NS if self.said_at is None else now - self.said_at
+        if since >= limits.ANSWERS_FORGOTTEN_NS:
+            self.answers = 0
+        if since < min(limits.ANSWER_NS << max(0, self.answers - 1), limits.ANSWER_MOST_NS):
+            return False
+        self.answers += 1
+        return True
+
+
 class Peer(msgspec.Struct, eq=False, kw_only=True):
     """One node of the session, or what may be one. Instants are monotonic nanoseconds."""
 
@@ -46,12 +64,8 @@ class Peer(msgspec.Struct, eq=False, kw_only=True):
     """Not called before that: it has said goodbye."""
     due_at: int = 0
     """When to look at it again."""
-    helo_at: int | None = None
-    """When we said the HELO that it may yet answer; None: all are answered."""
-    bout_at: int | None = None
-    last_helo_at: int | None = None
-    """When we last said HELO to it at all."""
-    last_bout_at: int | None = None
+    helo: Saying = msgspec.field(default_factory=Saying)
+    bout: Saying = msgspec.field(default_factory=Saying)
     hinted_at: int | None = None
     """When mDNS said that it is gone; None once it is heard."""
     is_evasive: bool = False
@@ -60,6 +74,12 @@ class Peer(msgspec.Struct, eq=False, kw_only=True):
     """When its HELO came, or our call to it went out."""
     repaired_at: int | None = None
     """When we last told it of peers that it does not see."""
+    is_introduction: bool = False
+    """It has come because somebody told it of us, as far as we know."""
+    repaired_by: list[str] = []
+    """What was thought to be all that it lacks, and was told to it."""
+    view: int | None = None
+    """Of whom it sees, as it last said."""
     told: dict[str, int] = {}
     """Endpoints that it told us, and when."""
     queue: list[Gsip] = []
