@@ -31,12 +31,14 @@ function showTeam(board, side) {
 // Names are long, halls are large: what does not fit is set smaller, down to half.
 function fit(node) {
   node.style.fontSize = "";
+  node.style.textOverflow = "clip"; // else the text is measured as it is cut
   const style = getComputedStyle(node);
   const room = node.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
   const text = document.createRange();
   text.selectNodeContents(node);
   const full = parseFloat(style.fontSize);
   for (let size = full * 0.95; size > full / 2 && text.getBoundingClientRect().width > room; size *= 0.95) node.style.fontSize = `${size}px`;
+  node.style.textOverflow = "";
 }
 const fitAll = () => { for (const node of document.querySelectorAll(".name, .jammer")) fit(node); };
 addEventListener("resize", fitAll);
@@ -81,8 +83,8 @@ function show() {
   say("next", next && board.phase !== "over" ? `next: jam ${next[1]}${next[0] === board.period.number ? "" : ` of period ${next[0]}`}` : "");
   $("period-clock").classList.toggle("stands", board.period.clock.zero === null);
   showSheet(board);
+  tick(); // clocks take their room first
   fitAll();
-  tick();
 }
 
 function tick() {
