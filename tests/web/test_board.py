@@ -248,11 +248,13 @@ def test_the_state_says_who_is_connected_what_waits_and_what_is_in_conflict(plac
             state = await it.until(lambda state: state["time"] == 1_000)
             assert (988, []) == (state["alone_since"], state["peers"])
             it.node.peers = [{"uuid": "b", "endpoint": "127.0.0.1:50002", "state": "ACTIVE", "heard_s": 1}]
-            it.node.facts = {"active": 1}
+            it.node.peers.append({"uuid": "c", "endpoint": "127.0.0.1:50003", "state": "ACTIVE", "heard_s": 12})
+            it.node.facts = {"active": 2}
             it.node.conflicts = [_conflict("0123456789abcdef")]
             it.node.touch()
             state = await it.until(lambda state: state["conflicts"])
             assert (None, "ACTIVE") == (state["alone_since"], state["peers"][0]["state"])
+            assert [None, 988] == [peer["silent_since"] for peer in state["peers"]]
             conflict = state["conflicts"][0]
             resolve = {"verb": "resolve", "conflict": conflict["id"], "side": "second", "by": "Ann"}
             assert 201 == (await it.post(resolve)).status

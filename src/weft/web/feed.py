@@ -20,6 +20,7 @@ SPACING_S: Final = 0.05  # between two askings: a burst of entries is shown in s
 AWAY_S: Final = 3.0  # a node that has not answered for so long is away
 AGAIN_S: Final = 0.5
 TIMEOUT_S: Final = 6.0  # who taps a button is told by then
+SILENT_S: Final = 10  # a peer that has said nothing for so long may be cut off: it beats every 5 s
 TREMBLE_S: Final = 2.0  # whole seconds are told; more is a clock that was set
 RECENT: Final = 24
 CHATS: Final = 24
@@ -66,7 +67,7 @@ class Feed:
         """The last that was shown, and the last that was asked for: all but the time is equal."""
         self._recent: deque[dict[str, Any]] = deque(maxlen=RECENT)
         self._chats: deque[dict[str, Any]] = deque(maxlen=CHATS)
-        self._alone_since: float | None = None
+        self._sinces: dict[str, float] = {}
 
     async def after(self, number: int) -> Shown:
         """The newest state, as soon as it is newer than that number."""
@@ -168,24 +169,33 @@ class Feed:
             "catching_up": bool(status.get("catching_up")),
             "operations": status.get("operations", 0),
             "node": {name: status.get(name, "") for name in ("uuid", "endpoint", "operator")},
-            "peers": [_peer(peer, names) for peer in told["peers"]],
+            "peers": [self._peer(peer, now, names) for peer in told["peers"]],
             "names": names,
-            "alone_since": self._alone(status, now),
+            "alone_since": self._since("", now, None if status.get("active") else status.get("alone_s")),
             "conflicts": msgspec.to_builtins(told["conflicts"]),
-            "parked": [row_of(msgspec.convert(row, Operation)) for row in told["parked"]],
+            "parked": [row_of(operation) for operation in told["parked"]],
             "recent": list(self._recent),
             "chats": list(self._chats),
             "board": board,
         }
 
-    def _alone(self, status: dict[str, Any], now: float | None) -> float | None:
-        """Since when nobody is there, as session time; kept while it lasts, so that it does not tremble."""
-        alone = status.get("alone_s")
-        if alone is None or now is None or status.get("active"):
-            self._alone_since = None
-        elif self._alone_since is None or abs(now - alone - self._alone_since) > TREMBLE_S:
-            self._alone_since = now - alone
-        return self._alone_since
+    def _since(self, whom: str, now: float | None, seconds: float | None) -> float | None:
+        """The instant of session time so many seconds ago; it stays the same while it is, so that it does not tremble."""
+        if seconds is None or now is None:
+            self._sinces.pop(whom, None)
+        elif abs(now - seconds - self._sinces.get(whom, 0.0)) > TREMBLE_S:
+            self._sinces[whom] = now - seconds
+        return self._sinces.get(whom)
+
+    def _peer(self, peer: dict[str, Any], now: float | None, names: dict[str, str]) -> dict[str, Any]:
+        """What of a peer does not change every second; `name`: who entered there last."""
+        facts = {name: peer.get(name, "") for name in ("uuid", "endpoint", "state")}
+        heard = peer.get("heard_s")
+        silent = heard if heard is not None and heard >= SILENT_S else None
+        return facts | {
+            "name": names.get(facts["uuid"], ""),
+            "silent_since": self._since(facts["endpoint"], now, silent),
+        }
 
     def _publish(self, state: dict[str, Any], made: float) -> None:
         """Show it, unless only time has passed since the last."""
@@ -237,12 +247,6 @@ def row_of(operation: Operation) -> dict[str, Any]:
     row: dict[str, Any] = msgspec.to_builtins(operation)
     row["body"] = operation.body.decode("utf-8", "replace")[:600]
     return row
-
-
-def _peer(peer: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
-    """What of a peer does not change every second; `name`: who entered there last."""
-    facts = {name: peer.get(name, "") for name in ("uuid", "endpoint", "state")}
-    return facts | {"name": names.get(facts["uuid"], "")}
 
 
 def _steady(value: Any) -> Any:

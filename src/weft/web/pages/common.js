@@ -97,6 +97,11 @@ function connection(isHeard) {
     const since = state.alone_since;
     return ["warn", since === null || since === undefined ? "alone" : `alone for ${spanOf(Math.max(0, sessionTime() - since))}`];
   }
+  const silent = active.filter((peer) => peer.silent_since);
+  if (silent.length === active.length) {
+    const longest = Math.max(...silent.map((peer) => sessionTime() - peer.silent_since));
+    return ["warn", `nothing heard for ${spanOf(longest)}`];
+  }
   return ["good", active.length === 1 ? `with ${peerName(active[0])}` : `with ${active.length} others`];
 }
 

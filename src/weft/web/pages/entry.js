@@ -323,7 +323,7 @@ function showConflicts() {
 
 function showPeople() {
   if (!state) return;
-  const peers = (state.peers || []).map((peer) => el("div", { className: `peer ${isActive(peer) ? "active" : ""}` }, peerName(peer), el("small", { className: "none" }, String(peer.state).toLowerCase())));
+  const peers = (state.peers || []).map((peer) => el("div", { className: `peer ${isActive(peer) ? "active" : ""}` }, peerName(peer), el("small", { className: "none" }, peer.silent_since ? "nothing heard" : String(peer.state).toLowerCase())));
   const me = el("button", { onclick: () => askWho() }, `entering as ${stored("by") || "…"}`);
   list("people", [...(peers.length ? peers : [el("span", { className: "none" }, "nobody else is connected")]), me], "");
 }
