@@ -11,7 +11,7 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 
 from weft.cores.document.knowing import Knowing, Places
-from weft.cores.document.limits import ANSWER_MAX, ASKED_MAX, RETRY_PEER
+from weft.cores.document.limits import ANSWER_MAX, ASKED_MAX, RETRY_PEER, STREAM_MIN
 from weft.cores.document.log import Log
 from weft.cores.document.station import Station
 from weft.wire.document.messages import Gsip, Held
@@ -49,6 +49,8 @@ class Asking:
         """Operations that a peer owes us."""
         self._waiting: dict[bytes, dict[bytes, None]] = {}
         """By peer, sources to be asked for when it owes less."""
+        self._came_at: int | None = None
+        """When anything came last that was asked for."""
 
     # What is heard
 
@@ -74,6 +76,7 @@ class Asking:
         ask = self._open.get(source)
         if ask is None:
             return
+        self._came_at = self._now
         latest, held = self._log.latest(source), self._log.lowest_held(source)
         if latest >= ask.target and not held:
             self._close(source)
@@ -94,6 +97,18 @@ class Asking:
     @property
     def _now(self) -> int:
         return self._station.now.mono
+
+    @property
+    def is_streaming(self) -> bool:
+        """Whether answers come in, and many more operations are to come."""
+        if self._came_at is None or self._now - self._came_at >= self._station.timing.ask_hold_ns:
+            return False
+        left = STREAM_MIN
+        for source, ask in self._open.items():
+            left -= ask.target - self._log.latest(source)
+            if left <= 0:
+                return True
+        return False
 
     # What is said
 

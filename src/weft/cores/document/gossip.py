@@ -38,6 +38,11 @@ class Gossip:
         self._turn = b""
         """Whose turn it was last to be told."""
 
+    @property
+    def is_catching_up(self) -> bool:
+        """Whether much is coming in: to fold it piece by piece would take back the same operations again and again."""
+        return self._asking.is_streaming
+
     # Peers come and go
 
     def greet(self, peer: Peer) -> None:

@@ -171,6 +171,11 @@ class Log:
         found, self._fresh = self._fresh, {}
         return list(found.values())
 
+    @property
+    def has_fresh(self) -> bool:
+        """Whether `fresh` would give anything."""
+        return bool(self._fresh)
+
     # Hearing
 
     def take(self, body: bytes, sender: bytes) -> Taken:

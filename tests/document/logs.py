@@ -1,0 +1,95 @@
+"""Operations for tests of the log: bodies as a peer would make them, and a log with nothing around it."""
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from tests.document.rig import EPOCH, A, settings
+from weft.base.effects import Persist, Send, Tell
+from weft.base.now import SECOND, Now
+from weft.base.records import Entry, Record, StreamRecord
+from weft.cores.document.log import Log
+from weft.cores.document.station import Station
+from weft.wire.document.messages import Message, Xmsg
+from weft.wire.document.operations import uuid_text
+
+SIGNED: Final = {
+    row["id"]: row
+    for row in map(json.loads, (Path(__file__).parents[1] / "vectors" / "document-sign.jsonl").read_text().splitlines())
+}
+A1, A2, B1 = (bytes.fromhex(frame) for frame in SIGNED["S06"]["frames"])
+"""The bodies of vector S06: two of A, one of B."""
+
+
+def body(source: bytes, sequence: int, value: str = "x", *, at: float | str = EPOCH, tag: str = "set") -> bytes:
+    """An operation of any source."""
+    head = f'path="b" source="{uuid_text(source)}" timestamp="{at}" sequence="{sequence}"'
+    return f"<{tag} {head}>{value}</{tag}>".encode()
+
+
+def run(source: bytes, first: int, last: int, **how: Any) -> list[bytes]:
+    """Operations first..last."""
+    return [body(source, sequence, **how) for sequence in range(first, last + 1)]
+
+
+class Desk:
+    """A log, its clock, and what it wants kept and told."""
+
+    def __init__(self, uuid: bytes = A, **changes: Any) -> None:
+        self.station = Station(settings(uuid, **changes))
+        self.log = Log(self.station)
+        self.ns = 0
+        self.pass_ns(0)
+        self.walls: list[bool] = []
+
+    def pass_ns(self, span: int) -> None:
+        self.ns += span
+        self.station.begin(Now(SECOND + self.ns, EPOCH * SECOND + self.ns))
+
+    def take(self, sender: bytes, *bodies: bytes) -> list[str]:
+        """What became of each."""
+        return [self.log.take(one, sender).code for one in bodies]
+
+    def records(self) -> list[Record]:
+        """What this turn keeps."""
+        return [record for effect in self.effects() if isinstance(effect, Persist) for record in effect.records]
+
+    def rows(self) -> list[StreamRecord]:
+        """Those of the stream."""
+        return [record for record in self.records() if isinstance(record, StreamRecord)]
+
+    def told(self) -> list[Any]:
+        return [effect.event for effect in self.effects() if isinstance(effect, Tell)]
+
+    def effects(self) -> list[Any]:
+        return self.station.take()
+
+    def again(self, records: list[Record], **changes: Any) -> "Desk":
+        """Another start with these records."""
+        desk = Desk(**changes)
+        desk.log.restore(entries(records))
+        desk.log.begin()
+        return desk
+
+
+def entries(records: list[Record]) -> list[Entry]:
+    return list(enumerate(records, 1))
+
+
+def same(one: Log, other: Log) -> bool:
+    """Whether two logs hold the same, in the same order of arrival."""
+    arrivals = [[each.arrival(position) for position in range(each.count)] for each in (one, other)]
+    kept = [[each.kept(*pair)[:3] for pair in order] for each, order in zip((one, other), arrivals, strict=True)]
+    return arrivals[0] == arrivals[1] and kept[0] == kept[1] and one.check == other.check and one.held() == other.held()
+
+
+def bodies(said: list[Any]) -> list[bytes]:
+    """Of the operations among words, or messages, or effects."""
+    messages: list[Message] = [
+        one.message if hasattr(one, "message") else one for one in said if not isinstance(one, Tell)
+    ]
+    return [message.body for message in messages if isinstance(message, Xmsg)]
+
+
+def sends(effects: list[Any]) -> list[Any]:
+    return [effect.message for effect in effects if isinstance(effect, Send)]
