@@ -92,9 +92,9 @@ class Fold(State):
         conflict = self.found.get(self.operation.resolves)
         if conflict is None or not conflict.is_open or conflict.kind == SET_SET or isinstance(place, Plan):
             return outcome
-        if outcome not in (APPLIED, NOTHING_NEW) or conflict.place is None:
+        if outcome not in (APPLIED, NOTHING_NEW) or conflict.kind == LOST_EDIT:
             return outcome
-        if conflict.place is not place and conflict.place is not place.parent:
+        if not self.is_at(conflict, place) and not self.is_at(conflict, place.parent):
             return outcome
         self.close(conflict)
         return APPLIED

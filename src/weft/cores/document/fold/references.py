@@ -81,20 +81,16 @@ def _picks_of(state: State, step: Step) -> tuple[tuple[Chain, str], ...] | Absen
 
 def _missing(state: State, step: Step, here: Element, picks: tuple[tuple[Chain, str], ...]) -> Plan | Absent:
     """The first of the rest of a chain is not below `here`."""
-    chain, key = picks[0]
-    if chain.create:
-        if step.verb == REMOVE:
-            return NOT_THERE
-        others = [place for place, pick in enumerate(picks) if not pick[0].create]
-        if not others:
-            return Plan(here, picks)
-        made, (chain, key) = picks[: others[0]], picks[others[0]]
-    else:
-        made = ()
+    if picks[0][0].create and step.verb == REMOVE:
+        return NOT_THERE
+    first = next((at for at, (chain, _) in enumerate(picks) if not chain.create), len(picks))
+    if first == len(picks):
+        return Plan(here, picks)
+    made, chain = picks[:first], picks[first][0]
     if chain.fixed:
         return Absent(f"inert:unknown-{chain.ref}")
-    path = state.place_of(here) + "".join(f"/{each.tag}[{number}]" for each, number in made)
-    return Absent(PARKED, ("child", path, chain.tag, key))
+    place = state.place_of(here) + "".join(f"/{each.tag}[{number}]" for each, number in made)
+    return Absent(PARKED, ("child", place))
 
 
 def _by_path(state: State, step: Step, path: str) -> Element | Plan | Absent:

@@ -25,7 +25,7 @@ from weft.wire.document.xml import EID
 Key = tuple[float, bytes, int, int]
 """Where a step stands: effective time, source and sequence of its operation, and its index."""
 Trigger = tuple[str, ...]
-"""What a parked step waits for (DOC-021): ("eid", eid), ("tag", tag) or ("child", path of the parent, key)."""
+"""What a parked step waits for (DOC-021): ("eid", eid), ("tag", tag) or ("child", place of the parent)."""
 Undo = tuple[Any, ...]
 RANKS: Final = 1 << 60
 """Above every number of a creatable step."""
@@ -193,21 +193,23 @@ class State:
             attributes[name] = value
         writers[name] = Writer(self.pair, self.eff, value, old, last)
         self.undo.append((_unwrite, element, name, old, last))
-        if name != TEXT and old != value:
-            self._rename(element, name, old)
+        if name != TEXT:
+            self._noted(element, name, old)
 
-    def _rename(self, element: Element, name: str, old: str | None) -> None:
-        """If it was a key: whoever looks for it finds it under the new one."""
+    def _noted(self, element: Element, name: str, old: str | None) -> None:
+        """An attribute was set: whoever waits below the parent, or looks for a key, is to know."""
         parent = element.parent
         steps = self.schema.below.get(parent.tag) if parent is not None else None
-        chain = steps.get(element.tag) if steps else None
-        if parent is None or chain is None or name not in chain.keys:
+        if parent is None or steps is None:
+            return
+        if self.waiting:
+            self.release(("child", self.place_of(parent)))
+        chain = steps.get(element.tag)
+        if chain is None or name not in chain.keys:
             return
         kin = parent.kin.get(element.tag) if parent.kin else None
-        if kin is not None:
+        if kin is not None and old != element.attributes[name]:
             kin.rename(element, name, old)
-        if self.waiting:
-            self.release_keys(parent, element, chain)
         if name == chain.keys[0]:
             self._compare_key(parent, element, chain)
 
@@ -242,13 +244,16 @@ class State:
             self.undo.append((_unreport, None, name))
 
     def _closes(self, element: Element, attr: str) -> bool:
-        """Close the set-set conflict that the operation resolves, if it is this slot's; whether it was."""
+        """Close the set-set conflict that the operation resolves, if it is of this slot; whether it was of this value."""
         conflict = self.found.get(self.operation.resolves)
-        if conflict is None or not conflict.is_open or conflict.place is not element or conflict.attr != attr:
+        if conflict is None or not conflict.is_open or conflict.kind != SET_SET or not self.is_at(conflict, element):
             return False
-        if conflict.kind == SET_SET:
-            self.close(conflict)
-        return conflict.kind == SET_SET
+        self.close(conflict)
+        return conflict.attr == attr
+
+    def is_at(self, conflict: Conflict, element: Element | None) -> bool:
+        """Whether a conflict is about an element, or one that is called as that was."""
+        return element is not None and (conflict.place is element or conflict.slot == self.slot_of(element))
 
     def close(self, conflict: Conflict) -> None:
         """It is settled."""
@@ -312,17 +317,8 @@ class State:
         self.release(("tag", element.tag))
         parent = element.parent
         assert parent is not None, "only genesis has a root"
-        chain = self.schema.below.get(parent.tag, {}).get(element.tag)
-        if chain is not None:
-            self.release_keys(parent, element, chain)
-
-    def release_keys(self, parent: Element, element: Element, chain: Chain) -> None:
-        """Who waits for a child of a key, if that is this one's; who waits for another would wait again."""
-        path = self.place_of(parent)
-        for key in chain.keys:
-            value = element.attributes.get(key)
-            if value is not None:
-                self.release(("child", path, chain.tag, value))
+        if parent.tag in self.schema.below:
+            self.release(("child", self.place_of(parent)))
 
     def place_of(self, element: Element) -> str:
         """Where an element stands, in words that stay the same if it is removed and made again."""
