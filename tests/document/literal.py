@@ -4,7 +4,7 @@ It takes the seed at its word wherever a word can be taken so. Each HELO is answ
 BOUT, whoever spoke first; a PEER goes to all others as soon as a HELO comes; what a GSIP shows to be missing is sent at
 once and whole. Nothing of Weft is imported here.
 
-    python literal.py --session NAME [--peer ENDPOINT]... [--edit XML]... [--seconds N]
+    python literal.py --session NAME [--host HOST] [--peer ENDPOINT]... [--edit XML]... [--seconds N]
 
 It prints a line of JSON per message that it hears, and at its end the bodies that it holds.
 """
@@ -38,7 +38,7 @@ class Other:
 class Literal:
     """One NSOde."""
 
-    def __init__(self, context: "zmq.Context[Socket]", session: str) -> None:
+    def __init__(self, context: "zmq.Context[Socket]", session: str, host: str = "127.0.0.1") -> None:
         self.session, self.context = session, context
         self.uuid = uuid.uuid4()
         while not self.uuid.bytes[0]:  # ZeroMQ keeps such identities for itself
@@ -46,8 +46,8 @@ class Literal:
         self.source = str(self.uuid)
         self.router = context.socket(zmq.ROUTER)
         self.router.setsockopt(zmq.LINGER, 0)
-        port = self.router.bind_to_random_port("tcp://127.0.0.1", *PORTS)
-        self.endpoint = f"127.0.0.1:{port}"
+        port = self.router.bind_to_random_port(f"tcp://{host}", *PORTS)
+        self.endpoint = f"{host}:{port}"
         self.others: dict[str, Other] = {}
         """By address and port."""
         self.log: dict[str, dict[int, bytes]] = {self.source: {}}
@@ -239,11 +239,12 @@ def main() -> None:
     """Take part for a while."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--session", default="")
+    parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--peer", action="append", default=[])
     parser.add_argument("--edit", action="append", default=[])
     parser.add_argument("--seconds", type=float, default=5.0)
     asked = parser.parse_args()
-    node = Literal(zmq.Context(), asked.session)
+    node = Literal(zmq.Context(), asked.session, asked.host)
     for endpoint in asked.peer:
         node.discover(endpoint)
     for payload in asked.edit:
