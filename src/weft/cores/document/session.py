@@ -24,6 +24,7 @@ from weft.cores.document.own import Own
 from weft.cores.document.peers import Peers
 from weft.cores.document.serving import Serving
 from weft.cores.document.station import CLIENTS, Station
+from weft.cores.document.telling import Telling
 from weft.wire.document.clients import Asked
 from weft.wire.document.messages import Said
 
@@ -53,6 +54,7 @@ class Session:
         self.gossip = Gossip(station, self.log, self.peers)
         self.own = Own(station, self.log, self.engine, self.gossip, self.mesh)
         self.serving = Serving(self)
+        self.telling = Telling(station, self.engine)
         self._parts: list[Part] = [self.mesh, self.gossip, self.serving]
         self._join()
 
@@ -103,6 +105,7 @@ class Session:
     def _begin(self, order: messages.Begin, now: Now) -> None:
         self.log.begin()
         self.fold()
+        self.telling.learn()
         self.mesh.open(now)
 
     def _opened(self, order: messages.Opened, now: Now) -> None:
@@ -142,6 +145,7 @@ class Session:
     def effects(self) -> list[Effect]:
         """What to do, in order; what arrived since the last time is in the document by now, in one batch (DOC-052)."""
         self.fold()
+        self.telling.tell()
         self.serving.show()
         return self.station.take()
 
