@@ -10,7 +10,8 @@ class Telling:
 
     def __init__(self, station: Station, engine: Engine) -> None:
         self._station, self._engine = station, engine
-        self._known: set[str] = set()
+        self._known: set[str] | None = None
+        """None: the log is still being taken back."""
         self._last: tuple[int, str] = (0, "")
         """How many there were, and the last of them: looking through all of them with every entry would cost too much."""
 
@@ -22,7 +23,7 @@ class Telling:
         """Of those that are new, and still open; one that was taken back and comes again is not told twice."""
         found = self._engine.conflicts()
         last = (len(found), found[-1].id if found else "")
-        if last == self._last:
+        if self._known is None or last == self._last:
             return
         self._last = last
         for conflict in found:
