@@ -3,7 +3,8 @@
     scripts/bench-install
     .venv/bin/python -m bench.document [--operations 20000] [--rounds 5]
 
-The same edits of sixteen sources for all, in the same process, taking turns; medians. The collector of garbage rests.
+The same edits of sixteen sources for all, in the same process, taking turns; medians of CPU time, so that a busy machine
+spoils less of it. The collector of garbage rests.
 """
 
 import argparse
@@ -69,12 +70,12 @@ def bodies_of(edits: list[Edit]) -> list[bytes]:
 
 
 def seconds(way: Callable[[], object]) -> float:
-    """Of one run, with the collector at rest."""
+    """Of CPU, of one run, with the collector at rest."""
     gc.collect()
     gc.disable()
-    began = time.perf_counter()
+    began = time.process_time()
     way()
-    taken = time.perf_counter() - began
+    taken = time.process_time() - began
     gc.enable()
     return taken
 

@@ -98,22 +98,26 @@ def pycrdt_of(all_edits: list[Edit], sources: int = 16) -> Peer | None:
             _edit_pycrdt(pycrdt, maps[edit.source], edit)
         updates.append(heard[0] if heard else b"")
         if number % ROUND == 0 or number == len(all_edits):
+            news = [
+                (each.source, update)
+                for each, update in zip(all_edits[begun:number], updates[begun:number], strict=True)
+            ]
             for index, doc in enumerate(docs):
-                others = [each.source != index for each in all_edits[begun:number]]
-                for is_new, update in zip(others, updates[begun:number], strict=True):
-                    if is_new and update:
-                        doc.apply_update(update)
+                _apply_all(doc, [update for source, update in news if update and source != index])
             begun = number
     del marks
     said = [update for update in updates if update]
 
     def apply() -> object:
-        doc = pycrdt.Doc()
-        for update in said:
-            doc.apply_update(update)
-        return doc
+        return _apply_all(pycrdt.Doc(), said)
 
     return Peer("pycrdt", said, apply, docs[0].get_update())
+
+
+def _apply_all(doc: Any, updates: list[bytes]) -> object:
+    for update in updates:
+        doc.apply_update(update)
+    return doc
 
 
 def _edit_pycrdt(pycrdt: Any, elements: Any, edit: Edit) -> None:

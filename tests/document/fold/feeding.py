@@ -13,7 +13,7 @@ def source_of(letter: str) -> bytes:
     return bytes([ord(letter)]) * 16
 
 
-def said(
+def said(  # tidy: what the tests vary, by name
     letter: str, sequence: int, at: float | str, text: str = "x", *, more: str = "", path: str = "note"
 ) -> Operation:
     """`set path="note"`, by a source of one letter."""

@@ -259,6 +259,8 @@ class Oracle:
         self.outcomes: dict[Pair, list[str]] = {}
         self.conflicts: list[dict[str, Any]] = []
         self.events: list[tuple[str, Any]] = []
+        self.grafted = 0
+        """What the present step made."""
 
     # Operations and steps
 
@@ -374,6 +376,7 @@ class Oracle:
         )
         element = Element(tag, {"number": key})
         element.is_fixed = tag == "period"
+        self.grafted += 1
         return self.insert(element, parent, next(larger, len(parent.children)), step)
 
     def insert(self, element: Element, parent: Element, index: int, step: Step) -> Element:
@@ -386,16 +389,16 @@ class Oracle:
 
     def do_add(self, step: Step) -> str:
         """DOC-030, DOC-031."""
+        self.grafted = 0
         target = self.target(step)
         target.text += step.element.text
-        before = self.grafted = 0
         for index, payload in enumerate(step.element.children):
             pair = name_of(step.operation.author)
             for k, element in enumerate(payload.walk()):
                 given = eid_of(element.attributes.get("eid", "").strip())
                 element.names = [given or str(uuid.uuid5(DERIVED, f"{pair}/{step.prefix}{index}/{k}"))]
             self.graft(payload, target, step)
-        has_new = step.element.text or self.grafted > before or not step.element.children
+        has_new = step.element.text or self.grafted
         return "applied" if has_new else "inert:nothing-new"
 
     def graft(self, payload: Element, parent: Element, step: Step) -> None:
@@ -500,18 +503,20 @@ class Oracle:
     # Conflicts (DOC-040)
 
     def slot(self, element: Element) -> str:
-        if "eid" in element.attributes:
-            return f"eid:{element.attributes['eid']}"
+        return f"eid:{element.attributes['eid']}" if "eid" in element.attributes else self.path(element) or "/"
+
+    def path(self, element: Element) -> str:
         if element.parent is None:
-            return "/"
+            return ""
         place = (element.parent.tag, element.tag)
         if place in CREATED or place in FIXED:
             key = element.attributes["number" if place in CREATED else "id"]
+        elif place in MATCHED and MATCHED[place][0] in element.attributes:
+            key = element.attributes[MATCHED[place][0]]
         else:
             same = [child for child in element.parent.children if child.tag == element.tag]
             key = f"#{same.index(element) + 1}"
-        above = "" if element.parent.parent is None else self.slot(element.parent)
-        return f"{above}/{element.tag}[{key}]"
+        return f"{self.path(element.parent)}/{element.tag}[{key}]"
 
     def look_for_twins(self, element: Element, author: Pair, written: str = "number") -> None:
         """A key that another's sibling has already."""

@@ -60,7 +60,13 @@ class Engine:
         """Take operations in, each source's in sequence, with one rewind for all of them (DOC-052)."""
         if self._winners:
             batch = [self._winners.pop((each.source, each.sequence), each) for each in batch]
-        self._settle(self._order.take(batch))
+        order, shown = self._order, self._shown
+        same = order.take(batch)
+        if same == shown.place and not self.is_behind and len(order.entries) - same <= self._at_once:
+            shown.forward(order, len(order.entries))
+            self._digest = ""
+        else:
+            self._settle(same)
 
     def replace(self, operation: Operation) -> None:
         """This is what counts under its number from now on (GSP-011)."""
@@ -76,8 +82,6 @@ class Engine:
             self._same = min(self._same, same)
             return
         shown, end = self._shown, len(self._order)
-        if same == end == shown.place:
-            return
         if not shown.reaches(same) or end - same > self._at_once:
             self.is_behind, self._same = True, same
             return

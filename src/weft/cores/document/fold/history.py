@@ -28,7 +28,7 @@ class Past(NamedTuple):
     value: str
     """Of `#element`: the tag; empty: it was removed."""
     before: str | None
-    """None: nothing was there."""
+    """None: nothing was there, or text was put behind what was."""
     outcome: str
     """`applied`; `added` for text that was put behind what was there; `merged`, `made`, `removed`."""
 
@@ -42,17 +42,18 @@ def pasts_of(fold: Fold, where: str, eff_of: Callable[[Pair], float]) -> list[Pa
     if element is None:
         remover = fold.gone.get(eid_of(where.removeprefix("eid:")))
         return [Past(eff_of(remover), *remover, ELEMENT, "", None, "removed")] if remover else []
-    pasts = [past for each, writer in (element.writers or {}).items() for past in _written(each, writer)]
-    if element.origin is not None:
-        pasts.append(Past(eff_of(element.origin), *element.origin, ELEMENT, element.tag, None, "made"))
+    made = element.origin
+    pasts = [Past(eff_of(made), *made, ELEMENT, element.tag, None, "made")] if made is not None else []
+    for name, writer in (element.writers or {}).items():
+        pasts += _written(name, writer)
     return sorted(pasts, key=lambda past: past[:3])
 
 
 def _written(name: str, last: Writer | None) -> list[Past]:
-    """What was written under a name, the last first."""
+    """What was written under a name, the first first."""
     attribute, outcome = (TEXT, "added") if name == APPENDED else (name, "applied")
     found: list[Past] = []
     while last is not None:
         found.append(Past(last.eff, last.source, last.sequence, attribute, last.value, last.before, outcome))
         last = last.previous
-    return found
+    return found[::-1]

@@ -74,35 +74,33 @@ class Order:
         """
         fresh: list[Entry] = []
         judged: list[Pair] = []
+        table, copies = self._effs, self._copies
         for operation in batch:
-            source, sequence = operation.source, operation.sequence
-            eff = self._number(operation)
-            if eff is None:
-                continue
+            source, sequence, eff = operation.source, operation.sequence, operation.timestamp
+            effs = table.get(source)
+            if effs is None:
+                effs = table[source] = []
+            if sequence != len(effs) + 1:
+                if sequence <= len(effs):
+                    continue
+                raise OurFault(f"operation {sequence} of a source that has {len(effs)}")
+            if effs and effs[-1] > eff:
+                eff = effs[-1]
+            effs.append(eff)
             fresh.append((eff, source, sequence, operation))
-            original = _original(operation)
-            if original is not None:
-                insort(self._copies.setdefault(original, []), Key(eff, source, sequence))
-                judged.append(original)
-            if self._copies and (source, sequence) in self._copies:
-                judged.append((source, sequence))
+            if copies or operation.origin is not None:
+                judged += self._note(operation, Key(eff, source, sequence))
         same = self._merge(fresh)
         return min([same, *map(self._judge, judged)]) if judged else same
 
-    def _number(self, operation: Operation) -> float | None:
-        """The effective time of the next of a source; None: it is known."""
-        effs = self._effs.get(operation.source)
-        if effs is None:
-            effs = self._effs[operation.source] = []
-        if operation.sequence != len(effs) + 1:
-            if operation.sequence <= len(effs):
-                return None
-            raise OurFault(f"operation {operation.sequence} of a source that has {len(effs)}")
-        eff = operation.timestamp
-        if effs and effs[-1] > eff:
-            eff = effs[-1]
-        effs.append(eff)
-        return eff
+    def _note(self, operation: Operation, key: Key) -> Iterator[Pair]:
+        """Of which originals one more copy, or the original itself, is here."""
+        original = _original(operation)
+        if original is not None:
+            insort(self._copies.setdefault(original, []), key)
+            yield original
+        if (key.source, key.sequence) in self._copies:
+            yield key.source, key.sequence
 
     def _merge(self, fresh: list[Entry]) -> int:
         """Sort entries in; how many in front stay as they were."""
