@@ -93,7 +93,8 @@ ORDERS: Final[dict[type, Callable[[Mesh, Any, Now], None]]] = {
 
 def settings(uuid: bytes = A, **changes: Any) -> SessionSettings:
     """Of the unnamed session, which listens on loopback."""
-    return SessionSettings(**({"name": "", "uuid": uuid, "mdns": False} | changes))
+    known: dict[str, Any] = {"name": "", "uuid": uuid, "mdns": False}
+    return SessionSettings(**(known | changes))
 
 
 class Rig:

@@ -112,7 +112,8 @@ def reachable(endpoint: str, address: str) -> str:
     """
     host, port = endpoints.split(endpoint)
     is_hidden = endpoints.is_loopback(host) and not endpoints.is_loopback(address)
-    return joined(address, port) if address and (is_hidden or endpoints.is_any(host)) else endpoint
+    shown = joined(address, port) if is_hidden or endpoints.is_any(host) else ""
+    return shown or endpoint
 
 
 def joined(address: str, port: int) -> str:
