@@ -18,6 +18,7 @@ from weft.lake import manifest
 from weft.node.settings import read_document, settings_of
 from weft.shell.identity import begin_start
 from weft.wire import beacon, carried, chp, clients, data, discovery, hop, journal, replication, samples, segments
+from weft.wire.document import frames, operations, programs, xml
 from weft.wire.hop import HopItem
 
 CASES = vectors("hostile.jsonl")
@@ -65,6 +66,8 @@ MSGPACK: dict[str, Decoder] = {
     "hop note": lambda data: carried.to_record(NOTE, [data], 1),
     "client": lambda data: clients.decode_asked([data]),
     "client's node": lambda data: clients.decode_answered([data]),
+    "program": lambda data: programs.decode([b"1", data]),
+    "program's argument": lambda data: programs.decode([b"1", b"\x82\xa4verb\xa1a\xa4args\x81\xa1a" + data]),
     "client's destination": _to,
     "sample body": samples.decode,
     "sample value": lambda data: samples.decode(_row(data)),
@@ -74,6 +77,7 @@ MSGPACK: dict[str, Decoder] = {
     "version vector": VersionVector.decode,
 }
 HERE = b"127.0.0.1:27500"
+HEADER = b'<add source="a0000000-0000-4000-8000-000000000001" sequence="1" timestamp="1">'
 FRAMES: dict[str, Decoder] = {
     "node link": _frames,
     "client": _payload,
@@ -86,9 +90,18 @@ FRAMES: dict[str, Decoder] = {
     "control": lambda frames: discovery.decode_control([b"", b"polo", *frames]),
     "answer of control": discovery.decode_called,
     "foreign sample": data.decode,
+    "peer of a session": frames.decode,
+    "peer of a session, behind its identity": lambda said: frames.decode([NODE, *said]),
+    "program": programs.decode,
     "clone snapshot": chp.decode_answer,
     "clone update": chp.decode_update,
     "clone write": chp.decode_set,
+}
+XML: dict[str, Decoder] = {
+    "operation": operations.parse,
+    "header of an operation": operations.header_of,
+    "payload of an operation": lambda data: operations.parse(HEADER + data + b"</add>"),
+    "what people type": lambda data: xml.fragment_of(data.decode()),
 }
 JSON: dict[str, Decoder] = {
     "properties of an update": _pub,
@@ -105,13 +118,13 @@ DECODERS: dict[str, dict[str, Decoder]] = {
     "json": {"manifest of the lake": lambda text: manifest.decode(text, "d", 1)} | JSON,
     "config-json": JSON,
     "toml": {"settings of a node": _toml},
+    "xml": XML,
     "udp-beat": {"beacon": lambda data: beacon.decode([data])},
 }
 ELSEWHERE = {
     "link": "the memory guard, in tests/fabric/test_intruders.py",
     "log-text": "tests/shell/test_log.py",
     "file-name": "below",
-    "xml": "no XML is read yet",
     "zlib": "nothing compressed is read from the network yet",
     "dcamp-pickle": "no pickle is read anywhere",
     "export-csv": "nothing is written as CSV yet",
@@ -119,8 +132,9 @@ ELSEWHERE = {
 SOUND = {("m-nan", "sample value"), ("m-nan", "hop attribute"), ("m-ext-bigint", "hop attribute")}
 """What one of them may take: a number that is none is kept, and judged where rows are typed."""
 
-OPEN = {"hop attribute", "client's destination"}
-"""Where any value of bounded size may stand; whoever uses it judges it."""
+OPEN = {"hop attribute", "client's destination", "payload of an operation", "program's argument"}
+"""Where any value of bounded size may stand; whoever uses it judges it. An operation whose header can be read keeps its
+number whatever follows, and is inert (GSP-012)."""
 
 
 def made(case: dict[str, Any]) -> Any:
@@ -134,6 +148,8 @@ def made(case: dict[str, Any]) -> Any:
             return [data * counts[0]] * counts[1]
         if kind == "zlib":
             data = zlib.compress(data * counts[0], 9)
+        if kind == "count":
+            data = b"".join(data % number for number in range(counts[0]))
         pieces.append(data * counts[0] if kind == "repeat" else data)
     return b"".join(pieces)
 

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from xml.parsers import expat
 
 from weft.base.errors import PeerError
+from weft.wire.document.messages import OPERATION_BYTES_MAX
 
 DEPTH_MAX: Final = 64  # of the elements that one operation carries (DOC-002)
 ELEMENTS_MAX: Final = 10_000  # of them
@@ -244,6 +245,8 @@ def fragment_of(text: str) -> Payload:
     Payload(text='late ', nodes=[<pass team="home"/>], attributes={})
     """
     body = f"<w>{text}</w>".encode("utf-8", "surrogatepass")
+    if len(body) > OPERATION_BYTES_MAX:
+        raise PeerError("bad-xml", f"more than {OPERATION_BYTES_MAX:,} bytes", body)
     try:
         found = read(body)
     except Malformed as error:
