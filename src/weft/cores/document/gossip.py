@@ -14,7 +14,15 @@ from weft.base.now import Now
 from weft.cores.document.answering import Answering
 from weft.cores.document.asking import Asking
 from weft.cores.document.knowing import Knowing, Places
-from weft.cores.document.limits import DIVERGED_NS, NODES_PER_TELLING, REPEAT_NS, SEQUENCE_MAX
+from weft.cores.document.limits import (
+    ANSWER_MAX,
+    COMPARE_NS,
+    COMPARED_MAX,
+    DIVERGED_NS,
+    NODES_PER_TELLING,
+    REPEAT_NS,
+    SEQUENCE_MAX,
+)
 from weft.cores.document.log import Log, Taken
 from weft.cores.document.messages import LogDiverged
 from weft.cores.document.peers import Peer, Peers
@@ -98,7 +106,7 @@ class Gossip:
         """An equal check says that it holds what we do; another one with equal numbers, that bytes differ (GSP-011)."""
         log = self.log
         if check == log.check:
-            knowing.unlike_at, knowing.is_unlike_told = None, False
+            knowing.unlike_at, knowing.is_unlike_told, knowing.compared = None, False, (b"", 0)
             if knowing.equal != log.count:
                 knowing.equal = log.count
                 for source, latest in log.sources():
@@ -109,9 +117,23 @@ class Gossip:
             knowing.unlike_at = None
         elif knowing.unlike_at is None:
             knowing.unlike_at = now
-        elif now - knowing.unlike_at >= DIVERGED_NS and not knowing.is_unlike_told:
+        else:
+            self._differ(knowing, now - knowing.unlike_at)
+
+    def _differ(self, knowing: Knowing, since_ns: int) -> None:
+        """It has other bytes under some number: ask for all that it has, a part with each BEAT; forks show themselves."""
+        if since_ns >= DIVERGED_NS and not knowing.is_unlike_told:
             knowing.is_unlike_told = True
             self.station.tell(LogDiverged(self.station.session, knowing.uuid))
+        if since_ns < COMPARE_NS:
+            return
+        left = COMPARED_MAX
+        own = self.station.uuid
+        for source, first in knowing.next_pieces([pair for pair in self.log.sources() if pair[0] != own]):
+            self.station.send(knowing.peer.endpoint, Gsip((Held(source, first),)))
+            left -= min(ANSWER_MAX, self.log.latest(source) - first)
+            if left <= 0:
+                return
 
     def _is_level(self, knowing: Knowing) -> bool:
         """Whether it holds as much as we of every source. Of our own nobody tells us; who lacks something would ask."""

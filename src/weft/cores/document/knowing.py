@@ -8,7 +8,7 @@ from array import array
 from collections import deque
 from collections.abc import Iterator
 
-from weft.cores.document.limits import NAMED_MAX, PACE_BYTES, PACE_MAX, PACE_NS, TOLD_MAX
+from weft.cores.document.limits import ANSWER_MAX, NAMED_MAX, PACE_BYTES, PACE_MAX, PACE_NS, TOLD_MAX
 from weft.cores.document.peers import Peer
 
 
@@ -101,6 +101,8 @@ class Knowing:
         self.unlike_at: int | None = None
         """Since when it has other bytes than we under the same numbers."""
         self.is_unlike_told = False
+        self.compared = (b"", 0)
+        """Up to which source and number its bytes were asked for, to find where they differ."""
         self.equal = -1
         """How many operations our log had when its check was ours."""
         self._window_at = now - PACE_NS
@@ -127,6 +129,13 @@ class Knowing:
         for table in (self.knows, self.told, self.told_at):
             if place < len(table):
                 table[place] = 0
+
+    def next_pieces(self, sources: list[tuple[bytes, int]]) -> Iterator[tuple[bytes, int]]:
+        """Where each answer begins that together bring all of it, on from where this ended last, once round."""
+        begins = [(source, first) for source, latest in sources for first in range(0, latest, ANSWER_MAX)]
+        behind = [piece for piece in begins if piece > self.compared]
+        for self.compared in behind or begins:
+            yield self.compared
 
     # Pace (GSP-024)
 

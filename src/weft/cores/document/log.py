@@ -195,7 +195,7 @@ class Log:
     def _judge(self, operation: Operation, kept: Kept) -> Taken:
         source, sequence = operation.source, operation.sequence
         if source == self.station.uuid:
-            self.doubt(sequence, kept.received_from)
+            self._hear_own(sequence, kept)
             return Taken("own_source", source, sequence)
         known = self._known(source, sequence)
         if known is not None:
@@ -211,11 +211,20 @@ class Log:
             return Taken("new", source, sequence, is_further=True)
         return Taken("held" if self._hold(source, sequence, kept) else "shed", source, sequence)
 
+    def _hear_own(self, sequence: int, kept: Kept) -> None:
+        """Somebody has an operation of ours: more than we said, or another than we said, is somebody else's (GSP-015)."""
+        known = self._known(self.station.uuid, sequence)
+        if known is None or known.body != kept.body:
+            self._change_identity(kept.received_from)
+
+    def _change_identity(self, peer: bytes) -> None:
+        self.on_reused(peer, next_uuid(self.station.uuid, self.station.now.wall))
+
     def doubt(self, sequence: int, peer: bytes) -> bool:
         """Somebody knows so much of our source; True if that is more than we ever said, and we are somebody else now."""
         if sequence <= self.latest(self.station.uuid):
             return False
-        self.on_reused(peer, next_uuid(self.station.uuid, self.station.now.wall))
+        self._change_identity(peer)
         return True
 
     def known(self, source: bytes, sequence: int) -> bytes:
