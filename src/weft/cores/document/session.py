@@ -17,6 +17,7 @@ from weft.cores.document import messages
 from weft.cores.document.fold.engine import Engine
 from weft.cores.document.fold.schema import Schema
 from weft.cores.document.gossip import Gossip
+from weft.cores.document.limits import FOLD_WAIT_NS
 from weft.cores.document.log import Log
 from weft.cores.document.mesh import Mesh
 from weft.cores.document.messages import SessionSettings
@@ -55,6 +56,7 @@ class Session:
         self.own = Own(station, self.log, self.engine, self.gossip, self.mesh)
         self.serving = Serving(self)
         self.telling = Telling(station, self.engine)
+        self._folded_at = 0
         self._parts: list[Part] = [self.mesh, self.gossip, self.serving]
         self._join()
 
@@ -140,17 +142,30 @@ class Session:
     def deadline(self) -> int | None:
         if self.engine.is_behind:
             return self.station.now.mono
-        return min((due for part in self._parts if (due := part.deadline()) is not None), default=None)
+        dues = [due for part in self._parts if (due := part.deadline()) is not None]
+        if self.log.has_fresh:
+            dues.append(self._folded_at + FOLD_WAIT_NS)
+        return min(dues, default=None)
 
     def effects(self) -> list[Effect]:
-        """What to do, in order; what arrived since the last time is in the document by now, in one batch (DOC-052)."""
-        self.fold()
+        """What to do, in order; what arrived since the last time is in the document by now, in one batch (DOC-052).
+
+        While much streams in it is folded once a second, and readers have the state before (DOC-053).
+        """
+        if not self.gossip.is_catching_up or self.station.now.mono >= self._folded_at + FOLD_WAIT_NS:
+            self.fold()
         self.telling.tell()
         self.serving.show()
         return self.station.take()
 
+    @property
+    def is_catching_up(self) -> bool:
+        """Whether readers have a state of before: something is known that is not in the document yet (DOC-053)."""
+        return self.engine.is_behind or self.log.has_fresh
+
     def fold(self) -> None:
         """Take what has become known into the document."""
+        self._folded_at = self.station.now.mono
         fresh = self.log.fresh()
         if fresh:
             self.engine.insert(fresh)

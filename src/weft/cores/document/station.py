@@ -44,6 +44,7 @@ class Station:
         self.offset_ns: int | None = None
         """Session time less monotonic time (PEE-040); None until time has begun."""
         self.effects: list[Effect] = []
+        self._aheads: list[Effect] = []
         self.records: list[Record] = []
         self.is_walled = False
         """Whether the records of this turn must be durable before anything is said."""
@@ -85,7 +86,7 @@ class Station:
 
     def ahead(self, endpoint: str, message: Message) -> None:
         """The same, in front of what the turn keeps: for a question that need not wait for the disk (GSP-010)."""
-        self.effects.insert(0, Send(PEERS, endpoint.encode(), message))
+        self._aheads.append(Send(PEERS, endpoint.encode(), message))
         self.said_at[endpoint] = self.now.mono
         self.counters[f"mesh.tx.{type(message).__name__}"] += 1
 
@@ -102,12 +103,12 @@ class Station:
 
     def take(self) -> list[Effect]:
         """What to do; asking empties it."""
-        done, self.effects = self.effects, []
+        (aheads, self._aheads), (done, self.effects) = (self._aheads, []), (self.effects, [])
         records, self.records = tuple(self.records), []
         is_walled, self.is_walled = self.is_walled, False
         if not records:
-            return done
-        return [Persist(records), *done] if is_walled else [*done, Persist(records, DURABLE_NS)]
+            return aheads + done
+        return [*aheads, Persist(records), *done] if is_walled else [*aheads, *done, Persist(records, DURABLE_NS)]
 
 
 def seconds_of(nanoseconds: int) -> float:
