@@ -93,6 +93,7 @@ def resolve(
     *,
     first: Flag = False,
     second: Flag = False,
+    seen: Flag = False,
     value: Text = None,
     by: By = "",
     node: Node = None,
@@ -105,17 +106,19 @@ def resolve(
         conflict: its id, as weft doc conflicts shows; the beginning is enough.
         first: as the first of the two wanted it.
         second: as the second of the two wanted it.
+        seen: leave everything as it is; nobody needs to look at it again.
         value: neither: this.
         by: who decides; default: the operator of the node.
         node: a node's name, state directory or endpoint; default: WEFT_DOC, else the only one that runs here.
         session: its name, where the node has several.
         json: the answer as JSON.
     """
-    if first + second + (value is not None) != 1:
-        raise UserError("usage", "which one is right?", f"weft doc resolve {conflict} --first, --second, or --value V")
+    if first + second + seen + (value is not None) != 1:
+        mend = f"weft doc resolve {conflict} --first, --second, --seen, or --value V"
+        raise UserError("usage", "which one is right?", mend)
 
     async def work(client: Client) -> int:
-        side: Any = "first" if first else "second" if second else None
+        side: Any = "first" if first else "second" if second else "seen" if seen else None
         return _tell(await client.resolve(conflict, side, value=value, by=by), json=json)
 
     return at_session(node, session, work)
@@ -179,7 +182,7 @@ def _tell(written: Written, *, json: bool) -> int:
     """What became of an entry; it is in the log whatever that is."""
     from msgspec.structs import asdict
 
-    status = DONE if written.is_applied or written.outcome == "parked" else REFUSED
+    status = DONE if written.is_applied or written.resolved or written.outcome == "parked" else REFUSED
     name = f"{short(written.source)}:{written.sequence}"
     if json:
         print_json(asdict(written))
@@ -190,6 +193,8 @@ def _tell(written: Written, *, json: bool) -> int:
         return complain(f"{text}\n  try: the same with --force", status)
     if written.outcome == "parked":
         print(f"entered as {name}; it waits for what it refers to (weft doc parked)")
+    elif written.resolved:
+        print(f"entered as {name}; the conflict is resolved for everybody")
     elif status == DONE:
         print(" ".join([f"entered as {name}", *(f"eid={eid}" for eid in written.eids)]))
     else:

@@ -1,6 +1,7 @@
 """`weft doc export`, `import`, `verify`, `rebuild`: logs and documents as files (GSP-033, GSP-034, JAM-030)."""
 
 import asyncio
+import io
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,7 +46,7 @@ def log_of_file(name: str, *, partial: bool = False) -> "LogFile":
     """A file of `weft doc export`; BadFile."""
     from weft.client.doc.logfile import read_log
 
-    return read_log(text_of(name).splitlines(), partial=partial)
+    return read_log(text_of(name).split("\n"), partial=partial)
 
 
 def text_of(name: str) -> str:
@@ -204,7 +205,7 @@ async def _take(client: Client, file: str, text: str, *, partial: bool, json: bo
 async def _take_log(client: Client, file: str, text: str, *, partial: bool, json: bool) -> int:
     from weft.client.doc.logfile import read_log
 
-    log, status = read_log(text.splitlines(), partial=partial), await client.status()
+    log, status = read_log(text.split("\n"), partial=partial), await client.status()
     if (log.header.schema, log.header.schema_text) != (status["schema"], status.get("schema_text", "")):
         raise BadFile(
             f"{file} is of schema {log.header.schema}, and the session of {status['schema']}",
@@ -235,18 +236,17 @@ async def _take_entries(client: Client, file: str, text: str, *, is_xml: bool, j
         from weft.client.doc.importing import roster_of
         from weft.wire.document.xml import tree_of
 
-        entries = roster_of(text.splitlines(), tree_of(await client.show()))
+        entries = roster_of(io.StringIO(text, newline=""), tree_of(await client.show()))
     outcomes = await _enter_all(client, entries)
     if json:
         print_json({"file": file, "outcomes": outcomes})
     else:
-        print(f"{file}: {outcomes.pop('applied', 0):,} entries made")
-    status_ = DONE
-    for outcome, count in outcomes.items():
-        if outcome != "applied":
-            why = INERT.get(outcome.removeprefix("inert:"), "weft doc log")
-            status_ = complain(f"{count:,} without effect: {outcome}\n  try: {why}", REFUSED)
-    return status_
+        print(f"{file}: {outcomes.get('applied', 0):,} entries made")
+    others = [(outcome, count) for outcome, count in outcomes.items() if outcome != "applied"]
+    for outcome, count in others:
+        why = INERT.get(outcome.removeprefix("inert:"), "weft doc log")
+        complain(f"{count:,} without effect: {outcome}\n  try: {why}", REFUSED)
+    return REFUSED if others else DONE
 
 
 async def _enter_all(client: Client, entries: "Iterator[Enter]") -> dict[str, int]:
@@ -290,7 +290,7 @@ def verify(
         json: the findings as JSON.
     """
     if signatures:
-        return _unbuilt("signatures (GSP-052)")
+        return _unbuilt("signatures (GSP-052) are")
     if file is not None:
         try:
             log = log_of_file(file, partial=True)
@@ -406,13 +406,13 @@ def _header_of(there: Any) -> "Header":
 
 def key(*_: Annotated[str, Parameter(allow_leading_hyphen=True)]) -> int:
     """Keys of sessions are not built yet (GSP-050): an open network is asked for by --open."""
-    return _unbuilt("keys of sessions (GSP-050)")
+    return _unbuilt("keys of sessions (GSP-050) are")
 
 
 def undo(*_: Annotated[str, Parameter(allow_leading_hyphen=True)]) -> int:
     """Undo is not built yet (DOC-055): set the old value again, or remove what was added."""
-    return _unbuilt("undo (DOC-055)")
+    return _unbuilt("undo (DOC-055) is")
 
 
 def _unbuilt(what: str) -> int:
-    return complain(f"unsupported: {what} are not built yet\n  try: docs/doc.md, Not yet", REFUSED)
+    return complain(f"unsupported: {what} not built yet\n  try: docs/doc.md, Not yet", REFUSED)

@@ -9,10 +9,12 @@ from msgspec.structs import asdict
 
 from weft.base.now import MILLISECOND, SECOND
 from weft.client.doc.values import Change, Conflict, Operation
+from weft.wire.document.operations import SET, TEXT, parse
 
 HEAD: Final = 8
 """Digits of a source that people see: enough to tell a hall full of laptops apart, and to be typed."""
 BODY_MAX: Final = 120
+UNREADABLE: Final = tuple(f"inert:{why}" for why in ("malformed", "name", "verb", "depth", "size"))
 SIGNS: Final = {"added": "+", "removed": "-", "changed": "~"}
 
 
@@ -45,10 +47,13 @@ def clock(seconds: float) -> str:
 
 
 def what(operation: Operation) -> str:
-    """What an operation says besides where: its inner XML, shortened."""
+    """What an operation says besides where: of a `set` what it sets, else its inner XML; shortened."""
     body = operation.body.decode("utf-8", "replace")
     begin, end = body.find(">") + 1, body.rfind("</")
     inner = clean(body[begin:end]) if 0 < begin <= end else ""
+    if operation.verb == SET and operation.outcome not in UNREADABLE:
+        writes = parse(operation.body).steps[0].writes
+        inner = " ".join(repr(clean(value)) if name == TEXT else f"{name}={clean(value)}" for name, value in writes)
     return inner if len(inner) <= BODY_MAX else f"{inner[: BODY_MAX - 1]}…"
 
 

@@ -6,13 +6,13 @@ own number in the log, and each mends itself if it is entered at two nodes.
 """
 
 import csv
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 from uuid import uuid4
 
 from weft.base.errors import PeerError
 from weft.client.doc.errors import BadFile
-from weft.cores.document.fold.schema import Chain, Schema
+from weft.cores.document.fold.schema import Chain, Schema, Seed
 from weft.wire.document.xml import EID, Node, tree_of, written
 
 PIECE_BYTES: Final = 60_000  # an operation has at most 65,536, its root tag included (GSP-013)
@@ -47,15 +47,16 @@ def entries_of(xml: bytes | str, schema: Schema) -> Iterator[Enter]:
     steps = schema.below.get(schema.root, {})
     for child in root.children:
         if (step := steps.get(child.tag)) is not None and step.is_keyed and step.keys[0] in child.attributes:
-            yield from _container(child, step)
+            yield from _container(child, step, schema.written.genesis)
         else:
             yield from _pieces(child, {"path": "/"})
 
 
-def _container(node: Node, step: Chain) -> Iterator[Enter]:
-    """An element that the schema makes: its attributes, then each of its children."""
+def _container(node: Node, step: Chain, genesis: Sequence[Seed]) -> Iterator[Enter]:
+    """An element that the schema makes: its attributes, then each of its children, which make it if it is not there."""
     key = step.keys[0]
-    if set(node.attributes) - {key} or node.text:
+    is_made = any(seed.tag == node.tag and seed.attributes.get(key) == node.attributes[key] for seed in genesis)
+    if set(node.attributes) - {key} or node.text or not (is_made or node.children):
         yield Enter("add", {"path": "/"}, written([Node(node.tag, node.attributes, node.text)]))
     for child in node.children:
         yield from _pieces(child, {step.ref: node.attributes[key]})
