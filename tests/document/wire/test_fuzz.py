@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from weft.cores.document.fold.folding import Fold
 from weft.wire.document import endpoints, frames
 from weft.wire.document.messages import Helo
 
@@ -29,7 +30,7 @@ def _run(name: str, into: Path, monkeypatch: pytest.MonkeyPatch, runs: int = 400
     return caught.value.code
 
 
-@pytest.mark.proves("PEE-006")
+@pytest.mark.proves("PEE-006", "GSP-012")
 @pytest.mark.parametrize("name", TARGETS)
 def test_target_begins_with_its_corpus_and_finds_no_harm(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -43,6 +44,11 @@ def test_port_without_a_bound_is_found_and_its_bytes_are_kept(tmp_path: Path, mo
     monkeypatch.setattr(endpoints, "parse", lambda text: text)
     assert 1 == _run("document_frames", tmp_path, monkeypatch, runs=3_000)
     assert 1 == len(list(tmp_path.iterdir()))
+
+
+def test_fold_that_takes_nothing_back_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Fold, "rewind", lambda *_: None)
+    assert 1 == _run("document_operations", tmp_path, monkeypatch)
 
 
 def test_message_that_does_not_come_back_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
