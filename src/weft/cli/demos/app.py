@@ -169,6 +169,38 @@ def walkthrough(*, real: Flag = False, period: str = "2s", ticks: int | None = N
     return shown(with_processes(ticks or max(1, round(REAL_S / every)), every), json=json)
 
 
+@app.command
+def bout(
+    *,
+    cut: float = 5.0,
+    join: float = 25.0,
+    by_hand: Flag = False,
+    keep: Flag = False,
+    directory: Path | None = None,
+    within: Annotated[float, Parameter(show=False)] = 3.0,
+    json: Flag = False,
+) -> int:
+    """Keep score of one bout on two laptops while the cable between them is out; PASS if both end with all of it.
+
+    Two nodes of this machine, each with a board in the browser, and a relay between them as the cable. Both enter jams,
+    points and one disagreement while it is cut. Exit status 1 if the documents are not equal within 3 s of the joining,
+    an entry is lost, or the conflict is not on both boards.
+
+    Args:
+        cut: seconds from the first entry until the cable is pulled.
+        join: seconds from the first entry until it is back.
+        by_hand: type cut, join and quit instead.
+        keep: go on behind the verdict until Ctrl-C, to look at both boards.
+        directory: where states and logs go; default: one that is removed.
+        json: the result as one JSON object.
+    """
+    from weft.cli.demos.bout import Plan
+    from weft.cli.demos.bout import bout as play
+
+    plan = Plan(cut_s=cut, join_s=join, equal_s=within, is_by_hand=by_hand)
+    return play(plan, directory=directory, keep=keep, as_json=json)
+
+
 REAL_S: Final = 20.0  # of a row with real processes (DEM-007)
 
 

@@ -1,0 +1,373 @@
+"""`weft demo bout`: two laptops keep score of one bout while the cable between them is out (JAM-041).
+
+Each is a node with a log, a document and a board of its own; between them lies a relay, the cable. Ann times the jams and
+counts for the home team, Bob counts for the other and keeps penalties. Then the cable is cut, and both go on: both refer to
+the same jams, and they disagree about one. When it is joined, both hold every entry, have the same document, and show the
+one conflict; the demonstration says PASS, or what is different.
+"""
+
+import json
+import select
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Self
+from urllib.request import urlopen
+
+from rich.console import Console
+
+from weft.base.errors import UserError
+from weft.cli.demos.cable import Cable
+from weft.cli.demos.real import until
+from weft.cli.fleet import Fleet, Member, free_blocks
+from weft.client.doc.errors import DocError
+from weft.client.doc.sync import SyncClient
+from weft.client.doc.values import Written
+
+SESSION: Final = "demo bout"
+NAMES: Final = ("ann", "bob")
+BLOCKS_FROM: Final = 29_000
+READY_S: Final = 60.0
+STEP_S: Final = 0.05
+JAM_S: Final = 2.0
+LINEUP_S: Final = 1.5
+AFTER_S: Final = 3.0  # play goes on for so long behind the joining
+EQUAL_S: Final = 3.0  # JAM-041
+BOARD_S: Final = 3.0  # until a page shows what its node has
+LOOK_S: Final = 2.0
+HOME: Final = (("123", "Ann Archy"), ("9", "Cyn Ister"), ("77", "Bone Crusher"))
+AWAY: Final = (("5", "Owl Capone"), ("21", "Hoot Gun"), ("1000", "Kilo Watt"))
+TEAMS: Final = (
+    ("home", "Brass Ravens", "#e5484d", "ann", HOME),
+    ("away", "Night Owls", "#3aa0ff", "bob", AWAY),
+)
+DISPUTED: Final = "duration"
+
+
+class Plan(NamedTuple):
+    """When what happens, in seconds from the first entry."""
+
+    cut_s: float = 5.0
+    join_s: float = 25.0
+    equal_s: float = EQUAL_S
+    """How long after the joining everything must be equal."""
+    is_by_hand: bool = False
+    """Lines of standard input say `cut`, `join`, `quit` instead."""
+
+
+class Laptop:
+    """One node, its board, and who enters there."""
+
+    def __init__(self, name: str, place: Path, blocks: tuple[int, int]) -> None:
+        self.name, self.state = name, place / name
+        self.node_port, (self.port, self.relayed, self.board) = blocks[0], (blocks[1] + i for i in range(3))
+        self.entered: list[Written] = []
+        self._client: SyncClient | None = None
+
+    def arguments(self, other: "Laptop") -> tuple[str, ...]:
+        """What runs it, as it could be typed; each knows of the other only where the cable begins."""
+        options = {
+            "name": self.name,
+            "state": str(self.state),
+            "operator": self.name.capitalize(),
+            "listen": f"127.0.0.1:{self.port}",
+            "advertise": f"127.0.0.1:{self.relayed}",
+            "peer": f"127.0.0.1:{other.relayed}",
+            "serve": str(self.board),
+            "node-port": str(self.node_port),
+        }
+        words = [word for name, value in options.items() for word in (f"--{name}", value)]
+        return ("-m", "weft.cli.main", "doc", "join", SESSION, "--no-mdns", *words)
+
+    @property
+    def client(self) -> SyncClient:
+        """Its node, once `is_ready` said so."""
+        assert self._client is not None
+        return self._client
+
+    def is_ready(self, stack: ExitStack) -> bool:
+        """Whether it is connected with the other; its client is closed with the stack."""
+        try:
+            if self._client is None:
+                self._client = stack.enter_context(SyncClient(self.state, session=SESSION))
+            return bool(self._client.status()["active"]) and bool(self.page())
+        except DocError:
+            return False
+
+    def enter(self, verb: str, *words: str) -> None:
+        """An entry, as it could be typed behind `weft doc`."""
+        self.entered.append(self.client.edit(verb, words))
+
+    def log(self) -> dict[tuple[str, int], bytes]:
+        """Every entry that it holds."""
+        return {(one.source, one.sequence): one.body for one in self.client.log()}
+
+    def conflicts(self) -> list[str]:
+        """The ids of what its document reports."""
+        return sorted(conflict.id for conflict in self.client.conflicts())
+
+    def page(self) -> dict[str, Any]:
+        """What its board shows; empty while there is none."""
+        try:
+            with urlopen(f"http://127.0.0.1:{self.board}/state.json", timeout=LOOK_S) as answer:  # a fixed address
+                shown: dict[str, Any] = json.load(answer)
+        except (OSError, ValueError):
+            return {}
+        return shown
+
+
+class Act(NamedTuple):
+    """One thing that somebody does, so many seconds from the first entry."""
+
+    at: float
+    who: str
+    what: str
+    words: tuple[str, ...]
+    """As behind `weft doc`; `NOW` is session time."""
+
+
+def script(cut_s: float) -> Iterator[Act]:
+    """A bout without end, in order: rosters, then jam after jam. While the cable is out both time one jam differently."""
+    for team, name, colour, who, people in TEAMS:
+        yield Act(0.0, who, f"{name} are here", ("set", f"team={team}", f"name={name}", f"color={colour}"))
+        for number, person in people:
+            added = ("add", f"team={team}", f'<person number="{number}" name="{person}"/>')
+            yield Act(0.0, who, f"{number} {person} skates", added)
+    jam, at, is_disputed = 1, 0.5, False
+    while True:
+        is_here = at > cut_s and not is_disputed
+        is_disputed = is_disputed or is_here
+        yield from _jam(jam, at, is_disputed=is_here)
+        jam, at = jam + 1, at + JAM_S + LINEUP_S
+
+
+def _jam(jam: int, at: float, *, is_disputed: bool) -> Iterator[Act]:
+    where = ("period=1", f"jam={jam}")
+    home, away = (people[jam % len(people)][0] for people in (HOME, AWAY))
+    yield Act(at, "ann", f"jam {jam} begins", ("set", *where, "timestamp=NOW"))
+    lead = f'<lead team="home" person="{home}"/>'
+    yield Act(at + 0.4, "bob", f"jam {jam}: lead", ("add", *where, lead))
+    for share, who, team, person, points in (
+        (0.4, "ann", "home", home, jam % 5),
+        (0.6, "bob", "away", away, (jam * 3) % 5),
+    ):
+        scored = f'<pass team="{team}" person="{person}" points="{points}"/>'
+        yield Act(at + share * JAM_S, who, f"jam {jam}: {team} +{points}", ("add", *where, scored))
+    foul = f'<penalty team="away" person="{away}" code="B"/>'
+    yield Act(at + 0.8 * JAM_S, "bob", f"jam {jam}: penalty of {away}", ("add", *where, foul))
+    yield Act(at + JAM_S, "ann", f"jam {jam} ends after {JAM_S:g} s", ("set", *where, f"{DISPUTED}={JAM_S:g}"))
+    if is_disputed:
+        longer = JAM_S + 1.5
+        yield Act(
+            at + JAM_S + 0.2, "bob", f"jam {jam} ended after {longer:g} s", ("set", *where, f"{DISPUTED}={longer:g}")
+        )
+
+
+class Bout:
+    """The demonstration; `with`."""
+
+    def __init__(self, place: Path, plan: Plan, console: Console) -> None:
+        self.plan, self.console = plan, console
+        blocks = free_blocks(2 * len(NAMES), BLOCKS_FROM)
+        self.laptops = {name: Laptop(name, place, (blocks[2 * i], blocks[2 * i + 1])) for i, name in enumerate(NAMES)}
+        self.cables: list[Cable] = []
+        self.cut_for = 0.0
+        self._place, self._stack = place, ExitStack()
+        self._begin = self._cut_at = 0.0
+
+    def __enter__(self) -> Self:
+        """Until both are connected through the cable, and each has a board."""
+        try:
+            self._start()
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def _start(self) -> None:
+        fleet = Fleet(self._place)
+        self._stack.callback(fleet.stop_all)
+        for laptop in self.laptops.values():
+            self.cables.append(Cable(laptop.relayed, laptop.port))
+            self._stack.callback(self.cables[-1].close)
+        ann, bob = self.laptops.values()
+        for laptop, other in ((ann, bob), (bob, ann)):
+            fleet.add(Member(laptop.name, laptop.arguments(other), laptop.node_port))
+        until(self._are_ready, READY_S, "two laptops that are connected", self._logs)
+
+    def _are_ready(self) -> bool:
+        return all(laptop.is_ready(self._stack) for laptop in self.laptops.values())
+
+    def _logs(self) -> str:
+        return "\n".join(f"{path.name}: {path.read_text('utf-8')[-1000:]}" for path in self._place.glob("*.log"))
+
+    # Playing
+
+    def play(self) -> list[str]:
+        """The whole of it; what is different at the end, nothing if all is well."""
+        for laptop in self.laptops.values():
+            self.console.print(
+                f"{laptop.name}'s board: http://127.0.0.1:{laptop.board}/  operators: …/entry", soft_wrap=True
+            )
+        self._begin = time.monotonic()
+        told = _words_of_hand() if self.plan.is_by_hand else self._words_of_plan
+        cut_s = self.plan.cut_s if not self.plan.is_by_hand else float("inf")
+        acts = script(cut_s)
+        act = next(acts)
+        joined_at: float | None = None
+        while True:
+            for word in told():
+                if word == "cut":
+                    self._cut()
+                elif word == "join":
+                    self._join()
+                    joined_at = time.monotonic()
+                elif word == "quit":
+                    return self.differences(joined_at)
+            now = time.monotonic() - self._begin
+            if act.at <= now:
+                self._do(act)
+                act = next(acts)
+            else:
+                time.sleep(min(STEP_S, act.at - now))
+
+    def _words_of_plan(self) -> list[str]:
+        now, plan = time.monotonic() - self._begin, self.plan
+        if self._cut_at == 0.0 and now >= plan.cut_s:
+            return ["cut"]
+        if self._cut_at > 0.0 and now >= plan.join_s:
+            return ["join", "quit"]
+        return []
+
+    def _do(self, act: Act) -> None:
+        laptop = self.laptops[act.who]
+        now = f"{laptop.client.status()['time']:.2f}"
+        laptop.enter(act.words[0], *(word.replace("NOW", now) for word in act.words[1:]))
+        self._say(f"{act.who}  {act.what}")
+
+    def _cut(self) -> None:
+        for cable in self.cables:
+            cable.cut()
+        self._cut_at = time.monotonic()
+        self._say("the cable is cut", style="bold red")
+
+    def _join(self) -> None:
+        for laptop in self.laptops.values():
+            held = len(laptop.log())
+            self._say(f"{laptop.name}  holds {held} entries, document {laptop.client.digest()['digest'][:8]}")
+        for cable in self.cables:
+            cable.join()
+        self.cut_for += time.monotonic() - self._cut_at
+        self._say("the cable is joined", style="bold green")
+
+    def _say(self, text: str, style: str = "") -> None:
+        self.console.print(f"{time.monotonic() - self._begin:6.1f} s  {text}", style=style or None, soft_wrap=True)
+
+    # Judging
+
+    def differences(self, joined_at: float | None) -> list[str]:
+        """What is not as JAM-041 wants it, once there was time enough for it to become so."""
+        begin = joined_at if joined_at is not None else time.monotonic()
+        found = self._until_none(self._unequal, begin + self.plan.equal_s)
+        self.equal_after = time.monotonic() - begin
+        return found or self._until_none(self._unshown, time.monotonic() + BOARD_S)
+
+    def _until_none(self, look: Callable[[], list[str]], ends_at: float) -> list[str]:
+        while (found := look()) and time.monotonic() < ends_at:
+            time.sleep(STEP_S)
+        return found
+
+    def _unequal(self) -> list[str]:
+        """Documents, logs and conflicts that differ, and entries that somebody lacks."""
+        ann, bob = self.laptops.values()
+        digests = [laptop.client.digest()["digest"] for laptop in (ann, bob)]
+        logs = [laptop.log() for laptop in (ann, bob)]
+        found = [] if digests[0] == digests[1] else [f"the documents differ: {digests[0]}, {digests[1]}"]
+        entered = [(one.source, one.sequence) for laptop in (ann, bob) for one in laptop.entered]
+        for laptop, log in zip((ann, bob), logs, strict=True):
+            lacking = [pair for pair in entered if pair not in log]
+            found += [f"{laptop.name} lacks {len(lacking)} of {len(entered)} entries"] if lacking else []
+        found += ["entries have different bodies"] if not found and logs[0] != logs[1] else []
+        if ann.conflicts() != bob.conflicts():
+            found.append(f"the conflicts differ: {ann.conflicts()}, {bob.conflicts()}")
+        return found
+
+    def _unshown(self) -> list[str]:
+        """Boards that do not show what their nodes have."""
+        found = []
+        for laptop in self.laptops.values():
+            expected, page = laptop.conflicts(), laptop.page()
+            shown = sorted(conflict["id"] for conflict in page.get("conflicts", []))
+            if not expected and not self.plan.is_by_hand:
+                found.append(f"{laptop.name} reports no conflict, and there was one")
+            if shown != expected:
+                found.append(f"{laptop.name}'s board shows conflicts {shown}, its node has {expected}")
+        return found
+
+    def result(self, found: list[str]) -> dict[str, Any]:
+        """What came of it, as plain data."""
+        ann = self.laptops["ann"]
+        teams = ann.client.board()["board"]["teams"]
+        return {
+            "verdict": "FAIL" if found else "PASS",
+            "differences": found,
+            "entries": sum(len(laptop.entered) for laptop in self.laptops.values()),
+            "cut_s": round(self.cut_for, 2),
+            "equal_after_s": round(self.equal_after, 2),
+            "conflicts": ann.conflicts(),
+            "digest": ann.client.digest()["digest"],
+            "score": {side: team["score"] for side, team in teams.items()},
+        }
+
+
+def _words_of_hand() -> Callable[[], list[str]]:
+    """Reads words from standard input without waiting for them; the end of it is `quit`."""
+
+    def told() -> list[str]:
+        if not select.select([sys.stdin], [], [], 0)[0]:
+            return []
+        line = sys.stdin.readline()
+        return [line.strip()] if line else ["quit"]
+
+    return told
+
+
+def bout(plan: Plan, *, directory: Path | None = None, keep: bool = False, as_json: bool = False) -> int:
+    """Play it; 0 if it passed, else 1."""
+    if not 0 < plan.cut_s < plan.join_s:
+        raise UserError("usage", f"--cut {plan.cut_s:g} --join {plan.join_s:g}", "--cut 5 --join 25")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # however it ends, its processes end with it
+    console = Console(stderr=as_json)
+    with ExitStack() as stack:
+        place = directory or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="weft-bout-")))
+        place.mkdir(parents=True, exist_ok=True)
+        console.print("two laptops are starting …")
+        shown = stack.enter_context(Bout(place.resolve(), plan, console))
+        found = shown.play()
+        result = shown.result(found)
+        if as_json:
+            print(json.dumps(result))
+        _print(console, result)
+        if keep:
+            console.print("both go on until Ctrl-C: look at their boards")
+            signal.pause()
+    return 1 if found else 0
+
+
+def _print(console: Console, result: dict[str, Any]) -> None:
+    for line in result["differences"]:
+        console.print(f"  {line}", style="red", soft_wrap=True)
+    score, conflicts = result["score"], len(result["conflicts"])
+    console.print(
+        f"[bold]{result['verdict']}[/bold]: {result['entries']} entries of two laptops, cut for {result['cut_s']:g} s; "
+        f"equal {result['equal_after_s']:g} s after the cable was joined: {score['home']} : {score['away']}, "
+        f"{conflicts} conflict{'' if conflicts == 1 else 's'} shown on both boards",
+        soft_wrap=True,
+    )
