@@ -15,6 +15,7 @@ from weft.cores.catalog.core import Catalog
 from weft.cores.catalog.show import COUNTED as CATALOG_COUNTED
 from weft.cores.chains import Chains
 from weft.cores.configuration import Configuration
+from weft.cores.document.core import Documents
 from weft.cores.store import Store
 from weft.cores.store.show import COUNTED
 from weft.cores.topology import Topology
@@ -42,7 +43,7 @@ def statuses(place: Path) -> list[dict[str, Any]]:
     """Of a root, a collector and a sensor that have had some life, and some trouble."""
     world = World(place)
     filters = [{"name": "few", "kind": "rate-limit", "count": 5, "per": "1h"}]
-    root = world.host("root", "root", chp={"port": 5_556}, store={}, catalog={})
+    root = world.host("root", "root", chp={"port": 5_556}, store={}, catalog={}, doc={"session": {"friday": {}}})
     hosts = [root, world.host("collector", "collector", "root")]
     hosts.append(world.host("sensor", "sensor", "collector", chains={"filter": filters}))
     shown: list[dict[str, Any]] = []
@@ -69,6 +70,9 @@ def statuses(place: Path) -> list[dict[str, Any]]:
         assert isinstance(catalog, Catalog)
         for metric in (*CATALOG_COUNTED, "requests"):
             catalog.station.count(metric, "some")
+        documents = hosts[0].up.node.cores["document"]
+        assert isinstance(documents, Documents)
+        documents.sessions["friday"].station.count("log.ops")
         store = hosts[0].up.node.cores["store"]
         assert isinstance(store, Store)
         store.replica.book.raise_top("attic", 3)

@@ -154,7 +154,8 @@ class DocDoors:
         self._label = settings.node.name
         self._runner, self._links = runner, links
         self._door = Door(state, "doc")
-        self._context: zmq.Context[Socket] = zmq.Context()
+        self._context: zmq.Context[Socket] | None = None
+        """Of its own: what waits to leave in it holds up nobody else at the end."""
         self._sessions: dict[str, SessionLinks] = {}
         self._boards: list[asyncio.subprocess.Process] = []
         self._eyes = Eyes(settings.node.name, lambda order: runner.order("document", order))
@@ -168,6 +169,7 @@ class DocDoors:
         """Let programs in, and begin every session; UserError `socket-refused`."""
         if self._tables is None:
             return
+        self._context = zmq.Context()
         self._door.open(self._links, ("doc-clients",))
         self._runner.doors[CHANNEL] = self._say
         self._runner.hang_ups[CHANNEL] = self._hang_up
@@ -184,9 +186,11 @@ class DocDoors:
         for links in self._sessions.values():
             links.close()
         self._door.close()
-        await asyncio.to_thread(self._context.term)
+        if self._context is not None:
+            await asyncio.to_thread(self._context.term)
 
     def _open(self, work: OpenSession) -> None:
+        assert self._context is not None, "opened before anything begins"
         links = self._sessions.get(work.session)
         if links is None:
             links = self._sessions[work.session] = SessionLinks(self._context, work.session, self._runner.post)

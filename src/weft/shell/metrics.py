@@ -109,7 +109,7 @@ FACTS: Final = (
         "weft_catalog_happened_total",
         ("what",),
     ),
-    Fact("cores.document.state", "of no meaning: sessions have states of their own"),
+    Fact("cores.document.state", "none: a session has no states but those of its peers"),
     Fact("cores.document.endpoint.*", "where a session hears its peers; empty: nowhere yet"),
     Fact(
         "cores.document.peers.*",

@@ -26,6 +26,7 @@ from weft.cores.document.peers import Peers
 from weft.cores.document.serving import Serving
 from weft.cores.document.station import CLIENTS, Station
 from weft.cores.document.telling import Telling
+from weft.wire.document import endpoints
 from weft.wire.document.clients import Asked
 from weft.wire.document.messages import Said
 
@@ -116,6 +117,8 @@ class Session:
         if not order.endpoint:
             station.tell(messages.NoPort(station.session, station.settings.listen))
             return
+        if not endpoints.is_loopback(endpoints.split(order.endpoint)[0]):
+            station.tell(messages.SessionExposed(station.session, order.endpoint))
         station.tell(messages.SessionOpened(station.session, station.uuid, order.endpoint, self.log.count))
 
     def _hold_back(self, order: messages.HoldBack, now: Now) -> None:

@@ -16,14 +16,18 @@ def facts(documents: "Documents") -> dict[str, Any]:
     return {
         "endpoint": {name: session.station.endpoint for name, session in sessions.items()},
         "peers": {
-            f"{name}:{state}": n for name, session in sessions.items() for state, n in session.mesh.facts().items()
+            f"{name}:{state}": count
+            for name, session in sessions.items()
+            for state, count in ({"ACTIVE": 0} | session.mesh.facts()).items()
         },
         "operations": {name: session.log.count for name, session in sessions.items()},
         "sources": {name: len(session.log.sources()) for name, session in sessions.items()},
         "check": {name: f"{session.log.check:08x}" for name, session in sessions.items()},
         "parked": {name: len(session.engine.parked()) for name, session in sessions.items()},
-        "conflicts": {name: sum(one.is_open for one in session.engine.conflicts()) for name, session in sessions.items()},
+        "conflicts": {
+            name: sum(one.is_open for one in session.engine.conflicts()) for name, session in sessions.items()
+        },
         "behind": {name: int(session.engine.is_behind) for name, session in sessions.items()},
         "dormant": len(documents.dormant),
-        "counts": dict(counts),
+        "counts": {what.replace(".", "_"): count for what, count in counts.items()},
     }
