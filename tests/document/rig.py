@@ -165,7 +165,7 @@ class Rig:
         return self._do(act)
 
     def pass_seconds(self, span: float, heard: Iterable[bytes] = ()) -> list[Word]:
-        """Time passes, and the node is woken whenever it asks; those in `heard` say BEAT every two seconds meanwhile."""
+        """Time passes, and the node is woken whenever it asks; those in `heard` say BEAT every two seconds, and see what we see."""
         end, beating = self.seconds + span, tuple(heard)
         beat_at = self.seconds + 2
         said: list[Word] = []
@@ -176,7 +176,7 @@ class Rig:
             if beating and self.seconds >= beat_at:
                 beat_at += 2
                 for uuid in beating:
-                    said += self.hear(uuid, Beat(0, self.peers.view, 0))
+                    said += self.hear(uuid, Beat(self.mesh.latest(uuid), self.peers.view, self.mesh.log_beat()[1]))
             elif self.seconds >= end and due_at > end:
                 return said
             elif due is not None and due <= self.now.mono:

@@ -40,7 +40,8 @@ class Introductions:
         self._first_at: int | None = None
         """When our very first peer became ACTIVE, if it is one that we called ourselves."""
         self._has_had_peers = False
-        self._shown_at = 0
+        self._shown_of = 0
+        """When the view last changed that all have been shown."""
         self._doubts: dict[str, Doubt] = {}
         """By endpoint."""
 
@@ -93,7 +94,7 @@ class Introductions:
     def wake(self) -> None:
         """Look again at those whose view was another than ours."""
         now, peers = self._station.now.mono, self._peers
-        if self._shown_at < peers.view_at <= now - limits.VIEW_TOLD_NS:
+        if self._shown_of != peers.view_at <= now - limits.VIEW_TOLD_NS:
             self._show_all()
         for doubt in [doubt for doubt in self._doubts.values() if doubt.due_at <= now]:
             peer = peers.at(doubt.endpoint)
@@ -104,7 +105,7 @@ class Introductions:
 
     def _show_all(self) -> None:
         """We have learned of somebody, and of nobody else since: whoever may see others is shown ours, once per pair."""
-        self._shown_at = self._station.now.mono
+        self._shown_of = self._peers.view_at
         for peer in self._peers.active():
             if peer.view != self._peers.view and self._station.uuid < peer.id:
                 self._show_view(peer)
@@ -136,7 +137,7 @@ class Introductions:
     def deadline(self) -> int | None:
         """When to look again."""
         dues = [doubt.due_at for doubt in self._doubts.values()]
-        if self._shown_at < self._peers.view_at:
+        if self._shown_of != self._peers.view_at:
             dues.append(self._peers.view_at + limits.VIEW_TOLD_NS)
         return min(dues, default=None)
 
