@@ -65,6 +65,8 @@ async def test_captured_bytes_of_libzmq_are_a_whole_conversation() -> None:
             await weft.until(lambda: weft.said[-1] == (THEIRS, Gsip((Held(A, 0),))) and len(weft.said) > 3)
             peer.write(captured("Z04") + captured("Z07") + captured("Z10") + captured("Z08") + captured("Z06"))
             await weft.until(lambda: bool(weft.heard_of(PeerGone)))
+        heard = {"HELO": 1, "BOUT": 1, "GSIP": 1, "PEER": 1, "TIME": 2, "CHAT": 1, "GBYE": 1}
+        assert heard == {word: weft.counters[f"mesh.rx.{word}"] for word in heard}
         assert ["x" * 300] == [event.text for event in weft.heard_of(ChatHeard)]
         assert [(A, "goodbye")] == [(event.peer, event.why) for event in weft.heard_of(PeerGone)]
         assert Helo(weft.endpoint) in [message for endpoint, message in weft.said if endpoint == "192.168.1.21:50002"]

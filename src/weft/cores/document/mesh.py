@@ -19,6 +19,7 @@ from weft.cores.document.states import TABLE, On, State
 from weft.cores.document.station import Station
 from weft.cores.document.times import Times
 from weft.wire.document import endpoints
+from weft.wire.document.frames import word_of
 from weft.wire.document.messages import Beat, Bout, Chat, Gbye, Gsip, Held, Helo, Message, PeerAt, Time, Xmsg
 
 SILENT, LINK_FULL, GOODBYE = "silent", "link-full", "goodbye"
@@ -157,7 +158,7 @@ class Mesh:
 
     def hear(self, sender: bytes, message: Message, address: str, now: Now) -> None:
         """What somebody says, who is at that address as TCP knows it; nothing raises (PEE-006)."""
-        self._station.count(f"mesh.rx.{type(message).__name__}")
+        self._station.count(f"mesh.rx.{word_of(message)}")
         if not self._is_open:
             return
         peer = self._speaker(sender, message, address)

@@ -12,6 +12,7 @@ from weft.base.now import SECOND, Now
 from weft.base.records import Record
 from weft.cores.document.limits import DURABLE_NS
 from weft.cores.document.messages import SessionSettings
+from weft.wire.document.frames import word_of
 from weft.wire.document.messages import Message
 
 PEERS, CLIENTS = "document", "doc-clients"
@@ -82,13 +83,13 @@ class Station:
         """Say a message to the peer at an endpoint."""
         self.effects.append(Send(PEERS, endpoint.encode(), message))
         self.said_at[endpoint] = self.now.mono
-        self.counters[f"mesh.tx.{type(message).__name__}"] += 1
+        self.counters[f"mesh.tx.{word_of(message)}"] += 1
 
     def ahead(self, endpoint: str, message: Message) -> None:
         """The same, in front of what the turn keeps: for a question that need not wait for the disk (GSP-010)."""
         self._aheads.append(Send(PEERS, endpoint.encode(), message))
         self.said_at[endpoint] = self.now.mono
-        self.counters[f"mesh.tx.{type(message).__name__}"] += 1
+        self.counters[f"mesh.tx.{word_of(message)}"] += 1
 
     def keep(self, record: Record, *, is_own: bool = False) -> None:
         """Make a record durable with this turn."""

@@ -78,6 +78,11 @@ def encode(message: Message) -> list[bytes]:
     return [word, body(message)]
 
 
+def word_of(message: Message) -> str:
+    """The type of a message as the seed writes it: the last word of what is counted of it."""
+    return _WRITE[type(message)][0].decode()
+
+
 def uuid_of(text: str) -> bytes:
     """The 16 bytes of a UUID with or without hyphens and braces, in any case; ValueError for anything else."""
     if not _UUID.fullmatch(text) or text.startswith("{") != text.endswith("}"):
