@@ -1,17 +1,21 @@
 """Operations for tests of the log: bodies as a peer would make them, and a log with nothing around it."""
 
 import json
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from tests.document.rig import EPOCH, A, settings
-from weft.base.effects import Persist, Send, Tell
+from tests.document.rig import EPOCH, A, Rig, Word, settings
+from weft.base.effects import Persist, Tell
 from weft.base.now import SECOND, Now
 from weft.base.records import Entry, Record, StreamRecord
 from weft.cores.document.log import Log
+from weft.cores.document.own import Issued
+from weft.cores.document.session import Session
 from weft.cores.document.station import Station
-from weft.wire.document.messages import Message, Xmsg
-from weft.wire.document.operations import uuid_text
+from weft.wire.document.messages import Gsip, Xmsg
+from weft.wire.document.operations import parse, uuid_text
+from weft.wire.document.xml import Payload
 
 SIGNED: Final = {
     row["id"]: row
@@ -40,7 +44,6 @@ class Desk:
         self.log = Log(self.station)
         self.ns = 0
         self.pass_ns(0)
-        self.walls: list[bool] = []
 
     def pass_ns(self, span: int) -> None:
         self.ns += span
@@ -64,7 +67,7 @@ class Desk:
     def effects(self) -> list[Any]:
         return self.station.take()
 
-    def again(self, records: list[Record], **changes: Any) -> "Desk":
+    def again(self, records: Sequence[Record], **changes: Any) -> "Desk":
         """Another start with these records."""
         desk = Desk(**changes)
         desk.log.restore(entries(records))
@@ -72,7 +75,7 @@ class Desk:
         return desk
 
 
-def entries(records: list[Record]) -> list[Entry]:
+def entries(records: Sequence[Record]) -> list[Entry]:
     return list(enumerate(records, 1))
 
 
@@ -83,13 +86,54 @@ def same(one: Log, other: Log) -> bool:
     return arrivals[0] == arrivals[1] and kept[0] == kept[1] and one.check == other.check and one.held() == other.held()
 
 
-def bodies(said: list[Any]) -> list[bytes]:
-    """Of the operations among words, or messages, or effects."""
-    messages: list[Message] = [
-        one.message if hasattr(one, "message") else one for one in said if not isinstance(one, Tell)
+class Node(Rig):
+    """A whole session, driven by hand."""
+
+    def __init__(self, **changes: Any) -> None:
+        self.issued: list[Issued] = []
+        super().__init__(Session, **changes)
+
+    @property
+    def session(self) -> Session:
+        assert isinstance(self.node, Session)
+        return self.node
+
+    @property
+    def log(self) -> Log:
+        return self.session.log
+
+    def issue(self, verb: str = "set", reference: dict[str, str] | None = None, **how: Any) -> list[Word]:
+        """An own entry; what is said of it."""
+        payload = how.pop("payload", Payload(text="x"))
+        return self.do(
+            lambda: self.issued.append(self.session.own.issue(verb, reference or {"path": "venue"}, payload, **how))
+        )
+
+    def own(self, sequence: int) -> bytes:
+        """The bytes of an own operation."""
+        return self.log.body(self.session.station.uuid, sequence)
+
+
+def bodies(said: Iterable[Word]) -> list[bytes]:
+    """Of the operations among words."""
+    return [word.message.body for word in said if isinstance(word.message, Xmsg)]
+
+
+def numbers(said: Iterable[Word]) -> list[int]:
+    """Their sequences."""
+    return [parse(one).sequence for one in bodies(said)]
+
+
+def pushed(said: Iterable[Word]) -> list[tuple[str, bytes]]:
+    """Who was sent which operation."""
+    return [(word.to, word.message.body) for word in said if isinstance(word.message, Xmsg)]
+
+
+def gossiped(said: Iterable[Word]) -> list[tuple[str, bytes, int]]:
+    """Who was told of which source and number."""
+    return [
+        (word.to, source, upto)
+        for word in said
+        if isinstance(word.message, Gsip)
+        for source, upto in word.message.entries
     ]
-    return [message.body for message in messages if isinstance(message, Xmsg)]
-
-
-def sends(effects: list[Any]) -> list[Any]:
-    return [effect.message for effect in effects if isinstance(effect, Send)]

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from tests.document.logs import Desk, body, run
 from tests.document.rig import B, C
 from weft.cores.document import holding as module
+from weft.cores.document import limits
 from weft.cores.document.holding import Holding, Kept
 
 
@@ -33,7 +34,7 @@ def test_of_one_source_so_many_are_held_and_the_farthest_go_first(monkeypatch: p
 @pytest.mark.proves("GSP-014")
 def test_of_one_source_so_many_bytes_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "HELD_BYTES_MAX", 100)
-    holding = Holding()
+    holding, gone = Holding(), list[tuple[bytes, int]]()
     for number, size in ((9, 40), (2, 40), (5, 40)):
         holding.put(B, number, kept(size))
         gone = holding.shed(B)
@@ -43,7 +44,7 @@ def test_of_one_source_so_many_bytes_are_held(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.proves("GSP-014")
 def test_of_all_sources_together_so_many_bytes_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "HELD_BYTES_ALL_MAX", 100)
-    holding = Holding()
+    holding, gone = Holding(), list[tuple[bytes, int]]()
     for source, number in ((B, 2), (B, 90), (C, 2), (C, 5)):
         holding.put(source, number, kept(30))
         gone = holding.shed(source)
@@ -53,7 +54,7 @@ def test_of_all_sources_together_so_many_bytes_are_held(monkeypatch: pytest.Monk
 
 @pytest.mark.proves("GSP-014")
 def test_the_bounds_are_those_of_the_specification() -> None:
-    assert (10_000, 16 << 20, 64 << 20) == (module.HELD_MAX, module.HELD_BYTES_MAX, module.HELD_BYTES_ALL_MAX)
+    assert (10_000, 16 << 20, 64 << 20) == (limits.HELD_MAX, limits.HELD_BYTES_MAX, limits.HELD_BYTES_ALL_MAX)
 
 
 @examples(max_examples=60, deadline=None)
