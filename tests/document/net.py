@@ -1,29 +1,33 @@
 """Sessions of any number of machines in virtual time: lossy links, skewed clocks, cuts, crashes and disks (specs/04, section 9).
 
-What must hold always is looked at with every effect: an own operation leaves only behind its wall, nothing is forwarded
-beyond a gap, and what was answered to a program is durable. `quiet` and `judge` say whether all have the same in the end.
+What must hold always is looked at with every effect (`witness`): an own operation leaves only behind its wall, nothing is
+forwarded or claimed beyond a gap, what is answered to a program is durable, no link overflows. `is_mesh`, `is_equal` and
+`judge` say whether all have the same in the end.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
+from tests.document.witness import Life
 from weft.base.chance import Chance
 from weft.base.effects import Disconnect, Perform, Persist, Reply, Send, Source, Tell
 from weft.base.now import MILLISECOND, SECOND, Now
 from weft.base.records import Entry, Record, StreamRecord
 from weft.cores.document import messages
+from weft.cores.document.limits import DURABLE_NS
 from weft.cores.document.messages import SessionSettings, Timing
 from weft.cores.document.session import Session
 from weft.wire.document import frames
 from weft.wire.document.clients import Answer, Asked
 from weft.wire.document.messages import Gsip, Said, Xmsg
-from weft.wire.document.operations import header_of
 
 EPOCH_NS = 1_763_800_000 * SECOND
 STEPS_MAX = 2_000_000
+LINK_MAX = 3_000
+"""Messages on a link that have not arrived; one more, and it is full (PEE-002)."""
 
 
 class Weather(NamedTuple):
@@ -37,6 +41,9 @@ class Weather(NamedTuple):
     """Whether what is said first comes first; TCP does that, as long as a connection lasts."""
 
 
+CALM: Final = Weather()
+
+
 class Machine:
     """One node of the session: what runs, its clocks, its disk."""
 
@@ -44,6 +51,7 @@ class Machine:
         self.name, self.endpoint = name, f"10.0.{number // 250}.{number % 250 + 1}:50000"
         self.skew_ns = skew_ns
         self.session: Session | None = None
+        self.life: Life | None = None
         self.disk: list[Record] = []
         self.late: list[tuple[int, Record]] = []
         """Records that are durable from an instant on."""
@@ -64,14 +72,17 @@ class Machine:
 class Net:
     """The world."""
 
-    def __init__(self, seed: str | int, *, schema: str = "derby", weather: Weather = Weather()) -> None:
+    def __init__(self, seed: str | int, *, schema: str = "derby", weather: Weather = CALM) -> None:
         self.chance, self.schema, self.weather = Chance(f"{seed}/net"), schema, weather
         self.now_ns = 0
         self.machines: list[Machine] = []
+        self._places: dict[str, Machine] = {}
         self.cut: set[tuple[str, str]] = set()
         """Ordered pairs of endpoints between which nothing passes."""
         self.said: Counter[str] = Counter()
-        """Messages, by type, that anybody has said."""
+        """Messages, by type, that anybody has said to somebody who is there."""
+        self.bytes = 0
+        """Of operations in them."""
         self.gsip_at = 0
         """When the last GSIP was said."""
         self.timing = Timing()
@@ -79,6 +90,9 @@ class Net:
         self.full: set[tuple[str, str]] = set()
         """Links whose queue is full."""
         self.faults: list[str] = []
+        self.ears: dict[str, Callable[[Said], None]] = {}
+        """Whoever else listens at an endpoint."""
+        self._flying: Counter[tuple[str, str]] = Counter()
         self._queue: list[tuple[int, int, Callable[[], None]]] = []
         self._number = 0
         self._last_at: dict[tuple[str, str], int] = {}
@@ -90,6 +104,7 @@ class Net:
     ) -> Machine:
         made = Machine(name or f"m{len(self.machines)}", len(self.machines), skew_ns)
         self.machines.append(made)
+        self._places[made.endpoint] = made
         if start:
             self.start(made, peers)
         return made
@@ -106,8 +121,9 @@ class Net:
             mdns=False,
             timing=self.timing,
         )
-        machine.session = Session(settings)
-        machine.session.restore(_numbered(machine.disk), self.at(machine))
+        machine.session = session = Session(settings)
+        session.restore(_numbered(machine.disk), self.at(machine))
+        machine.life = Life(machine, session, self.faults)
         self._take(machine)
         self._order(machine, messages.Begin())
 
@@ -137,6 +153,13 @@ class Net:
         self._keep(machine, [record for _, record in machine.late])
         machine.late.clear()
         machine.disk = list(machine.up.condense())
+
+    def restored(self, machine: Machine) -> Session:
+        """What a start would find on its disk, once all that is late is there."""
+        session = Session(machine.up.station.settings)
+        records = [*machine.disk, *(record for _, record in machine.late)]
+        session.restore(_numbered(records), self.at(machine))
+        return session
 
     def at(self, machine: Machine) -> Now:
         return Now(self.now_ns, EPOCH_NS + self.now_ns + machine.skew_ns)
@@ -171,22 +194,30 @@ class Net:
         self.cut.clear()
 
     def _post(self, machine: Machine, endpoint: str, message: Any) -> None:
-        word = type(message).__name__
-        self.said[word] += 1
+        assert machine.life is not None
+        machine.life.say(message)
+        link = (machine.endpoint, endpoint)
+        if self._at_endpoint(endpoint) is not None:
+            self.said[type(message).__name__] += 1
         if isinstance(message, Gsip):
             self.gsip_at = self.now_ns
-        if isinstance(message, Xmsg):
-            self._look(machine, message)
-        if (machine.endpoint, endpoint) in self.full:
+        if link in self.full or self._flying[link] >= LINK_MAX:
+            if link not in self.full:
+                self.faults.append(f"{machine.name} said more to {endpoint} than its link takes")
             order = messages.LinkFull("friday", endpoint)
             self.later(0, lambda: self._order(machine, order))
             return
-        sender = machine.up.station.uuid
+        self.say(machine.up.station.uuid, *link, message)
+
+    def say(self, sender: bytes, source: str, target: str, message: Any) -> None:
+        """Somebody at `source` says it, as the network lets it; `source` need be no machine's."""
+        if isinstance(message, Xmsg):
+            self.bytes += len(message.body)
         said = frames.decode([sender, *frames.encode(message)])
         for _ in range(1 + (self.chance.random() < self.weather.double)):
-            if (machine.endpoint, endpoint) in self.cut or self.chance.random() < self.weather.loss:
+            if (source, target) in self.cut or self.chance.random() < self.weather.loss:
                 continue
-            self._carry(machine.endpoint, endpoint, said)
+            self._carry(source, target, said)
 
     def _carry(self, source: str, target: str, said: Said) -> None:
         delay = self.chance.randint(self.weather.least_ns, self.weather.most_ns)
@@ -194,16 +225,28 @@ class Net:
         if self.weather.in_order:
             due = max(due, self._last_at.get((source, target), 0))
             self._last_at[source, target] = due
+        self._flying[source, target] += 1
         self._at(due, lambda: self._arrive(source, target, said))
 
     def _arrive(self, source: str, target: str, said: Said) -> None:
-        machine = next((each for each in self.machines if each.endpoint == target), None)
-        if machine is None or machine.session is None or (source, target) in self.cut:
+        self._flying[source, target] -= 1
+        if (source, target) in self.cut:
             return
-        machine.session.receive(
-            said, Source("document", said.sender, None, source.rpartition(":")[0]), self.at(machine)
-        )
+        if target in self.ears:
+            self.ears[target](said)
+        machine = self._at_endpoint(target)
+        if machine is None or machine.session is None or machine.life is None:
+            return
+        if isinstance(said.message, Xmsg):
+            machine.life.hear(said.message.body)
+        address = source.rpartition(":")[0]
+        machine.session.receive(said, Source("document", said.sender, None, address), self.at(machine))
         self._take(machine)
+
+    def _at_endpoint(self, endpoint: str) -> Machine | None:
+        """Who lives there now."""
+        machine = self._places.get(endpoint)
+        return machine if machine is not None and machine.session is not None else None
 
     # Effects
 
@@ -214,6 +257,8 @@ class Net:
 
     def _take(self, machine: Machine) -> None:
         self._settle_disk(machine)
+        assert machine.life is not None
+        machine.life.look_at_time()
         while effects := machine.up.effects():
             for effect in effects:
                 self._do(machine, effect)
@@ -225,6 +270,10 @@ class Net:
     def _do(self, machine: Machine, effect: Any) -> None:
         match effect:
             case Persist(records, within):
+                assert machine.life is not None
+                machine.life.keep(records, is_wall=not within)
+                if within > DURABLE_NS:
+                    self.faults.append(f"{machine.name} keeps after {within} ns")
                 if within:
                     machine.late += [(self.now_ns + within, record) for record in records]
                 else:
@@ -234,6 +283,7 @@ class Net:
                 self._post(machine, peer.decode(), message)
             case Send("doc-clients", _, answer):
                 machine.answers.append(answer)
+                self._look_at_answer(machine, answer)
             case Perform(messages.OpenSession()):
                 self.later(0, lambda: self._order(machine, messages.Opened("friday", machine.endpoint)))
             case Tell(event):
@@ -243,14 +293,12 @@ class Net:
             case _:
                 raise AssertionError(effect)
 
-    def _look(self, machine: Machine, message: Xmsg) -> None:
-        """What may be said of an operation."""
-        header = header_of(message.body)
-        if header.source == machine.up.station.uuid:
-            if (header.source.hex(), header.sequence) not in machine.kept:
-                self.faults.append(f"{machine.name} said {header.sequence} of its own before it was durable")
-        elif header.sequence > machine.up.log.latest(header.source):
-            self.faults.append(f"{machine.name} forwarded {header.sequence} beyond a gap")
+    def _look_at_answer(self, machine: Machine, answer: Answer) -> None:
+        """An entry that is answered is on disk (GSP-005)."""
+        if isinstance(answer.body, dict) and "outcome" in answer.body and "sequence" in answer.body:
+            made = UUID(answer.body["source"]).hex, answer.body["sequence"]
+            if made not in machine.kept:
+                self.faults.append(f"{machine.name} answered {made[1]} before it was durable")
 
     def _wake(self, machine: Machine, session: Session) -> None:
         if machine.session is not session:
