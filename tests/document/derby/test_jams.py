@@ -9,8 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.document.derby.bouts import bout, jam, tree
-from weft.cores.document.derby import jams
+from weft.cores.document.derby import board, jams
 from weft.cores.document.derby.jams import Jams, Place, jams_of
+from weft.cores.document.fold.engine import fold
+from weft.cores.document.fold.schema import Schema
+from weft.wire.document.operations import parse
 
 VECTORS = Path(__file__).parents[2] / "vectors" / "document-jam.jsonl"
 CASES = [json.loads(line) for line in VECTORS.read_text("utf-8").splitlines() if line]
@@ -95,3 +98,16 @@ def test_a_jam_that_closed_its_period_only_after_the_end_turned_the_vectors_red(
     monkeypatch.setattr(jams, "is_closing", later)
     red = [case["id"] for case in CASES if case["means"] != plain(jams_of(tree(bytes.fromhex(case["payload"]))))]
     assert ["J08"] == red
+
+
+@pytest.mark.proves("JAM-006")
+def test_whoever_refers_to_a_jam_has_it_and_it_counts_once_it_has_begun() -> None:
+    stamp = 'source="a0000000-0000-4000-8000-00000000000{}" timestamp="{}" sequence="1"'
+    pass_at_99 = f'<add period="2" jam="99" {stamp.format(1, 1000)}><pass team="home" points="4"/></add>'
+    begin = f'<set period="2" jam="99" {stamp.format(2, 1001)}><attribute name="timestamp">900</attribute></set>'
+    schema = Schema.load("derby")
+    made = fold(schema, [parse(pass_at_99.encode())]).root
+    begun = fold(schema, [parse(pass_at_99.encode()), parse(begin.encode())]).root
+    assert (4, Place(1, 1)) == (board.state(made, 1000)["teams"]["home"]["score"], jams_of(made).upcoming)
+    assert Place(2, 99) == jams_of(begun).active
+    assert 1 == len(board.state(begun, 1000)["rows"])
