@@ -46,7 +46,9 @@ def session_of(number: int = 9) -> Session:
     return Session(SessionSettings(name="Hall 5", uuid=bytes([number]) * 16, mdns=False))
 
 
-def entry(source: bytes, sequence: int, verb: str, reference: dict[str, str], payload: Payload, at: float) -> Entry:
+def entry(  # tidy: as an operation has them
+    source: bytes, sequence: int, verb: str, reference: dict[str, str], payload: Payload, at: float
+) -> Entry:
     body = emit(verb, reference, Stamp(source, at, sequence), payload)
     return Entry(parse(body), body, round(at) * SECOND, "")
 

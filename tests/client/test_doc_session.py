@@ -280,7 +280,7 @@ async def quarrel(hall: Hall, ann: doc.Client, bob: doc.Client, kind: str) -> do
         ("lost-edit", "seen", None, "<jam", "penalty"),
     ],
 )
-async def test_every_kind_of_conflict_can_be_decided(
+async def test_every_kind_of_conflict_can_be_decided(  # tidy: a row of the table
     kind: str, side: Any, value: str | None, has: str, has_not: str, tmp_path: Path
 ) -> None:
     async with Hall(tmp_path, 2) as hall, client(hall.desks[0]) as ann, client(hall.desks[1]) as bob:

@@ -241,7 +241,8 @@ async def _take_entries(client: Client, file: str, text: str, *, is_xml: bool, j
     if json:
         print_json({"file": file, "outcomes": outcomes})
     else:
-        print(f"{file}: {outcomes.get('applied', 0):,} entries made")
+        made = outcomes.get("applied", 0)
+        print(f"{file}: {made:,} {'entry' if made == 1 else 'entries'} made")
     others = [(outcome, count) for outcome, count in outcomes.items() if outcome != "applied"]
     for outcome, count in others:
         why = INERT.get(outcome.removeprefix("inert:"), "weft doc log")
