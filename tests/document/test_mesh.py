@@ -1,6 +1,6 @@
 """Calling, greeting, keeping in touch, parting: when, in what order, and whom (specs/04, 2.2)."""
 
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any, Final
 
 import pytest
@@ -432,6 +432,15 @@ def test_it_knows_since_when_it_is_alone() -> None:
     rig.pass_seconds(3)
     rig.hear(B, Gbye(""))
     assert START + 3 * SECOND == rig.mesh.alone_since
+    rig.pass_seconds(1.5)
+    assert {"CALLING": 0, "GONE": 1, "alone_s": 1, "skew_ms": 0} == {"CALLING": 0} | rig.mesh.facts()
+
+
+@pytest.mark.proves("PEE-043")
+def test_the_greatest_skew_of_all_peers_is_shown() -> None:
+    rig = friend()
+    rig.befriend(C, EC, time=1_763_800_005.25)
+    assert {"ACTIVE": 2, "alone_s": 0, "skew_ms": 3250} == rig.mesh.facts()
 
 
 # mDNS
@@ -509,12 +518,10 @@ def test_the_list_of_the_refused_is_bounded() -> None:
 def test_everybody_says_one_helo_and_one_bout_to_everybody(nodes: int) -> None:
     for seed in range(12):
         net = MeshNet(seed, nodes)
-        for caller in range(nodes):
-            for called in range(caller):
-                pair = (caller, called) if net.chance.random() < 0.5 else (called, caller)
-                net.meet(*pair)
-                if net.chance.random() < 0.3:
-                    net.meet(*pair[::-1])
+        for pair in combinations(net.chance.sample(range(nodes), nodes), 2):
+            net.meet(*pair)
+            if net.chance.random() < 0.3:
+                net.meet(*pair[::-1])
         net.run_until_full(15)
         net.run(30)
         assert (nodes * (nodes - 1),) * 2 == (net.said["Helo"], net.said["Bout"])

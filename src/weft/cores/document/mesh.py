@@ -4,13 +4,12 @@ Each peer is called at its endpoint through a link of its own, and heard by its 
 whom, `times` keeps session time; what is said about the log is for others (`on_message`).
 """
 
-from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final
 
 from weft.base.effects import Perform
 from weft.base.errors import PeerError
-from weft.base.now import Now
+from weft.base.now import MILLISECOND, SECOND, Now
 from weft.cores.document import limits, messages
 from weft.cores.document.arriving import Arriving
 from weft.cores.document.introductions import Introductions
@@ -53,9 +52,11 @@ class Mesh:
         """Whether session time may still be another's (PEE-041)."""
         return self.times.is_virgin
 
-    def facts(self) -> Counter[str]:
-        """How many peers are in which state."""
-        return self._peers.counts()
+    def facts(self) -> dict[str, int]:
+        """How many peers are in which state; since how many seconds there is none; the greatest skew of their times."""
+        alone = 0 if self.alone_since is None else self._station.now.mono - self.alone_since
+        skew = max((abs(peer.skew_ns or 0) for peer in self._peers.active()), default=0)
+        return self._peers.counts() | {"alone_s": alone // SECOND, "skew_ms": skew // MILLISECOND}
 
     # Beginning and ending
 

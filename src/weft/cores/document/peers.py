@@ -138,9 +138,9 @@ class Peers:
         """All that are known, also those that are only called and those that are gone."""
         return list(self._by_endpoint.values())
 
-    def counts(self) -> Counter[str]:
+    def counts(self) -> dict[str, int]:
         """How many are in which state."""
-        return Counter(peer.state for peer in self._by_endpoint.values())
+        return dict(Counter(peer.state for peer in self._by_endpoint.values()))
 
     @property
     def view(self) -> int:

@@ -8,7 +8,7 @@ merge have two clocks, and the order of the document does not mind.
 from weft.cores.document import limits
 from weft.cores.document.messages import TimeSkew
 from weft.cores.document.peers import Peer, Peers
-from weft.cores.document.station import Station, nanoseconds_of
+from weft.cores.document.station import MICROSECONDS, Station
 from weft.wire.document.messages import Time
 
 
@@ -49,7 +49,7 @@ class Times:
         if time.seconds is None:
             self._answer(peer)
         elif 0 < time.seconds <= limits.TIMESTAMP_MAX:
-            self._compare(peer, nanoseconds_of(time.seconds))
+            self._compare(peer, round(time.seconds * MICROSECONDS) * 1_000)  # a double has no nanoseconds
         else:
             self._station.count("mesh.rx.bad_body")
 
