@@ -78,6 +78,7 @@ class SessionLinks:
             made.close(LINGER_MS)
 
     def close(self) -> None:
+        """Let go of everybody; last words may still leave."""
         for endpoint in list(self._dealers):
             self.hang_up(endpoint)
         if self._router is not None:
