@@ -152,6 +152,10 @@ class Engine:
         """The same, step by step."""
         return self._shown.fold.present((source, sequence))
 
+    def trial(self, operation: Operation, eff: float) -> list[str]:
+        """What would become of an operation that comes last, step by step; nothing has changed afterwards."""
+        return self._shown.fold.trial(operation, eff)
+
     def parked(self) -> list[Pair]:
         """Operations with steps that wait for what they refer to."""
         return self._shown.fold.parked()

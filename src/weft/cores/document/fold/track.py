@@ -3,7 +3,7 @@
 What was done last can be taken back one operation at a time, `UNDO_MAX` of them at least. Further back there are
 checkpoints, whole copies of a fold: of age d (in operations) there is one that is at most twice as old, and of all ages
 together one or two per power of two. A copy costs as much as the document is large, so a large document is copied less
-often: never more than one element per operation.
+often: never more than half an element per operation.
 """
 
 from weft.cores.document.fold.folding import Fold
@@ -27,7 +27,7 @@ class Checkpoints:
 
     def offer(self, place: int, fold: Fold, end: int) -> None:
         """Keep a copy of a fold of `place` operations, if one is wanted there while all in all there are `end`."""
-        if place not in self._kept and self._is_wanted(place, end) and fold.count <= self._period(place):
+        if place not in self._kept and self._is_wanted(place, end) and 2 * fold.count <= self._period(place):
             self._kept[place] = fold.copy()
         for old in [old for old in self._kept if not self._is_wanted(old, end)]:
             del self._kept[old]
