@@ -128,9 +128,9 @@ def test_standard_input_is_read_where_a_hyphen_stands(typed: Typed, monkeypatch:
 @pytest.mark.parametrize(
     ("words", "status", "mend"),
     [
-        (("set", "period=1", "jam=03", "x=1"), 3, "period 1 to 9"),
+        (("set", "period=1", "jam=03", "x=1"), 3, "numbers begin at 1"),
         (("set", "team=hom", "x=1"), 3, "team=home, team=away"),
-        (("remove", "team=home"), 3, "teams, periods and the root stay"),
+        (("remove", "team=home"), 3, "remove what stands in it"),
         (("set", "venue", "x=1"), 2, "begin with path=/"),
         (("add", "period=1", "<a>"), 2, "in single quotes"),
         (("set", "period=1"), 2, "duration=90"),

@@ -29,6 +29,7 @@ from weft.wire.document.operations import Stamp, emit, parse
 from weft.wire.document.xml import Payload, canonical, fragment_of, tree_of
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "document-sign.jsonl"
+HOSTILE = VECTORS.with_name("hostile.jsonl")
 NOW = Now(SECOND, 1_763_800_000 * SECOND)
 HEADER = Header("Hall 5", "derby")
 SOURCES = [UUID(int=number << 96 | 0x4000_8000_0000_0000_0000, version=4).bytes for number in (0xA0000000, 0xB0000000)]
@@ -277,6 +278,15 @@ def test_an_operation_is_named_by_the_beginning_of_its_source() -> None:
 
 
 # Files of others
+
+
+def test_a_text_that_a_spreadsheet_would_run_is_not_written_as_such() -> None:
+    [told] = [row for row in map(json.loads, HOSTILE.read_text("utf-8").splitlines()) if row["id"] == "c-csv"]
+    text = bytes.fromhex(told["payload"]).decode()
+    side = {"jammer": text, "points": -1}
+    row = {"period": 1, "jam": 1, "begin": None, "duration": None, "home": side, "away": side}
+    line = exporting.score_sheet([row]).splitlines()[1]
+    assert ("'=HYPERLINK", "-1") == (line.split(",")[3].strip('"')[:11], line.split(",")[4])
 
 
 @pytest.mark.proves("JAM-030")

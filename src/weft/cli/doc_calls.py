@@ -73,7 +73,7 @@ async def _at_session(node: str | None, session: str, work: Work) -> int:
 def failed(error: DocError) -> int:
     """Say what went wrong, and what to try; the exit status."""
     status, mend = BY_CODE.get(error.code, (REFUSED, "weft doc --help"))
-    return complain(f"{error.text}\n  try: {error.mend or mend}", status)
+    return complain(f"{error.text}\n  try: {error.mend or INERT.get(error.code, mend)}", status)
 
 
 def complain(text: str, status: int) -> int:

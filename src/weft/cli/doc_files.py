@@ -260,6 +260,7 @@ async def _enter_all(client: Client, entries: "Iterator[Enter]") -> dict[str, in
 
 
 async def _enter(client: Client, enter: "Enter") -> str:
+    """What became of it: an outcome, or the code of what was refused on its own account."""
     while True:
         try:
             if enter.verb == "add":
@@ -267,6 +268,10 @@ async def _enter(client: Client, enter: "Enter") -> str:
             return (await client.set(enter.reference, enter.attributes, text=enter.text)).outcome
         except TooFast:
             await asyncio.sleep(WAIT_S)
+        except DocError as error:
+            if error.code not in INERT:
+                raise
+            return f"inert:{error.code}"
 
 
 # Proof

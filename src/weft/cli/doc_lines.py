@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from msgspec.structs import asdict
 
-from weft.base.now import MILLISECOND, SECOND
 from weft.client.doc.values import Change, Conflict, Operation
 from weft.wire.document.operations import SET, TEXT, parse
 
@@ -42,8 +41,8 @@ def clock(seconds: float) -> str:
     >>> clock(1_763_800_000.25)[-4:]
     '.250'
     """
-    whole, rest = divmod(round(seconds * SECOND), SECOND)
-    return f"{time.strftime('%H:%M:%S', time.localtime(whole))}.{rest // MILLISECOND:03}"
+    whole, thousandths = divmod(round(seconds * 1_000), 1_000)
+    return f"{time.strftime('%H:%M:%S', time.localtime(whole))}.{thousandths:03}"
 
 
 def what(operation: Operation) -> str:

@@ -13,6 +13,8 @@ INDENT: Final = "  "
 NUMBERS: Final = frozenset({"timestamp", "duration", "points", "end"})
 """Attributes that are numbers in JSON, where they are."""
 NUMBER: Final = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,9})?")
+RUN: Final = ("=", "+", "-", "@", "\t", "\r")
+"""How a text begins that a spreadsheet would run."""
 SHEET: Final = ("period", "jam", "team", "jammer", "points", "lead", "lost", "called", "starpass", "begin", "duration")
 
 
@@ -111,6 +113,13 @@ def score_sheet(rows: list[dict[str, Any]]) -> str:
 
 
 def _cell(value: Any) -> Any:
+    """As a spreadsheet reads it, and never runs it.
+
+    >>> _cell(4), _cell(True), _cell(None), _cell("=1+1"), _cell("12")
+    (4, 'yes', '', "'=1+1", '12')
+    """
+    if isinstance(value, str):
+        return f"'{value}" if value.startswith(RUN) else value
     if isinstance(value, list):
         return " ".join(map(str, value))
     return {True: "yes", False: "", None: ""}.get(value, value) if value is None or isinstance(value, bool) else value

@@ -52,8 +52,8 @@ class Serving:
         """Up to which position of the log watchers were told."""
 
     def _state(self) -> tuple[int, int, bool]:
-        engine, log = self._session.engine, self._session.log
-        return log.check, engine.operations, engine.is_behind
+        session = self._session
+        return session.log.check, session.engine.operations, session.is_catching_up
 
     def hear(self, asked: Asked, peer: bytes, now: Now) -> None:
         """A program asks; whatever it asks is answered."""

@@ -103,7 +103,7 @@ class Reads:
             "check": f"{log.check:08x}",
             "parked": len(engine.parked()),
             "conflicts": sum(one.is_open for one in engine.conflicts()),
-            "catching_up": engine.is_behind,
+            "catching_up": session.is_catching_up,
             "is_degraded": station.is_full,
             "active": len(session.peers.active()),
             "alone_s": 0 if alone is None else (station.now.mono - alone) // SECOND,
@@ -111,12 +111,13 @@ class Reads:
 
     def digest(self, _: Nothing) -> dict[str, Any]:
         """What is equal anywhere if the document is (DOC-050)."""
-        engine, log = self._session.engine, self._session.log
+        session = self._session
+        engine, log = session.engine, session.log
         return {
             "digest": engine.digest(),
             "check": f"{log.check:08x}",
             "operations": log.count,
-            "catching_up": engine.is_behind,
+            "catching_up": session.is_catching_up,
         }
 
     def peers(self, _: Nothing) -> dict[str, Any]:
