@@ -213,8 +213,27 @@ def test_what_would_do_nothing_by_its_own_fault_is_not_logged(
     refused(pair(), code, verb, reference, payload)
 
 
-def test_what_does_nothing_where_it_is_meant_is_logged_and_says_why() -> None:
+@pytest.mark.parametrize(
+    ("code", "verb", "reference", "payload"),
+    [
+        ("no-reference", "set", {"nonsense": "1"}, Payload(text="x")),
+        ("bad-key", "add", {"period": "12"}, Payload(text="x")),
+        ("unknown-team", "add", {"team": "nobody"}, Payload(text="x")),
+        ("fixed", "remove", {"team": "home"}, Payload()),
+        ("bad-attribute", "set", JAM, Payload(attributes={"eid": "x"})),
+        ("absent", "remove", {"period": "2", "jam": "3"}, Payload()),
+    ],
+)
+def test_what_would_do_nothing_where_it_is_meant_is_logged_only_by_force(
+    code: str, verb: str, reference: dict[str, str], payload: Payload
+) -> None:
+    node = pair()
+    refused(node, code, verb, reference, payload)
+    node.issue(verb, reference, payload=payload, force=True)
+    assert f"inert:{code}" == node.issued[-1].outcome
+
+
+def test_what_waits_for_something_may_be_entered() -> None:
     node = Whole()
-    node.issue("remove", {"eid": "e1000000-0000-4000-8000-000000000001"}, payload=Payload())
-    node.issue("set", {"team": "nobody"})
-    assert ["parked", "inert:unknown-team"] == [issued.outcome for issued in node.issued]
+    node.issue("set", {"eid": "e1000000-0000-4000-8000-000000000001"})
+    assert "parked" == node.issued[-1].outcome

@@ -30,14 +30,24 @@ Authorise = Callable[[str, str, dict[str, str]], str]
 """(operator, verb, reference) → why it is not allowed; empty: it is (GSP-054). It may hold on to the document."""
 
 HIDDEN: Final = "applied-but-hidden"
+INERT: Final = "inert:"
 FAULTS: Final = {
-    "malformed": "that is no operation",
-    "name": "a name of an element or attribute is none",
-    "verb": "add, set and remove are what can be done",
-    "depth": "the payload is too deep",
-    "size": "the payload has too many elements",
+    "malformed": ("that is no operation", ""),
+    "name": ("a name of an element or attribute is none", "letters, digits, _ . -; a letter first"),
+    "verb": ("that can nobody do", "add, set, remove"),
+    "depth": ("the payload is too deep", "enter it in parts"),
+    "size": ("the payload has too many elements", "enter it in parts"),
+    "no-reference": ("nothing says what is meant", "name an element: eid=…, period=1 jam=3, path=…"),
+    "bad-key": ("no such number can be", "numbers begin at 1 and have an end; see the schema"),
+    "bad-path": ("that path leads nowhere", "tags below the root, parted by slashes"),
+    "absent": ("there is nothing to remove", ""),
+    "target-removed": ("what is meant was removed", "add it again, with the same eid"),
+    "fixed": ("that always stays", "remove what stands in it"),
+    "bad-attribute": ("that attribute cannot be set", "eids and keys stay as they are"),
+    "nothing-new": ("all of it is there already", ""),
+    "too-big": ("the document would be too large", ""),
 }
-"""What `parse` says of an operation that would do nothing: it is not logged (DOC-035)."""
+"""Why an operation would do nothing (DOC-035), and what helps. It is not logged, unless `force` says so."""
 
 
 class Own:
@@ -62,7 +72,8 @@ class Own:
     ) -> Issued:
         """Durable first, then said to everybody; raises Refusal, and then nothing has changed.
 
-        `force` stamps it behind whoever wrote there last, however far ahead that is (GSP-003).
+        `force` stamps it behind whoever wrote there last, however far ahead that is (GSP-003), and enters even what does
+        nothing.
         """
         by = by or self.station.settings.operator
         self._permit(by, verb, reference)
@@ -70,6 +81,8 @@ class Own:
         stamp = self._stamp(reference, slots if force else [])
         source, sequence = self.station.uuid, self.log.latest(self.station.uuid) + 1
         body = self._written(verb, reference, Stamp(source, stamp, sequence, by, resolves), payload)
+        if not force:
+            self._try(body, stamp)
         self._spend()
         self.log.append(body)
         self.gossip.push(body, source, sequence)
@@ -108,7 +121,7 @@ class Own:
         return self.log.stamps.next(max(effs) if effs else None)
 
     def _written(self, verb: str, reference: dict[str, str], stamp: Stamp, payload: Payload) -> bytes:
-        """The bytes; what would do nothing by its own fault, or is too large, is refused."""
+        """The bytes; what XML cannot say, or is too large, is refused."""
         try:
             body = emit(verb, reference, stamp, payload)
         except PeerError as error:
@@ -117,10 +130,20 @@ class Own:
             raise Refusal(
                 "too-large", f"{len(body)} bytes; an entry has at most {EMITTED_BYTES_MAX}", "enter it in parts"
             )
-        fault = parse(body).inert
-        if fault:
-            raise Refusal(fault, FAULTS.get(fault, "it would do nothing"))
         return body
+
+    def _try(self, body: bytes, stamp: float) -> None:
+        """Refuse what would do nothing at all where it is meant; what waits for something may be entered."""
+        operation = parse(body)
+        if self.engine.is_behind:
+            outcomes = [INERT + operation.inert] if operation.inert else []
+        else:
+            latest = self.log.latest(self.station.uuid)
+            before = self.log.eff(self.station.uuid, latest) if latest else stamp
+            outcomes = self.engine.trial(operation, max(stamp, before))
+        if outcomes and all(outcome.startswith(INERT) for outcome in outcomes):
+            code = outcomes[0].removeprefix(INERT)
+            raise Refusal(code, *FAULTS.get(code, ("nothing like that is there", "")))
 
     def _issued(self, reference: dict[str, str], slots: list[str], sequence: int) -> Issued:
         source = self.station.uuid
