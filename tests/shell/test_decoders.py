@@ -127,7 +127,7 @@ ELSEWHERE = {
     "file-name": "below",
     "zlib": "nothing compressed is read from the network yet",
     "dcamp-pickle": "no pickle is read anywhere",
-    "export-csv": "nothing is written as CSV yet",
+    "export-csv": "tests/client/test_doc_files.py",
 }
 SOUND = {("m-nan", "sample value"), ("m-nan", "hop attribute"), ("m-ext-bigint", "hop attribute")}
 """What one of them may take: a number that is none is kept, and judged where rows are typed."""
