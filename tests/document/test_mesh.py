@@ -378,6 +378,14 @@ def test_one_machine_called_by_two_addresses_is_one_peer() -> None:
     assert rig.peers.all()[0].is_manual, "a person has named it, if otherwise"
 
 
+@pytest.mark.proves("PEE-012")
+def test_who_says_that_it_listens_where_we_do_is_not_answered() -> None:
+    rig = Rig()
+    assert [] == rig.hear(B, Helo(EA))
+    assert 1 == rig.counters["mesh.endpoint_taken"]
+    assert [] == rig.peers.all()
+
+
 # Beginning and ending
 
 
@@ -462,6 +470,14 @@ def test_mdns_brings_back_who_was_lost_at_once() -> None:
     rig = friend()
     rig.order(LinkFull("", EB))
     assert [Word(EB, Helo(EA))] == rig.order(Found("", EB, C, ""))
+
+
+@pytest.mark.proves("PEE-020")
+def test_a_person_brings_back_who_was_lost_at_once() -> None:
+    rig = friend()
+    rig.hear(B, Gbye(""))
+    assert [] == rig.meet(EB, "peer")
+    assert [Word(EB, Helo(EA))] == rig.meet(EB)
 
 
 # Limits

@@ -26,10 +26,13 @@ class Arriving:
         self._unknown = 0
 
     def hear(self, sender: bytes, said: str, address: str) -> Peer | None:
-        """Whose HELO this is; None if it is our own, or one too many."""
+        """Whose HELO this is; None if it is our own, names our own endpoint, or is one too many."""
         endpoint = reachable(said, address)
         if sender == self._station.uuid:
             self._find_ourselves(endpoint, address)
+            return None
+        if endpoint == self._station.endpoint:
+            self._station.count("mesh.endpoint_taken")
             return None
         peer = self._peer_of(sender, endpoint, address) or self._come_in(endpoint)
         if peer is not None:

@@ -85,7 +85,7 @@ class Mesh:
         """Our ROUTER listens: call whom we know. Empty: it does not, and nobody is called."""
         self._station.endpoint = endpoint
         self._is_open = bool(endpoint)
-        self.alone_since = now.mono if endpoint else None
+        self.alone_since = now.mono if endpoint and not self._peers.active() else None
         if not endpoint:
             return
         for peer in self._peers.all():
@@ -114,13 +114,18 @@ class Mesh:
     # Whom to call
 
     def meet(self, endpoint: str, how: str) -> None:
-        """Call an endpoint, if it is not ours, not known and not refused; PeerError `bad-endpoint` for what is none."""
+        """Call an endpoint, if it is not ours, not known and not refused; PeerError `bad-endpoint` for what is none.
+
+        Who is gone is called at once, if a person or mDNS says so.
+        """
         endpoint = endpoints.parse(endpoint)
         if how == MANUAL:
             self._manual[endpoint] = None
         peer = self._peers.at(endpoint)
         if peer is not None:
             peer.is_manual, peer.is_mdns = peer.is_manual or how == MANUAL, peer.is_mdns or how == MDNS
+            if how in (MANUAL, MDNS) and peer.stage is State.GONE and self._is_open:
+                self._turn(peer, On.DUE)
         elif self._is_open and self._peers.may_be_called(endpoint):
             peer = None if self._peers.is_full() else self._peers.add(endpoint, how)
             if peer is None:
@@ -137,9 +142,6 @@ class Mesh:
         if order.text != self._station.settings.text or (known is not None and known.stage in PRESENT):
             return
         self.meet(order.endpoint, MDNS)
-        peer = self._peers.at(order.endpoint)
-        if peer is not None and peer.stage is State.GONE and self._is_open:
-            self._turn(peer, On.DUE)
 
     def vanish(self, endpoint: str) -> None:
         """MDNS says that it is gone: a hint, which five seconds of silence confirm (PEE-021)."""
