@@ -14,14 +14,17 @@ from typing import Final
 import pytest
 
 from tests.house.requirements import ROOT
-from tests.interop.document.machines import Hall, pyre_python
+from tests.interop.document.machines import Hall, Scorer, pyre_python
 from tests.interop.moat.peers import until
 from tests.interop.netns import host_of
 from tests.interop.programs import needed
+from weft.base.chance import Chance
+from weft.wire.document.xml import Node, canonical
 
 LITERAL: Final = ROOT / "tests" / "document" / "literal.py"
 PASS: Final = '<pass team="home" points="{}"/>'
 ZRE_PORT: Final = 5670
+AGREED_S: Final = 10.0  # JAM-041
 SEEN_S, GONE_S = 3.0, 1.0  # specs/04, section 9
 
 
@@ -59,6 +62,33 @@ def test_two_machines_that_know_nothing_of_each_other_edit_one_document(tmp_path
         until(lambda: one.asked("digest") == two.asked("digest") != {}, lambda: one.said() + two.said())
         assert 2 == one.asked("digest")["operations"]
         assert "mdns" in {peer["how"] for scorer in (one, two) for peer in scorer.asked("peers")}
+
+
+@pytest.mark.parametrize("cut_s", [2.0, 12.0, 40.0], ids=["shorter than a beat", "evasive", "gone"])
+def test_cable_between_machines_is_pulled_and_all_agree_ten_seconds_after_it_is_back(
+    cut_s: float, tmp_path: Path
+) -> None:
+    with Hall(tmp_path, 3) as hall:
+        scorers = [hall.scorer(number) for number in hall.net.numbers]
+        until(lambda: all(len(_active(scorer)) == 2 for scorer in scorers), "everybody knows everybody")
+        hall.net.split([1, 2], [3])
+        ends_at = time.monotonic() + cut_s
+        entries = 0
+        while time.monotonic() < ends_at:
+            for scorer in scorers:
+                with scorer.client() as client:
+                    client.add(f"period=1 jam={1 + entries % 5}", PASS.format(entries))
+            entries += 1
+            time.sleep(0.2)  # tidy: people enter things at their pace
+        hall.net.heal()
+        since = time.monotonic()
+        until(lambda: len({str(scorer.asked("digest")) for scorer in scorers}) == 1, scorers[2].said)
+        assert 3 * entries == scorers[0].asked("digest")["operations"]
+        assert time.monotonic() - since < AGREED_S
+
+
+def _active(scorer: Scorer) -> list[str]:
+    return [peer["uuid"] for peer in scorer.asked("peers") if peer["state"] == "ACTIVE"]
 
 
 def test_zre_peer_that_is_shown_our_port_is_counted_and_nothing_else_happens(tmp_path: Path) -> None:
@@ -130,3 +160,28 @@ def test_digest_is_that_of_what_libxml2_makes_canonical(tmp_path: Path) -> None:
         theirs = subprocess.run([needed("xmllint"), "--c14n", "-"], input=ours.stdout, capture_output=True, check=True)
         assert digest == hashlib.sha256(theirs.stdout).hexdigest()
         assert theirs.stdout == shown.encode()
+
+
+NASTY: Final = ("a", "é", "\u2028", "&", "<", ">", '"', "'", "\t", "\n", "\r", " ", "]]>", "\U0001f600", "\x85")
+
+
+def _tree(chance: Chance, depth: int = 0) -> Node:
+    """Any element that a document can hold."""
+
+    def text() -> str:
+        return "".join([chance.choice(NASTY) for _ in range(chance.randint(0, 6))])
+
+    names = [chance.choice("ABab_") + chance.choice(("", "1", "-x", ".y", "_z")) for _ in range(4)]
+    node = Node(names[0], {name: text() for name in names[1:]}, text())
+    if depth < 4:
+        node.children.extend(_tree(chance, depth + 1) for _ in range(chance.randint(0, 3)))
+    return node
+
+
+@pytest.mark.proves("DOC-050")
+def test_canonical_form_of_any_tree_is_that_of_libxml2() -> None:
+    chance = Chance("canonical")
+    for _ in range(100):
+        ours = canonical(_tree(chance))
+        theirs = subprocess.run([needed("xmllint"), "--c14n", "-"], input=ours, capture_output=True, check=True)
+        assert theirs.stdout == ours

@@ -145,6 +145,18 @@ def test_session_goes_on_as_somebody_else() -> None:
     asyncio.run(play())
 
 
+def test_entries_are_asked_about_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mdns, "LOOKS_MAX", 1)
+
+    async def play() -> None:
+        async with eyes(*[f"127.0.0.1:{port}" for port in range(50_001, 50_005)]) as all_of_them:
+            for one in all_of_them:
+                for other in all_of_them:
+                    await one.sees(other.mine)
+
+    asyncio.run(play())
+
+
 def test_what_is_known_is_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mdns, "TEND_S", 0.05)
 

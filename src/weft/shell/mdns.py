@@ -181,6 +181,8 @@ class _Inside:
         self._locals: frozenset[Local] = frozenset()
         self._known: dict[str, tuple[str, bytes | None, str]] = {}
         """What was told of each entry."""
+        self._waiting: dict[str, None] = {}
+        """Entries to ask about, in the order in which they showed."""
         self._looks: dict[str, asyncio.Task[None]] = {}
         self._tending: asyncio.Task[None] | None = None
 
@@ -208,6 +210,7 @@ class _Inside:
         assert self._mine is not None, "nothing begins before it is known what"
         self._locals = _locals()
         self._known.clear()
+        self._waiting.clear()
         info = self._info = info_of(self._mine, self._locals)
         try:
             self._zeroconf = AsyncZeroconf(interfaces=[*map(str, _interfaces(self._mine, self._locals))])
@@ -245,7 +248,14 @@ class _Inside:
         """The library calls it by these names."""
         if state_change.name == "Removed":
             self._forget(name)
-        elif name not in self._looks and len(self._looks) < LOOKS_MAX:
+        elif len(self._waiting) < KNOWN_MAX:
+            self._waiting[name] = None
+            self._look_on(zeroconf)
+
+    def _look_on(self, zeroconf: "Zeroconf") -> None:
+        """Ask about entries, a few at a time, each once at a time."""
+        for name in [name for name in self._waiting if name not in self._looks][: LOOKS_MAX - len(self._looks)]:
+            del self._waiting[name]
             self._looks[name] = asyncio.create_task(self._look(zeroconf, name))
 
     async def _look(self, zeroconf: "Zeroconf", name: str) -> None:
@@ -258,6 +268,7 @@ class _Inside:
                 self._learn(name, told)
         finally:
             del self._looks[name]
+        self._look_on(zeroconf)
 
     def _learn(self, name: str, told: tuple[str, bytes | None, str]) -> None:
         if self._known.get(name, told)[0] != told[0]:
