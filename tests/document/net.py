@@ -51,6 +51,8 @@ class Machine:
         self.name, self.endpoint = name, f"10.0.{number // 250}.{number % 250 + 1}:50000"
         self.skew_ns = skew_ns
         self.session: Session | None = None
+        self.uuid = b""
+        """Under which its links speak."""
         self.life: Life | None = None
         self.disk: list[Record] = []
         self.late: list[tuple[int, Record]] = []
@@ -207,7 +209,7 @@ class Net:
             order = messages.LinkFull("friday", endpoint)
             self.later(0, lambda: self._order(machine, order))
             return
-        self.say(machine.up.station.uuid, *link, message)
+        self.say(machine.uuid, *link, message)
 
     def say(self, sender: bytes, source: str, target: str, message: Any) -> None:
         """Somebody at `source` says it, as the network lets it; `source` need be no machine's."""
@@ -284,7 +286,8 @@ class Net:
             case Send("doc-clients", _, answer):
                 machine.answers.append(answer)
                 self._look_at_answer(machine, answer)
-            case Perform(messages.OpenSession()):
+            case Perform(messages.OpenSession(uuid=uuid)):
+                machine.uuid = uuid
                 self.later(0, lambda: self._order(machine, messages.Opened("friday", machine.endpoint)))
             case Tell(event):
                 machine.told.append(event)
