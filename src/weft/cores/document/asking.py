@@ -82,7 +82,9 @@ class Asking:
             self._close(source)
             return
         ask.moved_at, ask.tries, ask.wait_ns = self._now, 0, self._station.timing.ask_hold_ns
-        ask.due_at = self._now + ask.wait_ns
+        due_at, ask.due_at = ask.due_at, self._now + ask.wait_ns
+        if ask.due_at < due_at:
+            heappush(self._due, (ask.due_at, source))
         end = ask.sequence + ANSWER_MAX
         if latest >= end or 0 < held <= end:
             self._say(source, ask, None)
@@ -121,7 +123,7 @@ class Asking:
         if to is None:
             self._close(source)
             return
-        owed = max(1, min(ANSWER_MAX, ask.target - latest))
+        owed = self._size(source, ask)
         ask.due_at = self._now + ask.wait_ns
         heappush(self._due, (ask.due_at, source))
         before = self._owed.get(to.uuid, 0)
@@ -132,6 +134,10 @@ class Asking:
         ask.asked_at = ask.moved_at = self._now
         self._owed[to.uuid] = before + owed
         (do_say or self._station.send)(to.peer.endpoint, Gsip((Held(source, latest),)))
+
+    def _size(self, source: bytes, ask: Ask) -> int:
+        """How much an ask may bring."""
+        return max(1, min(ANSWER_MAX, ask.target - self._log.latest(source)))
 
     def _whom(self, source: bytes, ask: Ask, via: Knowing | None) -> Knowing | None:
         """The source itself if it is there, else who told us, else whoever knows more; every third time another one."""
@@ -171,15 +177,16 @@ class Asking:
 
     def _go_on(self, peer: bytes) -> None:
         """A peer owes us less: ask it for what waits."""
-        waiting = self._waiting.get(peer)
-        while waiting and self._owed.get(peer, 0) + ANSWER_MAX <= ASKED_MAX:
+        waiting = self._waiting.get(peer, {})
+        while waiting:
             source = next(iter(waiting))
-            del waiting[source]
             ask = self._open.get(source)
             if ask is not None and not ask.owed:
+                if self._owed.get(peer, 0) + self._size(source, ask) > ASKED_MAX:
+                    return
                 self._say(source, ask, self._known.get(peer))
-        if waiting is not None and not waiting:
-            self._waiting.pop(peer, None)
+            waiting.pop(source, None)
+        self._waiting.pop(peer, None)
 
     # Time
 
