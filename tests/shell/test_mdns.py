@@ -10,8 +10,8 @@ from typing import Any, Final
 from uuid import uuid4
 
 import pytest
-from zeroconf import ServiceInfo
-from zeroconf.asyncio import AsyncZeroconf
+from zeroconf import ServiceInfo, ServiceStateChange
+from zeroconf.asyncio import AsyncServiceInfo, AsyncZeroconf
 
 from tests.document.wire.vectors import CAPTURED
 from weft.cores.document.messages import Found, OpenSession
@@ -145,14 +145,29 @@ def test_session_goes_on_as_somebody_else() -> None:
     asyncio.run(play())
 
 
-def test_entries_are_asked_about_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_entries_that_show_while_others_are_asked_about_have_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mdns, "LOOKS_MAX", 1)
+    names = [f"{letter}.{mdns.TYPE}" for letter in "abc"]
 
     async def play() -> None:
-        async with eyes(*[f"127.0.0.1:{port}" for port in range(50_001, 50_005)]) as all_of_them:
-            for one in all_of_them:
-                for other in all_of_them:
-                    await one.sees(other.mine)
+        asked: list[str] = []
+        all_shown, all_asked = asyncio.Event(), asyncio.Event()
+
+        async def request(info: AsyncServiceInfo, *_: Any) -> bool:
+            asked.append(info.name)
+            if len(asked) == len(names):
+                all_asked.set()
+            await all_shown.wait()
+            return False
+
+        monkeypatch.setattr(AsyncServiceInfo, "async_request", request)
+        inside: Any = mdns._Inside(print, print)
+        for name in names * 2:
+            inside._change(zeroconf=None, name=name, state_change=ServiceStateChange.Added)
+        all_shown.set()
+        async with asyncio.timeout(PATIENCE_S):
+            await all_asked.wait()
+        assert names == asked[:3]
 
     asyncio.run(play())
 
