@@ -14,7 +14,7 @@ from typing import Final
 from weft.cores.document.fold.conflicts import LOST_EDIT, SET_SET, Conflict, Party, Writer
 from weft.cores.document.fold.references import PARKED, Absent, Plan, find
 from weft.cores.document.fold.schema import Schema
-from weft.cores.document.fold.state import Parked, State
+from weft.cores.document.fold.state import Key, Parked, State, Trigger
 from weft.cores.document.fold.tree import Element, Pair
 from weft.cores.document.fold.verbs import APPLIED, NOTHING_NEW, VERBS
 from weft.wire.document.operations import REMOVE, Operation, Step
@@ -40,9 +40,11 @@ class Fold(State):
             outcome = [f"inert:{operation.inert}"]
         else:
             self.operation, self.eff, self.pair = operation, eff, operation.origin or pair
-            outcome = [self._do(step) for step in operation.steps]
-            while self.released:
-                self._retry()
+            steps = operation.steps
+            self.is_noting = bool(self.waiting) or len(steps) > 1
+            outcome = [self._do(step) for step in steps]
+            while self.events and (released := self.released()):
+                self._retry(released)
         self.say(pair, outcome)
         return outcome
 
@@ -99,18 +101,26 @@ class Fold(State):
         self.close(conflict)
         return APPLIED
 
-    def _retry(self) -> None:
-        """Try what was released, all of it, in order; what that releases is for the next round (DOC-021)."""
-        released, self.released = self.released, {}
-        waiting = [released[key] for key in sorted(released)]
-        for parked in waiting:
+    def _retry(self, released: dict[Key, Parked]) -> None:
+        """Try what was released, in order; what that releases is for the next round (DOC-021)."""
+        self.is_noting = True
+        for key in sorted(released):
+            parked = released[key]
+            step, operation = parked.step, parked.operation
+            if self._still_waits(step, parked.trigger):
+                continue
             self.unpark(parked)
-        for parked in waiting:
-            operation = parked.operation
             self.operation, self.eff, self.pair = operation, parked.key[0], operation.pair
-            outcome = self._do(parked.step)
+            outcome = self._do(step)
             if outcome != PARKED:
                 self.say_late(parked, outcome)
+
+    def _still_waits(self, step: Step, trigger: Trigger) -> bool:
+        """Whether trying it would change nothing: it would wait for the same again."""
+        if step.eid is not None:
+            return step.eid not in self.live and step.eid not in self.gone
+        place = find(self, step)
+        return isinstance(place, Absent) and place.trigger == trigger
 
     # Back
 
@@ -125,6 +135,9 @@ class Fold(State):
         while len(undo) > length:
             record = undo.pop()
             record[0](self, *record[1:])
+        for element, kept in self.cuts.items():
+            element.text = element.text[:kept]
+        self.cuts.clear()
 
     def forget(self, mark: int) -> None:
         """Nobody will go back behind a mark any more."""

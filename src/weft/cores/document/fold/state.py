@@ -60,9 +60,13 @@ class State:
         self.triggers: dict[Trigger, dict[Key, Parked]] = {}
         self.found: dict[str, Conflict] = {}
         """Conflicts by id, in the order in which they came up."""
-        self.released: dict[Key, Parked] = {}
-        """What the events of this round release; empty between operations."""
+        self.events: dict[Trigger, None] = {}
+        """What happened in this round that somebody may wait for; empty between operations."""
+        self.is_noting = False
+        """Whether events are noted: somebody waits, or may come to wait before the round is over."""
         self.undo: list[Undo] = []
+        self.cuts: dict[Element, int] = {}
+        """How much text remains of what was appended to and is taken back: cut once, when all is; empty otherwise."""
         self.base = 0
         """How many records were forgotten."""
         self.ticks = 0
@@ -98,8 +102,7 @@ class State:
         key = element.attributes.get(chain.keys[0]) if chain else None
         if key is not None:
             return f"{element.tag}[{key}]"
-        same = self.kin(parent, element.tag).elements
-        return f"{element.tag}[#{same.index(element) + 1}]"
+        return f"{element.tag}[#{self.kin(parent, element.tag).place(element) + 1}]"
 
     # Elements come and go
 
@@ -117,10 +120,10 @@ class State:
             if self.gone:
                 removed = self.gone.pop(eid, None)
         self.undo.append((_take_out, element, eid, removed))
-        if self.waiting:
-            self.release_inserted(element, eid)
         parent = element.parent
         assert parent is not None, "only genesis has a root"
+        if self.is_noting:
+            self._note(parent, element, eid)
         if parent.tag in self.schema.below or parent.tag in self.schema.singles:
             self._compare(parent, element)
 
@@ -169,8 +172,8 @@ class State:
             element.aliases.append(eid)
         self.live[eid] = element
         self.undo.append((_unalias, element, eid, self.gone.pop(eid, None), is_first))
-        if self.waiting:
-            self.release(("eid", eid))
+        if self.is_noting:
+            self.events["eid", eid] = None
 
     # Values
 
@@ -202,8 +205,8 @@ class State:
         steps = self.schema.below.get(parent.tag) if parent is not None else None
         if parent is None or steps is None:
             return
-        if self.waiting:
-            self.release(("child", self.place_of(parent)))
+        if self.is_noting:
+            self.events["child", self.place_of(parent)] = None
         chain = steps.get(element.tag)
         if chain is None or name not in chain.keys:
             return
@@ -218,8 +221,10 @@ class State:
         writers = element.writers
         if writers is None:
             writers = element.writers = {}
-        last, length = writers.get(APPENDED), len(element.text)
-        element.text += text
+        last, old = writers.get(APPENDED), element.text
+        length, element.text = len(old), ""
+        old += text  # in place, since nobody else has it: a long text grows in steps of what is appended
+        element.text = old
         writers[APPENDED] = Writer(self.pair, self.eff, text, None, last)
         self.undo.append((_unappend, element, length, last))
 
@@ -304,21 +309,22 @@ class State:
         _unpark(self, None, parked)
         self.undo.append((_park, None, parked))
 
-    def release(self, trigger: Trigger) -> None:
-        """Something happened that somebody may have waited for."""
-        waiting = self.triggers.get(trigger)
-        if waiting:
-            self.released.update(waiting)
-
-    def release_inserted(self, element: Element, eid: str | None) -> None:
+    def _note(self, parent: Element, element: Element, eid: str | None) -> None:
         """The events of a new element (DOC-021)."""
         if eid is not None:
-            self.release(("eid", eid))
-        self.release(("tag", element.tag))
-        parent = element.parent
-        assert parent is not None, "only genesis has a root"
+            self.events["eid", eid] = None
+        self.events["tag", element.tag] = None
         if parent.tag in self.schema.below:
-            self.release(("child", self.place_of(parent)))
+            self.events["child", self.place_of(parent)] = None
+
+    def released(self) -> dict[Key, Parked]:
+        """Who waits for any of the events of a round."""
+        ready: dict[Key, Parked] = {}
+        for event in self.events:
+            if event in self.triggers:
+                ready.update(self.triggers[event])
+        self.events = {}
+        return ready
 
     def place_of(self, element: Element) -> str:
         """Where an element stands, in words that stay the same if it is removed and made again."""
@@ -377,7 +383,7 @@ def _unalias(state: State, element: Element, eid: str, removed: Pair | None, is_
         state.gone[eid] = removed
 
 
-def _unwrite(_: State, element: Element, name: str, old: str | None, last: Writer | None) -> None:
+def _unwrite(state: State, element: Element, name: str, old: str | None, last: Writer | None) -> None:
     writers = element.writers
     assert writers, "it was written"
     if last is None:
@@ -386,6 +392,7 @@ def _unwrite(_: State, element: Element, name: str, old: str | None, last: Write
         writers[name] = last
     if name == TEXT:
         element.text = old or ""
+        state.cuts.pop(element, None)
         return
     attributes = element.owned()
     new = attributes[name]
@@ -399,9 +406,9 @@ def _unwrite(_: State, element: Element, name: str, old: str | None, last: Write
         kin.rename(element, name, new)
 
 
-def _unappend(_: State, element: Element, length: int, last: Writer | None) -> None:
+def _unappend(state: State, element: Element, length: int, last: Writer | None) -> None:
     assert element.writers, "it was written"
-    element.text = element.text[:length]
+    state.cuts[element] = length
     if last is None:
         del element.writers[APPENDED]
     else:

@@ -175,6 +175,10 @@ class Kin:
             return None
         return elements[bisect_left(elements, rank + 1, key=_RANK)]
 
+    def place(self, element: Element) -> int:
+        """How many stand before one of them."""
+        return bisect_left(self.elements, element.rank, key=_RANK)
+
     def take(self, element: Element) -> None:
         """One more."""
         _put(self.elements, element)
