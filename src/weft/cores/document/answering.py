@@ -46,7 +46,7 @@ class Answering:
             left -= sent
             if sent < end - first + 1:
                 if len(knowing.owed) < OWED_MAX:
-                    knowing.owed[source] = (upto, left)
+                    knowing.owed[source] = (first + sent - 1, left)
                 return
             if not left:
                 return
