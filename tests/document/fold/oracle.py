@@ -260,7 +260,11 @@ class Oracle:
         self.conflicts: list[dict[str, Any]] = []
         self.events: list[tuple[str, Any]] = []
         self.grafted = 0
-        """What the present step made."""
+        """How much the present step made."""
+        self.place: Element | None = None
+        """What the present step leads to, if that was there before."""
+        self.places: dict[str, Element | None] = {}
+        """Of conflicts: the element of the slot."""
 
     # Operations and steps
 
@@ -284,13 +288,28 @@ class Oracle:
 
     def attempt(self, step: Step) -> str:
         """Do a step, or let it wait."""
+        self.grafted, self.place = 0, None
         try:
-            return getattr(self, f"do_{step.element.tag}")(step) or "applied"
+            return self.settle(step, getattr(self, f"do_{step.element.tag}")(step) or "applied")
         except Parked as parked:
             self.waiting.append(step._replace(event=parked.event))
             return "parked"
         except Inert as inert:
             return f"inert:{inert}"
+
+    def settle(self, step: Step, outcome: str) -> str:
+        """Close a conflict of two siblings, if the step is at it."""
+        place = self.place
+        if place is None or outcome not in ("applied", "inert:nothing-new"):
+            return outcome
+        for conflict in self.conflicts:
+            is_meant = conflict["id"] == step.operation.resolves and conflict["open"]
+            if not is_meant or conflict["kind"] not in ("duplicate-key", "single"):
+                continue
+            if self.is_at(conflict, place) or (place.parent is not None and self.is_at(conflict, place.parent)):
+                conflict["open"] = False
+                return "applied"
+        return outcome
 
     def release(self) -> None:
         """DOC-021: rounds of steps whose events have come, each round in order of keys."""
@@ -305,6 +324,11 @@ class Oracle:
 
     def target(self, step: Step) -> Element:
         """DOC-020."""
+        found = self.find(step)
+        self.place = None if self.grafted else found
+        return found
+
+    def find(self, step: Step) -> Element:
         said = {name: value.strip() for name, value in step.element.attributes.items()}
         if "eid" in said:
             return self.by_eid(eid_of(said["eid"]), step)
@@ -321,9 +345,14 @@ class Oracle:
             return self.live[eid]
         if eid not in self.removed:
             raise Parked("eid", eid)
-        if self.removed[eid][0] != step.operation.author[0]:
+        slot, is_mended = f"eid:{eid}", False
+        for conflict in self.conflicts:
+            is_meant = conflict["id"] == step.operation.resolves and conflict["open"]
+            if is_meant and (conflict["kind"], conflict["slot"]) == ("lost-edit", slot):
+                conflict["open"], is_mended = False, True
+        if not is_mended and self.removed[eid][0] != step.operation.author[0]:
             here = (step.operation.author, "")
-            self.conflict("lost-edit", f"eid:{eid}", step.element.tag, (self.removed[eid], ""), here)
+            self.conflict("lost-edit", slot, step.element.tag, (self.removed[eid], ""), here)
         raise Inert("target-removed")
 
     def by_path(self, path: str, step: Step) -> Element:
@@ -336,6 +365,7 @@ class Oracle:
                 if step.element.tag != "set" or index < len(parts) - 1 or is_keyed:
                     raise Parked("tag", part)
                 child = self.insert(Element(part, {}), at, len(at.children), step)
+                self.grafted += 1
             at = child
         return at
 
@@ -389,7 +419,6 @@ class Oracle:
 
     def do_add(self, step: Step) -> str:
         """DOC-030, DOC-031."""
-        self.grafted = 0
         target = self.target(step)
         target.text += step.element.text
         for index, payload in enumerate(step.element.children):
@@ -475,10 +504,10 @@ class Oracle:
     def write(self, element: Element, name: str, value: str, step: Step) -> None:
         author, eff = step.operation.author, step.key[0]
         last = element.writers.get(name)
-        is_mended = bool(step.operation.resolves) and self.close(step.operation.resolves, self.slot(element), name)
+        is_mended = self.close(step.operation.resolves, element, name)
         is_other = last is not None and last[0][0] != author[0] and last[2] != value and abs(last[1] - eff) <= 60
         if last is not None and is_other and not is_mended:
-            self.conflict("set-set", self.slot(element), name, (last[0], last[2]), (author, value))
+            self.conflict("set-set", self.slot(element), name, (last[0], last[2]), (author, value), element)
         element.writers[name] = (author, eff, value)
         if name == "#text":
             element.text = value
@@ -515,7 +544,7 @@ class Oracle:
             key = element.attributes[MATCHED[place][0]]
         else:
             same = [child for child in element.parent.children if child.tag == element.tag]
-            key = f"#{same.index(element) + 1}"
+            key = f"#{same.index(element) + 1 if element in same else 0}"
         return f"{self.path(element.parent)}/{element.tag}[{key}]"
 
     def look_for_twins(self, element: Element, author: Pair, written: str = "number") -> None:
@@ -529,7 +558,7 @@ class Oracle:
         for child in parent.children:
             is_twin = child.tag == element.tag and child is not element and child.attributes.get(written) == key
             if is_twin and child.author[0] != author[0]:
-                self.conflict("duplicate-key", self.slot(parent), written, (child.author, key), (author, key))
+                self.conflict("duplicate-key", self.slot(parent), written, (child.author, key), (author, key), parent)
                 return
 
     def look_for_second(self, element: Element) -> None:
@@ -540,10 +569,18 @@ class Oracle:
             for child in parent.children:
                 if child.tag == element.tag and child.author[0] != element.author[0]:
                     first, second = (child.author, self.slot(child)), (element.author, self.slot(element))
-                    self.conflict("single", self.slot(parent), element.tag, first, second)
+                    self.conflict("single", self.slot(parent), element.tag, first, second, parent)
                     return
 
-    def conflict(self, kind: str, slot: str, attr: str, first: tuple[Pair, str], second: tuple[Pair, str]) -> None:
+    def conflict(
+        self,
+        kind: str,
+        slot: str,
+        attr: str,
+        first: tuple[Pair, str],
+        second: tuple[Pair, str],
+        place: Element | None = None,
+    ) -> None:
         words = f"{kind} {name_of(first[0])} {name_of(second[0])} {attr}"
         name = hashlib.sha256(words.encode()).hexdigest()[:16]
         if any(each["id"] == name for each in self.conflicts):
@@ -551,11 +588,20 @@ class Oracle:
         parties = [[str(uuid.UUID(bytes=pair[0])), pair[1], value] for pair, value in (first, second)]
         said = {"id": name, "kind": kind, "slot": slot, "attr": attr, "first": parties[0], "second": parties[1]}
         self.conflicts.append({**said, "open": True})
+        self.places[name] = place
 
-    def close(self, name: str, slot: str, attr: str) -> bool:
-        """Whether that conflict is one of this slot."""
+    def is_at(self, conflict: dict[str, Any], element: Element) -> bool:
+        return self.places[conflict["id"]] is element or conflict["slot"] == self.slot(element)
+
+    def close(self, name: str, element: Element, attr: str) -> bool:
+        """Close a set-set of this element; whether it was one of this value."""
         for conflict in self.conflicts:
-            if conflict["id"] == name and conflict["slot"] == slot:
+            if (
+                conflict["id"] == name
+                and conflict["open"]
+                and conflict["kind"] == "set-set"
+                and self.is_at(conflict, element)
+            ):
                 conflict["open"] = False
-                return True
+                return bool(conflict["attr"] == attr)
         return False

@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 
 from tests.document.fold.test_properties import arrive_and_compare
-from weft.cores.document.fold import folding, state
+from weft.cores.document.fold import state
 from weft.cores.document.fold.order import Order
 from weft.wire.document import operations
 from weft.wire.document.operations import Operation
@@ -52,7 +52,7 @@ def source_as_it_is_spelled(patch: Patch) -> None:
 
 
 def released_in_order_of_arrival(patch: Patch) -> None:
-    patch.setattr(folding, "sorted", list, raising=False)
+    patch.setattr(state, "sorted", list, raising=False)
 
 
 def undo_forgets_an_alias(patch: Patch) -> None:

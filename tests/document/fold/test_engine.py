@@ -114,7 +114,7 @@ def test_of_any_age_there_is_a_checkpoint_at_most_twice_as_old_and_few_in_all(co
 
 def test_a_large_document_is_copied_no_more_often_than_it_grows() -> None:
     checkpoints, large = Checkpoints(PLAIN, 4), Fold(PLAIN)
-    large.count = 9
+    large.count = 8
     for place in range(4, 41, 4):
         checkpoints.offer(place, large, place)
     assert [16, 32] == [place for place in checkpoints.places() if place % 16 == 0]

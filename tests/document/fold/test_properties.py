@@ -11,6 +11,7 @@ from tests.document.fold.feeding import Feed, result_of
 from tests.document.fold.mixes import Mix
 from weft.cores.document.fold.engine import Engine, fold, fold_until
 from weft.cores.document.fold.schema import Schema
+from weft.cores.document.fold.slots import reference_of
 from weft.wire.document.operations import parse
 
 SEEDS = st.integers(0, 1 << 32)
@@ -25,17 +26,18 @@ def bodies_of(seed: int, most: int = 40) -> list[bytes]:
 
 
 def resolved(bodies: list[bytes], draw: Random) -> list[bytes]:
-    """The same, and somebody closes one of the conflicts."""
-    result = oracle.result_of(map(oracle.read, bodies))
-    on_elements = [each for each in result.conflicts if each["kind"] == "set-set" and each["slot"].startswith("eid:")]
-    if not on_elements:
+    """The same, and somebody closes one of the conflicts, or tries to."""
+    conflicts = oracle.result_of(map(oracle.read, bodies)).conflicts
+    if not conflicts:
         return bodies
-    chosen = draw.choice(on_elements)
-    where = f'eid="{chosen["slot"][4:]}" resolves="{chosen["id"]}"'
+    chosen = draw.choice(conflicts)
+    where = " ".join(f'{name}="{value}"' for name, value in reference_of(DERBY, chosen["slot"]).items())
+    attribute = chosen["attr"] if chosen["kind"] == "set-set" and chosen["attr"] != "#text" else "q"
+    verb, inner = draw.choice(
+        (("set", "9"), ("set", f"<attribute>{attribute}</attribute>9"), ("add", ""), ("remove", ""))
+    )
     stamp = 'source="f0000009-0000-4000-8000-000000000009" timestamp="1763809999.0" sequence="1"'
-    attribute = chosen["attr"]
-    inner = "9" if attribute == "#text" else f"<attribute>{attribute}</attribute>9"
-    return [*bodies, f"<set {where} {stamp}>{inner}</set>".encode()]
+    return [*bodies, f'<{verb} {where} resolves="{chosen["id"]}" {stamp}>{inner}</{verb}>'.encode()]
 
 
 def small() -> Engine:
