@@ -72,19 +72,24 @@ def test_cable_between_machines_is_pulled_and_all_agree_ten_seconds_after_it_is_
         scorers = [hall.scorer(number) for number in hall.net.numbers]
         until(lambda: all(len(_active(scorer)) == 2 for scorer in scorers), "everybody knows everybody")
         hall.net.split([1, 2], [3])
-        ends_at = time.monotonic() + cut_s
-        entries = 0
-        while time.monotonic() < ends_at:
-            for scorer in scorers:
-                with scorer.client() as client:
-                    client.add(f"period=1 jam={1 + entries % 5}", PASS.format(entries))
-            entries += 1
-            time.sleep(0.2)  # tidy: people enter things at their pace
+        entries = _entered(scorers, cut_s)
         hall.net.heal()
         since = time.monotonic()
         until(lambda: len({str(scorer.asked("digest")) for scorer in scorers}) == 1, scorers[2].said)
         assert 3 * entries == scorers[0].asked("digest")["operations"]
         assert time.monotonic() - since < AGREED_S
+
+
+def _entered(scorers: list[Scorer], span_s: float) -> int:
+    """How much each has entered in that time."""
+    ends_at, entries = time.monotonic() + span_s, 0
+    while time.monotonic() < ends_at:
+        for scorer in scorers:
+            with scorer.client() as client:
+                client.add(f"period=1 jam={1 + entries % 5}", PASS.format(entries))
+        entries += 1
+        time.sleep(0.2)  # tidy: people enter things at their pace
+    return entries
 
 
 def _active(scorer: Scorer) -> list[str]:
