@@ -138,6 +138,7 @@ def import_file(
     partial: Flag = False,
     if_empty: Flag = False,
     wait: float = 0.0,
+    settle: float = SETTLE_S,
     node: Node = None,
     session: Session = "",
     json: Flag = False,
@@ -151,6 +152,7 @@ def import_file(
         partial: take a log that was cut off, and say what is missing.
         if_empty: only if nobody has entered anything, here or at a node that is connected.
         wait: so many seconds for the node, if it is still starting.
+        settle: with --if-empty: so many seconds for others to connect and to send what they have.
         node: a node's name, state directory or endpoint; default: WEFT_DOC, else the only one that runs here.
         session: its name, where the node has several.
         json: the counts as JSON.
@@ -161,7 +163,7 @@ def import_file(
         return failed(error)
 
     async def work(client: Client) -> int:
-        if if_empty and not await _is_empty(client):
+        if if_empty and not await _is_empty(client, settle):
             print(f"{file}: not taken in, since the session has entries already")
             return DONE
         return await _take(client, file, text, partial=partial, json=json)
@@ -188,10 +190,10 @@ def _awaited(node: str | None, wait_s: float) -> str | None:
     return node
 
 
-async def _is_empty(client: Client) -> bool:
+async def _is_empty(client: Client, settle_s: float) -> bool:
     """Whether there is no entry, once others have had time to send theirs."""
     if (await client.status())["operations"] == 0:
-        await asyncio.sleep(SETTLE_S)
+        await asyncio.sleep(settle_s)
     return bool((await client.status())["operations"] == 0)
 
 

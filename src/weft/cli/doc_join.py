@@ -98,6 +98,8 @@ def open_file(file: Path, /, *, session: str | None = None, options: Options = D
 
         state = state_directory(settings_of(document, "the command line"))
         words = [str(file), "--session", meant, "--node", str(state), "--if-empty", "--wait", str(BEGUN_S)]
+        if not (options.peer or options.mdns):
+            words += ["--settle", "0"]  # nobody will connect
         subprocess.Popen(
             [sys.executable, "-m", "weft.cli.main", "doc", "import", *words], stdin=subprocess.DEVNULL
         )  # our own interpreter and words
