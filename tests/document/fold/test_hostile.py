@@ -10,6 +10,7 @@ import pytest
 from tests.document.fold.test_undo import everything
 from tests.document.fold.words import Desk, eid, source_of
 from weft.cores.document.fold.folding import Fold
+from weft.wire.document import operations
 from weft.wire.document.messages import OPERATION_BYTES_MAX
 from weft.wire.document.operations import parse, uuid_text
 
@@ -147,3 +148,10 @@ def test_the_longest_operations_are_read_and_folded(before: str, unit: str, afte
     assert outcome in ("applied", "inert:malformed", "inert:size")
     fold.rewind(0)
     assert everything(Desk().fold) == everything(fold)
+
+
+def test_what_is_too_long_for_a_uuid_is_not_remembered() -> None:
+    before = operations._uuid_of.cache_info().currsize
+    for number in range(20):
+        parse(f'<set eid="{number}{"x" * 1_000}" source="{SOURCE}" sequence="1"/>'.encode())
+    assert operations._uuid_of.cache_info().currsize <= before + 1

@@ -36,6 +36,7 @@ from weft.wire.document.xml import fragment_of as fragment_of  # noqa: PLC0414  
 
 SEQUENCE_MAX: Final = (1 << 53) - 1  # GSP-012
 SEQUENCE_DIGITS: Final = 16
+UUID_CHARACTERS_MAX: Final = 38  # with hyphens and braces; what is longer is none, and is not remembered as such
 TIMESTAMP_MAX: Final = 253_402_300_799.0  # tidy: the wire has seconds as doubles; the year 9999 (DOC-011)
 PATH_PARTS_MAX: Final = 8  # DOC-020
 ADD, SET, REMOVE, ACTION = "add", "set", "remove", "action"
@@ -53,17 +54,25 @@ _SEQUENCE: Final = re.compile(rf"[0-9]{{1,{SEQUENCE_DIGITS}}}")
 _UUID: Final = re.compile(r"\{?([0-9a-f]{8})(-?)([0-9a-f]{4})\2([0-9a-f]{4})\2([0-9a-f]{4})\2([0-9a-f]{12})\}?")
 
 
+_PLAIN: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+"""A UUID as it is written."""
+
+
 # Words
 
 
-@lru_cache(maxsize=4_096)
 def uuid_of(text: str) -> bytes | None:
     """The 16 bytes of a UUID in any of its spellings (PEE-005); None if it is none.
 
     >>> uuid_of("{E1000000-0000-4000-8000-000000000001}") == uuid_of("e1000000000040008000000000000001")
     True
     """
-    found = _UUID.fullmatch(text.lower()) if len(text) <= 38 and text.isascii() else None
+    return _uuid_of(text) if len(text) <= UUID_CHARACTERS_MAX else None
+
+
+@lru_cache(maxsize=4_096)
+def _uuid_of(text: str) -> bytes | None:
+    found = _UUID.fullmatch(text.lower()) if text.isascii() else None
     if found is None or text.startswith("{") != text.endswith("}"):
         return None
     return bytes.fromhex("".join(found.group(1, 3, 4, 5, 6)))
@@ -78,6 +87,8 @@ def uuid_text(uuid: bytes) -> str:
 
 def eid_of(text: str) -> str:
     """An eid as it is compared: trimmed, and a UUID in its one spelling (DOC-020)."""
+    if _PLAIN.fullmatch(text) is not None:
+        return text
     eid = text.strip(WHITE)
     uuid = uuid_of(eid)
     return eid if uuid is None else uuid_text(uuid)
@@ -168,12 +179,13 @@ class Operation:
     )
 
     def __init__(self, header: Header, size: int) -> None:
-        self.verb, self.source, self.sequence, self.raw_timestamp, self.attributes = header
-        self.timestamp = timestamp_of(header.timestamp)
+        self.verb, self.source, self.sequence, self.raw_timestamp, attributes = header
+        self.attributes = attributes
+        self.timestamp = timestamp_of(self.raw_timestamp)
         """Seconds (DOC-011)."""
-        self.by = self.attributes.get("by", "")
-        self.resolves = self.attributes.get("resolves", "").strip(WHITE)
-        self.origin = _origin_of(self.attributes)
+        self.by = attributes.get("by", "")
+        self.resolves = attributes["resolves"].strip(WHITE) if "resolves" in attributes else ""
+        self.origin = _origin_of(attributes) if "origsource" in attributes else None
         """Whose operation this is an adopted copy of (DOC-013): source and sequence."""
         self.size = size
         self.inert = ""
@@ -221,8 +233,6 @@ def _header(tag: str, attributes: dict[str, str], body: bytes) -> Header:
 
 
 def _origin_of(attributes: dict[str, str]) -> tuple[bytes, int] | None:
-    if "origsource" not in attributes:
-        return None
     source, digits = uuid_of(attributes["origsource"]), attributes.get("origsequence", "")
     if source is None or _SEQUENCE.fullmatch(digits) is None or not 1 <= int(digits) <= SEQUENCE_MAX:
         return None
@@ -265,8 +275,7 @@ def _fault(verb: str, found: Read) -> str:
 
 def _take_steps(operation: Operation, root: Node) -> None:
     """What is to be done, in order; unknown children of an `action` have a number and do nothing (DOC-034)."""
-    source, sequence = operation.origin or (operation.source, operation.sequence)
-    pair = f"{uuid_text(source)}/{sequence}/"
+    pair = operation.origin or (operation.source, operation.sequence)
     if operation.verb != ACTION:
         operation.steps.append(_step_of(0, root, pair, ""))
         return
@@ -275,7 +284,7 @@ def _take_steps(operation: Operation, root: Node) -> None:
             operation.steps.append(_step_of(index, child, pair, f"{index}."))
 
 
-def _step_of(index: int, node: Node, pair: str, place: str) -> Step:
+def _step_of(index: int, node: Node, pair: tuple[bytes, int], place: str) -> Step:
     step = Step(index, node.tag, node.attributes)
     if node.tag == ADD:
         step.text = node.text
@@ -288,8 +297,9 @@ def _step_of(index: int, node: Node, pair: str, place: str) -> Step:
     return step
 
 
-def _name_all(payload: list[Node], pair: str, place: str) -> None:
+def _name_all(payload: list[Node], pair: tuple[bytes, int], place: str) -> None:
     """Give each element of a payload the eid that it is known by: its own in its one spelling, or the derived one."""
+    said = ""
     for i, top in enumerate(payload):
         k = 0
         todo = [top]
@@ -297,7 +307,10 @@ def _name_all(payload: list[Node], pair: str, place: str) -> None:
             node = todo.pop()
             given = node.attributes.get(EID)
             eid = eid_of(given) if given else ""
-            node.attributes[EID] = eid or _derived(pair, f"{place}{i}/{k}")
+            if not eid:
+                said = said or f"{uuid_text(pair[0])}/{pair[1]}/"
+                eid = _derived(said, f"{place}{i}/{k}")
+            node.attributes[EID] = eid
             k += 1
             if node.children:
                 todo.extend(reversed(node.children))
@@ -388,9 +401,8 @@ def _inner(verb: str, stamp: Stamp, payload: Payload) -> str:
 
 def _with_eids(nodes: list[Node], stamp: Stamp) -> list[Node]:
     """Copies in which every element has one."""
-    source, sequence = stamp.origin or (stamp.source, stamp.sequence)
     copies = [_copy_of(node) for node in nodes]
-    _name_all(copies, f"{uuid_text(source)}/{sequence}/", "")
+    _name_all(copies, stamp.origin or (stamp.source, stamp.sequence), "")
     return copies
 
 
