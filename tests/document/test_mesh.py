@@ -366,6 +366,16 @@ def test_a_peer_that_was_lost_and_has_moved_is_welcome() -> None:
 
 
 @pytest.mark.proves("PEE-012")
+def test_a_peer_that_is_called_anew_and_says_another_address_of_its_machine_has_moved() -> None:
+    rig = friend()
+    rig.order(LinkFull("", EB))
+    rig.pass_seconds(1.5)
+    heard = rig.hear(B, Helo(f"{FAR}:50002"))
+    assert [Helo(EA), Bout(""), gsip(B)] == [word.message for word in heard]
+    assert [(B, f"{FAR}:50002")] == [(peer.id, peer.endpoint) for peer in rig.peers.all()]
+
+
+@pytest.mark.proves("PEE-012")
 def test_one_machine_called_by_two_addresses_is_one_peer() -> None:
     rig = Rig()
     rig.order(Opened("", f"{FAR}:50001"))

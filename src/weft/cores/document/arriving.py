@@ -53,7 +53,7 @@ class Arriving:
         peer, there = self._peers.get(sender), self._peers.at(endpoint)
         if there is not None and there is not peer and there.stage in PRESENT:
             self._gone(there, RESTARTED)
-        called = self._called_otherwise(endpoint, address)
+        called = self._called_otherwise(endpoint, address, peer)
         if peer is None and there is None and called is not None:
             self._peers.move(called, endpoint)
             return called
@@ -65,12 +65,13 @@ class Arriving:
             known.is_manual = known.is_manual or called.is_manual
         return known
 
-    def _called_otherwise(self, endpoint: str, address: str) -> Peer | None:
-        """Whom we call in vain at another address of the same machine, by the same port."""
+    def _called_otherwise(self, endpoint: str, address: str, known: Peer | None) -> Peer | None:
+        """Whom we call in vain at another address of the same machine, by the same port, and do not know as this one."""
         host, port = endpoints.split(endpoint)
         for peer in self._peers.all():
             called, its_port = endpoints.split(peer.endpoint)
-            if peer.stage is State.CALLING and its_port == port and called != host and self._is_at(called, address):
+            is_called = peer.stage is State.CALLING and peer is not known
+            if is_called and its_port == port and called != host and self._is_at(called, address):
                 self._peers.rename(peer.endpoint, endpoint)
                 return peer
         return None
