@@ -127,13 +127,6 @@ def test_what_is_asked_otherwise_is_refused(place: Path, method: str, path: str,
     run(dialogue())
 
 
-def test_a_board_for_a_network_is_called_by_its_address_and_never_by_a_name_of_others() -> None:
-    found = server.Server(None, None, {}, TOKEN, is_loopback=False)  # type: ignore[arg-type]  # it is only asked for names
-    assert [True, True, False, False] == [
-        found._is_ours(host) for host in ("192.168.1.4:8090", "[fe80::1]:8090", "evil.example:8090", "")
-    ]
-
-
 @pytest.mark.proves("JAM-020")
 def test_an_entry_is_answered_by_its_number_and_seen_by_who_watches(place: Path) -> None:
     async def dialogue() -> None:
@@ -396,3 +389,23 @@ def test_a_port_that_is_taken_ends_a_board_with_two(place: Path) -> None:
         settings = json.dumps({"node": "ipc:///x", "port": taken.getsockname()[1]})
         done = subprocess.run([sys.executable, "-m", "weft.web.board", settings], capture_output=True, check=False)
     assert (2, True) == (done.returncode, b"cannot be bound" in done.stderr)
+
+
+@pytest.mark.proves("SEC-046")
+def test_who_comes_from_elsewhere_is_asked_for_the_key_and_keeps_it(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = server._said
+    monkeypatch.setattr(server, "_said", lambda request, writer: said(request, writer)._replace(peer="192.168.1.44"))
+
+    async def dialogue() -> None:
+        async with hall(place, begin=False) as it:
+            assert [401] * 4 == [(await it.get(path)).status for path in ("/", "/entry", "/state.json", "/events")]
+            assert b"its key" in (await it.get("/")).body
+            opened = await it.get(f"/entry?key={it.board.gate.view}")
+            cookie = opened.headers["set-cookie"].partition(";")[0]
+            assert (303, "/entry") == (opened.status, opened.headers["location"])
+            assert [200] * 2 == [(await it.get(path, cookie=cookie)).status for path in ("/", "/state.json")]
+            assert 401 == (await it.post(PASS, authorization="", cookie=cookie)).status
+
+    run(dialogue())

@@ -18,6 +18,7 @@ import msgspec
 from weft.base.errors import UserError
 from weft.web.entering import Desk
 from weft.web.feed import Feed
+from weft.web.gate import Gate
 from weft.web.pages import pages_of
 from weft.web.server import Server
 from weft.web.settings import Settings, settings_of
@@ -36,7 +37,8 @@ class Board:
         self.desk = Desk(lambda: self.feed.client)
         token = settings.token or secrets.token_urlsafe(TOKEN_BYTES)
         shown = "" if settings.token else token
-        self.server = Server(self.feed, self.desk, pages_of(shown), token, is_loopback=settings.is_loopback)
+        self.gate = Gate(token, is_loopback=settings.is_loopback)
+        self.server = Server(self.feed, self.desk, pages_of(shown), self.gate)
         self.url = ""
 
     async def start(self) -> None:
@@ -61,8 +63,9 @@ class Board:
             await asyncio.gather(following, told, return_exceptions=True)
 
     def _is_orphan(self) -> bool:
+        """Whether the parent has gone; of one whose child we are not, a silent node says so as well."""
         parent = self.settings.parent
-        if not parent:
+        if not parent or os.getppid() == parent:
             return False
         return not _is_there(parent) or time.monotonic() - self.feed.heard > ORPHANED_S
 
@@ -72,8 +75,6 @@ def _write(file: Path, url: str) -> None:
 
 
 def _is_there(process: int) -> bool:
-    if os.getppid() == process:
-        return True
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -89,7 +90,8 @@ async def _serve(settings: Settings, out: IO[str]) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, until.set)
     await board.start()
-    ready = {"event": "ready", "url": board.url, "entry": f"{board.url}entry"}
+    view = "" if settings.is_loopback else f"?key={board.gate.view}"
+    ready = {"event": "ready", "url": f"{board.url}{view}", "entry": f"{board.url}entry{view}"}
     print(msgspec.json.encode(ready).decode(), file=out, flush=True)
     await board.run(until)
 

@@ -59,6 +59,8 @@ STATUSES: Final = {
     "not-allowed": 403,
     "not-found": 404,
     "closed": 409,
+    "not-open": 409,
+    "nothing-new": 409,
     "key-reused": 422,
     "too-large": 413,
     "too-fast": 429,

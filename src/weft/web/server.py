@@ -7,13 +7,12 @@
 `/events?view=hall` leaves out what only operators need.
 
 Nothing of it is for other sites: the Host must be ours, there is no CORS, and a page may load nothing from elsewhere.
+Who may see it and who may enter stands in gate.py.
 h11 parses, so nothing here is clever.
 """
 
 import asyncio
 import contextlib
-import hmac
-import ipaddress
 import socket
 from typing import Any, Final, NamedTuple
 
@@ -23,6 +22,7 @@ import msgspec
 from weft.base.errors import UserError
 from weft.web.entering import BODY_BYTES_MAX, Desk, Outcome, refusal
 from weft.web.feed import Feed
+from weft.web.gate import Gate
 from weft.web.pages import Page
 
 CONNECTIONS_MAX: Final = 256
@@ -41,7 +41,6 @@ TEXT: Final = "text/plain; charset=utf-8"
 EVENTS: Final = "text/event-stream"
 STILL_HERE: Final = b"event: still\ndata: here\n\n"
 RETRY: Final = b"retry: 1000\n\n"
-OUR_NAMES: Final = ("localhost", "127.0.0.1", "::1")
 
 
 class Reply(NamedTuple):
@@ -51,6 +50,19 @@ class Reply(NamedTuple):
     content_type: str
     body: bytes
     policy: str = "default-src 'none'"
+    more: tuple[tuple[str, str], ...] = ()
+    """Further headers."""
+
+
+class Said(NamedTuple):
+    """A request, as far as it is looked at."""
+
+    method: bytes
+    path: str
+    query: str
+    headers: dict[str, str]
+    peer: str
+    """The address it came from."""
 
 
 class Stream(NamedTuple):
@@ -62,21 +74,26 @@ class Stream(NamedTuple):
 NOT_FOUND: Final = Reply(404, TEXT, b"there are /, /entry, /state.json, /events, and POST /ops\n")
 NOT_ALLOWED: Final = Reply(405, TEXT, b"GET only, POST for /ops\n")
 STRANGER: Final = Reply(421, TEXT, b"this board is called by its address\n")
+ASKS_KEY: Final = Reply(
+    401,
+    "text/html; charset=utf-8",
+    b"<!doctype html><title>Scoreboard</title><form>This board asks for its key: <input name=key> <button>Go</button></form>",
+    "default-src 'none'; form-action 'self'; frame-ancestors 'none'",
+)
 BUSY: Final = Reply(503, TEXT, b"too many viewers\n")
 
 
 class Server:
     """Serves one board."""
 
-    def __init__(self, feed: Feed, desk: Desk, pages: dict[str, Page], token: str, *, is_loopback: bool) -> None:
+    def __init__(self, feed: Feed, desk: Desk, pages: dict[str, Page], gate: Gate) -> None:
         self.feed, self.desk = feed, desk
         self.refused = 0
         """Connections and requests that got no page."""
-        self._pages, self._token, self._is_loopback = pages, token.encode(), is_loopback
+        self._pages, self._gate = pages, gate
         self._server: asyncio.Server | None = None
         self._open = 0
         self._tasks: set[asyncio.Task[None]] = set()
-        self._names = set(OUR_NAMES) if is_loopback else {*OUR_NAMES, *_names_of_this_machine()}
 
     async def serve(self, host: str, port: int) -> int:
         """Begin to answer; the port that it is. UserError `port-taken`."""
@@ -122,7 +139,7 @@ class Server:
             if not isinstance(request, h11.Request):
                 return
             has_body = request.method != b"HEAD"
-            reply = BUSY if is_busy else await self._reply(parser, reader, request)
+            reply = BUSY if is_busy else await self._reply(parser, reader, _said(request, writer))
         except h11.RemoteProtocolError as error:
             reply = Reply(error.error_status_hint, TEXT, b"")
         if isinstance(reply, Stream):
@@ -133,48 +150,33 @@ class Server:
         async with asyncio.timeout(PATIENCE_S):
             await writer.drain()
 
-    async def _reply(
-        self, parser: h11.Connection, reader: asyncio.StreamReader, request: h11.Request
-    ) -> Reply | Stream:
+    async def _reply(self, parser: h11.Connection, reader: asyncio.StreamReader, said: Said) -> Reply | Stream:
         """What a request is answered."""
-        headers = {name.decode("ascii"): value.decode("latin-1") for name, value in request.headers}
-        path, _, query = request.target.decode("ascii", "replace").partition("?")
-        if not self._is_ours(headers.get("host", "")):
+        if not self._gate.is_ours(said.headers.get("host", "")):
             return STRANGER
-        if (path == OPS) != (request.method == b"POST") or request.method not in (b"GET", b"POST"):
+        if (said.path == OPS) != (said.method == b"POST") or said.method not in (b"GET", b"POST"):
             return NOT_ALLOWED
-        if path == OPS:
-            outcome = self._refusal(headers) or await self._enter(parser, reader, headers)
+        if said.path == OPS:
+            outcome = self._refusal(said.headers) or await self._enter(parser, reader, said.headers)
             return Reply(outcome.status, JSON, msgspec.json.encode(outcome.body))
-        return self._shown(path, query)
+        if cookie := self._gate.opens(said.query):
+            return Reply(303, TEXT, b"", more=(("location", said.path), ("set-cookie", cookie)))
+        return self._shown(said) if self._gate.may_see(said.peer, said.headers) else ASKS_KEY
 
-    def _shown(self, path: str, query: str) -> Reply | Stream:
-        if path == "/events":
-            return Stream(is_whole=query != HALL)
-        if path == "/state.json":
+    def _shown(self, said: Said) -> Reply | Stream:
+        if said.path == "/events":
+            return Stream(is_whole=said.query != HALL)
+        if said.path == "/state.json":
             return Reply(200, JSON, self.feed.newest.aged(is_whole=True))
-        page = self._pages.get(path)
+        page = self._pages.get(said.path)
         return Reply(200, "text/html; charset=utf-8", page.body, page.policy) if page is not None else NOT_FOUND
-
-    def _is_ours(self, host: str) -> bool:
-        """Whether a Host names us; a name that somebody made to point here does not, an address always does."""
-        name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
-        name = name.strip("[]").lower()
-        if name in self._names:
-            return True
-        try:
-            ipaddress.ip_address(name)
-        except ValueError:
-            return False
-        return not self._is_loopback
 
     def _refusal(self, headers: dict[str, str]) -> Outcome | None:
         """Why an entry is not even read."""
         host = headers.get("host", "")
         if headers.get("origin", f"http://{host}") != f"http://{host}":
             return Outcome(403, {"error": "not-allowed", "text": "another site's page may enter nothing", "mend": ""})
-        kind, _, given = headers.get("authorization", "").partition(" ")
-        if kind.lower() != "bearer" or not hmac.compare_digest(given.strip().encode("latin-1"), self._token):
+        if not self._gate.may_enter(headers):
             text = "an entry needs this board's token"
             return Outcome(401, {"error": "token", "text": text, "mend": "Authorization: Bearer TOKEN"})
         if headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
@@ -225,9 +227,11 @@ def _hold_little(writer: asyncio.StreamWriter) -> None:
         found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
-def _names_of_this_machine() -> list[str]:
-    name = socket.gethostname().lower()
-    return [name, f"{name.partition('.')[0]}.local"]
+def _said(request: h11.Request, writer: asyncio.StreamWriter) -> Said:
+    headers = {name.decode("ascii"): value.decode("latin-1") for name, value in request.headers}
+    path, _, query = request.target.decode("ascii", "replace").partition("?")
+    peer = writer.get_extra_info("peername")
+    return Said(request.method, path, query, headers, str(peer[0]) if peer else "")
 
 
 async def _next_event(parser: h11.Connection, reader: asyncio.StreamReader) -> Any:
@@ -270,7 +274,7 @@ def _piece(parser: h11.Connection, data: bytes) -> bytes:
 
 
 def _bytes_of(parser: h11.Connection, reply: Reply, *, has_body: bool) -> bytes:
-    headers = [*_headers(reply.content_type, reply.policy), ("content-length", str(len(reply.body)))]
+    headers = [*_headers(reply.content_type, reply.policy), *reply.more, ("content-length", str(len(reply.body)))]
     pieces: list[h11.Event] = [h11.Response(status_code=reply.status, headers=headers)]
     if has_body:
         pieces.append(h11.Data(data=reply.body))

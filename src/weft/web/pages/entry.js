@@ -413,7 +413,7 @@ function tick() {
   const board = state && state.board;
   if (!board) return;
   say("period-clock", face(board.period.clock));
-  say("phase", `${phaseName(board)} ${face(board.clock)}`);
+  say("phase", `${face(board.clock)} ${phaseName(board)}`.trim());
   for (const shown of document.querySelectorAll(".marks[data-key]")) {
     const skater = (board.skaters[shown.dataset.side] || []).find((one) => keyOf(one) === shown.dataset.key);
     if (skater && skater.box) say(shown, face(skater.box));

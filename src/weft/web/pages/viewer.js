@@ -28,7 +28,7 @@ function showTeam(board, side) {
   );
 }
 
-// Names are long, halls are large: what does not fit is set smaller, down to half.
+// Names are long, halls are large: what does not fit is set smaller, down to a third.
 function fit(node) {
   node.style.fontSize = "";
   node.style.textOverflow = "clip"; // else the text is measured as it is cut
@@ -37,10 +37,10 @@ function fit(node) {
   const text = document.createRange();
   text.selectNodeContents(node);
   const full = parseFloat(style.fontSize);
-  for (let size = full * 0.95; size > full / 2 && text.getBoundingClientRect().width > room; size *= 0.95) node.style.fontSize = `${size}px`;
+  for (let size = full * 0.95; size > full / 3 && text.getBoundingClientRect().width > room; size *= 0.95) node.style.fontSize = `${size}px`;
   node.style.textOverflow = "";
 }
-const fitAll = () => { for (const node of document.querySelectorAll(".name, .jammer")) fit(node); };
+const fitAll = () => { for (const node of document.querySelectorAll(".name, .jammer, #phase, #next")) fit(node); };
 addEventListener("resize", fitAll);
 
 function showSheet(board) {
@@ -73,14 +73,18 @@ function show() {
   say("title", (board && board.title) || state.session || "");
   showPeers();
   document.body.className = board ? `phase-${board.phase}` : "";
+  $("none").hidden = Boolean(board) || state.is_away;
+  document.getElementsByTagName("main")[0].hidden = !board;
   if (!board) return;
   document.title = `${board.teams.home.score} : ${board.teams.away.score} · ${state.session}`;
   paint(board);
   for (const side of SIDES) showTeam(board, side);
   say("period", board.phase === "final" ? "final" : `period ${board.period.number}`);
   const next = board.jams.upcoming;
-  say("phase", board.phase === "jam" ? `Jam ${board.shown[1]}` : phaseName(board));
-  say("next", next && board.phase !== "over" ? `next: jam ${next[1]}${next[0] === board.period.number ? "" : ` of period ${next[0]}`}` : "");
+  const caller = board.timeout && board.teams[board.timeout.team];
+  say("phase", board.phase === "jam" ? `Jam ${board.shown[1]}` : board.phase === "timeout" && caller ? "Time-out" : phaseName(board));
+  const coming = next && board.phase !== "over" ? `next: jam ${next[1]}${next[0] === board.period.number ? "" : ` of period ${next[0]}`}` : "";
+  say("next", board.phase === "timeout" && caller ? caller.name : coming);
   $("period-clock").classList.toggle("stands", board.period.clock.zero === null);
   showSheet(board);
   tick(); // clocks take their room first
