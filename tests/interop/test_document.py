@@ -2,12 +2,14 @@
 
 import hashlib
 import json
+import os
 import socket
 import struct
 import subprocess
 import sys
 import time
 import uuid
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -62,6 +64,28 @@ def test_two_machines_that_know_nothing_of_each_other_edit_one_document(tmp_path
         until(lambda: one.asked("digest") == two.asked("digest") != {}, lambda: one.said() + two.said())
         assert 2 == one.asked("digest")["operations"]
         assert "mdns" in {peer["how"] for scorer in (one, two) for peer in scorer.asked("peers")}
+
+
+@pytest.mark.proves("PEE-021", "JAM-040")
+def test_one_command_typed_on_each_of_two_machines_is_enough(tmp_path: Path) -> None:
+    weft = (sys.executable, "-m", "weft.cli.main", "doc")
+    join = ("join", f"Hall {os.getpid()}", "--listen", "0.0.0.0", "--open")
+    states = [tmp_path / f"s{number}" for number in (1, 2)]
+
+    def digest(state: Path) -> str:
+        ran = subprocess.run(
+            [*weft, "digest", "--json", "--node", str(state)], capture_output=True, timeout=30, check=False
+        )
+        return ran.stdout.decode() if ran.returncode == 0 else ""
+
+    with Hall(tmp_path, 2) as hall:
+        logs = [hall.start(f"join{n}", n, *weft, *join, "--state", str(state)) for n, state in enumerate(states, 1)]
+        for number, state in enumerate(states):
+            until(partial(digest, state), logs[number].said)
+            entry = ["add", "period=1", f"jam={number + 1}", PASS.format(number), "--node", str(state)]
+            subprocess.run([*weft, *entry], capture_output=True, timeout=30, check=True)
+        until(lambda: digest(states[0]) == digest(states[1]), lambda: "".join(log.said() for log in logs))
+        assert 2 == json.loads(digest(states[0]))["operations"]
 
 
 @pytest.mark.parametrize("cut_s", [2.0, 12.0, 40.0], ids=["shorter than a beat", "evasive", "gone"])
