@@ -345,6 +345,13 @@ def test_what_others_say_moves_no_cursor() -> None:
     assert [] == [line for line in lines if "\x1b" in line]
 
 
+def test_events_are_told_in_words_as_far_as_they_are_known() -> None:
+    gone = {"event": "peer.gone", "peer": "a0000001-0000", "endpoint": "10.0.0.1:1", "why": "silent"}
+    assert "a0000001 at 10.0.0.1:1 is gone: silent" == event_line(gone)[13:]
+    assert "- says: -" == event_line({"event": "chat"})[13:]
+    assert "log.full what=sources" == event_line({"event": "log.full", "what": "sources"})[13:]
+
+
 def test_a_change_without_an_entry_says_which_places_are_different() -> None:
     change = Change(check="0", added=["/venue"], removed=["eid:1"], changed=["/period[1]"], is_whole=True, more=7)
     assert ["+ /venue", "- eid:1", "~ /period[1]"] == change_lines(change)[2:]
@@ -354,3 +361,25 @@ def test_every_code_has_a_status_and_what_helps() -> None:
     assert {2, 3, 4} == {status for status, _ in doc_calls.BY_CODE.values()}
     assert 3 == doc_calls.failed(error_of("odd", None))
     assert isinstance(error_of("odd", None), DocError)
+
+
+# From a lake
+
+
+@pytest.mark.proves("GSP-034")
+def test_a_document_is_made_again_from_a_lake(two: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from weft.pipeline import documents
+
+    two.quarrel()
+    told, log = two.json("digest"), two.hall.desks[0].session.log
+    pairs = [log.arrival(place) for place in range(log.count)]
+    stored = [documents.Stored(*pair, log.body(*pair), log.kept(*pair).received_ns, None) for pair in pairs]
+    there = [documents.Session("Hall 5", "derby", 2, 2, 0), documents.Session("Other", "fair-1", 0, 0, 1)]
+    monkeypatch.setattr(documents, "sessions_in", lambda _: there)
+    monkeypatch.setattr(documents, "operations_of", lambda _, session: stored if session == "Hall 5" else [])
+    status, [line] = two.plainly("rebuild", "--from", str(tmp_path), "--session", "Hall 5")
+    assert (0, f"{told['digest']}  check {told['check']}, 2 operations of Hall 5") == (status, line)
+    assert (3, []) == two.plainly("rebuild", "--from", str(tmp_path))
+    assert "'Hall 5', 'Other'" in two.complaint
+    assert (3, []) == two.plainly("rebuild", "--from", str(tmp_path), "--session", "Other")
+    assert "--schema" in two.complaint

@@ -304,3 +304,23 @@ async def test_a_decision_that_is_none_is_refused_and_the_conflict_stays_open(
             await ann.resolve(conflict.id, side, value=value)
         assert "bad-choice" == caught.value.code
         assert [conflict] == await ann.conflicts()
+
+
+@in_loop
+@pytest.mark.proves("GSP-054")
+async def test_who_may_not_enter_is_told_so_and_may_not_bring_anything_in_either(tmp_path: Path) -> None:
+    async with Hall(tmp_path) as hall, client(hall.desks[0]) as ann:
+        seen: list[tuple[str, str, str]] = []
+
+        def authorise(by: str, verb: str, reference: dict[str, str]) -> str:
+            seen.append((by, verb, reference.get("path", "")))
+            return "only referees"
+
+        hall.desks[0].session.own.authorise = authorise
+        body = f'<set path="venue" source="{OTHER}" timestamp="1" sequence="1">x</set>'.encode()
+        for doing in (ann.set("venue", text="x"), ann.bring([body])):
+            with pytest.raises(doc.NotAllowed) as caught:
+                await doing
+            assert "only referees" == caught.value.text
+        assert [("Ann", "set", "venue")] * 2 == seen
+        assert 0 == (await ann.digest())["operations"]

@@ -5,7 +5,7 @@ import io
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from cyclopts import Parameter
 
@@ -16,7 +16,7 @@ from weft.client.doc.errors import BadFile, DocError, TooFast, Unreachable
 
 if TYPE_CHECKING:
     from weft.client.doc.importing import Enter
-    from weft.client.doc.logfile import Header, LogFile
+    from weft.client.doc.logfile import LogFile
 
 Format = Literal["ndjson", "derbyxml", "derbyjson", "csv"]
 BY_ENDING: Final[dict[str, Format]] = {".xml": "derbyxml", ".json": "derbyjson", ".csv": "csv", ".ndjson": "ndjson"}
@@ -349,22 +349,24 @@ def rebuild(
     of: Annotated[str, Parameter(name="--from")],
     out: str | None = None,
     partial: Flag = False,
+    schema: str = "",
     session: Session = "",
     json: Flag = False,
-) -> int:
+) -> int:  # tidy: each is an option of the command line
     """Make the document again from what others have kept: `weft doc rebuild --from lake --session "Hall 5"`.
 
     Args:
         of: a lake, or a file of weft doc export.
         out: where to write the document (DerbyXML).
         partial: take a log that was cut off, and say what is missing.
+        schema: the TOML file, where the session had one of its own.
         session: its name, where a lake has several.
         json: digest, check and counts as JSON.
     """
     from weft.client.doc.logfile import Tally, folded
 
     try:
-        log = log_of_lake(Path(of), session) if Path(of).is_dir() else log_of_file(of, partial=partial)
+        log = log_of_lake(Path(of), session, schema) if Path(of).is_dir() else log_of_file(of, partial=partial)
         engine, tally = folded(log), Tally.of(log.entries)
         if out is not None:
             from weft.client.doc.exporting import derbyxml
@@ -382,9 +384,10 @@ def rebuild(
     return DONE
 
 
-def log_of_lake(lake: Path, session: str) -> "LogFile":
+def log_of_lake(lake: Path, session: str, schema: str) -> "LogFile":
     """What a lake has of a session; BadFile says which it has."""
-    from weft.client.doc.logfile import Entry, LogFile
+    from weft.client.doc.logfile import Entry, Header, LogFile
+    from weft.cores.document.fold.schema import SHIPPED
     from weft.pipeline.documents import operations_of, sessions_in
     from weft.wire.document.operations import parse, uuid_text
 
@@ -400,13 +403,10 @@ def log_of_lake(lake: Path, session: str) -> "LogFile":
         for kept in operations_of(lake, meant[0].name)
     ]
     beyond = [f"{meant[0].beyond:,} operations stand behind a gap"] if meant[0].beyond else []
-    return LogFile(_header_of(meant[0]), entries, beyond)
-
-
-def _header_of(there: Any) -> "Header":
-    from weft.client.doc.logfile import Header
-
-    return Header(there.name, there.schema)
+    name = meant[0].schema or ""
+    if name not in SHIPPED and not schema:
+        raise BadFile(f"its schema is one of its own, {name!r}", mend="--schema FILE")
+    return LogFile(Header(meant[0].name, name, text_of(schema) if schema else ""), entries, beyond)
 
 
 # Later

@@ -17,6 +17,16 @@ UNREADABLE: Final = tuple(f"inert:{why}" for why in ("malformed", "name", "verb"
 SIGNS: Final = {"added": "+", "removed": "-", "changed": "~"}
 
 
+WORDS: Final = {
+    "chat": "{peer:.8} says: {text}",
+    "doc.conflict": "conflict {kind} at {slot} {attribute}: weft doc resolve {id}",
+    "peer.active": "{peer:.8} at {endpoint} is connected",
+    "peer.gone": "{peer:.8} at {endpoint} is gone: {why}",
+    "peer.evasive": "{peer:.8} at {endpoint} is silent",
+}
+"""What people read of events; of any other one its name and facts."""
+
+
 def short(source: str) -> str:
     """The beginning of a UUID.
 
@@ -98,11 +108,19 @@ def event_line(event: dict[str, Any]) -> str:
     >>> event_line({"event": "chat", "at": 0.25, "peer": "5f3a9c21-0000", "text": "jam 3?"})[12:]
     ' 5f3a9c21 says: jam 3?'
     """
-    at = clock(event.get("at", 0))
-    if event.get("event") == "chat":
-        return f"{at} {short(str(event.get('peer', '')))} says: {clean(str(event.get('text', '')))}"
+    at, said = clock(event.get("at", 0)), {name: clean(str(value)) for name, value in event.items()}
+    words = WORDS.get(said.get("event", ""))
+    if words is not None:
+        return f"{at} {words.format_map(_Said(said))}"
     told = [f"{name}={clean(str(value))}" for name, value in event.items() if name not in ("event", "at")]
     return " ".join([at, str(event.get("event")), *told])
+
+
+class _Said(dict[str, str]):
+    """What a node of another version does not say is a hyphen."""
+
+    def __missing__(self, _: str) -> str:
+        return "-"
 
 
 def conflict_row(conflict: Conflict) -> Sequence[str]:
