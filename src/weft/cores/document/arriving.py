@@ -69,9 +69,10 @@ class Arriving:
         """Whom we call in vain at another address of the same machine, by the same port, and do not know as this one."""
         host, port = endpoints.split(endpoint)
         for peer in self._peers.all():
+            if peer.stage is not State.CALLING or peer is known:
+                continue
             called, its_port = endpoints.split(peer.endpoint)
-            is_called = peer.stage is State.CALLING and peer is not known
-            if is_called and its_port == port and called != host and self._is_at(called, address):
+            if its_port == port and called != host and self._is_at(called, address):
                 self._peers.rename(peer.endpoint, endpoint)
                 return peer
         return None

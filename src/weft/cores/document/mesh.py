@@ -342,7 +342,8 @@ class Mesh:
     def _hear_of_peer(self, peer: Peer, message: PeerAt) -> None:
         """PEE-033: an endpoint that is ours, or known, is no news."""
         self.introductions.hear(peer, message.endpoint)
-        if not endpoints.is_any(endpoints.split(message.endpoint)[0]):
+        is_known = self._peers.at(message.endpoint) is not None
+        if not is_known and not endpoints.is_any(endpoints.split(message.endpoint)[0]):
             self.meet(message.endpoint, TOLD)
 
     def _hear_chat(self, peer: Peer, message: Chat) -> None:
