@@ -155,6 +155,21 @@ def test_a_conflict_is_shown_on_both_boards_and_one_tap_resolves_it(browser: Chr
     assert [value, value] == [_duration(laptop.client) for laptop in (ann, bob)]
 
 
+@pytest.mark.proves("JAM-021")
+def test_two_leads_of_one_jam_are_a_conflict_and_one_tap_keeps_one_of_them(browser: Chromium, bout: Bout) -> None:
+    for cable in bout.cables:
+        cable.cut()
+    for laptop, side in zip(bout.laptops.values(), ("home", "away"), strict=True):
+        laptop.client.add("period=2 jam=8", f'<lead team="{side}"/>')
+    for cable in bout.cables:
+        cable.join()
+    page = operator(browser, bout.laptops["bob"])
+    page.until("document.querySelectorAll('#conflicts .sides button').length === 3", "three choices")
+    page.tap("#conflicts .sides button")
+    row = "state.board.rows.find((row) => row.period === 2 && row.jam === 8)"
+    page.until(f"state.conflicts.length === 0 && {row}.home.lead !== {row}.away.lead", "one lead")
+
+
 def _set(client: SyncClient, duration: str) -> None:
     client.set("period=2 jam=7", {"duration": duration})
 

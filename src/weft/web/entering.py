@@ -3,7 +3,7 @@
     {"verb": "add", "reference": {"period": 1, "jam": 3}, "xml": "<pass team='home' points='4'/>", "by": "Ann"}
     {"verb": "set", "reference": {"period": 1, "jam": 3}, "attributes": {"duration": "90"}}
     {"verb": "remove", "reference": {"eid": "…"}}
-    {"verb": "resolve", "conflict": "…", "side": "first"}       or a "value"
+    {"verb": "resolve", "conflict": "…", "side": "first"}       or `second`, `seen`, or a "value"
     {"verb": "chat", "text": "…"}
 
 Each with an `Idempotency-Key`: the same key with the same body is answered as the first time, and entered once.
@@ -42,7 +42,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     force: bool = False
     resolves: Word = ""
     conflict: Word = ""
-    side: Literal["first", "second", ""] = ""
+    side: Literal["first", "second", "seen", ""] = ""
     value: str | None = None
 
 

@@ -308,16 +308,30 @@ const shortName = (source) => {
   return (state.names || {})[source] || (peer ? peerName(peer) : String(source).slice(0, 8));
 };
 
+// What can be tapped for each kind; of two equal ones, which is kept.
+const DECISIONS = {
+  "set-set": [["first"], ["second"]],
+  "duplicate-key": [["first", "keep this one"], ["second", "keep this one"], ["seen", "keep both"]],
+  single: [["first", "keep this one"], ["second", "keep this one"], ["seen", "keep both"]],
+  "lost-edit": [["seen", "it stays removed"]],
+};
+const KINDS = {
+  "set-set": "two people wrote different values", "duplicate-key": "two people made one with the same number",
+  single: "there may be only one, and two people made one", "lost-edit": "one removed what another was editing",
+};
+
 function showConflicts() {
   const open = state.conflicts || [];
   $("conflicts").classList.toggle("open", open.length > 0);
   list("conflicts", open.map((conflict) => {
-    const side = (name) => {
-      const [source, sequence, value] = conflict[name];
-      return el("button", { onclick: () => enter("conflict resolved", { verb: "resolve", conflict: conflict.id, side: name }, null) },
-        el("b", {}, value === "" ? "(this one)" : value), el("br"), el("small", {}, `${shortName(source)} · entry ${sequence}`));
+    const choice = ([side, name]) => {
+      const [source, sequence, value] = conflict[side] || [];
+      const who = source ? `${shortName(source)} · entry ${sequence}` : "";
+      return el("button", { onclick: () => enter("conflict resolved", { verb: "resolve", conflict: conflict.id, side }, null) },
+        el("b", {}, name || value || "(empty)"), who ? el("br") : null, el("small", {}, who));
     };
-    return el("div", { className: "item" }, `${conflict.attr} of ${shortened(conflict.slot)}: two wanted different things `, el("small", {}, conflict.kind), el("div", { className: "sides" }, side("first"), side("second")));
+    return el("div", { className: "item" }, `${conflict.attr} of ${shortened(conflict.slot)} `, el("small", {}, KINDS[conflict.kind] || conflict.kind),
+      el("div", { className: "sides" }, ...(DECISIONS[conflict.kind] || DECISIONS["set-set"]).map(choice)));
   }), "none");
 }
 
