@@ -102,6 +102,23 @@ def test_a_copy_goes_its_own_way(seed: int) -> None:
     assert middle == everything(twin)
 
 
+@pytest.mark.proves("DOC-051")
+def test_a_copy_made_after_something_was_taken_back_shares_nothing() -> None:
+    """What is empty again by taking back was one list for both."""
+    desk = Desk()
+    desk.set("a", 'period="1" jam="1"', "x")
+    desk.add("a", 'period="1"', f'<jam eid="{eid(1)}" number="1"/>')
+    mark = desk.fold.mark()
+    merging = desk.operation("b", "add", 'period="1"', f'<jam eid="{eid(2)}" number="1" q="1"/>')
+    desk.fold.apply(merging, merging.timestamp)
+    desk.fold.rewind(mark)
+    twin, before = desk.fold.copy(), everything(desk.fold)
+    twin.apply(merging, merging.timestamp)
+    assert before == everything(desk.fold)
+    desk.fold.apply(merging, merging.timestamp)
+    assert everything(twin) == everything(desk.fold)
+
+
 def test_marks_stay_valid_when_older_ones_are_forgotten() -> None:
     desk = Desk()
     desk.set("a", 'path="x"', "1")

@@ -232,8 +232,8 @@ def _twin_of(element: Element, twins: dict[Element, Element]) -> Element:
     twin = Element(element.tag, element.attributes, element.text, parent, element.origin)
     twin.is_shared = element.is_shared = True
     twin.rank, twin.is_fixed = element.rank, element.is_fixed
-    twin.aliases = element.aliases and list(element.aliases)
-    twin.writers = element.writers and dict(element.writers)
+    twin.aliases = list(element.aliases) if element.aliases else None
+    twin.writers = dict(element.writers) if element.writers else None
     if parent is not None:
         twin.link()
     return twin
