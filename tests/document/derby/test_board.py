@@ -1,8 +1,11 @@
 """What a scoreboard shows (JAM-010), from documents of a few lines."""
 
+import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.document.derby.bouts import Made, bout, jam
 from weft.cores.document.derby import board
@@ -153,3 +156,29 @@ def test_the_board_does_not_depend_on_the_order_of_events() -> None:
     events = [passed("home", 4), passed("away", 1), '<lead team="away"/>', '<penalty team="home" person="1" code="B"/>']
     expected, actual = (at(1010, jam(1, 1000, None, "".join(order))) for order in (events, events[::-1]))
     assert expected == actual
+
+
+WORDS = st.sampled_from(
+    ["", "1", "2", "-1", "1e400", "nan", "9" * 5_000, "home", "away", "jammer", "1000", "1060.5", "yes", "é"]
+)
+NAMES = st.sampled_from(
+    ["timestamp", "duration", "end", "number", "team", "id", "person", "points", "name", "position", "eid"]
+)
+TAGS = st.sampled_from(
+    ["period", "jam", "timeout", "team", "person", "pass", "lead", "lineup", "penalty", "expulsion", "enterbox"]
+)
+NODES = st.recursive(
+    st.builds(Made, TAGS, st.dictionaries(NAMES, WORDS, max_size=5)),
+    lambda inner: st.builds(
+        Made, TAGS, st.dictionaries(NAMES, WORDS, max_size=5), st.just(""), st.lists(inner, max_size=4)
+    ),
+    max_leaves=20,
+)
+
+
+@pytest.mark.proves("JAM-010")
+@given(children=st.lists(NODES, max_size=4), ruleset=WORDS, time=st.floats(-1e12, 1e12))
+def test_whatever_a_document_holds_there_is_a_board_of_it(children: list[Made], ruleset: str, time: float) -> None:
+    shown = board.state(Made("bout", {"ruleset": ruleset}, "", children), time)
+    assert shown["phase"] in ("before", "jam", "lineup", "timeout", "over", "halftime", "final")
+    assert shown == json.loads(json.dumps(shown, allow_nan=False))

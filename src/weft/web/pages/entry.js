@@ -198,7 +198,7 @@ $("close-period").onclick = () => {
   const [period, jam] = state.board.jams.completed;
   const row = rowAt([period, jam]);
   const set = (end) => ({ verb: "set", reference: { period }, attributes: { end } });
-  enter(`period ${period} closed`, set((row.begin + row.duration).toFixed(3)), set(""));
+  enter(`period ${period} closed`, set((row.begin + row.duration - 0.001).toFixed(3)), set("")); // not rounded beyond the jam
 };
 
 function step(by) {
