@@ -17,7 +17,7 @@ from weft.base.now import SECOND, Now
 from weft.client.doc import exporting
 from weft.client.doc.errors import BadFile, NotFound
 from weft.client.doc.importing import Enter, entries_of, roster_of
-from weft.client.doc.logfile import Entry, Header, LogFile, Tally, folded, lines_of, read_log
+from weft.client.doc.logfile import Entry, Header, LogFile, Tally, folded, in_order, lines_of, read_log
 from weft.client.doc.replaying import Moment, instant_of, place_of, replay
 from weft.cores.document.fold.engine import fold
 from weft.cores.document.fold.schema import Schema
@@ -200,6 +200,12 @@ def test_a_log_that_was_cut_off_is_taken_in_part_and_says_what_is_missing() -> N
     assert (1, 2) == (len(cut.entries), len(cut.faults))
     gap = read_log([LINES[0], LINES[3], LINES[2]], partial=True)
     assert ["missing of a0000000-0000-4000-8000-000000000000: 1", "trailer" in gap.faults[1]] == [gap.faults[0], True]
+
+
+def test_a_log_is_brought_in_so_that_no_source_is_turned_round_and_nothing_is_late() -> None:
+    late = entry(B, 2, "set", {"path": "venue"}, Payload("x"), 5.0)
+    expected = [(A, 1), (B, 1), (B, 2), (A, 2)]
+    assert expected == [one.pair for one in in_order([LOG[1], late, LOG[0], LOG[2]])]
 
 
 def test_a_body_that_is_no_text_comes_through() -> None:

@@ -205,7 +205,7 @@ async def _take(client: Client, file: str, text: str, *, partial: bool, json: bo
 
 
 async def _take_log(client: Client, file: str, text: str, *, partial: bool, json: bool) -> int:
-    from weft.client.doc.logfile import read_log
+    from weft.client.doc.logfile import in_order, read_log
 
     log, status = read_log(text.split("\n"), partial=partial), await client.status()
     if (log.header.schema, log.header.schema_text) != (status["schema"], status.get("schema_text", "")):
@@ -213,7 +213,7 @@ async def _take_log(client: Client, file: str, text: str, *, partial: bool, json
             f"{file} is of schema {log.header.schema}, and the session of {status['schema']}",
             mend=f"weft doc join SESSION --schema {log.header.schema}",
         )
-    counts = await client.bring(entry.body for entry in log.entries)
+    counts = await client.bring(entry.body for entry in in_order(log.entries))
     for fault in log.faults:
         complain(fault, DONE)
     if json:

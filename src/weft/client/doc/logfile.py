@@ -122,6 +122,13 @@ class Tally:
         return found
 
 
+def in_order(entries: Iterable[Entry]) -> list[Entry]:
+    """As the document orders them, so that nothing is late where they are taken in one by one; gaps and doubles last."""
+    tally = Tally()
+    keyed = [(tally.take(entry), entry) for entry in entries]
+    return [entry for _, entry in sorted(keyed, key=lambda one: (one[0] is None, one[0] or 0, one[1].pair))]
+
+
 def folded(log: LogFile) -> Engine:
     """The document of a log."""
     return fold(log.header.load(), log.operations)

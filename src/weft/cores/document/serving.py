@@ -71,7 +71,6 @@ class Serving:
         """The answer; None: it has been said, or there is none."""
         verb = asked.verb
         if (read := READS.get(verb)) is not None:
-            self._session.fold()
             return read[1](self._reads, _args(asked, read[0]))
         if (edit := EDITS.get(verb)) is not None:
             return edit[1](self._edits, _args(asked, edit[0]))
