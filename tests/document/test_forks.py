@@ -95,6 +95,29 @@ def test_a_changed_winner_goes_to_everybody_and_whoever_says_the_loser_hears_it(
     assert [] == bodies(rig.hear(B, Xmsg(ONE)))
 
 
+def test_what_is_beyond_a_gap_is_not_sent_even_if_it_wins() -> None:
+    rig = Node()
+    rig.befriend(B, EB)
+    rig.befriend(C, EC)
+    rig.hear(B, Xmsg(OTHER))
+    assert [] == bodies(rig.hear(C, Xmsg(ONE), Xmsg(OTHER)))
+    assert ONE == rig.log.known(B, 2)
+
+
+@pytest.mark.parametrize("others", [False, True])
+def test_two_that_told_each_other_half_of_it_find_where_they_differ(others: bool) -> None:
+    """Each heard of half the sources from the other, and neither heard back that its own half was there already."""
+    net = Net("halves", schema="plain")
+    alice, bob = split(net)
+    for machine in (alice, bob):
+        machine.up.log.take(body(C, 1), C)
+        net._take(machine)
+    if others:
+        net.edit(alice, "add", {"path": "/"}, xml="<a/>")
+        net.edit(bob, "add", {"path": "/"}, xml="<a/>")
+    net.until(net.is_equal, 60 * SECOND)
+
+
 def split(net: Net) -> tuple[Machine, Machine]:
     """Two nodes that heard different bodies of one source, which is gone."""
     alice = net.machine("alice")

@@ -236,6 +236,13 @@ def test_what_is_beyond_a_gap_is_not_spoken_of() -> None:
     assert [] == [each for each in told_of(node, 10) if each[1] == B and each[0] != EB], "it has a gap"
 
 
+def test_a_source_that_is_gone_with_a_gap_is_spoken_of_up_to_the_gap() -> None:
+    node = party((B, EB), (C, EC), (D, ED))
+    node.hear(B, Xmsg(body(B, 1)), Xmsg(body(B, 3)))
+    node.order(link_full(EB))
+    assert [(EC, B, 1), (ED, B, 1)] == sorted(each[1:] for each in seconds_of(node, 10, alive=(C, D)) if each[2] == B)
+
+
 def test_canary_a_gsip_of_the_highest_number_instead_of_the_prefix_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     node = party((B, EB))
     monkeypatch.setattr(Log, "latest", Log.highest)

@@ -52,6 +52,10 @@ class Asking:
         self._came_at: int | None = None
         """When anything came last that was asked for."""
 
+    def is_open(self, source: bytes) -> bool:
+        """Whether more of a source is expected."""
+        return source in self._open
+
     # What is heard
 
     def hearsay(self, source: bytes, via: Knowing, target: int) -> None:

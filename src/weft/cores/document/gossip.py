@@ -136,10 +136,15 @@ class Gossip:
                 return
 
     def _is_level(self, knowing: Knowing) -> bool:
-        """Whether it holds as much as we of every source. Of our own nobody tells us; who lacks something would ask."""
+        """Whether it holds as much as we of every source: it said so; or it was told, and would ask for what it lacks.
+
+        Of our own source nobody tells us.
+        """
         own = self.station.uuid
         return all(
-            knowing.known(self._place(source)) == latest for source, latest in self.log.sources() if source != own
+            latest in (knowing.known(place := self._place(source)), knowing.last_told(place))
+            for source, latest in self.log.sources()
+            if source != own
         )
 
     def _hear_xmsg(self, knowing: Knowing, xmsg: Xmsg) -> None:
@@ -160,7 +165,9 @@ class Gossip:
         self._asking.gap(taken.source, knowing, taken.sequence)
 
     def _forked(self, knowing: Knowing, taken: Taken) -> None:
-        """A changed winner is for everybody; who still says what lost is told what won."""
+        """A changed winner is for everybody; who still says what lost is told what won. Beyond a gap nothing is said."""
+        if taken.sequence > self.log.latest(taken.source):
+            return
         counts = self.log.known(taken.source, taken.sequence)
         if taken.is_further:
             self._answering.spread(counts)
@@ -211,10 +218,11 @@ class Gossip:
             self._tell(knowing)
 
     def _is_news(self, knowing: Knowing, source: bytes, latest: int) -> bool:
+        """A source with a gap is spoken of when the gap is filled; or nobody is there who could fill it."""
         place = self._place(source)
-        if knowing.known(place) >= latest or self.log.lowest_held(source):
+        if knowing.known(place) >= latest or (self.log.lowest_held(source) and self._asking.is_open(source)):
             return False
-        if place >= len(knowing.told) or place >= len(knowing.told_at) or knowing.told[place] != latest:
+        if knowing.last_told(place) != latest:
             return True
         return self.station.now.mono - knowing.told_at[place] >= REPEAT_NS
 

@@ -112,6 +112,10 @@ class Knowing:
         """How much of a source it is known to hold."""
         return self.knows[place] if place < len(self.knows) else 0
 
+    def last_told(self, place: int) -> int:
+        """How much of a source it was told that we hold."""
+        return self.told[place] if place < len(self.told) else 0
+
     def learn(self, place: int, upto: int) -> None:
         """It holds so much of a source."""
         if self.known(place) < upto:

@@ -19,7 +19,7 @@ from weft.base.records import CoreRecord, Record, Stream, StreamRecord
 from weft.cores.document.holding import Kept
 from weft.cores.document.limits import WORDS_MAX
 from weft.cores.document.messages import SessionSettings
-from weft.cores.document.station import MICROSECONDS
+from weft.cores.document.station import nanoseconds_of
 from weft.wire.document.operations import Operation
 
 CORE: Final = "document"
@@ -110,7 +110,7 @@ def stream_record(settings: SessionSettings, operation: Operation, kept: Kept, e
     if operation.origin is not None:
         attributes["osource"], attributes["oseq"] = operation.origin[0].hex(), operation.origin[1]
     origin = f"{settings.name}/{operation.source.hex()}"
-    at = min(round(operation.timestamp * MICROSECONDS) * 1_000, AT_MAX)  # a double has no nanoseconds of this century
+    at = min(nanoseconds_of(operation.timestamp), AT_MAX)
     numbered = (Stream.DOCUMENTS, origin, None, operation.sequence)
     return StreamRecord(*numbered, at, kept.received_ns, cut(operation.verb), kept.body, attributes)
 

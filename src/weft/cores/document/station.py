@@ -8,7 +8,7 @@ from collections import Counter
 from typing import Any, Final
 
 from weft.base.effects import Effect, Persist, Send, Tell
-from weft.base.now import SECOND, Now
+from weft.base.now import Now
 from weft.base.records import Record
 from weft.cores.document.limits import DURABLE_NS
 from weft.cores.document.messages import SessionSettings
@@ -118,5 +118,5 @@ def seconds_of(nanoseconds: int) -> float:
 
 
 def nanoseconds_of(timestamp: float) -> int:
-    """The nearest nanoseconds of a timestamp."""
-    return round(timestamp * SECOND)
+    """The nearest microsecond of a timestamp, in nanoseconds: a double of this century has no smaller part."""
+    return round(timestamp * MICROSECONDS) * 1_000
