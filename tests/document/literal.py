@@ -52,6 +52,8 @@ class Literal:
         """By address and port."""
         self.log: dict[str, dict[int, bytes]] = {self.source: {}}
         self.offset = 0.0
+        self.answers_always = True
+        """Two such nodes answer each other for ever; who has tried that answers each peer once."""
         self.chats: list[str] = []
         self.heard: Counter[str] = Counter()
         self.said: Counter[str] = Counter()
@@ -106,6 +108,8 @@ class Literal:
     def hear_helo(self, other: Other | None, sender: bytes, endpoint: str) -> None:
         """Add it to the table, say HELO, BOUT and GSIP, and PEER to all others."""
         is_new = other is None
+        if not (is_new or self.answers_always):
+            return
         other = other or self.others.get(endpoint)
         if other is None:
             other = self.discover(endpoint)
@@ -124,7 +128,8 @@ class Literal:
             self.say(other, "GBYE", "")
             self.drop(other)
             return
-        self.say(other, "BOUT", self.session)
+        if self.answers_always:
+            self.say(other, "BOUT", self.session)
         if not other.is_matched:
             other.is_matched = True
             self.gossip(other)

@@ -17,6 +17,7 @@ from weft.wire.document.frames import uuid_text
 
 A: Final = bytes.fromhex("a0000000000040008000000000000001")
 B: Final = bytes.fromhex("b0000000000040008000000000000002")
+C: Final = bytes.fromhex("c0000000000040008000000000000003")
 PENALTY: Final = '<penalty team="home" person="123" code="B" />'
 
 
@@ -130,6 +131,30 @@ async def test_literal_node_is_introduced_to_everybody_and_all_end_alike() -> No
         await one.until(lambda: bool(one.heard_of(PeerGone)))
         await two.until(lambda: bool(two.heard_of(PeerGone)))
         assert one.ask("digest") == two.ask("digest")
+
+
+@in_loop
+async def test_three_of_each_kind_that_come_one_after_the_other_are_one_session() -> None:
+    async with node(A) as one, node(B, one.endpoint) as two, node(C, two.endpoint) as three:
+        with literal() as first, literal() as second, literal() as third:
+            ours, theirs = (one, two, three), (first, second, third)
+            for place, (weft, other) in enumerate(zip(ours, theirs, strict=True)):
+                other.node.answers_always = False  # two of them would never end
+                other.node.discover((three, first.node, two)[place].endpoint)
+                for points in range(10):
+                    edit(weft, points)
+                    other.node.edit("add", {"period": "1", "jam": str(1 + points)}, PENALTY)
+            for other in theirs:
+                await other.until(lambda: all(len(one.node.bodies()) == 60 for one in theirs))
+            for weft in ours:
+                await weft.until(lambda: all(len(weft.bodies) == 60 for weft in ours))
+            assert 1 == len(
+                {*(frozenset(weft.bodies) for weft in ours), *(frozenset(one.node.bodies()) for one in theirs)}
+            )
+            assert 1 == len({weft.ask("digest")["digest"] for weft in ours})
+            for other in theirs:
+                assert other.node.heard["HELO"] <= 10, other.node.heard
+                assert other.node.heard["BOUT"] <= 10, other.node.heard
 
 
 @in_loop
