@@ -26,18 +26,20 @@ def bodies_of(seed: int, most: int = 40) -> list[bytes]:
 
 
 def resolved(bodies: list[bytes], draw: Random) -> list[bytes]:
-    """The same, and somebody closes one of the conflicts, or tries to."""
+    """The same, and one or two people close one of the conflicts, or try to."""
     conflicts = oracle.result_of(map(oracle.read, bodies)).conflicts
     if not conflicts:
         return bodies
     chosen = draw.choice(conflicts)
     where = " ".join(f'{name}="{value}"' for name, value in reference_of(DERBY, chosen["slot"]).items())
     attribute = chosen["attr"] if chosen["kind"] == "set-set" and chosen["attr"] != "#text" else "q"
-    verb, inner = draw.choice(
-        (("set", "9"), ("set", f"<attribute>{attribute}</attribute>9"), ("add", ""), ("remove", ""))
-    )
-    stamp = 'source="f0000009-0000-4000-8000-000000000009" timestamp="1763809999.0" sequence="1"'
-    return [*bodies, f'<{verb} {where} resolves="{chosen["id"]}" {stamp}>{inner}</{verb}>'.encode()]
+    ways = (("set", "9"), ("set", f"<attribute>{attribute}</attribute>9"), ("add", ""), ("remove", ""))
+    for number in range(1, draw.choice((2, 2, 3))):
+        verb, inner = draw.choice(ways)
+        stamp = f'source="f{number:07d}-0000-4000-8000-000000000009" timestamp="176380999{number}.0" sequence="1"'
+        said = f'<{verb} {where} resolves="{chosen["id"]}" {stamp}>{inner.replace("9", str(number))}</{verb}>'
+        bodies = [*bodies, said.encode()]
+    return bodies
 
 
 def small() -> Engine:
