@@ -52,6 +52,16 @@ def test_what_was_sent_lately_is_not_sent_again_but_the_first_one_soon() -> None
     assert [3, 4] == ask(node, 2)
 
 
+@pytest.mark.proves("GSP-024")
+def test_asking_again_before_the_answer_can_have_come_fills_no_link() -> None:
+    node = full(2_000)
+    assert 500 == len(ask(node, 0))
+    node.pass_seconds(0.15)
+    assert [1] == ask(node, 0)
+    assert [] == numbers(node.pass_seconds(0.3))
+    assert [1] == ask(node, 0)
+
+
 @pytest.mark.proves("GSP-022")
 def test_what_was_sent_to_one_is_sent_to_another() -> None:
     node = full(3)

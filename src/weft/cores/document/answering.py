@@ -36,9 +36,13 @@ class Answering:
         return [self._known[uuid] for uuid in sorted(self._known)]
 
     def answer(self, knowing: Knowing, source: bytes, upto: int, most: int = ANSWER_MAX) -> None:
-        """A peer holds `upto` operations of a source: send it what follows, or as much as its pace allows."""
+        """A peer holds `upto` operations of a source: send it what follows, or as much as its pace allows.
+
+        Never more than the next 500, whatever of them was sent already: so asks that come before the answers do not fill
+        a slow link.
+        """
         knowing.owed.pop(source, None)
-        last = self._last(knowing, source)
+        last = min(self._last(knowing, source), upto + most)
         left = most
         for first, end in self._unsent(knowing, source, upto + 1, last):
             end = min(end, first + left - 1)  # noqa: PLW2901  # it is what is sent of it
