@@ -366,7 +366,7 @@ class Net:
 
     def judge(self, lost: Iterable[Machine] = ()) -> None:
         """Every answered operation of machines whose disk survived is in every log; nothing was said too early."""
-        assert [] == self.faults
+        assert [] == self.faults, self.faults[:5]
         gone = list(lost)
         for writer in self.machines:
             if writer in gone:

@@ -13,7 +13,6 @@ HOUR_NS: Final = 3_600 * SECOND
 CALM_NS: Final = 240 * SECOND
 """After the last fault: until everybody has everything; gone peers are called every few seconds."""
 MACHINES_MAX: Final = 7
-RESOLVED: Final = ("set-set",)
 EDITS: Final = 6
 """Between two faults, at most."""
 
@@ -116,9 +115,7 @@ class Storm:
         self.eids += answer.body.get("eids") or ()
 
     def _resolve(self, machine: Machine) -> None:
-        found = [
-            conflict for conflict in machine.up.engine.conflicts() if conflict.is_open and conflict.kind in RESOLVED
-        ]
+        found = [conflict for conflict in machine.up.engine.conflicts() if conflict.is_open]
         if found:
             choice = self.chance.choice(("first", "second", "seen"))
             self.net.ask(machine, "resolve", id=self.chance.choice(found).id, choice=choice)

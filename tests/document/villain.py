@@ -13,11 +13,11 @@ DROPPED: Final = (
     b"",
     b"<",
     b"\xff\xfe",
-    b'<!DOCTYPE add [<!ENTITY e "x">]><add path="note" SOURCE timestamp="1" sequence="9">&e;</add>',
+    b'<!DOCTYPE add [<!ENTITY e "x">]><add path="note" SOURCE timestamp="1" sequence="N">&e;</add>',
     b'<add path="note" timestamp="1" sequence="9">x</add>',
     b'<add path="note" SOURCE timestamp="1" sequence="0">x</add>',
     b'<add path="note" SOURCE timestamp="1" sequence="99999999999999999">x</add>',
-    b'<add path="note" SOURCE timestamp="1" sequence="9">' + b"x" * OPERATION_BYTES_MAX + b"</add>",
+    b'<add path="note" SOURCE timestamp="1" sequence="N">' + b"x" * OPERATION_BYTES_MAX + b"</add>",
 )
 """Without a header that can be used: no log has any of them (GSP-012)."""
 INERT: Final = (
@@ -30,6 +30,7 @@ INERT: Final = (
     b'<add path="note" SOURCE timestamp="1763800001" sequence="N"><note>' + b"y" * 200_000 + b"</note></add>",
 )
 """With one: they keep their number, and do nothing (or little)."""
+SOUND: Final = b'<set path="note" SOURCE timestamp="1763800002" sequence="N">sound</set>'
 
 
 class Villain:
@@ -38,7 +39,7 @@ class Villain:
     def __init__(self, net: Net, seed: int) -> None:
         self.net, self.mix = net, Mix(seed, skew=120.0)
         self.uuid = net.fresh_uuid()
-        self.endpoint = f"10.9.0.{1 + len(net.ears)}:50000"
+        self.endpoint = f"10.9.{len(net.ears) // 250}.{1 + len(net.ears) % 250}:50000"
         self.sequence = 0
         self.said: dict[tuple[bytes, int], bytes] = {}
         """What is an operation of those it has said."""
@@ -61,12 +62,14 @@ class Villain:
         return body.replace(b"SOURCE", source).replace(b'"N"', f'"{self.sequence}"'.encode())
 
     def drop_some(self, target: Machine) -> None:
-        """What nobody may keep."""
+        """What nobody may keep, and what has that number in truth."""
+        self.sequence += 1
         self._say(target, *(Xmsg(self._named(body)) for body in DROPPED))
+        self._operate(target, self._named(SOUND))
 
     def block(self, target: Machine) -> None:
         """Operations of its own that are broken, with a sound one behind them."""
-        for body in (*INERT, b'<set path="note" SOURCE timestamp="1763800002" sequence="N">sound</set>'):
+        for body in (*INERT, SOUND):
             self.sequence += 1
             self._operate(target, self._named(body))
 
