@@ -22,6 +22,7 @@ SINGLE: Final = {("jam", "lead")}
 GENESIS: Final = '<bout ruleset="MAR2014"><team id="home"/><team id="away"/><team id="official"/><period number="1"/><period number="2"/></bout>'
 
 Pair = tuple[bytes, int]
+Both = tuple[tuple[Pair, str], tuple[Pair, str]]
 
 
 class Element:
@@ -217,16 +218,8 @@ def canonical(element: Element) -> str:
 
 
 def _quoted(value: str) -> str:
-    for raw, written in (
-        ("&", "&amp;"),
-        ("<", "&lt;"),
-        ('"', "&quot;"),
-        ("\t", "&#x9;"),
-        ("\n", "&#xA;"),
-        ("\r", "&#xD;"),
-    ):
-        value = value.replace(raw, written)
-    return value
+    value = value.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
+    return value.replace("\t", "&#x9;").replace("\n", "&#xA;").replace("\r", "&#xD;")
 
 
 class Step(NamedTuple):
@@ -352,7 +345,7 @@ class Oracle:
                 conflict["open"], is_mended = False, True
         if not is_mended and self.removed[eid][0] != step.operation.author[0]:
             here = (step.operation.author, "")
-            self.conflict("lost-edit", slot, step.element.tag, (self.removed[eid], ""), here)
+            self.conflict("lost-edit", slot, step.element.tag, ((self.removed[eid], ""), here))
         raise Inert("target-removed")
 
     def by_path(self, path: str, step: Step) -> Element:
@@ -507,7 +500,7 @@ class Oracle:
         is_mended = self.close(step.operation.resolves, element, name)
         is_other = last is not None and last[0][0] != author[0] and last[2] != value and abs(last[1] - eff) <= 60
         if last is not None and is_other and not is_mended:
-            self.conflict("set-set", self.slot(element), name, (last[0], last[2]), (author, value), element)
+            self.conflict("set-set", self.slot(element), name, ((last[0], last[2]), (author, value)), element)
         element.writers[name] = (author, eff, value)
         if name == "#text":
             element.text = value
@@ -558,7 +551,7 @@ class Oracle:
         for child in parent.children:
             is_twin = child.tag == element.tag and child is not element and child.attributes.get(written) == key
             if is_twin and child.author[0] != author[0]:
-                self.conflict("duplicate-key", self.slot(parent), written, (child.author, key), (author, key), parent)
+                self.conflict("duplicate-key", self.slot(parent), written, ((child.author, key), (author, key)), parent)
                 return
 
     def look_for_second(self, element: Element) -> None:
@@ -569,23 +562,15 @@ class Oracle:
             for child in parent.children:
                 if child.tag == element.tag and child.author[0] != element.author[0]:
                     first, second = (child.author, self.slot(child)), (element.author, self.slot(element))
-                    self.conflict("single", self.slot(parent), element.tag, first, second, parent)
+                    self.conflict("single", self.slot(parent), element.tag, (first, second), parent)
                     return
 
-    def conflict(
-        self,
-        kind: str,
-        slot: str,
-        attr: str,
-        first: tuple[Pair, str],
-        second: tuple[Pair, str],
-        place: Element | None = None,
-    ) -> None:
-        words = f"{kind} {name_of(first[0])} {name_of(second[0])} {attr}"
+    def conflict(self, kind: str, slot: str, attr: str, both: Both, place: Element | None = None) -> None:
+        words = f"{kind} {name_of(both[0][0])} {name_of(both[1][0])} {attr}"
         name = hashlib.sha256(words.encode()).hexdigest()[:16]
         if any(each["id"] == name for each in self.conflicts):
             return
-        parties = [[str(uuid.UUID(bytes=pair[0])), pair[1], value] for pair, value in (first, second)]
+        parties = [[str(uuid.UUID(bytes=pair[0])), pair[1], value] for pair, value in both]
         said = {"id": name, "kind": kind, "slot": slot, "attr": attr, "first": parties[0], "second": parties[1]}
         self.conflicts.append({**said, "open": True})
         self.places[name] = place
