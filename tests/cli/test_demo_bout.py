@@ -18,10 +18,23 @@ from weft.cli.demos.cable import Cable
 
 
 @pytest.mark.proves("JAM-041")
-def test_two_laptops_that_were_cut_apart_end_with_every_entry_one_document_and_the_conflict_on_both_boards(
+def test_laptops_that_were_cut_apart_and_one_that_came_late_end_with_every_entry_one_document_and_the_conflict(
     tmp_path: Path,
 ) -> None:
-    words = ["demo", "bout", "--cut", "0.4", "--join", "3", "--within", "20", "--json", "--directory", str(tmp_path)]
+    words = [
+        "demo",
+        "bout",
+        "--cut",
+        "0.4",
+        "--join",
+        "3",
+        "--within",
+        "20",
+        "--third",
+        "--json",
+        "--directory",
+        str(tmp_path),
+    ]
     command = [sys.executable, "-m", "weft.cli.main", *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
     result = json.loads(done.stdout) if done.returncode in (0, 1) else {}

@@ -174,6 +174,7 @@ def bout(
     *,
     cut: float = 5.0,
     join: float = 25.0,
+    third: Flag = False,
     by_hand: Flag = False,
     keep: Flag = False,
     directory: Path | None = None,
@@ -189,6 +190,7 @@ def bout(
     Args:
         cut: seconds from the first entry until the cable is pulled.
         join: seconds from the first entry until it is back.
+        third: let a third laptop come at the end, which must have everything, too.
         by_hand: type cut, join and quit instead.
         keep: go on behind the verdict until Ctrl-C, to look at both boards.
         directory: where states and logs go; default: one that is removed.
@@ -197,7 +199,7 @@ def bout(
     from weft.cli.demos.bout import Plan
     from weft.cli.demos.bout import bout as play
 
-    plan = Plan(cut_s=cut, join_s=join, equal_s=within, is_by_hand=by_hand)
+    plan = Plan(cut_s=cut, join_s=join, equal_s=within, is_by_hand=by_hand, has_third=third)
     return play(plan, directory=directory, keep=keep, as_json=json)
 
 

@@ -30,6 +30,7 @@ from weft.client.doc.values import Written
 
 SESSION: Final = "demo bout"
 NAMES: Final = ("ann", "bob")
+THIRD: Final = "cleo"
 BLOCKS_FROM: Final = 29_000
 READY_S: Final = 60.0
 STEP_S: Final = 0.05
@@ -57,6 +58,8 @@ class Plan(NamedTuple):
     """How long after the joining everything must be equal."""
     is_by_hand: bool = False
     """Lines of standard input say `cut`, `join`, `quit` instead."""
+    has_third: bool = False
+    """Whether a third laptop comes at the end, and has everything, too."""
 
 
 class Laptop:
@@ -68,7 +71,7 @@ class Laptop:
         self.entered: list[Written] = []
         self._client: SyncClient | None = None
 
-    def arguments(self, other: "Laptop") -> tuple[str, ...]:
+    def arguments(self, relayed: int) -> tuple[str, ...]:
         """What runs it, as it could be typed; each knows of the other only where the cable begins."""
         options = {
             "name": self.name,
@@ -76,7 +79,7 @@ class Laptop:
             "operator": self.name.capitalize(),
             "listen": f"127.0.0.1:{self.port}",
             "advertise": f"127.0.0.1:{self.relayed}",
-            "peer": f"127.0.0.1:{other.relayed}",
+            "peer": f"127.0.0.1:{relayed}",
             "serve": str(self.board),
             "node-port": str(self.node_port),
         }
@@ -172,12 +175,15 @@ class Bout:
 
     def __init__(self, place: Path, plan: Plan, console: Console) -> None:
         self.plan, self.console = plan, console
-        blocks = free_blocks(2 * len(NAMES), BLOCKS_FROM)
-        self.laptops = {name: Laptop(name, place, (blocks[2 * i], blocks[2 * i + 1])) for i, name in enumerate(NAMES)}
+        self._blocks = free_blocks(2 * len(NAMES) + 2, BLOCKS_FROM)
+        self.laptops = {name: self._laptop(name, place) for name in NAMES}
         self.cables: list[Cable] = []
         self.cut_for = 0.0
-        self._place, self._stack = place, ExitStack()
+        self._place, self._stack, self._fleet = place, ExitStack(), Fleet(place)
         self._begin = self._cut_at = 0.0
+
+    def _laptop(self, name: str, place: Path) -> Laptop:
+        return Laptop(name, place, (self._blocks.pop(0), self._blocks.pop(0)))
 
     def __enter__(self) -> Self:
         """Until both are connected through the cable, and each has a board."""
@@ -192,15 +198,17 @@ class Bout:
         self._stack.close()
 
     def _start(self) -> None:
-        fleet = Fleet(self._place)
-        self._stack.callback(fleet.stop_all)
-        for laptop in self.laptops.values():
-            self.cables.append(Cable(laptop.relayed, laptop.port))
-            self._stack.callback(self.cables[-1].close)
+        self._stack.callback(self._fleet.stop_all)
         ann, bob = self.laptops.values()
-        for laptop, other in ((ann, bob), (bob, ann)):
-            fleet.add(Member(laptop.name, laptop.arguments(other), laptop.node_port))
+        self._run(ann, bob.relayed)
+        self._run(bob, ann.relayed)
         until(self._are_ready, READY_S, "two laptops that are connected", self._logs)
+
+    def _run(self, laptop: Laptop, relayed: int) -> None:
+        """Start a laptop that knows one end of the cable."""
+        self.cables.append(Cable(laptop.relayed, laptop.port))
+        self._stack.callback(self.cables[-1].close)
+        self._fleet.add(Member(laptop.name, laptop.arguments(relayed), laptop.node_port))
 
     def _are_ready(self) -> bool:
         return all(laptop.is_ready(self._stack) for laptop in self.laptops.values())
@@ -277,6 +285,12 @@ class Bout:
         begin = joined_at if joined_at is not None else time.monotonic()
         found = self._until_none(self._unequal, begin + self.plan.equal_s)
         self.equal_after = time.monotonic() - begin
+        if self.plan.has_third and not found:
+            self._say(f"{THIRD} comes, and has seen nothing of it")
+            self.laptops[THIRD] = self._laptop(THIRD, self._place)
+            self._run(self.laptops[THIRD], self.laptops["ann"].relayed)
+            until(self._are_ready, READY_S, "a third laptop that is connected", self._logs)
+            found = self._until_none(self._unequal, time.monotonic() + self.plan.equal_s)
         return found or self._until_none(self._unshown, time.monotonic() + BOARD_S)
 
     def _until_none(self, look: Callable[[], list[str]], ends_at: float) -> list[str]:
@@ -286,17 +300,18 @@ class Bout:
 
     def _unequal(self) -> list[str]:
         """Documents, logs and conflicts that differ, and entries that somebody lacks."""
-        ann, bob = self.laptops.values()
-        digests = [laptop.client.digest()["digest"] for laptop in (ann, bob)]
-        logs = [laptop.log() for laptop in (ann, bob)]
-        found = [] if digests[0] == digests[1] else [f"the documents differ: {digests[0]}, {digests[1]}"]
-        entered = [(one.source, one.sequence) for laptop in (ann, bob) for one in laptop.entered]
-        for laptop, log in zip((ann, bob), logs, strict=True):
+        laptops = list(self.laptops.values())
+        digests = [laptop.client.digest()["digest"] for laptop in laptops]
+        logs = [laptop.log() for laptop in laptops]
+        conflicts = [laptop.conflicts() for laptop in laptops]
+        found = [f"the documents differ: {', '.join(digests)}"] if len(set(digests)) > 1 else []
+        entered = [(one.source, one.sequence) for laptop in laptops for one in laptop.entered]
+        for laptop, log in zip(laptops, logs, strict=True):
             lacking = [pair for pair in entered if pair not in log]
             found += [f"{laptop.name} lacks {len(lacking)} of {len(entered)} entries"] if lacking else []
-        found += ["entries have different bodies"] if not found and logs[0] != logs[1] else []
-        if ann.conflicts() != bob.conflicts():
-            found.append(f"the conflicts differ: {ann.conflicts()}, {bob.conflicts()}")
+        found += ["entries have different bodies"] if not found and any(log != logs[0] for log in logs) else []
+        if any(ids != conflicts[0] for ids in conflicts):
+            found.append(f"the conflicts differ: {conflicts}")
         return found
 
     def _unshown(self) -> list[str]:
@@ -368,6 +383,6 @@ def _print(console: Console, result: dict[str, Any]) -> None:
     console.print(
         f"[bold]{result['verdict']}[/bold]: {result['entries']} entries of two laptops, cut for {result['cut_s']:g} s; "
         f"equal {result['equal_after_s']:g} s after the cable was joined: {score['home']} : {score['away']}, "
-        f"{conflicts} conflict{'' if conflicts == 1 else 's'} shown on both boards",
+        f"{conflicts} conflict{'' if conflicts == 1 else 's'} shown on every board",
         soft_wrap=True,
     )
