@@ -29,7 +29,9 @@ def everything(fold: Fold) -> dict[str, Any]:
             for element in elements
         ],
         "aliases": [list(element.aliases or []) for element in elements],
-        "places": {name: conflict.place and fold.slot_of(conflict.place) for name, conflict in fold.found.items()},
+        "places": {
+            name: fold.slot_of(conflict.place) for name, conflict in fold.found.items() if conflict.place in elements
+        },
     }
     return {**shown(fold), **knows}
 
