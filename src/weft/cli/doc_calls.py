@@ -20,7 +20,7 @@ BY_CODE: Final[dict[str, tuple[int, str]]] = {
     "closed": (UNREACHABLE, "the same again"),
     "unanswered": (UNREACHABLE, "weft doc log --tail 5: whether it is there"),
     "no-session": (USAGE, "weft doc sessions: what runs here; --session NAME"),
-    "no-reference": (USAGE, "weft doc add --help"),
+    **dict.fromkeys(("no-reference", "bad-reference"), (USAGE, "weft doc add --help")),
     "bad-words": (USAGE, "weft doc set --help"),
     "bad-xml": (USAGE, "weft doc add --help"),
     "bad-choice": (USAGE, "weft doc resolve --help"),

@@ -9,6 +9,7 @@ import msgspec
 from weft.base.errors import PeerError
 from weft.cores.document.limits import CHAT_BYTES_MAX, CHATS_MAX, PAGE
 from weft.cores.document.own import Issued
+from weft.cores.document.serving_reads import STAMPED
 from weft.cores.document.serving_resolve import decision_of
 from weft.cores.document.serving_words import attributes_of, chains_of, payload_of, split, where_of
 from weft.cores.document.station import Refusal
@@ -77,6 +78,9 @@ class Edits:
         if not reference:
             said = f"{wanted.words[0]!r} says not where" if wanted.words else "nothing says where"
             raise Refusal("no-reference", said, f"begin with {where_of(chains)}")
+        if taken := STAMPED & reference.keys():
+            text = f"{min(taken)!r} means something else in an operation"
+            raise Refusal("bad-reference", text, f"one of {where_of(chains)}")
         payload = maker(wanted, rest)
         self._session.fold()
         issue, by = self._session.own.issue, wanted.by

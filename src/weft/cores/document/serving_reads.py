@@ -14,7 +14,7 @@ from weft.cores.document.fold.tree import Element
 from weft.cores.document.limits import ANSWER_BYTES, PAGE, SHOWN_MAX
 from weft.cores.document.peers import Peer
 from weft.cores.document.station import Refusal
-from weft.wire.document.operations import header_of, uuid_text
+from weft.wire.document.operations import SEALS, STAMPS, header_of, uuid_text
 from weft.wire.document.xml import canonical
 
 if TYPE_CHECKING:
@@ -22,22 +22,8 @@ if TYPE_CHECKING:
 
 SCANNED_MAX: Final = 20 * PAGE
 """Operations that one request looks at for those of one source."""
-STAMPS: Final = frozenset(
-    [
-        "source",
-        "timestamp",
-        "sequence",
-        "by",
-        "resolves",
-        "origsource",
-        "origsequence",
-        "origbody",
-        "prev",
-        "key",
-        "sig",
-        "attribute",
-    ]
-)
+STAMPED: Final = frozenset((*STAMPS, *SEALS, "attribute"))
+"""Attributes of an operation that are no reference."""
 
 
 class Nothing(msgspec.Struct, frozen=True):
@@ -259,7 +245,7 @@ class Reads:
         session = self._session
         kept = session.log.kept(source, sequence)
         header = header_of(kept.body)
-        reference = {name: value for name, value in header.attributes.items() if name not in STAMPS}
+        reference = {name: value for name, value in header.attributes.items() if name not in STAMPED}
         return {
             "source": uuid_text(source),
             "sequence": sequence,
