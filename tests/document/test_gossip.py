@@ -249,7 +249,7 @@ def test_a_source_that_is_gone_with_a_gap_is_spoken_of_up_to_the_gap() -> None:
 
 def test_canary_a_gsip_of_the_highest_number_instead_of_the_prefix_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     node = with_a_gap()
-    monkeypatch.setattr(node.log, "latest", node.log.highest)
+    monkeypatch.setattr(node.log, "latest", node.log._holding.highest)
     assert not tells_the_prefix(node)
 
 
