@@ -150,6 +150,10 @@ class Net:
         machine.late.clear()
         machine.session = None
 
+    def hold_back(self, machine: Machine, *, is_full: bool) -> None:
+        """The disk is full, or has room again."""
+        self._order(machine, messages.HoldBack(is_full))
+
     def condense(self, machine: Machine) -> None:
         """A snapshot in the place of all records so far; the journal flushes what is late first."""
         self._keep(machine, [record for _, record in machine.late])

@@ -55,6 +55,8 @@ class Storm:
         net.heal()
         net.full.clear()
         net.weather = Weather()
+        for machine in net.alive:
+            net.hold_back(machine, is_full=False)
         for villain in self.villains:
             for machine in net.alive:
                 villain.leave(machine)
@@ -185,6 +187,19 @@ class Storm:
         for machine in self.net.alive:
             self.net.condense(machine)
 
+    def _full_disk(self) -> None:
+        """Nothing is entered there, and what others say is held in memory (GSP-031)."""
+        if not self.net.alive:
+            return
+        machine = self.chance.choice(self.net.alive)
+        self.net.hold_back(machine, is_full=True)
+        answer = self.net.edit(machine, "set", {"path": "note"}, text="no room", force=True)
+        assert answer.code == "storage-full"
+        if self.chance.random() < 0.5:
+            self._edit_some()
+            if machine.session is not None:
+                self.net.hold_back(machine, is_full=False)
+
     def _step_clock(self) -> None:
         self.chance.choice(self.net.machines).skew_ns = self._skew()
 
@@ -242,7 +257,7 @@ class Storm:
         targets = chance.sample(alive, min(2, len(alive)))
         for target in targets:
             villain.join(target)
-            for do in chance.sample((villain.drop_some, villain.block, villain.pour, villain.lie), 2):
+            for do in chance.sample((villain.drop_some, villain.block, villain.pour, villain.lie, villain.steal), 3):
                 if target.session is not None:
                     do(target)
         self.net.pass_time(chance.choice((0, SECOND, 10 * SECOND)))
@@ -271,6 +286,7 @@ FAULTS: Final[tuple[Callable[[Storm], None], ...]] = (
     Storm._all_off_and_on,
     Storm._goodbye,
     Storm._snapshot,
+    Storm._full_disk,
     Storm._step_clock,
     Storm._fill_a_link,
     Storm._three_islands,

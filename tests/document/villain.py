@@ -95,6 +95,13 @@ class Villain:
         )
         self._say(target, PeerAt("10.9.9.9:1"), PeerAt(target.endpoint), PeerAt("0.0.0.0:5"))
 
+    def steal(self, target: Machine) -> None:
+        """It says that it is where others are, and that others are where it is."""
+        for machine in self.net.alive:
+            if machine is not target:
+                self._say(target, Helo(machine.endpoint))
+                self.net.say(machine.uuid, self.endpoint, target.endpoint, Helo(self.endpoint))
+
     def leave(self, target: Machine) -> None:
         self._say(target, Gbye("so long"))
 
