@@ -141,6 +141,14 @@ async def test_literal_node_is_introduced_to_everybody_and_all_end_alike() -> No
         assert one.ask("digest") == two.ask("digest")
 
 
+def ten_of_each(weft: SocketNode, other: Beside) -> None:
+    """Entries of two nodes, while they become known to everybody."""
+    other.node.answers_always = False  # two of its kind would never end
+    for points in range(10):
+        edit(weft, points)
+        other.node.edit("add", {"period": "1", "jam": str(1 + points)}, PENALTY)
+
+
 @in_loop
 async def test_three_of_each_kind_that_come_one_after_the_other_are_one_session(
     monkeypatch: pytest.MonkeyPatch,
@@ -154,11 +162,8 @@ async def test_three_of_each_kind_that_come_one_after_the_other_are_one_session(
             for weft in ours:
                 await weft.until(lambda: all(len(weft.session.peers.active()) == 2 for weft in ours))
             for place, (weft, other) in enumerate(zip(ours, theirs, strict=True), 1):
-                other.node.answers_always = False  # two of them would never end
                 other.node.discover((three, first.node, two)[place - 1].endpoint)
-                for points in range(10):
-                    edit(weft, points)
-                    other.node.edit("add", {"period": "1", "jam": str(1 + points)}, PENALTY)
+                ten_of_each(weft, other)
                 await other.until(lambda: len(other.node.bodies()) == 20 * place)  # noqa: B023  # awaited here
             for other in theirs:
                 await other.until(lambda: all(len(one.node.bodies()) == 60 for one in theirs))
