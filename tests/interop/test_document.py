@@ -135,7 +135,7 @@ def test_zre_peer_that_is_shown_our_port_is_counted_and_nothing_else_happens(tmp
 
         def is_counted() -> bool:
             hall.net.at(1).call(shout())
-            return scorer.counts().get("mesh.rx.bad_identity", 0) > 0
+            return scorer.counts().get("mesh_rx_bad_identity", 0) > 0
 
         until(is_counted, lambda: peer.said() + scorer.said())
         assert ([], 0) == (scorer.asked("peers"), scorer.asked("digest")["operations"])
