@@ -64,6 +64,7 @@ class Storm:
         for machine in net.machines:
             if machine.session is None:
                 net.start(machine, net.alive[:1])
+        net.pass_time(SECOND)
         net.until(lambda: net.is_mesh() and net.is_equal(), CALM_NS, SECOND)
         net.judge(machine for machine in net.machines if machine.name in self.lost)
         assert_all_is_the_same(net)

@@ -132,6 +132,7 @@ def test_three_groups_that_grew_apart_for_an_hour_merge_at_once() -> None:
 def test_a_newcomer_that_knows_one_dead_and_one_living_address_has_everything() -> None:
     net, alice, bob = pair()
     net.edit(alice, "add", {"path": "note"}, text="hello")
+    net.pass_time(SECOND)
     net.crash(alice)
     carol = net.machine("carol", peers=[alice, bob])
     net.until(net.is_equal, 5 * SECOND)

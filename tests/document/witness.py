@@ -59,11 +59,14 @@ class Life:
         self._known: dict[bytes, set[int]] = defaultdict(set)
         self._prefix: dict[bytes, int] = {}
         self._records: set[tuple[str, int, bytes]] = set()
+        self._recorded: dict[str, set[int]] = defaultdict(set)
+        """Numbers, by origin."""
         self._offset = session.station.offset_ns
         self._is_grown = False
         """Its session time is used, and stays (PEE-041)."""
         for source, latest in session.log.sources():
             self._known[source] = set(range(1, latest + 1))
+            self._recorded[f"{session.station.session}/{source.hex()}"] = set(self._known[source])
         for source, sequence in session.log.held():
             self._known[source].add(sequence)
 
@@ -73,14 +76,18 @@ class Life:
             self._known[pair[0]].add(pair[1])
 
     def keep(self, records: Iterable[Record], *, is_wall: bool) -> None:
-        """Its own are known from here on; no operation is recorded twice in one life (GSP-034)."""
+        """Its own are known from here on; in one life no operation is recorded twice, nor before what it follows (GSP-034)."""
         for record in records:
             if not isinstance(record, StreamRecord):
                 continue
-            name = (str(record.origin), record.sequence, record.payload)
-            if name in self._records:
-                self._fault(f"recorded {record.sequence} of {record.origin} twice")
-            self._records.add(name)
+            origin, number = str(record.origin), record.sequence
+            if (origin, number, record.payload) in self._records:
+                self._fault(f"recorded {number} of {origin} twice")
+            self._records.add((origin, number, record.payload))
+            numbers = self._recorded[origin]
+            if numbers and number not in numbers and number != max(numbers) + 1:
+                self._fault(f"recorded {number} of {origin} after {max(numbers)}")
+            numbers.add(number)
             if is_wall:
                 self.hear(record.payload)
                 self._is_grown = self._is_grown or pair_of(record.payload) is not None

@@ -14,6 +14,7 @@ DERIVED: Final = uuid.UUID("3d3d4c2a-8f1b-52de-adf9-cdbeba9ff019")
 NUMBER: Final = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,127}")
 KEY: Final = re.compile(r"[1-9][0-9]*")
+PARTS_MAX: Final = 8
 LATEST: Final = 253_402_300_799.0
 CREATED: Final = {("bout", "period"): ("number", 9), ("period", "jam"): ("number", 999)}
 FIXED: Final = {("bout", "team"): "id"}
@@ -349,7 +350,10 @@ class Oracle:
         raise Inert("target-removed")
 
     def by_path(self, path: str, step: Step) -> Element:
-        parts = [] if path in ("", "/", self.root.tag, f"/{self.root.tag}") else path.split("/")
+        bare = path.strip("/")
+        parts = [] if bare in ("", self.root.tag) else bare.split("/")
+        if len(parts) > PARTS_MAX or not all(map(NAME.fullmatch, parts)):
+            raise Inert("bad-path")
         at = self.root
         for index, part in enumerate(parts):
             child = next((child for child in at.children if child.tag == part), None)

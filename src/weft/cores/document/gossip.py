@@ -109,6 +109,7 @@ class Gossip:
             knowing.unlike_at, knowing.is_unlike_told, knowing.compared = None, False, (b"", 0)
             if knowing.equal != log.count:
                 knowing.equal = log.count
+                knowing.forget_known()
                 for source, latest in log.sources():
                     knowing.set(knowing.knows, self._place(source), latest)
             return
@@ -177,6 +178,8 @@ class Gossip:
     def _learn(self, knowing: Knowing, source: bytes, upto: int) -> None:
         if upto:
             knowing.learn(self._place(source), upto)
+            if upto > self.log.latest(source):
+                knowing.equal = -1  # an equal check would say otherwise
 
     def _place(self, source: bytes) -> int:
         place, loser = self._places.take(source, is_real=self.log.highest(source) > 0)

@@ -121,6 +121,10 @@ class Knowing:
         if self.known(place) < upto:
             self.set(self.knows, place, upto)
 
+    def forget_known(self) -> None:
+        """What it was thought to hold is made out anew: it may have lost some, or never had it."""
+        self.knows = array("q", bytes(self.knows.itemsize * len(self.knows)))
+
     @staticmethod
     def set(table: "array[int]", place: int, value: int) -> None:
         """Write into a table that grows."""

@@ -11,7 +11,7 @@ write takes, it waits in memory and is kept later (GSP-031).
 
 from array import array
 from bisect import insort
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Final, NamedTuple
 
@@ -73,8 +73,8 @@ class Log:
         self._forks = Forks(station)
         self._arrivals = array("Q")
         self._fresh: dict[tuple[bytes, int], Operation] = {}
-        self._unkept: deque[tuple[bytes, int]] = deque()
-        """What has no record yet."""
+        self._unkept: OrderedDict[tuple[bytes, int], bool] = OrderedDict()
+        """What has no record yet, in the order of the records to come; and whether it stood beyond a gap when it was put there."""
         self._turn_bytes = 0
         self._check = 0
         self._turned: dict[bytes, None] = {}
@@ -89,7 +89,7 @@ class Log:
 
     def begin(self) -> None:
         """All is restored. Keep name and schema of the session, once: by that a later start knows it as this node's own."""
-        self._unkept.extend(pair for pair in self._bare if pair[1] <= self.latest(pair[0]))
+        self._unkept.update({pair: False for pair in sorted(self._bare) if pair[1] <= self.latest(pair[0])})
         self._bare = {}
         schema = cut(self.station.settings.schema_name or self.station.settings.schema)
         if self._schema != schema:
@@ -346,9 +346,16 @@ class Log:
         if not station.records:
             self._turn_bytes = 0
         if station.is_full or self._unkept or self._turn_bytes >= KEPT_BYTES_MAX:
-            self._unkept.append((source, sequence))
+            self._keep_later(source, sequence)
         else:
             self._keep_now(source, sequence, operation)
+
+    def _keep_later(self, source: bytes, sequence: int) -> None:
+        """Once, and behind what it follows, also if it came before that (GSP-034)."""
+        pair = (source, sequence)
+        if self._unkept.get(pair):
+            del self._unkept[pair]
+        self._unkept.setdefault(pair, sequence > self.latest(source))
 
     def _keep_now(self, source: bytes, sequence: int, operation: Operation | None) -> None:
         if sequence <= self.latest(source):
@@ -370,7 +377,8 @@ class Log:
         """Keep what had no room, as much as one turn takes."""
         self._turn_bytes = 0
         while self._unkept and self._turn_bytes < KEPT_BYTES_MAX and not self.station.is_full:
-            self._keep_now(*self._unkept.popleft(), None)
+            pair, _ = self._unkept.popitem(last=False)
+            self._keep_now(*pair, None)
 
     def deadline(self) -> int | None:
         """At once, if something is to be kept and there is room."""
