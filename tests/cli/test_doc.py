@@ -201,6 +201,11 @@ def test_peers_sources_digest_parked_and_chat_are_shown(two: Typed) -> None:
     assert (0, ["said to 1 node"]) == typed("chat", "hello", "there")
     assert [("a0000001", "hello there")] == [(row["peer"][:8], row["text"]) for row in [typed.json("chat")]]
     assert [("own", 1)] == [(row["state"], row["latest"]) for row in typed.json("sources")]
+    status, lines = typed("status")
+    assert (0, 6, "1 connected") == (status, len(lines), lines[2].removeprefix("peers      "))
+    assert "1 entries of 1 sources" in lines[3]
+    assert ("waiting    1 entries for what they refer to", "conflicts  0 open") == (lines[4], lines[5])
+    assert 1 == typed.json("status")["operations"]
 
 
 @pytest.mark.proves("DOC-054", "JAM-040")

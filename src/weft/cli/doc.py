@@ -1,5 +1,6 @@
 """`weft doc`: documents that several people edit together, with a log that proves it (specs/04, JAM-040)."""
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import Annotated, Final
@@ -53,11 +54,12 @@ def sessions(*, node: Node = None, json: Flag = False) -> int:
     """List the sessions that nodes of this machine have.
 
     Args:
-        node: only of this one: a node's name, state directory or endpoint.
+        node: only of this one: a node's name, state directory or endpoint; default: WEFT_DOC, else all.
         json: one array.
     """
-    from weft.client.doc.finding import alive
+    from weft.client.doc.finding import VARIABLE, alive
 
+    node = node or os.environ.get(VARIABLE)
     ends: Sequence[tuple[str, str | None]] = [("", node)] if node else [(path.name, at) for path, at in alive().items()]
     rows: list[dict[str, object]] = []
 
@@ -76,6 +78,35 @@ def sessions(*, node: Node = None, json: Flag = False) -> int:
         cells = [[clean(str(row.get(head, ""))) for head in heads] for row in rows]
         table(heads, cells, "no node with a document runs here: weft doc join SESSION")
     return status
+
+
+@app.command
+def status(*, node: Node = None, session: Session = "", json: Flag = False) -> int:
+    """Show how a session stands here: who we are, who is connected, what is entered, and whether anything waits.
+
+    Args:
+        node: a node's name, state directory or endpoint; default: WEFT_DOC, else the only one that runs here.
+        session: its name, where the node has several.
+        json: one object, with more.
+    """
+
+    async def work(client: Client) -> int:
+        told = await client.status()
+        if json:
+            print_json(told)
+            return DONE
+        is_behind = ", being folded anew" if told["catching_up"] else ""
+        print(f"session    {clean(told['session'])}, schema {clean(told['schema'])}")
+        print(f"here       {told['uuid']} at {told['endpoint'] or 'no port'}")
+        print(f"peers      {_alone(told)}")
+        print(f"document   {told['operations']} entries of {told['sources']} sources, check {told['check']}{is_behind}")
+        print(f"waiting    {told['parked']} entries for what they refer to")
+        print(f"conflicts  {told['conflicts']} open{': weft doc conflicts' if told['conflicts'] else ''}")
+        if told["is_degraded"]:
+            print("journal    full: nothing can be entered here, others' entries are kept in memory")
+        return DONE
+
+    return at_session(node, session, work)
 
 
 @app.command
