@@ -4,8 +4,11 @@ import pytest
 
 from tests.document.net import Machine, Net, Weather
 from tests.document.storm import Storm
+from tests.document.test_scale import body_of
+from tests.document.villain import Villain
 from tests.document.witness import assert_all_is_the_same, assert_rest
 from weft.base.now import MILLISECOND, SECOND
+from weft.base.records import StreamRecord
 
 
 def pair() -> tuple[Net, Machine, Machine]:
@@ -161,6 +164,37 @@ def test_an_old_image_of_a_disk_makes_no_second_operation_under_a_number() -> No
     assert (2, 3) == (bob.up.log.latest(uuid), bob.up.log.count)
     net.judge()
     assert_all_is_the_same(net)
+
+
+@pytest.mark.proves("GSP-031", "GSP-034")
+def test_what_came_while_a_disk_was_full_is_recorded_once_and_in_order() -> None:
+    net, alice, _ = pair()
+    villain = Villain(net, 1)
+    villain.join(alice)
+    net.hold_back(alice, is_full=True)
+    for number in (3, 1, 2, 4):
+        villain.say_operation(alice, body_of("a", number))
+    net.pass_time(SECOND)
+    assert [] == [record.sequence for record in alice.disk if isinstance(record, StreamRecord)]
+    net.hold_back(alice, is_full=False)
+    net.pass_time(SECOND)
+    assert [1, 2, 3, 4] == [record.sequence for record in alice.disk if isinstance(record, StreamRecord)]
+
+
+@pytest.mark.proves("GSP-026")
+def test_whoever_claimed_more_and_is_equal_after_all_is_asked_no_more() -> None:
+    net, alice, bob = pair()
+    villain = Villain(net, 1)
+    villain.join(alice)
+    villain.claim(alice, bytes([7] * 16), 5)
+    net.edit(bob, "add", {"path": "note"}, text="hello")
+    net.pass_time(10 * SECOND)
+    assert net.now_ns - net.gsip_at < 3 * SECOND
+    villain.agree(alice)
+    net.pass_time(3 * SECOND)
+    last = net.gsip_at
+    net.pass_time(5 * SECOND)
+    assert last == net.gsip_at
 
 
 @pytest.mark.proves("DOC-012", "GSP-021", "GSP-010", "GSP-026", "GSP-034")

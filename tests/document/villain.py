@@ -65,22 +65,23 @@ class Villain:
         """What nobody may keep, and what has that number in truth."""
         self.sequence += 1
         self._say(target, *(Xmsg(self._named(body)) for body in DROPPED))
-        self._operate(target, self._named(SOUND))
+        self.say_operation(target, self._named(SOUND))
 
     def block(self, target: Machine) -> None:
         """Operations of its own that are broken, with a sound one behind them."""
         for body in (*INERT, SOUND):
             self.sequence += 1
-            self._operate(target, self._named(body))
+            self.say_operation(target, self._named(body))
 
     def pour(self, target: Machine, count: int = 20) -> None:
         """Operations of sources that are nowhere, in any order and some not at all: whatever the fold can meet."""
         bodies = [*self.mix.bodies(count), *self.mix.adopted()]
         self.net.chance.shuffle(bodies)
         for body in bodies:
-            self._operate(target, body)
+            self.say_operation(target, body)
 
-    def _operate(self, target: Machine, body: bytes) -> None:
+    def say_operation(self, target: Machine, body: bytes) -> None:
+        """Say it, and remember that it was said."""
         pair = pair_of(body)
         assert pair is not None
         self.said[pair] = body
@@ -94,6 +95,14 @@ class Villain:
             target, *(Gsip((claim,)) for claim in claims), Beat(1 << 52, 1, 2), Time(1.0), Time(), Chat("hear me")
         )
         self._say(target, PeerAt("10.9.9.9:1"), PeerAt(target.endpoint), PeerAt("0.0.0.0:5"))
+
+    def claim(self, target: Machine, source: bytes, upto: int) -> None:
+        """It says that it holds so much of a source."""
+        self._say(target, Gsip((Held(source, upto),)))
+
+    def agree(self, target: Machine) -> None:
+        """It says that it has the very log of whom it speaks to."""
+        self._say(target, Beat(0, 1, target.up.log.check))
 
     def steal(self, target: Machine) -> None:
         """It says that it is where others are, and that others are where it is."""
