@@ -330,6 +330,13 @@ def test_a_document_that_is_none_of_this_schema_is_refused(xml: str) -> None:
 
 
 @pytest.mark.proves("JAM-030")
+def test_derbyjson_has_a_place_for_elements_whose_tag_means_something_else_there() -> None:
+    root = tree_of('<bout ruleset="x"><teams a="1"/><ruleset/><venue>Hall 5</venue><elements/></bout>')
+    told = json.loads(exporting.derbyjson(root))
+    assert ["teams", "ruleset", "elements"] == [element["tag"] for element in told["elements"]]
+    assert ([{"text": "Hall 5"}], {}, "x") == (told["venue"], told["teams"], told["ruleset"])
+
+
 def test_derbyjson_has_periods_jams_and_events() -> None:
     root = tree_of(
         '<bout ruleset="MAR2014"><team id="home"><person number="1" eid="e1"/></team><venue>Hall</venue>'

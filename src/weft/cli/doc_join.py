@@ -4,6 +4,7 @@ import re
 import socket
 import subprocess
 import sys
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -15,6 +16,8 @@ from weft.cli.doc_calls import Flag, Many
 
 PORT_FROM: Final = 29_500
 """Where the ten ports of its node are looked for: nodes usually begin at 27500, catalogs at 28500."""
+PLACES, BLOCK = 300, 10
+"""So many blocks, of so many ports, are looked at first: all below those that the system gives away."""
 JOURNAL_MEGABYTES: Final = 256
 BEGUN_S: Final = 30
 SHIPPED: Final = ("derby", "plain")
@@ -156,21 +159,27 @@ def document_of(session: str, options: Options) -> dict[str, Any]:
     from weft.cli.fleet import free_blocks
 
     state = {"state": str(options.state.absolute())} if options.state else {}
-    port = options.node_port or free_blocks(1, PORT_FROM)[0]
+    name = options.name or name_of(session)
+    port = options.node_port or free_blocks(1, first_port(name, options.state))[0]
     table = {
         "schema": schema_of(options.schema),
         "peers": list(options.peer),
         **{name: getattr(options, name) for name in SAME},
     }
     document: dict[str, Any] = {
-        "node": {"name": options.name or name_of(session), "level": "root", "runs": [], "beacons": False, "port": port}
-        | state,
+        "node": {"name": name, "level": "root", "runs": [], "beacons": False, "port": port} | state,
         "journal": {"megabytes": JOURNAL_MEGABYTES},
         "doc": {"session": {session: {key: value for key, value in table.items() if value or value is False}}},
     }
     if options.is_open:
         document["security"] = {"mode": "none", "allow_insecure": True}
     return document
+
+
+def first_port(name: str, state: Path | None) -> int:
+    """Where a node looks for free ports: not where another one does that is started at the same moment."""
+    place = zlib.crc32(f"{name} {state or Path.home()}".encode())
+    return PORT_FROM + place % PLACES * BLOCK
 
 
 def _host_of(listen: str) -> str:

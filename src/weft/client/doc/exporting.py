@@ -48,8 +48,11 @@ def _write(node: Tree, indent: str | None, say: Callable[[str], None], *, eids: 
 
 
 def derbyjson(root: Tree) -> str:
-    """Teams with their people; periods, their jams, their events."""
+    """Teams with their people; periods, their jams, their events; anything else by its tag, or where that means something
+    else already, among `elements`.
+    """
     told: dict[str, Any] = {"type": "game", "version": "0.2", **_attributes(root), "teams": {}, "periods": []}
+    taken = {*told, "elements"}
     for child in root.children:
         if child.tag == "team":
             people = [_plain(person) for person in child.children if person.tag == "person"]
@@ -58,6 +61,8 @@ def derbyjson(root: Tree) -> str:
             jams = [_jam(jam) for jam in child.children if jam.tag == "jam"]
             others = [_event(other) for other in child.children if other.tag != "jam"]
             told["periods"].append({**_attributes(child), "jams": jams, "events": others})
+        elif child.tag in taken:
+            told.setdefault("elements", []).append({"tag": child.tag, **_plain(child)})
         else:
             told.setdefault(child.tag, []).append(_plain(child))
     return json.dumps(told, ensure_ascii=False, indent=2) + "\n"
