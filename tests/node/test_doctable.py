@@ -8,6 +8,7 @@ from weft.base.chance import Chance
 from weft.base.errors import UserError
 from weft.node.doctable import fresh_uuid, settings_of_session
 from weft.node.settings import NodeSettings, settings_of
+from weft.shell.serve import hosts_of
 
 SCHEMA = """
 name = "minutes"
@@ -77,3 +78,9 @@ def test_a_fresh_source_is_of_version_4_and_never_begins_with_0() -> None:
     assert 2_000 == len(drawn)
     assert {(4, 2)} == {(uuid[6] >> 4, uuid[8] >> 6) for uuid in drawn}
     assert 0 not in {uuid[0] for uuid in drawn}
+
+
+def test_who_starts_it_is_told_of_every_host_on_which_it_listens() -> None:
+    doc = {"session": {"a": {"listen": "0.0.0.0:50000"}, "b": {"listen": "0.0.0.0"}, "c": {}}}
+    opened = settings(doc, security={"mode": "none", "allow_insecure": True}, catalog={"host": "::"})
+    assert ["127.0.0.1", "::", "0.0.0.0"] == hosts_of(opened)

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
+from weft.base.endpoints import host_of, is_address
 from weft.base.errors import StorageFailed, UserError, WeftError, exit_code
 from weft.cores.topology import messages as topology
 from weft.node.events import MemoryExceeded, RoleChanged
@@ -33,13 +34,21 @@ def main() -> int:
         settings = founded(settings_of(msgspec.json.decode(sys.argv[1])))
         raise_file_limit()
         for line in OPEN_WARNING:
-            say(line.format(host=settings.node.host))
+            say(line.format(host=" and ".join(hosts_of(settings))))
         return outcome(asyncio.run(_serve(settings)))
     except WeftError as error:
         return outcome(error)
     except Exception as fault:  # noqa: BLE001  # whatever it is: it is shown whole, and has an exit code
         sys.excepthook(type(fault), fault, fault.__traceback__)
         return outcome(fault)
+
+
+def hosts_of(settings: NodeSettings) -> list[str]:
+    """Where the node listens: itself, its catalog, its documents."""
+    sessions = settings.doc.session.values() if settings.doc is not None else ()
+    listens = [host_of(each.listen) if is_address(each.listen) else each.listen for each in sessions]
+    catalog = [settings.catalog.host] if settings.catalog is not None and settings.catalog.host else []
+    return list(dict.fromkeys([settings.node.host, *catalog, *listens]))
 
 
 def founded(settings: NodeSettings) -> NodeSettings:

@@ -48,9 +48,7 @@ def _write(node: Tree, indent: str | None, say: Callable[[str], None], *, eids: 
 
 
 def derbyjson(root: Tree) -> str:
-    """Teams with their people; periods, their jams, their events; anything else by its tag, or where that means something
-    else already, among `elements`.
-    """
+    """Teams with their people; periods, jams, events; others by their tag, or, where it means something, in `elements`."""
     told: dict[str, Any] = {"type": "game", "version": "0.2", **_attributes(root), "teams": {}, "periods": []}
     taken = {*told, "elements"}
     for child in root.children:
