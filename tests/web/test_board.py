@@ -357,6 +357,18 @@ def test_a_node_that_is_away_is_said_to_be_and_comes_again(place: Path, monkeypa
     run(dialogue())
 
 
+def test_an_answer_that_cannot_be_read_is_said_and_asked_for_again(place: Path) -> None:
+    async def dialogue() -> None:
+        async with hall(place) as it:
+            it.node.conflicts = [{"id": 5}]
+            it.node.touch()
+            assert "id" in (await it.until(lambda state: state["is_away"]))["why"]
+            it.node.conflicts = []
+            await it.until(lambda state: not state["is_away"])
+
+    run(dialogue())
+
+
 def test_a_board_ends_with_its_parent(place: Path) -> None:
     async def dialogue() -> None:
         parent = await asyncio.create_subprocess_exec(sys.executable, "-c", "input()", stdin=asyncio.subprocess.PIPE)

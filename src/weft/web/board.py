@@ -61,6 +61,8 @@ class Board:
             told.cancel()
             await self.server.close()
             await asyncio.gather(following, told, return_exceptions=True)
+        if not following.cancelled():
+            following.result()  # it never ends by itself: whatever broke it is said
 
     def _is_orphan(self) -> bool:
         """Whether the parent has gone; of one whose child we are not, a silent node says so as well."""

@@ -80,7 +80,7 @@ class Feed:
         while True:
             try:
                 await self._follow()
-            except* DocError as errors:
+            except* (DocError, msgspec.ValidationError) as errors:
                 self._away(errors)
             finally:
                 self.client = None

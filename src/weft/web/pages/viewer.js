@@ -33,7 +33,7 @@ function fit(node) {
   node.style.fontSize = "";
   node.style.textOverflow = "clip"; // else the text is measured as it is cut
   const style = getComputedStyle(node);
-  const room = node.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+  const room = node.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight) - 2; // widths are rounded
   const text = document.createRange();
   text.selectNodeContents(node);
   const full = parseFloat(style.fontSize);
@@ -62,7 +62,14 @@ function showPeers() {
   const active = (state.peers || []).filter(isActive);
   const others = (state.peers || []).length - active.length;
   const who = active.length ? `connected: ${active.map(peerName).join(", ")}` : "nobody else is connected";
-  say("peers", `${who}${others ? ` · ${others} not reached` : ""}${state.parked && state.parked.length ? ` · ${state.parked.length} entries wait for what they refer to` : ""}${state.catching_up ? " · catching up" : ""}`);
+  const waiting = (state.parked || []).length;
+  const told = [
+    who,
+    others ? `${others} not reached` : "",
+    waiting ? `${waiting === 1 ? "1 entry waits" : `${waiting} entries wait`} for what was not heard yet` : "",
+    state.catching_up ? "catching up" : "",
+  ];
+  say("peers", told.filter(Boolean).join(" · "));
   const open = (state.conflicts || []).length;
   $("worries").hidden = !open;
   say("worries", open === 1 ? "1 conflict" : `${open} conflicts`);
