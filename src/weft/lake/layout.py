@@ -5,7 +5,7 @@
 <lake>/drain/<stream>/<drain>/<number // 4096, 8 hex>/<number, 16 hex>.parquet | .json | .wv
 <lake>/tables/<layer>/<name>/
 <lake>/checkpoints/<job>/
-<lake>/_weft/lease | consumers | runs
+<lake>/_weft/lease | consumers | runs | imports
 ```
 
 Segment numbers start at 1 and have no holes, so a reader probes the next name and never lists a directory.
@@ -151,6 +151,15 @@ class Layout:
         assert is_name(name), name
         assert stream in STREAMS, stream
         return self.consumers() / f"{name}.{stream}.json"
+
+    def imports(self, drain: str) -> Path:
+        """What was said in files of a dataset that were imported (PIP-097)."""
+        assert is_drain(drain), drain
+        return self.root / "_weft" / "imports" / drain
+
+    def imported(self, drain: str, era: int) -> Path:
+        """Of one file: a digest per line."""
+        return self.imports(drain) / f"{era:016x}.lines"
 
     def runs(self) -> Path:
         return self.root / "_weft" / "runs"

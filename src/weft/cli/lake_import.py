@@ -1,0 +1,137 @@
+"""`weft lake import`: sample logs of other systems, as rows among our own."""
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, tzinfo
+from pathlib import Path
+from typing import Annotated, Final, Literal
+from uuid import uuid4
+
+import msgspec
+from cyclopts import Parameter
+
+from weft.base.errors import EXIT_CODES, UserError
+from weft.lake.importing.delimited import ROLES, Reading
+from weft.lake.importing.importer import Report
+from weft.lake.importing.limits import FUTURE_NS
+from weft.lake.importing.numbers import instant_ns
+from weft.lake.layout import Layout, is_name
+
+Flag = Annotated[bool, Parameter(negative="")]
+Format = Literal["auto", "dcamp", "csv", "openmetrics"]
+EVERY_S: Final = 0.2
+
+
+def import_logs(
+    *files: Path,
+    dataset: str,
+    lake: Annotated[Path | None, Parameter(name="--lake")] = None,
+    format: Format = "auto",  # noqa: A002  # the name of the option
+    tz: str = "UTC",
+    map: str = "",  # noqa: A002  # same
+    wide: str = "",
+    at: str = "",
+    json: Flag = False,
+) -> int:
+    """Read sample logs of other systems into the lake: `weft lake import old/*.dcamp-data --dataset attic`.
+
+    Files may be packed (gzip, zstd). What was imported before is passed over, so a file that has grown can be imported
+    again. Lines that cannot be read go into quarantine, with the reason. Exit status 1 if a packed file is damaged.
+
+    Parameters
+    ----------
+    files: one or more logs; their order decides which of two equal samples counts.
+    dataset: what they belong to, one name for all files that tell of the same sources.
+    lake: the lake's directory; default: $WEFT_LAKE, else ./lake. A new one is made.
+    format: dcamp (`.dcamp-data`), csv, openmetrics (also Prometheus' text), or auto, by the first line.
+    tz: time zone of stamps in CSV that name none.
+    map: which CSV columns are what: `at=time,value=temp,source=host`; also base, config-name, detail, type, param.
+    wide: CSV with one column per series: the name of the column that holds the time.
+    at: OpenMetrics: the time of lines that have none.
+    json: one line of JSON instead of a table.
+    """
+    from weft.lake.importing.running import Wish, import_files
+    from weft.lake.segments import open_lake
+
+    if not is_name(dataset):
+        raise UserError("bad-name", f"{dataset!r} is no name of a dataset", "letters, digits, '.', '_' and '-'")
+    if missing := next((path for path in files if not path.is_file()), None if files else Path("FILES")):
+        raise UserError("no-file", f"there is no file {missing}", "weft lake import FILES… --dataset NAME")
+    now_ns = time.time_ns()
+    layout = Layout(lake or Path(os.environ.get("WEFT_LAKE", "lake")))
+    wish = Wish(dataset, format, reading(now_ns, tz, map, wide, at))
+    open_lake(layout, uuid4().hex, now_ns)
+    reports = import_files(layout, files, wish, now_ns, _progress(quiet=json))
+    if json:
+        sys.stdout.write(msgspec.json.encode(reports).decode() + "\n")
+    else:
+        show(reports)
+    return EXIT_CODES["violated" if any(report.fault for report in reports) else "ok"]
+
+
+def reading(now_ns: int, tz: str, named: str, wide: str, at: str) -> Reading:
+    """The options as the parsers want them. UserError for one that cannot be meant."""
+    zone = _zone(tz)
+    roles = dict(_pair(text) for text in named.split(",") if text)
+    if unknown := next((role for role in roles if role not in ROLES), None):
+        raise UserError("bad-map", f"a column cannot be {unknown!r}", ", ".join(ROLES))
+    at_ns = instant_ns(at, zone) if at else None
+    if at and at_ns is None:
+        raise UserError("bad-time", f"{at!r} is no time", "2026-11-21T01:43:10Z, or seconds since 1970")
+    return Reading(zone, now_ns + FUTURE_NS, roles, wide, at_ns)
+
+
+def show(reports: list[Report]) -> None:
+    """One line a file, and what was strange in it."""
+    for report in reports:
+        print(
+            f"{_clean(report.file)}: {report.format or 'empty'}, {report.lines:,} lines, {report.samples:,} samples new, "
+            f"{report.held:,} held already, {report.changed:,} changed"
+        )
+        for what, counts in (("to quarantine", report.refused), ("no samples", report.passed)):
+            if counts:
+                print(f"  {what}: " + ", ".join(f"{count:,} {name}" for name, count in sorted(counts.items())))
+        if report.fault:
+            print(f"  cannot be read to its end: {_clean(report.fault)}")
+
+
+def _pair(text: str) -> tuple[str, str]:
+    role, equals, name = text.partition("=")
+    if not equals or not name:
+        raise UserError("bad-map", f"{text!r} maps nothing", "--map at=time,value=temp")
+    return role.strip(), name.strip()
+
+
+def _zone(name: str) -> tzinfo:
+    from zoneinfo import ZoneInfo
+
+    if name.upper() == "UTC":
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (OSError, ValueError, LookupError):
+        raise UserError("no-zone", f"there is no time zone {name!r}", "--tz Europe/Berlin") from None
+
+
+def _clean(text: str) -> str:
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
+
+
+class _Progress:
+    """How far a long import is, on a terminal, in place."""
+
+    def __init__(self) -> None:
+        self.shown_at = 0.0
+
+    def __call__(self, report: Report) -> None:
+        now = time.monotonic()
+        if now - self.shown_at >= EVERY_S:
+            self.shown_at = now
+            sys.stderr.write(f"\r\x1b[K{_clean(Path(report.file).name)}: {report.lines:,} lines\r")
+            sys.stderr.flush()
+
+
+def _progress(*, quiet: bool) -> Callable[[Report], None]:
+    return (lambda _: None) if quiet or not sys.stderr.isatty() else _Progress()

@@ -1,0 +1,171 @@
+"""Rows of an import as the columns of a segment, in the order of their files.
+
+Beside `lake.columns`, which takes records of a journal: here every row may be of another series and another instant, and
+what is equal for many rows (source, definition, attributes) is one `About`. The manifest, the Parquet file and their
+publication are the recorder's (LAK-003..010).
+"""
+
+from typing import TYPE_CHECKING, Any, Final
+
+from weft.base.ranges import RangeSet
+from weft.lake import schemas
+from weft.lake.columns import Account, dictionary_of
+from weft.lake.importing.found import About
+from weft.lake.segments import Place, Segment
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ROW_BYTES: Final = 64
+_TEXTS: Final = ("config_name", "detail", "type", "param")
+
+
+class Owner:
+    """Everything that rows of one series of one source of one file have in common."""
+
+    __slots__ = ("about", "attributes", "era", "origin")
+
+    def __init__(self, about: About, origin: str, era: int, attributes: list[tuple[str, str]]) -> None:
+        self.about, self.origin, self.era = about, origin, era
+        self.attributes = sorted([*attributes, *about.attributes])
+
+
+class ImportedColumns:
+    """Columns that are being gathered; `rows` and `bytes` as of any segment."""
+
+    def __init__(self, received_ns: int) -> None:
+        self.received_ns = received_ns
+        self.bytes = 0
+        self.owner: list[int] = []
+        self.sequence: list[int] = []
+        self.at_ns: list[int | None] = []
+        self.lsn: list[int] = []
+        self.value: list[int | float | None] = []
+        self.base: list[int | float | None] = []
+        self.errors: dict[int, tuple[str, bytes]] = {}
+        self._owners: dict[Owner, int] = {}
+
+    @property
+    def rows(self) -> int:
+        return len(self.owner)
+
+    def index(self, owner: Owner) -> int:
+        """The place of an owner among those of this segment."""
+        found = self._owners.get(owner)
+        if found is None:
+            found = self._owners[owner] = len(self._owners)
+        return found
+
+    def add(self, owner: Owner, sequence: int, lsn: int, said: tuple[int | None, Any, Any]) -> None:
+        """A row; `said` is its instant, value and base."""
+        self.owner.append(self.index(owner))
+        self.sequence.append(sequence)
+        self.lsn.append(lsn)
+        at_ns, value, base = said
+        self.at_ns.append(at_ns)
+        self.value.append(value)
+        self.base.append(base)
+        self.bytes += ROW_BYTES
+
+    def refuse(self, owner: Owner, sequence: int, lsn: int, error: tuple[str, bytes]) -> None:
+        """A line that could not be read, as it stood there."""
+        self.errors[self.rows] = error
+        self.add(owner, sequence, lsn, (None, None, None))
+        self.bytes += len(error[1])
+
+    def seen(self) -> dict[tuple[str, int | None], RangeSet]:
+        """The numbers of all rows, by origin and era."""
+        seen: dict[tuple[str, int | None], RangeSet] = {}
+        sets = [seen.setdefault((owner.origin, owner.era), RangeSet()) for owner in self._owners]
+        runs: dict[int, list[int]] = {}
+        for numbers, sequence in zip(map(sets.__getitem__, self.owner), self.sequence, strict=True):
+            run = runs.setdefault(id(numbers), [sequence, sequence - 1])
+            if sequence != run[1] + 1:
+                numbers.add(*run)
+                run[0] = sequence
+            run[1] = sequence
+        for numbers in seen.values():
+            if (last := runs.get(id(numbers))) is not None:
+                numbers.add(*last)
+        return seen
+
+    def table(self) -> "pa.Table":
+        """The columns in the order of the schema."""
+        import pyarrow as pa
+
+        whole = pa.int64()
+        arrays: dict[str, Any] = {
+            "sequence": pa.array(self.sequence, whole),
+            "at_ns": pa.array(self.at_ns, whole),
+            "received_ns": pa.repeat(pa.scalar(self.received_ns, whole), self.rows),
+            "lsn": pa.array(self.lsn, whole),
+            "text": pa.nulls(self.rows, pa.string()),
+        }
+        arrays |= _numbers("value", self.value) | _numbers("base", self.base)
+        arrays |= self._of_owners() | self._errors()
+        names = schemas.SAMPLES.names
+        return pa.table([arrays[name] for name in names], names=list(names))
+
+    def _of_owners(self) -> "dict[str, pa.Array]":
+        import pyarrow as pa
+
+        owners = list(self._owners)
+        index = pa.array(self.owner, pa.int32())
+        given = [owner.about.definition for owner in owners]
+        maps = pa.map_(pa.string(), pa.string())
+        arrays: dict[str, Any] = {
+            "era": pa.array([owner.era for owner in owners], pa.int64()),
+            "series": pa.array([None if one is None else one.key() for one in given], pa.int64()),
+            "config_number": pa.array([owner.about.config_number for owner in owners], pa.int64()),
+            "labels": pa.array([None if one is None else list(one.labels) for one in given], maps),
+            "attributes": pa.array([owner.attributes for owner in owners], maps),
+        }
+        arrays = {name: values.take(index) for name, values in arrays.items()}
+        texts = {name: [None if one is None else one[place] for one in given] for place, name in enumerate(_TEXTS)}
+        for name, values in (texts | {"origin": [owner.origin for owner in owners]}).items():
+            words = dictionary_of(values)
+            arrays[name] = pa.DictionaryArray.from_arrays(words.indices.take(index), words.dictionary)
+        return arrays
+
+    def _errors(self) -> "dict[str, pa.Array]":
+        import pyarrow as pa
+
+        if not self.errors:
+            return {"error": pa.nulls(self.rows, pa.string()), "raw": pa.nulls(self.rows, pa.binary())}
+        error: list[str | None] = [None] * self.rows
+        raw: list[bytes | None] = [None] * self.rows
+        for row, (code, shown) in self.errors.items():
+            error[row], raw[row] = code, shown
+        return {"error": pa.array(error, pa.string()), "raw": pa.array(raw, pa.binary())}
+
+
+class ImportedSegment(Segment):
+    """A segment of the recorder's, gathered from foreign lines instead of records."""
+
+    def __init__(self, place: Place, columns: ImportedColumns) -> None:
+        super().__init__(place)
+        self.imported = columns
+        self.columns = columns  # type: ignore[assignment]  # table, rows and bytes are all that publication asks
+
+    def close(self, lsn: int) -> None:
+        """Say in the manifest what the columns hold, and up to which line it answers."""
+        account = self.account = Account()
+        account.seen = self.imported.seen()
+        account.first_received = account.last_received = self.imported.received_ns
+        for number in (self.imported.lsn[0], lsn):
+            account.note(number)
+
+
+def _numbers(name: str, values: list[int | float | None]) -> "dict[str, pa.Array]":
+    """Integers and doubles, each in the one column of its type."""
+    import pyarrow as pa
+
+    kinds = frozenset(map(type, values)) - {type(None)}
+    arrays = {}
+    for kind, column, arrow in ((int, "long", pa.int64()), (float, "double", pa.float64())):
+        if kind not in kinds:
+            arrays[f"{name}_{column}"] = pa.nulls(len(values), arrow)
+            continue
+        chosen = values if len(kinds) == 1 else [value if type(value) is kind else None for value in values]
+        arrays[f"{name}_{column}"] = pa.array(chosen, arrow)
+    return arrays

@@ -1,0 +1,159 @@
+"""Sample logs of dCAMP, `.dcamp-data` (PIP-096).
+
+```
+1795226590369 source=localhost:55900 value=95133.00 base=217439.00 detail=CPU config-name=proc config-seqid=4 type=percent
+```
+
+One line a sample: milliseconds since 1970, then words `key=value` in any order. A word without `=` belongs to the value
+before it. Nearly all lines differ from an earlier one in stamp, value and base alone: what stands before and behind
+those is looked up as it is, and is read word by word only when it is new.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from weft.lake.importing.found import (
+    BLANK,
+    HEARTBEAT,
+    About,
+    Found,
+    Refused,
+    Sample,
+    is_kind,
+    is_too_long,
+    sample,
+    text_of,
+)
+from weft.lake.importing.limits import KNOWN_MAX, LINE_BYTES_MAX, LONG_MAX, NS_PER_MS
+from weft.lake.importing.numbers import number
+from weft.lake.series import define
+
+_USUAL: Final = re.compile(
+    rb"([0-9]{12,14}) (.* )?value=(-?[0-9]{1,18})(\.[0-9]{0,20})?"
+    rb"(?: base=(?:(-?[0-9]{1,18})(\.[0-9]{0,20})?|None))?( .*)?"
+)
+_STAMP: Final = re.compile(r"[0-9]{1,19}")
+_SEQID: Final = re.compile(r"[0-9]{1,19}")
+_NEEDED: Final = ("source", "type", "config-name", "detail")
+_OWN: Final = frozenset({*_NEEDED, "value", "base", "config-seqid", "p-count", "param"})
+Fields = dict[str, str]
+Value = int | float
+
+
+class DcampParser:
+    """Lines of one log; `latest_ns` is the last stamp that is believed."""
+
+    def __init__(self, latest_ns: int) -> None:
+        self.latest_ns = latest_ns
+        self._known: dict[tuple[bytes | None, bytes | None], About] = {}
+        self._abouts: dict[tuple[object, ...], About] = {}
+
+    def read(self, line: bytes) -> Found:
+        """What the next line is."""
+        match = _USUAL.fullmatch(line)
+        if match is None:
+            return self._read_words(line)
+        stamp, head, value, fraction, base, base_fraction, tail = match.groups()
+        about = self._known.get((head, tail))
+        if about is None:
+            found = self._read_words(line)
+            if isinstance(found, Sample) and _is_sure(head, tail):
+                self._remember((head, tail), found[0])
+            return found
+        numbers = _quick(value, fraction), None if base is None else _quick(base, base_fraction)
+        return sample(about, int(stamp) * NS_PER_MS, numbers, self.latest_ns)
+
+    def _remember(self, key: tuple[bytes | None, bytes | None], about: About) -> None:
+        if len(self._known) >= KNOWN_MAX:
+            self._known.clear()
+        self._known[key] = about
+
+    def _read_words(self, line: bytes) -> Found:
+        """Word by word: every line can be read so."""
+        text = text_of(line)
+        if isinstance(text, Refused):
+            return text
+        words = [word for word in text.split(" ") if word]
+        if not words:
+            return BLANK
+        stamp = "" if "=" in words[0] else words.pop(0)
+        fields = _fields(words)
+        if fields is None:
+            return Refused("undecodable")
+        if fields.get("type") == "HUGZ":
+            return HEARTBEAT
+        return self._read_fields(stamp, fields)
+
+    def _read_fields(self, stamp: str, fields: Fields) -> Found:
+        source = fields.get("source", "")
+        if fault := _fault(stamp, fields):
+            return Refused(fault, source)
+        value = number(fields["value"])
+        base = None if fields.get("base", "None") == "None" else number(fields["base"])
+        if value is None or (base is None and fields.get("base", "None") != "None"):
+            return Refused("bad-number", source)
+        about = self._about(source, fields)
+        return (
+            about
+            if isinstance(about, Refused)
+            else sample(about, int(stamp) * NS_PER_MS, (value, base), self.latest_ns)
+        )
+
+    def _about(self, source: str, fields: Fields) -> About | Refused:
+        labels = {key: text for key, text in fields.items() if key not in _OWN}
+        texts = (fields["config-name"], fields["detail"], fields["type"], fields.get("param", ""))
+        if is_too_long((source, *texts, fields.get("p-count", "")), labels):
+            return Refused("too-long", source)
+        definition = define(*texts, labels)
+        config_number = int(fields["config-seqid"]) if "config-seqid" in fields else None
+        attributes = [("p-count", fields["p-count"])] if "p-count" in fields else []
+        key = (source, definition, config_number, *attributes)
+        about = self._abouts.get(key)
+        if about is None:
+            if len(self._abouts) >= KNOWN_MAX:
+                self._abouts.clear()
+            about = self._abouts[key] = About(source, definition, config_number, attributes)
+        return about
+
+
+def _is_sure(head: bytes | None, tail: bytes | None) -> bool:
+    """Whether only stamp, value and base can differ in lines with these ends: no second value or base is in them."""
+    ends = (head or b"") + (tail or b"")
+    return b"value=" not in ends and b"base=" not in ends and len(ends) < LINE_BYTES_MAX - 128
+
+
+def _quick(whole: bytes, fraction: bytes | None) -> Value:
+    return float(whole + fraction) if fraction and fraction.strip(b".0") else int(whole)
+
+
+def _fields(words: list[str]) -> Fields | None:
+    """Keys and values; None if a word belongs to no key, or a key stands twice."""
+    fields: Fields = {}
+    key = ""
+    for word in words:
+        name, equals, text = word.partition("=")
+        if not equals:
+            if not key:
+                return None
+            fields[key] += f" {word}"
+            continue
+        if not name or name in fields:
+            return None
+        key = name
+        fields[key] = text
+    return fields
+
+
+def _fault(stamp: str, fields: Mapping[str, str]) -> str:
+    """Why these words are no sample, value and base left out; empty if they may be."""
+    if not stamp or "value" not in fields or any(not fields.get(key) for key in _NEEDED):
+        return "missing-field"
+    if _STAMP.fullmatch(stamp) is None:
+        return "bad-number"
+    if not is_kind(fields["type"]):
+        return "bad-type"
+    text = fields.get("config-seqid", "0")
+    if _SEQID.fullmatch(text) is None:
+        return "bad-number"
+    return "" if int(text) <= LONG_MAX else "out-of-range"

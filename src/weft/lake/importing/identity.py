@@ -1,0 +1,26 @@
+"""Who a foreign sample is: identities that come out the same however often it is imported (PIP-097)."""
+
+from hashlib import blake2b
+from typing import Final
+
+_SALT: Final = b"weft-import"
+
+
+def drain_of(dataset: str) -> str:
+    """The drain that writes a dataset's segments (PIP-095)."""
+    return _hex(_SALT, dataset.encode())
+
+
+def origin_of(dataset: str, source: str) -> str:
+    """The origin of a source's samples, 32 hex."""
+    return _hex(_SALT, dataset.encode(), source.encode())
+
+
+def era_of(name: str, first_line: bytes) -> int:
+    """The era of a file: its base name and its first line of data, 63 bits."""
+    data = b"\0".join((name.encode(errors="surrogateescape"), first_line))
+    return int.from_bytes(blake2b(data, digest_size=8).digest(), "big") & (1 << 63) - 1
+
+
+def _hex(*parts: bytes) -> str:
+    return blake2b(b"\0".join(parts), digest_size=16).hexdigest()

@@ -1,0 +1,229 @@
+"""Foreign logs into a lake (PIP-095..098): file by file, block by block, into segments of the dataset's own drain.
+
+```
+file ▶ blocks of lines ▶ parser ▶ number per source ▶ known already? ▶ columns ▶ segment
+                                                        vector, ledger
+```
+
+Imported again, a line whose number the lake has is passed over unless it says something else now; that one goes in again
+under its number, and silver calls it `changed`. Memory: one block, one segment, and what was said once per series.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from weft.base.vectors import VersionVector
+from weft.lake import manifest, segments, vectors
+from weft.lake.files import Files, LocalFiles
+from weft.lake.importing import identity
+from weft.lake.importing.columns import ImportedColumns, ImportedSegment, Owner
+from weft.lake.importing.found import About, Found, Many, Nothing, Parser, Refused, Sample
+from weft.lake.importing.ledger import Ledger, digest_of
+from weft.lake.importing.limits import KNOWN_MAX, SEGMENT_BYTES, SEGMENT_ROWS, TEXT_MAX
+from weft.lake.importing.lines import Block
+from weft.lake.layout import Layout
+
+STREAM: Final = "samples"
+TORN: Final = "torn"
+
+
+class Report(msgspec.Struct, kw_only=True):
+    """What became of one file."""
+
+    file: str
+    format: str = ""
+    lines: int = 0
+    samples: int = 0
+    """New rows that silver may take."""
+    held: int = 0
+    """Rows that the lake had already."""
+    changed: int = 0
+    """Rows that the lake had, of lines that have changed since; they go into quarantine."""
+    refused: dict[str, int] = {}
+    """New rows for quarantine, by reason."""
+    passed: dict[str, int] = {}
+    """Lines that are no rows: heartbeats, comments, blank ones."""
+    fault: str = ""
+    """Why the file could not be read to its end."""
+
+
+class Sink:
+    """The drain of one dataset, and the segment that it is gathering."""
+
+    def __init__(self, lake: Layout, dataset: str, now_ns: int, files: Files | None = None) -> None:
+        self.lake, self.dataset, self.now_ns = lake, dataset, now_ns
+        self.files: Files = files or LocalFiles()
+        self.drain = identity.drain_of(dataset)
+        segments.clean(lake, STREAM, self.drain, self.files)
+        tip = segments.find_tip(lake, STREAM, self.drain)
+        self.number, self.prior, self.lsn = tip.number, tip.prior, tip.lsn
+        self.held = vectors.vector_at(lake, STREAM, self.drain, tip.number) if tip.number else VersionVector()
+        self.columns = ImportedColumns(now_ns)
+        self._waiting: list[Ledger] = []
+
+    def cut_if_full(self) -> None:
+        """Publish what was gathered, if it is enough for a segment."""
+        if self.columns.rows >= SEGMENT_ROWS or self.columns.bytes >= SEGMENT_BYTES:
+            self.cut()
+
+    def finish(self, ledger: Ledger) -> None:
+        """The lines of a file are all gathered: its ledger follows its last segment."""
+        ledger.close()
+        self._waiting.append(ledger)
+
+    def cut(self) -> None:
+        """Publish what was gathered, then what was said of its files. Raises OSError."""
+        if self.columns.rows:
+            place = segments.Place(STREAM, self.drain, self.number + 1, self.prior)
+            segment = ImportedSegment(place, self.columns)
+            segment.close(self.lsn)
+            link = segment.publish(self.lake, self.files)
+            vectors.publish(self.lake, place, self.files)
+            self.number, self.prior = place.number, link.digest
+            self.columns = ImportedColumns(self.now_ns)
+        for ledger in self._waiting:
+            ledger.publish(self.files)
+        self._waiting.clear()
+
+
+class Numbered:
+    """One source in one file: the number of its last row, and up to which the lake has them."""
+
+    __slots__ = ("held", "number")
+
+    def __init__(self, held: int) -> None:
+        self.number, self.held = 0, held
+
+
+class FileImport:
+    """The lines of one file, one after the other."""
+
+    def __init__(self, sink: Sink, name: str, report: Report) -> None:
+        self.sink, self.name, self.report = sink, name, report
+        self.parser: Parser | None = None
+        """Set before the first block, by which it is chosen."""
+        self.ledger: Ledger | None = None
+        self.era = 0
+        self._sources: dict[str, Numbered] = {}
+        self._owners: dict[About, tuple[Owner, Numbered]] = {}
+        self._strangers: dict[str, About] = {}
+        self._digests: list[bytes] = []
+
+    def take(self, block: Block) -> None:
+        """All lines of a block."""
+        assert self.parser is not None, self.name
+        found = [self.parser.read(line) for line in block.lines]
+        if block.is_torn and isinstance(found[-1], Refused):
+            found[-1] = Refused(TORN)
+        self.report.lines += len(found)
+        pairs: Iterable[tuple[bytes, Found]] = zip(block.lines, found, strict=True)
+        if self.ledger is None:
+            pairs = self._begin(pairs)
+        if self.ledger is None:
+            return
+        rows = [pair for pair in pairs if not self._is_passed(pair[1])]
+        before = self.ledger.before(len(rows))
+        before += [b""] * (len(rows) - len(before))
+        for (line, one), was in zip(rows, before, strict=True):
+            if type(one) is Many:
+                self._take_many(line, one, was)
+            else:
+                self._take_one(line, one, was)
+        self.ledger.add(self._digests)
+        self._digests = []
+        self.sink.cut_if_full()
+
+    def finish(self) -> None:
+        """There are no more lines."""
+        if self.ledger is not None:
+            self.sink.finish(self.ledger)
+
+    def discard(self) -> None:
+        """The rest cannot be read; rows that are gathered stay."""
+        if self.ledger is not None:
+            self.ledger.discard()
+
+    def _begin(self, pairs: Iterable[tuple[bytes, Found]]) -> list[tuple[bytes, Found]]:
+        """Pass over what stands before the first line of data, which the era is made of."""
+        rest = list(pairs)
+        first = next((at for at, (_, one) in enumerate(rest) if not _is_header(one)), len(rest))
+        for _, one in rest[:first]:
+            self._is_passed(one)
+        if first < len(rest):
+            self.era = identity.era_of(self.name, rest[first][0])
+            self.ledger = Ledger(self.sink.lake.imported(self.sink.drain, self.era))
+        return rest[first:]
+
+    def _is_passed(self, found: Found) -> bool:
+        if type(found) is not Nothing:
+            return False
+        self.report.passed[found.what] = self.report.passed.get(found.what, 0) + 1
+        return True
+
+    def _take_many(self, line: bytes, found: Many, was: bytes) -> None:
+        digest = b""
+        for one in found.rows:
+            self._take_one(line, one, was, digest)
+            digest = digest or self._digests[-1]
+            del self._digests[-1]
+        self._digests.append(digest)
+
+    def _take_one(self, line: bytes, found: Found, was: bytes, given: bytes = b"") -> None:
+        """A row: numbered, and gathered unless the lake has it and it says what it said."""
+        assert isinstance(found, Sample | Refused)
+        about = found.about if isinstance(found, Sample) else self._stranger(found)
+        owner, numbered = self._owners.get(about) or self._own(about)
+        numbered.number = number = numbered.number + 1
+        digest = given or digest_of(line, number)
+        self._digests.append(digest)
+        is_held = number <= numbered.held
+        if is_held and (not was or was == digest):
+            self.report.held += 1
+            return
+        self.report.changed += is_held
+        self._gather(owner, number, found, line, is_new=not is_held)
+
+    def _gather(self, owner: Owner, number: int, found: Sample | Refused, line: bytes, *, is_new: bool) -> None:
+        sink, report = self.sink, self.report
+        sink.lsn += 1
+        if isinstance(found, Sample):
+            reason = found.doubt
+            sink.columns.add(owner, number, sink.lsn, found[1:4])
+        else:
+            reason = found.reason
+            sink.columns.refuse(owner, number, sink.lsn, (reason, line))
+        if not is_new:
+            return
+        if reason:
+            report.refused[reason] = report.refused.get(reason, 0) + 1
+        else:
+            report.samples += 1
+
+    def _own(self, about: About) -> tuple[Owner, Numbered]:
+        """First met: who the source is in the lake, and what the lake has of it."""
+        source = about.source
+        origin = identity.origin_of(self.sink.dataset, source)
+        numbered = self._sources.get(source)
+        if numbered is None:
+            held = self.sink.held.prefix(manifest.origin_of(origin, self.era))
+            numbered = self._sources[source] = Numbered(held)
+        named = {"dataset": self.sink.dataset, "file": self.name, "node": source or self.sink.dataset}
+        owner = Owner(about, origin, self.era, list(named.items()))
+        if len(self._owners) >= KNOWN_MAX:
+            self._owners.clear()
+        self._owners[about] = owner, numbered
+        return owner, numbered
+
+    def _stranger(self, refused: Refused) -> About:
+        """What cannot be read is of its source all the same, if that is known."""
+        source = refused.source if len(refused.source) <= TEXT_MAX else ""
+        about = self._strangers.get(source)
+        if about is None:
+            about = self._strangers[source] = About(source, None)  # as many as there are sources
+        return about
+
+
+def _is_header(found: Found) -> bool:
+    return type(found) is Nothing and found.what != "heartbeats"

@@ -1,0 +1,20 @@
+"""What an import may meet (section 9, PIP-096)."""
+
+from typing import Final
+
+LINE_BYTES_MAX: Final = 64 << 10  # a longer line is quarantined; the file goes on
+BLOCK_BYTES: Final = 1 << 20  # read at once: memory does not grow with the file
+LABELS_MAX: Final = 64  # keys in labels
+TEXT_MAX: Final = 1024  # characters of a name or a label
+COLUMNS_MAX: Final = 10_000  # of a CSV header; each may become a series
+KNOWN_MAX: Final = 100_000  # series remembered by their text; over it they are read anew, 30 MB
+SERIES_MAX: Final = 1_000_000  # metadata lines of one OpenMetrics file that are remembered
+SEGMENT_ROWS: Final = 100_000  # as the recorder cuts them (LAK-003)
+SEGMENT_BYTES: Final = 32 << 20
+LONG_MAX: Final = (1 << 63) - 1
+ANCIENT_NS: Final = 946_684_800_000_000_000  # 2000-01-01 (PIP-031)
+FUTURE_NS: Final = 24 * 3_600 * 1_000_000_000  # a stamp further ahead of the import is a wrong clock
+NS_PER_MS: Final = 1_000_000
+NS_PER_S: Final = 1_000_000_000
+
+assert BLOCK_BYTES >= 2 * LINE_BYTES_MAX, "a good line lies in at most two blocks"

@@ -1,0 +1,94 @@
+"""A whole import: which files, in which format, one import of a dataset at a time."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from fcntl import LOCK_EX, LOCK_NB, flock
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from weft.base.errors import UserError
+from weft.lake.files import LocalFiles, make_directories
+from weft.lake.importing.dcamp import DcampParser
+from weft.lake.importing.delimited import CsvParser, Reading
+from weft.lake.importing.found import Parser
+from weft.lake.importing.identity import drain_of
+from weft.lake.importing.importer import FileImport, Report, Sink
+from weft.lake.importing.lines import Block, base_name, blocks, opened
+from weft.lake.importing.openmetrics import OpenMetricsParser
+from weft.lake.layout import Layout
+
+FORMATS: Final[dict[str, Callable[[Reading], Parser]]] = {
+    "dcamp": lambda reading: DcampParser(reading.latest_ns),
+    "csv": CsvParser,
+    "openmetrics": OpenMetricsParser,
+}
+_SNIFFED: Final = (
+    ("dcamp", re.compile(rb"\s*[0-9]+ +[^ =,]+=|type=HUGZ")),
+    ("openmetrics", re.compile(rb"# (TYPE|HELP|UNIT|EOF)\b|[a-zA-Z_:][\w:]*(\{[^,]*=\".*\})?[ \t]+[-+.0-9]")),
+)
+
+
+class Wish(NamedTuple):
+    """What is to be imported, and how it is to be read."""
+
+    dataset: str
+    format: str
+    reading: Reading
+
+
+def import_files(
+    lake: Layout, paths: Sequence[Path], wish: Wish, now_ns: int, told: Callable[[Report], None] = lambda _: None
+) -> list[Report]:
+    """What became of each file, in order; `told` hears of every block. Raises OSError, UserError.
+
+    `lease-held` if somebody else imports the same dataset now: two writers under one drain's name would be one too many.
+    """
+    with alone(lake, drain_of(wish.dataset)):
+        sink = Sink(lake, wish.dataset, now_ns)
+        try:
+            return [_import_file(sink, path, wish, told) for path in paths]
+        finally:
+            sink.cut()
+
+
+def _import_file(sink: Sink, path: Path, wish: Wish, told: Callable[[Report], None]) -> Report:
+    report = Report(file=str(path))
+    work = FileImport(sink, base_name(path), report)
+    try:
+        with opened(path) as read:
+            for block in blocks(read):
+                report.fault = block.fault
+                if block.lines:
+                    work.parser = work.parser or _parser(block, wish, report)
+                    work.take(block)
+                    told(report)
+    except BaseException:
+        work.discard()
+        raise
+    work.finish()
+    return report
+
+
+def _parser(block: Block, wish: Wish, report: Report) -> Parser:
+    report.format = wish.format if wish.format in FORMATS else sniffed(block)
+    return FORMATS[report.format](wish.reading)
+
+
+def sniffed(block: Block) -> str:
+    """The format of a file by its first line that is not blank; a table if it is neither of the others."""
+    line = next((line for line in block.lines if line.strip()), b"")[:4096]
+    return next((name for name, pattern in _SNIFFED if pattern.match(line)), "csv")
+
+
+@contextmanager
+def alone(lake: Layout, drain: str) -> Iterator[None]:
+    """One import of a dataset at a time. UserError `lease-held`."""
+    home = lake.imports(drain)
+    make_directories(LocalFiles(), home)
+    with (home / "lock").open("wb") as file:
+        try:
+            flock(file, LOCK_EX | LOCK_NB)
+        except BlockingIOError:
+            raise UserError("lease-held", "another import of this dataset is running", "wait for it to end") from None
+        yield
