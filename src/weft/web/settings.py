@@ -14,9 +14,9 @@ from typing import IO, Annotated, Final
 import msgspec
 
 from weft.base.errors import UserError
+from weft.node.doctable import TOKEN_BYTES_MIN
 
 PORT: Final = 8_090
-TOKEN_BYTES_MIN: Final = 8
 TRY: Final = (
     'python -m weft.web.board ipc:///path/doc.sock SESSION --port 8090, or with --host 0.0.0.0 --token "a long word"'
 )
