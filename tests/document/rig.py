@@ -199,8 +199,7 @@ class Rig:
         self.told += [effect.event for effect in self.effects if isinstance(effect, Tell)]
         self.performed += [effect.work for effect in self.effects if isinstance(effect, Perform)]
         self.dropped += [effect.peer.decode() for effect in self.effects if isinstance(effect, Disconnect)]
-        sends = [effect for effect in self.effects if isinstance(effect, Send)]
-        assert [PEERS] * len(sends) == [effect.channel for effect in sends]
+        sends = [effect for effect in self.effects if isinstance(effect, Send) and effect.channel == PEERS]
         return [Word(effect.peer.decode(), effect.message) for effect in sends]
 
     def events(self, kind: type) -> list[Any]:

@@ -168,3 +168,12 @@ def test_all_who_join_in_turn_have_one_time_however_wrong_their_clocks_are() -> 
 
 def test_seconds_are_written_in_whole_microseconds() -> None:
     assert "1763800000.25" == repr(seconds_of(1_763_800_000_250_000_999))
+
+
+@pytest.mark.proves("PEE-043")
+def test_however_wrong_a_clock_is_its_skew_can_be_told() -> None:
+    rig = grown()
+    rig.befriend(B, EB)
+    rig.told.clear()
+    rig.hear(B, Time(253_402_300_799.0))
+    assert [TimeSkew("", B, (1 << 63) - 1)] == rig.told

@@ -32,6 +32,7 @@ REPAIR_BLIND_NS: Final = 60 * SECOND
 ASKS_MAX: Final = 3
 ASK_TIME_NS: Final = 500 * MILLISECOND
 SKEW_TOLD_NS: Final = 2 * SECOND
+TOLD_NS_MAX: Final = (1 << 63) - 1  # a clock may be wrong by 8,000 years, and no event can say that in nanoseconds
 
 # The log
 SEQUENCE_MAX: Final = (1 << 53) - 1  # GSP-012
@@ -75,7 +76,9 @@ DOCUMENT_DEPTH_MAX: Final = 256
 DOCUMENT_ELEMENTS_MAX: Final = 1_000_000
 TWINS_MAX: Final = 64  # siblings among which a conflict looks for the first of another maker (DOC-040)
 UNDO_MAX: Final = 4_096  # operations that can be taken back one by one, at least (DOC-051)
-FOLD_WAIT_NS: Final = SECOND  # while much streams in: each piece lies between what is folded already, and would take it back
+FOLD_WAIT_NS: Final = (
+    SECOND  # while much streams in: each piece lies between what is folded already, and would take it back
+)
 SLICE: Final = 2_000  # steps of a refold in one go (DOC-053)
 AT_ONCE_MAX: Final = 5_000  # steps of a refold that readers wait for
 TIMESTAMP_MAX: Final = 253_402_300_799.0  # seconds: the year 9999 (DOC-011)

@@ -4,7 +4,7 @@ from math import nextafter
 from typing import Final
 
 from weft.base.now import SECOND
-from weft.cores.document.limits import AHEAD_NS
+from weft.cores.document.limits import AHEAD_NS, TOLD_NS_MAX
 from weft.cores.document.messages import TimeAhead
 from weft.cores.document.station import Station
 from weft.wire.document.operations import TIMESTAMP_MAX
@@ -24,7 +24,7 @@ class Stamps:
 
     def see(self, source: bytes, sequence: int, timestamp: float, *, is_told: bool = True) -> None:
         """Note the timestamp of an operation."""
-        ahead_ns = int((timestamp - self._station.time) * SECOND)
+        ahead_ns = min(int((timestamp - self._station.time) * SECOND), TOLD_NS_MAX)
         if ahead_ns <= AHEAD_NS:
             self._ahead.pop(source, None)
             self._seen = max(self._seen, timestamp)

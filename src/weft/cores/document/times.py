@@ -72,7 +72,8 @@ class Times:
             return
         peer.skew_ns = theirs - station.time_ns
         if abs(peer.skew_ns) > limits.SKEW_TOLD_NS:
-            station.tell(TimeSkew(station.session, peer.id, peer.skew_ns))
+            told = max(-limits.TOLD_NS_MAX, min(peer.skew_ns, limits.TOLD_NS_MAX))
+            station.tell(TimeSkew(station.session, peer.id, told))
 
     def wake(self) -> None:
         """Ask again, or give up asking."""
