@@ -26,11 +26,11 @@ KEEPERS: list[Record] = [
 class Bench:
     """A journal on a disk whose size and health are at hand."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits = ROOMY) -> None:
         self.memory = MemoryFiles()
         self.memory.directories.add(STATE)
         self.files = FaultyFiles(self.memory)
-        self.journal, _ = Journal.open(DIRECTORY, NODE, self.files, WALL, ROOMY)
+        self.journal, _ = Journal.open(DIRECTORY, NODE, self.files, WALL, limits)
 
     @property
     def has_ballast(self) -> bool:
@@ -317,6 +317,27 @@ def test_what_may_wait_waits_for_room() -> None:
     bench.memory.capacity += 1 << 20
     bench.journal.rest(WALL + 3 * SECOND)
     assert (bench.journal.state, bench.journal.durable_lsn) == (State.OPEN, 61)
+
+
+@pytest.mark.proves("JRN-030")
+def test_what_was_promised_and_may_wait_is_taken_without_room_and_waits_for_it() -> None:
+    bench = Bench()
+    _full(bench)
+    assert 2 == bench.journal.buffer([SAMPLE], promised=True)
+    with pytest.raises(StorageFull):
+        bench.journal.flush(WALL)
+    bench.journal.write(KEEPERS, WALL, promised=True)
+    assert [SAMPLE, SAMPLE, *KEEPERS] == [record for _, record in all_entries(bench.journal)]
+
+
+@pytest.mark.proves("JRN-001")
+def test_what_may_wait_is_never_more_than_one_write_takes() -> None:
+    bench = Bench(Limits(budget_bytes=64 << 20, segment_bytes=16 << 20, ballast_bytes=8 << 10, free_bytes_min=0))
+    large = StreamRecord(1, NODE, 1, 1, WALL, WALL, "cpu", bytes(1 << 20), {})
+    for _ in range(20):
+        bench.journal.buffer([large], promised=True)
+    bench.journal.write(KEEPERS, WALL, promised=True)
+    assert [large] * 20 + KEEPERS == [record for _, record in bench.journal.read(0, 64 << 20)[0]]
 
 
 @pytest.mark.proves("JRN-031")

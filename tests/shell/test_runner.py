@@ -7,14 +7,16 @@ from typing import Any
 import pytest
 
 from tests.shell.world import Host, World, samples_in
+from weft.base.effects import Persist
 from weft.base.errors import StorageFailed
 from weft.base.identity import Origin
 from weft.base.now import Now
-from weft.base.records import StreamRecord
+from weft.base.records import Stream, StreamRecord
 from weft.base.vectors import VersionVector
 from weft.cores.carrier import Carrier
 from weft.node.node import part_at_wall
 from weft.shell.ends import Heard
+from weft.shell.journal import State
 from weft.shell.process import Doors, Process
 from weft.shell.runner import TURNS_MAX, Runner
 from weft.shell.serve import outcome
@@ -174,6 +176,26 @@ def test_what_may_be_durable_later_is_so_in_time_without_another_write(tmp_path:
         await world.until(lambda: sensor.up.journal.next_lsn - 1 > sensor.up.journal.durable_lsn, 5)
         await world.until(lambda: sensor.up.journal.next_lsn - 1 == sensor.up.journal.durable_lsn, 2.1)
         assert root.is_up
+
+    world.run(play())
+
+
+@pytest.mark.proves("JRN-030", "GSP-031")
+def test_what_may_be_durable_later_ends_no_node_that_has_not_heard_yet_that_there_is_no_room(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    root = world.host("root", "root")
+
+    async def play() -> None:
+        root.start()
+        runner, journal = root.up.runner, root.up.journal
+        journal.state = State.FULL  # as the flush of what waited before finds it
+        late = StreamRecord(Stream.DOCUMENTS, "S/a0", None, 1, 1, 1, "set", b"<set/>", {})
+        said: list[list[Any]] = [[Persist((late,), 100)]]
+        root.up.node.effects = lambda: said.pop() if said else []  # type: ignore[method-assign]  # told what to say
+        runner.work()
+        assert not runner.ended.done()
+        assert 1 == journal.next_lsn - 1 - journal.durable_lsn
+        del root.up.node.effects
 
     world.run(play())
 

@@ -163,7 +163,7 @@ class Runner:
         if not turn.within_ns:
             self.journal.write(turn.records, now.wall, promised=True)
             return
-        self.journal.buffer(turn.records)
+        self.journal.buffer(turn.records, promised=True)
         if self._flush is None:
             self._flush = asyncio.get_running_loop().call_later(turn.within_ns / SECOND, self._flush_now)
 

@@ -32,6 +32,8 @@ from weft.shell.journal.damage import DamageLog, DamageNote, Identity, identity_
 from weft.shell.journal.errors import StorageFull, failure, is_no_room
 from weft.shell.journal.limits import (
     FREE_CHECK_BYTES,
+    LATE_BYTES_MAX,
+    RECORD_BYTES,
     RELEASED_PERCENT,
     REST_NS,
     SCRUB_BYTES_PER_S,
@@ -99,6 +101,7 @@ class Journal:
         self._other_bytes = 0
         """Of all files but those that this start has written; less what it has removed."""
         self._buffer: list[Record] = []
+        self._buffer_bytes = 0
         self._wall = 0
         self._written_at = 0
         self._snapshot_at = 0
@@ -254,15 +257,22 @@ class Journal:
             if not was_open or not is_kept:
                 raise
             written = self._attempt(lambda: self._writer.write(turn, wall_ns))  # in place of the ballast
-        self._buffer = []
+        self._buffer, self._buffer_bytes = [], 0
         self._written(turn, written, wall_ns)
         return first_lsn
 
-    def buffer(self, records: Sequence[Record]) -> int:
-        """Take records that may become durable a little later, with the next `write` or `flush`; their first lsn."""
+    def buffer(self, records: Sequence[Record], *, promised: bool = False) -> int:
+        """Take records that may become durable a little later, with the next `write` or `flush`; their first lsn.
+
+        `promised` as of `write`: they wait for room, too. What waits never makes a turn larger than one may be: before
+        that it is written, if there is room.
+        """
         first_lsn = self.next_lsn
-        self._refuse(is_kept=_are_keepers(records))
+        self._refuse(is_kept=promised or _are_keepers(records))
         self._buffer += records
+        self._buffer_bytes += sum(map(_weight, records))
+        if self._buffer_bytes > LATE_BYTES_MAX:
+            self._try(partial(self.flush, self._wall))
         return first_lsn
 
     def flush(self, wall_ns: int) -> None:
@@ -539,6 +549,11 @@ class Journal:
         for segment in segments:
             remove(self._files, segment.path)
         self._files.sync_directory(self.directory)
+
+
+def _weight(record: Record) -> int:
+    """About how many bytes a record has."""
+    return RECORD_BYTES + len(getattr(record, "payload", b"") or getattr(record, "data", b""))
 
 
 def _are_keepers(records: Iterable[Record]) -> bool:
