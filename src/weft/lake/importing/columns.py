@@ -33,61 +33,62 @@ class Owner:
 class ImportedColumns:
     """Columns that are being gathered; `rows` and `bytes` as of any segment."""
 
-    def __init__(self, received_ns: int) -> None:
-        self.received_ns = received_ns
+    def __init__(self, received_ns: int, lsn: int) -> None:
+        self.received_ns, self.first_lsn = received_ns, lsn + 1
         self.bytes = 0
-        self.owner: list[int] = []
-        self.sequence: list[int] = []
-        self.at_ns: list[int | None] = []
-        self.lsn: list[int] = []
-        self.value: list[int | float | None] = []
-        self.base: list[int | float | None] = []
         self.errors: dict[int, tuple[str, bytes]] = {}
+        self._owner: list[int] = []
+        self._sequence: list[int] = []
+        self._at_ns: list[int | None] = []
+        self._value: list[int | float | None] = []
+        self._base: list[int | float | None] = []
         self._owners: dict[Owner, int] = {}
 
     @property
     def rows(self) -> int:
-        return len(self.owner)
+        return len(self._owner)
 
-    def index(self, owner: Owner) -> int:
-        """The place of an owner among those of this segment."""
-        found = self._owners.get(owner)
-        if found is None:
-            found = self._owners[owner] = len(self._owners)
-        return found
+    @property
+    def last_lsn(self) -> int:
+        """Each row is a line (or a cell) of its own, and has the number after that of the row before."""
+        return self.first_lsn + self.rows - 1
 
-    def add(self, owner: Owner, sequence: int, lsn: int, said: tuple[int | None, Any, Any]) -> None:
-        """A row; `said` is its instant, value and base."""
-        self.owner.append(self.index(owner))
-        self.sequence.append(sequence)
-        self.lsn.append(lsn)
-        at_ns, value, base = said
-        self.at_ns.append(at_ns)
-        self.value.append(value)
-        self.base.append(base)
+    def add(self, owner: Owner, sequence: int, at_ns: int | None, value: Any, base: Any) -> None:
+        """A row."""
+        index = self._owners.get(owner)
+        if index is None:
+            index = self._owners[owner] = len(self._owners)
+        self._owner.append(index)  # five lists of numbers: a tuple per row would be one more thing to collect
+        self._sequence.append(sequence)
+        self._at_ns.append(at_ns)
+        self._value.append(value)
+        self._base.append(base)
         self.bytes += ROW_BYTES
 
-    def refuse(self, owner: Owner, sequence: int, lsn: int, error: tuple[str, bytes]) -> None:
+    def refuse(self, owner: Owner, sequence: int, error: tuple[str, bytes]) -> None:
         """A line that could not be read, as it stood there."""
         self.errors[self.rows] = error
-        self.add(owner, sequence, lsn, (None, None, None))
+        self.add(owner, sequence, None, None, None)
         self.bytes += len(error[1])
 
     def seen(self) -> dict[tuple[str, int | None], RangeSet]:
         """The numbers of all rows, by origin and era."""
-        seen: dict[tuple[str, int | None], RangeSet] = {}
-        sets = [seen.setdefault((owner.origin, owner.era), RangeSet()) for owner in self._owners]
-        runs: dict[int, list[int]] = {}
-        for numbers, sequence in zip(map(sets.__getitem__, self.owner), self.sequence, strict=True):
-            run = runs.setdefault(id(numbers), [sequence, sequence - 1])
-            if sequence != run[1] + 1:
-                numbers.add(*run)
-                run[0] = sequence
-            run[1] = sequence
-        for numbers in seen.values():
-            if (last := runs.get(id(numbers))) is not None:
-                numbers.add(*last)
-        return seen
+        places: dict[tuple[str, int | None], int] = {}
+        place_of = [places.setdefault((owner.origin, owner.era), len(places)) for owner in self._owners]
+        sets = [RangeSet() for _ in places]
+        runs = [(0, -1)] * len(sets)
+        for owner, sequence in zip(self._owner, self._sequence, strict=True):
+            place = place_of[owner]
+            first, last = runs[place]
+            if sequence == last + 1:
+                runs[place] = first, sequence
+                continue
+            if first:
+                sets[place].add(first, last)
+            runs[place] = sequence, sequence
+        for numbers, run in zip(sets, runs, strict=True):
+            numbers.add(*run)
+        return dict(zip(places, sets, strict=True))
 
     def table(self) -> "pa.Table":
         """The columns in the order of the schema."""
@@ -95,22 +96,21 @@ class ImportedColumns:
 
         whole = pa.int64()
         arrays: dict[str, Any] = {
-            "sequence": pa.array(self.sequence, whole),
-            "at_ns": pa.array(self.at_ns, whole),
+            "sequence": pa.array(self._sequence, whole),
+            "at_ns": pa.array(self._at_ns, whole),
             "received_ns": pa.repeat(pa.scalar(self.received_ns, whole), self.rows),
-            "lsn": pa.array(self.lsn, whole),
+            "lsn": pa.array(range(self.first_lsn, self.last_lsn + 1), whole),
             "text": pa.nulls(self.rows, pa.string()),
         }
-        arrays |= _numbers("value", self.value) | _numbers("base", self.base)
-        arrays |= self._of_owners() | self._errors()
+        arrays |= _numbers("value", self._value) | _numbers("base", self._base)
+        arrays |= self._of_owners(pa.array(self._owner, pa.int32())) | self._errors()
         names = schemas.SAMPLES.names
         return pa.table([arrays[name] for name in names], names=list(names))
 
-    def _of_owners(self) -> "dict[str, pa.Array]":
+    def _of_owners(self, index: "pa.Array") -> "dict[str, pa.Array]":
         import pyarrow as pa
 
         owners = list(self._owners)
-        index = pa.array(self.owner, pa.int32())
         given = [owner.about.definition for owner in owners]
         maps = pa.map_(pa.string(), pa.string())
         arrays: dict[str, Any] = {
@@ -147,12 +147,12 @@ class ImportedSegment(Segment):
         self.imported = columns
         self.columns = columns  # type: ignore[assignment]  # table, rows and bytes are all that publication asks
 
-    def close(self, lsn: int) -> None:
-        """Say in the manifest what the columns hold, and up to which line it answers."""
+    def close(self) -> None:
+        """Say in the manifest what the columns hold."""
         account = self.account = Account()
         account.seen = self.imported.seen()
         account.first_received = account.last_received = self.imported.received_ns
-        for number in (self.imported.lsn[0], lsn):
+        for number in (self.imported.first_lsn, self.imported.last_lsn):
             account.note(number)
 
 

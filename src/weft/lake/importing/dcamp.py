@@ -25,7 +25,7 @@ from weft.lake.importing.found import (
     sample,
     text_of,
 )
-from weft.lake.importing.limits import KNOWN_MAX, LINE_BYTES_MAX, LONG_MAX, NS_PER_MS
+from weft.lake.importing.limits import ANCIENT_NS, KNOWN_MAX, LINE_BYTES_MAX, LONG_MAX, NS_PER_MS
 from weft.lake.importing.numbers import number
 from weft.lake.series import define
 
@@ -62,7 +62,10 @@ class DcampParser:
                 self._remember((head, tail), found[0])
             return found
         numbers = _quick(value, fraction), None if base is None else _quick(base, base_fraction)
-        return sample(about, int(stamp) * NS_PER_MS, numbers, self.latest_ns)
+        at_ns = int(stamp) * NS_PER_MS
+        if ANCIENT_NS <= at_ns <= self.latest_ns:
+            return Sample(about, at_ns, *numbers)
+        return sample(about, at_ns, numbers, self.latest_ns)
 
     def _remember(self, key: tuple[bytes | None, bytes | None], about: About) -> None:
         if len(self._known) >= KNOWN_MAX:
@@ -124,7 +127,9 @@ def _is_sure(head: bytes | None, tail: bytes | None) -> bool:
 
 
 def _quick(whole: bytes, fraction: bytes | None) -> Value:
-    return float(whole + fraction) if fraction and fraction.strip(b".0") else int(whole)
+    if fraction is None or fraction == b".00" or not fraction.strip(b".0"):
+        return int(whole)
+    return float(whole + fraction)
 
 
 def _fields(words: list[str]) -> Fields | None:

@@ -9,7 +9,6 @@ Imported again, a line whose number the lake has is passed over unless it says s
 under its number, and silver calls it `changed`. Memory: one block, one segment, and what was said once per series.
 """
 
-from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -58,9 +57,9 @@ class Sink:
         self.drain = identity.drain_of(dataset)
         segments.clean(lake, STREAM, self.drain, self.files)
         tip = segments.find_tip(lake, STREAM, self.drain)
-        self.number, self.prior, self.lsn = tip.number, tip.prior, tip.lsn
+        self.number, self.prior = tip.number, tip.prior
         self.held = vectors.vector_at(lake, STREAM, self.drain, tip.number) if tip.number else VersionVector()
-        self.columns = ImportedColumns(now_ns)
+        self.columns = ImportedColumns(now_ns, tip.lsn)
         self._waiting: list[Ledger] = []
 
     def cut_if_full(self) -> None:
@@ -78,11 +77,11 @@ class Sink:
         if self.columns.rows:
             place = segments.Place(STREAM, self.drain, self.number + 1, self.prior)
             segment = ImportedSegment(place, self.columns)
-            segment.close(self.lsn)
+            segment.close()
             link = segment.publish(self.lake, self.files)
             vectors.publish(self.lake, place, self.files)
             self.number, self.prior = place.number, link.digest
-            self.columns = ImportedColumns(self.now_ns)
+            self.columns = ImportedColumns(self.now_ns, self.columns.last_lsn)
         for ledger in self._waiting:
             ledger.publish(self.files)
         self._waiting.clear()
@@ -114,26 +113,33 @@ class FileImport:
     def take(self, block: Block) -> None:
         """All lines of a block."""
         assert self.parser is not None, self.name
-        found = [self.parser.read(line) for line in block.lines]
-        if block.is_torn and isinstance(found[-1], Refused):
-            found[-1] = Refused(TORN)
-        self.report.lines += len(found)
-        pairs: Iterable[tuple[bytes, Found]] = zip(block.lines, found, strict=True)
-        if self.ledger is None:
-            pairs = self._begin(pairs)
-        if self.ledger is None:
-            return
-        rows = [pair for pair in pairs if not self._is_passed(pair[1])]
-        before = self.ledger.before(len(rows))
-        before += [b""] * (len(rows) - len(before))
-        for (line, one), was in zip(rows, before, strict=True):
-            if type(one) is Many:
-                self._take_many(line, one, was)
-            else:
-                self._take_one(line, one, was)
-        self.ledger.add(self._digests)
-        self._digests = []
+        read = self.parser.read
+        whole = block.lines[:-1] if block.is_torn else block.lines
+        for line in whole:
+            self._take_line(line, read(line))
+        if block.is_torn:
+            line = block.lines[-1]
+            found = read(line)
+            self._take_line(line, Refused(TORN) if isinstance(found, Refused) else found)
+        self.report.lines += len(block.lines)
+        if self.ledger is not None:
+            self.ledger.add(self._digests)
+            self._digests.clear()
         self.sink.cut_if_full()
+
+    def _take_line(self, line: bytes, found: Found) -> None:
+        if self.ledger is None and not _is_header(found):
+            self.era = identity.era_of(self.name, line)
+            self.ledger = Ledger(self.sink.lake.imported(self.sink.drain, self.era))
+        if isinstance(found, Nothing):
+            self.report.passed[found.what] = self.report.passed.get(found.what, 0) + 1
+            return
+        assert self.ledger is not None, self.name
+        was = next(self.ledger.before, b"")
+        if isinstance(found, Many):
+            self._take_many(line, found, was)
+        else:
+            self._digests.append(self._take_row(line, found, was))
 
     def finish(self) -> None:
         """There are no more lines."""
@@ -145,55 +151,34 @@ class FileImport:
         if self.ledger is not None:
             self.ledger.discard()
 
-    def _begin(self, pairs: Iterable[tuple[bytes, Found]]) -> list[tuple[bytes, Found]]:
-        """Pass over what stands before the first line of data, which the era is made of."""
-        rest = list(pairs)
-        first = next((at for at, (_, one) in enumerate(rest) if not _is_header(one)), len(rest))
-        for _, one in rest[:first]:
-            self._is_passed(one)
-        if first < len(rest):
-            self.era = identity.era_of(self.name, rest[first][0])
-            self.ledger = Ledger(self.sink.lake.imported(self.sink.drain, self.era))
-        return rest[first:]
-
-    def _is_passed(self, found: Found) -> bool:
-        if type(found) is not Nothing:
-            return False
-        self.report.passed[found.what] = self.report.passed.get(found.what, 0) + 1
-        return True
-
     def _take_many(self, line: bytes, found: Many, was: bytes) -> None:
         digest = b""
         for one in found.rows:
-            self._take_one(line, one, was, digest)
-            digest = digest or self._digests[-1]
-            del self._digests[-1]
+            digest = self._take_row(line, one, was, digest)
         self._digests.append(digest)
 
-    def _take_one(self, line: bytes, found: Found, was: bytes, given: bytes = b"") -> None:
-        """A row: numbered, and gathered unless the lake has it and it says what it said."""
-        assert isinstance(found, Sample | Refused)
+    def _take_row(self, line: bytes, found: Sample | Refused, was: bytes, digest: bytes = b"") -> bytes:
+        """A row: numbered, and gathered unless the lake has it and it says what it said. Returns the line's digest."""
         about = found.about if isinstance(found, Sample) else self._stranger(found)
         owner, numbered = self._owners.get(about) or self._own(about)
         numbered.number = number = numbered.number + 1
-        digest = given or digest_of(line, number)
-        self._digests.append(digest)
+        digest = digest or digest_of(line, number)
         is_held = number <= numbered.held
         if is_held and (not was or was == digest):
             self.report.held += 1
-            return
-        self.report.changed += is_held
-        self._gather(owner, number, found, line, is_new=not is_held)
+        else:
+            self.report.changed += is_held
+            self._gather(owner, number, found, line, is_new=not is_held)
+        return digest
 
     def _gather(self, owner: Owner, number: int, found: Sample | Refused, line: bytes, *, is_new: bool) -> None:
         sink, report = self.sink, self.report
-        sink.lsn += 1
         if isinstance(found, Sample):
             reason = found.doubt
-            sink.columns.add(owner, number, sink.lsn, found[1:4])
+            sink.columns.add(owner, number, *found[1:4])
         else:
             reason = found.reason
-            sink.columns.refuse(owner, number, sink.lsn, (reason, line))
+            sink.columns.refuse(owner, number, (reason, line))
         if not is_new:
             return
         if reason:

@@ -5,6 +5,7 @@ renamed when the rows of the whole file are published. Without it, after a crash
 the lake has are taken to be what they were.
 """
 
+from collections.abc import Iterator
 from hashlib import blake2b
 from pathlib import Path
 from typing import IO, Final
@@ -13,6 +14,7 @@ from weft.lake.files import Files
 from weft.lake.layout import TMP
 
 DIGEST_BYTES: Final = 8
+READ_BYTES: Final = 1 << 16
 
 
 class Ledger:
@@ -20,22 +22,19 @@ class Ledger:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.lines = 0
         self._old: IO[bytes] | None = path.open("rb") if path.exists() else None
         self._new = path.with_name(path.name + TMP).open("wb")
+        self.before = self._before()
+        """The digests of the lines as they were, one after the other; it ends where the file ended then."""
 
-    def before(self, count: int) -> list[bytes]:
-        """The digests of the next lines as they were; fewer if the file was shorter then."""
-        if self._old is None:
-            return []
-        data = self._old.read(count * DIGEST_BYTES)
-        whole = len(data) - len(data) % DIGEST_BYTES
-        return [data[at : at + DIGEST_BYTES] for at in range(0, whole, DIGEST_BYTES)]
+    def _before(self) -> Iterator[bytes]:
+        while self._old is not None and (data := self._old.read(READ_BYTES)):
+            for at in range(0, len(data), DIGEST_BYTES):
+                yield data[at : at + DIGEST_BYTES]
 
     def add(self, digests: list[bytes]) -> None:
         """The digests of these lines as they are."""
         self._new.write(b"".join(digests))
-        self.lines += len(digests)
 
     def close(self) -> None:
         """Nothing more will be read or written; it does not count before `publish`."""

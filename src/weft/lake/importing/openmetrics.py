@@ -21,7 +21,7 @@ from weft.lake.series import define
 
 _NAME: Final = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 _PAIR: Final = r'\s*+[a-zA-Z_][a-zA-Z0-9_]*+\s*+=\s*+"(?:[^"\\]|\\.)*+"\s*+'  # possessive: no line is read twice
-_LINE: Final = re.compile(rf"({_NAME})[ \t]*+(\{{(?:{_PAIR}(?:,{_PAIR})*+,?)?\s*+\}})?(.*)")
+_LINE: Final = re.compile(rf"({_NAME})[ \t]*+(\{{(?:{_PAIR}(?:,{_PAIR})*+,?)?\s*+\}})?+(?![{{\w])(.*)")
 _LABELS: Final = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)\s*=\s*"((?:[^"\\]|\\.)*)"')
 _TYPE: Final = re.compile(rf"#[ \t]+TYPE[ \t]+({_NAME})[ \t]+([a-z]+)[ \t]*")
 _ESCAPED: Final = re.compile(r"\\(.)")
