@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -11,8 +12,8 @@ import zmq
 
 from tests.client.node import in_loop
 from tests.document.sockets import SocketNode
-from weft.cores.document.messages import Begin, ChatHeard, NoPort, PeerActive, PeerGone, SessionSettings
-from weft.shell.docdoors import PORTS, QUEUE, TRIES, SessionLinks
+from weft.cores.document.messages import Begin, ChatHeard, NoPort, OpenSession, PeerActive, PeerGone, SessionSettings
+from weft.shell.docdoors import PORTS, QUEUE, TRIES, SessionLinks, _noted
 from weft.wire.document import frames
 from weft.wire.document.messages import FRAME_BYTES_MAX, Chat
 
@@ -156,3 +157,33 @@ async def test_frame_that_is_too_large_ends_its_connection_and_nothing_else() ->
             await one.until(lambda: [event.text for event in one.heard_of(ChatHeard)] == ["still here"])
         assert 0 == one.counters["mesh.rx.bad_body"]
     await asyncio.to_thread(context.term)
+
+
+@pytest.mark.proves("PEE-001")
+@in_loop
+async def test_a_session_listens_where_it_did_last_time_unless_that_port_is_taken_or_none_of_the_range() -> None:
+    def listened(last: int) -> int:
+        """Where a session listens that did so at this port last; closed for good before the next one begins."""
+        context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        links = SessionLinks(context, "S", lambda *_: None)
+        links.open(OpenSession("S", A, "127.0.0.1", "", "S", mdns=False), last)
+        port = links.port
+        links.close()
+        context.destroy(linger=0)
+        return port
+
+    drawn = listened(0)
+    assert drawn == listened(drawn)
+    assert PORTS[0] <= listened(1_024) <= PORTS[1]
+    with socket.create_server(("127.0.0.1", drawn)):
+        assert listened(drawn) not in (0, drawn)
+
+
+def test_a_note_of_ports_that_cannot_be_read_is_none(tmp_path: Path) -> None:
+    note = tmp_path / "ports"
+    assert {} == _noted(note)
+    for text in ('{"S": "x"}', "[]", "{"):
+        note.write_text(text, "utf-8")
+        assert {} == _noted(note)
+    note.write_text('{"S": 50000}', "utf-8")
+    assert {"S": 50_000} == _noted(note)

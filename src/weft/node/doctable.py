@@ -18,6 +18,7 @@ from weft.cores.document.messages import SessionSettings, Timing
 NAME_MAX: Final = 64
 NAME_CHARACTERS: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 ._-")
 SESSIONS_MAX: Final = 64
+TOKEN_BYTES_MIN: Final = 8
 SHIPPED: Final = ("derby", "plain")
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 SPAN_NS: Final = (10 * MILLISECOND, 3_600 * SECOND)
@@ -94,6 +95,8 @@ def _session_faults(where: str, session: DocSessionTable, *, is_open: bool) -> I
     for peer in session.peers:
         if not is_address(peer):
             yield f"E05 {where}.peers {peer!r}: host:port"
+    if session.token and len(session.token.encode()) < TOKEN_BYTES_MIN:
+        yield f"E04 {where}.token: one of less than {TOKEN_BYTES_MIN} bytes is guessed"
     if session.serve_host not in LOOPBACK and not session.token:
         yield f"E05 {where}.serve_host {session.serve_host!r}: a board for other machines needs a token"
     try:

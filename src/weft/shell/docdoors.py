@@ -38,6 +38,8 @@ BUDGET_BYTES: Final = 1 << 20
 BETWEEN: Final = b"\0"
 BOARD: Final = "weft.web.board"
 BOARD_END_S: Final = 2.0
+NOTE: Final = "doc-ports.json"
+"""In the state directory: where sessions listened last."""
 
 Socket = zmq.Socket[bytes]
 
@@ -49,17 +51,21 @@ class SessionLinks:
         self.name, self._context, self._hear = name, context, hear
         self.uuid = b""
         self._router: Socket | None = None
+        self._bound = ""
+        """Where that listens."""
         self._dealers: dict[bytes, Socket] = {}
 
-    def open(self, work: OpenSession) -> str:
-        """Bind, or go on as somebody else at the same place; the endpoint for HELO, empty if no port was free."""
+    def open(self, work: OpenSession, port: int = 0) -> str:
+        """Bind, or go on as somebody else at the same place; the endpoint for HELO, empty if no port was free.
+
+        `port`: tried first where none is asked for: others know it from the start before.
+        """
         for endpoint in list(self._dealers):
             self.hang_up(endpoint)
         self.uuid = work.uuid
-        bound = "" if self._router is None else self._router.getsockopt_string(zmq.LAST_ENDPOINT).removeprefix("tcp://")
-        if not bound:
-            bound = self._bind(work.listen)
-        return _advertised(bound, work.advertise) if bound else ""
+        if not self._bound:
+            self._bound = self._bind(work.listen, port)
+        return _advertised(self._bound, work.advertise) if self._bound else ""
 
     def send(self, endpoint: bytes, frames: list[bytes]) -> bool:
         """Say it to that endpoint; False if its queue is full or it is no endpoint (PEE-002)."""
@@ -77,6 +83,11 @@ class SessionLinks:
         if (made := self._dealers.pop(endpoint, None)) is not None:
             made.close(LINGER_MS)
 
+    @property
+    def port(self) -> int:
+        """Where its ROUTER listens; 0: nowhere."""
+        return port_of(self._bound) if self._bound else 0
+
     def close(self) -> None:
         """Let go of everybody; last words may still leave."""
         for endpoint in list(self._dealers):
@@ -86,13 +97,13 @@ class SessionLinks:
             self._router.close(0)
             self._router = None
 
-    def _bind(self, listen: str) -> str:
+    def _bind(self, listen: str, last: int) -> str:
         router = self._context.socket(zmq.ROUTER)
         for option, value in {zmq.ROUTER_HANDOVER: 1, zmq.LINGER: 0, zmq.MAXMSGSIZE: FRAME_BYTES_MAX}.items():
             router.setsockopt(option, value)
         host = host_of(listen) if is_address(listen) else listen
         router.setsockopt(zmq.IPV6, int(":" in host))
-        for port in _ports(listen):
+        for port in _ports(listen, last):
             try:
                 router.bind(f"tcp://{endpoint_of(host, port)}")
             except zmq.ZMQError:
@@ -155,6 +166,8 @@ class DocDoors:
         self._label = settings.node.name
         self._runner, self._links = runner, links
         self._door = Door(state, "doc")
+        self._note = state / NOTE
+        self._ports = _noted(self._note)
         self._context: zmq.Context[Socket] | None = None
         """Of its own: what waits to leave in it holds up nobody else at the end."""
         self._sessions: dict[str, SessionLinks] = {}
@@ -195,9 +208,17 @@ class DocDoors:
         links = self._sessions.get(work.session)
         if links is None:
             links = self._sessions[work.session] = SessionLinks(self._context, work.session, self._runner.post)
-        endpoint = links.open(work)
+        endpoint = links.open(work, self._ports.get(work.session, 0))
+        self._note_port(work.session, endpoint)
         self._eyes.open(work, endpoint)
         self._runner.soon(lambda: self._runner.order("document", Opened(work.session, endpoint)))
+
+    def _note_port(self, session: str, endpoint: str) -> None:
+        """So that who was told an address finds us there after a restart, too."""
+        if endpoint:
+            self._ports[session] = self._sessions[session].port
+            with contextlib.suppress(OSError):  # then the next start draws another
+                self._note.write_bytes(msgspec.json.encode(self._ports))
 
     def _say(self, peer: bytes, frames: list[bytes]) -> None:
         name, _, endpoint = peer.partition(BETWEEN)
@@ -227,6 +248,14 @@ class DocDoors:
         return board
 
 
+def _noted(note: Path) -> dict[str, int]:
+    """Ports of the start before, by session."""
+    try:
+        return msgspec.json.decode(note.read_bytes(), type=dict[str, int])
+    except (OSError, msgspec.DecodeError):
+        return {}
+
+
 async def _ended(board: asyncio.subprocess.Process) -> None:
     with contextlib.suppress(ProcessLookupError):
         board.terminate()
@@ -238,11 +267,13 @@ async def _ended(board: asyncio.subprocess.Process) -> None:
         await board.wait()
 
 
-def _ports(listen: str) -> Iterator[int]:
-    """The one that is asked for, or some of the seed's range, drawn evenly (PEE-001)."""
+def _ports(listen: str, last: int) -> Iterator[int]:
+    """The one that is asked for; or that of last time, then some of the seed's range, drawn evenly (PEE-001)."""
     if is_address(listen):
         yield port_of(listen)
         return
+    if PORTS[0] <= last <= PORTS[1]:
+        yield last
     for _ in range(TRIES):
         yield random.SystemRandom().randint(*PORTS)
 
