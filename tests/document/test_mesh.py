@@ -507,7 +507,7 @@ def test_a_hundred_unknown_callers_a_second_are_answered() -> None:
 def test_no_more_peers_than_the_limit_are_called_or_welcomed() -> None:
     rig = Rig()
     for n in range(limits.PEERS_MAX):
-        rig.meet(f"10.0.{n // 200}.{n % 200 + 1}:5000", "peer")
+        rig.meet(f"10.0.{n // 200}.{n % 200 + 1}:5000", "manual")  # nobody gives way whom a person has named
     assert [] == rig.meet(EB, "peer")
     assert [] == rig.hear(C, Helo(EC))
     assert 2 == rig.counters["mesh.full"]

@@ -5,12 +5,13 @@ from collections.abc import Iterable
 import pytest
 
 from tests.document.logs import Node, body
-from tests.document.rig import EB, EC, B, C
+from tests.document.rig import EB, EC, ED, B, C
 from weft.base.effects import Effect, Send, Source
+from weft.cores.document import limits
 from weft.cores.document.station import CLIENTS
 from weft.wire.document import frames, programs
 from weft.wire.document.clients import Answer, Asked
-from weft.wire.document.messages import Message, Time, Xmsg
+from weft.wire.document.messages import Helo, Message, PeerAt, Time, Xmsg
 
 LAST_SECOND = 253_402_300_799.0
 """Of the year 9999 (DOC-011)."""
@@ -47,3 +48,45 @@ def test_a_clock_of_the_year_9999_is_told_to_programs(said: Message) -> None:
     node.hear(B, said)
     events = [event for answer in encoded(node.effects) for event in answer.body["events"]]
     assert [(1 << 63) - 1] == [event.get("ahead_ns", event.get("skew_ns")) for event in events]
+
+
+def nobody(number: int) -> tuple[bytes, str]:
+    """A peer that somebody has made up."""
+    return bytes([0xE0, *number.to_bytes(15, "big")]), f"10.9.{number // 250}.{number % 250 + 1}:50000"
+
+
+def crowded() -> Node:
+    """A has B for a peer, and strangers have said HELO as often as they may."""
+    node = Node()
+    node.befriend(B, EB)
+    for number in range(3 * limits.GREETINGS_MAX):
+        uuid, endpoint = nobody(number)
+        node.hear(uuid, Helo(endpoint), address=endpoint.partition(":")[0])
+        node.seconds += 1.1 / limits.GREETINGS_MAX
+    assert node.peers.is_full()
+    return node
+
+
+@pytest.mark.proves("PEE-014", "PEE-034")
+def test_strangers_who_only_say_helo_keep_nobody_out() -> None:
+    node = crowded()
+    node.befriend(C, EC)
+    node.meet(ED)
+    assert [B, C] == [peer.id for peer in node.peers.active()]
+    assert "CALLING" == node.peers.at(ED).state  # type: ignore[union-attr]  # it is known
+    assert limits.PEERS_MAX == sum(peer.state != "GONE" for peer in node.peers.all())
+
+
+@pytest.mark.proves("PEE-014")
+def test_peers_that_a_liar_names_keep_nobody_out_for_ever() -> None:
+    node = Node()
+    node.befriend(B, EB)
+    for number in range(limits.REMEMBERED_MAX + 8):
+        node.hear(B, PeerAt(nobody(number)[1]))
+    assert [] == node.hear(B, PeerAt(ED))
+    node.befriend(C, EC)
+    assert [B, C] == [peer.id for peer in node.peers.active()]
+    node.pass_seconds(700, heard=(B, C))
+    assert [ED] == [word.to for word in node.hear(B, PeerAt(ED))]
+    node.pass_seconds(700, heard=(B, C))
+    assert [B, C] == [peer.id for peer in node.peers.active()]

@@ -101,7 +101,7 @@ class Arriving:
         if self._unknown > limits.GREETINGS_MAX:
             self._station.count("mesh.helo_throttled")
             return None
-        peer = None if self._peers.is_full() else self._peers.add(endpoint, CAME)
+        peer = self._peers.add(endpoint, CAME) if self._peers.make_room(CAME) else None
         if peer is None:
             self._station.count("mesh.full")
         return peer

@@ -11,6 +11,7 @@ REFUSED_MAX: Final = 512
 QUEUED_MAX: Final = 256  # messages of a peer that is GREETED
 CALLS_NS: Final = tuple(seconds * SECOND for seconds in (1, 2, 4, 8, 16, 30))
 """Between one HELO and the next while nobody answers."""
+CALLS_IN_VAIN: Final = 24  # in ten minutes: when all places are taken, such a peer gives way to another
 RECALLS_NS: Final = tuple(seconds * SECOND for seconds in (1, 2, 4, 5))
 """The same for who was ACTIVE and is gone, for `RECALL_NS`; then, if manual, every `RECALL_SLOWLY_NS`."""
 RECALL_NS: Final = 600 * SECOND

@@ -127,7 +127,7 @@ class Mesh:
             if how in (MANUAL, MDNS) and peer.stage is State.GONE and self._is_open:
                 self._turn(peer, On.DUE)
         elif self._is_open and self._peers.may_be_called(endpoint):
-            peer = None if self._peers.is_full() else self._peers.add(endpoint, how)
+            peer = self._peers.add(endpoint, how) if self._peers.make_room(how) else None
             if peer is None:
                 self._station.count("mesh.full")
             else:
@@ -374,7 +374,7 @@ class Mesh:
             for peer in self._peers.active():
                 self.beat(peer)
         for peer in self._peers.all():
-            if peer.due_at <= now.mono:
+            if peer.due_at <= now.mono and peer.stage is not State.UNKNOWN:  # another one may have made it give way
                 self._look_at(peer)
 
     def _pardon(self) -> None:
@@ -396,7 +396,7 @@ class Mesh:
         now = self._station.now.mono
         if peer.gone_at is not None and not peer.is_manual and now >= peer.gone_at + limits.RECALL_NS:
             return On.EXPIRED
-        if peer.stage is State.GONE and self._peers.is_full():
+        if peer.stage is State.GONE and not self._peers.make_room(MANUAL if peer.is_manual else TOLD):
             peer.called_at = now
             return None
         return On.DUE

@@ -167,6 +167,28 @@ class Peers:
         """Whether as many as may be are called or there (PEE-014)."""
         return sum(peer.stage in LINKED for peer in self._by_endpoint.values()) >= limits.PEERS_MAX
 
+    def make_room(self, how: str) -> bool:
+        """Whether one more may be called or there; when full, somebody gives way, so that made-up peers keep nobody out.
+
+        To who comes in, or is named by a person, anybody who is no peer yet; to others who was called in vain for long.
+        """
+        if not self.is_full():
+            return True
+        is_earnest = how in (CAME, MANUAL)
+        found = [
+            peer
+            for peer in self._by_endpoint.values()
+            if not peer.is_manual
+            and (peer.stage is State.CALLING or (peer.stage is State.GREETED and is_earnest))
+            and (is_earnest or peer.tries >= limits.CALLS_IN_VAIN)
+        ]
+        if not found:
+            return False
+        victim = min(found, key=lambda peer: peer.stage is State.GREETED)
+        self.drop(victim)
+        self.forget(victim)
+        return True
+
     def _forget_one(self) -> bool:
         for peer in self._by_endpoint.values():
             if not peer.is_manual and peer.stage not in (State.GREETED, State.ACTIVE):
