@@ -7,7 +7,6 @@ import asyncio
 import contextlib
 import os
 import random
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -20,6 +19,7 @@ from weft.base.endpoints import endpoint_of, host_of, is_address, port_of
 from weft.cores.document.messages import Begin, LinkFull, Opened, OpenSession
 from weft.node.doctable import DocSessionTable
 from weft.node.settings import NodeSettings
+from weft.shell.boards import Board
 from weft.shell.door import Door
 from weft.shell.links import Links
 from weft.shell.mdns import Eyes
@@ -36,8 +36,6 @@ FRAMES_MAX: Final = 5
 BUDGET: Final = 128  # messages in one turn of a session
 BUDGET_BYTES: Final = 1 << 20
 BETWEEN: Final = b"\0"
-BOARD: Final = "weft.web.board"
-BOARD_END_S: Final = 2.0
 NOTE: Final = "doc-ports.json"
 """In the state directory: where sessions listened last."""
 
@@ -171,7 +169,7 @@ class DocDoors:
         self._context: zmq.Context[Socket] | None = None
         """Of its own: what waits to leave in it holds up nobody else at the end."""
         self._sessions: dict[str, SessionLinks] = {}
-        self._boards: list[asyncio.subprocess.Process] = []
+        self._boards: list[Board] = []
         self._eyes = Eyes(settings.node.name, lambda order: runner.order("document", order))
 
     @property
@@ -190,12 +188,12 @@ class DocDoors:
         self._runner.order("document", Begin())
         for name, table in self._tables.items():
             if table.serve:
-                self._boards.append(await self._start_board(name, table))
+                self._boards.append(self._board_of(name, table))
 
     async def close(self) -> None:
         """Let go of everybody, after the last words."""
         for board in self._boards:
-            await _ended(board)
+            await board.close()
         await self._eyes.close()
         for links in self._sessions.values():
             links.close()
@@ -231,8 +229,7 @@ class DocDoors:
         name, _, endpoint = peer.partition(BETWEEN)
         self._sessions[name.decode()].hang_up(endpoint)
 
-    async def _start_board(self, name: str, table: DocSessionTable) -> asyncio.subprocess.Process:
-        """A process of its own: a hundred viewers must not be what the node's time goes to (JAM-020)."""
+    def _board_of(self, name: str, table: DocSessionTable) -> Board:
         said = {
             "node": self._door.endpoint,
             "session": name,
@@ -241,11 +238,7 @@ class DocDoors:
             "token": table.token,
             "parent": os.getpid(),
         }
-        board = await asyncio.create_subprocess_exec(sys.executable, "-m", BOARD, "-", stdin=asyncio.subprocess.PIPE)
-        assert board.stdin is not None, "asked for"
-        board.stdin.write(msgspec.json.encode(said))  # and no argument: a token is in no list of processes
-        board.stdin.close()
-        return board
+        return Board(msgspec.json.encode(said))
 
 
 def _noted(note: Path) -> dict[str, int]:
@@ -254,17 +247,6 @@ def _noted(note: Path) -> dict[str, int]:
         return msgspec.json.decode(note.read_bytes(), type=dict[str, int])
     except (OSError, msgspec.DecodeError):
         return {}
-
-
-async def _ended(board: asyncio.subprocess.Process) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        board.terminate()
-    try:
-        async with asyncio.timeout(BOARD_END_S):
-            await board.wait()
-    except TimeoutError:
-        board.kill()
-        await board.wait()
 
 
 def _ports(listen: str, last: int) -> Iterator[int]:

@@ -1,0 +1,60 @@
+"""Boards in the browser: each a process of its own, so that a hundred viewers are not what a node's time goes to (JAM-020)."""
+
+import asyncio
+import contextlib
+import sys
+from typing import Final
+
+from weft.base.errors import exit_code
+
+PROGRAM: Final = "weft.web.board"
+END_S: Final = 2.0  # how long one may take to end by itself
+AGAIN_S: Final = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
+"""Before a board that died is started again; its port may be somebody else's for a while."""
+GIVEN_UP: Final = (0, exit_code("usage"))
+"""How one ends that would end so again."""
+
+
+class Board:
+    """Runs until it is closed, however often it dies. `said`: its settings, which go to its standard input."""
+
+    def __init__(self, said: bytes, program: tuple[str, ...] = ("-m", PROGRAM, "-")) -> None:
+        self._said, self._program = said, program
+        self._process: asyncio.subprocess.Process | None = None
+        self._task = asyncio.get_running_loop().create_task(self._keep())
+
+    async def close(self) -> None:
+        """End it."""
+        self._task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._task
+        if self._process is None or self._process.returncode is not None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            self._process.terminate()
+        try:
+            async with asyncio.timeout(END_S):
+                await self._process.wait()
+        except TimeoutError:
+            self._process.kill()
+            await self._process.wait()
+
+    async def _keep(self) -> None:
+        for pause in (*AGAIN_S, *[AGAIN_S[-1]] * 10_000):
+            if await self._run() in GIVEN_UP:
+                return
+            await asyncio.sleep(pause)
+
+    async def _run(self) -> int:
+        """Once; its exit code."""
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable, *self._program, stdin=asyncio.subprocess.PIPE
+            )
+        except OSError:  # no memory, no process to be had: later there may be
+            return 1
+        assert self._process.stdin is not None, "asked for"
+        with contextlib.suppress(ConnectionError):
+            self._process.stdin.write(self._said)  # and no argument: a token is in no list of processes
+            self._process.stdin.close()
+        return await self._process.wait()
