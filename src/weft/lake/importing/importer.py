@@ -78,7 +78,11 @@ class Sink:
             place = segments.Place(STREAM, self.drain, self.number + 1, self.prior)
             segment = ImportedSegment(place, self.columns)
             segment.close()
-            link = segment.publish(self.lake, self.files)
+            try:
+                link = segment.publish(self.lake, self.files)
+            except OSError:
+                segment.discard(self.lake, self.files)
+                raise
             vectors.publish(self.lake, place, self.files)
             self.number, self.prior = place.number, link.digest
             self.columns = ImportedColumns(self.now_ns, self.columns.last_lsn)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from weft.base.errors import UserError
-from weft.lake.files import LocalFiles, make_directories
+from weft.lake.files import Files, LocalFiles, make_directories
 from weft.lake.importing.dcamp import DcampParser
 from weft.lake.importing.delimited import CsvParser, Reading
 from weft.lake.importing.found import Parser
@@ -38,18 +38,26 @@ class Wish(NamedTuple):
 
 
 def import_files(
-    lake: Layout, paths: Sequence[Path], wish: Wish, now_ns: int, told: Callable[[Report], None] = lambda _: None
-) -> list[Report]:
+    lake: Layout,
+    paths: Sequence[Path],
+    wish: Wish,
+    now_ns: int,
+    told: Callable[[Report], None] = lambda _: None,
+    files: Files | None = None,
+) -> list[Report]:  # tidy: what, how and when, and whom to tell; the last is the tests' seam
     """What became of each file, in order; `told` hears of every block. Raises OSError, UserError.
 
     `lease-held` if somebody else imports the same dataset now: two writers under one drain's name would be one too many.
     """
     with alone(lake, drain_of(wish.dataset)):
-        sink = Sink(lake, wish.dataset, now_ns)
+        sink = Sink(lake, wish.dataset, now_ns, files)
         try:
-            return [_import_file(sink, path, wish, told) for path in paths]
-        finally:
-            sink.cut()
+            reports = [_import_file(sink, path, wish, told) for path in paths]
+        except UserError:
+            sink.cut()  # what was read before stays
+            raise
+        sink.cut()
+        return reports
 
 
 def _import_file(sink: Sink, path: Path, wish: Wish, told: Callable[[Report], None]) -> Report:
