@@ -66,7 +66,7 @@ def test_a_write_is_durable_before_anyone_hears_of_it() -> None:
     assert [CoreRecord, StreamRecord, CoreRecord, StreamRecord] == kinds
     record = effects[0].records[1]
     assert isinstance(record, StreamRecord)
-    assert ("configuration", 0, 1, A, b"1") == (
+    assert ("root", 0, 1, A, b"1") == (
         record.origin,
         record.era,
         record.sequence,

@@ -1,6 +1,7 @@
 """What a segment holds, down to the file, whatever the records are."""
 
 import math
+from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
@@ -205,6 +206,24 @@ def test_a_message_that_does_not_say_what_it_is_is_bytes_and_its_way_is_spoken_i
 def test_a_deep_payload(tmp_path: Path, depth: int, error: str | None) -> None:
     (row,) = written(tmp_path, [other(Stream.EVENTS, 1, b"\x91" * depth + b"\xc0")], "events")
     assert error == row["error"]
+
+
+@pytest.mark.proves("LAK-012")
+def test_a_value_of_the_configuration_is_json_or_its_bytes_and_never_an_error(tmp_path: Path) -> None:
+    """Clients of the Clone pattern write what they like."""
+    deep = b"[" * 100 + b"]" * 100
+    values = [b'{"b": 1,"a":[1.0,null]}', b"2", b"null", b"word", b"\xff", b"1e999", deep, b""]
+    records: list[Record] = [other(Stream.CONFIGURATION, number, value) for number, value in enumerate(values, 1)]
+    rows = written(tmp_path, records, "configuration")
+    told = [
+        '{"a":[1.0,null],"b":1}',
+        "2",
+        "null",
+        *(f'{{"$b":"{b64encode(value).decode()}"}}' for value in values[3:7]),
+    ]
+    assert [*told, None] == [row["body"] for row in rows]
+    assert values == [row["raw"] for row in rows]
+    assert {None} == {row["error"] for row in rows}
 
 
 def test_a_secret_shows_only_whether_it_is_the_same(tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ DEPTH_MAX: Final = 64  # nested arrays and maps; deeper is an attack or a mistak
 RAW_BYTES_MAX: Final = 1 << 20  # kept of a payload (LAK-013)
 RAW: Final = "raw"
 """The format of bytes that claim to be nothing else."""
+LOOSE: Final = "loose"
+"""The format of bytes that are JSON, or whatever a foreign client has written: all of them have a body."""
 
 
 class Body(NamedTuple):
@@ -144,6 +146,14 @@ def _from_json(payload: bytes) -> str:
         raise BadBody("bad-json") from None
 
 
+def _from_any(payload: bytes) -> str:
+    """JSON if it is that, else the bytes (LAK-012)."""
+    try:
+        return canonical(msgspec.json.decode(payload))
+    except (msgspec.MsgspecError, BadBody, ValueError, RecursionError):
+        return canonical(payload)
+
+
 def _from_text(payload: bytes) -> str:
     return msgspec.json.encode(payload.decode()).decode()
 
@@ -153,4 +163,5 @@ _DECODERS: Final[dict[str, Callable[[bytes], str]]] = {
     "json": _from_json,
     "text": _from_text,
     "xml": _from_text,
+    LOOSE: _from_any,
 }

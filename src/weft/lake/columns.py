@@ -117,7 +117,7 @@ def _fit(name: str, number: int | None, wide: dict[str, str]) -> int | None:
     return None
 
 
-USUAL_FORMATS: Final = {"messages": bodies.RAW, "documents": bodies.RAW}
+USUAL_FORMATS: Final = {"messages": bodies.RAW, "documents": bodies.RAW, "configuration": bodies.LOOSE}
 """What a payload is if its record does not say; in all other streams MessagePack."""
 
 

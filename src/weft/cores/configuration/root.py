@@ -2,14 +2,14 @@
 
 from collections import Counter
 from heapq import heappop, heappush
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from weft.base.now import SECOND, Now
 from weft.base.paths import is_under
 from weft.base.records import Stream, StreamRecord
 from weft.cores.configuration import limits
 from weft.cores.configuration.history import History
-from weft.cores.configuration.memory import CORE, Took, Wrote
+from weft.cores.configuration.memory import Took, Wrote
 from weft.cores.configuration.messages import (
     HistoryRead,
     LoadTree,
@@ -37,6 +37,9 @@ from weft.wire.replication import (
     epoch_of,
     number_of,
 )
+
+ORIGIN: Final = "root"
+"""Who numbers the writes, for the lake: whoever is the root of an epoch (specs/00, section 1)."""
 
 
 class Pending(NamedTuple):
@@ -215,7 +218,7 @@ class Root:
         attributes = {"who": who, "prev": update.prev, "deleted": not update.value}
         record = StreamRecord(
             stream=Stream.CONFIGURATION,
-            origin=CORE,
+            origin=ORIGIN,
             era=epoch_of(update.number),
             sequence=counter_of(update.number),
             at=now.wall,
