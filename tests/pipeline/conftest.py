@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.pipeline import oracle
-from tests.pipeline.ground import Ground, Plot, change, event, instance_change, log_record, message, operation
+from tests.pipeline.ground import Ground, Plot, change, event, instance_change, log_record, message, operation, write
 from tests.pipeline.worlds import play, world
 from weft.base.chance import Chance
 from weft.pipeline.session import Options, session
@@ -61,7 +61,7 @@ def ground(spark: SparkSession, tmp_path: Path) -> Ground:
 def filled(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Filled:
     """A lake of two batches, only the first of them folded; nobody writes to it but who folds the second.
 
-    Of messages, events, changes of the store and of the catalog, log records and operations it has one batch each.
+    Of messages, events, changes of the store and of the catalog, log records, operations and writes it has one batch each.
     """
     history = world(Chance("filled"), batches=2)
     ground = Ground(tmp_path_factory.mktemp("filled") / "lake", spark)
@@ -76,4 +76,5 @@ def filled(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Fil
     Plot(ground.lake.root, spark, "catalog").take(*instances)
     Plot(ground.lake.root, spark, "logs").take(log_record(1), log_record(2, message=None))
     Plot(ground.lake.root, spark, "documents").take(operation(1), operation(3), operation(2, eff=None))
+    Plot(ground.lake.root, spark, "configuration").take(write(1, "/app/x", b"1"), write(2, "/app/x", b"", epoch=None))
     return Filled(ground, history.expected())

@@ -131,6 +131,14 @@ def operation(number: int, body: bytes = b"<set/>", /, **more: Any) -> StreamRec
     )  # fmt: skip
 
 
+def write(number: int, key: str, value: bytes, /, **more: Any) -> StreamRecord:
+    """A write of a root as it journals it, one a second; no bytes: a deletion."""
+    epoch, at = more.pop("epoch", 1), more.pop("at", at_ms(number) * 1_000_000)
+    said = {"who": "joe", "prev": 0, "deleted": not value} | more
+    attributes = {name: value for name, value in said.items() if value is not None}
+    return StreamRecord(Stream.CONFIGURATION, "root", epoch, number, at, at, key, value, attributes)
+
+
 def lost(first: int, last: int, origin: str = A, era: int = ERA, why: str = "spool-full") -> LostRecord:
     return LostRecord(Stream.SAMPLES, bytes.fromhex(origin), era, first, last, why)
 

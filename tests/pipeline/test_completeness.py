@@ -67,6 +67,28 @@ def test_numbers_that_have_holes_by_themselves_are_never_missing(tmp_path: Path)
     assert (0, [(4, 4), (11, 11)], [(10, 10)]) == (state.missing, list(plan.fresh[A]), list(plan.repeated[A]))
 
 
+@pytest.mark.proves("CFG-003", "PIP-061")
+def test_numbers_that_go_on_from_era_to_era_are_missing_between_two_eras_and_not_below_the_first(
+    tmp_path: Path,
+) -> None:
+    """As writes of the configuration do: each root counts on from the last write that it had."""
+    first, second, third = (Origin("root", epoch) for epoch in (0, 1, 4))
+    state = Coverage(runs_on=True)
+    state.advance(intake([(2, 3), (5, 6)], origin=first), now=100)
+    assert {first: [(1, 1, 100), (4, 4, 100)]} == state.holes
+    state.advance(intake([(1, 1), (4, 4)], origin=first), now=200)
+    state.advance(intake([(5, 6), (8, 8)], origin=second), now=300)
+    assert {second: [(7, 7, 300)]} == state.holes, "5 and 6 of the first root were lost with it"
+    state.save(tmp_path / "0.wv")
+    state = Coverage.load(tmp_path / "0.wv", runs_on=True)
+    state.advance(intake([(12, 12)], origin=third), now=400)
+    assert {second: [(7, 7, 300)], third: [(9, 11, 400)]} == state.holes
+    state.advance(intake([(7, 7), (9, 10)], origin=second), now=500)
+    assert {third: [(11, 11, 400)]} == state.holes, "those were not of the last root"
+    state.advance(intake([(9, 11)], origin=third), now=600)
+    assert (0, {}) == (state.missing, state.holes)
+
+
 def test_a_hole_keeps_its_age_while_it_shrinks() -> None:
     state = Coverage()
     state.advance(intake([(1, 1), (10, 10)]), now=100)

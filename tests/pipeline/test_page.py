@@ -27,6 +27,8 @@ numbers before any node of ours heard it, that may be much, and is no fault. Cha
 services are numbered without holes by the node whose broker has made or heard them. Operations on documents are numbered
 without holes by their source, and every node of a session tells of all of them: here each stands once, as the first of them
 told it, and one that comes again, or of which one node has lost what another still brings, is neither doubled nor missing.
+Writes of the configuration are numbered by the root, and go on from one root to the next: `era` is the epoch of a root, and
+what lies between the last number of all epochs before and its first is missing.
 """
 
 

@@ -25,8 +25,9 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 class Checkpoint:
     """The directory of one job."""
 
-    def __init__(self, lake: Layout, job: str, *, is_dense: bool = True) -> None:
-        self.lake, self.job, self.is_dense = lake, job, is_dense
+    def __init__(self, lake: Layout, job: str, *, is_dense: bool = True, runs_on: bool = False) -> None:
+        self.lake, self.job = lake, job
+        self.numbers = {"is_dense": is_dense, "runs_on": runs_on}
         self.directory = lake.checkpoint(job)
 
     def open(self, *, has_rows: bool) -> Record:
@@ -61,8 +62,8 @@ class Checkpoint:
     def coverage(self, number: int) -> Coverage:
         """The state behind a batch; empty behind none. OSError if it was deleted."""
         if number < 0:
-            return Coverage(is_dense=self.is_dense)
-        return Coverage.load(self.lake.coverage(self.job, number), is_dense=self.is_dense)
+            return Coverage(**self.numbers)
+        return Coverage.load(self.lake.coverage(self.job, number), **self.numbers)
 
     def recorded_now(self, number: int) -> int | None:
         """The instant recorded for a batch that was begun before; None for a new one."""

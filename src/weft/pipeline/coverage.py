@@ -91,11 +91,12 @@ class Coverage:
     """The state behind a batch; `advance` makes it that behind the next one.
 
     `is_dense`: numbers have no holes by themselves. Where they have (messages: what was not forwarded is not here), no
-    hole is looked for, and nothing is ever missing.
+    hole is looked for, and nothing is ever missing. `runs_on`: they go on from era to era (writes of the configuration go
+    on from root to root): what lies between the last number of all eras before and the first of an era is missing.
     """
 
-    def __init__(self, *, is_dense: bool = True) -> None:
-        self.is_dense = is_dense
+    def __init__(self, *, is_dense: bool = True, runs_on: bool = False) -> None:
+        self.is_dense, self.runs_on = is_dense, runs_on
         self.covered = VersionVector()
         self.known = VersionVector()
         self.hollow = VersionVector()
@@ -121,7 +122,7 @@ class Coverage:
         self.known.update(intake.received)
         self._lose(intake.lost)
         self.ends.update(intake.ends)
-        for origin in touched if self.is_dense else ():
+        for origin in self._concerned(touched) if self.is_dense else ():
             self._look_for_holes(origin)
         finished = tuple(origin for origin in touched if self._is_finished(origin))
         return Plan(fresh, repeated, late, touched, finished, before)
@@ -160,10 +161,27 @@ class Coverage:
     def _is_finished(self, origin: Origin) -> bool:
         return origin in self.ends and self.known[origin].prefix() >= self.highest_known(origin)
 
+    def _concerned(self, touched: tuple[Origin, ...]) -> Iterable[Origin]:
+        """Where there may be holes now that were none before, or no longer."""
+        if not self.runs_on:
+            return touched
+        nodes = {origin.node for origin in touched}
+        return [origin for origin, _ in self.known if origin.node in nodes]
+
+    def _first_of(self, origin: Origin) -> int:
+        """The first number that an era must have."""
+        if not self.runs_on:
+            return 1
+        before = [
+            known.highest for other, known in self.known if other.node == origin.node and _is_before(other, origin)
+        ]
+        lowest = next((first for first, _ in self.known[origin]), 1)
+        return min(max(before, default=0) + 1, lowest)
+
     def _look_for_holes(self, origin: Origin) -> None:
         """Note what is missing, and since when: a hole keeps its age while it shrinks."""
         old = self.holes.get(origin, [])
-        gaps = self.known[origin].gaps(self.highest_known(origin))
+        gaps = self.known[origin].gaps(self.highest_known(origin), self._first_of(origin))
         if not gaps:
             self.holes.pop(origin, None)
             return
@@ -213,10 +231,10 @@ class Coverage:
         _replace(path, self.covered.encode())
 
     @classmethod
-    def load(cls, path: Path, *, is_dense: bool = True) -> "Coverage":
+    def load(cls, path: Path, *, is_dense: bool = True, runs_on: bool = False) -> "Coverage":
         """The state behind a batch, as saved; what quarantine holds is told afterwards with `refuse`."""
         kept = msgspec.json.decode(path.with_suffix(".json").read_bytes(), type=Kept)
-        state = cls(is_dense=is_dense)
+        state = cls(is_dense=is_dense, runs_on=runs_on)
         state.now, state.offset = kept.now, kept.offset
         state.covered = VersionVector.decode(path.read_bytes())
         state.known = state.covered.copy()
@@ -250,6 +268,11 @@ def _touched(intake: Intake) -> tuple[Origin, ...]:
     named += [loss.origin for loss in intake.lost]
     named += [origin for origin, _ in intake.ends]
     return tuple(dict.fromkeys(named))
+
+
+def _is_before(other: Origin, origin: Origin) -> bool:
+    """Whether an era of a node is an earlier one."""
+    return other.era is not None and origin.era is not None and other.era < origin.era
 
 
 def _put(vector: VersionVector, origin: Origin, ranges: Iterable[Range]) -> None:

@@ -70,7 +70,7 @@ class Job:
     ) -> None:
         self.kind, self.lake, self.spark = kind, lake, spark
         self.options = options or JobOptions()
-        self.checkpoint = Checkpoint(lake, kind.stream, is_dense=kind.is_dense)
+        self.checkpoint = Checkpoint(lake, kind.stream, is_dense=kind.is_dense, runs_on=kind.runs_on)
         is_empty = Tables(lake, spark).is_empty(kind.bronze)
         self.record = self.checkpoint.open(has_rows=not is_empty)
         self.tables = Tables(lake, spark, Writer(kind.stream, self.record.id, epoch))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from weft.pipeline import tables
 from weft.pipeline.tables import Table
-from weft.pipeline.transforms import catalog, documents, events, logs, messages, samples, store
+from weft.pipeline.transforms import catalog, configuration, documents, events, logs, messages, samples, store
 from weft.pipeline.transforms.columns import content_hash, value_of
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ class Kind(NamedTuple):
     """The same number of a row of silver."""
     is_dense: bool = True
     """Its numbers have no holes by themselves: one that is absent is missing."""
+    runs_on: bool = False
+    """Its numbers go on from era to era, and begin with 1 in the first one only."""
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -99,5 +101,16 @@ DOCUMENTS: Final = Kind(
     documents.said,
     documents.kept,
 )
-KINDS: Final = {kind.stream: kind for kind in (SAMPLES, MESSAGES, EVENTS, STORE, CATALOG, LOGS, DOCUMENTS)}
+CONFIGURATION: Final = Kind(
+    "configuration",
+    *tables.STAGES["configuration"],
+    (),
+    configuration.to_configuration,
+    configuration.said,
+    configuration.kept,
+    runs_on=True,
+)
+KINDS: Final = {
+    kind.stream: kind for kind in (SAMPLES, MESSAGES, EVENTS, STORE, CATALOG, LOGS, DOCUMENTS, CONFIGURATION)
+}
 """Of every stream that has a job, by its name."""

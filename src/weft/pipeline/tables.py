@@ -107,6 +107,7 @@ BRONZE_STORE: Final = _bronze("store")
 BRONZE_CATALOG: Final = _bronze("catalog")
 BRONZE_LOGS: Final = _bronze("logs")
 BRONZE_DOCUMENTS: Final = _bronze("documents")
+BRONZE_CONFIGURATION: Final = _bronze("configuration")
 QUARANTINE: Final = _quarantine("samples")
 QUARANTINE_MESSAGES: Final = _quarantine("messages")
 QUARANTINE_EVENTS: Final = _quarantine("events")
@@ -114,6 +115,7 @@ QUARANTINE_STORE: Final = _quarantine("store")
 QUARANTINE_CATALOG: Final = _quarantine("catalog")
 QUARANTINE_LOGS: Final = _quarantine("logs")
 QUARANTINE_DOCUMENTS: Final = _quarantine("documents")
+QUARANTINE_CONFIGURATION: Final = _quarantine("configuration")
 SAMPLES: Final = _table(
     "silver.samples",
     "One sample that was taken, exactly once.",
@@ -292,6 +294,24 @@ DOCUMENTS: Final = _table(
     ),
     "day",
 )
+CONFIGURATION: Final = _table(
+    "silver.configuration",
+    "One write of a root, exactly once; its number is epoch · 2^40 + counter, as `weft config history` shows it, and the "
+    "counter goes on from root to root (CFG-003). A write whose counter a later epoch gave again was lost with its root.",
+    (
+        *_ID,
+        Column("epoch", "bigint", "under which root; the same as `era`"),
+        Column("counter", "bigint", "number of the write; the same as `sequence`"),
+        Column("key", "string", "what was written: a path like /CONFIG/web/metric/cpu"),
+        Column("value", "string", 'as JSON, `{"$b": base64}` of what is none; null: deleted', optional=True),
+        Column("by", "string", "who wanted it: a user, `ttl`, `clone`, …", optional=True),
+        Column("at", "timestamp", "when the root wrote it, and it was in force there"),
+        Column("at_ns", "bigint", "the same as `at`, nanoseconds since 1970 UTC"),
+        _BATCH,
+        _DAY,
+    ),
+    "day",
+)
 VALUES: Final = _table(
     "silver.values",
     "One calculated value (MEA-001): of a sample and its neighbour before, or of a basic sample alone.",
@@ -447,6 +467,7 @@ ALL: Final[dict[str, Table]] = {
         BRONZE_CATALOG, QUARANTINE_CATALOG, CATALOG,
         BRONZE_LOGS, QUARANTINE_LOGS, LOGS,
         BRONZE_DOCUMENTS, QUARANTINE_DOCUMENTS, DOCUMENTS,
+        BRONZE_CONFIGURATION, QUARANTINE_CONFIGURATION, CONFIGURATION,
     )
 }  # fmt: skip
 """Every table, by its full name."""
@@ -524,5 +545,6 @@ STAGES: Final = {
     "catalog": Stages(BRONZE_CATALOG, QUARANTINE_CATALOG, CATALOG),
     "logs": Stages(BRONZE_LOGS, QUARANTINE_LOGS, LOGS),
     "documents": Stages(BRONZE_DOCUMENTS, QUARANTINE_DOCUMENTS, DOCUMENTS),
+    "configuration": Stages(BRONZE_CONFIGURATION, QUARANTINE_CONFIGURATION, CONFIGURATION),
 }
 """Of every stream that has a job, by its name, in the order in which jobs start."""

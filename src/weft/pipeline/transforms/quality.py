@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from weft.pipeline.transforms import catalog, documents, logs
+from weft.pipeline.transforms import catalog, configuration, documents, logs
 from weft.pipeline.transforms.columns import PAIRED, milliseconds
 
 FUTURE_MS: Final = 24 * 3_600_000  # a stamp further ahead of its arrival is a wrong clock
@@ -20,11 +20,16 @@ TEXT_MAX: Final = 1_024
 KEY_MAX: Final = {"store": 8_192}
 """Where keys may be longer: 1,024 bytes of a path are five times as long if all are written as escapes."""
 LABELS_MAX: Final = 64
-UNTIMED: Final = frozenset({"documents"})
-"""Whose stamps decide nothing: an operation without a time counts like any other (DOC-011)."""
-UNNAMED: Final = frozenset({"store", "documents"})
+UNTIMED: Final = frozenset({"documents", "configuration"})
+"""Whose stamps decide nothing: an operation without a time counts like any other (DOC-011), so does a root's write."""
+UNNAMED: Final = frozenset({"store", "documents", "configuration"})
 """Whose origins are not nodes of the fleet."""
-MISFITS: Final = {"catalog": catalog.misfits, "logs": logs.misfits, "documents": documents.misfits}
+MISFITS: Final = {
+    "catalog": catalog.misfits,
+    "logs": logs.misfits,
+    "documents": documents.misfits,
+    "configuration": configuration.misfits,
+}
 """What the columns of some streams need besides, as reasons and conditions."""
 FROM_RECORDER: Final = (
     "undecodable", "unknown-format", "missing-field", "bad-type", "bad-number", "out-of-range", "too-long", "bad-json",
