@@ -21,6 +21,7 @@ from weft.node.fleetparts import SPANS, Mistake, in_seconds, refusal
 from weft.node.plan import why_unusable
 
 app = App(name="config", help="Write a fleet's file, and read or change what the root of a running fleet holds.")
+app.command("weft.cli.config_show:show", name="show")
 
 Flag = Annotated[bool, Parameter(negative="")]
 Ack = Literal["", "quorum", "local"]
@@ -62,7 +63,7 @@ def show(file: Path, /, *, json: Flag = False) -> None:
         _print_json({key: json_module.loads(value) for key, value in pairs})
         return
     for key, value in pairs:
-        print(f"{key} {_shown(value)}")
+        print(f"{key} {shown(value)}")
 
 
 @app.command
@@ -113,7 +114,7 @@ def export(*, output: Output = None, port: int = PORT, json: Flag = False) -> No
     if output is not None:
         _write_new(output, text)
     for why in left_out:
-        print(f"weft: left out: {_shown(why)}", file=sys.stderr)
+        print(f"weft: left out: {shown(why)}", file=sys.stderr)
     for mistake in read_fleet(text).errors:
         print(f"weft: cannot be loaded as it is: {mistake.said(str(output or 'export'))}", file=sys.stderr)
     if json:
@@ -160,9 +161,9 @@ def get(key: str, /, *, port: int = PORT, json: Flag = False) -> None:
     if found is None:
         raise UserError("no-key", f"there is no {path}", "weft config list")
     if json:
-        _print_json({"key": path, "number": found.number, "value": _loaded(found.value)})
+        _print_json({"key": path, "number": found.number, "value": loaded(found.value)})
     else:
-        print(_shown(found.value))
+        print(shown(found.value))
 
 
 @app.command
@@ -175,12 +176,12 @@ def delete(key: str, /, *, if_number: int | None = None, port: int = PORT, json:
 @app.command(name="list")
 def list_keys(prefix: str = CONFIG, /, *, port: int = PORT, json: Flag = False) -> None:
     """Print keys and values: `weft config list`, `weft config list web`, `weft config list /` for everything."""
-    entries = [entry for subtree in _subtrees(prefix) for entry in Running(port).entries(subtree)]
+    entries = [entry for subtree in subtrees_of(prefix) for entry in Running(port).entries(subtree)]
     if json:
-        _print_json([{"key": key, "number": number, "value": _loaded(value)} for key, number, value in entries])
+        _print_json([{"key": key, "number": number, "value": loaded(value)} for key, number, value in entries])
         return
     for entry in entries:
-        print(f"{entry.key} {_shown(entry.value)}")
+        print(f"{entry.key} {shown(entry.value)}")
 
 
 @app.command
@@ -209,7 +210,7 @@ def history(prefix: str = CONFIG, /, *, limit: int = HISTORY, port: int = PORT, 
         port: first port of the root.
         json: as JSON, times in nanoseconds since 1970.
     """
-    found = [write for subtree in _subtrees(prefix) for write in Running(port).history(subtree, limit)]
+    found = [write for subtree in subtrees_of(prefix) for write in Running(port).history(subtree, limit)]
     found = sorted(found, key=lambda write: write.number, reverse=True)[:limit]
     if json:
         _print_json([write._asdict() for write in found])
@@ -222,7 +223,7 @@ def history(prefix: str = CONFIG, /, *, limit: int = HISTORY, port: int = PORT, 
 def rollback(number: int, prefix: str = CONFIG, /, *, port: int = PORT, json: Flag = False) -> None:
     """Let keys be again as they were just after write NUMBER, by new writes: `weft config rollback 12 web`."""
     store = Running(port)
-    below, *alone = _subtrees(prefix)
+    below, *alone = subtrees_of(prefix)
     path = next((key for key in alone if store.history(key, 1) or store.entries(key)), below)
     _tell_outcome(path, store.roll_back(number, path), json=json)
 
@@ -241,7 +242,7 @@ def watch(prefix: str = CONFIG, /, *, every: str = EVERY, port: int = PORT, json
     if not pause:
         raise UserError("usage", f"{every!r} is no span of time", "--every 1s")
     try:
-        for found in follow(Running(port), _subtrees(prefix), _ticks(pause)):
+        for found in follow(Running(port), subtrees_of(prefix), _ticks(pause)):
             _tell_watched(found, json=json)
     except KeyboardInterrupt:
         return
@@ -296,7 +297,7 @@ def _finite(text: str) -> float:
     return number
 
 
-def _subtrees(prefix: str) -> list[str]:
+def subtrees_of(prefix: str) -> list[str]:
     """What to ask for: everything under a path, and without a slash at its end the path itself, too."""
     bare = prefix.rstrip("/")
     if bare in ("", "/CONFIG", "CONFIG"):
@@ -388,9 +389,9 @@ def _tell_watched(found: Sequence[Change], *, json: bool) -> None:
 def _lines(found: Iterable[Change]) -> Iterator[str]:
     for change in found:
         if change.old:
-            yield f"- {change.key} {_shown(change.old)}"
+            yield f"- {change.key} {shown(change.old)}"
         if change.new:
-            yield f"+ {change.key} {_shown(change.new)}"
+            yield f"+ {change.key} {shown(change.new)}"
 
 
 def _tell_outcome(what: str, outcome: Outcome, *, json: bool) -> None:
@@ -406,20 +407,21 @@ def _tell_outcome(what: str, outcome: Outcome, *, json: bool) -> None:
 
 def _told(write: Past) -> str:
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(write.at_ns // SECOND))
-    old, new = _shown(write.old) or "-", _shown(write.new) or "deleted"
-    return f"{write.number:>6}  {when}  {_shown(write.who) or '-':10}  {write.key}  {old} -> {new}"
+    old, new = shown(write.old) or "-", shown(write.new) or "deleted"
+    return f"{write.number:>6}  {when}  {shown(write.who) or '-':10}  {write.key}  {old} -> {new}"
 
 
 def _count(count: int, what: str) -> str:
     return f"{count} {what}{'' if count == 1 else 's'}"
 
 
-def _shown(text: str) -> str:
-    """As it stands, control characters escaped (SEC-045)."""
+def shown(text: str) -> str:
+    """Text as it stands, control characters escaped (SEC-045)."""
     return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
-def _loaded(value: str) -> Any:
+def loaded(value: str) -> Any:
+    """A value as the JSON that it is, or as text."""
     try:
         return json_module.loads(value)
     except ValueError:

@@ -26,7 +26,7 @@ def sql(query: str, /, *, lake: Path | None = None, json: Flag = False, csv: Fla
         csv: CSV with a header.
         limit: most rows that are shown; --json and --csv give all.
     """
-    with _without("pandas"):
+    with without("pandas"):
         import pyarrow.dataset  # noqa: F401  # where it looks for pandas, once
     from weft.cli.tables import print_csv, print_json, show
     from weft.pipeline.sql import Lake
@@ -56,7 +56,7 @@ class _Absent(MetaPathFinder):
 
 
 @contextmanager
-def _without(name: str) -> Iterator[None]:
+def without(name: str) -> Iterator[None]:
     """Import something without a package that it would load if it could.
 
     PyArrow loads pandas, a second on a small machine, only to ask whether some value is of a type of pandas.

@@ -1,0 +1,104 @@
+"""`weft config show`: the configuration as it stood, out of the lake (PIP-052)."""
+
+import json as json_module
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+from cyclopts import Parameter
+
+from weft.base.now import SECOND
+from weft.cli.config import Flag, loaded, shown, subtrees_of
+from weft.cli.config_store import CONFIG
+
+if TYPE_CHECKING:
+    from weft.pipeline.configuration import Setting, State
+
+Instant = Annotated[str | None, Parameter(allow_leading_hyphen=True, show_default=False)]
+BYTES: Final = '{"$b":'
+"""How a value begins that is no JSON: its bytes stand behind, as base64 (LAK-012)."""
+
+
+def show(
+    prefix: str = CONFIG,
+    /,
+    *,
+    at: Instant = None,
+    on: str | None = None,
+    lake: Path | None = None,
+    json: Flag = False,
+) -> None:
+    """Print keys and values as they stood, from the lake: `weft config show --at 20:15`, `weft config show web --on s1`.
+
+    It is a state that the root really had, or the node; no node has to run. Which write was the last is said besides.
+
+    Args:
+        prefix: only keys under it; `/` is everything.
+        at: when: 20:15, -5m, ISO 8601, or Unix seconds; left out: the last that the lake knows.
+        on: what this node ran then, by its name or its 32 hex digits; left out: what the root had.
+        lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
+        json: number, time and pairs as one object, times in nanoseconds since 1970.
+    """
+    from weft.cli.sql import without
+
+    with without("pandas"):
+        import pyarrow.dataset  # noqa: F401  # where it looks for pandas, once
+    from weft.pipeline.configuration import state_at
+
+    root = lake or os.environ.get("WEFT_LAKE") or "lake"
+    state = state_at(root, _nanoseconds(at), node=on, subtrees=tuple(subtrees_of(prefix)))
+    _warn(state)
+    if json:
+        print(json_module.dumps(_as_json(state, on), ensure_ascii=False))
+        return
+    print(_last(state, on), file=sys.stderr)
+    for each in state.settings:
+        print(f"{each.key} {shown(_text(each))}")
+
+
+def _nanoseconds(at: str | None) -> int | None:
+    if at is None:
+        return None
+    from weft.client.doc.replaying import instant_of
+
+    return round(instant_of(at, time.time()) * 1_000_000) * 1_000
+
+
+def _last(state: "State", node: str | None) -> str:
+    """Which write was the last."""
+    when = "the lake does not have it yet"
+    if state.at_ns is not None:
+        when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(state.at_ns // SECOND))
+    return f"weft: after write {state.number} ({when})" + (f", which {shown(node)} ran" if node else "")
+
+
+def _warn(state: "State") -> None:
+    if state.missing:
+        text = f"{state.missing} of the writes up to number {state.number} are not in the lake: what they wrote is not shown"
+        print(f"weft: {text}", file=sys.stderr)
+    if state.refused:
+        text = f"{state.refused} writes stand in quarantine: weft sql 'FROM quarantine.configuration'"
+        print(f"weft: {text}", file=sys.stderr)
+
+
+def _as_json(state: "State", node: str | None) -> dict[str, Any]:
+    pairs = [
+        {"key": each.key, "number": each.number, "value": loaded(_text(each)), "by": each.by, "at": each.at_ns}
+        for each in state.settings
+    ]
+    told = {"number": state.number, "at": state.at_ns, "missing": state.missing, "refused": state.refused}
+    return told | {"node": node, "pairs": pairs}
+
+
+def _text(setting: "Setting") -> str:
+    """The value as it was replicated, as far as it is text."""
+    if not setting.value.startswith(BYTES):
+        return setting.value
+    from base64 import b64decode
+
+    try:
+        return b64decode(json_module.loads(setting.value)["$b"], validate=True).decode("utf-8", "backslashreplace")
+    except (ValueError, TypeError, KeyError):
+        return setting.value  # somebody wrote JSON that looks like it

@@ -1,0 +1,150 @@
+"""The configuration as it stood, out of the lake (PIP-052): no Spark, no Java.
+
+What counts is numbers, as everywhere in the configuration: of an instant, the last write that a root had made until then,
+and with it all before it. So what comes out is a state that the root really had, even where its clock was set back. Of a
+node, the number that it said last, with `config.applied`.
+
+A root that was cut off may have gone on writing while another one was elected. The new one counts on from the last write
+that it had, so what the old one wrote beyond is there twice, under two epochs, and the later epoch counts (CFG-003): at
+instants before the new root's first write those writes were in force, and from then on they are lost.
+"""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from weft.base.errors import UserError
+from weft.base.paths import is_under
+from weft.pipeline.sql import Lake
+from weft.pipeline.tables import CONFIGURATION, EVENTS, QUARANTINE_CONFIGURATION, Table
+
+MICROSECOND: Final = 1_000
+COUNTER_BITS: Final = 40
+FOR_EVER: Final = (1 << 63) - 1
+NODES_SHOWN: Final = 20  # in the sentence about a node that nobody knows
+
+WRITES: Final = "SELECT *, epoch * 1099511627776 + counter AS number FROM silver.configuration"
+LAST: Final = 'SELECT max(number) AS number FROM ({writes}) WHERE epoch_us("at") <= {upto}'
+FIRST: Final = 'SELECT min(epoch_us("at")) AS first FROM silver.configuration'
+STATE: Final = """
+WITH writes AS (SELECT * FROM ({writes}) WHERE number <= {number}),
+reigns AS (
+    SELECT epoch, min(counter) AS first FROM (
+        SELECT epoch, counter FROM writes UNION ALL SELECT {epoch}, {counter}
+    ) GROUP BY epoch
+)
+SELECT key, number, value, "by", epoch_us("at") AS at_us FROM writes
+WHERE NOT EXISTS (SELECT 1 FROM reigns WHERE reigns.epoch > writes.epoch AND reigns.first <= writes.counter)
+ORDER BY number
+"""
+"""All writes that count, in order: those of a root beyond what its successor had do not."""
+APPLIED: Final = """
+SELECT number, epoch_us("at") AS at_us FROM silver.events
+WHERE event = 'config.applied' AND number IS NOT NULL AND (node = {node} OR origin = {node}) AND epoch_us("at") <= {upto}
+ORDER BY era DESC, sequence DESC LIMIT 1
+"""
+NODES: Final = """
+SELECT node, origin, min(epoch_us("at")) AS first FROM silver.events
+WHERE event = 'config.applied' AND number IS NOT NULL GROUP BY node, origin ORDER BY node, origin
+"""
+REFUSED: Final = "SELECT count(*) AS count FROM quarantine.configuration"
+
+
+class Setting(NamedTuple):
+    """A key as the last write up to the wanted one has left it."""
+
+    key: str
+    number: int
+    """Of that write."""
+    value: str
+    """JSON, `{"$b": base64}` of what is none."""
+    by: str | None
+    at_ns: int
+
+
+class State(NamedTuple):
+    """The configuration after a write."""
+
+    number: int
+    """Of that write: epoch and counter in one."""
+    at_ns: int | None
+    """When it was made; None: the lake does not have it."""
+    settings: list[Setting]
+    """What had a value then, by key."""
+    missing: int
+    """How many of the writes up to it the lake does not have: their keys are as before them."""
+    refused: int
+    """Writes in quarantine, of all times."""
+
+
+def state_at(
+    lake: Path | str, at_ns: int | None = None, *, node: str | None = None, subtrees: tuple[str, ...] = ("",)
+) -> State:
+    """What the root had at an instant, or what `node` (its name, or 32 hex) ran then; nothing said: the last that is known.
+
+    Raises UserError `no-lake`, `no-configuration` if there is no table of it, `no-node` if that node never said what it
+    runs, `too-early` if nothing was written, or said, until then.
+    """
+    upto = FOR_EVER if at_ns is None else at_ns // MICROSECOND
+    with Lake(lake) as asked:
+        _need(asked, CONFIGURATION, "writes of the configuration")
+        number = _written(asked, upto) if node is None else _applied(asked, node, upto)
+        return _state(asked, number, subtrees)
+
+
+def _need(asked: Lake, table: Table, what: str) -> None:
+    if table not in asked.tables():
+        raise UserError("no-configuration", f"no table of the lake {asked.layout.root} has {what}", "weft lake run")
+
+
+def _written(asked: Lake, upto: int) -> int:
+    """The number of the last write until an instant."""
+    (last,) = asked.query(LAST.format(writes=WRITES, upto=upto)).to_pylist()
+    if last["number"] is not None:
+        return int(last["number"])
+    (first,) = asked.query(FIRST).to_pylist()
+    if first["first"] is None:
+        raise UserError("no-configuration", "the lake has no write of the configuration yet", "weft lake check")
+    raise _too_early("the first write that the lake has was made", first["first"])
+
+
+def _applied(asked: Lake, node: str, upto: int) -> int:
+    """The number that a node ran at an instant."""
+    _need(asked, EVENTS, "events, so nobody knows what a node ran")
+    found = asked.query(APPLIED.format(node=_quoted(node), upto=upto)).to_pylist()
+    if found:
+        return int(found[0]["number"])
+    nodes = asked.query(NODES).to_pylist()
+    if firsts := [row["first"] for row in nodes if node in (row["node"], row["origin"])]:
+        raise _too_early(f"{node} said for the first time what it runs", min(firsts))
+    known = ", ".join(list(dict.fromkeys(row["node"] for row in nodes))[:NODES_SHOWN]) or "none"
+    raise UserError("no-node", f"the lake does not know what a node {node!r} ran", f"--on NODE; it knows of: {known}")
+
+
+def _too_early(what: str, first_us: int) -> UserError:
+    first = (datetime.fromtimestamp(0, UTC) + timedelta(microseconds=first_us)).isoformat()
+    return UserError("too-early", f"{what} at {first}, which is later", f"--at {first}")
+
+
+def _state(asked: Lake, number: int, subtrees: tuple[str, ...]) -> State:
+    epoch, counter = number >> COUNTER_BITS, number & (1 << COUNTER_BITS) - 1
+    rows = asked.query(STATE.format(writes=WRITES, number=number, epoch=epoch, counter=counter)).to_pylist()
+    last: dict[str, dict[str, Any]] = {row["key"]: row for row in rows}
+    shown = [
+        Setting(row["key"], row["number"], row["value"], row["by"], row["at_us"] * MICROSECOND)
+        for row in last.values()
+        if row["value"] is not None and any(is_under(row["key"], subtree) for subtree in subtrees)
+    ]
+    at = rows[-1]["at_us"] * MICROSECOND if rows and rows[-1]["number"] == number else None
+    return State(number, at, sorted(shown), counter - len(rows), _refused(asked))
+
+
+def _refused(asked: Lake) -> int:
+    if QUARANTINE_CONFIGURATION not in asked.tables():
+        return 0
+    (row,) = asked.query(REFUSED).to_pylist()
+    return int(row["count"])
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
