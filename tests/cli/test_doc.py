@@ -17,6 +17,7 @@ from tests.client.docsession import Hall, until
 from tests.client.node import PATIENCE_S
 from weft.base.errors import UserError
 from weft.cli import doc_calls
+from weft.cli.doc_join import numeric
 from weft.cli.doc_lines import change_lines, conflict_row, event_line
 from weft.cli.main import app
 from weft.client.doc.errors import DocError, error_of
@@ -388,3 +389,11 @@ def test_a_document_is_made_again_from_a_lake(two: Typed, tmp_path: Path, monkey
     assert "'Hall 5', 'Other'" in two.complaint
     assert (3, []) == two.plainly("rebuild", "--from", str(tmp_path), "--session", "Other")
     assert "--schema" in two.complaint
+
+
+def test_a_peer_that_is_named_is_told_in_numbers_and_a_name_of_nobody_is_refused() -> None:
+    assert "127.0.0.1:50000" == numeric("localhost:50000")
+    assert "[::1]:50000" == numeric("[::1]:50000")
+    for peer in ("10.0.0.1", "host.invalid:x", "10.0.0.1:70000x"):
+        with pytest.raises(UserError):
+            numeric(peer)

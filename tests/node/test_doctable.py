@@ -53,6 +53,7 @@ def test_a_schema_of_ones_own_stands_in_the_session_string_with_a_hash_of_what_i
         ({"session": {"friday": {"listen": "10.0.0.1"}}}, "E05"),
         ({"session": {"friday": {"advertise": "no host"}}}, "E05"),
         ({"session": {"friday": {"peers": ["10.0.0.1"]}}}, "E05"),
+        ({"session": {"friday": {"peers": ["laptop.local:50000"]}}}, "E05"),
         ({"session": {"friday": {"serve_host": "10.0.0.1", "serve": 8080}}}, "E05"),
         ({"session": {"friday": {"schema": "unheard"}}}, "E04"),
         ({"session": {"friday": {"serve": 8080, "token": "sesame"}}}, "E04"),

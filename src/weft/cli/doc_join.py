@@ -163,7 +163,7 @@ def document_of(session: str, options: Options) -> dict[str, Any]:
     port = options.node_port or free_blocks(1, first_port(name, options.state))[0]
     table = {
         "schema": schema_of(options.schema),
-        "peers": list(options.peer),
+        "peers": [numeric(peer) for peer in options.peer],
         **{name: getattr(options, name) for name in SAME},
     }
     document: dict[str, Any] = {
@@ -174,6 +174,18 @@ def document_of(session: str, options: Options) -> dict[str, Any]:
     if options.is_open:
         document["security"] = {"mode": "none", "allow_insecure": True}
     return document
+
+
+def numeric(peer: str) -> str:
+    """The endpoint of a peer, its host in numbers, as peers tell it to one another; UserError where the name is nobody's."""
+    from weft.base.endpoints import endpoint_of
+
+    host, _, port = peer.rpartition(":")
+    try:
+        found = str(socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)[0][4][0])
+    except (OSError, ValueError, OverflowError) as error:
+        raise UserError("usage", f"--peer {peer}: {error}", "--peer HOST:PORT of somebody in the session") from None
+    return endpoint_of(found, int(port))
 
 
 def first_port(name: str, state: Path | None) -> int:

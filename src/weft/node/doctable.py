@@ -9,11 +9,12 @@ from msgspec import Meta
 
 from weft.base.chance import Chance
 from weft.base.endpoints import is_address
-from weft.base.errors import UserError
+from weft.base.errors import PeerError, UserError
 from weft.base.now import MILLISECOND, SECOND
 from weft.base.settings import span_ns
 from weft.cores.document.fold.schema import Schema
 from weft.cores.document.messages import SessionSettings, Timing
+from weft.wire.document import endpoints
 
 NAME_MAX: Final = 64
 NAME_CHARACTERS: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 ._-")
@@ -88,13 +89,13 @@ def faults_of(table: DocTable, *, is_open: bool) -> Iterator[str]:
 def _session_faults(where: str, session: DocSessionTable, *, is_open: bool) -> Iterator[str]:
     for key in ("listen", "advertise"):
         value = getattr(session, key)
-        if value and not (is_address(value) or is_address(f"{_bracketed(value)}:1")):
-            yield f"E05 {where}.{key} {value!r}: a host, or host:port"
+        if value and not (_is_numeric(value) or _is_numeric(f"{_bracketed(value)}:1")):
+            yield f"E05 {where}.{key} {value!r}: a host, or host:port, in numbers"
     if not is_open and _host(session.listen) not in LOOPBACK:
         yield f'E05 {where}.listen: only loopback, or [security] mode = "none" and allow_insecure = true'
     for peer in session.peers:
-        if not is_address(peer):
-            yield f"E05 {where}.peers {peer!r}: host:port"
+        if not _is_numeric(peer):
+            yield f"E05 {where}.peers {peer!r}: host:port, the host in numbers"
     if session.token and len(session.token.encode()) < TOKEN_BYTES_MIN:
         yield f"E04 {where}.token: one of less than {TOKEN_BYTES_MIN} bytes is guessed"
     if session.serve_host not in LOOPBACK and not session.token:
@@ -140,6 +141,15 @@ def _said_of(schema: str) -> str:
 
 def _host(listen: str) -> str:
     return listen.rpartition(":")[0].strip("[]") if is_address(listen) else listen
+
+
+def _is_numeric(endpoint: str) -> bool:
+    """The seed keeps octets and no names: a machine may have several, and one of them is another's (PEE-004)."""
+    try:
+        endpoints.parse(endpoint)
+    except PeerError:
+        return False
+    return True
 
 
 def _bracketed(host: str) -> str:

@@ -16,6 +16,7 @@ import zmq
 
 from weft.base.effects import Source
 from weft.base.endpoints import endpoint_of, host_of, is_address, port_of
+from weft.base.errors import UserError
 from weft.cores.document.messages import Begin, LinkFull, Opened, OpenSession
 from weft.node.doctable import DocSessionTable
 from weft.node.settings import NodeSettings
@@ -53,17 +54,21 @@ class SessionLinks:
         """Where that listens."""
         self._dealers: dict[bytes, Socket] = {}
 
-    def open(self, work: OpenSession, port: int = 0) -> str:
-        """Bind, or go on as somebody else at the same place; the endpoint for HELO, empty if no port was free.
+    def listen(self, listen: str, port: int = 0) -> bool:
+        """Bind, unless that is done; whether a port was free.
 
         `port`: tried first where none is asked for: others know it from the start before.
         """
+        if not self._bound:
+            self._bound = self._bind(listen, port)
+        return bool(self._bound)
+
+    def open(self, work: OpenSession, port: int = 0) -> str:
+        """Listen, or go on as somebody else at the same place; the endpoint for HELO, empty if no port was free."""
         for endpoint in list(self._dealers):
             self.hang_up(endpoint)
         self.uuid = work.uuid
-        if not self._bound:
-            self._bound = self._bind(work.listen, port)
-        return _advertised(self._bound, work.advertise) if self._bound else ""
+        return _advertised(self._bound, work.advertise) if self.listen(work.listen, port) else ""
 
     def send(self, endpoint: bytes, frames: list[bytes]) -> bool:
         """Say it to that endpoint; False if its queue is full or it is no endpoint (PEE-002)."""
@@ -178,10 +183,15 @@ class DocDoors:
         return {OpenSession: self._open}
 
     async def open(self) -> None:
-        """Let programs in, and begin every session; UserError `socket-refused`."""
+        """Let programs in, and begin every session; UserError `socket-refused`, or `port-in-use` if one was asked for."""
         if self._tables is None:
             return
         self._context = zmq.Context()
+        for name, table in self._tables.items():
+            made = self._sessions[name] = SessionLinks(self._context, name, self._runner.post)
+            if not made.listen(table.listen, self._ports.get(name, 0)) and is_address(table.listen):
+                text = f"{table.listen} of session {name!r} cannot be bound: somebody listens there"
+                raise UserError("port-in-use", text, "another port in `listen`, or none: then any that is free")
         self._door.open(self._links, ("doc-clients",))
         self._runner.doors[CHANNEL] = self._say
         self._runner.hang_ups[CHANNEL] = self._hang_up
@@ -202,11 +212,7 @@ class DocDoors:
             await asyncio.to_thread(self._context.term)
 
     def _open(self, work: OpenSession) -> None:
-        assert self._context is not None, "opened before anything begins"
-        links = self._sessions.get(work.session)
-        if links is None:
-            links = self._sessions[work.session] = SessionLinks(self._context, work.session, self._runner.post)
-        endpoint = links.open(work, self._ports.get(work.session, 0))
+        endpoint = self._sessions[work.session].open(work)
         self._note_port(work.session, endpoint)
         self._eyes.open(work, endpoint)
         self._runner.soon(lambda: self._runner.order("document", Opened(work.session, endpoint)))
