@@ -1,17 +1,23 @@
 """What somebody in the network may do to a session without being invited: it goes on, and it can say what it wants to say."""
 
 from collections.abc import Iterable
+from itertools import count
+from typing import Any
 
 import pytest
 
-from tests.document.logs import Node, body
-from tests.document.rig import EB, EC, ED, B, C
+from tests.document.logs import Node, body, numbers, run
+from tests.document.rig import EB, EC, ED, B, C, D
 from weft.base.effects import Effect, Send, Source
 from weft.cores.document import limits
-from weft.cores.document.station import CLIENTS
+from weft.cores.document.answering import Answering
+from weft.cores.document.fold.engine import fold
+from weft.cores.document.forks import wins
+from weft.cores.document.station import CLIENTS, PEERS
 from weft.wire.document import frames, programs
 from weft.wire.document.clients import Answer, Asked
-from weft.wire.document.messages import Helo, Message, PeerAt, Time, Xmsg
+from weft.wire.document.messages import Gsip, Held, Helo, Message, PeerAt, Said, Time, Xmsg
+from weft.wire.document.operations import parse
 
 LAST_SECOND = 253_402_300_799.0
 """Of the year 9999 (DOC-011)."""
@@ -90,3 +96,57 @@ def test_peers_that_a_liar_names_keep_nobody_out_for_ever() -> None:
     assert [ED] == [word.to for word in node.hear(B, PeerAt(ED))]
     node.pass_seconds(700, heard=(B, C))
     assert [B, C] == [peer.id for peer in node.peers.active()]
+
+
+@pytest.mark.proves("GSP-022", "PEE-005")
+def test_a_gsip_that_names_one_source_4096_times_is_answered_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    node = Node()
+    node.befriend(B, EB)
+    node.befriend(C, EC)
+    node.hear(C, *map(Xmsg, run(D, 1, 40)))
+    node.pass_seconds(1)
+    looks: list[int] = []
+    unsent = Answering._unsent
+
+    def look(*args: Any) -> list[tuple[int, int]]:
+        looks.append(args[3])
+        return unsent(*args)
+
+    monkeypatch.setattr(Answering, "_unsent", look)
+    said = node.hear(B, Gsip(tuple(Held(D, line % 30) for line in reversed(range(frames.SOURCES_MAX)))))
+    assert ([1], list(range(1, 41))) == (looks, numbers(said))
+
+
+def forged(old: bytes, sequence: int) -> bytes:
+    """Another body of that number, which wins (GSP-011)."""
+    made = (body(D, sequence, f"forged {draw}") for draw in count())
+    return next(one for one in made if wins(one, old))
+
+
+@pytest.mark.proves("GSP-011", "DOC-052")
+def test_a_liar_who_makes_forks_of_everything_has_the_document_folded_twice_at_most() -> None:
+    node = Node()
+    node.befriend(B, EB)
+    operations = run(D, 1, 400)
+    node.hear(B, *map(Xmsg, operations))
+    source = Source(PEERS, B, kind="127.0.0.1")
+
+    def lie() -> None:
+        for sequence, old in enumerate(operations, 1):
+            node.session.receive(Said(B, Xmsg(forged(old, sequence))), source, node.now)
+
+    node.do(lie)
+    assert 400 == node.counters["log.fork"]
+    assert node.session.engine.replayed <= 2 * 400
+    alone = fold(node.session.schema, [parse(node.log.body(D, sequence)) for sequence in range(1, 401)])
+    assert alone.digest() == node.session.engine.digest()
+
+
+@pytest.mark.proves("PEE-050")
+def test_when_operations_were_heard_is_forgotten_as_soon_as_nobody_asks_any_more() -> None:
+    node = Node()
+    node.befriend(B, EB)
+    for sequence in range(1, 200):
+        node.hear(B, Xmsg(body(B, sequence)))
+        node.pass_seconds(0.05)
+    assert 4 >= len(node.log._sources[B]._heard)

@@ -92,7 +92,7 @@ def test_a_copy_that_cannot_be_read_is_none_and_neither_is_one_of_itself() -> No
 def test_the_winner_of_a_fork_moves_what_its_source_said_after_it() -> None:
     order = Order()
     order.take([said("a", number, float(number)) for number in (1, 2, 3)] + [said("b", 1, 2.5)])
-    assert 1 == order.replace(said("a", 2, 9.0, "other"))
+    assert 1 == order.replace([said("a", 2, 9.0, "other")])
     assert ["a1", "b1", "a2", "a3"] == names(order)
     assert [1.0, 9.0, 9.0] == [order.eff(source_of("a"), number) for number in (1, 2, 3)]
 
@@ -100,7 +100,7 @@ def test_the_winner_of_a_fork_moves_what_its_source_said_after_it() -> None:
 def test_the_winner_of_a_fork_may_be_no_copy_any_more() -> None:
     order = Order()
     order.take([copy_of("a", 1, ("d", 1), 1.0), copy_of("b", 1, ("d", 1), 2.0)])
-    assert 0 == order.replace(said("a", 1, 3.0))
+    assert 0 == order.replace([said("a", 1, 3.0)])
     assert (["b1", "a1"], []) == (names(order), lost(order))
 
 
@@ -133,7 +133,7 @@ def test_neither_arrival_nor_batches_nor_forks_decide_the_order(seed: int) -> No
         size = draw.randint(1, 4)
         order.take(feed.take(arriving[:size]))
         del arriving[:size]
-    order.replace(operations[at])
+    order.replace([operations[at]])
     assert (names(expected), lost(expected)) == (names(order), lost(order))
 
 

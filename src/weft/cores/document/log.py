@@ -282,6 +282,7 @@ class Log:
         if not there.bodies:
             insort(self._sorted, source)
         there.append(kept, operation.timestamp, len(self._arrivals))
+        there.settle(self.station.now.mono - self.station.timing.fresh_ns)
         self._arrivals.append(there.index << INDEX_SHIFT | operation.sequence)
         self._turned[source] = None
         if not self._is_dormant:

@@ -29,6 +29,7 @@ from weft.cores.document.telling import Telling
 from weft.wire.document import endpoints
 from weft.wire.document.clients import Asked
 from weft.wire.document.messages import Said
+from weft.wire.document.operations import Operation
 
 
 class Part(Protocol):
@@ -57,6 +58,8 @@ class Session:
         self.own = Own(station, self.log, self.engine, self.gossip, self.mesh)
         self.serving = Serving(self)
         self.telling = Telling(station, self.engine)
+        self._winners: dict[tuple[bytes, int], Operation] = {}
+        """Of forks: what the document is to be told of."""
         self._folded_at = 0
         self._parts: list[Part] = [self.mesh, self.gossip, self.serving]
         self._join()
@@ -70,7 +73,11 @@ class Session:
         mesh.on_gone = gossip.gone
         mesh.on_message = gossip.hear
         log.on_reused = self._change_identity
-        log.on_fork = self.engine.replace
+        log.on_fork = self._note_winner
+
+    def _note_winner(self, operation: Operation) -> None:
+        """A number has another body: the document hears of all of a turn together, since each would fold it anew."""
+        self._winners[operation.source, operation.sequence] = operation
 
     def _change_identity(self, peer: bytes, uuid: bytes) -> None:
         """Somebody holds more of our source than we do (GSP-015): go on as somebody else."""
@@ -146,7 +153,7 @@ class Session:
         if self.engine.is_behind:
             return self.station.now.mono
         dues = [due for part in self._parts if (due := part.deadline()) is not None]
-        if self.log.has_fresh:
+        if self.log.has_fresh or self._winners:
             dues.append(self._folded_at + FOLD_WAIT_NS)
         return min(dues, default=None)
 
@@ -164,11 +171,14 @@ class Session:
     @property
     def is_catching_up(self) -> bool:
         """Whether readers have a state of before: something is known that is not in the document yet (DOC-053)."""
-        return self.engine.is_behind or self.log.has_fresh
+        return self.engine.is_behind or self.log.has_fresh or bool(self._winners)
 
     def fold(self) -> None:
         """Take what has become known into the document."""
         self._folded_at = self.station.now.mono
+        winners, self._winners = self._winners, {}
+        if winners:
+            self.engine.replace(*winners.values())
         fresh = self.log.fresh()
         if fresh:
             self.engine.insert(fresh)

@@ -71,16 +71,22 @@ class Source:
         eff = self.effs[at - 1] if at else 0.0  # tidy: seconds, as above
         for place in range(at, len(self.times)):
             eff = max(self.times[place], eff)
+            if place > at and self.effs[place] == eff:
+                break  # and so is whatever follows
             self.effs[place] = eff
         if sequence <= self._chained:
             self._chain, self._chained = NOTHING, 0
 
     def settled(self, before: int) -> int:
         """Up to which number everything was heard before an instant (monotonic)."""
+        self.settle(before)
+        return min((number for at, number in self._heard if at > before), default=self.latest + 1) - 1
+
+    def settle(self, before: int) -> None:
+        """Nobody will ask when something was heard that was heard before an instant."""
         heard = self._heard
         while heard and heard[0][0] <= before:
             heard.popleft()
-        return min((number for at, number in heard if at > before), default=self.latest + 1) - 1
 
     def chain(self) -> bytes:
         """The chain up to the latest; what was hashed before is not hashed again."""

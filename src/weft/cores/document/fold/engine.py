@@ -68,12 +68,16 @@ class Engine:
         else:
             self._settle(same)
 
-    def replace(self, operation: Operation) -> None:
-        """This is what counts under its number from now on (GSP-011)."""
-        if operation.sequence > self._order.latest(operation.source):
-            self._winners[operation.source, operation.sequence] = operation
-        else:
-            self._settle(self._order.replace(operation))
+    def replace(self, *winners: Operation) -> None:
+        """These are what counts under their numbers from now on (GSP-011), with one rewind for all of them (DOC-052)."""
+        known: dict[bytes, list[Operation]] = {}
+        for operation in winners:
+            if operation.sequence > self._order.latest(operation.source):
+                self._winners[operation.source, operation.sequence] = operation
+            else:
+                known.setdefault(operation.source, []).append(operation)
+        if known:
+            self._settle(min([self._order.replace(found) for found in known.values()]))
 
     def _settle(self, same: int) -> None:
         """All but the first `same` operations are to be folded, again or for the first time."""

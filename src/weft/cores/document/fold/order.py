@@ -6,7 +6,7 @@ it hangs on the set of operations alone, and the fold never hears of the others.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from weft.base.errors import OurFault
@@ -138,20 +138,21 @@ class Order:
 
     # What was another
 
-    def replace(self, operation: Operation) -> int:
-        """The same number has another body (GSP-011); how many entries in front stay as they were.
+    def replace(self, winners: Sequence[Operation]) -> int:
+        """Numbers of one source have other bodies (GSP-011); how many entries in front stay as they were.
 
-        All later ones of its source may get another effective time by it.
+        All later ones of the source may get another effective time by it.
         """
-        source, sequence = operation.source, operation.sequence
-        same = self.place(source, sequence)
+        source, chosen = winners[0].source, {operation.sequence: operation for operation in winners}
+        first = min(chosen)
+        same = self.place(source, first)
         tail = self.entries[same:]
         moved = [entry for entry in tail if entry[1] == source]
-        assert moved[0][2] == sequence, "the first of a source at or behind a key is the one of that key"
+        assert moved[0][2] == first, "the first of a source at or behind a key is the one of that key"
         self.entries[same:] = [entry for entry in tail if entry[1] != source]
-        del self._effs[source][sequence - 1 :]
+        del self._effs[source][first - 1 :]
         left = [original for entry in moved if (original := self._forget_copy(entry)) is not None]
-        same = min(same, self.take([operation, *(entry[3] for entry in moved[1:])]))
+        same = min(same, self.take([chosen.get(entry[2], entry[3]) for entry in moved]))
         return min([same, *map(self._judge, left)])
 
     def _forget_copy(self, entry: Entry) -> Pair | None:
