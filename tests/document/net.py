@@ -201,7 +201,7 @@ class Net:
 
     def _post(self, machine: Machine, endpoint: str, message: Any) -> None:
         assert machine.life is not None
-        machine.life.say(message)
+        machine.life.say(endpoint, message)
         link = (machine.endpoint, endpoint)
         if self._at_endpoint(endpoint) is not None:
             self.said[type(message).__name__] += 1
@@ -244,7 +244,7 @@ class Net:
         if machine is None or machine.session is None or machine.life is None:
             return
         if isinstance(said.message, Xmsg):
-            machine.life.hear(said.message.body)
+            machine.life.hear(said.message.body, self.now_ns)
         address = source.rpartition(":")[0]
         machine.session.receive(said, Source("document", said.sender, None, address), self.at(machine))
         self._take(machine)

@@ -29,6 +29,7 @@ from weft.cores.document.introductions import Introductions
 from weft.cores.document.knowing import Knowing
 from weft.cores.document.limits import DURABLE_NS
 from weft.cores.document.log import Log
+from weft.cores.document.memory import HeldKept, memory_of
 from weft.cores.document.peers import Saying
 from weft.cores.document.session import Session
 from weft.cores.document.station import Station
@@ -114,6 +115,19 @@ def villains_pour_much() -> None:
         assert_all_is_the_same(net)
 
 
+def snapshots_of_what_has_holes() -> None:
+    net = Net("holes")
+    node = net.machine()
+    net.pass_time(MILLISECOND)
+    villain = Villain(net, 1)
+    villain.join(node)
+    for number in (1, 2, 4, 6):
+        villain.say_operation(node, scale.body_of("a", number))
+    net.pass_time(SECOND)
+    net.condense(node)
+    assert_all_is_the_same(net)
+
+
 def many_join() -> None:
     net = scale.mesh_of(16)
     net.pass_time(10 * SECOND)
@@ -138,7 +152,15 @@ def one_enters_much_over_a_long_way_with_loss() -> None:
         net.edit(net.machines[0], "add", {"path": "note"}, text=f"{number} ")
         net.pass_time(10 * MILLISECOND)
     net.until(net.is_equal, 10 * SECOND)
+    net.judge()
     assert net.said["Gsip"] <= 150
+
+
+def sixteen_enter() -> None:
+    load = scale.QUICK[1]
+    net = scale.mesh_of(load.nodes)
+    scale.enter(net, load)
+    net.judge()
 
 
 def somebody_comes_late() -> None:
@@ -297,6 +319,19 @@ def others_are_kept_late(patch: Patch) -> None:
     patch.setattr(Station, "take", slow)
 
 
+def what_others_just_said_is_said_again(patch: Patch) -> None:
+    patch.setattr(Answering, "_last", lambda answering, _, source: answering._log.latest(source))
+
+
+def snapshots_without_what_is_held(patch: Patch) -> None:
+    condense = Log.condense
+
+    def bare(log: Log) -> Any:
+        return (record for record in condense(log) if not isinstance(memory_of(record), HeldKept))
+
+    patch.setattr(Log, "condense", bare)
+
+
 def forwarded_beyond_a_gap(patch: Patch) -> None:
     """Whatever is heard goes on to all, at once."""
     hear = Gossip._hear_xmsg
@@ -333,6 +368,8 @@ CANARIES: Final = (
     Canary(what_others_said_is_not_kept, two_write_while_the_cable_is_out),
     Canary(others_are_kept_late, two_write_while_the_cable_is_out),
     Canary(forwarded_beyond_a_gap, entries_under_loss),
+    Canary(what_others_just_said_is_said_again, sixteen_enter),
+    Canary(snapshots_without_what_is_held, snapshots_of_what_has_holes),
 )
 CHECKS: Final = tuple(dict.fromkeys(canary.check for canary in CANARIES))
 

@@ -106,7 +106,7 @@ def test_any_connected_pattern_of_contacts_becomes_a_full_mesh(loss: float, with
 @pytest.mark.proves("GSP-024")
 def test_whoever_comes_late_gets_everything_and_no_link_overflows(soak: bool) -> None:
     """One link takes 3,000 messages, and its way is long: an answer without a pace would fill it."""
-    net, count = late_for(20_000 if soak else 4_000)
+    net, count = late_for(20_000, most_ns=50 * MILLISECOND) if soak else late_for(4_000)
     late = net.machines[-1]
     began = net.now_ns
     net.until(lambda: count == late.up.log.count, 60 * SECOND)
@@ -129,14 +129,14 @@ def test_a_link_that_is_full_while_somebody_catches_up_is_opened_anew() -> None:
     net.judge()
 
 
-def late_for(count: int) -> tuple[Net, int]:
+def late_for(count: int, most_ns: int = 400 * MILLISECOND) -> tuple[Net, int]:
     """Two have a log of four sources, a third one comes over a slow way."""
     net = mesh_of(2)
     bodies = [body_of(chr(ord("a") + number % 4), 1 + number // 4) for number in range(count)]
     for begin in range(0, count, PAGE):
         assert "" == net.ask(net.machines[0], "import", operations=bodies[begin : begin + PAGE]).code
     net.until(net.is_equal, 20 * SECOND)
-    net.weather = Weather(0.0, 0.0, 200 * MILLISECOND, 400 * MILLISECOND)
+    net.weather = Weather(0.0, 0.0, most_ns // 2, most_ns)
     net.machine(peers=[net.machines[0]])
     return net, count
 

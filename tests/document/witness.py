@@ -14,7 +14,7 @@ from uuid import UUID
 
 from tests.document.fold import oracle
 from tests.document.fold.feeding import result_of
-from weft.base.now import SECOND
+from weft.base.now import MILLISECOND, SECOND
 from weft.base.records import Record, StreamRecord
 from weft.cores.document.session import Session
 from weft.wire.document.messages import Beat, Gsip, Time, Xmsg
@@ -27,6 +27,7 @@ BEATS_NS: Final = 5 * SECOND
 SETTLED_NS: Final = 30 * SECOND
 """After that nothing is left to say: what was told of once is told again by then (GSP-025)."""
 OPERATION_BYTES_MAX: Final = 262_144
+FRESH_NS: Final = 150 * MILLISECOND
 PASSING: Final = 100
 """Sources, endpoints, tries: what is kept of what is over."""
 TAG: Final = re.compile(rb"<([A-Za-z_][^\s<>/]*)((?:[^<>\"']|\"[^\"]*\"|'[^']*')*)>")
@@ -59,6 +60,8 @@ class Life:
         self._known: dict[bytes, set[int]] = defaultdict(set)
         self._prefix: dict[bytes, int] = {}
         self._records: set[tuple[str, int, bytes]] = set()
+        self._heard: dict[Pair, tuple[int, bytes]] = {}
+        """When the first body of a number came, and which."""
         self._recorded: dict[str, set[int]] = defaultdict(set)
         """Numbers, by origin."""
         self._offset = session.station.offset_ns
@@ -70,10 +73,11 @@ class Life:
         for source, sequence in session.log.held():
             self._known[source].add(sequence)
 
-    def hear(self, body: bytes) -> None:
+    def hear(self, body: bytes, now: int) -> None:
         pair = pair_of(body)
         if pair is not None:
             self._known[pair[0]].add(pair[1])
+            self._heard.setdefault(pair, (now, body))
 
     def keep(self, records: Iterable[Record], *, is_wall: bool) -> None:
         """Its own are known from here on; in one life no operation is recorded twice, nor before what it follows (GSP-034)."""
@@ -89,7 +93,7 @@ class Life:
                 self._fault(f"recorded {number} of {origin} after {max(numbers)}")
             numbers.add(number)
             if is_wall:
-                self.hear(record.payload)
+                self.hear(record.payload, self._session.station.now.mono)
                 self._is_grown = self._is_grown or pair_of(record.payload) is not None
 
     def prefix(self, source: bytes) -> int:
@@ -100,11 +104,11 @@ class Life:
         self._prefix[source] = latest
         return latest
 
-    def say(self, message: Any) -> None:
-        """Look at what it says."""
+    def say(self, endpoint: str, message: Any) -> None:
+        """Look at what it says to whom."""
         match message:
             case Xmsg(body):
-                self._look_at_body(body)
+                self._look_at_body(endpoint, body)
             case Gsip(entries):
                 for source, upto in entries:
                     if upto > self.prefix(source):
@@ -114,7 +118,7 @@ class Life:
             case Time(seconds=float()):
                 self._is_grown = True
 
-    def _look_at_body(self, body: bytes) -> None:
+    def _look_at_body(self, endpoint: str, body: bytes) -> None:
         pair = pair_of(body)
         if pair is None:
             self._fault("sent what is no operation")
@@ -123,6 +127,16 @@ class Life:
                 self._fault(f"said {pair[1]} of its own before it was durable")
         elif pair[1] > self.prefix(pair[0]):
             self._fault(f"forwarded {pair[1]} of {pair[0].hex()[:8]} beyond a gap")
+        else:
+            self._look_for_haste(endpoint, pair, body)
+
+    def _look_for_haste(self, endpoint: str, pair: Pair, body: bytes) -> None:
+        """What somebody who is there said just now is left to it (GSP-022 c); the winner of a fork goes to all at once."""
+        source = self._session.peers.get(pair[0])
+        heard_at, first = self._heard.get(pair, (-FRESH_NS, body))
+        is_new = self._session.station.now.mono - heard_at < FRESH_NS
+        if is_new and first == body and source is not None and source.is_active and source.endpoint != endpoint:
+            self._fault(f"forwarded {pair[1]} of {pair[0].hex()[:8]}, who had just said it")
 
     def look_at_time(self) -> None:
         """Session time is set once at most, and never when it was used."""
@@ -165,7 +179,9 @@ def assert_all_is_the_same(net: "Net") -> None:
         assert bodies == bodies_of(session), machine.name
         assert check_of(bodies) == session.log.check, machine.name
         assert expected == result_of(session.engine), machine.name
-        assert bodies == bodies_of(net.restored(machine)), f"the disk of {machine.name}"
+        restored = net.restored(machine)
+        assert bodies == bodies_of(restored), f"the disk of {machine.name}"
+        assert session.log.held() == restored.log.held(), f"the disk of {machine.name}"
 
 
 def assert_rest(net: "Net", span_ns: int = 60 * SECOND) -> None:
