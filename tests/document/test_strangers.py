@@ -17,7 +17,7 @@ from weft.cores.document.station import CLIENTS, PEERS
 from weft.wire.document import frames, programs
 from weft.wire.document.clients import Answer, Asked
 from weft.wire.document.messages import Gsip, Held, Helo, Message, PeerAt, Said, Time, Xmsg
-from weft.wire.document.operations import parse
+from weft.wire.document.operations import parse, uuid_text
 
 LAST_SECOND = 253_402_300_799.0
 """Of the year 9999 (DOC-011)."""
@@ -36,6 +36,17 @@ def ask(node: Node, verb: str, **args: object) -> list[Answer]:
     source = Source(CLIENTS, b"program")
     node.do(lambda: node.session.receive(Asked(b"q", verb, "", args), source, node.now))
     return encoded(node.effects)
+
+
+def at_once(node: Node, sender: bytes, said: Iterable[Message]) -> None:
+    """All of it is heard in one turn."""
+    source = Source(PEERS, sender, kind="127.0.0.1")
+
+    def hear() -> None:
+        for message in said:
+            node.session.receive(Said(sender, message), source, node.now)
+
+    node.do(hear)
 
 
 def watched() -> Node:
@@ -129,13 +140,7 @@ def test_a_liar_who_makes_forks_of_everything_has_the_document_folded_twice_at_m
     node.befriend(B, EB)
     operations = run(D, 1, 400)
     node.hear(B, *map(Xmsg, operations))
-    source = Source(PEERS, B, kind="127.0.0.1")
-
-    def lie() -> None:
-        for sequence, old in enumerate(operations, 1):
-            node.session.receive(Said(B, Xmsg(forged(old, sequence))), source, node.now)
-
-    node.do(lie)
+    at_once(node, B, [Xmsg(forged(old, sequence)) for sequence, old in enumerate(operations, 1)])
     assert 400 == node.counters["log.fork"]
     assert node.session.engine.replayed <= 2 * 400
     alone = fold(node.session.schema, [parse(node.log.body(D, sequence)) for sequence in range(1, 401)])
@@ -150,3 +155,36 @@ def test_when_operations_were_heard_is_forgotten_as_soon_as_nobody_asks_any_more
         node.hear(B, Xmsg(body(B, sequence)))
         node.pass_seconds(0.05)
     assert 4 >= len(node.log._sources[B]._heard)
+
+
+def large(sequence: int, head: str, value: str) -> Xmsg:
+    """An operation of B that is almost as large as one may be."""
+    stamps = f'source="{uuid_text(B)}" timestamp="1763800001.0" sequence="{sequence}"'
+    return Xmsg(f"<set {head} {stamps}>{value * 200_000}</set>".encode())
+
+
+@pytest.mark.proves("GSP-012", "DOC-021", "DOC-054")
+def test_what_a_stranger_makes_large_is_told_to_programs_in_part() -> None:
+    node = watched()
+    waiting = [large(sequence, 'eid="never"', "x") for sequence in range(1, 21)]
+    at_once(node, B, waiting + [large(sequence, 'path="venue"', "x") for sequence in range(21, 41)])
+    (told,) = encoded(node.effects)
+    assert (2, 38) == (len(told.body["operations"]), told.body["more"])
+    (parked,) = ask(node, "parked")
+    assert (2, 18) == (len(parked.body["parked"]), parked.body["more"])
+    (element,) = ask(node, "element", reference={"path": "venue"})
+    assert [40] == [past["sequence"] for past in element.body["history"]], "with the value before it is 400,000 bytes"
+
+
+@pytest.mark.proves("DOC-040")
+def test_conflicts_about_large_values_are_told_in_part() -> None:
+    node = watched()
+    for source in (B, C):
+        said = [
+            f'<set path="venue" source="{uuid_text(source)}" timestamp="1763800001" sequence="{number}">'
+            f'<attribute name="a{number}">{source[:1].hex() * 50_000}</attribute></set>'
+            for number in range(1, 21)
+        ]
+        at_once(node, source, [Xmsg(one.encode()) for one in said])
+    (told,) = ask(node, "conflicts")
+    assert (2, 18) == (len(told.body["conflicts"]), told.body["more"])

@@ -11,7 +11,7 @@
 | resolve | id, choice or value, by | as `edit` |
 | import | operations (bodies) | taken, known, refused |
 | log | from or tail, limit, source | operations, next, total |
-| conflicts, parked | closed | lists of them |
+| conflicts, parked | closed | lists of them, and how many `more` there are |
 | chat | text | told: to how many peers; without a text: chats |
 | watch | operations, events | changes, until `end`; `heard` (n) says up to which one they were read |
 | board | at | board, and what `digest` answers |

@@ -1,14 +1,16 @@
 """What programs may ask of a session without changing it: plain data, as the document and the log stand (JAM-040)."""
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from hashlib import sha256
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from weft.base.errors import PeerError
 from weft.base.now import SECOND
+from weft.cores.document.fold.history import Past
 from weft.cores.document.fold.schema import SHIPPED
 from weft.cores.document.fold.tree import Element
 from weft.cores.document.limits import ANSWER_BYTES, PAGE, SHOWN_MAX
@@ -174,19 +176,19 @@ class Reads:
             "xml": canonical(element).decode(),
             "slot": slot,
             "eid": element.attributes.get("eid", ""),
-            "history": [
-                {
-                    "source": uuid_text(past.source),
-                    "sequence": past.sequence,
-                    "eff": past.eff,
-                    "attribute": past.attribute,
-                    "value": past.value,
-                    "before": past.before,
-                    "outcome": past.outcome,
-                    "by": self._by(past.source, past.sequence),
-                }
-                for past in engine.history(slot)
-            ],
+            "history": _some(map(self._past, reversed(engine.history(slot))), "value", "before")[::-1],
+        }
+
+    def _past(self, past: Past) -> dict[str, Any]:
+        return {
+            "source": uuid_text(past.source),
+            "sequence": past.sequence,
+            "eff": past.eff,
+            "attribute": past.attribute,
+            "value": past.value,
+            "before": past.before,
+            "outcome": past.outcome,
+            "by": self._by(past.source, past.sequence),
         }
 
     def _by(self, source: bytes, sequence: int) -> str:
@@ -203,13 +205,16 @@ class Reads:
         return element
 
     def conflicts(self, wanted: Which) -> dict[str, Any]:
-        """The open ones, or all."""
+        """The open ones, or all, as many as one answer takes; and how many more there are."""
         found = [one for one in self._session.engine.conflicts() if one.is_open or wanted.closed]
-        return {"conflicts": [one.as_data() for one in found]}
+        told = _some((one.as_data() for one in found), "first", "second")
+        return {"conflicts": told, "more": len(found) - len(told)}
 
     def parked(self, _: Nothing) -> dict[str, Any]:
-        """Entries that wait for what they refer to."""
-        return {"parked": [self.row(*pair) for pair in self._session.engine.parked()]}
+        """Entries that wait for what they refer to, as many as one answer takes; and how many more there are."""
+        pairs = self._session.engine.parked()
+        told = _some((self.row(*pair) for pair in pairs), "body")
+        return {"parked": told, "more": len(pairs) - len(told)}
 
     def board(self, wanted: When) -> dict[str, Any]:
         """What a scoreboard shows (JAM-010)."""
@@ -262,6 +267,25 @@ class Reads:
 
 def _rank(peer: Peer) -> tuple[bool, str]:
     return not peer.is_active, peer.endpoint
+
+
+def _some(rows: Iterable[dict[str, Any]], *large: str) -> list[dict[str, Any]]:
+    """The first of them, as many as one answer takes; `large`: what of each a stranger can make as large as he likes."""
+    told: list[dict[str, Any]] = []
+    left = ANSWER_BYTES
+    for row in islice(rows, PAGE):
+        left -= sum(_size_of(row[name]) for name in large)
+        if told and left < 0:
+            break
+        told.append(row)
+    return told
+
+
+def _size_of(value: Any) -> int:
+    """About how much a value takes; of a party of a conflict, its value."""
+    if isinstance(value, list | tuple):
+        return sum(map(_size_of, value))
+    return len(value) if isinstance(value, str | bytes) else 0
 
 
 def reference_text(reference: dict[str, str]) -> str:

@@ -16,6 +16,7 @@ from weft.base.now import Now
 from weft.cores.document import messages
 from weft.cores.document.fold.changes import Delta
 from weft.cores.document.limits import (
+    ANSWER_BYTES,
     DELTA_NS,
     DELTA_NS_PER_OPERATION,
     TELL_AHEAD_MAX,
@@ -72,6 +73,8 @@ class Watcher:
         self.heard_at = now_ns
         self.slots: dict[str, str] = {}
         self.operations: deque[Any] = deque()
+        self.size = 0
+        """Bytes of their bodies."""
         self.more = 0
         self.events: deque[dict[str, Any]] = deque(maxlen=TELL_EVENTS_MAX)
         self.is_stale = False
@@ -96,9 +99,11 @@ class Watcher:
         """Put operations to what is to be told: the last ones, and how many there were before."""
         if self.wanted.operations:
             self.more += more
-            self.operations.extend(rows)
-            while len(self.operations) > TELL_OPERATIONS_MAX:
-                self.operations.popleft()
+            for row in rows:
+                self.operations.append(row)
+                self.size += len(row["body"])
+            while len(self.operations) > TELL_OPERATIONS_MAX or self.size > ANSWER_BYTES:
+                self.size -= len(self.operations.popleft()["body"])
                 self.more += 1
         self.is_stale = True
 
@@ -114,7 +119,7 @@ class Watcher:
         for slot, kind in self.slots.items():
             told[kind].append(slot)
         told |= {"operations": list(self.operations), "more": self.more, "events": list(self.events)}
-        self.slots, self.more, self.is_stale = {}, 0, False
+        self.slots, self.more, self.size, self.is_stale = {}, 0, 0, False
         self.operations.clear()
         self.events.clear()
         return told
