@@ -318,3 +318,21 @@ def test_a_dataset_is_imported_by_one_at_a_time(lake: Layout, tmp_path: Path) ->
         brought(lake, path)
     assert "lease-held" == refused.value.code
     assert 4 == brought(lake, path)[0].samples
+
+
+@pytest.mark.proves("PIP-095")
+def test_the_example_of_the_page_is_true(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "segments.md").read_text("utf-8")
+    text = page.partition("## Logs of other systems")[2].partition("```console\n$ ")[2].partition("```")[0]
+    monkeypatch.chdir(tmp_path)
+    for step in text.split("\n$ "):
+        typed, _, shown = step.partition("\n")
+        program, *words = typed.split()
+        if program == "cat":
+            log(tmp_path, shown + "\n", words[0])
+        else:
+            assert ["weft", "lake", "import"] == [program, *words[:2]]
+            status, printed = said(capsys, *words[2:])
+            assert (0, shown.strip()) == (status, printed.strip())

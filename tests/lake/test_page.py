@@ -38,6 +38,32 @@ spark.readStream.format("weft").option("lake", "/data/lake").option("stream", "s
 ```
 
 No jar and no call to Weft: install `weft[lake]` where driver and executors run. Options: {{options}}.
+
+## Logs of other systems
+
+`weft lake import` reads sample logs, plain, gzip or zstd, and writes segments as the recorder does, under a drain of
+the dataset's own. From there on they are ordinary samples. Formats: `dcamp` (`.dcamp-data`); `csv`, with
+`--map at=time,value=temp,source=host` or `--wide time`, and `--tz` for stamps without a zone; `openmetrics`, also
+Prometheus' text, with `--at` for lines without a time; `auto` looks at the first line.
+
+```console
+$ cat leaf.dcamp-data
+1795226590369 source=localhost:55900 value=95133.00 base=217439.00 detail=CPU config-name=proc config-seqid=4 type=percent
+1795226591000 type=HUGZ source=localhost:55900
+1795226592001 source=localhost:55900 value=nan base=217762.00 detail=CPU config-name=proc config-seqid=4 type=percent
+$ weft lake import leaf.dcamp-data --dataset attic
+leaf.dcamp-data: dcamp, 3 lines, 1 samples new, 0 held already, 0 changed
+  to quarantine: 1 bad-number
+  no samples: 1 heartbeats
+$ weft lake import leaf.dcamp-data --dataset attic
+leaf.dcamp-data: dcamp, 3 lines, 0 samples new, 2 held already, 0 changed
+  no samples: 1 heartbeats
+```
+
+A sample's origin is its dataset and source (`node` in the tables), its era the file's name and first line, its sequence
+the number among its source's lines. So a file that has grown, or was packed since, brings only what is new; a line that
+says something else now goes in again and ends in quarantine as `changed`. A line that cannot be read is kept with its
+reason. To begin again, choose another dataset.
 """
 
 

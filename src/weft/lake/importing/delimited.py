@@ -12,8 +12,9 @@ A line is a record: a quoted field that goes on in the next line is refused.
 """
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import tzinfo
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 from weft.base.errors import UserError
@@ -61,7 +62,9 @@ class CsvParser:
         self._delimiter = ","
         self._roles: dict[str, int] = {}
         self._labels: list[int] = []
-        self._known: dict[tuple[str, ...], About] = {}
+        self._key: Callable[[list[str]], object] = tuple
+        """What of a line says which series it is of: all but instant, value and base."""
+        self._known: dict[object, About] = {}
         self._series: list[About | None] = []
 
     def read(self, line: bytes) -> Found:
@@ -107,6 +110,8 @@ class CsvParser:
             for role in ("at", "value", *self.reading.named):
                 _place(names, role, wanted[role])
             self._labels = [place for place in range(len(names)) if place not in self._roles.values()]
+            telling = set(range(len(names))) - {self._roles.get(role, -1) for role in ("at", "value", "base")}
+            self._key = itemgetter(*sorted(telling)) if telling else lambda _: None
         if len(names) > COLUMNS_MAX:
             raise UserError("too-wide", f"{len(names):,} columns", f"at most {COLUMNS_MAX:,}")
         self._header = names
@@ -127,29 +132,25 @@ class CsvParser:
         return Many(tuple(rows)) if rows else BLANK
 
     def _long(self, cells: list[str]) -> Found:
-        source = self._cell(cells, "source")
-        stamp, text = self._cell(cells, "at"), self._cell(cells, "value")
-        if not stamp or not text:
-            return Refused("missing-field", source)
-        at_ns, value = instant_ns(stamp, self.reading.zone), number(text)
+        stamp, text = cells[self._roles["at"]].strip(), cells[self._roles["value"]].strip()
         base_text = self._cell(cells, "base")
+        at_ns, value = instant_ns(stamp, self.reading.zone), number(text)
         base = number(base_text) if base_text and base_text != "None" else None
         if at_ns is None or value is None or (base is None and base_text not in ("", "None")):
-            return Refused("bad-number", source)
-        about = self._about(source, cells)
+            return Refused("bad-number" if stamp and text else "missing-field", self._cell(cells, "source"))
+        about = self._about(cells)
         return about if isinstance(about, Refused) else sample(about, at_ns, (value, base), self.reading.latest_ns)
 
     def _cell(self, cells: list[str], role: str, usual: str = "") -> str:
         place = self._roles.get(role)
         return usual if place is None else cells[place].strip() or usual
 
-    def _about(self, source: str, cells: list[str]) -> About | Refused:
-        texts = [cells[place] for role, place in self._roles.items() if role not in ("at", "value", "base")]
-        key = (*texts, *(cells[place] for place in self._labels))
+    def _about(self, cells: list[str]) -> About | Refused:
+        key = self._key(cells)
         about = self._known.get(key)
         if about is not None:
             return about
-        made = self._define(source, cells)
+        made = self._define(self._cell(cells, "source"), cells)
         if isinstance(made, About):
             if len(self._known) >= KNOWN_MAX:
                 self._known.clear()
