@@ -132,6 +132,7 @@ def test_standard_input_is_read_where_a_hyphen_stands(typed: Typed, monkeypatch:
         (("set", "period=1", "jam=03", "x=1"), 3, "numbers begin at 1"),
         (("set", "team=hom", "x=1"), 3, "team=home, team=away"),
         (("remove", "team=home"), 3, "remove what stands in it"),
+        (("remove", "team=home", "person=4444"), 3, "--force"),
         (("set", "venue", "x=1"), 2, "begin with path=/"),
         (("add", "period=1", "<a>"), 2, "in single quotes"),
         (("set", "period=1"), 2, "duration=90"),
@@ -191,7 +192,7 @@ def test_a_conflict_is_shown_at_both_and_decided_at_one(two: Typed) -> None:
 @pytest.mark.proves("JAM-040")
 def test_peers_sources_digest_parked_and_chat_are_shown(two: Typed) -> None:
     typed = two
-    typed("set", "eid=e1", "x=1", "--by", "Ann")
+    typed("set", "eid=e1", "x=1", "--by", "Ann", "--force")
     status, [first, _, peer] = typed("peers")
     assert (0, "1 connected", ["active", "10.0.0.2:50000", "a0000002"]) == (status, first[-11:], peer.split()[:3])
     assert (0, True) == (typed("sources")[0], typed("sources")[1][1].endswith("own    1        -        Ann"))

@@ -323,7 +323,17 @@ def test_an_element_that_is_too_large_for_one_entry_is_entered_in_several() -> N
     assert (11, 10, "90") == (len(entries), len(jam.children), jam.attributes["duration"])
 
 
-@pytest.mark.parametrize("xml", ["", "<bout>", "<doc/>", "<!DOCTYPE bout><bout/>"])
+@pytest.mark.parametrize(
+    "xml",
+    [
+        "",
+        "<bout>",
+        "<doc/>",
+        "<!DOCTYPE bout><bout/>",
+        "<bout><step>Boil <b>water</b> well.</step></bout>",
+        f"<bout><note>{'x' * 60_001}</note></bout>",
+    ],
+)
 def test_a_document_that_is_none_of_this_schema_is_refused(xml: str) -> None:
     with pytest.raises(BadFile):
         list(entries_of(xml, Schema.load("derby")))

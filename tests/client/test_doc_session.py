@@ -66,6 +66,14 @@ async def test_words_are_entered_as_people_type_them(tmp_path: Path) -> None:
         ("set", ["period=1", "x=1", "x=2"], "bad-words"),
         ("add", ["period=1", "x=1"], "bad-words"),
         ("add", ["period=1", "<a>"], "bad-xml"),
+        ("add", ["period=1", "<a>Boil <b>water</b> well.</a>"], "bad-xml"),
+        ("add", ["period=1", "1x"], "bad-words"),
+        ("add", ["period=1", "a b"], "bad-words"),
+        ("set", ["period=1", "1x=3"], "bad-words"),
+        ("remove", ["team=home", "person=4444"], "not-found"),
+        ("remove", ["path=venue"], "not-found"),
+        ("set", ["team=home", "person=4444", "name=Zoe"], "not-found"),
+        ("add", ["eid=nobody", "note"], "not-found"),
         ("remove", ["period=1", "jam=3", "x=1"], "bad-words"),
         ("move", ["period=1"], "bad-verb"),
     ],
@@ -86,12 +94,26 @@ async def test_an_entry_that_is_too_large_is_refused_as_such(tmp_path: Path) -> 
     async with Hall(tmp_path) as hall, client(hall.desks[0]) as ann:
         with pytest.raises(doc.TooLarge):
             await ann.set("venue", text="x" * 70_000)
+        with pytest.raises(doc.TooLarge):
+            await ann.set("venue", text="x" * 5_000_000)
+        assert 0 == (await ann.status())["operations"]
+
+
+@in_loop
+async def test_a_second_person_of_one_number_is_entered_only_by_force(tmp_path: Path) -> None:
+    async with Hall(tmp_path) as hall, client(hall.desks[0]) as ann:
+        await ann.edit("add", ["team=home", "person", "number=5", "name=A"])
+        with pytest.raises(doc.DocError) as caught:
+            await ann.edit("add", ["team=home", "person", "number=5", "name=B"])
+        assert ("duplicate-key", True) == (caught.value.code, "team=home person=5" in caught.value.mend)
+        await ann.edit("add", ["team=away", "person", "number=5", "name=C"])
+        assert (await ann.edit("add", ["team=home", "person", "number=5", "name=B"], force=True)).is_applied
 
 
 @in_loop
 async def test_what_waits_is_listed_and_what_it_waits_for_releases_it(tmp_path: Path) -> None:
     async with Hall(tmp_path) as hall, client(hall.desks[0]) as ann:
-        assert "parked" == (await ann.set({"eid": "e1"}, {"code": "D"})).outcome
+        assert "parked" == (await ann.set({"eid": "e1"}, {"code": "D"}, force=True)).outcome
         assert [("eid=e1", 1)] == [(operation.reference, operation.sequence) for operation in await ann.parked()]
         await ann.add("path=/", '<note eid="e1"/>')
         assert [] == await ann.parked()

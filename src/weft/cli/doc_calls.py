@@ -43,6 +43,7 @@ INERT: Final[dict[str, str]] = {
     "nothing-new": "it was there already: weft doc show",
     "superseded": "the original of this entry has come: weft doc log",
     "target-removed": "somebody has removed it meanwhile: weft doc conflicts",
+    "duplicate-key": "weft doc set changes who is there",
     "too-big": "a document has at most a million elements, 256 deep",
     "unknown-team": "team=home, team=away, team=official",
 }

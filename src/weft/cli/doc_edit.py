@@ -34,7 +34,7 @@ def add(
             …`, or XML; `-` is standard input.
         text: of the tag that is typed; without one it is appended to the text of the place.
         by: who enters this; default: the operator of the node.
-        force: above a later entry of somebody else.
+        force: above a later entry of somebody else; and even if this node does not find what it refers to.
         node: a node's name, state directory or endpoint; default: WEFT_DOC, else the only one that runs here.
         session: its name, where the node has several.
         json: the answer as JSON.
@@ -62,7 +62,7 @@ def set_value(
         attribute: a further name=value, whatever its name; several may be given.
         text: the text of the element: `weft doc set path=venue --text "Hall 5"` makes a venue if there is none.
         by: who enters this; default: the operator of the node.
-        force: above a later entry of somebody else.
+        force: above a later entry of somebody else; and even if this node does not find what it refers to.
         node: a node's name, state directory or endpoint; default: WEFT_DOC, else the only one that runs here.
         session: its name, where the node has several.
         json: the answer as JSON.
@@ -79,7 +79,7 @@ def remove(
     Args:
         words: where, as for weft doc add; weft doc show prints the eids.
         by: who enters this; default: the operator of the node.
-        force: above a later entry of somebody else.
+        force: above a later entry of somebody else; and even if this node does not find what it refers to.
         node: a node's name, state directory or endpoint; default: WEFT_DOC, else the only one that runs here.
         session: its name, where the node has several.
         json: the answer as JSON.

@@ -3,7 +3,6 @@
 import asyncio
 import io
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
@@ -239,7 +238,7 @@ async def _take_entries(client: Client, file: str, text: str, *, is_xml: bool, j
         from weft.wire.document.xml import tree_of
 
         entries = roster_of(io.StringIO(text, newline=""), tree_of(await client.show()))
-    outcomes = await _enter_all(client, entries)
+    outcomes = await _enter_all(client, list(entries))  # a file that is none is found out before anything is entered
     if json:
         print_json({"file": file, "outcomes": outcomes})
     else:
@@ -252,7 +251,7 @@ async def _take_entries(client: Client, file: str, text: str, *, is_xml: bool, j
     return REFUSED if others else DONE
 
 
-async def _enter_all(client: Client, entries: "Iterator[Enter]") -> dict[str, int]:
+async def _enter_all(client: Client, entries: "list[Enter]") -> dict[str, int]:
     """Make entries one by one, as fast as the node takes them (GSP-055); how many had which outcome."""
     outcomes: dict[str, int] = {}
     for enter in entries:

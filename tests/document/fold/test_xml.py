@@ -82,9 +82,18 @@ def test_what_is_no_document_is_refused(text: str) -> None:
 
 @pytest.mark.proves("DOC-001")
 def test_what_a_person_types() -> None:
-    assert Payload("x", [Node("a", {"b": "1"}, "y", [Node("c", {})])]) == fragment_of('x<a b="1">y<c/></a> tail')
+    assert Payload("x", [Node("a", {"b": "1"}, "y", [Node("c", {})])]) == fragment_of('x<a b="1">y<c/></a> ')
     assert Payload(" ", []) == fragment_of(" ")
     assert Payload("", [Node("a", {})]) == fragment_of(" <a/>")
+
+
+@pytest.mark.proves("DOC-001")
+@pytest.mark.parametrize("text", ["x<a/>lost", "<a>x<b/> lost</a>", "<a><b/>lost<b/></a>"])
+def test_text_that_no_document_keeps_is_refused_where_it_is_typed(text: str) -> None:
+    with pytest.raises(PeerError) as caught:
+        fragment_of(text)
+    assert ("mixed", True) == (caught.value.code, "'lost'" in caught.value.why)
+    assert "x<b></b>" in canonical(tree_of(f"<a>x<b/>{text}</a>")).decode()  # what others say is read as it was
 
 
 @pytest.mark.proves("DOC-001")

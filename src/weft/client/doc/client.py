@@ -8,12 +8,13 @@ from weakref import WeakSet
 
 import msgspec
 
-from weft.client.doc.errors import DocError, Unanswered, Unreachable
+from weft.client.doc.errors import DocError, TooLarge, Unanswered, Unreachable
 from weft.client.doc.finding import MEND, Node
-from weft.client.doc.limits import ENTRIES, ENTRIES_BYTES, TIMEOUT_S
+from weft.client.doc.limits import ENTRIES, ENTRIES_BYTES, ENTRY_BYTES, TIMEOUT_S
 from weft.client.doc.link import AFTER, Call, Link
 from weft.client.doc.values import Conflict, Operation, Reference, Written, reference_of
 from weft.client.doc.watching import Watch
+from weft.wire.document.messages import OPERATION_BYTES_MAX
 
 Side = Literal["first", "second", "seen"]
 READS = frozenset({"sessions", "status", "peers", "sources", "show", "log", "conflicts", "parked", "element", "digest"})
@@ -206,7 +207,7 @@ class Client:
 
     async def edit(self, verb: str, words: Sequence[str], **more: Any) -> Written:
         """An entry as people type it: `doc.edit("set", ["period=1", "jam=3", "duration=90"])` (docs/doc.md)."""
-        return msgspec.convert(await self.ask("edit", verb=verb, words=list(words), **more), Written)
+        return await self._said({"verb": verb, "words": list(words), **more})
 
     async def chat(self, text: str) -> int:
         """Say something to people at all other nodes; how many nodes are told."""
@@ -227,8 +228,14 @@ class Client:
         return counts
 
     async def _edit(self, verb: str, where: Reference, **args: Any) -> Written:
-        told = await self.ask("edit", verb=verb, reference=reference_of(where), **args)
-        return msgspec.convert(told, Written)
+        return await self._said({"verb": verb, "reference": reference_of(where), **args})
+
+    async def _said(self, args: dict[str, Any]) -> Written:
+        """Enter it; what this node does not find is waited for only by `force`."""
+        size = len(msgspec.msgpack.encode(args))
+        if size > ENTRY_BYTES:
+            raise TooLarge(f"{size:,} bytes; an entry has at most {OPERATION_BYTES_MAX:,}", mend="enter it in parts")
+        return msgspec.convert(await self.ask("edit", wait=False, **args), Written)
 
 
 def batches(bodies: Iterable[bytes]) -> Iterable[list[bytes]]:

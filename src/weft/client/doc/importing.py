@@ -13,7 +13,7 @@ from uuid import uuid4
 from weft.base.errors import PeerError
 from weft.client.doc.errors import BadFile
 from weft.cores.document.fold.schema import Chain, Schema, Seed
-from weft.wire.document.xml import EID, Node, tree_of, written
+from weft.wire.document.xml import EID, Node, refuse_mixed, tree_of, written
 
 PIECE_BYTES: Final = 60_000  # an operation has at most 65,536, its root tag included (GSP-013)
 ROSTER: Final = ("team", "number", "name")
@@ -35,6 +35,10 @@ def entries_of(xml: bytes | str, schema: Schema) -> Iterator[Enter]:
         root = tree_of(xml)
     except PeerError as error:
         raise BadFile(f"it is no XML: {error.why}", mend="a DerbyXML file, as weft doc export writes it") from None
+    try:
+        refuse_mixed(root)
+    except PeerError as error:
+        raise BadFile(error.why, mend="a tag round it: an element has its text before its first child") from None
     if root.tag != schema.root:
         text = f"its root is <{root.tag}>, and a document of schema {schema.name} is a <{schema.root}>"
         raise BadFile(text, mend="a session with --schema plain, or of your own")
@@ -69,7 +73,11 @@ def _pieces(node: Node, where: Mapping[str, str]) -> Iterator[Enter]:
         yield Enter("add", dict(where), xml)
         return
     eid = node.attributes.get(EID) or str(uuid4())
-    yield Enter("add", dict(where), written([Node(node.tag, {**node.attributes, EID: eid}, node.text)]))
+    head = written([Node(node.tag, {**node.attributes, EID: eid}, node.text)])
+    if len(head.encode()) > PIECE_BYTES:
+        text = f"<{node.tag}> has {len(head.encode()):,} bytes without what is in it, and one entry {PIECE_BYTES:,} at most"
+        raise BadFile(text, mend="several elements")
+    yield Enter("add", dict(where), head)
     for child in node.children:
         yield from _pieces(child, {"eid": eid})
 

@@ -8,5 +8,6 @@ AGAIN_S: Final = 0.2  # between two tries to reach it
 BEAT_S: Final = 10.0  # a watch says so often that it is still there
 ENTRIES: Final = 50  # bodies in one request of an import
 ENTRIES_BYTES: Final = 512 << 10  # the same; one body has at most 262,144
+ENTRY_BYTES: Final = 1 << 20  # of a request that enters; the node refuses all above 65,536, and hangs up above 4 MiB
 QUEUE_MAX: Final = 1_024  # answers of one watch that nobody has read; the node keeps to 8
 TURN: Final = 16  # answers heard in one go, then others have the loop

@@ -31,6 +31,7 @@ Authorise = Callable[[str, str, dict[str, str]], str]
 
 HIDDEN: Final = "applied-but-hidden"
 INERT: Final = "inert:"
+PARKED: Final = "parked"
 FAULTS: Final = {
     "malformed": ("that is no operation", ""),
     "name": ("a name of an element or attribute is none", "letters, digits, _ . -; a letter first"),
@@ -69,11 +70,12 @@ class Own:
         by: str = "",
         resolves: str = "",
         force: bool = False,
+        waits: bool = True,
     ) -> Issued:
         """Durable first, then said to everybody; raises Refusal, and then nothing has changed.
 
         `force` stamps it behind whoever wrote there last, however far ahead that is (GSP-003), and enters even what does
-        nothing.
+        nothing. Without `waits` what would only wait for what it refers to is refused: a slip would do its work much later.
         """
         by = by or self.station.settings.operator
         self._permit(by, verb, reference)
@@ -82,7 +84,7 @@ class Own:
         source, sequence = self.station.uuid, self.log.latest(self.station.uuid) + 1
         body = self._written(verb, reference, Stamp(source, stamp, sequence, by, resolves), payload)
         if not force:
-            self._try(body, stamp)
+            self._try(body, stamp, waits=waits)
         self._spend()
         self.log.append(body)
         self.gossip.push(body, source, sequence)
@@ -132,8 +134,8 @@ class Own:
             )
         return body
 
-    def _try(self, body: bytes, stamp: float) -> None:
-        """Refuse what would do nothing at all where it is meant; what waits for something may be entered."""
+    def _try(self, body: bytes, stamp: float, *, waits: bool) -> None:
+        """Refuse what would do nothing at all where it is meant; what waits for something may be entered if it `waits`."""
         operation = parse(body)
         if self.engine.is_behind:
             outcomes = [INERT + operation.inert] if operation.inert else []
@@ -144,6 +146,10 @@ class Own:
         if outcomes and all(outcome.startswith(INERT) for outcome in outcomes):
             code = outcomes[0].removeprefix(INERT)
             raise Refusal(code, *FAULTS.get(code, ("nothing like that is there", "")))
+        if PARKED in outcomes and not waits:
+            raise Refusal(
+                "not-found", "what it refers to is not there", "weft doc show: what there is; --force: wait for it"
+            )
 
     def _issued(self, reference: dict[str, str], slots: list[str], sequence: int) -> Issued:
         source = self.station.uuid

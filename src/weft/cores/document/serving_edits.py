@@ -9,7 +9,7 @@ import msgspec
 from weft.base.errors import PeerError
 from weft.cores.document.limits import CHAT_BYTES_MAX, CHATS_MAX, PAGE
 from weft.cores.document.own import Issued
-from weft.cores.document.serving_reads import STAMPED
+from weft.cores.document.serving_reads import STAMPED, reference_text
 from weft.cores.document.serving_resolve import decision_of
 from weft.cores.document.serving_words import attributes_of, chains_of, payload_of, split, where_of
 from weft.cores.document.station import Refusal
@@ -36,6 +36,8 @@ class Edit(msgspec.Struct, frozen=True):
     by: str = ""
     resolves: str = ""
     force: bool = False
+    wait: bool = True
+    """Whether it may be entered where this node does not find what it refers to; `force` says so, too."""
 
 
 class Resolve(msgspec.Struct, frozen=True):
@@ -83,8 +85,32 @@ class Edits:
             raise Refusal("bad-reference", text, f"one of {where_of(chains)}")
         payload = maker(wanted, rest)
         self._session.fold()
-        issue, by = self._session.own.issue, wanted.by
-        return self._told(issue(wanted.verb, reference, payload, by=by, resolves=wanted.resolves, force=wanted.force))
+        self._compare_keys(wanted, reference, payload)
+        try:
+            return self._told(self._issue(wanted, reference, payload))
+        except Refusal as error:
+            if error.code != "not-found":
+                raise
+            raise Refusal(error.code, f"there is no {reference_text(reference)}", error.mend) from None
+
+    def _issue(self, wanted: Edit, reference: dict[str, str], payload: Payload) -> Issued:
+        issue, by, resolves = self._session.own.issue, wanted.by, wanted.resolves
+        return issue(wanted.verb, reference, payload, by=by, resolves=resolves, force=wanted.force, waits=wanted.wait)
+
+    def _compare_keys(self, wanted: Edit, reference: dict[str, str], payload: Payload) -> None:
+        """Refuse a second element of one key, as a second person of one number: the reference would lead to the first."""
+        target = None if wanted.wait or wanted.force else self._session.engine.find(reference)
+        if target is None:
+            return
+        steps = self._session.schema.below.get(target.tag, {})
+        for node in payload.nodes:
+            step = steps.get(node.tag)
+            if step is None or step.is_keyed or "eid" in node.attributes:
+                continue
+            key = node.attributes.get(step.keys[0], "")
+            if key and any(one.tag == node.tag and one.attributes.get(step.keys[0]) == key for one in target.children):
+                mend = f"weft doc set {reference_text(reference)} {step.ref}={key} …; --force: one more"
+                raise Refusal("duplicate-key", f"there is a {node.tag} with {step.keys[0]} {key} already", mend)
 
     def _told(self, issued: Issued) -> dict[str, Any]:
         hidden = issued.hidden_by

@@ -15,11 +15,13 @@ from typing import NamedTuple
 from weft.base.errors import PeerError
 from weft.cores.document.fold.schema import Chain
 from weft.cores.document.station import Refusal
-from weft.wire.document.xml import Node, Payload, fragment_of
+from weft.wire.document.xml import Node, Payload, fragment_of, is_name
 
 Chains = Mapping[str, "Chains"]
 """The names of references that a schema has: each with those that may follow it."""
 ALONE = ("eid", "path")
+MIXED = "an element has its text before its first child: a tag round the rest"
+NAMES = "letters, digits, _ . -; a letter first; a text is said by --text"
 
 
 def chains_of(steps: Iterable[Chain]) -> Chains:
@@ -61,7 +63,7 @@ def attributes_of(words: Iterable[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for word in words:
         name, has_value, value = word.partition("=")
-        if not has_value or not name:
+        if not has_value or not is_name(name):
             raise Refusal("bad-words", f"{word!r} is no attribute=value", "weft doc set period=1 jam=3 duration=90")
         if name in found:
             raise Refusal("bad-words", f"{name} is said twice", "one value for each attribute")
@@ -79,6 +81,8 @@ def payload_of(words: Sequence[str], text: str) -> Payload:
             fragment = xml_of(word)
             text += fragment.text.strip()
             nodes += fragment.nodes
+        elif not is_name(name):
+            raise Refusal("bad-words", f"{name!r} is no name of an element or attribute", NAMES)
         elif not has_value:
             typed.append(Node(word, {}, "", []))
             nodes.append(typed[-1])
@@ -99,6 +103,8 @@ def xml_of(text: str) -> Payload:
     try:
         return fragment_of(text)
     except PeerError as error:
+        if error.code == "mixed":
+            raise Refusal("bad-xml", error.why, MIXED) from None
         mend = """'<penalty team="home" person="123" code="B"/>': in single quotes, each tag closed"""
         raise Refusal("bad-xml", f"that is no XML: {error.why or error.code}", mend) from None
 

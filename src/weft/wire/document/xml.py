@@ -17,6 +17,7 @@ DEPTH_MAX: Final = 64  # of the elements that one operation carries (DOC-002)
 ELEMENTS_MAX: Final = 10_000  # of them
 TREE_DEPTH_MAX: Final = 256  # of a document
 TREE_ELEMENTS_MAX: Final = 1_000_000
+LOST_SHOWN: Final = 40  # characters that a message repeats
 NAMES_KEPT: Final = 4_096  # names that are known to be good; a session has some dozens
 
 WHITE: Final = " \t\r\n"
@@ -239,7 +240,7 @@ def tree_of(text: str | bytes) -> Node:
 
 
 def fragment_of(text: str) -> Payload:
-    """What a person types: text, and elements behind it; PeerError `bad-xml` if it is no XML.
+    """What a person types: text, and elements behind it; PeerError `bad-xml` if it is no XML, `mixed` if text would be lost.
 
     >>> fragment_of('late <pass team="home"/>')
     Payload(text='late ', nodes=[<pass team="home"/>], attributes={})
@@ -252,7 +253,19 @@ def fragment_of(text: str) -> Payload:
     except Malformed as error:
         raise PeerError("bad-xml", str(error), body) from None
     _check(found, Limits(DEPTH_MAX, ELEMENTS_MAX), body)
+    refuse_mixed(found.root)
     return Payload(found.root.text, found.root.children)
+
+
+def refuse_mixed(root: Node) -> None:
+    """PeerError `mixed` for text behind an element, which no document keeps (DOC-001)."""
+    todo = [root]
+    while todo:
+        node = todo.pop()
+        lost = (node.data[len(node.text) :] if node.children else "").strip(WHITE)
+        if lost:
+            raise PeerError("mixed", f"the text {lost[:LOST_SHOWN]!r} stands behind an element and would not be kept")
+        todo += node.children
 
 
 def _check(found: Read, limits: Limits, body: bytes) -> None:
