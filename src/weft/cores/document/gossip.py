@@ -100,6 +100,9 @@ class Gossip:
             self._learn(knowing, knowing.uuid, min(beat.sequence, SEQUENCE_MAX))
             if beat.sequence > self.log.latest(knowing.uuid) and not self.log.refuses(knowing.uuid):
                 self._asking.hearsay(knowing.uuid, knowing, beat.sequence)
+            latest = self.log.latest(knowing.uuid)
+            if beat.sequence < latest and beat.check != self.log.check:  # an old disk under an old identity (GSP-015)
+                self.station.send(knowing.peer.endpoint, Gsip((Held(knowing.uuid, latest),)))
         if beat.check is not None:
             self._compare(knowing, beat.check)
 
