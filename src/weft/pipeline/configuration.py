@@ -9,6 +9,8 @@ that it had, so what the old one wrote beyond is there twice, under two epochs, 
 instants before the new root's first write those writes were in force, and from then on they are lost.
 """
 
+import json
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -40,13 +42,18 @@ ORDER BY number
 """All writes that count, in order: those of a root beyond what its successor had do not."""
 APPLIED: Final = """
 SELECT number, epoch_us("at") AS at_us FROM silver.events
-WHERE event = 'config.applied' AND number IS NOT NULL AND (node = {node} OR origin = {node}) AND epoch_us("at") <= {upto}
+WHERE event = 'config.applied' AND number IS NOT NULL AND (node = {node} OR origin IN ({origins})) AND epoch_us("at") <= {upto}
 ORDER BY era DESC, sequence DESC LIMIT 1
 """
 NODES: Final = """
 SELECT node, origin, min(epoch_us("at")) AS first FROM silver.events
 WHERE event = 'config.applied' AND number IS NOT NULL GROUP BY node, origin ORDER BY node, origin
 """
+NAMED: Final = """
+SELECT DISTINCT key, value FROM silver.configuration
+WHERE starts_with(key, '/TOPO/') AND contains(value, '"name":') AND contains(value, {part})
+"""
+"""The tree of the fleet stands in the configuration itself: who has, or had, which name."""
 REFUSED: Final = "SELECT count(*) AS count FROM quarantine.configuration"
 
 
@@ -111,14 +118,30 @@ def _written(asked: Lake, upto: int) -> int:
 def _applied(asked: Lake, node: str, upto: int) -> int:
     """The number that a node ran at an instant."""
     _need(asked, EVENTS, "events, so nobody knows what a node ran")
-    found = asked.query(APPLIED.format(node=_quoted(node), upto=upto)).to_pylist()
+    origins = [node, *(origin for origin, name in _names(asked, node) if name == node)]
+    named = {"node": _quoted(node), "origins": ", ".join(_quoted(origin) for origin in origins)}
+    found = asked.query(APPLIED.format(**named, upto=upto)).to_pylist()
     if found:
         return int(found[0]["number"])
     nodes = asked.query(NODES).to_pylist()
-    if firsts := [row["first"] for row in nodes if node in (row["node"], row["origin"])]:
+    if firsts := [row["first"] for row in nodes if row["node"] == node or row["origin"] in origins]:
         raise _too_early(f"{node} said for the first time what it runs", min(firsts))
-    known = ", ".join(list(dict.fromkeys(row["node"] for row in nodes))[:NODES_SHOWN]) or "none"
+    names = dict(_names(asked))
+    known = (
+        ", ".join(list(dict.fromkeys(names.get(row["origin"], row["node"]) for row in nodes))[:NODES_SHOWN]) or "none"
+    )
     raise UserError("no-node", f"the lake does not know what a node {node!r} ran", f"--on NODE; it knows of: {known}")
+
+
+def _names(asked: Lake, part: str = "") -> Iterator[tuple[str, str]]:
+    """Nodes, as 32 hex, and names that records in the tree have ever given them; only records with that in them."""
+    for row in asked.query(NAMED.format(part=_quoted(part))).to_pylist():
+        try:
+            record = json.loads(row["value"])
+        except ValueError:
+            continue
+        if isinstance(record, dict) and record.get("name"):
+            yield str(record.get("uuid", row["key"].rpartition("/")[2])), str(record["name"])
 
 
 def _too_early(what: str, first_us: int) -> UserError:
