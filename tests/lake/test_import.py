@@ -251,12 +251,13 @@ def test_the_command_makes_a_lake_and_reads_three_formats(tmp_path: Path, capsys
     paths = [
         log(tmp_path, EXAMPLE),
         log(tmp_path, "time,host,temp\n2026-11-21 01:43:10,n7,21.5\n", "t.csv"),
-        log(tmp_path, "# TYPE up gauge\nup 1\n# EOF\n", "m.txt"),
+        log(tmp_path, '# TYPE up gauge\nup 1 # {id="x"} 1\n# EOF\n', "m.txt"),
     ]
     words = (*map(str, paths), "--dataset", "attic", "--lake", home, "--map", "at=time,value=temp,source=host")
     words += ("--at", "1795226590", "--tz", "Europe/Berlin")
     status, text = said(capsys, *words, "--json")
     assert (0, ["dcamp", "csv", "openmetrics"]) == (status, [report["format"] for report in json.loads(text)])
+    assert {"comments": 2, "exemplars": 1} == json.loads(text)[2]["passed"]
     status, text = said(capsys, *words)
     assert "t.csv: csv, 2 lines, 0 samples new, 1 held already, 0 changed" in text
     found = rows(Layout(home))

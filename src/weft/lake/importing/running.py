@@ -64,18 +64,24 @@ def _import_file(sink: Sink, path: Path, wish: Wish, told: Callable[[Report], No
     report = Report(file=str(path))
     work = FileImport(sink, base_name(path), report)
     try:
-        with opened(path) as read:
-            for block in blocks(read):
-                report.fault = block.fault
-                if block.lines:
-                    work.parser = work.parser or _parser(block, wish, report)
-                    work.take(block)
-                    told(report)
+        for block in _blocks_of(path):
+            report.fault = block.fault
+            if block.lines:
+                work.parser = work.parser or _parser(block, wish, report)
+                work.take(block)
+                told(report)
     except BaseException:
         work.discard()
         raise
     work.finish()
+    if isinstance(work.parser, OpenMetricsParser) and work.parser.exemplars:
+        report.passed["exemplars"] = work.parser.exemplars
     return report
+
+
+def _blocks_of(path: Path) -> Iterator[Block]:
+    with opened(path) as read:
+        yield from blocks(read)
 
 
 def _parser(block: Block, wish: Wish, report: Report) -> Parser:
