@@ -10,6 +10,7 @@ from weft.base.effects import Persist, Tell
 from weft.base.now import SECOND, Now
 from weft.base.records import Entry, Record, StreamRecord
 from weft.cores.document.log import Log
+from weft.cores.document.memory import SessionKept, record_of
 from weft.cores.document.own import Issued
 from weft.cores.document.session import Session
 from weft.cores.document.station import Station
@@ -70,7 +71,8 @@ class Desk:
     def again(self, records: Sequence[Record], **changes: Any) -> "Desk":
         """Another start with these records."""
         desk = Desk(**changes)
-        desk.log.restore(entries(records))
+        named = SessionKept(desk.station.session, desk.station.settings.schema)
+        desk.log.restore(entries([record_of(named), *records]))
         desk.log.begin()
         return desk
 

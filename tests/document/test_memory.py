@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import settings as examples
@@ -205,6 +206,24 @@ def test_a_session_is_known_as_ours_from_its_first_start_on() -> None:
     again = desk.again([record], name="Bout 7", schema="plain")
     assert [] == again.records()
     assert [record] == list(again.log.condense())
+
+
+@pytest.mark.proves("GSP-030", "GSP-034")
+def test_what_was_carried_for_others_is_a_session_s_own_from_its_first_start_on() -> None:
+    child = Desk(B, name="friday")
+    child.take(C, *run(C, 1, 3), body(C, 5))
+    carried: list[Record] = list(child.rows())
+    record = carried[-1]
+    assert isinstance(record, StreamRecord)
+    carried.append(msgspec.structs.replace(record, sequence=5, payload=body(C, 5)))
+    desk = Desk(name="friday")
+    desk.log.restore(entries(carried))
+    desk.log.begin()
+    own = desk.records()
+    desk.log.wake(desk.station.now)
+    own += desk.records()
+    assert "SessionKept" == type(memory_of_core(own[0])).__name__
+    assert same(desk.log, Desk(name="friday").again(own, name="friday").log), "without what stood before its name"
 
 
 def test_what_is_of_no_document_has_no_session() -> None:

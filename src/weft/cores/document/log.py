@@ -92,6 +92,9 @@ class Log:
         self._unkept.update({pair: False for pair in sorted(self._bare) if pair[1] <= self.latest(pair[0])})
         self._bare = {}
         schema = cut(self.station.settings.schema_name or self.station.settings.schema)
+        if self._schema is None:  # what is here was carried for others: of a session it counts from its name on
+            self._unkept.update(dict.fromkeys(map(self.arrival, range(self.count)), False))
+            self._unkept.update(dict.fromkeys(self.held(), True))
         if self._schema != schema:
             self._schema = schema
             self.station.keep(record_of(SessionKept(self.station.session, schema)))
