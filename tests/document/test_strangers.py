@@ -8,7 +8,7 @@ import pytest
 
 from tests.document.logs import Node, body, numbers, run
 from tests.document.rig import EB, EC, ED, B, C, D
-from weft.base.effects import Effect, Send, Source
+from weft.base.effects import Effect, Persist, Send, Source
 from weft.cores.document import limits
 from weft.cores.document.answering import Answering
 from weft.cores.document.fold.engine import fold
@@ -188,3 +188,15 @@ def test_conflicts_about_large_values_are_told_in_part() -> None:
         at_once(node, source, [Xmsg(one.encode()) for one in said])
     (told,) = ask(node, "conflicts")
     assert (2, 18) == (len(told.body["conflicts"]), told.body["more"])
+
+
+@pytest.mark.proves("GSP-033", "GSP-005")
+def test_as_much_as_one_request_brings_in_is_durable_when_it_is_answered() -> None:
+    node = Node()
+    brought = [body(D, sequence, "x" * 4_000) for sequence in range(1, limits.PAGE + 1)]
+    assert (
+        len(programs.encode_request(Asked(b"q", "import", "", {"operations": brought}))[1]) < programs.REQUEST_BYTES_MAX
+    )
+    (answer,) = ask(node, "import", operations=brought)
+    (persist,) = (effect for effect in node.effects if isinstance(effect, Persist))
+    assert (limits.PAGE, limits.PAGE, 0) == (answer.body["taken"], len(persist.records), persist.within_ns)
