@@ -58,6 +58,11 @@ class Hall(Fabric):
     def client(self, name: str) -> SyncClient:
         return SyncClient(self.place / name, session="friday")
 
+    def shows(self, word: str) -> bool:
+        """Whether the arguments of a node's process say a word of its settings."""
+        processes = [self.member(name).process for name in TREE]
+        return any(word in Path(f"/proc/{process.pid}/cmdline").read_text("utf-8") for process in processes if process)
+
     def digests(self) -> set[str]:
         found = set()
         for name in TREE:
@@ -77,6 +82,7 @@ def test_what_is_entered_anywhere_is_everywhere_survives_a_kill_and_is_a_row_of_
                 client.add(f"period=1 jam={number}", POINTS.format(team="home", points=number))
         hall.agreed()
         assert 1 == len(hall.digests())
+        assert not hall.shows("friday"), "settings may have a token in them, and stand in no list of processes"
         before = hall.digests()
         hall.kill("sensor-a")
         with hall.client("sensor-b") as client:

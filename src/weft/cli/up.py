@@ -3,13 +3,16 @@
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, Final, NoReturn
 
 import msgspec
 from cyclopts import Parameter
 
 from weft.base.errors import UserError
 from weft.node.settings import FLEETS, has_plan, read_document, settings_of
+
+BY_FILE: Final = "fd:"
+"""How `weft.shell.serve` is told of an open file that has its settings."""
 
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 EXAMPLE = """\
@@ -143,9 +146,19 @@ def _fleet_file(document: dict[str, Any], file: Path | None, config: Path | None
 
 def become(document: dict[str, Any]) -> NoReturn:
     """Be the node of this file from now on."""
-    # A fresh, lean process: the command line's libraries would double a sensor's memory.
+    # A fresh, lean process: the command line's libraries would double a sensor's memory. Its settings come by a file that
+    # only it can read: there may be a token in them, and every user of the machine sees arguments.
     sys.stdout.flush()
-    os.execv(sys.executable, [sys.executable, "-m", "weft.shell.serve", msgspec.json.encode(document).decode()])  # noqa: S606  # our own interpreter
+    said = os.memfd_create("weft-settings", 0)  # without a flag it is inherited
+    os.write(said, msgspec.json.encode(document))
+    os.lseek(said, 0, os.SEEK_SET)
+    os.execv(sys.executable, [sys.executable, "-m", "weft.shell.serve", f"{BY_FILE}{said}", *_label(document)])  # noqa: S606  # our own interpreter
+
+
+def _label(document: dict[str, Any]) -> list[str]:
+    """What a list of processes shows, so that people tell their nodes apart."""
+    node = document.get("node", {})
+    return [str(node[key]) for key in ("name", "state") if node.get(key)]
 
 
 def _text(file: Path) -> str:

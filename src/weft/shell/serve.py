@@ -1,6 +1,6 @@
 """A node as a process: `python -m weft.shell.serve SETTINGS`, SETTINGS being the tables of its file as JSON.
 
-`weft up` reads the file and becomes this process, which imports nothing that a sensor does not need.
+Or `fd:N`, the number of an open file with them, which no list of processes shows. `weft up` reads the file and becomes this process, which imports nothing that a sensor does not need.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ OPEN_WARNING: Final = (
 def main() -> int:
     """Run the node of the settings in the first argument; the exit code says why it ended (OBS-005, JRN-032)."""
     try:
-        settings = founded(settings_of(msgspec.json.decode(sys.argv[1])))
+        settings = founded(settings_of(msgspec.json.decode(_said(sys.argv[1]))))
         raise_file_limit()
         for line in OPEN_WARNING:
             say(line.format(host=" and ".join(hosts_of(settings))))
@@ -41,6 +41,15 @@ def main() -> int:
     except Exception as fault:  # noqa: BLE001  # whatever it is: it is shown whole, and has an exit code
         sys.excepthook(type(fault), fault, fault.__traceback__)
         return outcome(fault)
+
+
+def _said(word: str) -> bytes:
+    """The settings, as text or from the file that the word names."""
+    kind, _, number = word.partition(":")
+    if kind != "fd":
+        return word.encode()
+    with open(int(number), "rb") as file:
+        return file.read()
 
 
 def hosts_of(settings: NodeSettings) -> list[str]:
