@@ -107,6 +107,8 @@ def test_who_has_a_time_keeps_it_and_tells_of_two_seconds_and_more() -> None:
     rig.hear(B, Time(EPOCH + 2.0))
     assert [] == rig.events(TimeSkew)
     rig.hear(B, Time(EPOCH + 2.5))
+    rig.hear(B, Time(EPOCH + 3.5))  # which is nothing new
+    rig.hear(B, Time(EPOCH + 1.5))
     rig.hear(B, Time(EPOCH - 90.0))
     assert [TimeSkew("", B, 2_500_000_000), TimeSkew("", B, -90 * SECOND)] == rig.events(TimeSkew)
     assert EPOCH == rig.session_time

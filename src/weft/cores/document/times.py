@@ -70,8 +70,9 @@ class Times:
             peer.skew_ns = 0
             self.settle()
             return
+        is_told = abs(peer.skew_ns or 0) > limits.SKEW_TOLD_NS  # once: a peer that says it again and again fills no log
         peer.skew_ns = theirs - station.time_ns
-        if abs(peer.skew_ns) > limits.SKEW_TOLD_NS:
+        if abs(peer.skew_ns) > limits.SKEW_TOLD_NS and not is_told:
             told = max(-limits.TOLD_NS_MAX, min(peer.skew_ns, limits.TOLD_NS_MAX))
             station.tell(TimeSkew(station.session, peer.id, told))
 
