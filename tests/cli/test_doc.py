@@ -152,6 +152,9 @@ def test_what_goes_wrong_says_what_to_do(typed: Typed, words: tuple[str, ...], s
     "words",
     [
         ("set", "period=1", "--jsn"),
+        ("export", "bout.foo"),
+        ("export", "--foo"),
+        ("import", "--foo"),
         ("resolve", "77"),
         ("replay", "--at", "1", "--until", "a:1"),
         ("show", "--at", "soon"),
@@ -218,6 +221,43 @@ def test_the_log_of_an_element_says_who_wrote_what(two: Typed) -> None:
     assert ["a0000001:1 duration = '90' by Ann", "a0000002:1 duration = '95' (was '90') by Bob"] == [
         line[13:] for line in lines if "duration" in line
     ]
+
+
+@pytest.mark.proves("JAM-040")
+def test_who_is_silent_who_that_is_and_who_is_of_another_session_is_shown(two: Typed) -> None:
+    session = two.hall.desks[0].session
+    two("set", "period=1", "x=1", "--by", "Bob", desk=1)
+    asyncio.run_coroutine_threadsafe(two._meet(), two._loop).result(PATIENCE_S)
+    two("chat", "hello", desk=1)
+    assert ["Bob", "(a0000002)", "says:", "hello"] == two("chat")[1][0].split()[1:]
+    two.hall.cut = True
+    session.peers.active()[0].is_evasive = True
+    session.peers.refuse("10.0.0.9:1", "Hall 5;schema=fair")
+    status, [_, _, peer, refused] = two("peers")
+    assert (0, "silent", "Bob") == (status, peer.split()[0], peer.split()[-1])
+    assert "refused 10.0.0.9:1: it is of another session: 'Hall 5;schema=fair', and here it is 'Hall 5'" == refused
+
+
+def test_a_watch_whose_node_stops_says_so(two: Typed) -> None:
+    two.soon(_stop(two))
+    assert (4, []) == two("watch")
+    assert "the node has stopped" in two.complaint
+
+
+async def _stop(typed: Typed) -> None:
+    desk = typed.hall.desks[0]
+    await until(lambda: desk.session.serving.facts()["watchers"] == 1)
+    desk.session.serving.stop()
+    desk.turn()
+
+
+def test_a_hyphen_is_standard_input_and_output_of_files(typed: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
+    typed("set", "path=venue", "--text", "Hall 5")
+    status, lines = typed("export", "-", "--as", "derbyxml")
+    assert (0, True) == (status, any("<venue>Hall 5</venue>" in line for line in lines))
+    assert typed("export", "-") == typed("export")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"team,number,name\nhome,1,Ann\n")))
+    assert (0, ["-: 1 entry made"]) == typed("import", "-")
 
 
 @pytest.mark.proves("JAM-040", "DOC-054")

@@ -532,8 +532,9 @@ def test_of_too_many_endpoints_the_oldest_that_nobody_named_is_forgotten() -> No
 def test_the_list_of_the_refused_is_bounded() -> None:
     rig = Rig()
     for n in range(limits.REFUSED_MAX + 5):
-        rig.peers.refuse(f"10.0.{n // 200}.{n % 200 + 1}:5000")
-    assert limits.REFUSED_MAX == len(rig.peers.refused)
+        rig.peers.refuse(f"10.0.{n // 200}.{n % 200 + 1}:5000", "x" * 10_000)
+    assert limits.REFUSED_MAX == len(rig.peers.refused) == len(rig.peers.sessions)
+    assert limits.SESSION_SHOWN == max(map(len, rig.peers.sessions.values()))
 
 
 # All together

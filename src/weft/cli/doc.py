@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 from cyclopts import App, Parameter
 
-from weft.cli.doc_calls import DONE, Flag, Node, Session, Words, at_session, checked
+from weft.cli.doc_calls import DONE, UNREACHABLE, Flag, Node, Session, Words, at_session, checked, complain
 from weft.cli.doc_lines import (
     change_json,
     change_lines,
@@ -120,22 +120,31 @@ def peers(*, node: Node = None, session: Session = "", json: Flag = False) -> in
     """
 
     async def work(client: Client) -> int:
-        status, rows = await client.status(), await client.peers()
+        status, told = await client.status(), await client.ask("peers")
+        rows, refused = told["peers"], told.get("refused", [])
         if json:
-            print_json({"uuid": status["uuid"], "endpoint": status["endpoint"], "peers": rows})
+            print_json({"uuid": status["uuid"], "endpoint": status["endpoint"], "peers": rows, "refused": refused})
             return DONE
         print(
             f"{clean(status['session'])}: {short(status['uuid'])} at {status['endpoint'] or 'no port'}, {_alone(status)}"
         )
         cells = [
-            [row["state"].lower(), row["endpoint"], short(row["uuid"]) or "-", row["how"], _ago(row["heard_s"])]
+            [
+                "silent" if row.get("silent") else row["state"].lower(),
+                row["endpoint"],
+                short(row["uuid"]) or "-",
+                row["how"],
+                _ago(row["heard_s"]),
+                clean(row.get("by", "")) or "-",
+            ]
             for row in rows
         ]
-        table(
-            ("state", "endpoint", "source", "known by", "heard"),
-            cells,
-            "nobody is known: weft doc join --peer HOST:PORT",
-        )
+        heads = ("state", "endpoint", "source", "known by", "heard", "operator")
+        if cells or not refused:
+            table(heads, cells, "nobody is known: weft doc join --peer HOST:PORT")
+        for row in refused:
+            text = f"another session: {clean(row['session'])!r}, and here it is {clean(status['text'])!r}"
+            print(f"refused {row['endpoint']}: it is of {text}")
         return DONE
 
     return at_session(node, session, work)
@@ -312,9 +321,13 @@ def watch(*, count: int | None = None, node: Node = None, session: Session = "",
             left = None if left is None else left - 1
             if left == 0:
                 return
+        raise EOFError
 
     async def work(client: Client) -> int:
-        await until_any(follow(client))
+        try:
+            await until_any(follow(client))
+        except EOFError:
+            return complain("the node has stopped\n  try: weft doc join SESSION starts one", UNREACHABLE)
         return DONE
 
     return at_session(node, session, work)

@@ -53,6 +53,7 @@ Many = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
 Node = Annotated[str | None, Parameter(show_default=False)]
 Session = Annotated[str, Parameter(show_default=False)]
 Words = Annotated[str, Parameter(allow_leading_hyphen=True)]
+File = Annotated[str, Parameter(allow_leading_hyphen=True)]
 Work = Callable[[Client], Coroutine[Any, Any, int]]
 
 
@@ -83,6 +84,13 @@ def complain(text: str, status: int) -> int:
 
     print("\n".join(clean(line) for line in f"weft: {text}".split("\n")), file=sys.stderr)
     return status
+
+
+def file_named(word: str) -> str:
+    """A file, `-`: standard input or output; UserError for a slip of an option."""
+    if word.startswith("-") and word != "-":
+        raise UserError("usage", f"{word!r} is no option here", "weft doc --help; ./ before a file that is called so")
+    return word
 
 
 def checked(words: tuple[str, ...]) -> list[str]:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from cyclopts import Parameter
 
-from weft.cli.doc_calls import DONE, INERT, REFUSED, Flag, Node, Session, at_session, complain, failed
+from weft.base.errors import UserError
+from weft.cli.doc_calls import DONE, INERT, REFUSED, File, Flag, Node, Session, at_session, complain, failed, file_named
 from weft.cli.doc_lines import print_json
 from weft.client.doc.client import Client
 from weft.client.doc.errors import BadFile, DocError, TooFast, Unreachable
@@ -64,7 +65,7 @@ def text_of(name: str) -> str:
 
 
 def export(
-    file: str = "-",
+    file: File = "-",
     /,
     *,
     form: Annotated[Format | None, Parameter(name="--as", show_default=False)] = None,
@@ -82,7 +83,10 @@ def export(
         session: its name, where the node has several.
         json: what was written where, as JSON.
     """
-    chosen = form or BY_ENDING.get(Path(file).suffix.lower(), "ndjson")
+    ending = Path(file_named(file)).suffix.lower()
+    if form is None and ending and ending not in BY_ENDING:
+        raise UserError("usage", f"what is to be in a {ending}?", f"one of {', '.join(sorted(BY_ENDING))}; or --as csv")
+    chosen = form or BY_ENDING.get(ending, "ndjson")
 
     async def work(client: Client) -> int:
         text = await _written(client, chosen)
@@ -131,7 +135,7 @@ def _write(file: str, text: str) -> None:
 
 
 def import_file(
-    file: str,
+    file: File,
     /,
     *,
     partial: Flag = False,
@@ -157,7 +161,7 @@ def import_file(
         json: the counts as JSON.
     """
     try:
-        text = text_of(file)
+        text = text_of(file_named(file))
     except DocError as error:
         return failed(error)
 
@@ -279,7 +283,7 @@ async def _enter(client: Client, enter: "Enter") -> str:
 
 
 def verify(
-    file: str | None = None,
+    file: File | None = None,
     /,
     *,
     signatures: Flag = False,
@@ -300,7 +304,7 @@ def verify(
         return _unbuilt("signatures (GSP-052) are")
     if file is not None:
         try:
-            log = log_of_file(file, partial=True)
+            log = log_of_file(file_named(file), partial=True)
         except DocError as error:
             return failed(error)
         return _judge(file, log, log.faults, json=json)

@@ -18,11 +18,11 @@ SIGNS: Final = {"added": "+", "removed": "-", "changed": "~"}
 
 
 WORDS: Final = {
-    "chat": "{peer:.8} says: {text}",
+    "chat": "{who} says: {text}",
     "doc.conflict": "conflict {kind} at {slot} {attribute}: weft doc resolve {id}",
-    "peer.active": "{peer:.8} at {endpoint} is connected",
-    "peer.gone": "{peer:.8} at {endpoint} is gone: {why}",
-    "peer.evasive": "{peer:.8} at {endpoint} is silent",
+    "peer.active": "{who} at {endpoint} is connected",
+    "peer.gone": "{who} at {endpoint} is gone: {why}",
+    "peer.evasive": "{who} at {endpoint} is silent",
 }
 """What people read of events; of any other one its name and facts."""
 
@@ -107,10 +107,14 @@ def event_line(event: dict[str, Any]) -> str:
 
     >>> event_line({"event": "chat", "at": 0.25, "peer": "5f3a9c21-0000", "text": "jam 3?"})[12:]
     ' 5f3a9c21 says: jam 3?'
+    >>> event_line({"event": "chat", "at": 0.25, "peer": "5f3a9c21-0000", "by": "Ann", "text": "jam 3?"})[12:]
+    ' Ann (5f3a9c21) says: jam 3?'
     """
     at, said = clock(event.get("at", 0)), {name: clean(str(value)) for name, value in event.items()}
     words = WORDS.get(said.get("event", ""))
     if words is not None:
+        peer = short(said.get("peer", "-"))
+        said["who"] = f"{said['by']} ({peer})" if said.get("by") else peer
         return f"{at} {words.format_map(_Said(said))}"
     told = [f"{name}={clean(str(value))}" for name, value in event.items() if name not in ("event", "at")]
     return " ".join([at, str(event.get("event")), *told])

@@ -17,6 +17,7 @@ RECALLS_NS: Final = tuple(seconds * SECOND for seconds in (1, 2, 4, 5))
 RECALL_NS: Final = 600 * SECOND
 RECALL_SLOWLY_NS: Final = 30 * SECOND
 AFTER_BYE_NS: Final = 10 * SECOND
+SESSION_SHOWN: Final = 512  # characters of a foreign session's string that are kept, to be shown
 REFUSE_NS: Final = 60 * SECOND
 ANSWER_NS: Final = SECOND  # a HELO or BOUT is answered once so often
 ANSWER_MOST_NS: Final = 30 * SECOND  # each answer makes the pause to the next twice as long, as it does for who asks

@@ -248,7 +248,7 @@ class Mesh:
         station.send(peer.endpoint, Gbye("session"))
         self._let_go(peer)
         self._peers.forget(peer)
-        self._peers.refuse(peer.endpoint)
+        self._peers.refuse(peer.endpoint, about.session)
         station.tell(messages.PeerMismatch(station.session, peer.endpoint, about.session))
 
     def hold(self, peer: Peer, about: Any = None) -> None:
@@ -381,7 +381,7 @@ class Mesh:
         """Who was refused a minute ago may be called again; who was named by a person, is."""
         now, refused = self._station.now.mono, self._peers.refused
         for endpoint in [endpoint for endpoint, until in refused.items() if until <= now]:
-            del refused[endpoint]
+            self._peers.pardon(endpoint)
             if endpoint in self._manual:
                 self.meet(endpoint, MANUAL)
 

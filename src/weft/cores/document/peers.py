@@ -115,6 +115,8 @@ class Peers:
         """When it last changed."""
         self.refused: dict[str, int] = {}
         """Endpoints of other sessions, and until when they are not called."""
+        self.sessions: dict[str, str] = {}
+        """What these said of which session they are."""
         self.ours: dict[str, None] = {}
         """Endpoints that lead to ourselves."""
         self.aliases: dict[str, str] = {}
@@ -240,12 +242,18 @@ class Peers:
         if peer.uuid is not None and self._by_uuid.get(peer.uuid) is peer:
             del self._by_uuid[peer.uuid]
 
-    def refuse(self, endpoint: str) -> None:
-        """Do not call it for a minute."""
-        self.refused.pop(endpoint, None)
+    def refuse(self, endpoint: str, session: str = "") -> None:
+        """Do not call it for a minute; which session it is of is known as long."""
+        self.pardon(endpoint)
         if len(self.refused) >= limits.REFUSED_MAX:
-            del self.refused[next(iter(self.refused))]
+            self.pardon(next(iter(self.refused)))
+        self.sessions[endpoint] = session[: limits.SESSION_SHOWN]
         self.refused[endpoint] = self._station.now.mono + limits.REFUSE_NS
+
+    def pardon(self, endpoint: str) -> None:
+        """It may be called again."""
+        self.refused.pop(endpoint, None)
+        self.sessions.pop(endpoint, None)
 
     def own(self, endpoint: str) -> None:
         """It leads to ourselves."""

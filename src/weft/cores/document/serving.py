@@ -46,8 +46,8 @@ class Serving:
     def __init__(self, session: "Session") -> None:
         self._session = session
         self._reads = Reads(session)
-        self._watching = Watching(session.station, self._state, session.engine.changes)
-        self._edits = Edits(session, self._watching.note)
+        self._watching = Watching(session.station, self._state, session.engine.changes, self._reads.operator)
+        self._edits = Edits(session, self._watching.note, self._reads.operator)
         self._position = 0
         """Up to which position of the log watchers were told."""
 

@@ -61,8 +61,10 @@ class Talk(msgspec.Struct, frozen=True):
 class Edits:
     """Entries of one session."""
 
-    def __init__(self, session: "Session", tell: Callable[[dict[str, Any]], None]) -> None:
-        self._session, self._tell = session, tell
+    def __init__(
+        self, session: "Session", tell: Callable[[dict[str, Any]], None], operator: Callable[[bytes], str]
+    ) -> None:
+        self._session, self._tell, self._operator = session, tell, operator
         self.chats: deque[dict[str, Any]] = deque(maxlen=CHATS_MAX)
         """What people have said since this start."""
 
@@ -185,7 +187,7 @@ class Edits:
 
     def note(self, peer: bytes, text: str) -> dict[str, Any]:
         """Keep what somebody has said."""
-        said = {"at": self._session.station.time, "peer": uuid_text(peer), "text": text}
+        said = {"at": self._session.station.time, "peer": uuid_text(peer), "by": self._operator(peer), "text": text}
         self.chats.append(said)
         return said
 

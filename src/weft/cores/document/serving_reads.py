@@ -110,7 +110,11 @@ class Reads:
 
     def peers(self, _: Nothing) -> dict[str, Any]:
         """Who is there, who was, who is called."""
-        return {"peers": [self._peer(peer) for peer in sorted(self._session.peers.all(), key=_rank)]}
+        peers = self._session.peers
+        return {
+            "peers": [self._peer(peer) for peer in sorted(peers.all(), key=_rank)],
+            "refused": [{"endpoint": endpoint, "session": said} for endpoint, said in peers.sessions.items()],
+        }
 
     def _peer(self, peer: Peer) -> dict[str, Any]:
         heard = (self._session.station.now.mono - peer.heard_at) // SECOND if peer.heard_at else None
@@ -121,7 +125,16 @@ class Reads:
             "how": peer.how,
             "caps": list(peer.caps),
             "heard_s": heard,
+            "silent": peer.is_active and peer.is_evasive,
+            "by": self.operator(peer.id),
         }
+
+    def operator(self, source: bytes) -> str:
+        """Who enters there, as far as is known: whoever did so last; here as the settings say."""
+        session = self._session
+        if source == session.station.uuid:
+            return session.station.settings.operator
+        return self._by(source, session.log.latest(source)) if source else ""
 
     def sources(self, _: Nothing) -> dict[str, Any]:
         """Whose entries are here, up to which number, and who they are as far as is known."""

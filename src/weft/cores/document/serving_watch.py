@@ -126,12 +126,19 @@ class Watcher:
 
 
 class Watching:
-    """All watches of one session. `state` says what they are compared by: check, operations, whether it is behind."""
+    """All watches of one session. `state` says what they are compared by: check, operations, whether it is behind.
+
+    `operator` says who enters at a peer.
+    """
 
     def __init__(
-        self, station: Station, state: Callable[[], tuple[int, int, bool]], delta: Callable[[], Delta]
+        self,
+        station: Station,
+        state: Callable[[], tuple[int, int, bool]],
+        delta: Callable[[], Delta],
+        operator: Callable[[bytes], str],
     ) -> None:
-        self._station, self._state, self._delta = station, state, delta
+        self._station, self._state, self._delta, self._operator = station, state, delta, operator
         self._watchers: dict[tuple[bytes, bytes], Watcher] = {}
         self._seen: tuple[int, int, bool] = (0, 0, False)
         self._shown_at: int | None = None
@@ -187,7 +194,7 @@ class Watching:
             return
         for effect in self._station.effects:
             if type(effect) is Tell and (name := EVENTS.get(type(effect.event))) is not None:
-                self.note({"event": name, "at": self._station.time, **facts(effect.event)})
+                self.note({"event": name, "at": self._station.time, **self._facts(effect.event)})
         if self._state() != self._seen:
             self._is_due = True
         if self._is_due and self._station.now.mono >= self._next_ns():
@@ -196,6 +203,11 @@ class Watching:
             if watcher.is_stale and watcher.is_open:
                 check, _, behind = self._seen
                 self._say(watcher, {"check": f"{check:08x}", "catching_up": behind, **watcher.take()})
+
+    def _facts(self, event: Any) -> dict[str, Any]:
+        """The facts of an event; of one of a peer, who enters there as well."""
+        by = self._operator(event.peer) if hasattr(event, "peer") else ""
+        return facts(event) | ({"by": by} if by else {})
 
     def _look(self, rows: list[Any], more: int) -> None:
         """Compare the document with the one that was told last."""
