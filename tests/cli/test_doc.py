@@ -377,6 +377,10 @@ def test_open_is_join_and_an_import_of_the_file(tmp_path: Path, monkeypatch: pyt
     app(words, exit_on_error=False, print_error=False, result_action="return_value")
     assert ["Friday"] == list(became[0]["doc"]["session"])
     assert ["import", str(file), "--session", "Friday", "--node", str(tmp_path), "--if-empty"] == started[0][4:11]
+    for bad in ("<html/>", '{"session": "x", "schema": "derby"}\n', "a,b", "<bout><a>x<b/>lost</a></bout>"):
+        file.write_text(bad)
+        assert 3 == app(words, exit_on_error=False, print_error=False, result_action="return_value")
+    assert (1, 1) == (len(became), len(started))
 
 
 # Lines

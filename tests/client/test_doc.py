@@ -9,6 +9,7 @@ import pytest
 from tests.client.docnode import FakeNode
 from tests.client.node import in_loop
 from weft import doc
+from weft.client.doc import finding
 from weft.client.doc.client import batches
 from weft.client.doc.finding import endpoint_of
 from weft.wire.document.clients import Answer, Asked
@@ -42,6 +43,9 @@ async def test_what_is_asked_names_session_and_arguments_and_the_answer_is_typed
         ("storage-full", doc.StorageFull),
         ("no-board", doc.DocError),
         ("not-found", doc.NotFound),
+        ("bad-key", doc.BadReference),
+        ("unknown-team", doc.BadReference),
+        ("bad-attribute", doc.NoEffect),
     ],
 )
 async def test_each_refusal_is_an_error_of_its_own_with_a_mend(
@@ -86,6 +90,24 @@ def test_the_only_node_that_runs_here_is_meant_and_of_several_one_must_be_named(
         endpoint_of(None)
     assert "several-nodes" == caught.value.code
     assert "ipc:///b" == endpoint_of("b")
+
+
+def test_a_node_with_a_state_directory_of_its_own_is_found_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "base"))
+    monkeypatch.setattr("weft.client.doc.finding.is_live", lambda _endpoint: True)
+    for name in ("gone", "fst"):
+        state = tmp_path / name
+        state.mkdir()
+        (state / "doc.endpoint").write_text(f"ipc:///{name}")
+        finding.note({"node": {"name": name, "state": str(state)}, "doc": {"session": {}, "timing": {}}})
+        if name == "gone":
+            (state / "doc.endpoint").unlink()
+            state.rmdir()
+    assert "ipc:///fst" == endpoint_of("fst") == endpoint_of(None)
+    assert ["fst"] == [path.name for path in finding.alive()]
+    assert ["fst"] == [path.name for path in (tmp_path / "base/weft/doc/elsewhere").iterdir()]
 
 
 @in_loop

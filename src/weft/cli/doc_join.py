@@ -1,5 +1,6 @@
 """`weft doc join` and `open`: a node of its own that takes part in a session, without a file of settings."""
 
+import io
 import re
 import socket
 import subprocess
@@ -12,7 +13,8 @@ from typing import Annotated, Any, Final
 from cyclopts import Parameter
 
 from weft.base.errors import UserError
-from weft.cli.doc_calls import Flag, Many
+from weft.cli.doc_calls import REFUSED, Flag, Many, complain
+from weft.client.doc.errors import BadFile, DocError
 
 PORT_FROM: Final = 29_500
 """Where the ten ports of its node are looked for: nodes usually begin at 27500, catalogs at 28500."""
@@ -95,6 +97,11 @@ def open_file(file: Path, /, *, session: str | None = None, options: Options = D
     document = _usable(meant, options)
     if not file.is_file():
         raise UserError("usage", f"there is no file {file}", f"weft doc join {meant!r}: an empty document")
+    try:
+        _look_into(file, schema_of(options.schema))
+    except DocError as error:
+        text = f"{file}: {error.text}\n  try: {error.mend}"
+        return complain(text.replace("--partial", f"weft doc join {meant!r}, then weft doc import --partial"), REFUSED)
     if not options.check:
         from weft.node.settings import settings_of
         from weft.shell.process import state_directory
@@ -107,6 +114,26 @@ def open_file(file: Path, /, *, session: str | None = None, options: Options = D
             [sys.executable, "-m", "weft.cli.main", "doc", "import", *words], stdin=subprocess.DEVNULL
         )  # our own interpreter and words
     return _become(document, meant, options)
+
+
+def _look_into(file: Path, schema: str) -> None:
+    """Whether it can be taken in, before anything is started; BadFile."""
+    from weft.cli.doc_files import text_of
+    from weft.client.doc.importing import entries_of, roster_of
+    from weft.client.doc.logfile import read_log
+    from weft.cores.document.fold.schema import Schema
+    from weft.wire.document.xml import Node
+
+    text, loaded = text_of(str(file)), Schema.load(schema)
+    begin = text.lstrip()[:1]
+    if begin == "{":
+        log = read_log(text.split("\n"))
+        if log.header.load().name != loaded.name:
+            raise BadFile(f"it is of schema {log.header.schema}", mend=f"--schema {log.header.schema}")
+    elif begin == "<":
+        list(entries_of(text, loaded))
+    else:
+        list(roster_of(io.StringIO(text, newline=""), Node("", {})))
 
 
 def _usable(session: str, options: Options) -> dict[str, Any]:

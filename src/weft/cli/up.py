@@ -148,6 +148,9 @@ def become(document: dict[str, Any]) -> NoReturn:
     """Be the node of this file from now on."""
     # A fresh, lean process: the command line's libraries would double a sensor's memory. Its settings come by a file that
     # only it can read: there may be a token in them, and every user of the machine sees arguments.
+    from weft.client.doc.finding import note
+
+    note(document)
     sys.stdout.flush()
     said = os.memfd_create("weft-settings", 0)  # without a flag it is inherited
     os.write(said, msgspec.json.encode(document))

@@ -35,6 +35,12 @@ class BadXml(DocError):
     code = "bad-xml"
 
 
+class NoEffect(DocError):
+    """It would change nothing where it is entered (DOC-035); `code` says why: `fixed`, `bad-attribute`, `nothing-new`, …."""
+
+    code = "no-effect"
+
+
 class NotFound(DocError):
     """There is no such element, conflict or operation here."""
 
@@ -111,7 +117,11 @@ BY_CODE: Final[dict[str, type[DocError]]] = {
             Unsupported,
         )
     },
-    "bad-reference": BadReference,
+    **dict.fromkeys(("bad-reference", "bad-key", "bad-path"), BadReference),
+    **dict.fromkeys(
+        ("absent", "target-removed", "fixed", "bad-attribute", "nothing-new", "too-big", "duplicate-key", "superseded"),
+        NoEffect,
+    ),
 }
 
 
@@ -123,4 +133,5 @@ def error_of(code: str, body: Any) -> DocError:
     ('TooLarge', '70,000 bytes', 'smaller pieces')
     """
     told = body if isinstance(body, dict) else {}
-    return BY_CODE.get(code, DocError)(str(told.get("text", "")), code, str(told.get("mend", "")))
+    kind = BadReference if code.startswith("unknown-") else BY_CODE.get(code, DocError)
+    return kind(str(told.get("text", "")), code, str(told.get("mend", "")))

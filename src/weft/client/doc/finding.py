@@ -3,9 +3,11 @@
 A node with sessions writes the endpoint of their programs into `<state directory>/doc.endpoint`.
 """
 
+import contextlib
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from weft.client.doc.errors import Unreachable
 from weft.client.finding import VARIABLE as CHAINS_VARIABLE
@@ -49,8 +51,32 @@ def endpoint_in(directory: Path) -> str | None:
 
 def alive() -> dict[Path, str]:
     """The nodes with documents that run here, by their state directories."""
-    noted = {path: endpoint_in(path) for path in sorted(state_base().glob("*/*")) if path.is_dir()}
+    places = [*sorted(state_base().glob("*/*")), *sorted(_elsewhere().glob("*"))]
+    noted = {path: endpoint_in(path) for path in places if path.is_dir()}
     return {path: endpoint for path, endpoint in noted.items() if endpoint and is_live(endpoint)}
+
+
+def note(document: Mapping[str, Any]) -> None:
+    """Remember where a node with documents has its state, if that is a directory of its own: a link called as the node is.
+
+    Links to what is gone are forgotten. Who cannot be remembered is found by its directory only.
+    """
+    node = document.get("node", {})
+    name, state = str(node.get("name", "")), node.get("state")
+    if not (state and name) or not document.get("doc") or Path(name).name != name:
+        return
+    link, aside = _elsewhere() / name, _elsewhere() / f".{name}.{os.getpid()}"
+    with contextlib.suppress(OSError):
+        _elsewhere().mkdir(parents=True, exist_ok=True)
+        for old in _elsewhere().iterdir():
+            if not old.exists():
+                old.unlink(missing_ok=True)
+        aside.symlink_to(Path(state).absolute())
+        aside.replace(link)
+
+
+def _elsewhere() -> Path:
+    return state_base() / "doc" / "elsewhere"
 
 
 def _only(name: str) -> str:

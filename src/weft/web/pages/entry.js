@@ -150,6 +150,7 @@ $("ask").addEventListener("click", (event) => { if (event.target === $("ask")) $
 function askWho(isRefused = false) {
   $("by").value = stored("by");
   $("token").value = "";
+  $("token-row").querySelector("p").textContent = isRefused && token() ? "That token was wrong. The board's token" : "The board's token";
   $("token-row").hidden = Boolean(given) && !isRefused;
   if (!$("who").open) $("who").showModal();
 }
