@@ -78,6 +78,7 @@ def catchup(count: int) -> None:
             print(
                 f"a newcomer has {count:,} operations {_timed(crowd, new, count):.2f} s after it listens (at most 4 s)"
             )
+            crowd.member(new).wanted = False  # nobody else starts it again
             crowd.kill(new)
             print(
                 f"a start finds them on its disk {_timed(crowd, new, count):.2f} s after its process began (at most 2 s)"
