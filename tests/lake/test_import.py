@@ -68,7 +68,7 @@ def hexed(*parts: str, size: int = 16) -> str:
     return blake2b("\0".join(parts).encode(), digest_size=size).hexdigest()
 
 
-@pytest.mark.proves("PIP-095", "PIP-097")
+@pytest.mark.proves("PIP-095")
 def test_identities_are_what_the_bytes_say() -> None:
     assert hexed("weft-import", "attic") == drain_of("attic")
     assert hexed("weft-import", "attic", "h:1") == origin_of("attic", "h:1")
@@ -76,7 +76,7 @@ def test_identities_are_what_the_bytes_say() -> None:
     assert era & ~(1 << 63) == era_of("a.dcamp-data", FIRST)
 
 
-@pytest.mark.proves("PIP-095", "PIP-096", "PIP-097")
+@pytest.mark.proves("PIP-095", "PIP-096")
 def test_a_log_becomes_rows_of_its_dataset(lake: Layout, tmp_path: Path) -> None:
     (report,) = brought(lake, log(tmp_path, EXAMPLE + "1795226592002 type=HUGZ source=h\n"))
     assert ("dcamp", 5, 4, 0, {"heartbeats": 1}) == (
@@ -111,7 +111,6 @@ def test_a_log_becomes_rows_of_its_dataset(lake: Layout, tmp_path: Path) -> None
     assert [None] == [found.fault for found in audit(lake, "samples", deep=True)]
 
 
-@pytest.mark.proves("PIP-097")
 def test_importing_again_adds_only_what_is_new(lake: Layout, tmp_path: Path) -> None:
     path = log(tmp_path, lines(5))
     brought(lake, path)
@@ -129,7 +128,6 @@ def test_importing_again_adds_only_what_is_new(lake: Layout, tmp_path: Path) -> 
     assert 9 == same.samples, "another file is another era; that they are the same is silver's to find"
 
 
-@pytest.mark.proves("PIP-097")
 def test_a_changed_line_goes_in_again_under_its_number(lake: Layout, tmp_path: Path) -> None:
     brought(lake, log(tmp_path, lines(5)))
     edited = log(tmp_path, lines(6).replace("value=2.00", "value=7.00"))
@@ -201,7 +199,6 @@ class Mortal(LocalFiles):
         super().remove(path)
 
 
-@pytest.mark.proves("PIP-097")
 def test_killed_at_any_instant_it_doubles_and_skips_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importer, "SEGMENT_ROWS", 1)
     monkeypatch.setattr("weft.lake.importing.lines.BLOCK_BYTES", 300)
@@ -245,7 +242,7 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
     return status, capsys.readouterr().out
 
 
-@pytest.mark.proves("PIP-095", "PIP-098")
+@pytest.mark.proves("PIP-095")
 def test_the_command_makes_a_lake_and_reads_three_formats(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     home = str(tmp_path / "new")
     paths = [
@@ -266,7 +263,6 @@ def test_the_command_makes_a_lake_and_reads_three_formats(tmp_path: Path, capsys
     ]
 
 
-@pytest.mark.proves("PIP-098")
 def test_a_wide_table_is_numbered_cell_by_cell(lake: Layout, tmp_path: Path) -> None:
     wide = Wish("attic", "csv", Reading(UTC, NOW, wide="t"))
     path = log(tmp_path, "t,a,b\n1795226590,1,2\n1795226591,,4\n", "w.csv")

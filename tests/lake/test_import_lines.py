@@ -159,7 +159,7 @@ WORDS = st.lists(
 ).map(b"".join)
 
 
-@pytest.mark.proves("PIP-096", "PIP-098")
+@pytest.mark.proves("PIP-096")
 @settings(max_examples=100)
 @given(lines=st.lists(st.one_of(WORDS, st.binary(max_size=40)), max_size=6))
 def test_any_bytes_end_in_a_verdict(lines: list[bytes]) -> None:
@@ -203,7 +203,6 @@ def csv_lines(reading: Reading, *lines: str) -> list[Found]:
     return [parser.read(line.encode()) for line in lines]
 
 
-@pytest.mark.proves("PIP-098")
 def test_a_table_says_by_its_names_what_its_columns_are() -> None:
     header, found, short, long = csv_lines(
         READING,
@@ -222,7 +221,6 @@ def test_a_table_says_by_its_names_what_its_columns_are() -> None:
     )
 
 
-@pytest.mark.proves("PIP-098")
 def test_columns_are_mapped_and_stamps_without_a_zone_are_of_the_one_that_is_said() -> None:
     reading = Reading(ZoneInfo("Europe/Berlin"), LATEST, {"at": "time", "value": "temp", "source": "host"})
     _, one, two, bad = csv_lines(reading, "time;host;temp", "2026-07-01 12:00:00;a;21.5", "1782900000;a;22", "x;a;1")
@@ -235,7 +233,6 @@ def test_columns_are_mapped_and_stamps_without_a_zone_are_of_the_one_that_is_sai
     assert (21.5, 22, Refused("bad-number", "a")) == (one.value, two.value, bad)
 
 
-@pytest.mark.proves("PIP-098")
 def test_in_the_wide_form_every_other_column_is_a_series() -> None:
     _, both, one, none, bad = csv_lines(
         Reading(UTC, LATEST, wide="time"), "time\tcpu\tmem", "1795226590369\t0.25\t7", "1795226591000\t\t8", "5\t\t", "1795226591000\tx\t9"
@@ -252,7 +249,6 @@ def test_in_the_wide_form_every_other_column_is_a_series() -> None:
     assert [Refused, Sample] == [type(row) for row in bad.rows]
 
 
-@pytest.mark.proves("PIP-098")
 @pytest.mark.parametrize("reading", [READING, Reading(UTC, LATEST, {"value": "v"}), Reading(UTC, LATEST, wide="v")])
 def test_a_table_without_a_needed_column_is_refused_as_a_whole(reading: Reading) -> None:
     with pytest.raises(UserError) as refused:
@@ -278,7 +274,6 @@ nan_value NaN 1795226590
 """.strip().encode()
 
 
-@pytest.mark.proves("PIP-098")
 def test_an_exposition_is_read_by_the_types_that_it_says() -> None:
     parser = OpenMetricsParser(READING)
     found = [parser.read(line) for line in EXPOSITION.split(b"\n")]
@@ -300,7 +295,6 @@ def test_an_exposition_is_read_by_the_types_that_it_says() -> None:
     assert 1 == parser.exemplars
 
 
-@pytest.mark.proves("PIP-098")
 def test_lines_without_a_time_get_the_one_that_is_said() -> None:
     found = OpenMetricsParser(Reading(UTC, LATEST, at_ns=1795226590000000000)).read(b"up 1")
     assert isinstance(found, Sample)

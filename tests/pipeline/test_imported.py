@@ -24,7 +24,7 @@ def log(home: Path, name: str, rows: list[tuple[int, int, int]]) -> Path:
     return home / name
 
 
-@pytest.mark.proves("PIP-095", "PIP-097")
+@pytest.mark.proves("PIP-095")
 def test_a_log_arrives_in_silver_once_and_several_files_tell_one_story(ground: Ground, tmp_path: Path) -> None:
     first, second, third = TAKEN
     doubled = log(tmp_path, "leaf", [first, second, second, third])
