@@ -82,7 +82,8 @@ class MeshNet:
         start = self.now_ns
         while not self.is_full():
             at = self._next()
-            assert at is not None and at <= start + seconds(within), f"no full mesh: {self.degrees()}"
+            assert at is not None, f"no full mesh, ever: {self.degrees()}"
+            assert at <= start + seconds(within), f"no full mesh: {self.degrees()}"
             self._step(at)
         return (self.now_ns - start) / SECOND
 
