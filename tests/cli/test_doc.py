@@ -183,8 +183,9 @@ def test_a_conflict_is_shown_at_both_and_decided_at_one(two: Typed) -> None:
     two.quarrel()
     for desk in (0, 1):
         status, [_, line] = two("conflicts", desk=desk)
-        assert (0, True) == (status, "/period[1]/jam[3] duration  90 (a0000001:1)  95 (a0000002:1)" in line)
+        assert (0, True) == (status, "period=1 jam=3 duration  90 (a0000001:1)  95 (a0000002:1)" in line)
     [conflict] = two.json("conflicts")
+    assert ("period=1 jam=3", ["", ""]) == (conflict["where"], conflict["shown"])
     assert (0, ["entered as a0000001:2; the conflict is resolved for everybody"]) == two(
         "resolve", conflict["id"][:6], "--first"
     )
@@ -221,6 +222,20 @@ def test_the_log_of_an_element_says_who_wrote_what(two: Typed) -> None:
     assert ["a0000001:1 duration = '90' by Ann", "a0000002:1 duration = '95' (was '90') by Bob"] == [
         line[13:] for line in lines if "duration" in line
     ]
+
+
+@pytest.mark.proves("JAM-021")
+def test_of_two_that_should_be_one_it_is_said_what_they_are(two: Typed) -> None:
+    two("add", "path=/", '<period number="3"><jam number="2" eid="j2"/></period>')
+    asyncio.run_coroutine_threadsafe(two._meet(), two._loop).result(PATIENCE_S)
+    two.hall.cut = True
+    for desk, team in enumerate(("home", "away")):
+        two("add", "period=3", "jam=2", "lead", f"team={team}", desk=desk)
+    two.hall.cut = False
+    asyncio.run_coroutine_threadsafe(two._meet(), two._loop).result(PATIENCE_S)
+    status, [_, line] = two("conflicts")
+    assert (0, ["period=3", "jam=2", "lead"]) == (status, line.split()[2:5])
+    assert ("lead team=home" in line, "lead team=away" in line) == (True, True)
 
 
 @pytest.mark.proves("JAM-040")

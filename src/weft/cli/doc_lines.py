@@ -130,10 +130,18 @@ class _Said(dict[str, str]):
 def conflict_row(conflict: Conflict) -> Sequence[str]:
     """A conflict: id, kind, where, what either wanted."""
     first, second = (
-        f"{clean(side[2]) or '-'} ({short(side[0])}:{side[1]})" for side in (conflict.first, conflict.second)
+        f"{clean(shown or side[2]) or '-'} ({short(side[0])}:{side[1]})"
+        for side, shown in zip((conflict.first, conflict.second), conflict.shown, strict=True)
     )
     state = "" if conflict.open else "resolved"
-    return conflict.id, conflict.kind, f"{clean(conflict.slot)} {clean(conflict.attr)}", first, second, state
+    return (
+        conflict.id,
+        conflict.kind,
+        f"{clean(conflict.where or conflict.slot)} {clean(conflict.attr)}",
+        first,
+        second,
+        state,
+    )
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], nothing: str) -> None:

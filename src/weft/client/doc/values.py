@@ -62,6 +62,10 @@ class Conflict(msgspec.Struct, frozen=True, kw_only=True):
     """Source, sequence, value."""
     second: tuple[str, int, str]
     open: bool
+    where: str = ""
+    """The slot by the chains of the schema, if it has such a name: `period=1 jam=3`."""
+    shown: tuple[str, str] = ("", "")
+    """What the values are, where these are eids: `lead team=home`."""
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,6 +10,7 @@ import msgspec
 
 from weft.base.errors import PeerError
 from weft.base.now import SECOND
+from weft.cores.document.fold.conflicts import DUPLICATE_KEY, SINGLE, Conflict
 from weft.cores.document.fold.history import Past
 from weft.cores.document.fold.schema import SHIPPED
 from weft.cores.document.fold.tree import Element
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 SCANNED_MAX: Final = 20 * PAGE
 """Operations that one request looks at for those of one source."""
+SHOWN_CHARACTERS: Final = 80
+"""Of an element, where it is only named."""
 STAMPED: Final = frozenset((*STAMPS, *SEALS, "attribute"))
 """Attributes of an operation that are no reference."""
 
@@ -220,8 +223,28 @@ class Reads:
     def conflicts(self, wanted: Which) -> dict[str, Any]:
         """The open ones, or all, as many as one answer takes; and how many more there are."""
         found = [one for one in self._session.engine.conflicts() if one.is_open or wanted.closed]
-        told = _some((one.as_data() for one in found), "first", "second")
+        told = _some(map(self._conflict, found), "first", "second")
         return {"conflicts": told, "more": len(found) - len(told)}
+
+    def _conflict(self, one: Conflict) -> dict[str, Any]:
+        """A conflict as people know it: where by the chains of the schema, and what an eid stands for."""
+        engine = self._session.engine
+        are_elements = one.kind in (SINGLE, DUPLICATE_KEY)
+        sides = [engine.at(side.value) if are_elements else None for side in (one.first, one.second)]
+        shown = ["" if side is None else _start_of(side) for side in sides]
+        return {**one.as_data(), "where": self._chain(engine.at(one.slot)), "shown": shown}
+
+    def _chain(self, element: Element | None) -> str:
+        """`period=1 jam=3`; empty where a chain does not lead there."""
+        words: list[str] = []
+        below = self._session.schema.below
+        while element is not None and element.parent is not None:
+            step = below.get(element.parent.tag, {}).get(element.tag)
+            if step is None:
+                return ""
+            words.append(f"{step.ref}={element.attributes.get(step.keys[0], '')}")
+            element = element.parent
+        return " ".join(reversed(words))
 
     def parked(self, _: Nothing) -> dict[str, Any]:
         """Entries that wait for what they refer to, as many as one answer takes; and how many more there are."""
@@ -299,6 +322,12 @@ def _size_of(value: Any) -> int:
     if isinstance(value, list | tuple):
         return sum(map(_size_of, value))
     return len(value) if isinstance(value, str | bytes) else 0
+
+
+def _start_of(element: Element) -> str:
+    """Tag and attributes, shortened."""
+    said = [element.tag, *(f"{name}={value}" for name, value in element.attributes.items() if name != "eid")]
+    return " ".join(said)[:SHOWN_CHARACTERS]
 
 
 def reference_text(reference: dict[str, str]) -> str:

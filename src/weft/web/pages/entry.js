@@ -327,11 +327,12 @@ function showConflicts() {
   list("conflicts", open.map((conflict) => {
     const choice = ([side, name]) => {
       const [source, sequence, value] = conflict[side] || [];
-      const who = source ? `${shortName(source)} · entry ${sequence}` : "";
+      const what = (conflict.shown || [])[side === "second" ? 1 : 0];
+      const who = source ? `${what ? `${what} · ` : ""}${shortName(source)} · entry ${sequence}` : "";
       return el("button", { onclick: () => enter("conflict resolved", { verb: "resolve", conflict: conflict.id, side }, null) },
         el("b", {}, name || value || "(empty)"), who ? el("br") : null, el("small", {}, who));
     };
-    return el("div", { className: "item" }, `${conflict.attr} of ${shortened(conflict.slot)} `, el("small", {}, KINDS[conflict.kind] || conflict.kind),
+    return el("div", { className: "item" }, `${conflict.attr} of ${conflict.where || shortened(conflict.slot)} `, el("small", {}, KINDS[conflict.kind] || conflict.kind),
       el("div", { className: "sides" }, ...(DECISIONS[conflict.kind] || DECISIONS["set-set"]).map(choice)));
   }), "none");
 }
