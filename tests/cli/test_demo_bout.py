@@ -86,6 +86,8 @@ def test_the_script_goes_on_in_order_and_disputes_the_first_jam_behind_the_cut()
 def test_a_cable_that_is_joined_before_it_is_cut_is_refused() -> None:
     with pytest.raises(UserError) as refused:
         bout(Plan(cut_s=5, join_s=4))
+    with pytest.raises(UserError, match=r"--join 6\.5"):  # nobody disagrees so soon
+        bout(Plan(cut_s=1, join_s=4))
     assert "usage" == refused.value.code
 
 

@@ -148,6 +148,11 @@ def script(cut_s: float) -> Iterator[Act]:
         jam, at = jam + 1, at + JAM_S + LINEUP_S
 
 
+def _disputed_at(cut_s: float) -> float:
+    """When both have timed one jam differently."""
+    return next(act.at for act in script(cut_s) if act.who == "bob" and act.words[-1].startswith(DISPUTED))
+
+
 def _jam(jam: int, at: float, *, is_disputed: bool) -> Iterator[Act]:
     where = ("period=1", f"jam={jam}")
     home, away = (people[jam % len(people)][0] for people in (HOME, AWAY))
@@ -358,6 +363,9 @@ def bout(plan: Plan, *, directory: Path | None = None, keep: bool = False, as_js
     """Play it; 0 if it passed, else 1."""
     if not 0 < plan.cut_s < plan.join_s:
         raise UserError("usage", f"--cut {plan.cut_s:g} --join {plan.join_s:g}", "--cut 5 --join 25")
+    if not plan.is_by_hand and plan.join_s <= (disputed_s := _disputed_at(plan.cut_s)):
+        text = f"until {plan.join_s:g} s nobody has disagreed yet, and that is what is to be seen"
+        raise UserError("usage", text, f"--cut {plan.cut_s:g} --join {disputed_s + STEP_S * 6:.1f}")
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # however it ends, its processes end with it
     console = Console(stderr=as_json)
     with ExitStack() as stack:
