@@ -4,11 +4,10 @@ import socket
 import threading
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
-from tests.fabric.fabric import Fabric
+from tests.fabric.edited import Edited
 from weft.cli.fleet import free_blocks
-from weft.doc import SyncClient
 
 PIECE = 65_536
 TABLE = """
@@ -78,7 +77,7 @@ class Relay:
             self._open.discard(end)
 
 
-class Cable(Fabric):
+class Cable(Edited):
     """Two nodes of one session, and a relay in each direction."""
 
     NAMES = ("root", "sensor-a")
@@ -92,7 +91,7 @@ class Cable(Fabric):
 
     def __enter__(self) -> Self:
         super().__enter__()
-        self.until(lambda: all(self.active(name) == 1 for name in self.NAMES), "both know each other")
+        self.until(self.is_mesh, "both know each other")
         return self
 
     def __exit__(self, *why: object) -> None:
@@ -113,22 +112,3 @@ class Cable(Fabric):
     def plug(self) -> None:
         for relay in self.relays:
             relay.join()
-
-    def document(self, name: str) -> dict[str, Any]:
-        return dict(self.status(name).get("cores", {}).get("document", {}))
-
-    def active(self, name: str) -> int:
-        return int(self.document(name).get("peers", {}).get("friday:ACTIVE", 0))
-
-    def check(self, name: str) -> str:
-        return str(self.document(name).get("check", {}).get("friday"))
-
-    def client(self, name: str) -> SyncClient:
-        return SyncClient(self.place / name, session="friday")
-
-    def digests(self) -> set[str]:
-        found = set()
-        for name in self.NAMES:
-            with self.client(name) as client:
-                found.add(client.digest()["digest"])
-        return found

@@ -1,15 +1,15 @@
 """Documents over real processes: three machines, a cable that is pulled, crashes, and everything in the lake (specs/04)."""
 
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import pyarrow.parquet as pq
 import pytest
 
 from tests.fabric.cable import Cable
-from tests.fabric.fabric import Fabric
+from tests.fabric.edited import Edited
 from weft.cli.fleet import free_blocks
-from weft.doc import DocError, SyncClient
+from weft.doc import DocError
 
 TREE = {"root": "", "sensor-a": "root", "sensor-b": "root"}
 TABLE = """
@@ -29,7 +29,7 @@ gossip = "500ms"
 POINTS = '<pass team="{team}" points="{points}"/>'
 
 
-class Hall(Fabric):
+class Hall(Edited):
     """A root and two sensors that edit one document; each calls the root only, and is introduced to the other."""
 
     def __init__(self, place: Path) -> None:
@@ -39,39 +39,20 @@ class Hall(Fabric):
 
     def __enter__(self) -> Self:
         super().__enter__()
-        self.until(lambda: all(self.active(name) == 2 for name in TREE), "everybody knows everybody")
+        self.until(self.is_mesh, "everybody knows everybody")
         return self
 
     def settings(self, name: str, port: int, state: Path) -> str:
         peers = [] if name == "root" else [f"127.0.0.1:{self.listen['root']}"]
         return super().settings(name, port, state) + TABLE.format(port=self.listen[name], peers=peers, name=name)
 
-    def document(self, name: str) -> dict[str, Any]:
-        return dict(self.status(name).get("cores", {}).get("document", {}))
-
-    def active(self, name: str) -> int:
-        return int(self.document(name).get("peers", {}).get("friday:ACTIVE", 0))
-
-    def check(self, name: str) -> str:
-        return str(self.document(name).get("check", {}).get("friday"))
-
-    def client(self, name: str) -> SyncClient:
-        return SyncClient(self.place / name, session="friday")
-
     def shows(self, word: str) -> bool:
         """Whether the arguments of a node's process say a word of its settings."""
         processes = [self.member(name).process for name in TREE]
         return any(word in Path(f"/proc/{process.pid}/cmdline").read_text("utf-8") for process in processes if process)
 
-    def digests(self) -> set[str]:
-        found = set()
-        for name in TREE:
-            with self.client(name) as client:
-                found.add(client.digest()["digest"])
-        return found
-
     def agreed(self) -> None:
-        self.until(lambda: len({self.check(name) for name in TREE}) == 1, "the same log everywhere")
+        self.until(self.is_equal, "the same log everywhere")
 
 
 @pytest.mark.proves("GSP-030", "PEE-003")
@@ -114,7 +95,7 @@ def test_all_nodes_off_and_on_again_have_everything_from_their_disks(tmp_path: P
         before = hall.digests()
         for name in TREE:
             hall.kill(name)
-        hall.until(lambda: all(hall.active(name) == 2 for name in TREE), "all are back")
+        hall.until(hall.is_mesh, "all are back")
         assert before == hall.digests()
         with hall.client("sensor-b") as client:
             assert 30 == client.status()["operations"]
@@ -138,7 +119,7 @@ def test_a_pulled_cable_loses_nothing_and_shows_the_conflict_on_both_sides(tmp_p
                 client.set("period=1 jam=1", {"lead": name})
                 client.add("period=1 jam=2", POINTS.format(team="home", points=points))
         cable.plug()
-        cable.until(lambda: cable.check("root") == cable.check("sensor-a"), "the same log")
+        cable.until(cable.is_equal, "the same log")
         assert 1 == len(cable.digests())
         with cable.client("root") as client:
             found = client.conflicts()

@@ -5,11 +5,11 @@ import random
 import signal
 import time
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import pytest
 
-from tests.fabric.fabric import Fabric
+from tests.fabric.edited import Edited
 from weft.cli.fleet import free_blocks
 from weft.doc import DocError, SyncClient
 
@@ -36,7 +36,7 @@ gone = "4s"
 """
 
 
-class Crowd(Fabric):
+class Crowd(Edited):
     """Nodes of one session and nothing else; each knows one other at its start."""
 
     def __init__(self, place: Path, count: int) -> None:
@@ -57,16 +57,6 @@ class Crowd(Fabric):
         peers = [f"127.0.0.1:{self.listen[before]}"]
         return SETTINGS.format(name=name, port=port, state=state, listen=self.listen[name], peers=peers)
 
-    def document(self, name: str) -> dict[str, Any]:
-        return dict(self.status(name).get("cores", {}).get("document", {}))
-
-    def is_mesh(self) -> bool:
-        most = len(self.parents) - 1
-        return all(self.document(name).get("peers", {}).get("friday:ACTIVE") == most for name in self.parents)
-
-    def is_equal(self) -> bool:
-        return len({str(self.document(name).get("check")) for name in self.parents}) == 1
-
     def enter(self, name: str, jam: int) -> None:
         """One entry at a node; whether it was acknowledged is remembered."""
         try:
@@ -76,17 +66,9 @@ class Crowd(Fabric):
             return  # it is down just now
         self.acked.append((done.source, done.sequence))
 
-    def digests(self) -> set[tuple[str, str]]:
-        found = set()
-        for name in self.parents:
-            with SyncClient(self.place / name, session="friday") as client:
-                told = client.digest()
-                found.add((told["digest"], told["check"]))
-        return found
-
     def have(self, name: str) -> dict[str, int]:
         """Of each source, up to which number the node has it."""
-        with SyncClient(self.place / name, session="friday") as client:
+        with self.client(name) as client:
             return {row["source"]: row["latest"] for row in client.sources()}
 
 

@@ -367,9 +367,8 @@ def test_a_node_binds_what_its_cores_own_and_nothing_else() -> None:
         assert {"beacon", "announce", "announced", "call", "control"} == set(place.runner.node.channels)
 
     run(play, ("topology",))
-    assert set(CHANNELS) == set(
-        channels_of(("topology", "configuration", "carrier", "clone", "measurement", "chains", "store", "catalog"))
-    )
+    parents = ("topology", "configuration", "carrier", "clone", "measurement", "chains", "store", "catalog", "document")
+    assert set(CHANNELS) == set(channels_of(parents))
 
 
 def test_a_flood_on_one_channel_does_not_starve_the_others(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ function showTeam(board, side) {
     const isFirst = !score.dataset.shown;
     score.dataset.shown = "yes";
     say(score, text);
-    score.className = `score${text.length > 2 ? " long" : ""}`;
+    score.className = `score${["", " long", " longer"][Math.min(2, Math.max(0, text.length - 2))]}`;
     if (!isFirst) { void score.offsetWidth; score.classList.add("up"); }
   }
   say(part("plus"), board.shown && team.jam.trips ? `+${team.jam.points}` : "");
