@@ -14,6 +14,7 @@ from tests.client.node import in_loop
 from weft import doc
 from weft.cli.doc import app
 from weft.client.doc.errors import BY_CODE
+from weft.cores.document import limits
 from weft.cores.document.fold.schema import Schema
 from weft.cores.document.serving_edits import EDITS
 from weft.cores.document.serving_reads import READS
@@ -95,6 +96,19 @@ def test_what_is_typed_on_the_page_can_be_read() -> None:
         assert typed.reference, line
         made = payload_of(typed.rest, "") if verb == "add" else attributes_of(typed.rest)
         assert made is not None
+
+
+@pytest.mark.proves("DOC-056")
+def test_the_page_tells_the_limits_that_are_in_force() -> None:
+    said = part("Limits")
+    numbers = {int(number.replace(",", "")) for number in re.findall(r"[0-9][0-9,]*", said)}
+    assert {
+        *(limits.EMITTED_BYTES_MAX, limits.DEPTH_MAX, limits.ELEMENTS_MAX, limits.RATE, limits.BURST),
+        *(limits.DOCUMENT_ELEMENTS_MAX, limits.DOCUMENT_DEPTH_MAX, limits.OPERATIONS_MAX, limits.SOURCES_MAX),
+        *(limits.PEERS_MAX, limits.WATCHERS_MAX),
+    } <= numbers
+    for what in ("fast clock", "removed element is lost", "Siblings", "nothing can be moved", "are not merged"):
+        assert what in said
 
 
 def test_every_link_of_the_page_leads_somewhere() -> None:
