@@ -122,12 +122,12 @@ def _bare(said: list[bytes]) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="*", default=["traffic", "catchup"], choices=["traffic", "catchup"])
+    parser.add_argument("what", nargs="*", help="traffic, catchup; default: both")
     parser.add_argument("--operations", type=int, default=20_000)
     options = parser.parse_args()
-    if "traffic" in options.what:
+    if not options.what or "traffic" in options.what:
         traffic()
-    if "catchup" in options.what:
+    if not options.what or "catchup" in options.what:
         catchup(options.operations)
 
 
