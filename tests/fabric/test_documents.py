@@ -6,7 +6,7 @@ from typing import Self
 import pyarrow.parquet as pq
 import pytest
 
-from tests.fabric.cable import Cable
+from tests.fabric.cable import Cabled
 from tests.fabric.edited import Edited
 from weft.cli.fleet import free_blocks
 from weft.doc import DocError
@@ -111,7 +111,7 @@ def test_a_reference_that_leads_nowhere_is_refused_in_words(tmp_path: Path) -> N
 
 @pytest.mark.proves("DOC-040")
 def test_a_pulled_cable_loses_nothing_and_shows_the_conflict_on_both_sides(tmp_path: Path) -> None:
-    with Cable(tmp_path) as cable:
+    with Cabled(tmp_path) as cable:
         cable.pull()
         cable.until(lambda: cable.active("sensor-a") == cable.active("root") == 0, "both are alone")
         for name, points in (("root", 3), ("sensor-a", 4)):

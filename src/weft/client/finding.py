@@ -15,8 +15,7 @@ from weft.client.limits import PROBE_S, SOCKET_PATH_BYTES_MAX
 
 Node = str | os.PathLike[str] | Callable[..., Any] | None
 """What `node=` may be; a callable opens connections itself (`weft.client.dealer.Opener`)."""
-ENDPOINT_FILE: Final = "chains.endpoint"
-SOCKET: Final = "chains.sock"
+DOOR: Final = "chains"
 VARIABLE: Final = "WEFT_NODE"
 MEND: Final = f"weft up, or an endpoint, a state directory or a node's name as --node, node= or {VARIABLE}="
 
@@ -44,20 +43,20 @@ def find(node: str | os.PathLike[str] | None) -> str:
 def _of_directory(directory: Path) -> str:
     found = endpoint_in(directory)
     if found is None:
-        text = f"{directory} is the state directory of no node: it has neither {ENDPOINT_FILE} nor {SOCKET}"
+        text = f"{directory} is the state directory of no node: it has neither {DOOR}.endpoint nor {DOOR}.sock"
         raise UserError("unavailable", text, MEND)
     return found
 
 
-def endpoint_in(directory: Path) -> str | None:
-    """What a state directory says; None: it says nothing."""
+def endpoint_in(directory: Path, door: str = DOOR) -> str | None:
+    """What a state directory says of one of its node's doors, as the shell calls it; None: it says nothing."""
     try:
-        written = (directory / ENDPOINT_FILE).read_text("utf-8").strip()
+        written = (directory / f"{door}.endpoint").read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError):
         written = ""
     if written:
         return written
-    path = directory / SOCKET
+    path = directory / f"{door}.sock"
     is_there = path.is_socket() and len(os.fsencode(path)) <= SOCKET_PATH_BYTES_MAX
     return f"ipc://{path}" if is_there else None
 

@@ -96,7 +96,7 @@ class Http:
         parser = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_BYTES_MAX)
         try:
             async with asyncio.timeout(PATIENCE_S):
-                request = await _next_event(parser, reader)
+                request = await next_event(parser, reader)
             if not isinstance(request, h11.Request):
                 return
             page, has_body = self._page(request), request.method != b"HEAD"
@@ -121,7 +121,7 @@ class Http:
             async with asyncio.timeout(PATIENCE_S):
                 if parser.they_are_waiting_for_100_continue:
                     writer.write(parser.send(h11.InformationalResponse(status_code=100, headers=[])) or b"")
-                body = await _body_of(parser, reader)
+                body = await body_of(parser, reader, ORDER_BYTES_MAX)
             return _TOO_LARGE if body is None else await self.orders(body)
         finally:
             self._orders -= 1
@@ -137,17 +137,18 @@ class Http:
         return make(query) if make else _NOT_FOUND
 
 
-async def _next_event(parser: h11.Connection, reader: asyncio.StreamReader) -> Any:
+async def next_event(parser: h11.Connection, reader: asyncio.StreamReader) -> Any:
+    """What comes next on a connection."""
     while (event := parser.next_event()) is h11.NEED_DATA:
         parser.receive_data(await reader.read(PIECE_BYTES))
     return event
 
 
-async def _body_of(parser: h11.Connection, reader: asyncio.StreamReader) -> bytes | None:
+async def body_of(parser: h11.Connection, reader: asyncio.StreamReader, bytes_max: int) -> bytes | None:
     """All of the body; None if it is too large. A body that breaks off is a RemoteProtocolError."""
     pieces: list[bytes] = []
-    left = ORDER_BYTES_MAX
-    while isinstance(event := await _next_event(parser, reader), h11.Data):
+    left = bytes_max
+    while isinstance(event := await next_event(parser, reader), h11.Data):
         left -= len(event.data)
         if left < 0:
             return None

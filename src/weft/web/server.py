@@ -14,12 +14,13 @@ h11 parses, so nothing here is clever.
 import asyncio
 import contextlib
 import socket
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import h11
 import msgspec
 
 from weft.base.errors import UserError
+from weft.shell.http import body_of, next_event
 from weft.web.entering import BODY_BYTES_MAX, Desk, Outcome, refusal
 from weft.web.feed import Feed
 from weft.web.gate import Gate
@@ -30,7 +31,6 @@ HEAD_BYTES_MAX: Final = 8 << 10
 PATIENCE_S: Final = 10.0
 STALLED_S: Final = 30.0  # a viewer that takes nothing for so long is gone
 STILL_HERE_S: Final = 10.0  # so often something is said to a viewer, or the page believes that we are gone
-PIECE_BYTES: Final = 4 << 10
 UNSENT_BYTES: Final = 16 << 10
 """What the kernel holds for a viewer before we wait: a state or two (JAM-020: never more than eight)."""
 HALL: Final = "view=hall"
@@ -135,7 +135,7 @@ class Server:
         has_body = True
         try:
             async with asyncio.timeout(PATIENCE_S):
-                request = await _next_event(parser, reader)
+                request = await next_event(parser, reader)
             if not isinstance(request, h11.Request):
                 return
             has_body = request.method != b"HEAD"
@@ -188,7 +188,7 @@ class Server:
 
     async def _enter(self, parser: h11.Connection, reader: asyncio.StreamReader, headers: dict[str, str]) -> Outcome:
         async with asyncio.timeout(PATIENCE_S):
-            body = await _body_of(parser, reader)
+            body = await body_of(parser, reader, BODY_BYTES_MAX)
         if body is None:
             return refusal("too-large", f"an entry has at most {BODY_BYTES_MAX:,} bytes")
         return await self.desk.enter(headers.get("idempotency-key", ""), body)
@@ -232,24 +232,6 @@ def _said(request: h11.Request, writer: asyncio.StreamWriter) -> Said:
     path, _, query = request.target.decode("ascii", "replace").partition("?")
     peer = writer.get_extra_info("peername")
     return Said(request.method, path, query, headers, str(peer[0]) if peer else "")
-
-
-async def _next_event(parser: h11.Connection, reader: asyncio.StreamReader) -> Any:
-    while (event := parser.next_event()) is h11.NEED_DATA:
-        parser.receive_data(await reader.read(PIECE_BYTES))
-    return event
-
-
-async def _body_of(parser: h11.Connection, reader: asyncio.StreamReader) -> bytes | None:
-    """All of the body; None if it is too large. One that breaks off is a RemoteProtocolError."""
-    pieces: list[bytes] = []
-    left = BODY_BYTES_MAX
-    while isinstance(event := await _next_event(parser, reader), h11.Data):
-        left -= len(event.data)
-        if left < 0:
-            return None
-        pieces.append(bytes(event.data))
-    return b"".join(pieces)
 
 
 def _headers(content_type: str, policy: str) -> list[tuple[str, str]]:

@@ -15,14 +15,13 @@ from weft.client.catalog.discovery import find_broker
 from weft.client.catalog.entries import Address
 from weft.client.catalog.errors import CatalogError, Unreachable
 from weft.client.catalog.limits import ANSWER_S, BEACON_S, LOCAL_S, PORT, TRIES
-from weft.client.finding import is_live, state_base
+from weft.client.finding import endpoint_in, is_live, state_base
 
 Broker = str | int | os.PathLike[str] | Sequence[str] | None
 """host:port, a port of this machine, several of these, or the state directory of a broker's node; None: `WEFT_CATALOG`,
 else the broker of this machine, else the first one that is heard."""
 VARIABLE: Final = "WEFT_CATALOG"
-ENDPOINT_FILE: Final = "catalog.endpoint"
-SOCKET: Final = "catalog.sock"
+DOOR: Final = "catalog"
 PORT_MAX: Final = 65_535
 LOCAL: Final = "127.0.0.1"
 
@@ -99,26 +98,17 @@ def keepers_door(state: str | os.PathLike[str] | None = None) -> str:
     """
     if state is not None:
         directory = Path(state).absolute()
-        if (door := _door_in(directory)) is None:
-            raise Unreachable(f"{directory} is the state directory of no node that runs a catalog: it has no {SOCKET}")
+        if (door := endpoint_in(directory, DOOR)) is None:
+            raise Unreachable(
+                f"{directory} is the state directory of no node that runs a catalog: it has no {DOOR}.sock"
+            )
         return door
-    doors = [door for path in sorted(state_base().glob("*/*")) if (door := _door_in(path)) and is_live(door)]
+    doors = [door for path in sorted(state_base().glob("*/*")) if (door := endpoint_in(path, DOOR)) and is_live(door)]
     if len(doors) == 1:
         return doors[0]
     if doors:
         raise Unreachable(f"several nodes of this machine run a catalog: {', '.join(doors)}")
     raise Unreachable(f"no node that runs a catalog is found below {state_base()}")
-
-
-def _door_in(directory: Path) -> str | None:
-    try:
-        written = (directory / ENDPOINT_FILE).read_text("utf-8").strip()
-    except (OSError, UnicodeDecodeError):
-        written = ""
-    if written:
-        return written
-    path = directory / SOCKET
-    return f"ipc://{path}" if path.is_socket() else None
 
 
 class Place:

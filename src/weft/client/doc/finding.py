@@ -11,13 +11,11 @@ from typing import Any, Final
 
 from weft.client.doc.errors import Unreachable
 from weft.client.finding import VARIABLE as CHAINS_VARIABLE
-from weft.client.finding import is_live, state_base
-from weft.client.limits import SOCKET_PATH_BYTES_MAX
+from weft.client.finding import endpoint_in, is_live, state_base
 
 Node = str | os.PathLike[str] | None
 """What `node=` may be: a state directory, a node's name, or an endpoint."""
-ENDPOINT_FILE: Final = "doc.endpoint"
-SOCKET: Final = "doc.sock"
+DOOR: Final = "doc"
 VARIABLE: Final = "WEFT_DOC"
 MEND: Final = f"weft doc join SESSION starts one; --node NAME or DIRECTORY, or {VARIABLE}= says which"
 
@@ -29,30 +27,17 @@ def endpoint_of(node: Node) -> str:
         return word
     if os.sep in word or Path(word or "-").is_dir():
         directory = Path(word).absolute()
-        if (found := endpoint_in(directory)) is None:
-            text = f"{directory} is the state directory of no node with a document: it has no {ENDPOINT_FILE}"
+        if (found := endpoint_in(directory, DOOR)) is None:
+            text = f"{directory} is the state directory of no node with a document: it has no {DOOR}.endpoint"
             raise Unreachable(text, mend=MEND)
         return found
     return _only(word)
 
 
-def endpoint_in(directory: Path) -> str | None:
-    """What a state directory says; None: it says nothing."""
-    try:
-        written = (directory / ENDPOINT_FILE).read_text("utf-8").strip()
-    except (OSError, UnicodeDecodeError):
-        written = ""
-    if written:
-        return written
-    path = directory / SOCKET
-    is_there = path.is_socket() and len(os.fsencode(path)) <= SOCKET_PATH_BYTES_MAX
-    return f"ipc://{path}" if is_there else None
-
-
 def alive() -> dict[Path, str]:
     """The nodes with documents that run here, by their state directories."""
     places = [*sorted(state_base().glob("*/*")), *sorted(_elsewhere().glob("*"))]
-    noted = {path: endpoint_in(path) for path in places if path.is_dir()}
+    noted = {path: endpoint_in(path, DOOR) for path in places if path.is_dir()}
     return {path: endpoint for path, endpoint in noted.items() if endpoint and is_live(endpoint)}
 
 

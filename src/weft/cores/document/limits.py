@@ -87,7 +87,6 @@ TIMESTAMP_MAX: Final = 253_402_300_799.0  # seconds: the year 9999 (DOC-011)
 
 # Programs
 PAGE: Final = 1_000  # operations in one answer
-PAGE_BYTES: Final = 4 << 20
 WATCHERS_MAX: Final = 256
 TELL_AHEAD_MAX: Final = 8  # changes of a watch that its program has not read (JAM-020)
 TELL_OPERATIONS_MAX: Final = 500  # in one change; of further ones only the number is told

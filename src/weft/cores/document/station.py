@@ -4,6 +4,7 @@ Own operations are durable before anybody hears of them: the records of such a t
 everything that the turn says (GSP-005). Operations of others are kept within 100 ms, and nobody waits for that (GSP-030).
 """
 
+import hashlib
 from collections import Counter
 from typing import Any, Final
 
@@ -73,8 +74,6 @@ class Station:
 
     def jitter(self, value: int, percent: int) -> int:
         """`value` plus or minus at most so much of it: by the hash of our UUID and a counter, no draw (PEE-003)."""
-        import hashlib
-
         self._jitters += 1
         drawn = int.from_bytes(hashlib.sha256(self.uuid + self._jitters.to_bytes(8, "big")).digest()[:4], "big")
         return value + value * percent * (2 * drawn - (1 << 32)) // (100 << 32)
