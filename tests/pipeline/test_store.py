@@ -9,10 +9,9 @@ from pyspark.sql import SparkSession
 
 from tests.pipeline.conftest import Filled
 from tests.pipeline.ground import OTHER_DRAIN, Ground, Plot, at_ms, change
-from weft.pipeline import sql
 from weft.pipeline.check import Check
 from weft.pipeline.sql import Lake
-from weft.pipeline.tables import STORE_CURRENT
+from weft.pipeline.tables import VIEWS
 from weft.wire.store.path import pack_path
 
 ODD = {
@@ -103,8 +102,8 @@ def test_an_entry_is_what_its_greatest_change_says(filled: Filled) -> None:
 def test_a_planted_bug_of_the_view_would_be_seen(
     bug: tuple[str, str], filled: Filled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table, view = sql.OVER[STORE_CURRENT]
-    assert bug[0] in view
-    monkeypatch.setitem(sql.OVER, STORE_CURRENT, (table, view.replace(*bug)))
+    view = VIEWS["gold.store_current"]
+    assert bug[0] in view.sql
+    monkeypatch.setitem(VIEWS, "gold.store_current", view._replace(sql=view.sql.replace(*bug)))
     with pytest.raises(AssertionError):
         test_an_entry_is_what_its_greatest_change_says(filled)

@@ -158,7 +158,8 @@ def _schemas() -> "dict[str, Schema]":
     from weft.lake.schemas import SEGMENTS
     from weft.pipeline.tables import ALL, VIEWS
 
-    return dict(SEGMENTS) | {name: table.schema for name, table in (ALL | VIEWS).items()}
+    tables = [*ALL.values(), *(view.table for view in VIEWS.values())]
+    return dict(SEGMENTS) | {table.full_name: table.schema for table in tables}
 
 
 def _table(lake: Layout, path: Path) -> dict[str, Any]:

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from weft.base.errors import UserError
-from weft.pipeline.sql import PREFIX, Lake
+from weft.pipeline.sql import Lake
 from weft.pipeline.tables import DOCUMENTS
+from weft.pipeline.views.documents import PREFIX
 
 ROWS_AT_ONCE: Final = 10_000  # bodies that are Python objects at the same time; one has at most 256 KiB, most 150 bytes
 MICROSECOND: Final = 1_000

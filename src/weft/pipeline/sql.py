@@ -13,22 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from weft.base.errors import UserError
 from weft.lake.layout import Layout
 from weft.pipeline.checkpoint import read_record
-from weft.pipeline.tables import (
-    ALL,
-    DOCUMENT_OPERATIONS,
-    DOCUMENT_SESSIONS,
-    DOCUMENTS,
-    LATEST,
-    ROLLUP_1D,
-    ROLLUP_1H,
-    ROLLUP_1M,
-    SAMPLES,
-    STORE,
-    STORE_CURRENT,
-    VALUES,
-    VIEWS,
-    Table,
-)
+from weft.pipeline.tables import ALL, LATEST, SAMPLES, VALUES, VIEWS, Table
+from weft.pipeline.views.folded import LATEST_VIEW, ROLLUP_VIEW, WIDTHS
 from weft.pipeline.writer import Writer
 
 if TYPE_CHECKING:
@@ -43,75 +29,8 @@ SETTINGS: Final[dict[str, str | bool | int | float | list[str]]] = {
     "autoload_known_extensions": "false",
     "threads": "2",
 }
-WIDTHS: Final = {ROLLUP_1M: "minute", ROLLUP_1H: "hour", ROLLUP_1D: "day"}
 
 _UNQUOTED_AT: Final = re.compile(r"""(?<!["'.\w])at(?!["'\w])""", re.IGNORECASE)
-
-ROLLUP_VIEW: Final = """
-WITH parts AS (
-    SELECT node, "group", series, window_start, n, sum, sum_sq, min, max, first, last, resets FROM {folded}
-    UNION ALL BY NAME
-    SELECT node, "group", series, "at" AS window_start, (result IS NOT NULL)::BIGINT AS n, result AS sum,
-           result * result AS sum_sq, result AS min, result AS max, point AS first, point AS last,
-           coalesce(reason IN ('reset', 'base-reset'), false)::BIGINT AS resets
-    FROM (SELECT *, CASE WHEN result IS NOT NULL THEN
-                 {{'at': "at", 'era': era, 'sequence': sequence, 'value': result}} END AS point FROM {values})
-    WHERE batch > {mark}
-)
-SELECT node, any_value("group") AS "group", series, date_trunc('{width}', window_start) AS window_start,
-       sum(n)::BIGINT AS n, sum(sum) AS sum, sum(sum_sq) AS sum_sq, min(min) AS min, max(max) AS max,
-       min(first) AS first, max(last) AS last, sum(resets)::BIGINT AS resets
-FROM parts GROUP BY node, series, date_trunc('{width}', window_start)
-"""
-LATEST_VIEW: Final = """
-WITH raw AS (
-    SELECT node, "group", series, origin, era, sequence, "at", received, value, base, text FROM {folded}
-    UNION ALL BY NAME
-    SELECT node, "group", series, origin, era, sequence, "at", received, value, base, text FROM {samples} WHERE batch > {mark}
-), newest AS (
-    SELECT * FROM raw QUALIFY row_number() OVER (PARTITION BY node, series ORDER BY "at" DESC, era DESC, sequence DESC) = 1
-), outcomes AS (
-    SELECT node, series, result, result_at, result_era, result_sequence FROM {folded} WHERE result_at IS NOT NULL
-    UNION ALL BY NAME
-    SELECT node, series, result, "at" AS result_at, era AS result_era, sequence AS result_sequence
-    FROM {values} WHERE batch > {mark} AND result IS NOT NULL
-), calculated AS (
-    SELECT * FROM outcomes
-    QUALIFY row_number() OVER (PARTITION BY node, series ORDER BY result_at DESC, result_era DESC, result_sequence DESC) = 1
-)
-SELECT newest.*, result, result_at, result_era, result_sequence
-FROM newest LEFT JOIN calculated USING (node, series)
-"""
-STORE_VIEW: Final = """
-SELECT path_text, value, node, tick, tock, "at" AS since, "by", path FROM (
-    SELECT * FROM {of}
-    QUALIFY row_number() OVER (PARTITION BY path_text ORDER BY tock DESC, tick DESC, node) = 1
-) WHERE NOT deleted
-"""
-PREFIX: Final = "row_number() OVER (PARTITION BY session, source ORDER BY sequence) = sequence"
-"""Whether everything before an operation of its source is here, too."""
-OPERATIONS_VIEW: Final = """
-SELECT session, row_number() OVER (PARTITION BY session ORDER BY eff, source, sequence) AS place, source, sequence, eff,
-       CASE WHEN eff > 0 THEN to_timestamp(eff) END AS "at", verb, reference, "by", inert_reason, received_at,
-       coalesce(try(decode(body)), body::VARCHAR) AS body
-FROM (SELECT * FROM {of} QUALIFY {prefix})
-"""
-SESSIONS_VIEW: Final = """
-WITH operations AS (SELECT *, {prefix} AS stands FROM {of}),
-vectors AS (SELECT session, map_from_entries(list((source, latest) ORDER BY source)) AS vector FROM (
-    SELECT session, source, max(sequence) AS latest FROM operations WHERE stands GROUP BY session, source
-) GROUP BY session)
-SELECT session, max(schema) AS schema, count(*) FILTER (stands) AS operations, count(*) FILTER (NOT stands) AS beyond,
-       count(DISTINCT source) AS sources, any_value(vector) AS vector, min(eff) FILTER (stands) AS first_eff,
-       max(eff) FILTER (stands) AS last_eff, max(received_at) AS last_received
-FROM operations LEFT JOIN vectors USING (session) GROUP BY session
-"""
-OVER: Final = {
-    STORE_CURRENT: (STORE, STORE_VIEW),
-    DOCUMENT_OPERATIONS: (DOCUMENTS, OPERATIONS_VIEW),
-    DOCUMENT_SESSIONS: (DOCUMENTS, SESSIONS_VIEW),
-}
-"""Of what table each view is made, and how."""
 
 
 class Lake:
@@ -183,18 +102,18 @@ class Lake:
     def _all(self) -> list[Table]:
         """The tables that exist, and the views over them."""
         there = self.tables()
-        return there + [view for view in VIEWS.values() if OVER[view][0] in there]
+        return there + [view.table for view in VIEWS.values() if view.over[0] in there]
 
     def _register(self, table: Table) -> None:
         """Make a table (or the view that completes it) known under its full name."""
         if table.full_name in self._registered:
             return
         self._registered.add(table.full_name)
-        view = self._over(*OVER[table]) if table in OVER else self._shown(table)
-        self._open.execute(f"CREATE VIEW {table.full_name} AS {view}")
-
-    def _over(self, table: Table, view: str) -> str:
-        return view.format(of=self._dataset(table), prefix=PREFIX)
+        view = VIEWS.get(table.full_name)
+        shown = (
+            self._shown(table) if view is None else view.select({of.full_name: self._dataset(of) for of in view.over})
+        )
+        self._open.execute(f"CREATE VIEW {table.full_name} AS {shown}")
 
     def _shown(self, table: Table) -> str:
         raw = self._dataset(table)
@@ -207,8 +126,10 @@ class Lake:
         name = f"raw_{table.layer}_{table.name}"
         if name not in self._registered:
             self._registered.add(name)
-            opened = DeltaTable(str(self.layout.table(table.layer, table.name)))
-            self._open.register(name, opened.to_pyarrow_dataset())
+            path = str(self.layout.table(table.layer, table.name))
+            is_there = DeltaTable.is_deltatable(path)
+            rows = DeltaTable(path).to_pyarrow_dataset() if is_there else table.schema.arrow().empty_table()
+            self._open.register(name, rows)
         return name
 
     def _completed(self, table: Table, raw: str) -> str:

@@ -1,0 +1,44 @@
+"""The pipeline's own tables."""
+
+from typing import Final
+
+from weft.lake.schemas import Column
+from weft.pipeline.schemas.table import ID, WHO, table_of
+
+EDGES: Final = table_of(
+    "meta.edges",
+    "First or last sample of a series in a contiguous range of its origin: what a late neighbour needs (PIP-043).",
+    (
+        *ID,
+        *WHO,
+        Column("series", "bigint", "key of the series"),
+        Column("type", "string", "how two samples calculate"),
+        Column("at_ns", "bigint", "the origin's stamp, nanoseconds"),
+        Column("value", "double", "the raw value"),
+        Column("value_long", "bigint", "the raw value, exactly, if it is an integer", optional=True),
+        Column("base", "double", "the raw base", optional=True),
+        Column("base_long", "bigint", "the raw base, exactly, if it is an integer", optional=True),
+        Column("island", "bigint", "first sequence of the contiguous range"),
+        Column("lost", "bigint", "sequences of the range before this one that hold no sample"),
+    ),
+)
+PROGRESS: Final = table_of(
+    "meta.progress",
+    "One micro-batch: what came in, where it went, and how long it took.",
+    (
+        Column("job", "string", "which job"),
+        Column("batch", "bigint", "number of the batch"),
+        Column("at", "timestamp", "when it was done"),
+        Column("rows_in", "bigint", "rows of the segments"),
+        Column("rows_silver", "bigint", "rows that silver took"),
+        Column("rows_duplicate", "bigint", "rows that were there already"),
+        Column("rows_quarantine", "bigint", "rows that silver refused"),
+        Column("rows_values", "bigint", "calculated values"),
+        Column("segments", "bigint", "segments, whole or in part"),
+        Column("freshness_ms", "bigint", "from the newest arrival in the batch to its commit", optional=True),
+        Column("seconds", "double", "of the whole batch"),
+        Column("steps", "string", "seconds per step, as JSON"),
+        Column("offset", "string", "Spark's offset behind the batch"),
+        Column("vec", "string", "BLAKE2b-128 of the coverage behind the batch"),
+    ),
+)

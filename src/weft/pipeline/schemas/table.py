@@ -1,0 +1,80 @@
+"""What a table is: its columns, its partition, and what its rows are (section 4.1); and columns that many share.
+
+A table's schema is data: Spark's and Delta's schemas, documentation and the views of `weft sql` are made from it.
+Columns are only ever added, nullable, at the end (LAK-036).
+"""
+
+from functools import cache
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from weft.lake.schemas import Column, Schema
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+STATISTICS_COLUMNS: Final = 12
+"""How many leading columns have min, max and null count in the Delta log (LAK-031)."""
+
+
+class Table(NamedTuple):
+    """A table of the lake."""
+
+    layer: str
+    name: str
+    schema: Schema
+    grain: str
+    """What one row is, in one sentence."""
+    partition: str | None = None
+    """The partition column, the last of the schema; None: the table is small."""
+
+    @property
+    def full_name(self) -> str:
+        """As people write it: `silver.samples`."""
+        return f"{self.layer}.{self.name}"
+
+    def spark(self) -> "StructType":
+        """The schema for Spark, partition column included. Needs a running session."""
+        return _spark(self.schema.ddl())
+
+    def file_columns(self) -> tuple[str, ...]:
+        """What stands in the files: all but the partition column."""
+        return tuple(name for name in self.schema.names if name != self.partition)
+
+    def statistics(self) -> frozenset[str]:
+        """Columns whose range the Delta log knows: the leading ones, and the batch, by which folds find what is new."""
+        return frozenset((*self.file_columns()[:STATISTICS_COLUMNS], "batch"))
+
+
+@cache
+def _spark(ddl: str) -> "StructType":
+    from pyspark.sql.types import StructType
+
+    schema = StructType.fromDDL(ddl)
+    assert isinstance(schema, StructType), ddl
+    return schema
+
+
+def table_of(full_name: str, grain: str, columns: tuple[Column, ...], partition: str | None = None) -> Table:
+    layer, _, name = full_name.partition(".")
+    return Table(layer, name, Schema(full_name, columns), grain, partition)
+
+
+ID: Final = (
+    Column("origin", "string", "who numbered it: node UUID as 32 hex, or a name"),
+    Column("era", "bigint", "start of the origin, microseconds since 1970", optional=True),
+    Column("sequence", "bigint", "number within origin and era, from 1, without holes"),
+)
+WHO: Final = (
+    Column("node", "string", "name of the node; its origin where no name was said"),
+    Column("group", "string", "group of the node", optional=True),
+)
+DEFINITION: Final = (
+    Column("config_name", "string", "name of the metric in the configuration"),
+    Column("detail", "string", "what is measured"),
+    Column("type", "string", "how two samples calculate: basic, delta, rate, average, percent"),
+    Column("param", "string", "parameter of the metric, often empty"),
+    Column("labels", "map<string,string>", "labels of the series"),
+)
+BATCH: Final = Column("batch", "bigint", "micro-batch that wrote it")
+DAY: Final = Column("day", "date", "UTC day of `at`")
+POINT: Final = "struct<at:timestamp,era:bigint,sequence:bigint,value:double>"

@@ -1,0 +1,79 @@
+"""What a lake's owner may say about its pipeline: the file `lake.toml` in the lake (`[lake]`), read when a command starts.
+
+Everything may be left out. What is not known, or has a value that cannot be meant, is refused with its place.
+"""
+
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+import msgspec
+from msgspec import Meta
+
+from weft.base.errors import UserError
+from weft.lake.layout import Layout
+
+FILE: Final = "lake.toml"
+Days = Annotated[int, Meta(ge=0)]
+"""0: for ever."""
+RULES_MAX: Final = 200
+MUTES_MAX: Final = 1_000
+
+
+class RuleTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`[[lake.rule]]`: rows that are to be kept aside, or marked (PIP-034)."""
+
+    name: str
+    when: str
+    """A Spark SQL expression over the columns of bronze; true: the rule applies."""
+    stream: str = "samples"
+    then: Literal["quarantine", "flag"] = "quarantine"
+
+
+class MuteTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`[[lake.mute]]`: series whose anomalies nobody wants to hear of (PIP-055). What is left out fits everything."""
+
+    node: str = ""
+    config_name: str = ""
+    labels: dict[str, str] = {}
+    kind: str = ""
+
+
+class KeepTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`[lake.keep]`: for how many days rows of a layer are kept (LAK-037)."""
+
+    bronze: Days = 30
+    silver: Days = 400
+    gold: Days = 0
+    quarantine: Days = 400
+    unreferenced: Annotated[int, Meta(ge=1)] = 7
+    """Files that no version of a table names any more."""
+
+
+class LakeTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`[lake]`."""
+
+    spark: dict[str, str | int | float | bool] = {}
+    """Spark's own settings; those that would break a promise are refused (PIP-081)."""
+    rule: Annotated[tuple[RuleTable, ...], Meta(max_length=RULES_MAX)] = ()
+    mute: Annotated[tuple[MuteTable, ...], Meta(max_length=MUTES_MAX)] = ()
+    keep: KeepTable = KeepTable()
+    known_nodes: tuple[str, ...] | None = None
+    """Origins that may send; null: all."""
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    lake: LakeTable = LakeTable()
+
+
+def settings_of(layout: Layout, file: Path | None = None) -> LakeTable:
+    """What `lake.toml` of the lake says, or another file; all as usual if the lake has none.
+
+    UserError `bad-settings` names the file and the place.
+    """
+    path = file or layout.root / FILE
+    if file is None and not path.exists():
+        return LakeTable()
+    try:
+        return msgspec.toml.decode(path.read_bytes(), type=_File).lake
+    except (OSError, msgspec.MsgspecError, ValueError) as error:
+        raise UserError("bad-settings", f"{path}: {error}", "docs/lake.md has all of its words") from None

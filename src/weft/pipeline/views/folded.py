@@ -1,0 +1,42 @@
+"""Folded tables, completed by what stands in silver behind the last fold (PIP-045, PIP-050)."""
+
+from typing import Final
+
+from weft.pipeline.schemas.gold import ROLLUP_1D, ROLLUP_1H, ROLLUP_1M
+
+WIDTHS: Final = {ROLLUP_1M: "minute", ROLLUP_1H: "hour", ROLLUP_1D: "day"}
+ROLLUP_VIEW: Final = """
+WITH parts AS (
+    SELECT node, "group", series, window_start, n, sum, sum_sq, min, max, first, last, resets FROM {folded}
+    UNION ALL BY NAME
+    SELECT node, "group", series, "at" AS window_start, (result IS NOT NULL)::BIGINT AS n, result AS sum,
+           result * result AS sum_sq, result AS min, result AS max, point AS first, point AS last,
+           coalesce(reason IN ('reset', 'base-reset'), false)::BIGINT AS resets
+    FROM (SELECT *, CASE WHEN result IS NOT NULL THEN
+                 {{'at': "at", 'era': era, 'sequence': sequence, 'value': result}} END AS point FROM {values})
+    WHERE batch > {mark}
+)
+SELECT node, any_value("group") AS "group", series, date_trunc('{width}', window_start) AS window_start,
+       sum(n)::BIGINT AS n, sum(sum) AS sum, sum(sum_sq) AS sum_sq, min(min) AS min, max(max) AS max,
+       min(first) AS first, max(last) AS last, sum(resets)::BIGINT AS resets
+FROM parts GROUP BY node, series, date_trunc('{width}', window_start)
+"""
+LATEST_VIEW: Final = """
+WITH raw AS (
+    SELECT node, "group", series, origin, era, sequence, "at", received, value, base, text FROM {folded}
+    UNION ALL BY NAME
+    SELECT node, "group", series, origin, era, sequence, "at", received, value, base, text FROM {samples} WHERE batch > {mark}
+), newest AS (
+    SELECT * FROM raw QUALIFY row_number() OVER (PARTITION BY node, series ORDER BY "at" DESC, era DESC, sequence DESC) = 1
+), outcomes AS (
+    SELECT node, series, result, result_at, result_era, result_sequence FROM {folded} WHERE result_at IS NOT NULL
+    UNION ALL BY NAME
+    SELECT node, series, result, "at" AS result_at, era AS result_era, sequence AS result_sequence
+    FROM {values} WHERE batch > {mark} AND result IS NOT NULL
+), calculated AS (
+    SELECT * FROM outcomes
+    QUALIFY row_number() OVER (PARTITION BY node, series ORDER BY result_at DESC, result_era DESC, result_sequence DESC) = 1
+)
+SELECT newest.*, result, result_at, result_era, result_sequence
+FROM newest LEFT JOIN calculated USING (node, series)
+"""
