@@ -55,6 +55,7 @@ def _spark(ddl: str) -> "StructType":
 
 
 def table_of(full_name: str, grain: str, columns: tuple[Column, ...], partition: str | None = None) -> Table:
+    """A table by its full name (`silver.samples`), what its rows are, and its columns; the partition is one of them."""
     layer, _, name = full_name.partition(".")
     return Table(layer, name, Schema(full_name, columns), grain, partition)
 
