@@ -49,7 +49,7 @@ def duplicates_are_forgotten_after_a_minute(patch: Patch) -> None:
 
     def join(self: Parent, hello: Any, source: Any, now: Any) -> None:
         if now.mono - heard.get(hello.id, now.mono) > 60 * SECOND:
-            self.kept = Kept(is_root=self.is_root)
+            self.kept = Kept(is_safe_at_once=self.station.settings.is_safe_at_once)
         heard.setdefault(hello.id, now.mono)
         honest(self, hello, source, now)
 

@@ -557,7 +557,7 @@ def test_many_marks_are_thinned_out_and_the_last_one_stays(hops: int) -> None:
 
 @pytest.mark.proves("MEA-024")
 def test_marks_of_earlier_hops_stay_beside_later_ones() -> None:
-    kept = Kept(is_root=False)
+    kept = Kept(is_safe_at_once=False)
     for upto in (1, 2, 3):
         kept.note(Held(A, 7, upto), lsn=10 * upto + 1, last=10 * upto)
     assert [(A, 7)] == kept.pass_on(20)

@@ -30,13 +30,18 @@ def drain(journal: Path, /, *, lake: Path, json: Annotated[bool, Parameter(negat
     """Bring the records of a stopped node's journal into a lake: what it could not send before it died.
 
     `weft drain /mnt/old-disk/weft/s7/journal --lake ./lake`. Repeating it adds only what is new; what had arrived by
-    the network too is a duplicate, which silver tables remove. The journal itself is not changed.
+    the network too is a duplicate, which silver tables remove. The journal itself is not changed. What `[lake] secrets` of
+    the node hides is hidden as it would have been, if its state directory is there.
     """
+    from weft.shell.masking import mask_beside
+
     files = Files()
     reader = JournalReader(journal)
     lock = lock_directory(files, journal)
     try:
-        published = Draining(reader, lake, node_of(journal)).run()
+        draining = Draining(reader, lake, node_of(journal))
+        draining.recorder.mask = mask_beside(journal)
+        published = draining.run()
     finally:
         files.close(lock)
     if json:

@@ -18,6 +18,8 @@ from weft.wire.store import path as paths
 LONG_MAX: Final = (1 << 63) - 1
 LONG_MIN: Final = -(1 << 63)
 WORD_MAX: Final = (1 << 64) - 1  # the greatest integer that MessagePack and our JSON have without a tag
+USERS: Final = (None, "auth")
+"""Where the users of a store stand."""
 _INTEGER, _PATH = 2, 3  # MessagePack extensions of the store (COD-002)
 _ARRAYS: Final = (list, tuple)
 INTEGER_BYTES_MAX: Final = 1024  # written out in decimal costs the square of it; wider ones stay as they are
@@ -46,6 +48,17 @@ def change_of(record: StreamRecord) -> Change:
         error = error or "undecodable"
     body = bodies.decoded(record.payload, _value) if record.payload else bodies.Body(None, None)
     return Change(key, body._replace(error=error) if error else body, attributes)
+
+
+def is_of_users(record: StreamRecord) -> bool:
+    """Whether a change is of the store's tree of users, which holds hashes, salts and tokens (ADM-002).
+
+    A path that cannot be read is taken for one of it.
+    """
+    try:
+        return _path_of(record)[:2] == USERS
+    except (PeerError, ValueError):
+        return True
 
 
 def _path_of(record: StreamRecord) -> tuple[Any, ...]:

@@ -18,7 +18,7 @@ from weft.base.records import EraRecord, LostRecord, Record, Stream, StreamRecor
 from weft.lake import body as bodies
 from weft.lake import manifest as manifests
 from weft.lake import schemas
-from weft.lake.changes import change_of
+from weft.lake.changes import change_of, is_of_users
 from weft.lake.layout import STREAMS
 from weft.lake.series import SeriesDefinition, define
 from weft.wire import samples
@@ -141,26 +141,32 @@ class OtherColumns:
     def add(self, lsn: int, identity: Identity, record: StreamRecord) -> None:
         """Take one record."""
         wide = self.runs.add(lsn, identity, record, 1)
-        raw, more = bodies.kept(record.payload)
-        key, body, attributes = self._said(record)
+        is_secret = self._is_secret(record)
+        raw, more = (None, {}) if is_secret else bodies.kept(record.payload)
+        key, body, attributes = self._said(record, is_secret=is_secret)
         self.key.append(key)
         self.body.append(body.text)
-        self.raw.append(None if self._is_secret(record) else raw)
+        self.raw.append(raw)
         self.error.append("out-of-range" if wide else body.error)
         self.runs.attributes.append(bodies.text_map(_named(attributes)) | more | wide)
         self.bytes += len(record.payload) + len(body.text or "") + 128
 
-    def _said(self, record: StreamRecord) -> tuple[str, bodies.Body, dict[str, Any]]:
+    def _said(self, record: StreamRecord, *, is_secret: bool) -> tuple[str, bodies.Body, dict[str, Any]]:
         """Key, body and attributes as they stand in the row."""
+        hidden = bodies.Body(self.mask.body(record.payload), None) if self.mask is not None and is_secret else None
         if self.stream == "store":
-            return change_of(record)
-        if self._is_secret(record):
-            assert self.mask is not None
-            return record.key, bodies.Body(self.mask.body(record.payload), None), record.attributes
+            change = change_of(record)
+            return change if hidden is None else change._replace(body=hidden._replace(error=change.body.error))
+        if hidden is not None:
+            return record.key, hidden, record.attributes
         return record.key, bodies.body_of(record.payload, record.attributes, self.usual), record.attributes
 
     def _is_secret(self, record: StreamRecord) -> bool:
-        return self.mask is not None and self.stream == "configuration" and self.mask.is_secret(record.key)
+        if self.mask is None or not record.payload:
+            return False
+        if self.stream == "store":
+            return is_of_users(record)
+        return self.stream == "configuration" and self.mask.is_secret(record.key)
 
     def table(self) -> "pa.Table":
         """The columns in the order of the schema."""

@@ -113,6 +113,7 @@ def _carrier(start: Start) -> Core:
         addr=f"{table.host}:{table.port}",
         beat_ms=round(fleet.beat_s * 1_000),
         dead_ms=round(fleet.dead_s * 1_000),
+        is_drained_first=start.settings.lake.safe == "segment" and "drain" in start.settings.runs,
     )
     return Carrier(settings, start.node, start.era, Chance(f"{start.seed}/carrier"))
 

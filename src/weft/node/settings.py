@@ -97,9 +97,13 @@ class FleetTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
 
 class LakeTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """`[lake]`: where the drain writes, and how soon."""
+    """`[lake]`: where the drain writes, how soon, and what it hides."""
 
     path: str = ""
+    safe: Literal["journal", "segment"] = "journal"
+    """From where on the root calls a record safe, so that nodes below may forget it (LAK-006)."""
+    secrets: tuple[str, ...] = ()
+    """Patterns of configuration keys whose values never enter a segment (LAK-014): `/app/*/password`."""
     rows: int = 100_000
     age_s: Span = 1.0
     idle_s: Span = 0.3

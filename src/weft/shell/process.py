@@ -243,6 +243,7 @@ class Process:
         performers |= self.doors.performers
 
     def _recorder(self) -> "Recorder":
+        from weft.shell.masking import mask_of
         from weft.shell.recorder import Recorder  # only a root needs what it imports
 
         loop, place = asyncio.get_running_loop(), Path(self.settings.lake.path or self.state / "lake")
@@ -252,7 +253,9 @@ class Process:
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits for it any more
                 loop.call_soon_threadsafe(self.runner.order, "drain", order)
 
-        return Recorder(place, self.identity.node_id, self.journal.read, deliver, self.doors.lake)
+        recorder = Recorder(place, self.identity.node_id, self.journal.read, deliver, self.doors.lake)
+        recorder.mask = mask_of(self.state, self.settings.lake.secrets)
+        return recorder
 
     def _broken(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """A promise inside Weft is broken: stop at once, and let the next start restore (errors.OurFault)."""

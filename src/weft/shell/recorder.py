@@ -55,7 +55,7 @@ class Recorder:
         self.lake, self.drain = Layout(lake), node_id.hex()
         self._read, self._deliver = read, deliver
         self.mask: Mask | None = None
-        """Which configuration values are secret (LAK-014)."""
+        """What is secret (LAK-014); None: nothing is hidden."""
         self.keep = Keep()
         """How long segments stay that everybody has read, and how many bytes that nobody reads (LAK-016)."""
         self._files: Files = files or LocalFiles()

@@ -157,7 +157,7 @@ class Carrier:
         self.station.counters.spool_records, self.station.counters.spool_bytes = memory.records, memory.bytes
         if isinstance(memory, GivenUp):
             self.parent.kept.postpone(memory.lsn, self.outbox.seen_lsn)
-        elif not self._is_root:
+        elif not self.station.settings.is_safe_at_once:
             self.parent.kept.pass_on(memory.lsn)
 
     def _recount(self, lsn: int, record: Any) -> None:
@@ -423,8 +423,8 @@ class Carrier:
         if outbox.safe_lsn > self._written_lsn:
             self._written_lsn = durable
             self.station.effects.append(Persist((to_record(self._safe(durable)),), limits.ACK_WITHIN_NS))
-        if not self._is_root:
-            self.parent.pass_on(frontier)
+        if not self.station.settings.is_safe_at_once:
+            self.parent.pass_on(durable)
 
     def _unneeded_lsn(self) -> int:
         """Up to where we need nothing of the journal. A new root has to look through what was not safe before."""

@@ -48,8 +48,8 @@ class Progress:
 class Kept:
     """The children by node id, the one heard longest ago first; of each the last eras."""
 
-    def __init__(self, *, is_root: bool) -> None:
-        self._is_root = is_root
+    def __init__(self, *, is_safe_at_once: bool) -> None:
+        self._is_safe_at_once = is_safe_at_once
         self._children: dict[bytes, dict[int, Progress]] = {}
         self._as_of: dict[bytes, int] = {}
 
@@ -72,7 +72,7 @@ class Kept:
         eras[held.era] = progress
         if len(eras) > limits.ERAS_MAX:
             del eras[next(iter(eras))]
-        if self._is_root:
+        if self._is_safe_at_once:
             progress.upto = progress.safe = held.upto
         else:
             progress.mark(held.upto, last)

@@ -63,10 +63,17 @@ class CarrierSettings(msgspec.Struct, frozen=True, kw_only=True):
     dead_ms: int = limits.DEAD_MS
     memory_bytes: int = limits.MEMORY_BYTES
     """Most bytes of recent records kept in memory."""
+    is_drained_first: bool = False
+    """At a root: only what is in the lake is safe (LAK-006)."""
+
+    @property
+    def is_safe_at_once(self) -> bool:
+        """Whether what is durable here is safe."""
+        return self.is_root and not self.is_drained_first
 
     @property
     def is_root(self) -> bool:
-        """At the root, what is durable is safe, and nothing is kept twice."""
+        """At the root nothing is kept twice, and nothing goes further up."""
         return self.level == "root"
 
 

@@ -48,7 +48,7 @@ class Parent:
     def __init__(self, station: Station, last_lsn: Callable[[], int], mailroom: Mailroom) -> None:
         self.station, self.last_lsn, self.mailroom = station, last_lsn, mailroom
         self.is_root = station.settings.is_root
-        self.kept, self.seen = Kept(is_root=self.is_root), Seen()
+        self.kept, self.seen = Kept(is_safe_at_once=station.settings.is_safe_at_once), Seen()
         self.links, self.office = mailroom.links, mailroom.office
         self.parent: bytes | None = None
         """The node id of our own parent, who cannot be our child."""
@@ -366,8 +366,8 @@ class Parent:
         return 0 if self.is_full or self.is_waiting else limits.HOP_WINDOW
 
     def _safe(self, link: Link) -> int:
-        """At the root, what is durable is safe; elsewhere what our own parent says is."""
-        if self.is_root:
+        """At the root, what is durable is safe, or what is drained; elsewhere what our own parent says is."""
+        if self.station.settings.is_safe_at_once:
             return link.upto
         progress = self.kept.find(link.node, link.era)
         return max(link.floor, progress.safe if progress is not None else 0)
