@@ -45,7 +45,7 @@ SAMPLES: Final = Kind(
     "samples",
     *tables.STAGES["samples"],
     (
-        *(tables.VALUES, tables.SERIES, tables.EDGES),
+        *(tables.VALUES, tables.SERIES, tables.EDGES, tables.TWINS),
         *(tables.ROLLUP_1M, tables.ROLLUP_1H, tables.ROLLUP_1D, tables.LATEST, tables.COMPLETENESS),
     ),
     samples.to_samples,

@@ -12,6 +12,7 @@ from weft.pipeline.schemas.gold import (
 from weft.pipeline.schemas.meta import (
     EDGES,
     PROGRESS,
+    TWINS,
 )
 from weft.pipeline.schemas.silver import (
     CATALOG,
@@ -82,6 +83,7 @@ __all__ = [
     "SERIES",
     "STAGES",
     "STORE",
+    "TWINS",
     "VALUES",
     "VIEWS",
     "Stages",
@@ -91,7 +93,7 @@ __all__ = [
 ALL: Final[dict[str, Table]] = {
     table.full_name: table
     for table in (
-        BRONZE_SAMPLES, QUARANTINE, SAMPLES, VALUES, SERIES, EDGES,
+        BRONZE_SAMPLES, QUARANTINE, SAMPLES, VALUES, SERIES, EDGES, TWINS,
         ROLLUP_1M, ROLLUP_1H, ROLLUP_1D, LATEST, COMPLETENESS, PROGRESS,
         BRONZE_MESSAGES, QUARANTINE_MESSAGES, MESSAGES,
         BRONZE_EVENTS, QUARANTINE_EVENTS, EVENTS,

@@ -22,6 +22,17 @@ EDGES: Final = table_of(
         Column("lost", "bigint", "sequences of the range before this one that hold no sample"),
     ),
 )
+TWINS: Final = table_of(
+    "meta.twins",
+    "A row of an imported log that tells of a sample which silver has under another number: a duplicate (PIP-097).",
+    (
+        *ID,
+        Column("of_era", "bigint", "era of the row that silver has", optional=True),
+        Column("of_sequence", "bigint", "its number"),
+        Column("said", "bigint", "hash of what the row says, to see that its line has changed"),
+        Column("batch", "bigint", "micro-batch that took it"),
+    ),
+)
 PROGRESS: Final = table_of(
     "meta.progress",
     "One micro-batch: what came in, where it went, and how long it took.",

@@ -3,7 +3,7 @@
 from typing import Final
 
 from weft.lake.schemas import Column
-from weft.pipeline.schemas.table import BATCH, DAY, DEFINITION, ID, WHO, table_of
+from weft.pipeline.schemas.table import BATCH, DATASET, DAY, DEFINITION, ID, WHO, table_of
 
 SAMPLES: Final = table_of(
     "silver.samples",
@@ -23,9 +23,10 @@ SAMPLES: Final = table_of(
         Column("at_ns", "bigint", "the origin's stamp, nanoseconds since 1970 UTC"),
         Column("delay_ms", "bigint", "received minus at"),
         Column("config_number", "bigint", "number of the configuration that asked for it", optional=True),
-        Column("flags", "array<string>", "`volatile`, `step`, `after-lost`, `rule:<name>`"),
+        Column("flags", "array<string>", "`volatile`, `step`, `after-lost`, `ambiguous`, `rule:<name>`"),
         BATCH,
         DAY,
+        DATASET,
     ),
     "day",
 )
@@ -215,6 +216,8 @@ VALUES: Final = table_of(
         Column("reason", "string", "`reset`, `base-reset`, `clock`; with a result: `across-lost`", optional=True),
         BATCH,
         DAY,
+        Column("from_era", "bigint", "of a dataset: era of the neighbour before, by time and not by number", optional=True),
+        DATASET,
     ),
     "day",
 )

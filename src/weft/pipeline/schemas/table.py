@@ -25,7 +25,7 @@ class Table(NamedTuple):
     grain: str
     """What one row is, in one sentence."""
     partition: str | None = None
-    """The partition column, the last of the schema; None: the table is small."""
+    """The partition column; None: the table is small."""
 
     @property
     def full_name(self) -> str:
@@ -41,8 +41,8 @@ class Table(NamedTuple):
         return tuple(name for name in self.schema.names if name != self.partition)
 
     def statistics(self) -> frozenset[str]:
-        """Columns whose range the Delta log knows: the leading ones, and the batch, by which folds find what is new."""
-        return frozenset((*self.file_columns()[:STATISTICS_COLUMNS], "batch"))
+        """Columns whose range the Delta log knows: the leading ones, and those by which folds find what is new."""
+        return frozenset((*self.file_columns()[:STATISTICS_COLUMNS], "batch", "dataset"))
 
 
 @cache
@@ -78,4 +78,5 @@ DEFINITION: Final = (
 )
 BATCH: Final = Column("batch", "bigint", "micro-batch that wrote it")
 DAY: Final = Column("day", "date", "UTC day of `at`")
+DATASET: Final = Column("dataset", "string", "with which it was imported; null: it was measured here", optional=True)
 POINT: Final = "struct<at:timestamp,era:bigint,sequence:bigint,value:double>"

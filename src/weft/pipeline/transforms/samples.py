@@ -13,17 +13,24 @@ def to_samples(rows: DataFrame, flags: tuple[Column, ...] = (), *, is_late: bool
     """Accepted rows of bronze as samples.
 
     Grain: one sample. Key: (origin, era, sequence). Columns: `silver.samples`. `is_late`: their numbers had been
-    announced lost. `flags` are further ones, null where they do not apply.
+    announced lost. `flags` are further ones, null where they do not apply. `dataset` is null if `rows` has none.
     """
-    return rows.select(*(_samples(flags, is_late=is_late) if flags else _unflagged(is_late)))
+    if "dataset" in rows.columns:
+        return rows.select(*with_others(SAMPLES.schema.names, **_samples(flags, is_late=is_late)))
+    return rows.select(*(_measured(_samples(flags, is_late=is_late)) if flags else _unflagged(is_late)))
 
 
 @cache
 def _unflagged(is_late: bool) -> tuple[Column, ...]:  # noqa: FBT001  # a key of the cache
-    return _samples((), is_late=is_late)
+    return _measured(_samples((), is_late=is_late))
 
 
-def _samples(flags: tuple[Column, ...], *, is_late: bool) -> tuple[Column, ...]:
+def _measured(made: dict[str, Column]) -> tuple[Column, ...]:
+    """The columns of samples that were measured here."""
+    return with_others(SAMPLES.schema.names, **made, dataset=F.lit(None).cast("string"))
+
+
+def _samples(flags: tuple[Column, ...], *, is_late: bool) -> dict[str, Column]:
     attribute = F.col("attributes")
     said = [
         F.when(attribute["volatile"] == "true", F.lit("volatile")),
@@ -31,15 +38,14 @@ def _samples(flags: tuple[Column, ...], *, is_late: bool) -> tuple[Column, ...]:
         *([F.lit("after-lost")] if is_late else []),
         *flags,
     ]
-    return with_others(
-        SAMPLES.schema.names,
-        node=F.coalesce(attribute["node"], F.col("origin")),
-        group=attribute["group"],
-        value=value_of("value"),
-        base=value_of("base"),
-        at=instant_of("at_ns"),
-        received=instant_of("received_ns"),
-        delay_ms=milliseconds("received_ns") - milliseconds("at_ns"),
-        flags=F.array_compact(F.array(*said)),
-        day=day_of("at_ns"),
-    )
+    return {
+        "node": F.coalesce(attribute["node"], F.col("origin")),
+        "group": attribute["group"],
+        "value": value_of("value"),
+        "base": value_of("base"),
+        "at": instant_of("at_ns"),
+        "received": instant_of("received_ns"),
+        "delay_ms": milliseconds("received_ns") - milliseconds("at_ns"),
+        "flags": F.array_compact(F.array(*said)),
+        "day": day_of("at_ns"),
+    }

@@ -118,6 +118,8 @@ def _made() -> dict[str, Column]:
         "result": F.when(F.col("refusal").isNull(), _result()),
         "reason": F.coalesce("refusal", across),
         "day": day_of("at_ns"),
+        "from_era": F.lit(None).cast("bigint"),
+        "dataset": F.lit(None).cast("string"),
     }
 
 
@@ -125,7 +127,12 @@ def _made() -> dict[str, Column]:
 def _alone() -> tuple[Column, ...]:
     nothing, no_text = F.lit(None).cast("bigint"), F.lit(None).cast("string")
     return with_others(
-        VALUES.schema.names, from_sequence=nothing, span_ms=nothing, result=F.col("value"), reason=no_text
+        VALUES.schema.names,
+        from_sequence=nothing,
+        span_ms=nothing,
+        result=F.col("value"),
+        reason=no_text,
+        from_era=nothing,
     )
 
 
