@@ -409,7 +409,7 @@ def test_the_drain_has_no_links() -> None:
 # The whole.
 
 
-@pytest.mark.proves("LAK-002", "LAK-007")
+@pytest.mark.proves("LAK-002", "LAK-006", "LAK-007")
 @given(seed=st.integers(0, 1 << 32))
 def test_every_record_is_in_exactly_one_segment_whatever_fails(seed: int) -> None:
     played(seed)
