@@ -170,8 +170,6 @@ class Plot:
         if self._job is None:
             self.epoch += 1
             self._job = self._made()
-            (self._job.checkpoint.directory / "offsets").mkdir(parents=True, exist_ok=True)
-            (self._job.checkpoint.directory / "offsets" / "0").touch()  # Spark's log, which is not under test here
         return self._job
 
     def _made(self) -> Job:
@@ -187,7 +185,11 @@ class Plot:
         if records:
             self.write(*records, drain=drain)
         end = self.work.source.latest()
-        done = self.work.process(self.number, self.start, self.work.source.offset(end))
+        offset = self.work.source.offset(end)
+        log = self.work.checkpoint.offsets(self.number - self.work.record.base)  # as Spark writes it
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text(f"v1\n{{}}\n{offset.text()}", "utf-8")
+        done = self.work.process(self.number, self.start, offset)
         self.start, self.number = end, self.number + 1
         return done
 

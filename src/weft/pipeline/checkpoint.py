@@ -1,8 +1,15 @@
-"""What a job remembers beside Spark's own checkpoint: who it is, and the coverage behind each batch (PIP-021)."""
+"""What a job remembers beside Spark's own checkpoint: who it is, and the coverage behind each batch (PIP-021).
+
+A checkpoint and its tables belong together. One that is gone, in part or as a whole, or that is an older copy, would let
+Spark plan a batch anew whose number tables carry already, and what it then reads would stand in some of them only. So
+a job begins with a look at both (`fault`), and refuses what does not fit: `weft lake repair` makes a new checkpoint of
+what the tables say (PIP-025).
+"""
 
 import os
 import uuid
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -22,6 +29,17 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     """Where the stream begins."""
 
 
+class Carried(NamedTuple):
+    """What the tables of a job say of its batches."""
+
+    last: int
+    """The last batch that is in all of them, -1 before the first."""
+    highest: int
+    """The last batch that any of them has."""
+    checkpoint: str | None = None
+    """Under which checkpoint they were written last, if that is known."""
+
+
 class Checkpoint:
     """The directory of one job."""
 
@@ -36,19 +54,36 @@ class Checkpoint:
         UserError `checkpoint-missing` if tables hold rows that this checkpoint knows nothing of (PIP-025).
         """
         path = self.lake.checkpoint_id(self.job)
-        has_log = any((self.directory / "offsets").glob("[0-9]*"))
-        if has_rows and not (path.exists() and has_log):
-            raise UserError(
-                "checkpoint-missing",
-                f"the tables hold rows, but the checkpoint of the job {self.job!r} is gone",
-                f"put {self.directory} back from a copy; without it rows would be taken twice",
-            )
+        if has_rows and not path.exists():
+            raise _missing(f"the tables hold rows, but the checkpoint of the job {self.job!r} is gone")
         if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            fresh = path.with_suffix(".tmp")
-            fresh.write_bytes(msgspec.json.encode(Record(id=uuid.uuid4().hex)))
-            os.rename(fresh, path)  # noqa: PTH104  # says that it replaces nothing half-written
+            self.begin(Record(id=uuid.uuid4().hex))
         return read_record(path)
+
+    def begin(self, record: Record) -> None:
+        """Write the record, whole or not at all."""
+        path = self.lake.checkpoint_id(self.job)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fresh = path.with_suffix(".tmp")
+        fresh.write_bytes(msgspec.json.encode(record))
+        os.rename(fresh, path)  # noqa: PTH104  # says that it replaces nothing half-written
+
+    def prove(self, record: Record, carried: Carried) -> None:
+        """UserError `checkpoint-missing` unless this checkpoint and the tables belong together."""
+        if (why := self.fault(record, carried)) is not None:
+            raise _missing(why)
+
+    def fault(self, record: Record, carried: Carried) -> str | None:
+        """Why the tables cannot go on with this checkpoint, in words; None if they can."""
+        if carried.checkpoint not in (None, record.id):
+            return f"the tables of the job {self.job!r} were written under another checkpoint than is there"
+        begun = carried.highest - record.base
+        if begun >= 0 and not self.offsets(begun).exists():
+            return f"the tables of the job {self.job!r} hold batch {carried.highest}, and its checkpoint does not"
+        states = {number for number in (carried.last, carried.highest) if number >= 0}
+        if not all(self.lake.coverage(self.job, number).exists() for number in states):
+            return f"what the job {self.job!r} knew behind its last batch is gone from its checkpoint"
+        return None
 
     def start(self) -> str:
         """Where the stream begins: what the record says, or the beginning for a job that is new."""
@@ -74,6 +109,10 @@ class Checkpoint:
         """The state behind a batch, before anything of the batch is written."""
         coverage.save(self.lake.coverage(self.job, number))
         forget_before(self.lake.coverage(self.job, number).parent, number)
+
+
+def _missing(why: str) -> UserError:
+    return UserError("checkpoint-missing", why, "weft lake repair, which begins a new one where the tables stand")
 
 
 def read_record(path: Path) -> Record:
