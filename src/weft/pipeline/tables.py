@@ -11,6 +11,7 @@ from weft.pipeline.schemas.gold import (
 )
 from weft.pipeline.schemas.meta import (
     EDGES,
+    FORGOTTEN,
     PROGRESS,
     TWINS,
 )
@@ -64,6 +65,7 @@ __all__ = [
     "DOCUMENTS",
     "EDGES",
     "EVENTS",
+    "FORGOTTEN",
     "LATEST",
     "LOGS",
     "MESSAGES",
@@ -94,7 +96,7 @@ ALL: Final[dict[str, Table]] = {
     table.full_name: table
     for table in (
         BRONZE_SAMPLES, QUARANTINE, SAMPLES, VALUES, SERIES, EDGES, TWINS,
-        ROLLUP_1M, ROLLUP_1H, ROLLUP_1D, LATEST, COMPLETENESS, PROGRESS,
+        ROLLUP_1M, ROLLUP_1H, ROLLUP_1D, LATEST, COMPLETENESS, PROGRESS, FORGOTTEN,
         BRONZE_MESSAGES, QUARANTINE_MESSAGES, MESSAGES,
         BRONZE_EVENTS, QUARANTINE_EVENTS, EVENTS,
         BRONZE_STORE, QUARANTINE_STORE, STORE,

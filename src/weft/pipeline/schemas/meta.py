@@ -3,7 +3,7 @@
 from typing import Final
 
 from weft.lake.schemas import Column
-from weft.pipeline.schemas.table import ID, WHO, table_of
+from weft.pipeline.schemas.table import BATCH, ID, WHO, table_of
 
 EDGES: Final = table_of(
     "meta.edges",
@@ -51,5 +51,44 @@ PROGRESS: Final = table_of(
         Column("steps", "string", "seconds per step, as JSON"),
         Column("offset", "string", "Spark's offset behind the batch"),
         Column("vec", "string", "BLAKE2b-128 of the coverage behind the batch"),
+    ),
+)
+LATE: Final = table_of(
+    "meta.late",
+    "Late samples of an origin, a day and a micro-batch: over an hour behind the newest of their node (PIP-046).",
+    (
+        Column("origin", "string", "who numbered them"),
+        Column("era", "bigint", "start of the origin", optional=True),
+        Column("node", "string", "name of the node"),
+        Column("late_day", "date", "UTC day of their stamps"),
+        Column("late", "bigint", "how many"),
+        Column("first_at", "timestamp", "earliest stamp"),
+        Column("last_at", "timestamp", "latest stamp"),
+        Column("newest", "timestamp", "newest stamp of the node as of that micro-batch"),
+        BATCH,
+    ),
+)
+FORGOTTEN: Final = table_of(
+    "meta.forgotten",
+    "Rows that were removed from a table on purpose: because they were old, or because somebody said so (LAK-037). Of the "
+    "tables of a stream a row here is a range of numbers; of others it is what one removal has taken.",
+    (
+        Column("number", "bigint", "number of the removal; one commit of one table each"),
+        Column("at", "timestamp", "when"),
+        Column("by", "string", "who: user and host; `weft lake run` if it was time"),
+        Column("why", "string", "the reason that was given"),
+        Column("what", "string", "what was chosen, as words of the command"),
+        Column("table", "string", "which table, as `silver.samples`"),
+        Column("stream", "string", "its stream; null: the table belongs to none", optional=True),
+        Column(
+            "origin",
+            "string",
+            "who numbered the rows; null: they had no number, or the table is not by numbers",
+            optional=True,
+        ),
+        Column("era", "bigint", "start of the origin", optional=True),
+        Column("first", "bigint", "first number of the range", optional=True),
+        Column("last", "bigint", "last number of the range", optional=True),
+        Column("rows", "bigint", "rows that are gone"),
     ),
 )

@@ -1,0 +1,171 @@
+"""What the log of a table says of its files, and how some of them are exchanged in one transaction (LAK-037, LAK-038).
+
+A transaction of upkeep carries no batch: it makes no progress of a job, and whoever looks for the last batch of a table
+passes it by. It says instead what it was (`weft.upkeep`) and, as app transaction `weft.upkeep`, under which lease; so
+of two who keep one lake, one that was overtaken cannot commit.
+
+Files to be removed are looked for in the very version that the commit is made from: the log takes a removal of a file
+that is gone already without a word, and its rows would then stand twice. A commit that comes in between and removes one
+of them too makes ours fail; one that only appends does not.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from weft import __version__
+from weft.lake.layout import Layout
+from weft.pipeline.delta import RETRIES, DataFile, LeaseLost, partition_of
+from weft.pipeline.tables import ALL, Table
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+APP: Final = "weft.upkeep"
+"""App id under which tables remember the epoch of the lease; also the name of what a commit was."""
+
+
+class Overtaken(Exception):
+    """Files that were to be exchanged are no longer in the table: nothing was committed, and nothing is wrong."""
+
+
+class LiveFile(NamedTuple):
+    """A file of the newest version of a table."""
+
+    path: str
+    """Relative to the table."""
+    size: int
+    rows: int
+    partition: str | None
+    """Value of the partition column; null in tables without one."""
+    first_batch: int | None
+    """Lowest batch of its rows; null where rows have none."""
+    last_batch: int | None
+
+
+class Exchange(NamedTuple):
+    """What one transaction does to a table."""
+
+    table: Table
+    remove: tuple[LiveFile, ...]
+    add: tuple[DataFile, ...]
+    what: str
+    """`compact`, `retain` or `forget`."""
+    is_rearranged: bool
+    """The rows stay the same ones: who follows the table's changes need not look."""
+    apps: Mapping[str, int] = {}
+    """More app transactions."""
+
+
+def opened(layout: Layout, table: Table) -> "DeltaTable | None":
+    """The newest version of a table; None if it is not there."""
+    from deltalake import DeltaTable
+
+    path = str(layout.table(table.layer, table.name))
+    return DeltaTable(path) if DeltaTable.is_deltatable(path) else None
+
+
+def there(layout: Layout) -> list[Table]:
+    """The tables that exist."""
+    return [table for table in ALL.values() if (layout.table(table.layer, table.name) / "_delta_log").is_dir()]
+
+
+def live_files(delta: "DeltaTable", table: Table) -> list[LiveFile]:
+    """The files of a version, with what its log says of them."""
+    import pyarrow as pa
+
+    actions = pa.table(delta.get_add_actions(flatten=True)).to_pydict()
+    nothing = [None] * len(actions["path"])
+    columns = [actions.get(name, nothing) for name in ("path", "size_bytes", "num_records", "min.batch", "max.batch")]
+    return [
+        LiveFile(path, size, rows or 0, partition_of(path).get(table.partition or ""), first, last)
+        for path, size, rows, first, last in zip(*columns, strict=True)
+    ]
+
+
+def exchange(layout: Layout, wanted: Exchange, epoch: int) -> int:
+    """Commit it; returns the version. The new files are in their place.
+
+    Raises Overtaken if a file to be removed is not in the table, or is removed by another at this moment; LeaseLost if
+    another keeps this lake by now.
+    """
+    from deltalake import CommitProperties, Transaction
+    from deltalake.exceptions import CommitFailedError
+
+    delta = opened(layout, wanted.table)
+    assert delta is not None, wanted.table.full_name
+    _refuse_if_overtaken(delta, wanted, epoch)
+    now_ms = round(datetime.now(UTC).timestamp() * 1000)
+    apps = {APP: epoch, **wanted.apps}
+    about = {APP: wanted.what, "weft.version": __version__, "weft.lease": str(epoch)}
+    properties = CommitProperties(
+        custom_metadata=about,
+        max_commit_retries=RETRIES,
+        app_transactions=[Transaction(app, version, now_ms) for app, version in apps.items()],
+    )
+    partitions = [wanted.table.partition] if wanted.table.partition else []
+    try:
+        delta.create_write_transaction(
+            _actions(wanted, now_ms), "append", delta.schema(), partitions, commit_properties=properties
+        )
+    except CommitFailedError as error:
+        raise Overtaken(f"{wanted.table.full_name}: {error}") from error
+    delta.update_incremental()
+    return delta.version()
+
+
+def _refuse_if_overtaken(delta: "DeltaTable", wanted: Exchange, epoch: int) -> None:
+    held = delta.transaction_version(APP)
+    if held is not None and held > epoch:
+        raise LeaseLost(f"the lease has passed on: epoch {held}, ours is {epoch}")
+    live = {file.path for file in live_files(delta, wanted.table)}
+    gone = [file.path for file in wanted.remove if file.path not in live]
+    if gone:
+        raise Overtaken(f"{wanted.table.full_name} no longer has {gone[0]}")
+
+
+def _actions(wanted: Exchange, now_ms: int) -> list[Any]:
+    from deltalake.transaction import AddAction, RemoveAction
+
+    is_change = not wanted.is_rearranged
+    add = [
+        AddAction(file.path, file.size, file.partition, now_ms, data_change=is_change, stats=file.statistics)
+        for file in wanted.add
+    ]
+    remove = [RemoveAction(file.path, is_change, now_ms, None, partition_of(file.path)) for file in wanted.remove]
+    return [*add, *remove]
+
+
+def discard(layout: Layout, table: Table, files: Iterable[DataFile]) -> None:
+    """Delete files that were made and are not wanted after all."""
+    for file in files:
+        (layout.table(table.layer, table.name) / file.path).unlink(missing_ok=True)
+
+
+def absolute(layout: Layout, table: Table, files: Sequence[LiveFile]) -> list[str]:
+    """Where files of a table lie."""
+    root = layout.table(table.layer, table.name)
+    return [str(root / file.path) for file in files]
+
+
+def tombstones(delta: "DeltaTable", root: Path) -> dict[str, int]:
+    """Files that versions before this one named, and when they were removed, ms; as far back as the log reaches."""
+    import pyarrow.parquet as pq
+
+    log = root / "_delta_log"
+    found: dict[str, int] = {}
+    start = 0
+    if (log / "_last_checkpoint").exists():
+        version = json.loads((log / "_last_checkpoint").read_bytes())["version"]
+        held = pq.read_table(log / f"{version:020d}.checkpoint.parquet", columns=["remove"]).column("remove")
+        for removed in held.drop_null().to_pylist():
+            found[removed["path"]] = removed["deletionTimestamp"] or 0
+        start = version + 1
+    for version in range(start, delta.version() + 1):
+        for line in (log / f"{version:020d}.json").read_text("utf-8").splitlines():
+            removed = json.loads(line).get("remove")
+            if removed:
+                found[removed["path"]] = removed.get("deletionTimestamp") or 0
+    return found

@@ -1,0 +1,66 @@
+"""How far the jobs of a lake are, as upkeep has to know it: what is done with, and what somebody still looks at by batch.
+
+Files are looked for by batch in three places: a batch that is repeated counts what it wrote (only the last one ever is);
+a fold reads what is newer than its mark; `weft sql` adds the same. So upkeep leaves the last batch alone, and never puts
+rows from both sides of a mark into one file.
+"""
+
+from typing import Final, NamedTuple
+
+from weft.lake.layout import Layout
+from weft.pipeline.checkpoint import read_record
+from weft.pipeline.kinds import KINDS
+from weft.pipeline.tables import PROGRESS, Table
+from weft.pipeline.upkeep.log import live_files, opened
+from weft.pipeline.writer import Writer
+
+NONE: Final = -1
+
+
+class Marks(NamedTuple):
+    """How far a job is."""
+
+    done: int = NONE
+    """The last batch that stands in all tables; -1 before the first."""
+    folded: tuple[int, ...] = ()
+    """For each gold table of the job, the last batch that is folded into it; -1 before the first."""
+
+    @property
+    def settled(self) -> int:
+        """The last batch that nobody looks at by its number any more."""
+        return min(self.done - 1, *self.folded) if self.folded else self.done - 1
+
+
+def marks_of(layout: Layout, job: str) -> Marks:
+    """How far a job is; as before its first batch if it has no checkpoint."""
+    record = layout.checkpoint_id(job)
+    if not record.exists():
+        return Marks()
+    writer = Writer(job, read_record(record).id, 0)
+
+    def committed(table: Table) -> int:
+        delta = opened(layout, table)
+        version = None if delta is None else delta.transaction_version(writer.app(table))
+        return NONE if version is None else version
+
+    gold = [table for table in KINDS[job].tables if table.layer == "gold"]
+    return Marks(committed(PROGRESS), tuple(committed(table) for table in gold))
+
+
+def job_of(table: Table) -> str | None:
+    """The job that alone writes a table; None: several do, or none."""
+    jobs = [kind.stream for kind in KINDS.values() if table in kind.tables]
+    return jobs[0] if len(jobs) == 1 else None
+
+
+def unfinished(layout: Layout) -> list[Table]:
+    """Tables that hold rows of a batch that is not in all of them: a driver died, and has not gone on yet."""
+    found = []
+    for kind in KINDS.values():
+        done = marks_of(layout, kind.stream).done
+        for table in (kind.bronze, kind.quarantine, kind.silver):
+            delta = opened(layout, table)
+            last = [] if delta is None else [file.last_batch or NONE for file in live_files(delta, table)]
+            if max(last, default=NONE) > done:
+                found.append(table)
+    return found
