@@ -27,13 +27,14 @@ from weft.pipeline.delta import DataFile, Tables
 from weft.pipeline.intake import SPREAD, Intake
 from weft.pipeline.kinds import Kind
 from weft.pipeline.quarantined import refused_by
+from weft.pipeline.rules import lenient
 from weft.pipeline.source import rows_of
 from weft.pipeline.steps import Steps
 from weft.pipeline.tables import Table
 from weft.pipeline.transforms import dedup
 from weft.pipeline.transforms.bronze import to_bronze
 from weft.pipeline.transforms.columns import batch_mark
-from weft.pipeline.transforms.quality import Rules, explained, judged
+from weft.pipeline.transforms.quality import Rules, explained, judged, ruled
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -118,7 +119,14 @@ class Batch:
     def _judged(self, intake: Intake) -> "DataFrame":
         stream = self.kind.stream
         segments = rows_of(self.spark, stream, intake.slices).coalesce(self.tasks)
-        return judged(to_bronze(segments, stream, self.mark), self.rules, stream)
+        return judged(self._ruled(to_bronze(segments, stream, self.mark)), self.rules, stream)
+
+    def _ruled(self, rows: "DataFrame") -> "DataFrame":
+        """With what the user's rules say, if there are any for this stream."""
+        if all(rule.stream != self.kind.stream for rule in self.rules.user):
+            return rows
+        with lenient(self.spark):
+            return ruled(rows, self.rules, self.kind.stream)
 
     def _bronze(self, rows: "DataFrame") -> Counts:
         if self._is_done(self.kind.bronze):

@@ -1,7 +1,7 @@
 """Which rows silver refuses, and why (PIP-031): a table of reasons, looked through from top to bottom.
 
 A reason is a column expression over bronze. The first that is true is the row's; `because` says it with the row's own
-numbers. User rules are data: a name and a Spark SQL expression, parsed when the job starts (PIP-034).
+numbers. User rules are data: a name and a Spark SQL expression, looked at when the driver starts (`weft.pipeline.rules`).
 """
 
 from functools import cache
@@ -49,6 +49,8 @@ class Rule(NamedTuple):
     """A Spark SQL expression over the columns of bronze; true: the rule applies."""
     then: str = "quarantine"
     """`quarantine`, or `flag`: the sample stays, with `rule:<name>` among its flags."""
+    stream: str = "samples"
+    """Whose rows it speaks of."""
 
 
 class Rules(NamedTuple):
@@ -58,13 +60,26 @@ class Rules(NamedTuple):
     known_nodes: tuple[str, ...] | None = None
     """Origins that may send, if only known ones may."""
 
+    def of(self, stream: str, then: str) -> tuple[Rule, ...]:
+        """The user's rules over one stream, of one kind, in their order."""
+        return tuple(rule for rule in self.user if (rule.stream, rule.then) == (stream, then))
+
+
+def ruled(rows: DataFrame, rules: Rules, stream: str) -> DataFrame:
+    """Every row of a stream with what the user's rules say of it.
+
+    Grain and key unchanged. Columns: those of the input, then `rule`, the reason of the first rule that refuses the row or
+    null, and `marks`, a place for each rule that only marks, null where it does not apply.
+    """
+    return rows.select("*", *_ruled(rules, stream))
+
 
 def judged(rows: DataFrame, rules: Rules, stream: str) -> DataFrame:
     """Every row of a stream with the reason why silver refuses it, null if it does not.
 
-    Grain and key unchanged. Columns: those of the input, then `reason`.
+    Grain and key unchanged. Columns: those of the input, then `reason`. Rows that have been `ruled` are refused by rules.
     """
-    return rows.withColumn("reason", _verdict(rules, stream))
+    return rows.withColumn("reason", _verdict(rules, stream, is_ruled="rule" in rows.columns))
 
 
 def explained(rows: DataFrame) -> DataFrame:
@@ -87,15 +102,27 @@ def explained(rows: DataFrame) -> DataFrame:
 
 @cache
 def flags_of(rules: Rules) -> tuple[Column, ...]:
-    """One flag, or null, per rule that only marks."""
-    return tuple(F.when(F.expr(rule.when), F.lit(f"rule:{rule.name}")) for rule in rules.user if rule.then == "flag")
+    """One flag, or null, per rule that only marks samples; of rows that have been `ruled`."""
+    return tuple(F.get("marks", F.lit(place)) for place, _ in enumerate(rules.of("samples", "flag")))
 
 
 @cache
-def _verdict(rules: Rules, stream: str) -> Column:
+def _ruled(rules: Rules, stream: str) -> tuple[Column, ...]:
+    refusing, marking = (
+        [F.when(F.expr(rule.when), F.lit(f"rule:{rule.name}")) for rule in rules.of(stream, then)]
+        for then in ("quarantine", "flag")
+    )
+    no_text = F.lit(None).cast("string")
+    return F.coalesce(*refusing, no_text).alias("rule"), F.array(*marking, no_text).alias("marks")
+
+
+@cache
+def _verdict(rules: Rules, stream: str, *, is_ruled: bool) -> Column:
     conditions = _of_samples() if stream == "samples" else _of_others(stream)
-    verdicts = [F.when(condition, F.lit(reason)) for reason, condition in conditions + _of_rules(rules, stream)]
-    return F.coalesce(_from_recorder(), *verdicts)
+    if rules.known_nodes is not None and stream not in UNNAMED:
+        conditions.append(("unknown-node", ~F.col("origin").isin(*rules.known_nodes)))
+    verdicts = [F.when(condition, F.lit(reason)) for reason, condition in conditions]
+    return F.coalesce(_from_recorder(), *verdicts, *([F.col("rule")] if is_ruled else []))
 
 
 def _from_recorder() -> Column:
@@ -146,15 +173,6 @@ def _of_stamps() -> list[tuple[str, Column]]:
         ("future", milliseconds("at_ns") - milliseconds("received_ns") > FUTURE_MS),
         ("ancient", F.col("at_ns") < ANCIENT_NS),
     ]
-
-
-def _of_rules(rules: Rules, stream: str) -> list[tuple[str, Column]]:
-    """What the fleet and the user refuse; rules of the user's speak of samples."""
-    table: list[tuple[str, Column]] = []
-    if rules.known_nodes is not None and stream not in UNNAMED:
-        table.append(("unknown-node", ~F.col("origin").isin(*rules.known_nodes)))
-    mine = rules.user if stream == "samples" else ()
-    return table + [(f"rule:{rule.name}", F.expr(rule.when)) for rule in mine if rule.then == "quarantine"]
 
 
 def _is_no_number(name: str) -> Column:
