@@ -16,6 +16,7 @@ import msgspec
 from weft.base.errors import UserError
 from weft.lake.layout import Layout
 from weft.pipeline.coverage import Coverage, forget_before
+from weft.pipeline.transforms.quality import Rules
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,6 +105,21 @@ class Checkpoint:
         """The instant recorded for a batch that was begun before; None for a new one."""
         path = self.lake.coverage(self.job, number)
         return Coverage.load(path).now if path.exists() else None
+
+    def rules(self, wanted: Rules, *, is_repeated: bool) -> Rules:
+        """The rules that decide over a batch: those that are wanted, of a batch that was begun before those of then.
+
+        Else a file that was edited between a crash and the repetition would put a row in two tables, or in none.
+        """
+        path = self.directory / "weft" / "rules.json"
+        known = msgspec.json.decode(path.read_bytes(), type=Rules) if path.exists() else Rules()
+        if is_repeated or known == wanted:
+            return known
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fresh = path.with_suffix(".tmp")
+        fresh.write_bytes(msgspec.json.encode(wanted))
+        fresh.rename(path)
+        return wanted
 
     def save(self, number: int, coverage: Coverage) -> None:
         """The state behind a batch, before anything of the batch is written."""
