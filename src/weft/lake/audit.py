@@ -42,7 +42,7 @@ def audit(lake: Layout, stream: str, *, deep: bool = False) -> Iterator[Found]:
 
 def _looked_at(lake: Layout, manifest: Manifest, *, deep: bool) -> Found:
     found = Found(manifest.stream, manifest.drain, manifest.number, manifest.rows)
-    if manifest.gone:
+    if manifest.gone or manifest.skipped:
         return found
     path = lake.parquet(manifest.stream, manifest.drain, manifest.number)
     try:

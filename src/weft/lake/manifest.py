@@ -59,7 +59,9 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     gone: bool = False
     """A stub: its Parquet file was deleted by retention (LAK-017)."""
     was: str = ""
-    """In a stub: the digest of the manifest that it replaces."""
+    """In a stub, or beside `skipped`: the digest of the manifest that it replaces."""
+    skipped: str = ""
+    """Why somebody gave its rows up, which were gone before they were read (PIP-008): what it held counts as lost."""
 
     def line(self) -> Bytes:
         """Canonical bytes, with the LF."""
@@ -108,9 +110,9 @@ def decode(data: bytes, drain: str, number: int) -> Link:
         raise SegmentFault("segment-changed", drain, number, f"says it is {manifest.drain}:{manifest.number}")
     if manifest.line() != data:
         raise SegmentFault("segment-changed", drain, number, "manifest is not canonical")
-    if not manifest.gone:
+    if not (manifest.gone or manifest.skipped):
         return Link(manifest, digest_of(data))
-    if manifest.was != digest_of(msgspec.structs.replace(manifest, gone=False, was="").line()):
+    if manifest.was != digest_of(msgspec.structs.replace(manifest, gone=False, was="", skipped="").line()):
         raise SegmentFault("segment-changed", drain, number, "a stub of another manifest than it says")
     return Link(manifest, manifest.was)
 

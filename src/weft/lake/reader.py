@@ -239,6 +239,9 @@ class Source:
         number, row = start or (follower.first_kept(), 0)
         while (number, row) < end:
             manifest = follower.manifest(number)
+            if manifest is not None and manifest.skipped:
+                number, row = number + 1, 0
+                continue
             if manifest is None or manifest.gone:
                 raise _gone(drain, number, manifest)
             last = manifest.rows if number < end[0] else end[1]

@@ -25,6 +25,12 @@ def stub_of(manifest: Manifest, digest: str) -> Manifest:
     return msgspec.structs.replace(manifest, gone=True, was=digest)
 
 
+def skipped_of(manifest: Manifest, digest: str, why: str) -> Manifest:
+    """What stays of a segment whose rows are given up; `why` is not empty."""
+    assert why
+    return msgspec.structs.replace(manifest, skipped=why, was=digest)
+
+
 def first_of_block(number: int) -> int:
     """The lowest segment number in the directory of `number`."""
     return max(1, number - number % SEGMENTS_PER_DIRECTORY)

@@ -13,7 +13,7 @@ from weft.base.vectors import VersionVector
 from weft.lake.layout import Layout
 from weft.lake.manifest import SegmentFault, origin_of
 from weft.lake.reader import Source
-from weft.pipeline.intake import LONG_MAX, SPREAD
+from weft.pipeline.intake import SPREAD, received_of
 from weft.pipeline.progress import reached
 from weft.pipeline.sql import Lake
 from weft.pipeline.tables import STAGES, Table
@@ -134,10 +134,10 @@ class _Stream:
         written = VersionVector()
         rows = 0
         for manifest in self.source.manifests({}, self.position):
-            written.update(_within(manifest.vector()))
-            rows += manifest.rows
-        bronze = _held(self.asked, (self.stages.bronze,), self.upto)
-        silver = _held(self.asked, (self.stages.silver, self.stages.quarantine), self.upto)
+            written.update(received_of(manifest))
+            rows += 0 if manifest.skipped else manifest.rows
+        bronze = held_in(self.asked, (self.stages.bronze,), self.upto)
+        silver = held_in(self.asked, (self.stages.silver, self.stages.quarantine), self.upto)
         is_cut = any(row for _, row in self.position.values())
         if not is_cut:
             self._differ("in segments that are taken, and not in bronze", written - bronze)
@@ -186,7 +186,7 @@ def _named_files(table: "DeltaTable") -> Iterator[tuple[Path, int, int]]:
         yield Path(path), size, rows
 
 
-def _held(asked: Lake, tables: tuple[Table, ...], upto: int) -> VersionVector:
+def held_in(asked: Lake, tables: tuple[Table, ...], upto: int) -> VersionVector:
     """The numbers that some tables hold."""
     there = [table for table in tables if table in asked.tables()]
     vector = VersionVector()
@@ -200,16 +200,6 @@ def _held(asked: Lake, tables: tuple[Table, ...], upto: int) -> VersionVector:
     for row in found:
         vector.add(origin_of(row["origin"], row["era"]), row["first"], row["last"])
     return vector
-
-
-def _within(numbers: VersionVector) -> VersionVector:
-    """Without numbers that no column can hold."""
-    kept = VersionVector()
-    for origin, ranges in numbers:
-        for first, last in ranges:
-            if first <= LONG_MAX:
-                kept.add(origin, first, min(last, LONG_MAX))
-    return kept
 
 
 def _one(asked: Lake, sql: str) -> int:

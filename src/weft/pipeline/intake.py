@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from weft.base.identity import Origin
 from weft.base.ranges import Range
 from weft.base.vectors import VersionVector
-from weft.lake.manifest import ERA_END, Manifest, origin_of
+from weft.lake.manifest import ERA_END, Manifest, SegmentFault, origin_of
 from weft.lake.offsets import At, Offset, parse
 from weft.lake.reader import Slice, Source
 
@@ -58,14 +58,15 @@ def intake_between(source: Source, start: At, end: At) -> Intake:
     received = VersionVector()
     fresh = 0
     for piece in slices:
+        _look_at(piece)
         manifest = ended.get((piece.drain, piece.number))
         for origin, first, last in _ranges_of(piece, manifest):
             fresh += received.add(origin, first, last)
     return Intake(
         slices=slices,
         received=received,
-        lost=tuple(loss for manifest in ended.values() for loss in _losses(manifest)),
-        ends=tuple(end for manifest in ended.values() for end in manifest.era_ends() if end[1] <= LONG_MAX),
+        lost=tuple(loss for manifest in ended.values() for loss in losses_of(manifest)),
+        ends=tuple(end for manifest in ended.values() for end in ends_of(manifest)),
         is_disjoint=fresh == sum(piece.last - piece.first for piece in slices),
         newest=max(
             (at for manifest in ended.values() if 0 < (at := manifest.last_received or 0) < LONG_MAX), default=None
@@ -84,21 +85,53 @@ def offset_of_log(path: Path) -> Offset:
     raise ValueError(f"no offset of this stream in {path.name}")
 
 
-def _losses(manifest: Manifest) -> Iterator[Loss]:
+def losses_of(manifest: Manifest) -> Iterator[Loss]:
+    """What a segment announces lost, in order; then what it held itself, if its rows were given up (PIP-008)."""
     for name, era, first, last, why in manifest.lost:
         if why != ERA_END and 1 <= first <= LONG_MAX:
             yield Loss(origin_of(name, era), first, min(last, LONG_MAX), why)
+    if manifest.skipped:
+        for origin, first, last in _ranges_in(manifest):
+            yield Loss(origin, first, last, f"skipped: {manifest.skipped}")
+
+
+def received_of(manifest: Manifest) -> VersionVector:
+    """The numbers of a segment's rows, as far as a column can hold them; none if its rows were given up."""
+    received = VersionVector()
+    for origin, first, last in () if manifest.skipped else _ranges_in(manifest):
+        received.add(origin, first, last)
+    return received
+
+
+def ends_of(manifest: Manifest) -> list[tuple[Origin, int]]:
+    """Eras that a segment says are over, with their last number."""
+    return [end for end in manifest.era_ends() if end[1] <= LONG_MAX]
+
+
+def _look_at(piece: Slice) -> None:
+    """Whether the rows are there at all, before anything is planned with them (PIP-008)."""
+    try:
+        size = Path(piece.path).stat().st_size
+    except FileNotFoundError:
+        raise SegmentFault("segment-gone", piece.drain, piece.number, "its file is missing") from None
+    if size != piece.bytes:
+        why = f"{size} bytes, {piece.bytes} by its manifest"
+        raise SegmentFault("segment-changed", piece.drain, piece.number, why)
+
+
+def _ranges_in(manifest: Manifest) -> Iterator[tuple[Origin, int, int]]:
+    for name, era, pairs in manifest.ranges:
+        for first, last in pairs:
+            if first <= LONG_MAX:
+                yield origin_of(name, era), first, min(last, LONG_MAX)
 
 
 def _ranges_of(piece: Slice, manifest: Manifest | None) -> Iterator[tuple[Origin, int, int]]:
     """The numbers of a slice: from the manifest if it is a whole segment, else from its columns."""
     if piece.is_whole and manifest is not None:
-        ranges: Iterator[tuple[Origin, Range]] = (
-            (origin_of(name, era), pair) for name, era, pairs in manifest.ranges for pair in pairs
-        )
-    else:
-        ranges = _read_ranges(piece)
-    for origin, (first, last) in ranges:
+        yield from _ranges_in(manifest)
+        return
+    for origin, (first, last) in _read_ranges(piece):
         if first <= LONG_MAX:
             yield origin, first, min(last, LONG_MAX)
 
