@@ -27,6 +27,7 @@ _JOBS: Final = "weft.cli.lake_run"
 if find_spec(_JOBS) is not None:
     app.command(f"{_JOBS}:run", name="run", help="Make tables of what was drained, once or for ever.")
     app.command(f"{_JOBS}:check", name="check", help="Whether the tables hold what was drained, number by number.")
+app.command("weft.cli.lake_cluster:cluster", name="cluster", help="Run a Spark cluster on this machine.")
 app.command("weft.cli.lake_import:import_logs", name="import", help="Read sample logs of other systems into the lake.")
 
 

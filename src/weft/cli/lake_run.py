@@ -26,6 +26,7 @@ def run(
     once: Flag = False,
     json: Flag = False,
     master: str = "local[*]",
+    secret: Path | None = None,
     gold_every: float = 60.0,
     no_gold: Flag = False,
     heap_mb: int = HEAP_MB,
@@ -43,22 +44,26 @@ def run(
     lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
     once: take what is there, and end.
     json: one JSON line per batch instead of a display.
-    master: Spark's master, local[*] or spark://HOST:PORT.
+    master: Spark's master: local[*], local-cluster[workers, cores, MiB] or spark://HOST:PORT.
+    secret: file with the secret of that cluster; that of `weft lake cluster` on this machine is found.
     gold_every: seconds between folds of the gold tables; `weft sql` shows what is newer all the same.
     no_gold: no folds at all.
     heap_mb: heap of the driver's JVM in MiB.
     ui: Spark's own pages, on loopback.
     """
+    from weft.pipeline.cluster import secret_of
     from weft.pipeline.job import JobOptions
     from weft.pipeline.runner import Runner
-    from weft.pipeline.session import Options
+    from weft.pipeline.session import Options, default_state
+    from weft.pipeline.settings import settings_of
 
     layout = _layout(lake, must_exist=once)  # without an end, it may come
     with _display(layout, once=once, as_json=json) as on_batch:
         runner = Runner(layout, on_batch, JobOptions(gold_every_s=float("inf") if no_gold else gold_every))
         _stop_on_signals(runner.stop)
-        log = layout.runs() / "spark.log"
-        runner.run(Options(master=master, heap_mb=heap_mb, ui=ui, log=log), once=once)
+        options = Options(master=master, heap_mb=heap_mb, ui=ui, log=layout.runs() / "spark.log")
+        secret = secret or secret_of(master, default_state())
+        runner.run(options._replace(settings=settings_of(layout).spark, secret=secret), once=once)
 
 
 def check(*, lake: Where = None, json: Flag = False) -> int:

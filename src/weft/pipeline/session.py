@@ -3,10 +3,15 @@
 It starts in the machine's own Java (or the wheel's), binds loopback only, keeps time in UTC, says nothing unless
 something is wrong, and holds the settings on which the promises of the tables rest. Settings that would break one
 (speculation, ANSI off, other timestamp types) are refused with the reason.
+
+On a cluster (any master but `local[…]`) the driver stays here: it plans, commits, and keeps the lease. Executors read
+segments and write Parquet files, so they open the lake by the same path. The secret of the cluster goes to the JVM in
+its environment and to Spark in memory, and stands in no list of arguments (PIP-081, PIP-088).
 """
 
 import contextlib
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -34,6 +39,12 @@ JVM_OPTIONS: Final = (
     "-XX:Tier4BackEdgeThreshold=400000",
 )
 LOOPBACK: Final = "127.0.0.1"
+PARTITIONS_MAX: Final = 8
+PARTITIONS: Final = "spark.sql.shuffle.partitions"
+AUTH: Final = "spark.authenticate"
+AUTH_ENVIRONMENT: Final = "_SPARK_AUTH_SECRET"
+"""Where Spark's programs look for the secret of their cluster."""
+EXECUTOR_MB: Final = 768
 
 SETTINGS: Final[dict[str, str]] = {
     "spark.app.name": "weft",
@@ -76,6 +87,15 @@ SETTINGS: Final[dict[str, str]] = {
     "spark.ui.retainedStages": "2",
     "spark.ui.retainedTasks": "20",
 }
+ON_A_CLUSTER: Final[dict[str, str]] = {
+    "spark.executor.memory": f"{EXECUTOR_MB}m",
+    # A task whose executor was given up may still run beside its second attempt; only one of both is moved.
+    "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "1",
+    "spark.executor.extraJavaOptions": shlex.join(JVM_OPTIONS),
+    "spark.network.timeout": "60s",
+    "spark.executor.heartbeatInterval": "5s",
+}
+"""What is otherwise where tasks run in other processes than the driver."""
 OFTEN: Final = ("PythonUtils", "PythonSQLUtils", "functions", "org.apache.spark.sql.functions")
 """Classes that PySpark looks for again at each use, which searches all jars; kept, they are found once."""
 REFUSED: Final[dict[str, tuple[str, str]]] = {
@@ -105,6 +125,10 @@ class Options(NamedTuple):
     """Where the JVM's standard error goes; default: this process's."""
     inherited: tuple[int, ...] = ()
     """File descriptors that the JVM keeps open as long as it lives (the lock of a lease)."""
+    secret: Path | None = None
+    """The file with the secret of the cluster, if it has one."""
+    partitions: int | None = None
+    """Of a shuffle; default: one per core, at most eight."""
 
 
 def session(options: Options | None = None) -> "SparkSession":
@@ -140,8 +164,41 @@ def settings_of(options: Options) -> dict[str, str]:
         "spark.driver.extraJavaOptions": shlex.join(jvm),
         "spark.sql.warehouse.dir": (state / "warehouse").absolute().as_uri(),
         "spark.ui.enabled": str(options.ui).lower(),
-        **{key: str(value) for key, value in options.settings.items()},
+        PARTITIONS: str(options.partitions or default_partitions(options.master)),
+        **({} if is_local(options.master) else ON_A_CLUSTER),
+        **({} if options.secret is None else {AUTH: "true"}),
+        **{key: _spoken(value) for key, value in options.settings.items()},
     }
+
+
+def is_local(master: str) -> bool:
+    """Whether tasks run in the driver's own JVM."""
+    return master == "local" or master.startswith("local[")
+
+
+def default_partitions(master: str) -> int:
+    """Of a shuffle: one per core, at most eight.
+
+    >>> default_partitions("local[2]"), default_partitions("local-cluster[3,2,1024]"), default_partitions("local[64]")
+    (2, 6, 8)
+    """
+    numbers = [int(number) for number in re.findall(r"\d+", master.partition("[")[2])]
+    cores = os.cpu_count() or 1
+    if master.startswith("local-cluster") and len(numbers) > 1:
+        cores = numbers[0] * numbers[1]
+    elif master == "local" or (is_local(master) and numbers):
+        cores = numbers[0] if numbers else 1
+    return max(1, min(cores, PARTITIONS_MAX))
+
+
+def read_secret(file: Path) -> str:
+    """The secret of a cluster. UserError `no-secret` if it cannot be read, or is everybody's to read."""
+    try:
+        if file.stat().st_mode & 0o077:
+            raise UserError("no-secret", f"others may read {file}", f"chmod 600 {file}, after making a new secret")
+        return file.read_text("utf-8").strip()
+    except OSError as error:
+        raise UserError("no-secret", f"{file}: {error.strerror}", "weft lake cluster writes one") from None
 
 
 def default_state() -> Path:
@@ -169,6 +226,10 @@ def _prepare_environment(java: Java) -> None:
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", LAUNCHER_OPTIONS)
 
 
+def _spoken(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def _start(settings: Mapping[str, str], options: Options) -> None:
     """Start the JVM and the context in it."""
     from pyspark import SparkConf, SparkContext, java_gateway
@@ -176,6 +237,8 @@ def _start(settings: Mapping[str, str], options: Options) -> None:
 
     launch: Callable[..., Any] = java_gateway.launch_gateway
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+    if options.secret is not None:
+        os.environ[AUTH_ENVIRONMENT] = read_secret(options.secret)
     process: dict[str, Any] = {"pass_fds": options.inherited}
     try:
         if options.log is None:
@@ -187,6 +250,8 @@ def _start(settings: Mapping[str, str], options: Options) -> None:
     except PySparkRuntimeError as error:
         where = options.log or "what it said above"
         raise UserError("no-java", f"Java ended before Spark began; see {where}", "weft doctor") from error
+    if options.secret is not None:  # only now: what a JVM is launched with stands in the list of processes
+        conf.set(f"{AUTH}.secret", os.environ[AUTH_ENVIRONMENT])
     SparkContext(conf=conf, gateway=gateway)
     # A checksum file beside each Parquet file costs two processes to make and is read by nobody.
     jvm = gateway.jvm
