@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from bench.hosts import load
 from bench.lakes import DRAIN, Filling, Traffic, family, memory_mb, percentile
-from bench.pipeline_fresh import driver
+from bench.pipeline_fresh import driver, prove_alive
 from weft.cli.fleet import Fleet
 from weft.lake.layout import Layout
 from weft.lake.offsets import parse
@@ -70,13 +70,14 @@ def steps_of(lake: Layout) -> list[Step]:
     return [Step(row["ms"] / 1000, {d: n for d, (n, _) in parse(row["offset"]).at.items()}) for row in rows]
 
 
-def wait_until(lake: Layout, drain: str, number: int) -> float:
-    """When all rows of a drain up to a segment were in the tables; TimeoutError."""
+def wait_until(fleet: Fleet, lake: Layout, drain: str, number: int) -> float:
+    """When all rows of a drain up to a segment were in the tables; TimeoutError, RuntimeError if the driver died."""
     ends = time.monotonic() + PATIENCE_S
     while time.monotonic() < ends:
         for step in steps_of(lake):
             if step.reached.get(drain, 1) > number:
                 return step.at_s
+        prove_alive(fleet)
         time.sleep(LOOK_S)
     raise TimeoutError(f"segment {number} of {drain}")
 
@@ -111,12 +112,12 @@ def measure(home: Path, rows: int, rate: int, calm: int) -> None:
     try:
         live.start()
         driver(fleet, lake)
-        first = wait_until(lake, DRAIN, 1)
+        first = wait_until(fleet, lake, DRAIN, 1)
         time.sleep(calm)
         came = time.time()
         last = Source(Layout(home / "away"), "samples").latest()[WEEK_DRAIN][0] - 1
         away.rename(lake.drain("samples", WEEK_DRAIN))
-        done = wait_until(lake, WEEK_DRAIN, last)
+        done = wait_until(fleet, lake, WEEK_DRAIN, last)
         time.sleep(LOOK_S)
         memory = memory_mb(family())
     finally:

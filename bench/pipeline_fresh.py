@@ -61,6 +61,8 @@ def ages(lake: Layout, since_ms: float) -> Ages:
         connection.register("samples", DeltaTable(lake.table(SAMPLES.layer, SAMPLES.name)).to_pyarrow_dataset())
         row = connection.execute(AGES.format(since=since_ms)).fetchone()
     assert row is not None
+    if not row[0]:
+        raise RuntimeError("nothing was committed after --skip seconds: let it run longer")
     return Ages(*row)
 
 
@@ -69,11 +71,20 @@ def driver(fleet: Fleet, lake: Layout) -> None:
     fleet.add(Member("pipeline", ("-m", "weft.cli.main", "lake", "run", "--lake", str(lake.root), "--json")))
 
 
-def look(lake: Layout, upto: float) -> list[float]:
+def prove_alive(fleet: Fleet) -> None:
+    """RuntimeError with the last words of the process that has died."""
+    for member in fleet.members:
+        if not member.is_running:
+            words = (fleet.directory / f"{member.name}.log").read_text("utf-8")
+            raise RuntimeError(f"{member.name} has ended: {words[-1000:]}")
+
+
+def look(fleet: Fleet, lake: Layout, upto: float) -> list[float]:
     """How old the newest readable stamp was, each time somebody asked."""
     found, batch = [], 0
     while time.monotonic() < upto:
         time.sleep(LOOK_S)
+        prove_alive(fleet)
         began = time.time()
         with Lake(lake.root) as asked:
             if SAMPLES not in asked.tables():
@@ -91,7 +102,7 @@ def measure(home: Path, rate: int, seconds: int, skip: int) -> None:
         driver(burst.fleet, burst.lake)
         burst.send()
         began_ms, before = time.time() * 1000, cpu_seconds()
-        seen = look(burst.lake, time.monotonic() + seconds)
+        seen = look(burst.fleet, burst.lake, time.monotonic() + seconds)
         memory = memory_mb(family())
         spent = cpu_seconds() - before
         found = ages(burst.lake, began_ms + skip * 1000)

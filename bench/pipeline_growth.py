@@ -41,7 +41,7 @@ class Commits:
             self._plain(tables, *arguments, **named)
             self.milliseconds.append((time.perf_counter() - began) * 1000)
 
-        Tables.commit = timed  # type: ignore[method-assign]  # what is measured is the real one
+        Tables.commit = timed  # type: ignore[method-assign,assignment]  # what is measured is the real one
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -77,7 +77,7 @@ def grow(home: Path, rows: int, every: int) -> None:
 def step(following: Following, batches: list[Any], cpu: float, commits: Commits) -> float:
     """One row; seconds per million."""
     millions = sum(done.outcome.rows for done in batches) / 1e6
-    seconds = sum(done.seconds for done in batches) / millions
+    seconds: float = sum(done.seconds for done in batches) / millions
     began = time.perf_counter()
     assert isinstance(following.job, SamplesJob)
     following.job.fold()

@@ -23,6 +23,7 @@ import argparse
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Final
@@ -148,7 +149,7 @@ def from_sockets(home: Path, spark: SparkSession, rows: int) -> None:
     for what, make in (("bronze", BronzeJob), ("everything", SamplesJob)):
         with Burst(home / what, rows) as burst, Spent() as spent:
             following = Following(spark, burst.lake, make)
-            seconds = burst.seconds_until(lambda following=following: following.until(burst.rows, PATIENCE_S))
+            seconds = burst.seconds_until(partial(following.until, burst.rows, PATIENCE_S))
         rate, goal = burst.rows / seconds, GOALS[what]
         verdict = f"{goal:,}, {'met' if rate >= goal else 'missed'}"
         print(f"| {what} | {burst.rows:,} | {rate:,.0f} | {spent.cpu * 1e6 / burst.rows:.2f} | {verdict} |", flush=True)
@@ -157,14 +158,14 @@ def from_sockets(home: Path, spark: SparkSession, rows: int) -> None:
 def run(home: Path, names: Sequence[str], rows: int, rounds: int) -> None:
     """Print what was asked for."""
     spark = started(home)
-    if {"scan", "rollup"} & set(names):
-        bench = Bench(home, spark, rows)
+    bench = Bench(home, spark, rows) if {"scan", "rollup"} & set(names) else None
+    if bench is not None:
         print("| what | weft rows/s | Spark alone rows/s | ratio | CPU s/million | of Spark alone | goal |")
         print("|---|--:|--:|--:|--:|--:|---|")
-    if "scan" in names:
-        bench.compare("scan", lambda n: bench.ours(BronzeJob, n), lambda n: bench.plain(as_it_is, n), rounds)
-    if "rollup" in names:
-        bench.compare("rollup", lambda n: bench.ours(SamplesJob, n), lambda n: bench.plain(rolled_up, n), rounds)
+    if bench is not None and "scan" in names:
+        bench.compare("scan", partial(bench.ours, BronzeJob), partial(bench.plain, as_it_is), rounds)
+    if bench is not None and "rollup" in names:
+        bench.compare("rollup", partial(bench.ours, SamplesJob), partial(bench.plain, rolled_up), rounds)
     if "socket" in names:
         from_sockets(home, spark, rows)
     spark.stop()
