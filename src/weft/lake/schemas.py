@@ -139,10 +139,29 @@ def _arrow(schema: Schema) -> "pa.Schema":
 
     def build(text: str) -> "pa.DataType":
         if text.startswith("map<"):
-            key, _, value = text[4:-1].partition(",")
+            key, value = _split(text[4:-1])
             return pa.map_(build(key), build(value))
         if text.startswith("array<"):
             return pa.list_(build(text[6:-1]))
+        if text.startswith("struct<"):
+            fields = [field.partition(":") for field in _split(text[7:-1])]
+            return pa.struct([pa.field(name, build(kind)) for name, _, kind in fields])
         return scalar[text]
 
     return pa.schema([pa.field(column.name, build(column.type)) for column in schema.columns])
+
+
+def _split(text: str) -> list[str]:
+    """A list of types at its commas, those within brackets left alone.
+
+    >>> _split("at:timestamp,points:array<struct<x:int,y:int>>")
+    ['at:timestamp', 'points:array<struct<x:int,y:int>>']
+    """
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter == "<") - (letter == ">")
+        if letter == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return parts

@@ -168,7 +168,7 @@ class Coverage:
         nodes = {origin.node for origin in touched}
         return [origin for origin, _ in self.known if origin.node in nodes]
 
-    def _first_of(self, origin: Origin) -> int:
+    def first_of(self, origin: Origin) -> int:
         """The first number that an era must have."""
         if not self.runs_on:
             return 1
@@ -181,7 +181,7 @@ class Coverage:
     def _look_for_holes(self, origin: Origin) -> None:
         """Note what is missing, and since when: a hole keeps its age while it shrinks."""
         old = self.holes.get(origin, [])
-        gaps = self.known[origin].gaps(self.highest_known(origin), self._first_of(origin))
+        gaps = self.known[origin].gaps(self.highest_known(origin), self.first_of(origin))
         if not gaps:
             self.holes.pop(origin, None)
             return

@@ -14,6 +14,7 @@ Tables stay at reader version 1, writer version 2, which every Delta reader open
 
 import json
 import shutil
+import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -73,6 +74,8 @@ class Tables:
     def __init__(self, lake: Layout, spark: "SparkSession", writer: Writer | None = None) -> None:
         self.lake, self.spark, self.writer = lake, spark, writer
         self._open: dict[str, DeltaTable] = {}
+        self.commit_s = 0.0
+        """Seconds spent in transactions so far."""
 
     def path(self, table: Table) -> Path:
         return self.lake.table(table.layer, table.name)
@@ -117,6 +120,11 @@ class Tables:
         finally:
             shutil.rmtree(staging)
 
+    def write_rows(self, table: Table, rows: "pa.Table", batch: int) -> list[DataFile]:
+        """Let rows that the driver itself made become files in their place; they belong to no version yet."""
+        partitions = [table.partition] if table.partition else []
+        return self._write_here(table, rows.select(table.schema.names), partitions, f"b{batch:010d}-{uuid.uuid4().hex}")
+
     def _write_here(self, table: Table, rows: "pa.Table", partitions: list[str], attempt: str) -> list[DataFile]:
         """Write collected rows, a file per partition."""
         import pyarrow as pa
@@ -133,7 +141,7 @@ class Tables:
             pq.write_table(part, sink, compression="zstd", compression_level=1, store_schema=False)
             target.write_bytes(sink.getvalue())
             footer = pq.read_metadata(pa.BufferReader(sink.getvalue()))
-            written.append(self._named(table, target, footer))
+            written.append(named(self.path(table), table, target, footer))
         return written
 
     def commit(
@@ -157,6 +165,7 @@ class Tables:
             for file in add
         ]
         actions += [RemoveAction(path, True, now_ms, None, partition_of(path)) for path in gone]
+        began = time.perf_counter()
         try:
             handle.create_write_transaction(
                 actions,
@@ -169,6 +178,8 @@ class Tables:
             if CONFLICT in str(error):
                 raise LeaseLost(f"another driver has committed to {table.full_name}") from error
             raise
+        finally:
+            self.commit_s += time.perf_counter() - began
 
     def append_rows(
         self, table: Table, batch: int, rows: Sequence[Mapping[str, Any]], about: Mapping[str, str]
@@ -280,12 +291,17 @@ class Tables:
             place.mkdir(exist_ok=True)
         target = place / name
         file.rename(target)
-        return self._named(table, target, footer)
+        return named(root, table, target, footer)
 
-    def _named(self, table: Table, file: Path, footer: Any) -> DataFile:
-        path = file.relative_to(self.path(table)).as_posix()
-        statistics = json.dumps(statistics_of(footer, table.statistics()))
-        return DataFile(path, file.stat().st_size, partition_of(path), footer.num_rows, statistics)
+
+def named(root: Path, table: Table, file: Path, footer: Any = None) -> DataFile:
+    """A Parquet file below the table's directory, as a transaction names it; `footer` if it was read already."""
+    import pyarrow.parquet as pq
+
+    footer = footer or pq.read_metadata(file)
+    path = file.relative_to(root).as_posix()
+    statistics = json.dumps(statistics_of(footer, table.statistics()))
+    return DataFile(path, file.stat().st_size, partition_of(path), footer.num_rows, statistics)
 
 
 def _partitioned(rows: "pa.Table", partitions: list[str]) -> "Iterator[tuple[Any, pa.Table]]":

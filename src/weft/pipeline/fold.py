@@ -1,4 +1,4 @@
-"""Gold tables that are folded, not appended (PIP-045, PIP-050, PIP-060): old rows and what is new since, in one commit.
+"""Gold tables that are folded, not appended (PIP-045, PIP-050): old rows and what is new since, in one commit.
 
 Each table keeps in its own log up to which batch it is folded, as the app transaction of the commit that folded it. So
 a fold that is repeated after a crash finds its mark and adds nothing twice. A batch that has not been folded is still
@@ -12,13 +12,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as F
 
-from weft.pipeline.completeness import COLUMNS, OVERDUE_NS, rows_of
 from weft.pipeline.delta import Tables
 from weft.pipeline.tables import (
-    BRONZE_SAMPLES,
-    COMPLETENESS,
     LATEST,
-    QUARANTINE,
     ROLLUP_1D,
     ROLLUP_1H,
     ROLLUP_1M,
@@ -26,14 +22,18 @@ from weft.pipeline.tables import (
     VALUES,
     Table,
 )
-from weft.pipeline.transforms.completeness import completeness, summed, tallies, tallies_of
 from weft.pipeline.transforms.latest import latest, newest
-from weft.pipeline.transforms.rollup import FILE_WIDTHS, file_of, merged, parts_of
+from weft.pipeline.transforms.rollup import (
+    FILE_WIDTHS,
+    counted,
+    file_of,
+    merged,
+    parts_of,
+    windows_of,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-    from weft.pipeline.coverage import Coverage
 
 ROLLUPS: Final = (ROLLUP_1M, ROLLUP_1H, ROLLUP_1D)
 SPANS_MAX: Final = 24  # touched stretches of time named one by one; more are taken as one
@@ -47,11 +47,10 @@ class Fold:
     def __init__(self, tables: Tables, about: Mapping[str, str]) -> None:
         self.tables, self.about = tables, about
 
-    def all(self, coverage: "Coverage", upto: int, now: int) -> None:
-        """Every gold table, up to and with batch `upto`, whose state is `coverage`; `now` in nanoseconds."""
+    def all(self, upto: int) -> None:
+        """Every gold table, up to and with batch `upto`."""
         self.rollups(upto)
         self.latest(upto)
-        self.completeness(coverage, upto, now)
 
     def rollups(self, upto: int) -> None:
         """Roll-ups of all widths: the files that a new value touches are replaced by old rows and new parts."""
@@ -63,7 +62,7 @@ class Fold:
                 self._roll_up(same, self._since(VALUES, mark, upto), upto)
 
     def _roll_up(self, behind: list[Table], fresh: "Fresh", upto: int) -> None:
-        parts = merged(parts_of(fresh.rows), ROLLUP_1M).persist()
+        parts = counted(parts_of(fresh.rows), ROLLUP_1M).persist()
         try:
             hours = [row[0] for row in parts.select(file_of(ROLLUP_1M)).distinct().collect()]
             for table in behind:
@@ -74,10 +73,9 @@ class Fold:
     def _rollup(self, table: Table, parts: "Fresh", hours: list[str], upto: int) -> None:
         old = self._files_between(table, hours)
         is_small = parts.is_small and bytes_of(old) < SMALL_BYTES_MAX
-        columns = table.file_columns()
-        rows = parts.rows.select(*columns)
+        rows = windows_of(parts.rows.coalesce(1) if is_small else parts.rows, table)
         if old:
-            rows = rows.unionByName(self.tables.read(table, old).select(*columns))
+            rows = rows.unionByName(self.tables.read(table, old).select(*table.file_columns()))
         folded = merged(rows.coalesce(1) if is_small else rows, table).withColumn(_SPLIT, file_of(table))
         added = self.tables.write(table, folded.coalesce(1), upto, split=_SPLIT, is_small=is_small)
         self.tables.commit(table, upto, added, self.about, remove=self.tables.relative(table, old))
@@ -97,23 +95,8 @@ class Fold:
             samples, values = self._since(SAMPLES, mark, upto), self._since(VALUES, mark, upto)
             self._replace(LATEST, latest(self.tables.read(LATEST), newest(samples.rows, values.rows)), upto)
 
-    def completeness(self, coverage: "Coverage", upto: int, now: int) -> None:
-        """`gold.completeness`, rewritten: one row per origin and era. Again at the same batch if only time has passed."""
-        mark = self.tables.committed(COMPLETENESS)
-        fresh = tallies(*[self._since(table, mark, upto).rows for table in (BRONZE_SAMPLES, SAMPLES, QUARANTINE)])
-        counted = summed(tallies_of(self.tables.read(COMPLETENESS)).unionByName(fresh))
-        wanted = COMPLETENESS.spark()
-        rows = [tuple(row[name] for name in COLUMNS) for row in rows_of(coverage, "samples", upto, now)]
-        ranges = self.tables.spark.createDataFrame(rows, type(wanted)([wanted[name] for name in COLUMNS]))
-        silent_before = F.lit(datetime.fromtimestamp((now - OVERDUE_NS) / 1e9, UTC))
-        self._replace(COMPLETENESS, completeness(ranges, counted, silent_before), upto)
-
     def _since(self, table: Table, mark: int, upto: int) -> "Fresh":
-        """The rows of a silver table that batches `mark + 1` to `upto` wrote."""
-        files = self.tables.files(table, f"batch > {mark} AND batch <= {upto}")
-        is_small = bytes_of(files) < SMALL_BYTES_MAX
-        rows = self.tables.read(table, files).where(F.col("batch").between(mark + 1, upto))
-        return Fresh(rows.coalesce(1) if is_small else rows, is_small)
+        return fresh_of(self.tables, table, mark, upto)
 
     def _replace(self, table: Table, rows: "DataFrame", upto: int) -> None:
         old = self.tables.files(table)
@@ -126,6 +109,14 @@ class Fresh(NamedTuple):
 
     rows: "DataFrame"
     is_small: bool
+
+
+def fresh_of(tables: Tables, table: Table, mark: int, upto: int) -> Fresh:
+    """The rows that batches `mark + 1` to `upto` wrote to a table to which every batch appends."""
+    files = tables.files(table, f"batch > {mark} AND batch <= {upto}")
+    is_small = bytes_of(files) < SMALL_BYTES_MAX
+    rows = tables.read(table, files).where(F.col("batch").between(mark + 1, upto))
+    return Fresh(rows.coalesce(1) if is_small else rows, is_small)
 
 
 def bytes_of(files: list[str]) -> int:

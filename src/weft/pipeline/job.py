@@ -15,16 +15,18 @@ from weft.lake.layout import Layout
 from weft.lake.offsets import At, Offset
 from weft.lake.reader import Source, position
 from weft.pipeline.batch import Batch, Outcome
-from weft.pipeline.checkpoint import Checkpoint
+from weft.pipeline.checkpoint import Carried, Checkpoint
+from weft.pipeline.counting import Counting
 from weft.pipeline.coverage import Coverage
 from weft.pipeline.delta import Tables
 from weft.pipeline.fold import Fold
 from weft.pipeline.intake import Intake, intake_between, offset_of_log
 from weft.pipeline.kinds import SAMPLES, Kind
+from weft.pipeline.marks import newest_mark
 from weft.pipeline.quarantined import refused_before
 from weft.pipeline.sampled import Known, SampleBatch
 from weft.pipeline.steps import NOBODY, Steps, Watcher
-from weft.pipeline.tables import PROGRESS
+from weft.pipeline.tables import COMPLETENESS, PROGRESS
 from weft.pipeline.transforms.quality import Rules
 from weft.pipeline.writer import Writer
 
@@ -38,6 +40,8 @@ class JobOptions(NamedTuple):
     """What a job may be told."""
 
     rules: Rules = Rules()
+    streams: tuple[str, ...] = ()
+    """Which streams a driver makes tables of; empty: all."""
     gold_every_s: float = GOLD_EVERY_S
     """How often gold tables are folded; infinite: never."""
     watcher: Watcher = NOBODY
@@ -60,6 +64,12 @@ class Done(NamedTuple):
     """Numbers that are missing now, of all origins."""
     behind: int
     """Segments that exist by now and were not taken yet."""
+    run: int = 0
+    """Which driver: the epoch of its lease."""
+    bytes: int = 0
+    """Of the segments that it took whole."""
+    commit_s: float = 0.0
+    """How long its transactions took."""
 
 
 class Job:
@@ -68,7 +78,7 @@ class Job:
     def __init__(
         self, kind: Kind, lake: Layout, spark: "SparkSession", epoch: int, options: JobOptions | None = None
     ) -> None:
-        self.kind, self.lake, self.spark = kind, lake, spark
+        self.kind, self.lake, self.spark, self.epoch = kind, lake, spark, epoch
         self.options = options or JobOptions()
         self.checkpoint = Checkpoint(lake, kind.stream, is_dense=kind.is_dense, runs_on=kind.runs_on)
         is_empty = Tables(lake, spark).is_empty(kind.bronze)
@@ -76,11 +86,23 @@ class Job:
         self.tables = Tables(lake, spark, Writer(kind.stream, self.record.id, epoch))
         for table in kind.tables:
             self.tables.handle(table)
+        for table in kind.own:  # what several write, another job may be writing just now
             self.tables.sweep(table)
+        self.rules = self.options.rules
+        """Those that decide over the batch under way."""
         self.source = Source(lake, kind.stream)
         self._coverage: tuple[int, Coverage] | None = None
         self.last_number = self.tables.committed(PROGRESS)
         """The last batch that is in all tables, -1 before the first."""
+        self.checkpoint.prove(self.record, self._carried())
+        self._folded_at = time.monotonic()
+        self.fold_upto = -1
+
+    def _carried(self) -> Carried:
+        """What the tables say, for the checkpoint to fit."""
+        newest = newest_mark(self.tables.path(self.kind.bronze), self.kind.stream)
+        highest = max(self.tables.committed(table) for table in self.kind.tables)
+        return Carried(self.last_number, highest, None if newest is None else newest.checkpoint)
 
     def batch(self, batch_id: int) -> Done:
         """Do Spark's batch `batch_id`: from the offset behind the one before it to its own."""
@@ -94,12 +116,13 @@ class Job:
         Raises SegmentFault if a segment is gone, OurFault `conservation`, LeaseLost; then the tables are as a crash
         would leave them, and the batch is to be repeated.
         """
-        began = time.perf_counter()
+        began, committed_s = time.perf_counter(), self.tables.commit_s
         steps = Steps(self.options.watcher)
         coverage = self._behind(number - 1)
         intake = intake_between(self.source, start, end.at)
         with steps("coverage"):
             recorded = self.checkpoint.recorded_now(number)
+            self.rules = self.checkpoint.rules(self.options.rules, is_repeated=recorded is not None)
             plan = coverage.advance(intake, self.options.clock() if recorded is None else recorded)
             coverage.offset = end.text()
             self.checkpoint.save(number, coverage)
@@ -116,6 +139,9 @@ class Job:
             steps=dict(steps.seconds),
             missing=coverage.missing,
             behind=behind,
+            run=self.epoch,
+            bytes=sum(piece.bytes for piece in intake.slices if piece.is_whole),
+            commit_s=round(self.tables.commit_s - committed_s, 4),
         )
         with steps("progress"):
             self._note(done, coverage, about)
@@ -126,10 +152,38 @@ class Job:
 
     def _steps_of(self, number: int, about: Mapping[str, str]) -> Batch:
         """The batch that is to be run."""
-        return Batch(self.kind, self.tables, number, about, self.options.rules)
+        return Batch(self.kind, self.tables, number, about, self.rules)
 
     def _follow_up(self, steps: Steps) -> None:
         """What is due behind a batch that is in all its tables."""
+        if self.is_fold_due(time.monotonic()):
+            with steps("fold"):
+                self.fold()
+
+    def fold(self) -> None:
+        """Bring the gold tables up to the last batch (PIP-045, PIP-060)."""
+        if self.last_number >= 0:
+            coverage = self._behind(self.last_number)
+            self._coverage = (self.last_number, coverage)
+            self._fold(coverage, max(self.options.clock(), coverage.now))
+        self._folded_at = time.monotonic()
+        self.fold_upto = self.last_number
+
+    def _fold(self, coverage: Coverage, now: int) -> None:
+        about = {"weft.version": __version__, "weft.offset": coverage.offset}
+        Counting(self.kind, self.tables, about).bring(coverage, self.last_number, now)
+
+    def is_fold_due(self, now: float) -> bool:
+        """Whether it is time for the gold tables; `now` is monotonic, in seconds. Without a new batch only holes age."""
+        every_s = self.options.gold_every_s
+        if self.fold_upto == self.last_number:
+            every_s = max(every_s, GOLD_EVERY_S)
+        return self.last_number >= 0 and now - self._folded_at >= every_s
+
+    def fold_if_behind(self) -> None:
+        """Fold what batches since the last fold have brought, unless folds are off."""
+        if self.options.gold_every_s != float("inf") and self.fold_upto < self.last_number:
+            self.fold()
 
     def _start(self, batch_id: int) -> At:
         if batch_id > 0:
@@ -166,39 +220,14 @@ class SamplesJob(Job):
     def __init__(self, lake: Layout, spark: "SparkSession", epoch: int, options: JobOptions | None = None) -> None:
         super().__init__(SAMPLES, lake, spark, epoch, options)
         self.known = Known(self.tables)
-        self._folded_at = time.monotonic()
-        self.fold_upto = -1
+        self.tables.sweep(COMPLETENESS)  # samples are first, while no other job runs
 
     def _steps_of(self, number: int, about: Mapping[str, str]) -> Batch:
-        return SampleBatch(self.known, number, about, self.options.rules)
+        return SampleBatch(self.known, number, about, self.rules)
 
-    def _follow_up(self, steps: Steps) -> None:
-        if self.is_fold_due(time.monotonic()):
-            with steps("fold"):
-                self.fold()
-
-    def fold(self) -> None:
-        """Bring the gold tables up to the last batch (PIP-045)."""
-        if self.last_number >= 0:
-            coverage = self._behind(self.last_number)
-            self._coverage = (self.last_number, coverage)
-            Fold(self.tables, {"weft.version": __version__, "weft.offset": coverage.offset}).all(
-                coverage, self.last_number, max(self.options.clock(), coverage.now)
-            )
-        self._folded_at = time.monotonic()
-        self.fold_upto = self.last_number
-
-    def is_fold_due(self, now: float) -> bool:
-        """Whether it is time for the gold tables; `now` is monotonic, in seconds. Without a new batch only holes age."""
-        every_s = self.options.gold_every_s
-        if self.fold_upto == self.last_number:
-            every_s = max(every_s, GOLD_EVERY_S)
-        return self.last_number >= 0 and now - self._folded_at >= every_s
-
-    def fold_if_behind(self) -> None:
-        """Fold what batches since the last fold have brought, unless folds are off."""
-        if self.options.gold_every_s != float("inf") and self.fold_upto < self.last_number:
-            self.fold()
+    def _fold(self, coverage: Coverage, now: int) -> None:
+        Fold(self.tables, {"weft.version": __version__, "weft.offset": coverage.offset}).all(self.last_number)
+        super()._fold(coverage, now)
 
 
 def _progress(done: Done, offset: str, vec: str) -> dict[str, Any]:
@@ -218,4 +247,8 @@ def _progress(done: Done, offset: str, vec: str) -> dict[str, Any]:
         "steps": json.dumps(done.steps),
         "offset": offset,
         "vec": vec,
+        "run": done.run,
+        "version": __version__,
+        "missing": done.missing,
+        "behind": done.behind,
     }

@@ -14,6 +14,9 @@ from weft.pipeline.transforms.columns import content_hash, value_of
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+LATEST_S: Final = 253_402_300_799
+"""End of the year 9999, seconds since 1970: whoever makes an operation may say any time."""
+
 
 class Kind(NamedTuple):
     """One stream, from its segments to silver."""
@@ -24,7 +27,7 @@ class Kind(NamedTuple):
     quarantine: Table
     silver: Table
     more: tuple[Table, ...]
-    """What else its job writes, progress left out."""
+    """What else only its job writes."""
     to_silver: "Callable[[DataFrame], DataFrame]"
     said: "Callable[[], Column]"
     """One number for what a row of bronze says: equal for a repeated row, whatever way it came."""
@@ -34,11 +37,18 @@ class Kind(NamedTuple):
     """Its numbers have no holes by themselves: one that is absent is missing."""
     runs_on: bool = False
     """Its numbers go on from era to era, and begin with 1 in the first one only."""
+    seen: tuple[str, str, str] = ("node", "at", "received")
+    """In silver, as SQL: whose a row is, its origin's stamp, and when it arrived."""
+
+    @property
+    def own(self) -> tuple[Table, ...]:
+        """What no other job writes."""
+        return (self.bronze, self.quarantine, self.silver, *self.more)
 
     @property
     def tables(self) -> tuple[Table, ...]:
         """Everything that its job writes."""
-        return (self.bronze, self.quarantine, self.silver, *self.more, tables.PROGRESS)
+        return (*self.own, tables.COMPLETENESS, tables.PROGRESS)
 
 
 SAMPLES: Final = Kind(
@@ -46,7 +56,8 @@ SAMPLES: Final = Kind(
     *tables.STAGES["samples"],
     (
         *(tables.VALUES, tables.SERIES, tables.EDGES, tables.TWINS),
-        *(tables.ROLLUP_1M, tables.ROLLUP_1H, tables.ROLLUP_1D, tables.LATEST, tables.COMPLETENESS),
+        *(tables.ROLLUP_1M, tables.ROLLUP_1H, tables.ROLLUP_1D, tables.CORRECTIONS, tables.ANOMALIES, tables.LATE),
+        tables.LATEST,
     ),
     samples.to_samples,
     lambda: content_hash(value_of("value"), value_of("base")),
@@ -84,6 +95,7 @@ CATALOG: Final = Kind(
     catalog.to_catalog,
     catalog.said,
     catalog.kept,
+    seen=("broker", "at", "received"),
 )
 LOGS: Final = Kind(
     "logs",
@@ -92,6 +104,7 @@ LOGS: Final = Kind(
     logs.to_logs,
     logs.said,
     logs.kept,
+    seen=("broker", "at", "received"),
 )
 DOCUMENTS: Final = Kind(
     "documents",
@@ -100,6 +113,7 @@ DOCUMENTS: Final = Kind(
     documents.to_documents,
     documents.said,
     documents.kept,
+    seen=("origin", f"if(eff between 0 and {LATEST_S}, timestamp_micros(bigint(eff * 1e6)), null)", "received_at"),
 )
 CONFIGURATION: Final = Kind(
     "configuration",
@@ -109,6 +123,7 @@ CONFIGURATION: Final = Kind(
     configuration.said,
     configuration.kept,
     runs_on=True,
+    seen=("origin", "at", "at"),
 )
 KINDS: Final = {
     kind.stream: kind for kind in (SAMPLES, MESSAGES, EVENTS, STORE, CATALOG, LOGS, DOCUMENTS, CONFIGURATION)

@@ -23,6 +23,7 @@ from weft.pipeline.delta import LeaseLost
 from weft.pipeline.job import Done, Job, JobOptions, SamplesJob
 from weft.pipeline.kinds import KINDS
 from weft.pipeline.lease import Lease
+from weft.pipeline.rules import verify
 from weft.pipeline.session import Options, is_running, session
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class Runner:
         self._busy = threading.Lock()
         self._failure: BaseException | None = None
         self._queries: dict[str, StreamingQuery] = {}
+        self._jobs: list[Job] = []
 
     def stop(self) -> None:
         """Finish the batch, fold, and end. May be called from a signal handler, and before `run`."""
@@ -83,13 +85,12 @@ class Runner:
                     spark.stop()
 
     def _run(self, spark: "SparkSession", epoch: int, *, once: bool) -> None:
-        with ThreadPoolExecutor(1, "stream") as beside:  # Python's workers of the source start meanwhile
-            stream = beside.submit(self._load, spark, LEASE)
-            samples = SamplesJob(self.lake, spark, epoch, self.options)
-        self._start(stream.result(), samples, once=once)
+        verify(spark, self.options.rules)
+        wanted = self.options.streams or tuple(KINDS)
+        samples = self._begin_samples(spark, epoch, once=once) if LEASE in wanted else None
 
         def join() -> None:
-            for name in [name for name in KINDS if name not in self._queries]:
+            for name in [name for name in wanted if name not in self._queries]:
                 if self.lake.drains(name).is_dir():
                     job = Job(KINDS[name], self.lake, spark, epoch, self.options)
                     self._start(self._load(spark, name), job, once=once)
@@ -97,7 +98,15 @@ class Runner:
         self._follow(samples, join, once=once)
         if self._failure is not None:
             raise self._failure
-        samples.fold_if_behind()
+        for job in self._jobs:
+            job.fold_if_behind()
+
+    def _begin_samples(self, spark: "SparkSession", epoch: int, *, once: bool) -> SamplesJob:
+        with ThreadPoolExecutor(1, "stream") as beside:  # Python's workers of the source start meanwhile
+            stream = beside.submit(self._load, spark, LEASE)
+            samples = SamplesJob(self.lake, spark, epoch, self.options)
+        self._start(stream.result(), samples, once=once)
+        return samples
 
     def _load(self, spark: "SparkSession", name: str) -> "DataFrame":
         start = Checkpoint(self.lake, name).start()
@@ -106,6 +115,7 @@ class Runner:
 
     def _start(self, stream: "DataFrame", job: Job, *, once: bool) -> None:
         name = job.kind.stream
+        self._jobs.append(job)
         writer = stream.writeStream.foreachBatch(self._each(job))
         writer = writer.option("checkpointLocation", str(self.lake.checkpoint(name)))
         timed = writer.trigger(availableNow=True) if once else writer.trigger(processingTime=TRIGGER)
@@ -125,20 +135,22 @@ class Runner:
 
         return each
 
-    def _follow(self, samples: SamplesJob, join: Callable[[], None], *, once: bool) -> None:
+    def _follow(self, samples: SamplesJob | None, join: Callable[[], None], *, once: bool) -> None:
         """Until a query has ended (with `once` all), or has been told to.
 
-        `join` starts the queries of other streams; the first batch of samples goes before them.
+        `join` starts the queries of other streams; the first batch of samples, if they are wanted, goes before them.
         """
-        began, upto, first = time.monotonic(), samples.last_number, self._queries[LEASE]
-        is_first_done = not self.lake.drains(LEASE).is_dir()
+        began, upto = time.monotonic(), -1 if samples is None else samples.last_number
+        is_first_done = samples is None or not self.lake.drains(LEASE).is_dir()
         while not self._ending.is_set():
-            is_first_done |= samples.last_number > upto or not first.isActive or time.monotonic() - began > FIRST_S
+            if samples is not None and not is_first_done:
+                is_active = self._queries[LEASE].isActive
+                is_first_done = samples.last_number > upto or not is_active or time.monotonic() - began > FIRST_S
             if is_first_done and self._failure is None:
                 join()
             if (is_first_done and self._is_over(once=once)) or self._ending.wait(POLL_S):
                 break
-            self._fold_when_idle(samples)
+            self._fold_when_idle()
         was_told = self._ending.is_set()
         self._ending.set()
         for query in self._queries.values():
@@ -153,13 +165,14 @@ class Runner:
         have_ended = [not query.isActive for query in self._queries.values()]
         return self._failure is not None or (all(have_ended) if once else any(have_ended))
 
-    def _fold_when_idle(self, job: SamplesJob) -> None:
+    def _fold_when_idle(self) -> None:
         """Gold tables follow when nothing arrives any more; and time alone makes a hole overdue."""
-        if job.is_fold_due(time.monotonic()) and self._busy.acquire(blocking=False):
-            try:
-                job.fold()
-            finally:
-                self._busy.release()
+        for job in self._jobs:
+            if job.is_fold_due(time.monotonic()) and self._busy.acquire(blocking=False):
+                try:
+                    job.fold()
+                finally:
+                    self._busy.release()
 
 
 def _explained(error: WeftError) -> UserError:

@@ -3,7 +3,7 @@
 from typing import Final
 
 from weft.lake.schemas import Column
-from weft.pipeline.schemas.table import POINT, WHO, Table, table_of
+from weft.pipeline.schemas.table import BATCH, DAY, POINT, SKETCH, WHO, Table, table_of
 
 
 def _rollup(width: str, partition: str) -> Table:
@@ -23,6 +23,7 @@ def _rollup(width: str, partition: str) -> Table:
             Column("last", POINT, "the latest by (at, era, sequence)", optional=True),
             Column("resets", "bigint", "pairs without a result because a counter ran backwards"),
             Column(partition, "date", f"UTC {partition} of the window"),
+            Column("sketch", SKETCH, "how the values are spread; null: folded before there were any", optional=True),
         ),
         partition,
     )
@@ -31,6 +32,42 @@ def _rollup(width: str, partition: str) -> Table:
 ROLLUP_1M: Final = _rollup("1m", "day")
 ROLLUP_1H: Final = _rollup("1h", "month")
 ROLLUP_1D: Final = _rollup("1d", "month")
+CORRECTIONS: Final = table_of(
+    "gold.corrections",
+    "A window of `gold.rollup_1h` that everybody could have read, and that late values have changed since (PIP-046).",
+    (
+        *WHO,
+        Column("series", "bigint", "key of the series"),
+        Column("window_start", "timestamp", "start of the window"),
+        Column("n_before", "bigint", "values that it held; 0: there was no such row"),
+        Column("n_after", "bigint", "values that it holds since"),
+        Column("mean_before", "double", "their mean", optional=True),
+        Column("mean_after", "double", "their mean", optional=True),
+        Column("batch", "bigint", "the last micro-batch that brought late values of it"),
+    ),
+)
+ANOMALIES: Final = table_of(
+    "gold.anomalies",
+    "A stretch of an hour in which a series was not as it was in the 24 hours before, nor in the same hour of the last 7 "
+    "days (PIP-055).",
+    (
+        *WHO,
+        Column("series", "bigint", "key of the series"),
+        Column("hour", "timestamp", "start of the hour that was judged"),
+        Column("kind", "string", "`high`, `low`, `flat`, `missing` or `resets`"),
+        Column("start", "timestamp", "start of its first window"),
+        Column("until", "timestamp", "end of its last window"),
+        Column("windows", "bigint", "windows of a minute that it is made of"),
+        Column("observed", "double", "the mean that is farthest off; of `missing` and `resets`: how many", optional=True),
+        Column("expected_low", "double", "what would have been usual, from", optional=True),
+        Column("expected_high", "double", "what would have been usual, to", optional=True),
+        Column("score", "double", "how far off: 6 is the edge of what is usual", optional=True),
+        Column("because", "string", "the same in one sentence"),
+        BATCH,
+        DAY,
+    ),
+    "day",
+)
 LATEST: Final = table_of(
     "gold.latest",
     "The newest sample of a series on a node, and the newest calculated value.",
@@ -53,15 +90,19 @@ LATEST: Final = table_of(
 )
 COMPLETENESS: Final = table_of(
     "gold.completeness",
-    "How much of one origin's era of samples has arrived, and which numbers have not (PIP-060). Messages have no row "
-    "here: what of them is not forwarded leaves holes, which are no loss.",
+    "How much of one origin's era has arrived in a stream, and which numbers have not (PIP-060). Numbers of messages "
+    "have holes by nature, since not all are forwarded: none of them is ever called missing, and their state is `sparse`.",
     (
         Column("stream", "string", "which stream"),
         Column("origin", "string", "who numbered it"),
         Column("era", "bigint", "start of the origin", optional=True),
         Column("node", "string", "name of the node; its origin where no name was said"),
-        Column("state", "string", "`complete`, `filling`, `missing`, `lost` or `silent`"),
-        Column("first_sequence", "bigint", "always 1"),
+        Column("state", "string", "`complete`, `filling`, `missing`, `lost` or `silent`; `sparse`: nobody can say"),
+        Column(
+            "first_sequence",
+            "bigint",
+            "the first number that there must be: 1; of writes of the configuration, which go on from root to root, one more",
+        ),
         Column("highest_known", "bigint", "the highest number known to exist"),
         Column("known_by", "string", "how: `received`, `era-link`, `lost`"),
         Column("expected", "bigint", "received + lost + forgotten + missing (PIP-061)"),

@@ -1,0 +1,77 @@
+"""`gold.completeness`, kept up with the batches of one job (PIP-060..062).
+
+The driver's ranges say which numbers there are, the rows of batches since the last fold how many went where. Every job
+has its own rows there, in files of its own: a fold replaces these and leaves those of others alone. Of each job the
+table's log says up to which batch it has counted, in the commit that counted it, so nothing is counted twice.
+
+Time alone makes a hole overdue and an origin silent. Whether it has is seen from the rows themselves; a table of which
+nothing has changed is not written again.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from weft.pipeline.completeness import OVERDUE_NS, Tally, completed, instant_of, rows_of
+from weft.pipeline.fold import fresh_of
+from weft.pipeline.tables import COMPLETENESS
+from weft.pipeline.transforms.completeness import tallies
+
+if TYPE_CHECKING:
+    from pyarrow.dataset import Dataset
+
+    from weft.pipeline.coverage import Coverage
+    from weft.pipeline.delta import Tables
+    from weft.pipeline.kinds import Kind
+
+Key = tuple[str, int | None]
+"""Origin and era, as tables name them."""
+
+
+class Counting:
+    """The rows of one job."""
+
+    def __init__(self, kind: "Kind", tables: "Tables", about: Mapping[str, str]) -> None:
+        self.kind, self.tables, self.about = kind, tables, about
+
+    def bring(self, coverage: "Coverage", upto: int, now: int) -> None:
+        """Up to and with batch `upto`, whose state is `coverage`; `now` in wall-clock nanoseconds."""
+        import pyarrow as pa
+        import pyarrow.dataset as ds
+
+        mark = self.tables.committed(COMPLETENESS)
+        files = self.tables.files(COMPLETENESS, [("stream", "=", self.kind.stream)])
+        old = ds.dataset(files, schema=COMPLETENESS.schema.arrow())
+        if mark == upto and not _has_aged(coverage, old, now):
+            return
+        counted = self._counted(old if mark >= 0 else None, mark, upto)
+        nothing = Tally()
+        rows = [
+            completed(row, counted.get((row["origin"], row["era"]), nothing), now)
+            for row in rows_of(coverage, self.kind.stream, upto, now)
+        ]
+        added = self.tables.write_rows(COMPLETENESS, pa.Table.from_pylist(rows, old.schema), upto)
+        self.tables.commit(COMPLETENESS, upto, added, self.about, remove=self.tables.relative(COMPLETENESS, files))
+
+    def _counted(self, old: "Dataset | None", mark: int, upto: int) -> dict[Key, Tally]:
+        """What the table has counted, and what batches since have brought; without a mark everything is new."""
+        known = [] if old is None else old.to_table().to_pylist()
+        counted = {(row["origin"], row["era"]): Tally.of(row) for row in known}
+        if mark < upto:
+            stages = (self.kind.bronze, self.kind.silver, self.kind.quarantine)
+            fresh = [fresh_of(self.tables, table, mark, upto).rows for table in stages]
+            for row in tallies(*fresh, self.kind.seen).toArrow().to_pylist():
+                key = (row.pop("origin"), row.pop("era"))
+                counted[key] = counted.get(key, Tally()).plus(Tally(**row))
+        return counted
+
+
+def _has_aged(coverage: "Coverage", rows: "Dataset", now: int) -> bool:
+    """Whether time alone has made a hole overdue, or an origin silent, since the rows were written."""
+    import pyarrow.compute as pc
+
+    def some(state: str, condition: Any) -> bool:
+        return bool(rows.count_rows(filter=(pc.field("state") == state) & condition))
+
+    is_overdue = any(now - hole.since > OVERDUE_NS for holes in coverage.holes.values() for hole in holes)
+    is_late = ~pc.field("closed") & (pc.field("last_received") < instant_of(now - OVERDUE_NS))
+    return (is_overdue and some("filling", pc.scalar(True))) or some("complete", is_late)
