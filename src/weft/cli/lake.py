@@ -28,6 +28,8 @@ if find_spec(_JOBS) is not None:
     app.command(f"{_JOBS}:run", name="run", help="Make tables of what was drained, once or for ever.")
     app.command(f"{_JOBS}:check", name="check", help="Whether the tables hold what was drained, number by number.")
 app.command("weft.cli.lake_cluster:cluster", name="cluster", help="Run a Spark cluster on this machine.")
+app.command("weft.cli.lake_mend:repair", name="repair", help="Begin a lost checkpoint anew where its tables stand.")
+app.command("weft.cli.lake_mend:skip", name="skip", help="Give up a segment whose rows are gone, with a reason.")
 app.command("weft.cli.lake_import:import_logs", name="import", help="Read sample logs of other systems into the lake.")
 
 

@@ -32,7 +32,7 @@ class Said(NamedTuple):
     """Which job's batch it was; None for other work: columns added, files joined, rows erased."""
     batch: int | None
     what: str
-    """Delta's word for the operation."""
+    """Delta's word for the operation, or upkeep's own."""
     changed_data: bool
 
 
@@ -55,7 +55,7 @@ def said(table: "DeltaTable") -> Iterator[Said]:
             version,
             None if job is None else str(job),
             None if batch is None else int(batch),
-            str(commit.get("operation", "")),
+            str(commit.get("weft.upkeep") or commit.get("operation", "")),
             any(_changes(action) for action in _actions(_file(table, version))),
         )
 

@@ -1,0 +1,112 @@
+"""`weft lake repair`, `rebuild` and `skip`: what brings a lake back in order that is not."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from cyclopts import Parameter
+
+from weft.base.errors import UserError
+from weft.cli.lake import open_layout
+from weft.lake.layout import Layout, is_drain
+
+Flag = Annotated[bool, Parameter(negative="")]
+Where = Annotated[Path | None, Parameter(name="--lake")]
+Streams = Annotated[list[str] | None, Parameter(name="--stream")]
+
+
+def repair(*, lake: Where = None, stream: Streams = None, force: Flag = False, json: Flag = False) -> None:
+    """Begin the checkpoint of a job anew where its tables stand: it was lost, or is an older copy.
+
+    Tables that are ahead of the last batch which all of them carry go back to it; nothing is doubled or skipped when
+    `weft lake run` goes on. What is left of the old checkpoint stays beside the new one. A job that is whole is left
+    alone. Needs no Java.
+
+    Parameters
+    ----------
+    lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
+    stream: only the jobs of these streams.
+    force: begin it anew where nothing seems wrong, too.
+    json: one JSON line per job.
+    """
+    from weft.pipeline.lease import Lease
+    from weft.pipeline.mending.repair import repair as mend
+
+    layout = _layout(lake)
+    with Lease(layout, "samples") as lease:
+        done = 0
+        for repaired in mend(layout, _kinds(stream), lease.epoch, is_forced=force):
+            done += 1
+            _tell(repaired._asdict(), _told(repaired), as_json=json)
+    if not done and not json:
+        print("nothing to repair: every checkpoint fits its tables")
+
+
+def skip(
+    segment: str, /, *, stream: str, reason: str, lake: Where = None, yes: Flag = False, json: Flag = False
+) -> None:
+    """Give up a segment whose rows are gone, so that its job goes on: `weft lake skip DRAIN:7 --stream samples …`.
+
+    What it held counts as lost from then on, for this reason, in gold.completeness. A segment that can be read, or that
+    tables hold, is refused.
+
+    Parameters
+    ----------
+    segment: drain and number, as `weft lake run` and `weft lake verify` name it: DRAIN:N.
+    stream: whose segment it is.
+    reason: why, in a few words; it stands beside the lost numbers for ever.
+    lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
+    yes: do not ask.
+    json: what was given up as one JSON line.
+    """
+    from weft.pipeline.lease import Lease
+    from weft.pipeline.mending.skip import skip as give_up
+
+    layout = _layout(lake)
+    place = _place(stream, segment)
+    _confirm(f"give up what segment {segment} of {stream} held", yes=yes)
+    with Lease(layout, "samples"):
+        done = give_up(layout, place, reason)
+    lost = f"{done.rows:,} rows, {done.numbers:,} numbers: lost, {done.reason!r}"
+    _tell(done._asdict(), [f"{stream} {done.drain}:{done.number}: {lost}"], as_json=json)
+
+
+def _place(stream: str, segment: str) -> Any:
+    from weft.pipeline.mending.skip import Place
+
+    drain, _, number = segment.partition(":")
+    (kind,) = _kinds([stream])
+    if not is_drain(drain) or not number.isdecimal():
+        raise UserError("no-segment", f"{segment!r} names no segment", "DRAIN:N, a drain's 32 hex digits and a number")
+    return Place(kind.stream, drain, int(number))
+
+
+def _layout(lake: Path | None) -> Layout:
+    return Layout(open_layout(lake).root.absolute())
+
+
+def _confirm(what: str, *, yes: bool) -> None:
+    """UserError `not-confirmed` unless it was said with --yes, or by a person on a terminal."""
+    if yes or (sys.stdin.isatty() and input(f"{what}? [y/N] ").strip().lower() in ("y", "yes")):
+        return
+    raise UserError("not-confirmed", f"this would {what}", "--yes")
+
+
+def _told(repaired: Any) -> list[str]:
+    """A repair in words."""
+    where = f"behind batch {repaired.batch}" if repaired.batch >= 0 else "from the beginning"
+    lines = [f"{repaired.job}: {repaired.why}; it goes on {where}, {repaired.missing:,} numbers missing there"]
+    return lines + [f"  {table} was at batch {batch}" for table, batch in repaired.taken_back.items()]
+
+
+def _kinds(streams: list[str] | None) -> list[Any]:
+    from weft.pipeline.kinds import KINDS
+
+    if unknown := [name for name in streams or () if name not in KINDS]:
+        raise UserError("no-stream", f"there is no stream {unknown[0]!r}", ", ".join(KINDS))
+    return [kind for kind in KINDS.values() if streams is None or kind.stream in streams]
+
+
+def _tell(facts: dict[str, Any], lines: list[str], *, as_json: bool) -> None:
+    sys.stdout.write((msgspec.json.encode(facts).decode() if as_json else "\n".join(lines)) + "\n")

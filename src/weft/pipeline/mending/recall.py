@@ -1,0 +1,135 @@
+"""What a job knew behind a batch, found again in manifests and tables (PIP-025).
+
+What was received follows from the manifests below the offset, which are kept for ever, and the name of the vector
+that the batch itself recorded proves it. Where that name is another one (tables that began behind the first segment),
+the tables say it: silver, quarantine, what repeats under another number, what was erased on purpose. Announced losses and
+the ends of eras stand in manifests alone; that a sample came after its number was announced lost stands in its flag; how
+old a hole is, in `gold.completeness`.
+"""
+
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from weft.base.identity import Origin
+from weft.base.vectors import VersionVector
+from weft.lake.layout import Layout
+from weft.lake.manifest import SegmentFault, origin_of
+from weft.lake.offsets import At
+from weft.lake.reader import Source
+from weft.pipeline import tables
+from weft.pipeline.check import held_in
+from weft.pipeline.coverage import Coverage, Hole
+from weft.pipeline.intake import Intake, Loss, ends_of, intake_between, losses_of, received_of
+from weft.pipeline.kinds import SAMPLES, Kind
+from weft.pipeline.sql import Lake
+from weft.pipeline.tables import ALL, COMPLETENESS
+
+if TYPE_CHECKING:
+    from weft.pipeline.tables import Table
+
+RETURNED: Final = "returned"
+"""Why a number counts as lost whose sample stands in silver: it came after it was given up, and has no pair."""
+LATE: Final = """
+SELECT origin, era, sequence AS first, sequence AS last FROM silver.samples WHERE list_contains(flags, 'after-lost')
+"""
+HOLES: Final = """
+SELECT origin, era, hole.first AS first, hole.last AS last, epoch_ns(hole.since) AS since
+FROM (SELECT origin, era, unnest(missing_ranges) AS hole FROM gold.completeness WHERE stream = '{stream}')
+ORDER BY first
+"""
+ERASED: Final = "SELECT origin, era, first, last FROM meta.forgotten WHERE stream = '{stream}'"
+COVERING: Final = tuple(table for name in ("meta.twins",) if (table := ALL.get(name)) is not None)
+"""Where else numbers stand that are covered."""
+
+
+class Place(Protocol):
+    """A batch: its number, its position, and the name of what was covered behind it."""
+
+    @property
+    def number(self) -> int: ...
+
+    @property
+    def offset(self) -> str: ...
+
+    @property
+    def vec(self) -> str: ...
+
+    @property
+    def at(self) -> At: ...
+
+
+class Told(NamedTuple):
+    """What manifests say of everything below a position."""
+
+    received: VersionVector
+    lost: tuple[Loss, ...]
+    ends: tuple[tuple[Origin, int], ...]
+
+
+def recalled(asked: Lake, lake: Layout, kind: Kind, place: Place, now: int) -> Coverage:
+    """The state behind a batch; `now` in wall-clock nanoseconds. SegmentFault for a broken chain."""
+    told = _told(Source(lake, kind.stream), place.at)
+    received = told.received
+    if received.digest() != place.vec:
+        received = _held(asked, kind, place.number)
+    state = Coverage(is_dense=kind.is_dense, runs_on=kind.runs_on)
+    late = _late(asked) if kind is SAMPLES else VersionVector()
+    if late:
+        state.lost[RETURNED] = late
+        state.hollow.update(late)
+    state.holes = _holes(asked, kind.stream)
+    state.advance(Intake((), received, told.lost, told.ends, is_disjoint=True, newest=None), now)
+    state.holes = {origin: holes for origin, holes in state.holes.items() if origin in state.known}
+    state.offset = place.offset
+    return state
+
+
+def _told(source: Source, at: At) -> Told:
+    received, lost, ends = VersionVector(), list[Loss](), list[tuple[Origin, int]]()
+    for manifest in source.manifests({}, at):
+        received.update(received_of(manifest))
+        lost += losses_of(manifest)
+        ends += ends_of(manifest)
+    for drain, (number, row) in at.items():
+        if row:
+            received.update(_begun(source, drain, number, row))
+    return Told(received, tuple(lost), tuple(ends))
+
+
+def _begun(source: Source, drain: str, number: int, row: int) -> VersionVector:
+    """The first rows of a segment of which the batch took a part; nothing if they are gone."""
+    try:
+        return intake_between(source, {drain: (number, 0)}, {drain: (number, row)}).received
+    except (SegmentFault, FileNotFoundError):
+        return VersionVector()
+
+
+def _held(asked: Lake, kind: Kind, upto: int) -> VersionVector:
+    """What the tables hold."""
+    there = asked.tables()
+    holding: list[Table] = [table for table in (kind.silver, kind.quarantine, *COVERING) if table in there]
+    numbers = held_in(asked, tuple(holding), upto)
+    forgotten = ALL.get("meta.forgotten")
+    if forgotten is not None and forgotten in there:
+        numbers.update(_ranges(asked, ERASED.format(stream=kind.stream)))
+    return numbers
+
+
+def _late(asked: Lake) -> VersionVector:
+    return _ranges(asked, LATE) if tables.SAMPLES in asked.tables() else VersionVector()
+
+
+def _ranges(asked: Lake, sql: str) -> VersionVector:
+    numbers = VersionVector()
+    for row in asked.query(sql).to_pylist():
+        numbers.add(origin_of(row["origin"], row["era"]), row["first"], row["last"])
+    return numbers
+
+
+def _holes(asked: Lake, stream: str) -> dict[Origin, list[Hole]]:
+    """The holes that were told last, for those that are still there to keep their age."""
+    found: dict[Origin, list[Hole]] = {}
+    if COMPLETENESS in asked.tables():
+        for row in asked.query(HOLES.format(stream=stream)).to_pylist():
+            hole = Hole(row["first"], row["last"], row["since"])
+            found.setdefault(origin_of(row["origin"], row["era"]), []).append(hole)
+    return found

@@ -1,0 +1,242 @@
+"""A new checkpoint where the tables stand (PIP-025): for one that is lost, in part or as a whole, or an older copy.
+
+What is needed stands in the lake. `meta.progress` says which batches are in all tables, and at which offset each ended;
+tables that are ahead of the last of them (a driver was killed between two steps) go back to it, as a new version; what
+the job knew behind it follows from manifests and tables (`recall`). The new checkpoint has an id of its own: tables keep
+the batches of the old one under the old id for ever, and would take the next batch for done.
+
+```
+every table      back to the batch if it is ahead, and its mark under the new id: one commit
+<job>            aside, to <job>.before-<new id>: what is left of the old checkpoint
+weft/coverage    what is covered, lost and missing behind the batch
+weft/id          last: from here on there is a checkpoint
+```
+
+Killed on the way, it begins again from what the tables say now, and ends in the same. It needs no Spark.
+"""
+
+import uuid
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from deltalake import CommitProperties, DeltaTable, Transaction
+
+from weft import __version__
+from weft.base.errors import UserError
+from weft.lake.consumers import commit
+from weft.lake.layout import Layout
+from weft.lake.manifest import SegmentFault
+from weft.lake.offsets import At, parse
+from weft.lake.reader import Source
+from weft.pipeline.checkpoint import Carried, Checkpoint, Record, read_record
+from weft.pipeline.kinds import Kind
+from weft.pipeline.marks import Mark, newest_mark, said
+from weft.pipeline.mending.recall import recalled
+from weft.pipeline.sql import Lake
+from weft.pipeline.tables import COMPLETENESS, PROGRESS, VALUES, Table
+from weft.pipeline.writer import Writer
+
+if TYPE_CHECKING:
+    from weft.pipeline.coverage import Coverage
+
+COUNTED_AGAIN: Final = frozenset({COMPLETENESS})
+"""Folded tables that several jobs write, and that a job without a mark counts from the beginning."""
+DONE_AGAIN: Final = frozenset({"retain", "compact"})
+"""What upkeep does again by itself where going back has undone it."""
+BATCHES: Final = """
+SELECT batch, "offset", vec, rows_in, rows_silver, rows_quarantine, rows_values
+FROM meta.progress WHERE job = '{job}' ORDER BY batch
+"""
+
+
+class Behind(NamedTuple):
+    """The last batch that all tables of a job carry."""
+
+    number: int
+    """-1: there is none."""
+    offset: str
+    """Spark's offset behind it; empty without a batch."""
+    vec: str
+    """Name of what was covered behind it."""
+
+    @property
+    def at(self) -> At:
+        return parse(self.offset).at if self.offset else {}
+
+
+class Repaired(NamedTuple):
+    """What was done for one job."""
+
+    job: str
+    why: str
+    """What was wrong."""
+    batch: int
+    """The last batch that all tables carry: the job goes on behind it. -1: from the beginning."""
+    taken_back: dict[str, int]
+    """Tables that were ahead, and up to which batch."""
+    missing: int
+    """Numbers that are missing behind that batch."""
+
+
+class Repair:
+    """The repair of one job. Whoever runs it holds the lease of `epoch`."""
+
+    def __init__(self, lake: Layout, kind: Kind, epoch: int, now: int) -> None:
+        self.lake, self.kind, self.epoch, self.now = lake, kind, epoch, now
+        self.checkpoint = Checkpoint(lake, kind.stream, is_dense=kind.is_dense, runs_on=kind.runs_on)
+        self.tables = [table for table in kind.tables if DeltaTable.is_deltatable(str(self._path(table)))]
+        self.marks = {
+            table: mark
+            for table in self.tables
+            if (mark := newest_mark(self._path(table), kind.stream)) is not None and table not in COUNTED_AGAIN
+        }
+
+    def fault(self) -> str | None:
+        """What is wrong, in words; None: the job can go on as it is, or has never committed anything."""
+        if not self.marks:
+            return None
+        path = self.lake.checkpoint_id(self.kind.stream)
+        if not path.exists():
+            return f"the checkpoint of the job {self.kind.stream!r} is gone"
+        newest = self.marks.get(self.kind.bronze)
+        last = self.marks.get(PROGRESS, Mark("", -1)).batch
+        highest = max(mark.batch for mark in self.marks.values())
+        return self.checkpoint.fault(read_record(path), Carried(last, highest, newest.checkpoint if newest else None))
+
+    def run(self, why: str) -> Repaired:
+        """Do it. UserError `segment-gone`, `repair-undoes`; then nothing has changed."""
+        with Lake(self.lake.root) as asked:
+            behind = self._behind(asked)
+            self._refuse_gaps(behind)
+            backward = {table: self._version_before(table, behind) for table in self._ahead(behind)}
+            record = Record(id=uuid.uuid4().hex, base=behind.number + 1, start=behind.offset or Record(id="").start)
+        for table in self.marks:
+            self._mark(table, record, behind, backward.get(table))
+        coverage = self._recalled(behind)
+        self._begin(record, behind, coverage)
+        ahead = {table.full_name: self.marks[table].batch for table in backward}
+        return Repaired(self.kind.stream, why, behind.number, ahead, coverage.missing)
+
+    # Where the tables stand.
+
+    def _behind(self, asked: Lake) -> Behind:
+        """The last batch of `meta.progress` of which no table lacks anything."""
+        if PROGRESS not in self.marks:
+            return Behind(-1, "", "")
+        batches = asked.query(BATCHES.format(job=self.kind.stream)).to_pylist()
+        upto = min([self._carries(table, column, batches) for table, column in self._counted()])
+        held = [row for row in batches if row["batch"] <= upto]
+        return Behind(held[-1]["batch"], held[-1]["offset"], held[-1]["vec"]) if held else Behind(-1, "", "")
+
+    def _counted(self) -> list[tuple[Table, str]]:
+        """Tables, and which column of the progress counts their rows."""
+        stages = [(self.kind.bronze, "rows_in"), (self.kind.silver, "rows_silver")]
+        stages.append((self.kind.quarantine, "rows_quarantine"))
+        return [*stages, (VALUES, "rows_values")] if VALUES in self.kind.more else stages
+
+    def _carries(self, table: Table, column: str, batches: list[dict[str, Any]]) -> int:
+        """Up to which batch nothing lacks in a table: one without rows leaves no mark."""
+        mark = self.marks[table].batch if table in self.marks else -1
+        lacking = [row["batch"] for row in batches if row["batch"] > mark and row[column] > 0]
+        return min(lacking, default=batches[-1]["batch"] + 1 if batches else 0) - 1
+
+    def _refuse_gaps(self, behind: Behind) -> None:
+        """What comes after the batch has to be there still, if tables have been put back to an older copy."""
+        source = Source(self.lake, self.kind.stream)
+        try:
+            source.slices(behind.at or source.earliest(), source.latest())
+        except SegmentFault as fault:
+            raise UserError(
+                fault.code,
+                f"the tables would go back to batch {behind.number}, and what came after it is gone: {fault}",
+                "put the table that is too old, or that segment, back from a copy",
+            ) from fault
+
+    def _ahead(self, behind: Behind) -> Iterator[Table]:
+        return (table for table, mark in self.marks.items() if mark.batch > behind.number)
+
+    def _version_before(self, table: Table, behind: Behind) -> int:
+        """The last version of a table before what the job committed after the batch.
+
+        UserError `repair-undoes` if rows were erased or made anew since, which going back would undo.
+        """
+        first, others = -1, []
+        for entry in said(DeltaTable(self._path(table))):
+            is_batch = entry.job == self.kind.stream and entry.batch is not None
+            if is_batch and entry.batch is not None and entry.batch <= behind.number:
+                break
+            first = entry.version if is_batch else first
+            is_undone = entry.changed_data and not is_batch and entry.what not in DONE_AGAIN
+            others += [entry] if is_undone else []
+        if table != PROGRESS and (undone := [entry for entry in others if entry.version > first]):
+            raise UserError(
+                "repair-undoes",
+                f"{table.full_name} was changed after batch {behind.number + 1} had begun: "
+                f"{undone[0].what} in version {undone[0].version}",
+                f"weft lake history {table.full_name}; put the checkpoint back from a copy",
+            )
+        assert first > 0, table.full_name
+        return first - 1
+
+    # What is written.
+
+    def _mark(self, table: Table, record: Record, behind: Behind, version: int | None) -> None:
+        """One commit: back to a version, if there is one, and how far the table is under the new id."""
+        batch = min(self.marks[table].batch, behind.number)
+        handle = DeltaTable(self._path(table))
+        told = self._properties(table, record, batch)
+        if version is None:
+            parts = [table.partition] if table.partition else []
+            handle.create_write_transaction([], "append", handle.schema(), parts, commit_properties=told)
+        elif table == PROGRESS:
+            handle.delete(f"job = '{self.kind.stream}' AND batch > {batch}", commit_properties=told)
+        else:
+            handle.restore(version, commit_properties=told)
+
+    def _properties(self, table: Table, record: Record, batch: int) -> CommitProperties:
+        writer = Writer(self.kind.stream, record.id, self.epoch)
+        now_ms = self.now // 1_000_000
+        metadata = {
+            "weft.job": self.kind.stream,
+            "weft.batch": str(batch),
+            "weft.lease": str(self.epoch),
+            "weft.version": __version__,
+            "weft.repaired": record.id,
+        }
+        marks = [Transaction(writer.lease_app, self.epoch, now_ms)]
+        if batch >= 0:
+            marks.append(Transaction(writer.app(table), batch, now_ms))
+        return CommitProperties(custom_metadata=metadata, app_transactions=marks)
+
+    def _recalled(self, behind: Behind) -> "Coverage":
+        with Lake(self.lake.root) as asked:  # the tables as they are now
+            return recalled(asked, self.lake, self.kind, behind, self.now)
+
+    def _begin(self, record: Record, behind: Behind, coverage: "Coverage") -> None:
+        """The new checkpoint, its record last."""
+        old = self.checkpoint.directory
+        if old.exists():
+            old.rename(old.with_name(f"{old.name}.before-{record.id[:8]}"))
+        if behind.number >= 0:
+            self.checkpoint.save(behind.number, coverage)
+            offset = parse(behind.offset)
+            commit(self.lake, self.kind.stream, self.kind.stream, offset, self.now)
+        self.checkpoint.begin(record)
+
+    def _path(self, table: Table) -> Path:
+        return self.lake.table(table.layer, table.name)
+
+
+def repair(lake: Layout, kinds: Iterable[Kind], epoch: int, *, is_forced: bool = False) -> Iterator[Repaired]:
+    """Begin the checkpoint anew of each job that needs it, or of all of these; the lease of `epoch` is held.
+
+    UserError `segment-gone`, `repair-undoes` for a job that cannot be repaired; it is as it was.
+    """
+    for kind in kinds:
+        now = int(datetime.now(UTC).timestamp() * 1_000_000) * 1_000
+        mending = Repair(lake, kind, epoch, now)
+        why = mending.fault() or ("it was asked for" if is_forced and mending.marks else None)
+        if why is not None:
+            yield mending.run(why)

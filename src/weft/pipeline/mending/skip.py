@@ -1,0 +1,107 @@
+"""To give up a segment whose rows are gone before they were read (PIP-008).
+
+A job never passes over a segment by itself: it would be a hole that nobody knows. Somebody decides it, with a reason, and
+the manifest says so from then on: it keeps its ranges and its place in the chain, and every number that it held counts
+as lost, for that reason, in `gold.completeness` (a copy from another drain is taken all the same). The lake's other
+readers pass over it too.
+"""
+
+from hashlib import sha256
+from typing import Final, NamedTuple
+
+from weft.base.errors import UserError
+from weft.lake.files import LocalFiles, put
+from weft.lake.layout import Layout
+from weft.lake.manifest import Manifest, SegmentFault, decode
+from weft.lake.reader import Source
+from weft.lake.stubs import read_manifest, skipped_of
+from weft.pipeline.progress import reached
+from weft.pipeline.sql import Lake
+from weft.pipeline.tables import STAGES
+
+REASON_MAX: Final = 256  # characters; it stands in a row of every origin that the segment held
+HELD: Final = "SELECT count(*) AS n FROM bronze.{stream} WHERE drain = '{drain}' AND segment = {number}"
+
+
+class Place(NamedTuple):
+    """Which segment."""
+
+    stream: str
+    drain: str
+    number: int
+
+
+class Skipped(NamedTuple):
+    """What was given up."""
+
+    stream: str
+    drain: str
+    number: int
+    rows: int
+    numbers: int
+    """Numbers of all origins that it held."""
+    reason: str
+
+
+def skip(lake: Layout, place: Place, reason: str) -> Skipped:
+    """Give it up, durably; the lease is held. Doing it again changes nothing.
+
+    UserError `no-segment`, `bad-reason`, `segment-whole` (its rows can be read), `segment-taken` (tables have them).
+    """
+    if not reason.strip() or len(reason) > REASON_MAX or not reason.isprintable():
+        raise UserError(
+            "bad-reason", f"a reason has 1 to {REASON_MAX} printable characters", '--reason "disk replaced"'
+        )
+    manifest, digest = _manifest(lake, place)
+    if not manifest.skipped:
+        _refuse_what_is_there(lake, manifest)
+        _refuse_what_is_taken(lake, place)
+        line = skipped_of(manifest, digest, reason.strip()).line()
+        put(LocalFiles(), lake.manifest(*place), line)
+    numbers = sum(ranges.count for _, ranges in manifest.vector())
+    return Skipped(*place, manifest.rows, numbers, manifest.skipped or reason.strip())
+
+
+def _manifest(lake: Layout, place: Place) -> tuple[Manifest, str]:
+    source = Source(lake, place.stream)
+    there = {drain: follower.tip for drain, follower in source.drains().items()}
+    if not 1 <= place.number <= there.get(place.drain, 0):
+        known = ", ".join(f"{drain}:1-{tip}" for drain, tip in there.items()) or "none"
+        raise UserError("no-segment", f"{place.stream} has no segment {place.drain}:{place.number}", f"one of {known}")
+    try:
+        link = decode(read_manifest(lake, *place), place.drain, place.number)
+    except SegmentFault as fault:
+        raise UserError(
+            fault.code,
+            f"what {place.drain}:{place.number} held is not known either: {fault.why}",
+            "put its manifest (.json) back from a copy; the rows may stay away",
+        ) from fault
+    return link.manifest, link.digest
+
+
+def _refuse_what_is_there(lake: Layout, manifest: Manifest) -> None:
+    """Rows that can be read are not given up; nor are those that retention has deleted behind its readers."""
+    name = f"{manifest.drain}:{manifest.number}"
+    if manifest.gone:
+        raise UserError("segment-taken", f"{name} was deleted by retention, behind all its readers", "weft lake check")
+    path = lake.parquet(manifest.stream, manifest.drain, manifest.number)
+    if path.exists() and sha256(path.read_bytes()).hexdigest() == manifest.sha256:
+        raise UserError(
+            "segment-whole", f"{name} is there, and what its manifest says", "weft lake run, which takes it"
+        )
+
+
+def _refuse_what_is_taken(lake: Layout, place: Place) -> None:
+    """What tables hold is not lost."""
+    with Lake(lake.root) as asked:
+        at, upto = reached(asked, place.stream)
+        is_behind = upto >= 0 and at.get(place.drain, (1, 0))[0] > place.number
+        bronze = STAGES[place.stream].bronze
+        rows = asked.query(HELD.format(**place._asdict())).to_pylist() if bronze in asked.tables() else [{"n": 0}]
+    if is_behind:
+        raise UserError("segment-taken", f"the tables hold {place.drain}:{place.number} already", "weft lake check")
+    if rows[0]["n"] and at.get(place.drain, (1, 0)) <= (place.number, 0):
+        text = (
+            f"bronze.{place.stream} holds {rows[0]['n']} rows of {place.drain}:{place.number}, from a batch half done"
+        )
+        raise UserError("segment-taken", text, "put the segment back from a copy, so that the batch can be finished")
