@@ -13,7 +13,7 @@ from weft.lake.segments import open_lake
 from weft.pipeline.tables import Table
 
 Row = dict[str, Any]
-TYPES = {"string": pa.string(), "bigint": pa.int64(), "timestamp": pa.timestamp("us", "UTC")}
+TYPES = {"string": pa.string(), "bigint": pa.int64(), "double": pa.float64(), "timestamp": pa.timestamp("us", "UTC")}
 """Of the columns that are filled; all others are left out."""
 
 

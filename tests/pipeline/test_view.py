@@ -1,10 +1,10 @@
-"""What a person sees of a run: rates and sums of the samples, and a line for each other stream."""
+"""What a person sees of a run: a line for each stream, and the last trouble."""
 
 import io
 
 from rich.console import Console
 
-from weft.cli.lake_view import View
+from weft.cli.lake_view import COLUMNS, View
 from weft.pipeline.batch import Outcome
 from weft.pipeline.job import Done
 
@@ -14,15 +14,28 @@ def done(job: str, number: int, silver: int) -> Done:
     return Done(job, number, outcome, 1, 1500, 0.5, {}, 7 if job == "samples" else 0, 2)
 
 
-def test_other_streams_are_counted_beside_the_samples() -> None:
-    view = View(Console(file=io.StringIO(), width=100))
+def shown(view: View) -> list[str]:
+    view.live.console.print(view.shown())
+    assert isinstance(view.live.console.file, io.StringIO)
+    return view.live.console.file.getvalue().splitlines()
+
+
+def test_every_stream_has_its_line() -> None:
+    view = View(Console(file=io.StringIO(), width=160))
     for batch in (done("messages", 0, 3), done("samples", 4, 40), done("events", 0, 1), done("messages", 1, 1000)):
         view(batch)
-    view.live.console.print(view.table(done("samples", 4, 40)))
-    assert isinstance(view.live.console.file, io.StringIO)
-    lines = [line.split(maxsplit=1) for line in view.live.console.file.getvalue().splitlines()]
-    shown = {words[0]: words[1].strip() for words in lines if len(words) == 2}
-    assert ("4, 1 segments in 0.50 s", "41", "40", "7") == tuple(
-        shown[name] for name in ("batch", "rows", "silver", "missing")
-    )
-    assert ("1,003", "1") == (shown["messages"], shown["events"])
+    head, *lines = shown(view)
+    assert ["stream", *COLUMNS] == head.split()
+    cells = {line.split()[0]: line.split()[1:] for line in lines}
+    assert ["4", "0", "2", "1.5", "s", "41", "40", "0", "1", "0", "7"] == cells["samples"]
+    assert ["1,005", "1,003", "0", "2", "0", "0"] == cells["messages"][5:]
+    assert {"messages", "samples", "events"} == cells.keys()
+
+
+def test_trouble_stays_to_be_seen_and_what_is_none_does_not_cover_it() -> None:
+    view = View(Console(file=io.StringIO(), width=160))
+    view(done("samples", 1, 1))
+    at = "2026-11-22T09:30:00.000+00:00"
+    view.note({"at": at, "level": "warning", "event": "hole-found", "stream": "samples", "missing": 3})
+    view.note({"at": at, "level": "info", "event": "run-ended"})
+    assert "09:30:00 hole-found: stream samples, missing 3" == shown(view)[-1].strip()

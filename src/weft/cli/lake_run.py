@@ -3,8 +3,8 @@
 import os
 import signal
 import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -18,6 +18,8 @@ Flag = Annotated[bool, Parameter(negative="")]
 Where = Annotated[Path | None, Parameter(name="--lake")]
 SHOWN: Final = ("batch", "rows", "silver", "values", "duplicates", "quarantined", "missing", "seconds")
 HEAP_MB: Final = 512
+Hears = Callable[[Any], None]
+"""Is told of each batch that is in the tables (`weft.pipeline.job.Done`)."""
 
 
 def run(
@@ -27,14 +29,17 @@ def run(
     json: Flag = False,
     master: str = "local[*]",
     secret: Path | None = None,
+    streams: str = "",
     gold_every: float = 60.0,
     no_gold: Flag = False,
     heap_mb: int = HEAP_MB,
     ui: Flag = False,
+    metrics: int | None = None,
 ) -> None:
     """Make tables of the segments of a lake, continuously: bronze, silver, calculated values, gold, completeness.
 
-    Samples from the start; messages and events when their first segment is there.
+    Samples from the start; every other stream when its first segment is there. Rules, retention and Spark's settings
+    stand in `lake.toml` of the lake.
 
     Killed at any instant and started again, it loses and doubles nothing. Ctrl-C finishes the batch, a second one
     does not wait for it. Only one driver runs a lake: another one is refused with exit status 75.
@@ -46,24 +51,31 @@ def run(
     json: one JSON line per batch instead of a display.
     master: Spark's master: local[*], local-cluster[workers, cores, MiB] or spark://HOST:PORT.
     secret: file with the secret of that cluster; that of `weft lake cluster` on this machine is found.
+    streams: only these, with commas between them; else all: samples,messages,events,store,catalog,logs,documents,configuration.
     gold_every: seconds between folds of the gold tables; `weft sql` shows what is newer all the same.
     no_gold: no folds at all.
     heap_mb: heap of the driver's JVM in MiB.
     ui: Spark's own pages, on loopback.
+    metrics: a port on loopback where Prometheus finds what the driver counts.
     """
     from weft.pipeline.cluster import secret_of
     from weft.pipeline.job import JobOptions
+    from weft.pipeline.rules import rules_of
     from weft.pipeline.runner import Runner
     from weft.pipeline.session import Options, default_state
     from weft.pipeline.settings import settings_of
 
+    os.umask(0o077)  # what a lake holds is nobody else's (PIP-088)
     layout = _layout(lake, must_exist=once)  # without an end, it may come
-    with _display(layout, once=once, as_json=json) as on_batch:
-        runner = Runner(layout, on_batch, JobOptions(gold_every_s=float("inf") if no_gold else gold_every))
+    settings = settings_of(layout)
+    every_s = float("inf") if no_gold else gold_every
+    wanted = JobOptions(rules=rules_of(settings), streams=_named(streams), gold_every_s=every_s)
+    with _listening(layout, _display(layout, once=once, as_json=json), metrics) as on_batch:
+        runner = Runner(layout, on_batch, wanted)
         _stop_on_signals(runner.stop)
         options = Options(master=master, heap_mb=heap_mb, ui=ui, log=layout.runs() / "spark.log")
         secret = secret or secret_of(master, default_state())
-        runner.run(options._replace(settings=settings_of(layout).spark, secret=secret), once=once)
+        runner.run(options._replace(settings=settings.spark, secret=secret), once=once)
 
 
 def check(*, lake: Where = None, json: Flag = False) -> int:
@@ -90,6 +102,50 @@ def check(*, lake: Where = None, json: Flag = False) -> int:
         for origin, ranges in difference.ranges.items():
             print(f"    {origin}: {ranges}")
     return verdict.exit_code
+
+
+@contextmanager
+def _listening(layout: Layout, display: AbstractContextManager[Any], metrics: int | None) -> Iterator[Hears]:
+    """Whoever hears of each batch: the display, the log of events, and the metrics if they are wanted."""
+    from weft.pipeline.eventlog import Lookout
+
+    with display as show:
+        lookout = Lookout(layout, getattr(show, "note", lambda _: None))
+        ears: list[Hears] = [show, lookout.hear]
+        if metrics is not None:
+            ears.append(_metered(layout, metrics))
+
+        def hear(done: Any) -> None:
+            for ear in ears:
+                ear(done)
+
+        try:
+            yield hear
+        except BaseException as error:
+            lookout.failed(error)
+            raise
+        lookout.ended()
+
+
+def _metered(layout: Layout, port: int) -> Hears:
+    from weft.pipeline.metrics import HOST, Meter
+
+    meter = Meter(layout)
+    try:
+        meter.serve(port)
+    except OSError as error:
+        raise UserError("port-taken", f"{HOST}:{port}: {error.strerror}", "another --metrics PORT") from None
+    return meter.hear
+
+
+def _named(streams: str) -> tuple[str, ...]:
+    """The streams of a list with commas, in the order in which jobs start. UserError `no-stream`."""
+    from weft.pipeline.tables import STAGES
+
+    wanted = [name for part in streams.split(",") if (name := part.strip())]
+    if unknown := [name for name in wanted if name not in STAGES]:
+        raise UserError("no-stream", f"there is no stream {unknown[0]!r}", ",".join(STAGES))
+    return tuple(name for name in STAGES if name in wanted)
 
 
 def facts(done: Any) -> dict[str, Any]:

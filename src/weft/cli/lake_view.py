@@ -4,27 +4,57 @@ import time
 from collections import deque
 from typing import Any, Final, Self
 
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 from weft.lake.layout import Layout
 from weft.pipeline.progress import waiting
 
 WINDOW: Final = 20  # batches that the rate is taken over
+COLUMNS: Final = (
+    "batch", "rows/s", "behind", "freshness", "rows", "silver", "values", "duplicates", "quarantined", "missing",
+)  # fmt: skip
+
+
+class Line:
+    """One stream: sums since the start of the run, and its last batch."""
+
+    def __init__(self) -> None:
+        self.sums: dict[str, int] = dict.fromkeys(("rows", "silver", "values", "duplicates", "quarantined"), 0)
+        self._recent: deque[tuple[float, int]] = deque(maxlen=WINDOW)
+        self._last: Any = None
+
+    def hear(self, done: Any) -> None:
+        """A batch of this stream is in the tables."""
+        for name in self.sums:
+            self.sums[name] += getattr(done.outcome, name)
+        self._recent.append((time.monotonic(), done.outcome.rows))
+        self._last = done
+
+    def cells(self) -> tuple[str, ...]:
+        """As `COLUMNS`."""
+        done = self._last
+        age = "-" if done.freshness_ms is None else f"{done.freshness_ms / 1000:.1f} s"
+        told = (f"{done.number:,}", f"{self._rate():,.0f}", f"{done.behind:,}", age)
+        return (*told, *(f"{count:,}" for count in self.sums.values()), f"{done.missing:,}")
+
+    def _rate(self) -> float:
+        if len(self._recent) < 2:
+            return 0.0
+        first, last = self._recent[0][0], self._recent[-1][0]
+        return sum(rows for _, rows in list(self._recent)[1:]) / max(last - first, 1e-3)
 
 
 class View:
-    """Follows a run that has no end: rates, lag, freshness, and what was not plain."""
+    """Follows a run that has no end: a line for each stream, and the last thing that was not plain."""
 
     def __init__(self, console: Console | None = None) -> None:
         self.live = Live(Table.grid(), console=console or Console(), refresh_per_second=4)
-        self.totals: dict[str, int] = dict.fromkeys(("rows", "silver", "values", "duplicates", "quarantined"), 0)
-        self.others: dict[str, int] = {}
-        """Rows of silver by stream, samples left out."""
-        self._last: Any = None
-        self._recent: deque[tuple[float, int]] = deque(maxlen=WINDOW)
+        self.lines: dict[str, Line] = {}
+        self._trouble = ""
 
     def __enter__(self) -> Self:
         self.live.start()
@@ -36,36 +66,25 @@ class View:
 
     def __call__(self, done: Any) -> None:
         """A batch (`weft.pipeline.job.Done`) is in the tables."""
-        if done.job == "samples":
-            for name in self.totals:
-                self.totals[name] += getattr(done.outcome, name)
-            self._recent.append((time.monotonic(), done.outcome.rows))
-            self._last = done
-        else:
-            self.others[done.job] = self.others.get(done.job, 0) + done.outcome.silver
-        if self._last is not None:
-            self.live.update(self.table(self._last))
+        self.lines.setdefault(done.job, Line()).hear(done)
+        self.live.update(self.shown())
 
-    def table(self, done: Any) -> Table:
-        """The display after a batch of samples."""
-        shown = Table.grid(padding=(0, 2))
-        for name, value in (
-            ("batch", f"{done.number:,}, {done.segments:,} segments in {done.seconds:.2f} s"),
-            ("rate", f"{self._rate():,.0f} rows/s"),
-            ("behind", f"{done.behind:,} segments"),
-            ("freshness", "-" if done.freshness_ms is None else f"{done.freshness_ms / 1000:.1f} s"),
-            *((name, f"{count:,}") for name, count in self.totals.items()),
-            ("missing", f"{done.missing:,}"),
-            *((name, f"{count:,}") for name, count in self.others.items()),
-        ):
-            shown.add_row(name, value)
-        return shown
+    def note(self, event: dict[str, Any]) -> None:
+        """Something has happened (`weft.pipeline.eventlog`)."""
+        if event["level"] != "info":
+            more = ", ".join(f"{name} {value}" for name, value in event.items() if name not in ("at", "level", "event"))
+            self._trouble = f"{event['at'][11:19]} {event['event']}: {more}"
+            self.live.update(self.shown())
 
-    def _rate(self) -> float:
-        if len(self._recent) < 2:
-            return 0.0
-        first, last = self._recent[0][0], self._recent[-1][0]
-        return sum(rows for _, rows in list(self._recent)[1:]) / max(last - first, 1e-3)
+    def shown(self) -> RenderableType:
+        """The display after what has been heard."""
+        table = Table(box=None, padding=(0, 1))
+        table.add_column("stream")
+        for name in COLUMNS:
+            table.add_column(name, justify="right", no_wrap=True)
+        for stream, line in self.lines.items():
+            table.add_row(stream, *line.cells())
+        return Group(table, Text(self._trouble, style="yellow")) if self._trouble else table
 
 
 class Bar:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from weft.base.vectors import VersionVector
+from weft.lake.layout import Layout
 from weft.lake.manifest import origin_of
 from weft.pipeline.delta import Tables
 from weft.pipeline.intake import LONG_MAX, SPREAD
@@ -49,3 +50,20 @@ def refused_before(tables: Tables, quarantine: Table, number: int) -> VersionVec
 def refused_by(tables: Tables, quarantine: Table, number: int) -> Refused:
     """What one batch refused."""
     return refused_in(tables.files(quarantine, f"batch = {number}"), number, number)
+
+
+def reasons_of(lake: Layout, quarantine: Table, batch: int) -> dict[str, int]:
+    """How many rows one batch refused for which reason; from the table alone, without Spark."""
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+    from deltalake import DeltaTable
+
+    path = str(lake.table(quarantine.layer, quarantine.name))
+    if not DeltaTable.is_deltatable(path):
+        return {}
+    found: dict[str, int] = {}
+    for file in DeltaTable(path).file_uris(file_pruning_predicate=f"batch = {batch}"):
+        rows = pq.read_table(file, columns=["reason", "batch"], partitioning=None)
+        for entry in pc.value_counts(rows.filter(pc.equal(rows["batch"], batch))["reason"]).to_pylist():
+            found[entry["values"]] = found.get(entry["values"], 0) + entry["counts"]
+    return found

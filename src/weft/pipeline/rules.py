@@ -49,7 +49,9 @@ def rules_of(settings: LakeTable) -> Rules:
         if len(rule.when) > TEXT_MAX:
             raise _refused(rule.name, f"it is longer than {TEXT_MAX} characters", "several rules")
         seen.add((rule.stream, rule.name))
-    return Rules(tuple(Rule(rule.name, rule.when, rule.then, rule.stream) for rule in settings.rule), settings.known_nodes)
+    return Rules(
+        tuple(Rule(rule.name, rule.when, rule.then, rule.stream) for rule in settings.rule), settings.known_nodes
+    )
 
 
 def verify(spark: "SparkSession", rules: Rules) -> None:

@@ -3,7 +3,9 @@
 from typing import Final, NamedTuple
 
 from weft.pipeline.schemas.gold import (
+    ANOMALIES,
     COMPLETENESS,
+    CORRECTIONS,
     LATEST,
     ROLLUP_1D,
     ROLLUP_1H,
@@ -12,6 +14,7 @@ from weft.pipeline.schemas.gold import (
 from weft.pipeline.schemas.meta import (
     EDGES,
     FORGOTTEN,
+    LATE,
     PROGRESS,
     TWINS,
 )
@@ -46,11 +49,12 @@ from weft.pipeline.schemas.stages import (
     QUARANTINE_STORE,
 )
 from weft.pipeline.schemas.table import Table
-from weft.pipeline.views import documents, store
+from weft.pipeline.views import documents, runs, store
 from weft.pipeline.views.view import View
 
 __all__ = [
     "ALL",
+    "ANOMALIES",
     "BRONZE_CATALOG",
     "BRONZE_CONFIGURATION",
     "BRONZE_DOCUMENTS",
@@ -62,10 +66,12 @@ __all__ = [
     "CATALOG",
     "COMPLETENESS",
     "CONFIGURATION",
+    "CORRECTIONS",
     "DOCUMENTS",
     "EDGES",
     "EVENTS",
     "FORGOTTEN",
+    "LATE",
     "LATEST",
     "LOGS",
     "MESSAGES",
@@ -96,7 +102,7 @@ ALL: Final[dict[str, Table]] = {
     table.full_name: table
     for table in (
         BRONZE_SAMPLES, QUARANTINE, SAMPLES, VALUES, SERIES, EDGES, TWINS,
-        ROLLUP_1M, ROLLUP_1H, ROLLUP_1D, LATEST, COMPLETENESS, PROGRESS, FORGOTTEN,
+        ROLLUP_1M, ROLLUP_1H, ROLLUP_1D, CORRECTIONS, ANOMALIES, LATE, LATEST, COMPLETENESS, PROGRESS, FORGOTTEN,
         BRONZE_MESSAGES, QUARANTINE_MESSAGES, MESSAGES,
         BRONZE_EVENTS, QUARANTINE_EVENTS, EVENTS,
         BRONZE_STORE, QUARANTINE_STORE, STORE,
@@ -108,7 +114,7 @@ ALL: Final[dict[str, Table]] = {
 }  # fmt: skip
 """Every table, by its full name."""
 
-VIEWS: Final[dict[str, View]] = {view.table.full_name: view for view in (*store.VIEWS, *documents.VIEWS)}
+VIEWS: Final[dict[str, View]] = {view.table.full_name: view for view in (*store.VIEWS, *documents.VIEWS, *runs.VIEWS)}
 """What is no table but can be asked like one."""
 
 

@@ -51,6 +51,10 @@ PROGRESS: Final = table_of(
         Column("steps", "string", "seconds per step, as JSON"),
         Column("offset", "string", "Spark's offset behind the batch"),
         Column("vec", "string", "BLAKE2b-128 of the coverage behind the batch"),
+        Column("run", "bigint", "which driver: the epoch of its lease", optional=True),
+        Column("version", "string", "which version of the program", optional=True),
+        Column("missing", "bigint", "numbers that were missing behind the batch", optional=True),
+        Column("behind", "bigint", "segments that existed and were not taken yet", optional=True),
     ),
 )
 LATE: Final = table_of(

@@ -1,0 +1,121 @@
+"""What happens to a pipeline, one JSON line each, in `_weft/runs/events.jsonl` of its lake (PIP-089).
+
+Lines are appended by whoever holds the lease, and by upkeep; each is one write of a file that is opened for appending,
+so lines of two processes stay whole. The file is moved aside when it is large; one older one is kept.
+
+A driver's `Lookout` hears of each batch and says only what is news: that rows begin to be refused, not that they still
+are; that numbers are missing, and that they have come; that the tables are far behind, and that they are no longer.
+"""
+
+import errno
+import os
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+
+from weft import __version__
+from weft.lake.layout import Layout
+
+FILE: Final = "events.jsonl"
+OLDER: Final = "events.1.jsonl"
+BYTES_MAX: Final = 8 << 20
+BEHIND_MS: Final = 5 * 60_000  # arrivals older than this that are not in the tables are news (PIP-089)
+QUIET_CODES: Final = frozenset({"lease-held", "bad-rule", "bad-settings", "no-java", "port-taken"})
+QUIET_S: Final = 15 * 60.0  # without a refused row; then the next one is news again
+NAMES: Final = {
+    "run-began": "info",
+    "run-ended": "info",
+    "batch-failed": "error",
+    "full": "error",
+    "lease-lost": "error",
+    "quarantine-started": "warning",
+    "hole-found": "warning",
+    "hole-filled": "info",
+    "behind": "warning",
+    "caught-up": "info",
+    "returned": "info",
+    "compacted": "info",
+    "forgotten": "info",
+}
+"""Every event with its level."""
+
+
+def note(lake: Layout, name: str, /, **fields: Any) -> dict[str, Any]:
+    """Append an event, `name` one of `NAMES`; returns what was written. A log that cannot be written stops nobody."""
+    stamp = datetime.now(UTC).isoformat(timespec="milliseconds")
+    said = {"at": stamp, "level": NAMES[name], "event": name} | fields
+    path = lake.runs() / FILE
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and path.stat().st_size > BYTES_MAX:
+            path.rename(path.with_name(OLDER))
+        log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            os.write(log, msgspec.json.encode(said, enc_hook=str) + b"\n")
+        finally:
+            os.close(log)
+    except OSError:
+        pass  # a full disk is the reason for some of these lines
+    return said
+
+
+class Lookout:
+    """Says what is news in the batches of a driver; `told` hears each event."""
+
+    def __init__(self, lake: Layout, told: Callable[[dict[str, Any]], None] = lambda _: None) -> None:
+        self.lake, self.told = lake, told
+        self._refused_at: dict[str, float] = {}
+        self._missing: dict[str, int] = {}
+        self._behind: set[str] = set()
+        self._batches = self._rows = 0
+
+    def say(self, name: str, /, **fields: Any) -> None:
+        """Note an event, and tell of it."""
+        self.told(note(self.lake, name, **fields))
+
+    def hear(self, done: Any) -> None:
+        """A batch (`weft.pipeline.job.Done`) is in the tables."""
+        if not self._batches:
+            self.say("run-began", run=done.run, version=__version__, pid=os.getpid())
+        self._batches, self._rows = self._batches + 1, self._rows + done.outcome.rows
+        self._look_at_refused(done)
+        before, now = self._missing.get(done.job, 0), done.missing
+        self._missing[done.job] = now
+        if now and not before:
+            self.say("hole-found", stream=done.job, batch=done.number, missing=now)
+        elif before and not now:
+            self.say("hole-filled", stream=done.job, batch=done.number)
+        self._look_at_age(done)
+
+    def failed(self, error: BaseException) -> None:
+        """What has ended the driver. One that never had the lease says nothing here."""
+        code = getattr(error, "code", type(error).__name__)
+        if code in QUIET_CODES:
+            return
+        is_full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+        name = "full" if is_full else "lease-lost" if code == "lost-lease" else "batch-failed"
+        self.say(name, code=code, why=str(error)[:1_000])
+
+    def ended(self) -> None:
+        """The driver has ended as it was told to, or is done."""
+        if self._batches:
+            self.say("run-ended", batches=self._batches, rows=self._rows)
+
+    def _look_at_refused(self, done: Any) -> None:
+        if done.outcome.quarantined > 0:
+            last, now = self._refused_at.get(done.job), time.monotonic()
+            self._refused_at[done.job] = now
+            if last is None or now - last > QUIET_S:
+                self.say("quarantine-started", stream=done.job, batch=done.number, rows=done.outcome.quarantined)
+
+    def _look_at_age(self, done: Any) -> None:
+        is_behind = (done.freshness_ms or 0) > BEHIND_MS
+        if is_behind and done.job not in self._behind:
+            self._behind.add(done.job)
+            self.say("behind", stream=done.job, batch=done.number, freshness_ms=done.freshness_ms, segments=done.behind)
+        elif not is_behind and done.job in self._behind:
+            self._behind.remove(done.job)
+            self.say("caught-up", stream=done.job, batch=done.number)

@@ -1,0 +1,113 @@
+"""What a driver counts, as OpenMetrics for whoever scrapes it (PIP-089): `weft lake run --metrics PORT`.
+
+Counters run from the start of the driver. How many rows wait is looked up when somebody asks: it is in the manifests of
+the segments behind the position that the job has committed.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from weft.lake.consumers import consumers
+from weft.lake.layout import Layout
+from weft.lake.reader import Source
+from weft.pipeline.quarantined import reasons_of
+from weft.pipeline.tables import STAGES
+
+if TYPE_CHECKING:
+    from prometheus_client.core import GaugeMetricFamily
+
+HOST: Final = "127.0.0.1"
+SECONDS: Final = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
+WAITING_MAX: Final = 4_096  # segments whose manifests one scrape looks into
+
+
+class Meter:
+    """The numbers of one driver; `hear` counts, `serve` shows them."""
+
+    def __init__(self, lake: Layout) -> None:
+        from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+        self.lake = lake
+        self.registry = found = CollectorRegistry(auto_describe=False)
+        stream = ("stream",)
+        name = "weft_lake_{}".format
+        self._rows = Counter(name("rows"), "rows by the step that took them", ("stream", "step"), registry=found)
+        self._segments = Counter(name("segments"), "segments, whole or in part", stream, registry=found)
+        self._bytes = Counter(name("bytes"), "bytes of whole segments", stream, registry=found)
+        self._refused = Counter(name("quarantined"), "rows refused", ("stream", "reason"), registry=found)
+        self._duplicates = Counter(name("duplicates"), "rows that were there", stream, registry=found)
+        self._batch = Histogram(name("batch_seconds"), "of a batch", stream, registry=found, buckets=SECONDS)
+        self._commit = Histogram(name("commit_seconds"), "of its transactions", stream, registry=found, buckets=SECONDS)
+        self._freshness = Gauge(name("freshness_seconds"), "from arrival to tables", stream, registry=found)
+        self._missing = Gauge(name("missing"), "numbers missing", stream, registry=found)
+        self._epoch = Gauge(name("lease_epoch"), "of the driver's lease", registry=found)
+        found.register(_Waiting(lake))
+
+    def hear(self, done: Any) -> None:
+        """A batch (`weft.pipeline.job.Done`) is in the tables."""
+        job, outcome = done.job, done.outcome
+        for step, rows in (("in", outcome.rows), ("silver", outcome.silver), ("values", outcome.values)):
+            self._rows.labels(job, step).inc(max(rows, 0))
+        self._segments.labels(job).inc(done.segments)
+        self._bytes.labels(job).inc(done.bytes)
+        self._duplicates.labels(job).inc(outcome.duplicates)
+        if outcome.quarantined > 0:
+            for reason, rows in self._reasons(done).items():
+                self._refused.labels(job, reason).inc(rows)
+        self._batch.labels(job).observe(done.seconds)
+        self._commit.labels(job).observe(done.commit_s)
+        if done.freshness_ms is not None:
+            self._freshness.labels(job).set(done.freshness_ms / 1_000)
+        self._missing.labels(job).set(done.missing)
+        self._epoch.set(done.run)
+
+    def _reasons(self, done: Any) -> dict[str, int]:
+        """Refused rows by reason; without them, where the table cannot be read just now, all under one."""
+        from deltalake.exceptions import DeltaError
+
+        try:
+            return reasons_of(self.lake, STAGES[done.job].quarantine, done.number)
+        except (OSError, DeltaError):
+            return {"": done.outcome.quarantined}
+
+    def text(self) -> str:
+        """All numbers, as OpenMetrics."""
+        from prometheus_client import openmetrics
+
+        written: bytes = openmetrics.exposition.generate_latest(self.registry)  # type: ignore[no-untyped-call]  # theirs
+        return written.decode()
+
+    def serve(self, port: int) -> int:
+        """Show them on loopback until the process ends; returns the port. OSError if it is taken."""
+        from prometheus_client import start_http_server
+
+        server, _ = start_http_server(port, HOST, self.registry)
+        return int(server.server_port)
+
+
+class _Waiting:
+    """How many rows wait, looked up at each scrape."""
+
+    def __init__(self, lake: Layout) -> None:
+        self.lake = lake
+
+    def collect(self) -> "Iterator[GaugeMetricFamily]":
+        from prometheus_client.core import GaugeMetricFamily
+
+        rows = GaugeMetricFamily("weft_lake_lag_rows", "rows of segments that no table has yet", labels=("stream",))
+        for stream in STAGES:
+            if self.lake.drains(stream).is_dir():
+                rows.add_metric((stream,), waiting_rows(self.lake, stream))
+        yield rows
+
+
+def waiting_rows(lake: Layout, stream: str) -> int:
+    """Rows of the segments behind what the job of a stream has committed; of the first 4,096 of them."""
+    source = Source(lake, stream)
+    position = next((each.offset.at for each in consumers(lake, stream) if each.name == stream), {})
+    rows = 0
+    for count, manifest in enumerate(source.manifests(position, source.latest())):
+        if count >= WAITING_MAX:
+            break
+        rows += manifest.rows
+    return rows - sum(row for _, row in position.values())

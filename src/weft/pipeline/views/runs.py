@@ -1,0 +1,76 @@
+"""What the pipeline says of itself: one row per driver, and what was refused why (section 4.1)."""
+
+from typing import Final
+
+from weft.lake.schemas import Column
+from weft.pipeline.schemas import stages
+from weft.pipeline.schemas.meta import PROGRESS
+from weft.pipeline.schemas.table import Table, table_of
+from weft.pipeline.views.view import View
+
+RUNS: Final = table_of(
+    "meta.runs",
+    "A driver, from its first batch to its last: what it did, and how fresh its tables were. Batches of before it was "
+    "noted whose they are, are one row without a number. A view over `meta.progress`, for `weft sql`: no files of its own.",
+    (
+        Column("run", "bigint", "the epoch of its lease", optional=True),
+        Column("version", "string", "of the program", optional=True),
+        Column("jobs", "array<string>", "streams that it had batches of"),
+        Column("first_at", "timestamp", "end of its first batch"),
+        Column("last_at", "timestamp", "end of its last batch"),
+        Column("batches", "bigint", "of all jobs"),
+        Column("rows_in", "bigint", "rows of the segments"),
+        Column("rows_silver", "bigint", "rows that silver took"),
+        Column("rows_duplicate", "bigint", "rows that were there already"),
+        Column("rows_quarantine", "bigint", "rows that silver refused, less those that a retry took back"),
+        Column("seconds", "double", "of all batches together"),
+        Column("freshness_p50_ms", "double", "from the newest arrival in a batch to its commit", optional=True),
+        Column("freshness_p95_ms", "double", "the same, of the slowest of twenty", optional=True),
+    ),
+)
+_RUNS: Final = """
+SELECT run, max(version) AS version, list_sort(list(DISTINCT job)) AS jobs, min("at") AS first_at, max("at") AS last_at,
+       count(*) AS batches, sum(rows_in)::BIGINT AS rows_in, sum(rows_silver)::BIGINT AS rows_silver,
+       sum(rows_duplicate)::BIGINT AS rows_duplicate, sum(rows_quarantine)::BIGINT AS rows_quarantine,
+       sum(seconds) AS seconds, quantile_cont(freshness_ms, 0.5) AS freshness_p50_ms,
+       quantile_cont(freshness_ms, 0.95) AS freshness_p95_ms
+FROM {meta_progress} GROUP BY run
+"""
+QUALITY: Final = table_of(
+    "meta.quality",
+    "Rows in quarantine, by stream, batch and reason. A view over the tables of quarantine, for `weft sql`: no files of "
+    "its own.",
+    (
+        Column("stream", "string", "whose rows"),
+        Column("batch", "bigint", "micro-batch that refused them"),
+        Column("reason", "string", "why (PIP-031)"),
+        Column("rows", "bigint", "how many"),
+        Column("origins", "bigint", "of how many origins"),
+        Column("first_received", "timestamp", "arrival of the first", optional=True),
+        Column("last_received", "timestamp", "arrival of the last", optional=True),
+    ),
+)
+QUARANTINES: Final[tuple[Table, ...]] = (
+    stages.QUARANTINE,
+    stages.QUARANTINE_MESSAGES,
+    stages.QUARANTINE_EVENTS,
+    stages.QUARANTINE_STORE,
+    stages.QUARANTINE_CATALOG,
+    stages.QUARANTINE_LOGS,
+    stages.QUARANTINE_DOCUMENTS,
+    stages.QUARANTINE_CONFIGURATION,
+)
+_QUALITY: Final = """
+SELECT '@STREAM' AS stream, batch, reason, count(*) AS rows, count(DISTINCT origin) AS origins,
+       min(make_timestamptz(received_ns // 1000)) AS first_received,
+       max(make_timestamptz(received_ns // 1000)) AS last_received
+FROM {quarantine_@STREAM} GROUP BY batch, reason
+"""
+VIEWS: Final = (
+    View(RUNS, (PROGRESS,), _RUNS),
+    View(
+        QUALITY,
+        QUARANTINES,
+        " UNION ALL ".join(_QUALITY.replace("@STREAM", table.name) for table in QUARANTINES),
+    ),
+)
