@@ -19,8 +19,8 @@ from weft.pipeline import documents
 from weft.pipeline.check import Check
 from weft.pipeline.documents import Session, Stored
 from weft.pipeline.job import JobOptions
+from weft.pipeline.ruleset import Rules
 from weft.pipeline.sql import Lake
-from weft.pipeline.transforms.quality import Rules
 from weft.wire import journal
 from weft.wire.carried import to_item, to_record
 from weft.wire.document.operations import parse

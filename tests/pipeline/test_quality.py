@@ -6,7 +6,7 @@ import pytest
 
 from tests.pipeline.ground import MEM, NET, A, B, Ground, lost, taken
 from weft.lake.series import SeriesDefinition
-from weft.pipeline.transforms.quality import Rule, Rules
+from weft.pipeline.ruleset import Rule, Rules
 from weft.wire.samples import Series
 
 IMPOSTOR = Series("impostor", "MEMORY", "basic", {})

@@ -28,13 +28,14 @@ from weft.pipeline.intake import SPREAD, Intake
 from weft.pipeline.kinds import Kind
 from weft.pipeline.quarantined import refused_by
 from weft.pipeline.rules import lenient
+from weft.pipeline.ruleset import Rules
 from weft.pipeline.source import rows_of
 from weft.pipeline.steps import Steps
 from weft.pipeline.tables import Table
 from weft.pipeline.transforms import dedup
 from weft.pipeline.transforms.bronze import to_bronze
 from weft.pipeline.transforms.columns import batch_mark
-from weft.pipeline.transforms.quality import Rules, explained, judged, ruled
+from weft.pipeline.transforms.quality import explained, judged, ruled
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

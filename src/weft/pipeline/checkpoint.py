@@ -16,7 +16,7 @@ import msgspec
 from weft.base.errors import UserError
 from weft.lake.layout import Layout
 from weft.pipeline.coverage import Coverage, forget_before
-from weft.pipeline.transforms.quality import Rules
+from weft.pipeline.ruleset import Rules
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):

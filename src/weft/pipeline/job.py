@@ -24,10 +24,10 @@ from weft.pipeline.intake import Intake, intake_between, offset_of_log
 from weft.pipeline.kinds import SAMPLES, Kind
 from weft.pipeline.marks import newest_mark
 from weft.pipeline.quarantined import refused_before
+from weft.pipeline.ruleset import Rules
 from weft.pipeline.sampled import Known, SampleBatch
 from weft.pipeline.steps import NOBODY, Steps, Watcher
 from weft.pipeline.tables import COMPLETENESS, PROGRESS
-from weft.pipeline.transforms.quality import Rules
 from weft.pipeline.writer import Writer
 
 if TYPE_CHECKING:

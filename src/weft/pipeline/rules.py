@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from weft.base.errors import UserError
 from weft.lake.layout import is_name
+from weft.pipeline.ruleset import Rule, Rules
 from weft.pipeline.settings import FILE, LakeTable
 from weft.pipeline.tables import STAGES
-from weft.pipeline.transforms.quality import Rule, Rules
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

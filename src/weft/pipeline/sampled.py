@@ -23,10 +23,11 @@ from weft.pipeline.coverage import Coverage, Plan
 from weft.pipeline.delta import Tables
 from weft.pipeline.intake import Intake
 from weft.pipeline.kinds import SAMPLES as KIND
+from weft.pipeline.ruleset import Rules
 from weft.pipeline.steps import Steps
 from weft.pipeline.tables import EDGES, SERIES, VALUES
 from weft.pipeline.transforms import dedup, values
-from weft.pipeline.transforms.quality import Rules, flags_of
+from weft.pipeline.transforms.quality import flags_of
 from weft.pipeline.transforms.samples import to_samples
 from weft.pipeline.transforms.series import definitions, recognised
 

@@ -5,11 +5,12 @@ numbers. User rules are data: a name and a Spark SQL expression, looked at when 
 """
 
 from functools import cache
-from typing import Final, NamedTuple
+from typing import Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from weft.pipeline.ruleset import Rules
 from weft.pipeline.transforms import catalog, configuration, documents, logs
 from weft.pipeline.transforms.columns import PAIRED, milliseconds
 
@@ -39,30 +40,6 @@ REASONS: Final = (
     *FROM_RECORDER, "no-sequence", "future", "ancient", "unknown-stream", "unknown-node", "series-collision", "changed",
 )  # fmt: skip
 """The closed list; with `rule:<name>` for each of the user's."""
-
-
-class Rule(NamedTuple):
-    """A rule of the user's, `[[lake.rule]]`."""
-
-    name: str
-    when: str
-    """A Spark SQL expression over the columns of bronze; true: the rule applies."""
-    then: str = "quarantine"
-    """`quarantine`, or `flag`: the sample stays, with `rule:<name>` among its flags."""
-    stream: str = "samples"
-    """Whose rows it speaks of."""
-
-
-class Rules(NamedTuple):
-    """What decides over rows beside their own content."""
-
-    user: tuple[Rule, ...] = ()
-    known_nodes: tuple[str, ...] | None = None
-    """Origins that may send, if only known ones may."""
-
-    def of(self, stream: str, then: str) -> tuple[Rule, ...]:
-        """The user's rules over one stream, of one kind, in their order."""
-        return tuple(rule for rule in self.user if (rule.stream, rule.then) == (stream, then))
 
 
 def ruled(rows: DataFrame, rules: Rules, stream: str) -> DataFrame:
