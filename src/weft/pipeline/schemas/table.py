@@ -80,3 +80,6 @@ BATCH: Final = Column("batch", "bigint", "micro-batch that wrote it")
 DAY: Final = Column("day", "date", "UTC day of `at`")
 DATASET: Final = Column("dataset", "string", "with which it was imported; null: it was measured here", optional=True)
 POINT: Final = "struct<at:timestamp,era:bigint,sequence:bigint,value:double>"
+_BUCKETS: Final = "array<struct<index:int,count:bigint>>"
+SKETCH: Final = f"struct<zero:bigint,positive:{_BUCKETS},negative:{_BUCKETS},collapsed:boolean>"
+"""How values are spread, to within 1 % (PIP-047): see `weft.pipeline.sketch`."""

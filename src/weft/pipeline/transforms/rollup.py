@@ -1,14 +1,19 @@
-"""Windows of calculated values (PIP-044, PIP-045): partial aggregates that add up in any order.
+"""Windows of calculated values (PIP-044, PIP-045, PIP-047): partial aggregates that add up in any order.
 
-Every field is a commutative monoid: n, sum, sum_sq, min, max, first and last by (at, era, sequence), resets. So late
-data is one more part, and folding is the same function as merging.
+Every field is a commutative monoid: n, sum, sum_sq, min, max, first and last by (at, era, sequence), resets, and the
+sketch, whose counts are added bucket by bucket. So late data is one more part, and folding is the same as merging.
+
+A sketch is made in two steps: values are counted by (key, bucket), then the counts of a key become its sketch. No step
+counts what is distinct, so none is dear (PIP-048).
 """
 
+from functools import cache
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from weft.pipeline.sketch import bucket_of, sketch_merge, sketch_of
 from weft.pipeline.tables import ROLLUP_1D, ROLLUP_1H, ROLLUP_1M, Table
 
 KEY: Final = ("node", "series", "window_start")
@@ -27,9 +32,10 @@ FILE_WIDTHS: Final[dict[str, str]] = {
 
 
 def parts_of(values: DataFrame) -> DataFrame:
-    """Values as parts of one row each: what `merged` adds up.
+    """Values as parts of one row each: what `counted` adds up.
 
-    Grain: one value. Columns: those of a roll-up but its partition; `window_start` is the exact instant.
+    Grain: one value. Columns: those of a roll-up but its partition and sketch, then `bucket` and `count`;
+    `window_start` is the exact instant.
     """
     has_result = F.col("result").isNotNull()
     point = F.when(has_result, F.struct("at", "era", "sequence", F.col("result").alias("value")))
@@ -46,27 +52,40 @@ def parts_of(values: DataFrame) -> DataFrame:
         point.alias("first"),
         point.alias("last"),
         F.coalesce(F.col("reason").isin(*RESETS), F.lit(False)).cast("bigint").alias("resets"),
+        bucket_of(F.col("result")).alias("bucket"),
+        has_result.cast("bigint").alias("count"),
     )
 
 
-def merged(parts: DataFrame, table: Table) -> DataFrame:
-    """Parts, or finished windows, or both, as one row per key of a roll-up table.
+def counted(parts: DataFrame, table: Table) -> DataFrame:
+    """Parts added up as far as their values are alike.
+
+    Grain: one bucket of one window. Key: (node, series, window_start, bucket). Columns: those of `parts_of`.
+    """
+    added = parts.groupBy("node", "series", _window(table), "bucket").agg(*_added(), F.sum("count").alias("count"))
+    return added.select(*parts.columns)
+
+
+def windows_of(counts: DataFrame, table: Table) -> DataFrame:
+    """What was counted as finished windows of a roll-up table.
+
+    Grain: one window. Key: (node, series, window_start). Columns: those of the table but its partition.
+    """
+    alike = counted(counts, table)
+    bucket = F.when(F.col("bucket").isNotNull(), F.struct("bucket", "count"))
+    made = alike.groupBy(*KEY).agg(*_added(), F.collect_list(bucket).alias("buckets"))
+    return made.withColumn("sketch", _made()).select(*table.file_columns())
+
+
+def merged(windows: DataFrame, table: Table) -> DataFrame:
+    """Finished windows, fresh ones and old ones, as one row per key.
 
     Grain: one window. Key: (node, series, window_start). Columns: those of the table.
     """
-    width = WIDTHS[table.full_name]
-    folded = parts.groupBy("node", "series", F.date_trunc(width, "window_start").alias("window_start")).agg(
-        F.max("group").alias("group"),
-        F.sum("n").alias("n"),
-        F.sum("sum").alias("sum"),
-        F.sum("sum_sq").alias("sum_sq"),
-        F.min("min").alias("min"),
-        F.max("max").alias("max"),
-        F.min("first").alias("first"),
-        F.max("last").alias("last"),
-        F.sum("resets").alias("resets"),
-    )
-    return folded.withColumn(str(table.partition), partition_of(table)).select(*table.schema.names)
+    sketches = F.collect_list(F.struct("sketch")).alias("sketches")
+    added = windows.groupBy(*KEY).agg(*_added(), sketches)
+    folded = added.withColumn("sketch", _united()).withColumn(str(table.partition), partition_of(table))
+    return folded.select(*table.schema.names)
 
 
 def partition_of(table: Table) -> Column:
@@ -77,3 +96,35 @@ def partition_of(table: Table) -> Column:
 def file_of(table: Table) -> Column:
     """Which file of its partition a window belongs to, as text that sorts by time."""
     return F.date_format(F.date_trunc(FILE_WIDTHS[table.full_name], "window_start"), "yyyyMMddHH")
+
+
+def _window(table: Table) -> Column:
+    return F.date_trunc(WIDTHS[table.full_name], "window_start").alias("window_start")
+
+
+@cache
+def _made() -> Column:
+    return sketch_of(F.col("buckets"))
+
+
+@cache
+def _united() -> Column:
+    """The one sketch of an untouched window, or all of them; null if one is: its values were not counted."""
+    alone = F.col("sketches")[0]["sketch"]
+    return F.when(F.size("sketches") == 1, alone).otherwise(sketch_merge(F.col("sketches.sketch")))
+
+
+@cache
+def _added() -> tuple[Column, ...]:
+    """How the fields of a window add up, the sketch left out."""
+    return (
+        F.max("group").alias("group"),
+        F.sum("n").alias("n"),
+        F.sum("sum").alias("sum"),
+        F.sum("sum_sq").alias("sum_sq"),
+        F.min("min").alias("min"),
+        F.max("max").alias("max"),
+        F.min("first").alias("first"),
+        F.max("last").alias("last"),
+        F.sum("resets").alias("resets"),
+    )

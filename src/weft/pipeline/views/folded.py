@@ -7,18 +7,19 @@ from weft.pipeline.schemas.gold import ROLLUP_1D, ROLLUP_1H, ROLLUP_1M
 WIDTHS: Final = {ROLLUP_1M: "minute", ROLLUP_1H: "hour", ROLLUP_1D: "day"}
 ROLLUP_VIEW: Final = """
 WITH parts AS (
-    SELECT node, "group", series, window_start, n, sum, sum_sq, min, max, first, last, resets FROM {folded}
+    SELECT * FROM {folded}
     UNION ALL BY NAME
     SELECT node, "group", series, "at" AS window_start, (result IS NOT NULL)::BIGINT AS n, result AS sum,
            result * result AS sum_sq, result AS min, result AS max, point AS first, point AS last,
-           coalesce(reason IN ('reset', 'base-reset'), false)::BIGINT AS resets
+           coalesce(reason IN ('reset', 'base-reset'), false)::BIGINT AS resets, sketch_of(result) AS sketch
     FROM (SELECT *, CASE WHEN result IS NOT NULL THEN
                  {{'at': "at", 'era': era, 'sequence': sequence, 'value': result}} END AS point FROM {values})
     WHERE batch > {mark}
 )
 SELECT node, any_value("group") AS "group", series, date_trunc('{width}', window_start) AS window_start,
        sum(n)::BIGINT AS n, sum(sum) AS sum, sum(sum_sq) AS sum_sq, min(min) AS min, max(max) AS max,
-       min(first) AS first, max(last) AS last, sum(resets)::BIGINT AS resets
+       min(first) AS first, max(last) AS last, sum(resets)::BIGINT AS resets,
+       CASE WHEN count(*) = 1 THEN any_value(sketch) ELSE sketch_merge(list(sketch)) END AS sketch
 FROM parts GROUP BY node, series, date_trunc('{width}', window_start)
 """
 LATEST_VIEW: Final = """

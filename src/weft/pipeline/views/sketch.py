@@ -1,0 +1,66 @@
+"""Sketches: how the values of a window are spread, to within 1 %, in a form that adds up (PIP-047); and DuckDB's words.
+
+A value `v > 0` counts in the bucket `ceil(ln v / ln g)` with g = 1.01 / 0.99; a negative one in the bucket of its
+magnitude, on a side of its own; what is below 1e-9 in either direction counts as zero. The estimate of a bucket, `2 g^i / (g + 1)`, is
+at most 1 % off any value in it. Adding counts is all that merging is, so neither order nor grouping matters, and what
+was merged can be compared with a recomputation, number by number.
+
+A side has at most 2,048 buckets, which is sixteen powers of ten; beyond, those of least magnitude are joined and
+`collapsed` says so.
+"""
+
+from typing import Final
+
+GAMMA: Final = 1.01 / 0.99
+LN_GAMMA: Final = 0.020000666706669435
+"""Natural logarithm of `GAMMA`, written down so that every engine divides by the same number."""
+SHARE: Final = 2.0 / (GAMMA + 1.0)
+ZERO_BELOW: Final = 1e-9
+VALUE_MAX: Final = 1e308  # what is larger, infinity included, counts as this: an index that every integer holds
+BUCKETS_MAX: Final = 2_048
+
+_BUCKETS: Final = 'STRUCT("index" INTEGER, "count" BIGINT)[]'
+_SKETCH: Final = f"STRUCT(zero BIGINT, positive {_BUCKETS}, negative {_BUCKETS}, collapsed BOOLEAN)"
+_POINTS: Final = "STRUCT(v DOUBLE, n BIGINT)[]"
+_ESTIMATE: Final = f"pow({GAMMA!r}::DOUBLE, b.index) * {SHARE!r}::DOUBLE"
+_INDEX: Final = f"ceil(ln(least(abs(value), {VALUE_MAX!r})) / {LN_GAMMA!r}::DOUBLE)::INTEGER"
+MACROS: Final = (
+    f"""_sketch_starts(sorted {_BUCKETS}) AS
+        list_filter(range(1, len(sorted) + 1), lambda p: p = 1 OR sorted[p].index <> sorted[p - 1].index)""",
+    f"""_sketch_grouped(sorted {_BUCKETS}, starts BIGINT[]) AS list_transform(starts, lambda p, j: {{
+        'index': sorted[p].index, 'count': list_sum(list_transform(
+            sorted[p : coalesce(starts[j + 1], len(sorted) + 1) - 1], lambda b: b.count))::BIGINT}})""",
+    f"_sketch_added(sorted {_BUCKETS}) AS _sketch_grouped(sorted, _sketch_starts(sorted))",
+    f"_sketch_side(buckets {_BUCKETS}) AS list_transform([list_sort(buckets)], lambda s: _sketch_added(s))[1]",
+    f"""_sketch_cut(buckets {_BUCKETS}) AS CASE WHEN len(buckets) <= {BUCKETS_MAX} THEN buckets ELSE list_concat([{{
+        'index': buckets[len(buckets) - {BUCKETS_MAX - 1}].index,
+        'count': list_sum(list_transform(buckets[1 : len(buckets) - {BUCKETS_MAX - 1}], lambda b: b.count))::BIGINT
+        }}], buckets[len(buckets) - {BUCKETS_MAX - 2}:]) END""",
+    f"""_sketch_united(zero BIGINT, positive {_BUCKETS}, negative {_BUCKETS}, collapsed BOOLEAN) AS {{
+        'zero': zero, 'positive': _sketch_cut(positive), 'negative': _sketch_cut(negative),
+        'collapsed': collapsed OR len(positive) > {BUCKETS_MAX} OR len(negative) > {BUCKETS_MAX}}}""",
+    f"""sketch_merge(sketches {_SKETCH}[]) AS
+        CASE WHEN len(sketches) > 0 AND len(list_filter(sketches, lambda s: s IS NULL)) = 0 THEN list_transform([{{
+            'p': _sketch_side(flatten(list_transform(sketches, lambda s: s.positive))),
+            'n': _sketch_side(flatten(list_transform(sketches, lambda s: s.negative)))}}],
+        lambda u: _sketch_united(list_sum(list_transform(sketches, lambda s: s.zero))::BIGINT, u.p, u.n,
+                                 list_bool_or(list_transform(sketches, lambda s: s.collapsed))))[1] END""",
+    f"""_sketch_points(sketch {_SKETCH}) AS list_concat(
+        list_reverse(list_transform(sketch.negative, lambda b: {{'v': -{_ESTIMATE}, 'n': b.count}})),
+        [{{'v': 0.0::DOUBLE, 'n': sketch.zero}}],
+        list_transform(sketch.positive, lambda b: {{'v': {_ESTIMATE}, 'n': b.count}}))""",
+    f"""_sketch_found(points {_POINTS}, rank DOUBLE) AS list_reduce(points, lambda a, b: {{
+        'v': CASE WHEN a.n > rank THEN a.v ELSE b.v END, 'n': CASE WHEN a.n > rank THEN a.n ELSE a.n + b.n END}}).v""",
+    f"""sketch_quantile(sketch {_SKETCH}, q DOUBLE) AS CASE WHEN q BETWEEN 0 AND 1 THEN
+        list_transform([_sketch_points(sketch)], lambda p: CASE WHEN list_sum(list_transform(p, lambda b: b.n)) > 0
+            THEN _sketch_found(p, q * (list_sum(list_transform(p, lambda b: b.n)) - 1)::DOUBLE) END)[1] END""",
+    f"""sketch_of(value DOUBLE) AS CASE WHEN value IS NULL THEN
+            {{'zero': 0, 'positive': [], 'negative': [], 'collapsed': false}}::{_SKETCH}
+        WHEN abs(value) < {ZERO_BELOW!r} THEN
+            {{'zero': 1, 'positive': [], 'negative': [], 'collapsed': false}}::{_SKETCH}
+        WHEN value > 0 THEN
+            {{'zero': 0, 'positive': [{{'index': {_INDEX}, 'count': 1}}], 'negative': [], 'collapsed': false}}::{_SKETCH}
+        ELSE {{'zero': 0, 'positive': [], 'negative': [{{'index': {_INDEX}, 'count': 1}}], 'collapsed': false}}::{_SKETCH}
+        END""",
+)
+"""For `CREATE MACRO`, in this order: `sketch_quantile(sketch, q)`, `sketch_merge(list of sketches)`, `sketch_of(value)`."""
