@@ -5,7 +5,7 @@
 <lake>/drain/<stream>/<drain>/<number // 4096, 8 hex>/<number, 16 hex>.parquet | .json | .wv
 <lake>/tables/<layer>/<name>/
 <lake>/checkpoints/<job>/
-<lake>/_weft/lease | consumers | runs | imports
+<lake>/_weft/lease | consumers | runs | imports | spill | removal.json
 ```
 
 Segment numbers start at 1 and have no holes, so a reader probes the next name and never lists a directory.
@@ -160,6 +160,14 @@ class Layout:
     def imported(self, drain: str, era: int) -> Path:
         """Of one file: a digest per line."""
         return self.imports(drain) / f"{era:016x}.lines"
+
+    def spill(self) -> Path:
+        """What is being sorted and does not fit into memory; nothing here outlives who wrote it."""
+        return self.root / "_weft" / "spill"
+
+    def removal(self) -> Path:
+        """What is being removed from a table at this moment (LAK-037)."""
+        return self.root / "_weft" / "removal.json"
 
     def runs(self) -> Path:
         return self.root / "_weft" / "runs"

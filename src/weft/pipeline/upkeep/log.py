@@ -6,11 +6,12 @@ of two who keep one lake, one that was overtaken cannot commit.
 
 Files to be removed are looked for in the very version that the commit is made from: the log takes a removal of a file
 that is gone already without a word, and its rows would then stand twice. A commit that comes in between and removes one
-of them too makes ours fail; one that only appends does not.
+of them too makes ours fail; one that only appends does not. What was written for a commit that failed stays where it is, unnamed, until it is vacuumed:
+to delete it at once would be to trust the error.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -136,12 +137,6 @@ def _actions(wanted: Exchange, now_ms: int) -> list[Any]:
     ]
     remove = [RemoveAction(file.path, is_change, now_ms, None, partition_of(file.path)) for file in wanted.remove]
     return [*add, *remove]
-
-
-def discard(layout: Layout, table: Table, files: Iterable[DataFile]) -> None:
-    """Delete files that were made and are not wanted after all."""
-    for file in files:
-        (layout.table(table.layer, table.name) / file.path).unlink(missing_ok=True)
 
 
 def absolute(layout: Layout, table: Table, files: Sequence[LiveFile]) -> list[str]:

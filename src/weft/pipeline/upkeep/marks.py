@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from weft.lake.layout import Layout
 from weft.pipeline.checkpoint import read_record
 from weft.pipeline.kinds import KINDS
-from weft.pipeline.tables import PROGRESS, Table
+from weft.pipeline.tables import PROGRESS, STAGES, Table
 from weft.pipeline.upkeep.log import live_files, opened
 from weft.pipeline.writer import Writer
 
@@ -53,14 +53,15 @@ def job_of(table: Table) -> str | None:
     return jobs[0] if len(jobs) == 1 else None
 
 
+def is_uneven(layout: Layout, table: Table) -> bool:
+    """Whether a table holds rows of a batch that is not in all of the tables of its job."""
+    job, delta = job_of(table), opened(layout, table)
+    if job is None or delta is None:
+        return False
+    last = [NONE if file.last_batch is None else file.last_batch for file in live_files(delta, table)]
+    return max(last, default=NONE) > marks_of(layout, job).done
+
+
 def unfinished(layout: Layout) -> list[Table]:
-    """Tables that hold rows of a batch that is not in all of them: a driver died, and has not gone on yet."""
-    found = []
-    for kind in KINDS.values():
-        done = marks_of(layout, kind.stream).done
-        for table in (kind.bronze, kind.quarantine, kind.silver):
-            delta = opened(layout, table)
-            last = [] if delta is None else [file.last_batch or NONE for file in live_files(delta, table)]
-            if max(last, default=NONE) > done:
-                found.append(table)
-    return found
+    """Tables that hold rows of a batch that was cut short: a driver died, and no other has gone on yet."""
+    return [table for stages in STAGES.values() for table in stages if is_uneven(layout, table)]

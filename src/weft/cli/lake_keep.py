@@ -1,0 +1,222 @@
+"""`weft lake compact`, `retain`, `forget`, `vacuum` and `history`: the upkeep of tables, by hand.
+
+A driver does all of it but forgetting by itself (`weft lake run`). Whatever changes a table takes its lease, so these
+commands are refused with exit status 75 while one runs.
+"""
+
+import sys
+import time
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import msgspec
+from cyclopts import Parameter
+
+from weft.base.errors import UserError
+from weft.cli.lake import open_layout
+from weft.lake.layout import Layout
+
+Flag = Annotated[bool, Parameter(negative="")]
+Where = Annotated[Path | None, Parameter(name="--lake")]
+LEASE: Final = "samples"
+MIB: Final = 1 << 20
+HOURS_PER_DAY: Final = 24
+
+
+def compact(*, lake: Where = None, dry_run: Flag = False, json: Flag = False) -> None:
+    """Join small files of the tables to few sorted ones: those of days that are over, and many of today's.
+
+    The rows stay the same ones. `weft lake run` does this every hour by itself. Needs no Java.
+
+    Parameters
+    ----------
+    lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
+    dry_run: only say what would be joined.
+    json: one JSON line per new file.
+    """
+    from weft.pipeline.lease import Lease
+    from weft.pipeline.upkeep import compact as compacting
+    from weft.pipeline.upkeep.log import exchange
+
+    layout = _layout(lake)
+    if dry_run:
+        for bundle in compacting.due(layout, _today()):
+            told = {"table": bundle.table.full_name, "files": len(bundle.files), "rows": bundle.rows}
+            _tell(told | {"bytes_before": bundle.size}, "{table}: {files:,} files, {rows:,} rows", as_json=json)
+        return
+    with Lease(layout, LEASE) as lease:
+        for bundle in list(compacting.due(layout, _today())):
+            wanted = compacting.joined(layout, bundle)
+            exchange(layout, wanted, lease.epoch)
+            line = "{table}: {files:,} files to one, {rows:,} rows, {bytes_before:,} to {bytes_after:,} bytes"
+            _tell(compacting.told(wanted)._asdict(), line, as_json=json)
+
+
+def retain(*, lake: Where = None, dry_run: Flag = False, json: Flag = False) -> None:
+    """Remove days that are older than `[lake.keep]` of the lake's lake.toml allows, layer by layer.
+
+    `weft lake run` does this every hour by itself. What went stands in meta.forgotten. Needs no Java.
+
+    Parameters
+    ----------
+    lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
+    dry_run: only say what would go.
+    json: one JSON line per table.
+    """
+    from weft.pipeline.lease import Lease
+    from weft.pipeline.settings import settings_of
+    from weft.pipeline.upkeep import remove, retain as retaining
+    from weft.pipeline.upkeep.marks import is_uneven
+    from weft.pipeline.upkeep.tally import take_down
+
+    layout = _layout(lake)
+    keep = settings_of(layout).keep
+    line = "{table}: {rows:,} rows in {files:,} files, older than {days} days; {waiting:,} files wait for a fold"
+
+    def told(old: retaining.Old) -> dict[str, Any]:
+        rows = sum(file.rows for file in old.files)
+        said = {"table": old.table.full_name, "rows": rows, "files": len(old.files)}
+        return said | {"days": old.days, "waiting": old.waiting}
+
+    if dry_run:
+        for old in retaining.due(layout, keep, _today()):
+            _tell(told(old), line, as_json=json)
+        return
+    with Lease(layout, LEASE) as lease:
+        for old in retaining.due(layout, keep, _today()):
+            if old.files and not is_uneven(layout, old.table):
+                remove.whole(layout, old.table, old.files, old.reason, lease.epoch)
+            _tell(told(old), line, as_json=json)
+        take_down(layout, lease.epoch)
+
+
+def forget(
+    *,
+    origin: str | None = None,
+    series: int | None = None,
+    before: str | None = None,
+    stream: str | None = None,
+    why: str = "",
+    lake: Where = None,
+    dry_run: Flag = False,
+    yes: Flag = False,
+    json: Flag = False,
+) -> None:
+    """Remove data on purpose: of an origin, of a series, from before a day; rows go for which all that is said is so.
+
+    Who did it, when and why stands in meta.forgotten; completeness and `weft lake check` then say forgotten, not
+    missing. Segments keep the rows until they are retired (48 h), older versions of the tables until `weft lake vacuum`.
+
+    `weft lake forget --origin 0b9e4c1d7a224f539c105d6e7f8091a2 --why "left the company"`
+
+    Parameters
+    ----------
+    origin: who numbered the rows: a node's UUID as 32 hex, or a name.
+    series: key of a series, as silver.series has it.
+    before: everything that was stamped before this day, YYYY-MM-DD in UTC.
+    stream: only rows of this stream.
+    why: the reason, for those who come later.
+    lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
+    dry_run: only say what would go.
+    yes: do not ask.
+    json: one JSON line per table.
+    """
+    from weft.pipeline.eventlog import note
+    from weft.pipeline.lease import Lease
+    from weft.pipeline.upkeep import forget as forgetting
+
+    layout = _layout(lake)
+    choice = forgetting.Choice(origin, series, _day(before), stream)
+    found = forgetting.found(layout, choice)
+    if dry_run or not yes:
+        for one in found:
+            _tell(one._asdict(), "{table}: {rows:,} rows in {files:,} files would go", as_json=json)
+    if dry_run:
+        return
+    _confirm(f"remove {sum(one.rows for one in found):,} rows for ever", yes=yes)
+    with Lease(layout, LEASE) as lease:
+        for one in forgetting.forget(layout, choice, why, lease.epoch):
+            note(layout, "forgotten", table=one.table, rows=one.rows, why=why)
+            _tell(one._asdict(), "{table}: {rows:,} rows forgotten, {files:,} files", as_json=json)
+
+
+def vacuum(*, lake: Where = None, hours: int | None = None, dry_run: Flag = False, json: Flag = False) -> None:
+    """Delete files that no version of a table needs any more: of lost attempts, and of versions that are old enough.
+
+    `weft lake run` does this every day by itself, for `unreferenced` days of `[lake.keep]`.
+
+    Parameters
+    ----------
+    lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
+    hours: for how long a file must have been unnamed and untouched; at least 1. Versions older than that cannot be asked for.
+    dry_run: only say what would be deleted.
+    json: one JSON line per file.
+    """
+    from weft.pipeline.lease import Lease
+    from weft.pipeline.settings import settings_of
+    from weft.pipeline.upkeep import vacuum as vacuuming
+
+    layout = _layout(lake)
+    age = settings_of(layout).keep.unreferenced * HOURS_PER_DAY if hours is None else hours
+    files = vacuuming.stale(layout, age, time.time_ns())
+    count = size = 0
+    if dry_run:
+        for file in files:
+            count, size = count + 1, size + file.size
+            _tell({"table": file.table, "path": file.path, "bytes": file.size}, "{path}", as_json=json)
+    else:
+        with Lease(layout, LEASE):
+            for file in vacuuming.delete(layout, files):
+                count, size = count + 1, size + file.size
+                if json:
+                    _tell({"table": file.table, "path": file.path, "bytes": file.size}, "", as_json=True)
+    if not json:
+        print(f"{count:,} files, {size / MIB:,.1f} MiB {'would be' if dry_run else 'were'} deleted")
+
+
+def history(table: str, /, *, lake: Where = None, limit: int = 20, json: Flag = False) -> None:
+    """The versions of a table, the newest first: what made them, when, and what they hold.
+
+    `weft lake history silver.samples --limit 100`
+
+    Parameters
+    ----------
+    table: as `silver.samples`.
+    lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
+    limit: at most so many versions.
+    json: one JSON line per version.
+    """
+    from weft.pipeline.upkeep.history import versions
+
+    for version in versions(_layout(lake), table, limit):
+        at = datetime.fromtimestamp(version.at_ms / 1000, UTC)
+        _tell(version._asdict(), f"{version.version:8,}  {at:%Y-%m-%d %H:%M:%S}  {version.what}", as_json=json)
+
+
+def _layout(lake: Path | None) -> Layout:
+    return Layout(open_layout(lake).root.absolute())
+
+
+def _today() -> date:
+    return datetime.now(UTC).date()
+
+
+def _day(text: str | None) -> date | None:
+    if text is None:
+        return None
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise UserError("bad-day", f"{text!r} is no day", "--before 2026-11-21") from None
+
+
+def _confirm(what: str, *, yes: bool) -> None:
+    """UserError `not-confirmed` unless it was said with --yes, or by a person on a terminal."""
+    if yes or (sys.stdin.isatty() and input(f"{what}? [y/N] ").strip().lower() in ("y", "yes")):
+        return
+    raise UserError("not-confirmed", f"this would {what}", "--yes")
+
+
+def _tell(told: dict[str, Any], line: str, *, as_json: bool) -> None:
+    print(msgspec.json.encode(told, enc_hook=str).decode() if as_json else line.format(**told), flush=True)

@@ -1,0 +1,143 @@
+"""Many small files become few sorted ones (LAK-038).
+
+A driver writes a file per table and second. Files of one partition under 32 MiB are joined to one of up to 256 MiB, as
+soon as there are two of them in a day that is over, or eight in one that still grows. The rows stay the same ones, and
+say so themselves where they need to (`batch`): a reader before and one after see the same table, and a driver that appends
+beside it notices nothing.
+
+What a driver replaces as a whole (edges, last values, completeness) has one file anyway, and is left alone.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from datetime import date
+from itertools import groupby
+from typing import Final, NamedTuple
+
+from weft.base.errors import OurFault
+from weft.lake.layout import Layout
+from weft.pipeline.delta import DataFile
+from weft.pipeline.tables import COMPLETENESS, EDGES, LATEST, ROLLUP_1D, ROLLUP_1H, ROLLUP_1M, Table
+from weft.pipeline.upkeep.log import Exchange, LiveFile, live_files, opened, there
+from weft.pipeline.upkeep.marks import Marks, job_of, marks_of
+from weft.pipeline.upkeep.rewrite import Asking, goes_on, rewritten
+
+MIB: Final = 1 << 20
+SMALL_BYTES: Final = 32 * MIB
+TARGET_BYTES: Final = 192 * MIB  # sorted rows pack better: what comes out has 128 to 256 MiB, or is all there is
+JOINED_MIN: Final = 2  # files of a partition that is over
+GROWING_MIN: Final = 8  # of one that is not: it will be looked at again
+LAYERS: Final = ("bronze", "silver", "quarantine", "meta")
+REPLACED: Final = (EDGES, LATEST, COMPLETENESS)
+FOLDED: Final = (ROLLUP_1M, ROLLUP_1H, ROLLUP_1D)
+"""Replaced piece by piece while their day or month goes on, and hardly any more when it is over."""
+
+assert SMALL_BYTES < TARGET_BYTES, "else what was joined would be joined again"
+
+
+class Bundle(NamedTuple):
+    """Files of one partition that are to become one."""
+
+    table: Table
+    files: tuple[LiveFile, ...]
+
+    @property
+    def rows(self) -> int:
+        return sum(file.rows for file in self.files)
+
+    @property
+    def size(self) -> int:
+        return sum(file.size for file in self.files)
+
+
+def is_joined(table: Table) -> bool:
+    """Whether files of a table are joined at all."""
+    return table in FOLDED or (table.layer in LAYERS and table not in REPLACED)
+
+
+def due(layout: Layout, today: date) -> Iterator[Bundle]:
+    """What is to be joined now, table by table; costs a look at each log."""
+    marks: dict[str, Marks] = {}
+    for table in there(layout):
+        delta = opened(layout, table) if is_joined(table) else None
+        if delta is None:
+            continue
+        job = job_of(table)
+        known = None if job is None else marks.setdefault(job, marks_of(layout, job))
+        yield from bundles(table, live_files(delta, table), known, today)
+
+
+def bundles(table: Table, files: Iterable[LiveFile], marks: Marks | None, today: date) -> Iterator[Bundle]:
+    """Which of these files are to be joined. Without `marks` no file is left alone because of its batch."""
+    small = [file for file in files if file.size < SMALL_BYTES and _is_done(file, marks)]
+    small.sort(key=lambda file: (file.partition or "", _side(file, marks), file.first_batch or 0, file.path))
+    for (partition, _), beside in groupby(small, lambda file: (file.partition or "", _side(file, marks))):
+        is_over = bool(partition) and partition < _current(table, today)
+        if is_over or table not in FOLDED:
+            yield from _packed(table, beside, JOINED_MIN if is_over else GROWING_MIN)
+
+
+def _is_done(file: LiveFile, marks: Marks | None) -> bool:
+    """Whether nobody counts the rows of the file by their batch any more."""
+    return marks is None or file.last_batch is None or file.last_batch < marks.done
+
+
+def _side(file: LiveFile, marks: Marks | None) -> int:
+    """How many marks the file is past: files on different sides of one stay apart."""
+    if marks is None or file.last_batch is None:
+        return 0
+    return sum(file.last_batch > mark for mark in marks.folded)
+
+
+def _current(table: Table, today: date) -> str:
+    """The partition that is now."""
+    return str(today.replace(day=1) if table.partition == "month" else today)
+
+
+def _packed(table: Table, files: Iterable[LiveFile], least: int) -> Iterator[Bundle]:
+    kept: list[LiveFile] = []
+    for file in files:
+        if kept and sum(one.size for one in kept) + file.size > TARGET_BYTES:
+            yield from _worth(table, kept, JOINED_MIN)
+            kept = []
+        kept.append(file)
+    yield from _worth(table, kept, least)
+
+
+def _worth(table: Table, kept: list[LiveFile], least: int) -> Iterator[Bundle]:
+    if len(kept) >= least:
+        yield Bundle(table, tuple(kept))
+
+
+def joined(layout: Layout, bundle: Bundle, is_wanted: Callable[[], bool] = goes_on) -> Exchange:
+    """The new file of a bundle, and the transaction that puts it in the place of the old ones.
+
+    Raises Stopped, OSError, and OurFault if a row went astray; then no file is left.
+    """
+    last = max((file.last_batch or 0 for file in bundle.files), default=0)
+    made = rewritten(layout, bundle.table, bundle.files, f"c{last:010d}", Asking(is_wanted=is_wanted))
+    if made is None or made.rows != bundle.rows:
+        raise OurFault(f"{bundle.table.full_name}: {bundle.rows} rows were to be joined, {made and made.rows} were")
+    return Exchange(bundle.table, bundle.files, (made,), "compact", is_rearranged=True)
+
+
+class Compacted(NamedTuple):
+    """What became of a bundle."""
+
+    table: str
+    files: int
+    rows: int
+    bytes_before: int
+    bytes_after: int
+
+
+def told(wanted: Exchange) -> Compacted:
+    """A transaction of `joined`, in numbers."""
+    before = sum(file.size for file in wanted.remove)
+    after: list[DataFile] = list(wanted.add)
+    return Compacted(
+        wanted.table.full_name,
+        len(wanted.remove),
+        sum(file.rows for file in after),
+        before,
+        sum(f.size for f in after),
+    )

@@ -1,0 +1,227 @@
+"""Accounts of what was removed on purpose (LAK-037): `lake check` and completeness must not take it for a loss.
+
+Two tables have to agree: the one that loses rows, and `meta.forgotten`, which says which. They are two transactions, so a
+note goes before the first and is taken away behind the second:
+
+```
+_weft/removal.json      number n, table, rows of meta.forgotten        durable, by rename
+the table               files out, in; app transaction weft.forgotten = n
+meta.forgotten          its rows;      app transaction weft.forgotten = n
+_weft/removal.json      deleted
+```
+
+A note whose number the table does not carry tells of nothing that has happened. One whose number it carries is part of
+the accounts, whether its rows have reached `meta.forgotten` yet or not. So whatever the instant of a crash, who reads the
+accounts reads the truth, and the next who keeps the lake finishes them.
+"""
+
+import getpass
+import socket
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
+
+from weft.base.vectors import VersionVector
+from weft.lake.files import LocalFiles, make_directories, put
+from weft.lake.layout import Layout
+from weft.lake.manifest import origin_of
+from weft.pipeline.delta import CONFIGURATION
+from weft.pipeline.intake import SPREAD
+from weft.pipeline.tables import ALL, FORGOTTEN, STAGES, Table
+from weft.pipeline.upkeep.log import APP, Exchange, LiveFile, exchange, opened
+from weft.pipeline.upkeep.rewrite import asked, file_schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyarrow.compute import Expression
+
+COUNTED: Final = "weft.forgotten"
+"""App id under which a table remembers the number of its last removal."""
+COUNT: Final = "SELECT count(*) AS rows FROM held"
+RANGES: Final = """
+WITH gone AS MATERIALIZED (SELECT origin, era, sequence, {width} AS width FROM held),
+numbers AS (
+    SELECT origin, era, sequence, max(width) AS width, count(*) AS copies FROM gone
+    WHERE origin IS NOT NULL AND sequence >= 1 GROUP BY ALL
+), placed AS (
+    SELECT *, sequence - row_number() OVER (PARTITION BY origin, era ORDER BY sequence) AS island FROM numbers WHERE width = 1
+)
+SELECT origin, era, min(sequence) AS first, max(sequence) AS last, sum(copies)::BIGINT AS rows
+FROM placed GROUP BY origin, era, island
+UNION ALL
+SELECT origin, era, sequence, sequence + width - 1, copies FROM numbers WHERE width > 1
+UNION ALL
+SELECT NULL, NULL, NULL, NULL, count(*) FROM gone WHERE origin IS NULL OR coalesce(sequence, 0) < 1 HAVING count(*) > 0
+"""
+"""Ranges of the numbers of some rows. A row may stand for several numbers; one without a number is counted."""
+WIDTH: Final = f"CASE WHEN error IS NULL THEN 1 ELSE coalesce(try_cast(attributes['{SPREAD}'] AS BIGINT), 1) END"
+NUMBERED: Final = ("origin", "era", "sequence", "error", "attributes")
+
+
+class Reason(NamedTuple):
+    """Why rows go."""
+
+    what: str
+    """What was chosen."""
+    why: str
+    by: str
+
+
+class Note(msgspec.Struct, frozen=True, kw_only=True):
+    """A removal that is under way."""
+
+    number: int
+    table: str
+    rows: list[dict[str, Any]]
+    """Of `meta.forgotten`; `at` in microseconds since 1970."""
+
+
+def whoever() -> str:
+    """Who runs this process, for people."""
+    return f"{getpass.getuser()}@{socket.gethostname()}"
+
+
+def stream_of(table: Table) -> str | None:
+    """The stream whose rows a table holds, by number; None for others."""
+    return next((stream for stream, stages in STAGES.items() if table in stages), None)
+
+
+def facts(
+    layout: Layout, table: Table, files: Sequence[LiveFile], only: "Expression | None" = None
+) -> list[dict[str, Any]]:
+    """What is about to go from these files: ranges of numbers and rows, or rows alone."""
+    if not files:
+        return []
+    names = file_schema(layout, table).names
+    columns = [name for name in NUMBERED if name in names]
+    if stream_of(table) is None:
+        with asked(layout, table, files, names[:1], only) as connection:
+            found: list[dict[str, Any]] = connection.sql(COUNT).to_arrow_table().to_pylist()
+            return [row for row in found if row["rows"]]
+    with asked(layout, table, files, columns, only) as connection:
+        width = WIDTH if "error" in names else "1"
+        ranges: list[dict[str, Any]] = connection.sql(RANGES.format(width=width)).to_arrow_table().to_pylist()
+        return ranges
+
+
+def remove(layout: Layout, wanted: Exchange, found: Iterable[dict[str, Any]], reason: Reason, epoch: int) -> int:
+    """Remove rows from one table, and account for it; returns how many rows.
+
+    The caller holds the lease of `epoch`. Raises Overtaken and LeaseLost as `exchange` does; then nothing is removed.
+    """
+    settle(layout, epoch)
+    number = _counted(layout, FORGOTTEN) + 1
+    rows = [_row(wanted.table, entry, reason) | {"number": number} for entry in found]
+    make_directories(LocalFiles(), layout.removal().parent)
+    note = Note(number=number, table=wanted.table.full_name, rows=rows)
+    put(LocalFiles(), layout.removal(), msgspec.json.encode(note))
+    exchange(layout, wanted._replace(apps={COUNTED: number}), epoch)
+    settle(layout, epoch)
+    return sum(row["rows"] for row in rows)
+
+
+def settle(layout: Layout, epoch: int) -> None:
+    """Finish the accounts of a removal that a crash has cut short. The caller holds the lease."""
+    note = _note(layout)
+    if note is None:
+        return
+    if _counted(layout, ALL[note.table]) >= note.number and _counted(layout, FORGOTTEN) < note.number:
+        _append(layout, note, epoch)
+    layout.removal().unlink()
+
+
+def accounts(layout: Layout) -> "pa.Table":
+    """Everything that was ever removed on purpose: rows of `meta.forgotten`."""
+    import pyarrow as pa
+
+    delta = opened(layout, FORGOTTEN)
+    kept = _empty() if delta is None else delta.to_pyarrow_table()
+    note = _note(layout)
+    if note is None or _counted(layout, FORGOTTEN) >= note.number or _counted(layout, ALL[note.table]) < note.number:
+        return kept
+    return pa.concat_tables([kept, _table(note)])
+
+
+class Gone(NamedTuple):
+    """What was removed from some tables."""
+
+    numbers: VersionVector
+    rows: int
+
+
+def gone_from(accounted: "pa.Table", *tables: Table) -> Gone:
+    """The part of the accounts that is about these tables."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    numbers = VersionVector()
+    wanted = accounted.filter(pc.is_in(accounted.column("table"), pa.array([table.full_name for table in tables])))
+    for row in wanted.select(["origin", "era", "first", "last"]).to_pylist():
+        if row["first"] is not None:
+            numbers.add(origin_of(row["origin"], row["era"]), row["first"], row["last"])
+    return Gone(numbers, pc.sum(wanted.column("rows")).as_py() or 0)
+
+
+def numbers(layout: Layout, stream: str) -> VersionVector:
+    """Numbers of a stream that were in silver or quarantine and were removed on purpose: covered, and not there."""
+    if opened(layout, FORGOTTEN) is None and _note(layout) is None:
+        return VersionVector()
+    stages = STAGES[stream]
+    return gone_from(accounts(layout), stages.silver, stages.quarantine).numbers
+
+
+def _row(table: Table, entry: dict[str, Any], reason: Reason) -> dict[str, Any]:
+    return {
+        "at": round(datetime.now(UTC).timestamp() * 1_000_000),
+        "by": reason.by,
+        "why": reason.why,
+        "what": reason.what,
+        "table": table.full_name,
+        "stream": stream_of(table),
+        "origin": entry.get("origin"),
+        "era": entry.get("era"),
+        "first": entry.get("first"),
+        "last": entry.get("last"),
+        "rows": entry["rows"],
+    }
+
+
+def _note(layout: Layout) -> Note | None:
+    try:
+        return msgspec.json.decode(layout.removal().read_bytes(), type=Note)
+    except FileNotFoundError:
+        return None
+
+
+def _counted(layout: Layout, table: Table) -> int:
+    """The number of the last removal that a table carries, 0 before the first."""
+    delta = opened(layout, table)
+    return 0 if delta is None else delta.transaction_version(COUNTED) or 0
+
+
+def _append(layout: Layout, note: Note, epoch: int) -> None:
+    from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+
+    path = layout.table(FORGOTTEN.layer, FORGOTTEN.name)
+    if opened(layout, FORGOTTEN) is None:
+        path.mkdir(parents=True, exist_ok=True)
+        names = {"name": FORGOTTEN.full_name, "description": FORGOTTEN.grain}
+        DeltaTable.create(path, FORGOTTEN.schema.arrow(), mode="ignore", configuration=CONFIGURATION, **names)
+    now_ms = round(datetime.now(UTC).timestamp() * 1000)
+    properties = CommitProperties(
+        custom_metadata={APP: "account", "weft.lease": str(epoch)},
+        app_transactions=[Transaction(COUNTED, note.number, now_ms), Transaction(APP, epoch, now_ms)],
+    )
+    write_deltalake(path, _table(note), mode="append", commit_properties=properties)
+
+
+def _table(note: Note) -> "pa.Table":
+    import pyarrow as pa
+
+    return pa.Table.from_pylist(note.rows, FORGOTTEN.schema.arrow())
+
+
+def _empty() -> "pa.Table":
+    return FORGOTTEN.schema.arrow().empty_table()

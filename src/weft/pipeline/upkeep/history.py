@@ -1,0 +1,40 @@
+"""The versions of a table, as people ask for them."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from weft.base.errors import UserError
+from weft.lake.layout import Layout
+from weft.pipeline.tables import ALL
+from weft.pipeline.upkeep.log import APP, opened, there
+
+
+class Version(NamedTuple):
+    """One commit."""
+
+    version: int
+    at_ms: int
+    """Milliseconds since 1970."""
+    what: str
+    """What made it, in a few words."""
+    about: dict[str, Any]
+    """What its commit says of itself: `weft.batch`, `weft.offset` and others (LAK-035)."""
+
+
+def versions(layout: Layout, name: str, limit: int) -> Iterator[Version]:
+    """The newest first. UserError `no-table`."""
+    delta = opened(layout, ALL[name]) if name in ALL else None
+    if delta is None:
+        names = ", ".join(table.full_name for table in there(layout))
+        raise UserError("no-table", f"there is no table {name!r} in this lake", names or "weft lake run makes them")
+    for commit in delta.history(limit):
+        about = {key: value for key, value in commit.items() if key.startswith("weft.")}
+        yield Version(commit["version"], commit["timestamp"], _what(commit, about), about)
+
+
+def _what(commit: dict[str, Any], about: dict[str, Any]) -> str:
+    if APP in about:
+        return str(about[APP])
+    if "weft.batch" in about:
+        return f"batch {about['weft.batch']} of {about.get('weft.job', '?')}, {about.get('weft.rows', '?')} rows"
+    return str(commit.get("operation", "?")).lower()

@@ -1,0 +1,167 @@
+"""What a driver does for its tables while it drives: compaction, retention, vacuum (LAK-037, LAK-038).
+
+Everything slow (reading, sorting, listing) happens in a thread of its own that has the lowest priority and one core at
+most; it changes no table. What it has made ready the driver's own thread commits between two batches, in some tens of
+milliseconds. So upkeep waits for batches, and hardly a batch for upkeep.
+
+A turn that has nothing to do looks at a clock. Whatever goes wrong on the way (no room, a file that another step has
+replaced meanwhile) costs the round and not the driver: the next one begins anew.
+"""
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime
+from typing import Any, Final, NamedTuple
+
+from weft.lake.layout import Layout
+from weft.pipeline.eventlog import note
+from weft.pipeline.settings import KeepTable
+from weft.pipeline.upkeep import compact, retain, vacuum
+from weft.pipeline.upkeep.forgotten import facts, remove, settle
+from weft.pipeline.upkeep.log import Exchange, Overtaken, exchange
+from weft.pipeline.upkeep.marks import is_uneven
+from weft.pipeline.upkeep.rewrite import Stopped
+from weft.pipeline.upkeep.tally import take_down
+
+FIRST_S: Final = 120.0  # a driver that starts has better things to do
+EVERY_S: Final = 3600.0
+NICE: Final = 19
+HOURS_PER_DAY: Final = 24
+
+Step = Callable[[], dict[str, Any] | None]
+"""Something that is ready to be committed; returns what is to be said of it."""
+
+
+class Timing(NamedTuple):
+    """When upkeep is due; seconds of a monotonic clock, and what day it is."""
+
+    first_s: float = FIRST_S
+    every_s: float = EVERY_S
+    clock: Callable[[], float] = time.monotonic
+    wall_ns: Callable[[], int] = time.time_ns
+
+
+USUAL: Final = Timing()
+
+
+class Upkeep:
+    """The upkeep of one lake by the driver that holds its lease of `epoch`. One thread calls `turn` and `close`."""
+
+    def __init__(self, layout: Layout, epoch: int, keep: KeepTable, timing: Timing = USUAL) -> None:
+        self.layout, self.epoch, self.keep, self.timing = layout, epoch, keep, timing
+        self._due = timing.clock() + timing.first_s
+        self._ending = threading.Event()
+        self._round: Iterator[Step] | None = None
+        self._thread: threading.Thread | None = None
+        self._ready: Step | None = None
+        self._trouble: BaseException | None = None
+        self._vacuumed: date | None = None
+
+    def turn(self, busy: threading.Lock) -> None:
+        """Do what is due and does not wait: commit what is ready if no batch is under way, else come back later.
+
+        Raises LeaseLost if another driver has taken over, and what is our own fault.
+        """
+        if self._thread is not None:
+            if self._thread.is_alive():
+                return
+            self._thread = None
+        if self._trouble is not None:
+            self._give_up()
+        elif self._ready is not None:
+            self._commit(busy)
+        elif self._round is not None or self.timing.clock() >= self._due:
+            self._prepare()
+
+    def close(self) -> None:
+        """Let go of what is under way. What was made ready and not committed belongs to no version."""
+        self._ending.set()
+        if self._thread is not None:
+            self._thread.join(1.0)
+
+    def _prepare(self) -> None:
+        """Let the thread make the next thing ready."""
+        if self._round is None:
+            self._round = self._steps()
+        steps = self._round
+
+        def look() -> None:
+            with contextlib.suppress(OSError):  # where it cannot be humble it works all the same
+                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
+            try:
+                self._ready = next(steps, None)
+                if self._ready is None:
+                    self._finish()
+            except BaseException as error:  # noqa: BLE001  # told to the driver's thread, which judges it
+                self._trouble = error
+
+        self._thread = threading.Thread(target=look, name="upkeep", daemon=True)
+        self._thread.start()
+
+    def _finish(self) -> None:
+        self._round, self._due = None, self.timing.clock() + self.timing.every_s
+
+    def _commit(self, busy: threading.Lock) -> None:
+        if self._ready is None or not busy.acquire(blocking=False):
+            return
+        step, self._ready = self._ready, None
+        try:
+            told = step()
+            if told is not None:
+                note(self.layout, told.pop("event"), **told)
+        except (Overtaken, OSError) as error:
+            self._trouble = error
+        finally:
+            busy.release()
+
+    def _give_up(self) -> None:
+        """End the round; what is nobody's fault is tried again in the next one."""
+        trouble, self._trouble = self._trouble, None
+        self._finish()
+        if not isinstance(trouble, OSError | Overtaken | Stopped):
+            assert trouble is not None
+            raise trouble
+
+    # What a round consists of; runs in the thread, and each step in the driver's.
+
+    def _steps(self) -> Iterator[Step]:
+        today = datetime.fromtimestamp(self.timing.wall_ns() / 1e9, UTC).date()
+        yield self._settle
+        for old in list(retain.due(self.layout, self.keep, today)):
+            if old.files:
+                yield self._retention(old)
+        for bundle in list(compact.due(self.layout, today)):
+            yield self._compaction(compact.joined(self.layout, bundle, lambda: not self._ending.is_set()))
+        if self._vacuumed != today:
+            files = vacuum.stale(self.layout, self.keep.unreferenced * HOURS_PER_DAY, self.timing.wall_ns())
+            for _ in vacuum.delete(self.layout, files):
+                if self._ending.is_set():
+                    raise Stopped
+            self._vacuumed = today
+
+    def _settle(self) -> None:
+        settle(self.layout, self.epoch)
+        take_down(self.layout, self.epoch)
+
+    def _retention(self, old: retain.Old) -> Step:
+        found = facts(self.layout, old.table, old.files)
+        wanted = Exchange(old.table, old.files, (), "retain", is_rearranged=False)
+
+        def step() -> dict[str, Any] | None:
+            if is_uneven(self.layout, old.table):
+                return None
+            rows = remove(self.layout, wanted, found, old.reason, self.epoch)
+            take_down(self.layout, self.epoch)
+            return {"event": "forgotten", "table": old.table.full_name, "rows": rows, "why": old.reason.why}
+
+        return step
+
+    def _compaction(self, wanted: Exchange) -> Step:
+        def step() -> dict[str, Any]:
+            exchange(self.layout, wanted, self.epoch)
+            return {"event": "compacted"} | compact.told(wanted)._asdict()
+
+        return step

@@ -1,0 +1,70 @@
+"""Rows that are to go: which files they stand in, and what stands there instead (LAK-037)."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from weft.base.errors import OurFault
+from weft.lake.layout import Layout
+from weft.pipeline.tables import Table
+from weft.pipeline.upkeep.forgotten import Reason, facts, remove
+from weft.pipeline.upkeep.log import Exchange, LiveFile, live_files, opened
+from weft.pipeline.upkeep.rewrite import Asking, asked, rewritten
+
+if TYPE_CHECKING:
+    from pyarrow.compute import Expression
+
+
+class Removed(NamedTuple):
+    """What a removal has taken from one table."""
+
+    table: str
+    rows: int
+    files: int
+    """That it has gone from: deleted, or written anew without them."""
+
+
+def whole(layout: Layout, table: Table, files: Sequence[LiveFile], reason: Reason, epoch: int) -> Removed:
+    """Remove files with all their rows, in one transaction. The caller holds the lease."""
+    found = facts(layout, table, files)
+    wanted = Exchange(table, tuple(files), (), "retain", is_rearranged=False)
+    return Removed(table.full_name, remove(layout, wanted, found, reason, epoch), len(files))
+
+
+def some(layout: Layout, table: Table, only: "Expression", reason: Reason, epoch: int) -> Removed:
+    """Remove the rows for which `only` is true, in one transaction. The caller holds the lease."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    held = holding(layout, table, only)
+    files = [file for file, _ in held]
+    if not files:
+        return Removed(table.full_name, 0, 0)
+    found = facts(layout, table, files, only)
+    others = Asking(~pc.coalesce(only, pa.scalar(False)))  # unknown is not true
+    rest = [
+        made
+        for file, gone in held
+        if gone < file.rows and (made := rewritten(layout, table, [file], _prefix(file), others)) is not None
+    ]
+    wanted = Exchange(table, tuple(files), tuple(rest), "forget", is_rearranged=False)
+    going = sum(file.rows for file in files) - sum(file.rows for file in rest)
+    if going != sum(row["rows"] for row in found) or going != sum(gone for _, gone in held):
+        raise OurFault(f"{table.full_name}: {going} rows would go, {found} were found")
+    return Removed(table.full_name, remove(layout, wanted, found, reason, epoch), len(files))
+
+
+def holding(layout: Layout, table: Table, only: "Expression") -> list[tuple[LiveFile, int]]:
+    """The files that hold rows for which `only` is true, and how many."""
+    delta = opened(layout, table)
+    files = {} if delta is None else {file.path: file for file in live_files(delta, table)}
+    if not files:
+        return []
+    root = str(layout.table(table.layer, table.name)) + "/"
+    with asked(layout, table, list(files.values()), ["__filename"], only) as connection:
+        found = connection.sql("SELECT __filename, count(*) FROM held GROUP BY ALL ORDER BY ALL").fetchall()
+    return [(files[path.removeprefix(root)], count) for path, count in found]
+
+
+def _prefix(file: LiveFile) -> str:
+    """What the name of a file says of its batches; stays in the name of what is left of it."""
+    return file.path.rpartition("/")[2].partition("-")[0]

@@ -1,0 +1,72 @@
+"""Old days go, layer by layer (LAK-037): whole partitions, in one transaction per table, with an entry in the accounts.
+
+`[lake.keep]` of lake.toml says for how many days. A day of bronze is the day of arrival, one of silver and quarantine
+that of the stamp; roll-ups of hours and days go by the month. A file stays, however old, as long as a gold table has not
+taken in what stands in it, and as long as its batch may be repeated.
+"""
+
+from collections.abc import Iterable, Iterator
+from datetime import date, timedelta
+from typing import Final, NamedTuple
+
+from weft.lake.layout import Layout
+from weft.pipeline.delta import NO_PARTITION
+from weft.pipeline.settings import KeepTable
+from weft.pipeline.tables import Table
+from weft.pipeline.upkeep.forgotten import Reason, whoever
+from weft.pipeline.upkeep.log import LiveFile, live_files, opened, there
+from weft.pipeline.upkeep.marks import Marks, job_of, marks_of
+
+LAYERS: Final = ("bronze", "silver", "gold", "quarantine")
+
+
+class Old(NamedTuple):
+    """Files of a table that are old enough to go."""
+
+    table: Table
+    files: tuple[LiveFile, ...]
+    days: int
+    """For how many days the layer is kept."""
+    waiting: int
+    """Files that are as old and must wait for a fold."""
+
+    @property
+    def reason(self) -> Reason:
+        """What the accounts say."""
+        return Reason(f"[lake.keep] {self.table.layer} = {self.days}", f"older than {self.days} days", whoever())
+
+
+def due(layout: Layout, keep: KeepTable, today: date) -> Iterator[Old]:
+    """What is too old now, table by table; costs a look at each log."""
+    for table in there(layout):
+        days = _kept(keep, table)
+        delta = opened(layout, table) if days else None
+        if delta is None:
+            continue
+        job = job_of(table)
+        before = _first_kept(table, today - timedelta(days=days))
+        old = [file for file in live_files(delta, table) if _is_before(file, before)]
+        ready = list(_ready(old, None if job is None else marks_of(layout, job)))
+        if old:
+            yield Old(table, tuple(ready), days, len(old) - len(ready))
+
+
+def _kept(keep: KeepTable, table: Table) -> int:
+    """For how many days rows of a table are kept; 0: for ever."""
+    is_by_day = table.layer in LAYERS and table.partition is not None
+    return int(getattr(keep, table.layer)) if is_by_day else 0
+
+
+def _first_kept(table: Table, day: date) -> str:
+    """The first partition that stays: a month stays as long as one day of it does."""
+    return str(day.replace(day=1) if table.partition == "month" else day)
+
+
+def _is_before(file: LiveFile, partition: str) -> bool:
+    return file.partition is not None and file.partition != NO_PARTITION and file.partition < partition
+
+
+def _ready(files: Iterable[LiveFile], marks: Marks | None) -> Iterator[LiveFile]:
+    for file in files:
+        if marks is None or file.last_batch is None or file.last_batch <= marks.settled:
+            yield file

@@ -1,0 +1,152 @@
+"""New files of old rows: joined and sorted, or without those that are to go (LAK-034, LAK-038).
+
+DuckDB sorts in one thread, in so much memory, and beyond that on disk; rows leave it as Arrow batches with exactly the
+types that the table has, and columns that old files lack are null in new ones. So neither a big day nor an old schema
+asks for more.
+"""
+
+import shutil
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from weft.lake.layout import Layout
+from weft.pipeline.delta import NO_PARTITION, DataFile, named
+from weft.pipeline.tables import Table
+from weft.pipeline.upkeep.log import LiveFile, absolute, opened
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+    from pyarrow.compute import Expression
+
+MEMORY: Final = "256MB"
+BATCH_ROWS: Final = 65_536  # also a row group: readers skip by series and time
+LINES: Final = (("series", "origin", "job", "node"), ("at", "at_ns", "window_start"), ("era", "sequence", "batch"))
+"""By what rows of a file are sorted: the first of each line that the table has, of the last line all (LAK-034)."""
+
+
+class Stopped(Exception):
+    """Whoever asked does not want it any more; nothing is left of it."""
+
+
+def goes_on() -> bool:
+    """For whom there is no reason to stop."""
+    return True
+
+
+def order_of(names: Sequence[str]) -> list[str]:
+    """By which columns rows of a table are sorted.
+
+    >>> order_of(["origin", "era", "sequence", "series", "at"])
+    ['series', 'at', 'era', 'sequence']
+    """
+    who, when, number = LINES
+    first = [next((name for name in line if name in names), None) for line in (who, when)]
+    return [name for name in first if name] + [name for name in number if name in names]
+
+
+def quoted(name: str) -> str:
+    return f'"{name}"'
+
+
+def file_schema(layout: Layout, table: Table) -> "pa.Schema":
+    """What stands in the files of a table by its own log: all but the partition column."""
+    import pyarrow as pa
+
+    delta = opened(layout, table)
+    assert delta is not None, table.full_name
+    schema = pa.schema(delta.schema().to_arrow())
+    return pa.schema([field for field in schema if field.name != table.partition])
+
+
+@contextmanager
+def asked(
+    layout: Layout,
+    table: Table,
+    files: Sequence[LiveFile],
+    columns: Sequence[str] | None = None,
+    only: "Expression | None" = None,
+) -> "Iterator[duckdb.DuckDBPyConnection]":
+    """DuckDB with the rows of some files as `held`, to be read once; what does not fit into memory goes to disk.
+
+    `columns`: not all of them; `__filename` says where a row stood. `only` chooses rows before they are read.
+    """
+    import duckdb
+    import pyarrow.dataset as ds
+
+    spill = layout.spill() / uuid.uuid4().hex
+    spill.mkdir(parents=True)
+    config = {"threads": 1, "memory_limit": MEMORY, "temp_directory": str(spill)}
+    connection = duckdb.connect(":memory:", config=config)
+    try:
+        connection.execute("SET TimeZone = 'UTC'")
+        held = ds.dataset(absolute(layout, table, files), schema=file_schema(layout, table), format="parquet")
+        wanted = None if columns is None else list(dict.fromkeys(columns))
+        settings = {"use_threads": False, "batch_size": BATCH_ROWS, "batch_readahead": 1}
+        connection.register("held", held.scanner(columns=wanted, filter=only, **settings))
+        yield connection
+    finally:
+        connection.close()
+        shutil.rmtree(spill, ignore_errors=True)
+
+
+class Asking(NamedTuple):
+    """How files are rewritten."""
+
+    only: "Expression | None" = None
+    """Which rows are taken; None: all."""
+    is_wanted: Callable[[], bool] = goes_on
+    """Asked again and again: whether somebody still wants the file."""
+
+
+ALL_ROWS: Final = Asking()
+
+
+def rewritten(
+    layout: Layout, table: Table, files: Sequence[LiveFile], name: str, asking: Asking = ALL_ROWS
+) -> DataFile | None:
+    """One new file with the rows of these, all of one partition; None if there are none.
+
+    It lies beside them as `<name>-<uuid>-0000.parquet` and belongs to no version yet. Raises Stopped, OSError.
+    """
+    schema = file_schema(layout, table)
+    columns = ", ".join(map(quoted, schema.names))
+    order = ", ".join(map(quoted, order_of(schema.names)))
+    root = layout.table(table.layer, table.name)
+    target = directory_of(root, table, files[0].partition) / f"{name}-{uuid.uuid4().hex}-0000.parquet"
+    with asked(layout, table, files, only=asking.only) as connection:
+        rows = connection.sql(f"SELECT {columns} FROM held ORDER BY {order}")  # noqa: S608  # our own words
+        try:
+            count = _write(rows.to_arrow_reader(BATCH_ROWS), schema, target, asking.is_wanted)
+        except BaseException:
+            target.unlink(missing_ok=True)
+            raise
+    if count:
+        return named(root, table, target)
+    target.unlink()
+    return None
+
+
+def directory_of(root: Path, table: Table, partition: str | None) -> Path:
+    """Where files of a partition lie."""
+    if table.partition is None:
+        return root
+    return root / f"{table.partition}={NO_PARTITION if partition is None else partition}"
+
+
+def _write(rows: "pa.RecordBatchReader", schema: "pa.Schema", target: Path, is_wanted: Callable[[], bool]) -> int:
+    """The rows as one file; returns how many."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    count = 0
+    with pq.ParquetWriter(target, schema, compression="zstd", compression_level=1, store_schema=False) as writer:
+        for batch in rows:
+            if not is_wanted():
+                raise Stopped
+            writer.write_table(pa.Table.from_batches([batch]).cast(schema))
+            count += batch.num_rows
+    return count

@@ -1,0 +1,98 @@
+"""`gold.completeness` counts rows; what was removed on purpose is taken off, once (LAK-037, PIP-061).
+
+The table remembers the number of the last removal that it knows of, in the commit that took it off. Rows of silver and
+quarantine become fewer; their numbers were received, and are forgotten now. A fold that counts anew says the same.
+"""
+
+import uuid
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from weft.base.vectors import VersionVector
+from weft.lake.layout import Layout
+from weft.lake.manifest import name_of, origin_of
+from weft.pipeline.delta import DataFile, named
+from weft.pipeline.tables import COMPLETENESS, STAGES
+from weft.pipeline.upkeep.forgotten import COUNTED, accounts
+from weft.pipeline.upkeep.log import Exchange, LiveFile, exchange, live_files, opened
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Key = tuple[str, str, int | None]
+"""Stream, origin and era."""
+COLUMNS: Final = {stages.silver.full_name: "silver_rows" for stages in STAGES.values()} | {
+    stages.quarantine.full_name: "quarantined" for stages in STAGES.values()
+}
+"""Which column counts the rows of which table."""
+Changes = dict[str, Counter[Key]]
+"""By column and key, how much less."""
+
+
+def take_down(layout: Layout, epoch: int) -> None:
+    """Take off what the accounts say and the table does not know yet. The caller holds the lease."""
+    delta = opened(layout, COMPLETENESS)
+    if delta is None:
+        return
+    known = delta.transaction_version(COUNTED) or 0
+    told = [row for row in accounts(layout).to_pylist() if row["table"] in COLUMNS]
+    if not any(row["number"] > known for row in told):
+        return
+    changes = _changes(told, known)
+    pairs = [(file, _lowered(layout, file, changes)) for file in live_files(delta, COMPLETENESS)]
+    change = Exchange(
+        COMPLETENESS,
+        tuple(file for file, made in pairs if made is not None),
+        tuple(made for _, made in pairs if made is not None),
+        "forget",
+        is_rearranged=False,
+        apps={COUNTED: max(row["number"] for row in told)},
+    )
+    exchange(layout, change, epoch)
+
+
+def _changes(told: list[dict[str, Any]], known: int) -> Changes:
+    """What the removals after number `known` have taken."""
+    changes: Changes = {"silver_rows": Counter(), "quarantined": Counter(), "received": Counter()}
+    for row in told:
+        if row["number"] > known:
+            changes[COLUMNS[row["table"]]][row["stream"], row["origin"], row["era"]] += row["rows"]
+    for stream in {row["stream"] for row in told}:
+        now = _numbers(row for row in told if row["stream"] == stream)
+        before = _numbers(row for row in told if row["stream"] == stream and row["number"] <= known)
+        for origin, ranges in now - before:
+            changes["received"][stream, name_of(origin.node), origin.era] += ranges.count
+    return changes | {"forgotten": Counter({key: -count for key, count in changes["received"].items()})}
+
+
+def _numbers(told: Iterable[dict[str, Any]]) -> VersionVector:
+    numbers = VersionVector()
+    for row in told:
+        if row["first"] is not None:
+            numbers.add(origin_of(row["origin"], row["era"]), row["first"], row["last"])
+    return numbers
+
+
+def _lowered(layout: Layout, file: LiveFile, changes: Changes) -> DataFile | None:
+    """The file anew with other counts; None if none of its rows is concerned."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    root = layout.table(COMPLETENESS.layer, COMPLETENESS.name)
+    rows = pq.read_table(root / file.path, partitioning=None)
+    keys = list(zip(*(rows.column(name).to_pylist() for name in ("stream", "origin", "era")), strict=True))
+    if not any(counts.keys() & set(keys) for counts in changes.values()):
+        return None
+    for column, counts in changes.items():
+        lowered = [count - counts[key] for count, key in zip(rows.column(column).to_pylist(), keys, strict=True)]
+        rows = rows.set_column(rows.column_names.index(column), column, pa.array(lowered, pa.int64()))
+    return _written(rows, root, root / f"{file.path.partition('-')[0]}-{uuid.uuid4().hex}-0000.parquet")
+
+
+def _written(rows: "pa.Table", root: Path, target: Path) -> DataFile:
+    import pyarrow.parquet as pq
+
+    pq.write_table(rows, target, compression="zstd", compression_level=1, store_schema=False)
+    return named(root, COMPLETENESS, target)

@@ -1,0 +1,77 @@
+"""Files that no version of a table needs any more (LAK-037): of lost attempts, and of versions that are old enough.
+
+A file goes when the newest version does not name it, nothing has written to it for so long, and no version that is younger
+than that has named it. So whoever began to read a version less than that ago can finish, and may ask for any version
+of that time. A driver writes files some seconds before it names them, an hour is the least that can be asked for, and
+who deletes holds the lease: so nothing is taken from a driver that was paused between the two.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from weft.base.errors import UserError
+from weft.lake.layout import Layout
+from weft.pipeline.tables import Table
+from weft.pipeline.upkeep.log import live_files, opened, there, tombstones
+
+LEAST_HOURS: Final = 1
+HOUR_NS: Final = 3_600_000_000_000
+
+
+class Stale(NamedTuple):
+    """A file that can go."""
+
+    table: str
+    path: Path
+    size: int
+
+
+def refuse_young(hours: int) -> None:
+    """UserError `too-young` if files would go that a reader or a driver may still need."""
+    if hours < LEAST_HOURS:
+        raise UserError("too-young", f"files younger than {LEAST_HOURS} h may still be read", f"--hours {LEAST_HOURS}")
+
+
+def stale(layout: Layout, hours: int, wall_ns: int) -> Iterator[Stale]:
+    """Files that can go: unnamed and untouched for so many hours. Nothing is deleted. UserError `too-young`."""
+    refuse_young(hours)
+    for table in there(layout):
+        yield from _of_table(layout, table, wall_ns - hours * HOUR_NS)
+
+
+def delete(layout: Layout, files: Iterator[Stale]) -> Iterator[Stale]:
+    """Delete them, one by one, and what sorting has left behind. The caller holds the lease."""
+    shutil.rmtree(layout.spill(), ignore_errors=True)
+    for file in files:
+        file.path.unlink(missing_ok=True)
+        yield file
+
+
+def _of_table(layout: Layout, table: Table, before_ns: int) -> Iterator[Stale]:
+    found = list(_untouched(layout.table(table.layer, table.name), before_ns))
+    delta = opened(layout, table) if found else None
+    if delta is None:
+        return
+    root = layout.table(table.layer, table.name)
+    named = {file.path for file in live_files(delta, table)}
+    named |= {path for path, gone_ms in tombstones(delta, root).items() if gone_ms * 1_000_000 >= before_ns}
+    for path, size in found:
+        if path.relative_to(root).as_posix() not in named:
+            yield Stale(table.full_name, path, size)
+
+
+def _untouched(root: Path, before_ns: int) -> Iterator[tuple[Path, int]]:
+    """Data files below a directory that nothing has written to since."""
+    with os.scandir(root) as entries:
+        for entry in entries:
+            if entry.name.startswith("_"):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                yield from _untouched(Path(entry.path), before_ns)
+            elif entry.name.endswith(".parquet"):
+                told = entry.stat(follow_symlinks=False)
+                if told.st_mtime_ns < before_ns:
+                    yield Path(entry.path), told.st_size
