@@ -30,6 +30,14 @@ if find_spec(_JOBS) is not None:
 app.command("weft.cli.lake_cluster:cluster", name="cluster", help="Run a Spark cluster on this machine.")
 app.command("weft.cli.lake_mend:repair", name="repair", help="Begin a lost checkpoint anew where its tables stand.")
 app.command("weft.cli.lake_mend:skip", name="skip", help="Give up a segment whose rows are gone, with a reason.")
+for _name, _help in (
+    ("compact", "Join small files of the tables to few sorted ones."),
+    ("retain", "Remove days that are older than the lake's lake.toml allows."),
+    ("forget", "Remove data on purpose: of an origin, of a series, from before a day."),
+    ("vacuum", "Delete files that no version of a table needs any more."),
+    ("history", "The versions of a table: what made them, and when."),
+):
+    app.command(f"weft.cli.lake_keep:{_name}", name=_name, help=_help)
 app.command("weft.cli.lake_import:import_logs", name="import", help="Read sample logs of other systems into the lake.")
 
 

@@ -66,7 +66,8 @@ def retain(*, lake: Where = None, dry_run: Flag = False, json: Flag = False) -> 
     """
     from weft.pipeline.lease import Lease
     from weft.pipeline.settings import settings_of
-    from weft.pipeline.upkeep import remove, retain as retaining
+    from weft.pipeline.upkeep import remove
+    from weft.pipeline.upkeep import retain as retaining
     from weft.pipeline.upkeep.marks import is_uneven
     from weft.pipeline.upkeep.tally import take_down
 

@@ -61,7 +61,7 @@ class Wanted(NamedTuple):
 
 def wanted(layout: Layout, choice: Choice) -> list[Wanted]:
     """Which rows of which tables are meant; nothing is read of them yet. UserError `nothing-chosen`."""
-    if choice.origin is choice.series is choice.before is None:
+    if (choice.origin, choice.series, choice.before) == (None, None, None):
         raise UserError("nothing-chosen", "nobody said what is to be forgotten", "--origin, --series or --before")
     nodes = _nodes(layout, choice.origin) if choice.origin else []
     chosen = [

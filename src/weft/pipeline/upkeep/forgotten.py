@@ -207,8 +207,14 @@ def _append(layout: Layout, note: Note, epoch: int) -> None:
     path = layout.table(FORGOTTEN.layer, FORGOTTEN.name)
     if opened(layout, FORGOTTEN) is None:
         path.mkdir(parents=True, exist_ok=True)
-        names = {"name": FORGOTTEN.full_name, "description": FORGOTTEN.grain}
-        DeltaTable.create(path, FORGOTTEN.schema.arrow(), mode="ignore", configuration=CONFIGURATION, **names)
+        DeltaTable.create(
+            path,
+            FORGOTTEN.schema.arrow(),
+            mode="ignore",
+            name=FORGOTTEN.full_name,
+            description=FORGOTTEN.grain,
+            configuration=CONFIGURATION,
+        )
     now_ms = round(datetime.now(UTC).timestamp() * 1000)
     properties = CommitProperties(
         custom_metadata={APP: "account", "weft.lease": str(epoch)},
