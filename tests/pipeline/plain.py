@@ -13,8 +13,6 @@ from weft.lake.segments import open_lake
 from weft.pipeline.tables import Table
 
 Row = dict[str, Any]
-TYPES = {"string": pa.string(), "bigint": pa.int64(), "double": pa.float64(), "timestamp": pa.timestamp("us", "UTC")}
-"""Of the columns that are filled; all others are left out."""
 
 
 def lake_of(path: Path) -> Layout:
@@ -26,11 +24,9 @@ def lake_of(path: Path) -> Layout:
 
 def put(lake: Layout, table: Table, *rows: Row) -> None:
     """Rows more in a table, which may have none before."""
-    kinds = {column.name: TYPES[column.type] for column in table.schema.columns if column.type in TYPES}
-    schema = pa.schema([pa.field(name, kind) for name, kind in kinds.items()])
     path = lake.table(table.layer, table.name)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_deltalake(str(path), pa.Table.from_pylist(list(rows), schema), mode="append")
+    write_deltalake(str(path), pa.Table.from_pylist(list(rows), table.schema.arrow()), mode="append")
 
 
 def instant(second: float) -> datetime:

@@ -49,7 +49,7 @@ from weft.pipeline.schemas.stages import (
     QUARANTINE_STORE,
 )
 from weft.pipeline.schemas.table import Table
-from weft.pipeline.views import documents, runs, store
+from weft.pipeline.views import availability, configuration, conflicts, documents, runs, store
 from weft.pipeline.views.view import View
 
 __all__ = [
@@ -114,7 +114,11 @@ ALL: Final[dict[str, Table]] = {
 }  # fmt: skip
 """Every table, by its full name."""
 
-VIEWS: Final[dict[str, View]] = {view.table.full_name: view for view in (*store.VIEWS, *documents.VIEWS, *runs.VIEWS)}
+VIEWS: Final[dict[str, View]] = {
+    view.table.full_name: view
+    for room in (store, documents, configuration, availability, conflicts, runs)
+    for view in room.VIEWS
+}
 """What is no table but can be asked like one."""
 
 

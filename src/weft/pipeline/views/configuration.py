@@ -1,0 +1,100 @@
+"""The configuration, key by key and through time (PIP-052), and what nodes made of it.
+
+As everywhere in the configuration, numbers count, and not clocks: a write is in force from the first instant at which
+that number or a later one was written. A root that was cut off may have written on; what it wrote beyond the first
+write of its successor is lost from that write on, and what stood there before is in force again. So one write may have
+been in force twice.
+
+```
+timed     every write, and from when its number was reached
+reigns    of each epoch, the first write
+lost      writes, and with which reign they were lost
+steps     of each key, the numbers at which its value may change
+winners   at each of them, the write that counts
+versions  from one winner to the next
+```
+"""
+
+from typing import Final
+
+from weft.lake.schemas import Column
+from weft.pipeline.schemas.silver import CONFIGURATION, EVENTS
+from weft.pipeline.schemas.table import table_of
+from weft.pipeline.views.view import View
+
+CONFIGURATION_HISTORY: Final = table_of(
+    "gold.configuration_history",
+    "A value of a key of the configuration, and from when to when it was in force at the root; two rows where a root "
+    "that was cut off had written another one in between. A view over `silver.configuration` and `silver.events`, for "
+    "`weft sql`: no files of its own.",
+    (
+        Column("key", "string", "what was written: a path like /CONFIG/web/metric/cpu"),
+        Column("value", "string", 'as JSON, `{"$b": base64}` of what is none; null: deleted', optional=True),
+        Column("valid_from", "timestamp", "from when it was in force"),
+        Column("valid_to", "timestamp", "until when; null: it is", optional=True),
+        Column("epoch", "bigint", "under which root it was written"),
+        Column("counter", "bigint", "number of the write"),
+        Column("number", "bigint", "both in one, as `weft config history` shows it"),
+        Column("by", "string", "who wanted it", optional=True),
+        Column("was_lost", "boolean", "it ended because its root was cut off when it wrote it"),
+        Column(
+            "nodes",
+            "array<struct<node:string,first:timestamp,last:timestamp>>",
+            "who said to run a configuration in which it was in force: when for the first time, and when for the last",
+        ),
+    ),
+)
+VERSIONS: Final = """
+writes AS (SELECT *, epoch * 1099511627776 + counter AS number FROM {silver_configuration}),
+timed AS (
+    SELECT *, min("at") OVER (ORDER BY number ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS since FROM writes
+), reigns AS (
+    SELECT epoch, min(counter) AS first, min(number) AS number FROM writes GROUP BY epoch
+), lost AS (
+    SELECT writes.key, writes.number, reigns.number AS reign
+    FROM writes JOIN reigns ON reigns.epoch > writes.epoch AND reigns.first <= writes.counter
+), steps AS (
+    SELECT key, number AS step FROM writes WHERE key IN (SELECT key FROM lost)
+    UNION SELECT key, reign FROM lost
+), winners AS (
+    SELECT steps.key, step, max(writes.number) AS number
+    FROM steps LEFT JOIN writes ON writes.key = steps.key AND writes.number <= step AND NOT EXISTS (
+        SELECT 1 FROM lost WHERE lost.number = writes.number AND lost.reign <= step
+    ) GROUP BY ALL
+    UNION ALL
+    SELECT key, number, number FROM writes WHERE key NOT IN (SELECT key FROM lost)
+), versions AS (
+    SELECT key, step, number, lead(step) OVER (PARTITION BY key ORDER BY step) AS next FROM (
+        SELECT *, lag(number) OVER (PARTITION BY key ORDER BY step) AS before,
+               row_number() OVER (PARTITION BY key ORDER BY step) AS place
+        FROM winners
+    ) WHERE place = 1 OR number IS DISTINCT FROM before
+)"""
+"""Which write of a key counts, from which number on to which."""
+_HISTORY: Final = (
+    "WITH"
+    + VERSIONS
+    + """, said AS (
+    SELECT node, number, min("at") AS first, max("at") AS last FROM {silver_events}
+    WHERE event = 'config.applied' AND number IS NOT NULL GROUP BY ALL
+), each AS (
+    SELECT key, step, next, node FROM versions, (SELECT DISTINCT node FROM said)
+), began AS (
+    SELECT each.*, said.number AS lowest, said.first FROM each ASOF JOIN said ON each.node = said.node AND each.step <= said.number
+), applied AS (
+    SELECT began.key, began.step, list({{'node': began.node, 'first': began.first, 'last': said.last}} ORDER BY began.node) AS nodes
+    FROM (SELECT *, coalesce(next, 9223372036854775807) AS upto FROM began) AS began
+    ASOF JOIN said ON began.node = said.node AND began.upto > said.number
+    WHERE began.lowest < began.upto GROUP BY ALL
+)
+SELECT versions.key, written.value, reached.since AS valid_from, ended.since AS valid_to, written.epoch, written.counter,
+       versions.number, written."by",
+       EXISTS (SELECT 1 FROM lost WHERE lost.number = versions.number AND lost.reign = versions.next) AS was_lost,
+       coalesce(applied.nodes, []) AS nodes
+FROM versions JOIN writes AS written ON written.number = versions.number
+JOIN timed AS reached ON reached.number = versions.step
+LEFT JOIN timed AS ended ON ended.number = versions.next
+LEFT JOIN applied ON applied.key = versions.key AND applied.step = versions.step
+"""
+)
+VIEWS: Final = (View(CONFIGURATION_HISTORY, (CONFIGURATION, EVENTS), _HISTORY),)
