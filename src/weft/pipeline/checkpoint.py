@@ -28,6 +28,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     """Number of Spark's batch 0: batches of a lake are numbered on when a checkpoint is begun anew."""
     start: str = "earliest"
     """Where the stream begins."""
+    partitions: int = 2
+    """Of a shuffle, fixed when the job first ran (PIP-027); older checkpoints do not say it and had two."""
 
 
 class Carried(NamedTuple):
@@ -49,8 +51,8 @@ class Checkpoint:
         self.numbers = {"is_dense": is_dense, "runs_on": runs_on}
         self.directory = lake.checkpoint(job)
 
-    def open(self, *, has_rows: bool) -> Record:
-        """The record; made if the job is new.
+    def open(self, *, has_rows: bool, partitions: int = 2) -> Record:
+        """The record; made if the job is new, with so many partitions of a shuffle.
 
         UserError `checkpoint-missing` if tables hold rows that this checkpoint knows nothing of (PIP-025).
         """
@@ -58,7 +60,7 @@ class Checkpoint:
         if has_rows and not path.exists():
             raise _missing(f"the tables hold rows, but the checkpoint of the job {self.job!r} is gone")
         if not path.exists():
-            self.begin(Record(id=uuid.uuid4().hex))
+            self.begin(Record(id=uuid.uuid4().hex, partitions=partitions))
         return read_record(path)
 
     def begin(self, record: Record) -> None:
@@ -90,6 +92,11 @@ class Checkpoint:
         """Where the stream begins: what the record says, or the beginning for a job that is new."""
         path = self.lake.checkpoint_id(self.job)
         return read_record(path).start if path.exists() else Record(id="").start
+
+    def partitions(self) -> int | None:
+        """Of a shuffle, as they were when the job first ran; None for a job that is new."""
+        path = self.lake.checkpoint_id(self.job)
+        return read_record(path).partitions if path.exists() else None
 
     def offsets(self, batch_id: int) -> Path:
         """Spark's log of the offset behind one of its batches."""

@@ -20,6 +20,7 @@ from weft.lake.layout import Layout
 from weft.lake.manifest import SegmentFault
 from weft.pipeline.checkpoint import Checkpoint
 from weft.pipeline.delta import LeaseLost
+from weft.pipeline.executors import Executors
 from weft.pipeline.job import Done, Job, JobOptions, SamplesJob
 from weft.pipeline.kinds import KINDS
 from weft.pipeline.lease import Lease
@@ -64,11 +65,13 @@ class Runner:
         """Run; returns when stopped, with `once` when everything that was there at the start is done.
 
         UserError `lease-held` (75), `lost-lease` (76), `no-java` (78), `checkpoint-missing`, `segment-gone`,
-        `segment-changed`, `offset-mismatch`, `newer-lake`, `unavailable` (69; Spark's Java has ended). Whatever else
-        fails a batch is raised as it is.
+        `segment-changed`, `offset-mismatch`, `newer-lake`, `unavailable` (69; Spark's Java has ended, or a cluster has
+        nobody left). Whatever else fails a batch is raised as it is.
         """
         with Lease(self.lake, LEASE) as lease:
-            spark = session(spark_options._replace(inherited=(lease.descriptor,)))
+            partitions = Checkpoint(self.lake, LEASE).partitions()
+            spark = session(spark_options._replace(inherited=(lease.descriptor,), partitions=partitions))
+            self._executors = Executors(spark, spark_options.master)
             try:
                 self._run(spark, lease.epoch, once=once)
             except (LeaseLost, SegmentFault) as error:
@@ -150,6 +153,7 @@ class Runner:
                 join()
             if (is_first_done and self._is_over(once=once)) or self._ending.wait(POLL_S):
                 break
+            self._executors.look(time.monotonic())
             self._fold_when_idle()
         was_told = self._ending.is_set()
         self._ending.set()
