@@ -1,7 +1,8 @@
 """Whether every table holds what the drains wrote, stream by stream (PIP-063).
 
 Four sets of numbers are compared as ranges: what the manifests say (their chain is proved on the way), what bronze
-holds, what silver and quarantine hold together, and what was announced lost. What the pipeline has not taken yet is
+holds, what silver and quarantine hold together, and what was announced lost. What was removed on purpose counts as if it
+were there: the accounts of it say from which table, and how many rows (LAK-037). What the pipeline has not taken yet is
 *behind*; everything else that differs is a hole or a contradiction, and is named.
 """
 
@@ -17,8 +18,10 @@ from weft.pipeline.intake import SPREAD, received_of
 from weft.pipeline.progress import reached
 from weft.pipeline.sql import Lake
 from weft.pipeline.tables import STAGES, Table
+from weft.pipeline.upkeep.forgotten import accounts, gone_from, rows_by_table
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from deltalake import DeltaTable
 
 EXIT: Final = {"equal": 0, "behind": 1, "broken": 2}
@@ -63,6 +66,8 @@ class Verdict(NamedTuple):
     rows: dict[str, int]
     """Rows by table, and `manifests`."""
     differences: list[Difference]
+    forgotten: dict[str, int] = {}
+    """Rows that were removed on purpose, by table."""
 
     @property
     def exit_code(self) -> int:
@@ -80,11 +85,12 @@ class Check:
         """Compare. Needs no JVM and writes nothing."""
         segments = waiting = 0
         rows: dict[str, int] = {}
+        accounted = accounts(self.layout)
         with Lake(self.layout.root) as asked:
             for table in asked.tables():
                 self._look_at_files(table)
             for stream in STAGES:
-                stage = _Stream(asked, self.layout, stream)
+                stage = _Stream(asked, self.layout, stream, accounted)
                 try:
                     segments, waiting = segments + stage.count(), waiting + stage.waiting
                 except SegmentFault as fault:
@@ -94,7 +100,7 @@ class Check:
                 rows |= counted if stage.upto >= 0 else {}
                 self.differences += stage.differences
         state = "broken" if self.differences else "behind" if waiting else "equal"
-        return Verdict(state, segments, waiting, rows, self.differences)
+        return Verdict(state, segments, waiting, rows, self.differences, rows_by_table(accounted))
 
     def _look_at_files(self, table: Table) -> None:
         """Each file that the log names is there, as long and with as many rows as the log says."""
@@ -113,8 +119,9 @@ class Check:
 class _Stream:
     """The comparison of one stream."""
 
-    def __init__(self, asked: Lake, layout: Layout, stream: str) -> None:
+    def __init__(self, asked: Lake, layout: Layout, stream: str, accounted: "pa.Table") -> None:
         self.asked, self.stream, self.stages = asked, stream, STAGES[stream]
+        self.gone = {table.full_name: gone_from(accounted, table) for table in self.stages}
         self.source = Source(layout, stream)
         self.position, self.upto = reached(asked, stream)
         self.waiting = 0
@@ -136,8 +143,8 @@ class _Stream:
         for manifest in self.source.manifests({}, self.position):
             written.update(received_of(manifest))
             rows += 0 if manifest.skipped else manifest.rows
-        bronze = held_in(self.asked, (self.stages.bronze,), self.upto)
-        silver = held_in(self.asked, (self.stages.silver, self.stages.quarantine), self.upto)
+        bronze = self._ever_in(self.stages.bronze)
+        silver = self._ever_in(self.stages.silver, self.stages.quarantine)
         is_cut = any(row for _, row in self.position.values())
         if not is_cut:
             self._differ("in segments that are taken, and not in bronze", written - bronze)
@@ -145,6 +152,13 @@ class _Stream:
         self._differ("in bronze, and neither in silver nor in quarantine", bronze - silver)
         self._differ("in silver or quarantine, and not in bronze", silver - bronze)
         return {"manifests": rows} | self._count(rows, is_cut=is_cut)
+
+    def _ever_in(self, *tables: Table) -> VersionVector:
+        """The numbers that some tables hold, or held until somebody removed them on purpose."""
+        numbers = held_in(self.asked, tables, self.upto)
+        for table in tables:
+            numbers.update(self.gone[table.full_name].numbers)
+        return numbers
 
     def _count(self, rows: int, *, is_cut: bool) -> dict[str, int]:
         """Rows of the tables against one another."""
@@ -156,7 +170,9 @@ class _Stream:
         }
         repeated = _one(self.asked, REPEATED.format(table=self.stages.silver.full_name, upto=upto))
         told = _one(self.asked, TOLD.format(job=self.stream, upto=upto))
-        bronze, refused, silver = (counts.get(table.full_name, 0) for table in self.stages)
+        bronze, refused, silver = (
+            counts.get(table.full_name, 0) + self.gone[table.full_name].rows for table in self.stages
+        )
         if repeated:
             self._say(f"{repeated} rows of silver repeat a number")
         if bronze != silver + refused + told:

@@ -164,6 +164,12 @@ def gone_from(accounted: "pa.Table", *tables: Table) -> Gone:
     return Gone(numbers, pc.sum(wanted.column("rows")).as_py() or 0)
 
 
+def rows_by_table(accounted: "pa.Table") -> dict[str, int]:
+    """How many rows each table has lost on purpose."""
+    summed = accounted.group_by("table").aggregate([("rows", "sum")])
+    return dict(zip(summed.column("table").to_pylist(), summed.column("rows_sum").to_pylist(), strict=True))
+
+
 def numbers(layout: Layout, stream: str) -> VersionVector:
     """Numbers of a stream that were in silver or quarantine and were removed on purpose: covered, and not there."""
     if opened(layout, FORGOTTEN) is None and _note(layout) is None:
