@@ -1,0 +1,229 @@
+"""Rows that come back from quarantine (PIP-033).
+
+What the present program and the present rules no longer refuse becomes silver. That is a batch like any other, numbered
+behind the last, that takes no segment: Spark's log gets an offset equal to the one before, and a file beside it says what
+the batch is to do instead, number by number. A driver that finds such a batch unfinished finishes it.
+
+```
+coverage     the numbers stay hollow: neighbours have reached across them, and nothing published is retracted (PIP-043)
+series       what new keys stand for
+silver       the rows, samples flagged `after-lost`
+values       of samples that need no neighbour
+quarantine   without them, in one commit
+progress     nothing in, so many into silver, as many out of quarantine
+```
+
+Bronze keeps the rows as they came, and the log of quarantine what has left it. Rows that repeat a number of silver with
+other content never come back, nor do rows of imported datasets: these are read again by importing the file again.
+"""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+from pyspark.sql import functions as F
+
+from weft.base.errors import UserError
+from weft.base.vectors import VersionVector
+from weft.lake.manifest import origin_of
+from weft.pipeline.batch import SMALL_ROWS_MAX, Batch, Outcome
+from weft.pipeline.batch import shift_for as width_for
+from weft.pipeline.kinds import SAMPLES as SAMPLES_KIND
+from weft.pipeline.quarantined import CHANGED
+from weft.pipeline.rules import lenient
+from weft.pipeline.ruleset import Rules
+from weft.pipeline.tables import SERIES, VALUES
+from weft.pipeline.transforms import dedup, values
+from weft.pipeline.transforms.columns import same_origin
+from weft.pipeline.transforms.quality import flags_of, judged, ruled
+from weft.pipeline.transforms.samples import to_samples
+from weft.pipeline.transforms.series import definitions, recognised
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from weft.pipeline.checkpoint import Checkpoint
+    from weft.pipeline.coverage import Coverage
+    from weft.pipeline.job import Job
+    from weft.pipeline.sampled import Known
+    from weft.pipeline.steps import Steps
+
+RETURNED: Final = "returned"
+"""Why numbers are hollow that have come back: as an announced loss of numbers that are covered, which counts as none."""
+FILE: Final = "returning.json"
+AGAIN: Final = "weft lake run --once, and then again"
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """What a batch that takes no segment is to bring back."""
+
+    number: int
+    reason: str
+    numbers: bytes
+    """As WV1."""
+
+    def vector(self) -> VersionVector:
+        return VersionVector.decode(self.numbers)
+
+
+class Found(NamedTuple):
+    """What a look at quarantine found."""
+
+    held: int
+    """Rows with that reason."""
+    passing: VersionVector
+    """Numbers of those that would be taken now."""
+    reasons: dict[str, int]
+    """What refuses the others now."""
+
+
+def wanted_of(checkpoint: "Checkpoint", number: int) -> Wanted | None:
+    """What batch `number` is to bring back, if it is such a batch."""
+    path = _path(checkpoint)
+    if not path.exists():
+        return None
+    wanted = msgspec.json.decode(path.read_bytes(), type=Wanted)
+    return wanted if wanted.number == number else None
+
+
+def look(job: "Job", reason: str) -> Found:
+    """Judge the rows of a reason anew; nothing is changed. UserError `no-retry` for a reason that stays for ever."""
+    if reason == CHANGED:
+        raise UserError(
+            "no-retry", "their numbers have rows in silver, which stay", "weft lake quarantine show changed"
+        )
+    kind, tables = job.kind, job.tables
+    rows = _judged(tables.read(kind.quarantine).where(_is(reason)), job, job.options.rules)
+    sizes = {row["reason"]: row["count"] for row in rows.groupBy("reason").count().collect()}
+    accepted = rows.where("reason is null").select("origin", "era", "sequence").persist()
+    bounds = accepted.agg(F.min("sequence"), F.max("sequence")).collect()[0]
+    passing = VersionVector()
+    if bounds[0] is not None:
+        files = tables.files(kind.silver, f"sequence >= {bounds[0]} AND sequence <= {bounds[1]}")
+        there = tables.read(kind.silver, files).select("origin", "era", "sequence")
+        for row in accepted.alias("a").join(there.alias("s"), _same("a", "s"), "left_anti").toArrow().to_pylist():
+            passing.add(origin_of(row["origin"], row["era"]), row["sequence"])
+    accepted.unpersist()
+    return Found(sum(sizes.values()), passing, {why: rows for why, rows in sizes.items() if why is not None})
+
+
+def plan(job: "Job", reason: str, passing: VersionVector) -> int:
+    """Write down what the next batch is to do, and then that there is one; returns Spark's number of it.
+
+    UserError `behind` if a batch was begun that is not in all tables, or none was ever begun.
+    """
+    log = job.checkpoint.directory
+    last = job.last_number - job.record.base
+    begun = max((int(path.name) for path in (log / "offsets").glob("[0-9]*")), default=-1)
+    if last < 0 or begun != last:
+        raise UserError("behind", f"a batch of {job.kind.stream} is not done yet", AGAIN)
+    job.fold()  # so that what comes back was counted as refused, before it is counted as returned
+    wanted = Wanted(job.last_number + 1, reason, passing.encode())
+    _put(_path(job.checkpoint), msgspec.json.encode(wanted))
+    _put(log / "offsets" / str(last + 1), (log / "offsets" / str(last)).read_bytes())
+    return last + 1
+
+
+def close(job: "Job", batch_id: int) -> None:
+    """Tell Spark's log that the batch is done, as Spark itself would; without it the next driver looks at it again."""
+    commits = job.checkpoint.directory / "commits"
+    before = commits / str(batch_id - 1)
+    if before.exists():
+        _put(commits / str(batch_id), before.read_bytes())
+
+
+def note_returned(coverage: "Coverage", numbers: VersionVector) -> None:
+    """Numbers that come back stay hollow."""
+    coverage.lost.setdefault(RETURNED, VersionVector()).update(numbers)
+    coverage.hollow.update(numbers)
+
+
+class Returning(Batch):
+    """The batch that brings rows back; doing it again changes nothing."""
+
+    def take(self, job: "Job", wanted: Wanted, steps: "Steps") -> Outcome:
+        """All steps behind the coverage."""
+        known: Known | None = getattr(job, "known", None)
+        numbers = wanted.vector()
+        self.tasks, self.is_small = 1, sum(ranges.count for _, ranges in numbers) <= SMALL_ROWS_MAX
+        try:
+            with steps("silver"):
+                rows = self._keep(self._chosen(job, wanted, numbers))
+                if known is not None and self._append(SERIES, definitions(rows.where("is_new"))):
+                    known.load()
+                    rows = self._keep(self._chosen(job, wanted, numbers))
+                made = self._keep(self._as_silver(rows.where("reason is null")))
+                count = self._append(self.kind.silver, made)
+            with steps("values"):
+                pieces = self._append(VALUES, values.alone(made)) if self.kind is SAMPLES_KIND else 0
+            with steps("quarantine"):
+                self._leave(wanted.reason, count)
+        finally:
+            for frame in self._persisted:
+                frame.unpersist()
+        return Outcome(0, count, 0, -count, pieces)
+
+    def _chosen(self, job: "Job", wanted: Wanted, numbers: VersionVector) -> "DataFrame":
+        """The rows that are to come back, as long as they are in quarantine."""
+        pairs = [(origin, pair) for origin, ranges in numbers for pair in ranges]
+        ranges, _ = self._ranges(pairs)
+        held = self.tables.read(self.kind.quarantine).where(_is(wanted.reason))
+        found = dedup.within(held, ranges, width_for(pairs)).withColumn("batch", self.mark)
+        return _judged(found, job, self.rules)
+
+    def _as_silver(self, rows: "DataFrame") -> "DataFrame":
+        if self.kind is SAMPLES_KIND:
+            return to_samples(rows, flags_of(self.rules), is_late=True)
+        return self.kind.to_silver(rows)
+
+    def _leave(self, reason: str, count: int) -> None:
+        """Take out of quarantine what silver has now; days that hold nothing of it stay as they are."""
+        table, silver = self.kind.quarantine, self.kind.silver
+        if self._is_done(table) or not count:
+            return
+        here = self.tables.read(silver, self.tables.files(silver, f"batch = {self.number}"))
+        back = here.where(F.col("batch") == self.number).select("origin", "era", "sequence")
+        old = self.tables.files(table)
+        rows = self._keep(self.tables.read(table, old))
+        going = F.broadcast(back.withColumn("_reason", F.lit(reason))).alias("s")
+        is_gone = _same("q", "s") & (F.col("q.reason") == F.col("s._reason")) & _is_own("q.attributes")
+        files = self._write(table, rows.alias("q").join(going, is_gone, "left_anti"))
+        left = rows.count() - sum(file.rows for file in files)
+        self._check(left == count, f"{count} rows of quarantine in silver, {left} taken out")
+        self.tables.commit(table, self.number, files, self.about, remove=self.tables.relative(table, old))
+
+
+def _judged(rows: "DataFrame", job: "Job", rules: Rules) -> "DataFrame":
+    """Rows of quarantine as rows of bronze, judged by the present program."""
+    stream = job.kind.stream
+    plain = rows.drop("reason", "because")
+    if any(rule.stream == stream for rule in rules.user):
+        with lenient(job.spark):
+            plain = ruled(plain, rules, stream)
+    again = judged(plain, rules, stream)
+    known: Known | None = getattr(job, "known", None)
+    return again if known is None else recognised(again, known.frame)
+
+
+def _is(reason: str) -> "Column":
+    return (F.col("reason") == reason) & _is_own("attributes")
+
+
+def _is_own(attributes: str) -> "Column":
+    """Not of an imported dataset."""
+    return F.col(attributes)["dataset"].isNull()
+
+
+def _same(left: str, right: str) -> "Column":
+    return same_origin(left, right) & (F.col(f"{left}.sequence") == F.col(f"{right}.sequence"))
+
+
+def _path(checkpoint: "Checkpoint") -> Path:
+    return checkpoint.directory / "weft" / FILE
+
+
+def _put(path: Path, data: bytes) -> None:
+    fresh = path.with_name(f".{path.name}.tmp")
+    fresh.write_bytes(data)
+    os.rename(fresh, path)  # noqa: PTH104  # says that it replaces nothing half-written
