@@ -34,6 +34,7 @@ ROOMS: Final[dict[str, tuple[str, str]]] = {
     "doc": ("weft.cli.doc:app", "Edit one document with others, without a server: enter, watch, replay, prove."),
     "sql": ("weft.cli.sql:sql", "Ask the tables of a lake, at once and without Java."),
     "lake": ("weft.cli.lake:app", "What lies in a lake, and the jobs that make tables of it."),
+    "doctor": ("weft.cli.doctor:doctor", "Whether this machine can run the jobs of a lake, and what mends it."),
     "drain": ("weft.cli.drain:drain", "Drain the journal of a stopped node into a lake."),
     "journal": ("weft.cli.journal:app", "Look into the journal of a node, verify and mend it."),
     "sim": ("weft.cli.sim:app", "Simulate a fabric under faults, and explain the night."),

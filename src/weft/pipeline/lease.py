@@ -23,6 +23,21 @@ VALID_S: Final = 30.0
 RENEW_S: Final = 5.0
 DYING_S: Final = 10.0  # how long the JVM of a dead driver may take to follow it
 PROBE_S: Final = 0.1
+LOCKS: Final = Path("/proc/locks")
+
+
+def held(lake: Layout, job: str) -> str | None:
+    """Who runs a job, in words; None if nobody does. Takes and writes nothing, so nobody is disturbed."""
+    lock = lake.lease(job).with_suffix(".lock")
+    try:
+        inode = lock.stat().st_ino
+    except OSError:
+        return None
+    places = [line.split() for line in LOCKS.read_text("utf-8").splitlines()]
+    if not any(words[1] == "FLOCK" and words[5].rpartition(":")[2] == str(inode) for words in places if len(words) > 5):
+        return None
+    lease = Lease(lake, job)
+    return lease.refusal()
 
 
 class Lease:
@@ -48,10 +63,10 @@ class Lease:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._lock = os.open(self.path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         if not self._take():
-            held = self._read()
+            why = self.refusal()
             os.close(self._lock)
             self._lock = -1
-            raise UserError("lease-held", self._refusal(held), "stop that driver, or ask its tables with `weft sql`")
+            raise UserError("lease-held", why, "stop that driver, or ask its tables with `weft sql`")
         self.epoch = int(self._read().get("epoch", 0)) + 1
         self._since = time.time()
         self._write(time.time() + VALID_S)
@@ -93,7 +108,9 @@ class Lease:
             return True
         return True
 
-    def _refusal(self, held: dict[str, Any]) -> str:
+    def refusal(self) -> str:
+        """Who has it and for how long, as its file says."""
+        held = self._read()
         who = f"process {held.get('pid', '?')} on {held.get('host', '?')}"
         since = max(0.0, time.time() - float(held.get("since", time.time())))
         return f"the job {self.job!r} of this lake is run by {who}, for {since:.0f} s"
