@@ -75,7 +75,7 @@ def run(
         _stop_on_signals(runner.stop)
         options = Options(master=master, heap_mb=heap_mb, ui=ui, log=layout.runs() / "spark.log")
         secret = secret or secret_of(master, default_state())
-        runner.run(options._replace(settings=settings.spark, secret=secret), once=once)
+        runner.run(options._replace(settings=settings.spark_texts, secret=secret), once=once)
 
 
 def check(*, lake: Where = None, json: Flag = False) -> int:

@@ -60,6 +60,17 @@ class LakeTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     known_nodes: tuple[str, ...] | None = None
     """Origins that may send; null: all."""
 
+    @property
+    def spark_texts(self) -> dict[str, str]:
+        """Spark's settings as Spark reads them.
+
+        >>> LakeTable(spark={"spark.a": True, "spark.b": 4}).spark_texts
+        {'spark.a': 'true', 'spark.b': '4'}
+        """
+        return {
+            name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in self.spark.items()
+        }
+
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     lake: LakeTable = LakeTable()

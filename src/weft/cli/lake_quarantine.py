@@ -1,0 +1,184 @@
+"""`weft lake quarantine`: rows that silver refused, why, and what becomes of them when the reason is gone (PIP-033)."""
+
+import json as json_module
+import os
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import msgspec
+from cyclopts import App, Parameter
+
+from weft.base.errors import UserError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from weft.lake.layout import Layout
+    from weft.pipeline.job import Job
+
+app = App(name="quarantine", help="Rows that silver refused: ls, show, retry.")
+
+Flag = Annotated[bool, Parameter(negative="")]
+Where = Annotated[Path | None, Parameter(name="--lake")]
+"""The lake's directory; default: $WEFT_LAKE, else ./lake."""
+SUMS: Final = """
+SELECT stream, reason, sum(rows)::BIGINT AS rows, max(last_received) AS last_received, count(DISTINCT batch) AS batches
+FROM meta.quality GROUP BY stream, reason ORDER BY stream, rows DESC, reason
+"""
+ROWS: Final = (
+    "SELECT * FROM quarantine.{stream} WHERE reason = '{reason}' ORDER BY received_ns DESC, sequence LIMIT {limit}"
+)
+CUT: Final = 160  # characters of a row on a line
+USUAL: Final = ("origin", "era", "sequence", "reason", "because")
+
+
+@app.command
+def ls(*, lake: Where = None, json: Flag = False) -> None:
+    """How many rows of which stream stand in quarantine, by reason.
+
+    `weft lake quarantine ls`
+    """
+    from weft.cli.lake import open_layout
+    from weft.pipeline.sql import Lake
+    from weft.pipeline.tables import QUARANTINE
+
+    with Lake(open_layout(lake).root) as asked:
+        found = asked.query(SUMS).to_pylist() if QUARANTINE in asked.tables() else []
+    if json:
+        _print(found)
+        return
+    print(f"{'stream':14} {'reason':24} {'rows':>12} {'batches':>8}  last received")
+    for row in found:
+        print(f"{row['stream']:14} {row['reason']:24} {row['rows']:12,} {row['batches']:8,}  {_instant(row)}")
+
+
+@app.command
+def show(reason: str, /, *, stream: str = "samples", lake: Where = None, limit: int = 20, json: Flag = False) -> None:
+    """The newest rows that were refused for a reason, each with what it says.
+
+    `weft lake quarantine show future --limit 5`
+
+    Args:
+        reason: as `ls` shows it: future, rule:hot, …
+        limit: at most so many.
+    """
+    from weft.cli.lake import open_layout
+    from weft.pipeline.sql import Lake
+
+    stages = _stages(stream)
+    with Lake(open_layout(lake).root) as asked:
+        is_there = stages.quarantine in asked.tables()
+        question = ROWS.format(stream=stream, reason=reason.replace("'", "''"), limit=max(0, limit))
+        rows = asked.query(question).to_pylist() if is_there else []
+    for row in rows:
+        print(json_module.dumps(row, default=_plain, sort_keys=True) if json else _line(row))
+
+
+@app.command
+def retry(
+    reason: str,
+    /,
+    *,
+    stream: str = "samples",
+    lake: Where = None,
+    dry_run: Flag = False,
+    json: Flag = False,
+    heap_mb: int = 512,
+) -> None:
+    """Judge refused rows anew, by the present program and the rules of `lake.toml`; what passes goes to silver.
+
+    `weft lake quarantine retry rule:hot`, when the rule is gone from lake.toml. No driver may run meanwhile (75). Samples
+    that come back are flagged after-lost and make no pair with their neighbours, which have been paired without them.
+
+    Args:
+        reason: as `ls` shows it.
+        dry_run: only say what would come back.
+    """
+    from weft.cli.lake import open_layout
+    from weft.pipeline.lease import Lease
+    from weft.pipeline.rules import rules_of, verify
+    from weft.pipeline.runner import LEASE
+    from weft.pipeline.session import Options, session
+    from weft.pipeline.settings import settings_of
+
+    _stages(stream)
+    os.umask(0o077)
+    layout = open_layout(lake)
+    layout = type(layout)(layout.root.absolute())
+    settings = settings_of(layout)
+    rules = rules_of(settings)
+    with Lease(layout, LEASE) as lease:
+        options = Options(heap_mb=heap_mb, log=layout.runs() / "spark.log", settings=settings.spark_texts)
+        spark = session(options._replace(inherited=(lease.descriptor,)))
+        try:
+            verify(spark, rules)
+            told = _retried(_job(layout, spark, lease.epoch, stream, rules), reason, is_dry=dry_run)
+        finally:
+            spark.stop()
+    if json:
+        _print(told)
+        return
+    verb = "would come" if dry_run else "came"
+    print(f"{told['held']:,} rows of {stream} refused as {reason}; {told['returned']:,} {verb} back")
+    for why, rows in told["still"].items():
+        print(f"  {rows:,} are refused as {why}")
+
+
+def _retried(job: "Job", reason: str, *, is_dry: bool) -> dict[str, Any]:
+    from weft.pipeline import eventlog, returning
+
+    found = returning.look(job, reason)
+    rows = sum(ranges.count for _, ranges in found.passing)
+    if rows and not is_dry:
+        batch_id = returning.plan(job, reason, found.passing)
+        rows = job.batch(batch_id).outcome.silver
+        returning.close(job, batch_id)
+        job.fold()
+        eventlog.note(job.lake, "returned", stream=job.kind.stream, reason=reason, rows=rows)
+    return {"held": found.held, "returned": rows, "still": found.reasons}
+
+
+def _job(layout: "Layout", spark: "SparkSession", epoch: int, stream: str, rules: Any) -> "Job":
+    from weft.pipeline.job import Job, JobOptions, SamplesJob
+    from weft.pipeline.kinds import KINDS
+
+    options = JobOptions(rules=rules)
+    if stream == "samples":
+        return SamplesJob(layout, spark, epoch, options)
+    return Job(KINDS[stream], layout, spark, epoch, options)
+
+
+def _stages(stream: str) -> Any:
+    from weft.pipeline.tables import STAGES
+
+    if stream not in STAGES:
+        raise UserError("no-stream", f"there is no stream {stream!r}", ", ".join(STAGES))
+    return STAGES[stream]
+
+
+def _line(row: dict[str, Any]) -> str:
+    """One row for people; nothing in it reaches a terminal as it is."""
+    from weft.cli.quarantine import plain
+
+    at = datetime.fromtimestamp((row["received_ns"] or 0) / 1e9, UTC)
+    who = "/".join(str(row[name]) for name in ("origin", "era", "sequence"))
+    more = {
+        name: value for name, value in row.items() if value is not None and name not in (*USUAL, "received_ns", "day")
+    }
+    said = json_module.dumps(more, default=_plain, sort_keys=True)
+    return plain(f"{at:%Y-%m-%d %H:%M:%S} {who}  {row['because']}  {said}"[:CUT])
+
+
+def _plain(value: Any) -> str:
+    return value.hex() if isinstance(value, bytes) else str(value)
+
+
+def _instant(row: dict[str, Any]) -> str:
+    last = row["last_received"]
+    return "-" if last is None else f"{last:%Y-%m-%d %H:%M:%S}"
+
+
+def _print(value: Any) -> None:
+    sys.stdout.write(msgspec.json.encode(value).decode() + "\n")
