@@ -1,8 +1,9 @@
 """`weft lake repair`, `rebuild` and `skip`: what brings a lake back in order that is not."""
 
 import sys
+from datetime import date
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import msgspec
 from cyclopts import Parameter
@@ -13,6 +14,7 @@ from weft.lake.layout import Layout, is_drain
 
 Flag = Annotated[bool, Parameter(negative="")]
 Where = Annotated[Path | None, Parameter(name="--lake")]
+HEAP_MB: Final = 512
 Streams = Annotated[list[str] | None, Parameter(name="--stream")]
 
 
@@ -41,6 +43,67 @@ def repair(*, lake: Where = None, stream: Streams = None, force: Flag = False, j
             _tell(repaired._asdict(), _told(repaired), as_json=json)
     if not done and not json:
         print("nothing to repair: every checkpoint fits its tables")
+
+
+def rebuild(
+    table: str,
+    /,
+    *,
+    lake: Where = None,
+    since: date | None = None,
+    yes: Flag = False,
+    heap_mb: int = HEAP_MB,
+    json: Flag = False,
+) -> None:
+    """Make a table anew from what stands before it, and what is made of it too: `weft lake rebuild silver.values`.
+
+    For when the program or the rules have become better than the rows. Each table is replaced in one commit; readers see
+    it as it was until then, and `--as-of` afterwards.
+
+    Parameters
+    ----------
+    table: silver.<stream> (and its quarantine), silver.values, gold.rollup_1m, 1h, 1d, or gold.latest.
+    lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
+    since: the first UTC day that may change, like 2026-11-01; default: all.
+    yes: rows that cannot be made again, since bronze no longer holds them, may go.
+    heap_mb: heap of the JVM in MiB.
+    json: one JSON line per table.
+    """
+    from weft.pipeline.job import Job, JobOptions, SamplesJob
+    from weft.pipeline.lease import Lease
+    from weft.pipeline.mending.rebuild import Rebuild, Wish
+    from weft.pipeline.rules import rules_of
+    from weft.pipeline.session import Options, session
+    from weft.pipeline.settings import settings_of
+
+    layout, (kind, wanted) = _layout(lake), _table(table)
+    settings = settings_of(layout)
+    with Lease(layout, "samples") as lease:
+        options = Options(heap_mb=heap_mb, log=layout.runs() / "spark.log", inherited=(lease.descriptor,))
+        spark = session(options._replace(settings=settings.spark))
+        try:
+            about = JobOptions(rules=rules_of(settings))
+            is_samples = kind.stream == "samples"
+            job = (
+                SamplesJob(layout, spark, lease.epoch, about)
+                if is_samples
+                else Job(kind, layout, spark, lease.epoch, about)
+            )
+            for done in Rebuild(job, Wish(wanted, since, may_lose=yes)).run():
+                _tell(done._asdict(), [f"{done.table}: {done.before:,} rows before, {done.after:,} now"], as_json=json)
+        finally:
+            spark.stop()
+
+
+def _table(name: str) -> tuple[Any, Any]:
+    """The job that writes a table, and the table."""
+    from weft.pipeline.kinds import KINDS
+    from weft.pipeline.tables import ALL
+
+    for kind in KINDS.values():
+        if name in ALL and ALL[name] in kind.own:
+            return kind, ALL[name]
+    raise UserError("no-table", f"no job makes a table {name!r}", "weft lake ls; a layer and a name: silver.values")
 
 
 def skip(

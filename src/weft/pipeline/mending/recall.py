@@ -7,7 +7,7 @@ the ends of eras stand in manifests alone; that a sample came after its number w
 old a hole is, in `gold.completeness`.
 """
 
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from weft.base.identity import Origin
 from weft.base.vectors import VersionVector
@@ -21,10 +21,8 @@ from weft.pipeline.coverage import Coverage, Hole
 from weft.pipeline.intake import Intake, Loss, ends_of, intake_between, losses_of, received_of
 from weft.pipeline.kinds import SAMPLES, Kind
 from weft.pipeline.sql import Lake
-from weft.pipeline.tables import ALL, COMPLETENESS
-
-if TYPE_CHECKING:
-    from weft.pipeline.tables import Table
+from weft.pipeline.tables import COMPLETENESS, TWINS
+from weft.pipeline.upkeep import forgotten
 
 RETURNED: Final = "returned"
 """Why a number counts as lost whose sample stands in silver: it came after it was given up, and has no pair."""
@@ -36,9 +34,6 @@ SELECT origin, era, hole.first AS first, hole.last AS last, epoch_ns(hole.since)
 FROM (SELECT origin, era, unnest(missing_ranges) AS hole FROM gold.completeness WHERE stream = '{stream}')
 ORDER BY first
 """
-ERASED: Final = "SELECT origin, era, first, last FROM meta.forgotten WHERE stream = '{stream}'"
-COVERING: Final = tuple(table for name in ("meta.twins",) if (table := ALL.get(name)) is not None)
-"""Where else numbers stand that are covered."""
 
 
 class Place(Protocol):
@@ -106,11 +101,11 @@ def _begun(source: Source, drain: str, number: int, row: int) -> VersionVector:
 def _held(asked: Lake, kind: Kind, upto: int) -> VersionVector:
     """What the tables hold."""
     there = asked.tables()
-    holding: list[Table] = [table for table in (kind.silver, kind.quarantine, *COVERING) if table in there]
+    holding = [table for table in (kind.silver, kind.quarantine) if table in there]
+    if kind is SAMPLES and TWINS in there:
+        holding.append(TWINS)
     numbers = held_in(asked, tuple(holding), upto)
-    forgotten = ALL.get("meta.forgotten")
-    if forgotten is not None and forgotten in there:
-        numbers.update(_ranges(asked, ERASED.format(stream=kind.stream)))
+    numbers.update(forgotten.numbers(asked.layout, kind.stream))
     return numbers
 
 

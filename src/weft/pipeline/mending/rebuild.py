@@ -1,0 +1,305 @@
+"""A table made anew from what stands before it, in one commit that replaces the old rows (PIP-026).
+
+```
+silver.<stream>   of bronze, by the present program and rules; quarantine.<stream> with it
+silver.values     of silver.samples, with the edges that later neighbours need
+gold.rollup_*     of silver.values
+gold.latest       of both
+```
+
+What is made of a table that is made anew is made anew too, in this order, so that all of them tell of the same rows. A
+reader sees each table as it was, or as it is now; killed in between, it is repeated. Nobody loses rows by it: where bronze
+no longer holds (it is kept for a month) what silver does, it is refused before anything is written; values and windows
+older than what they were made of stay as they are. `--since DAY` leaves earlier days alone.
+
+It works between batches: all tables stand at the last one, and stay there. `batch` of a calculated pair is then that
+last batch, which roll-ups have behind them.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import date, timedelta
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from pyspark.sql import functions as F
+
+from weft import __version__
+from weft.base.errors import UserError
+from weft.base.vectors import VersionVector
+from weft.pipeline import tables
+from weft.pipeline.batch import Batch, counted, shift_for
+from weft.pipeline.coverage import Coverage, Plan
+from weft.pipeline.delta import partition_of
+from weft.pipeline.fold import ROLLUPS
+from weft.pipeline.job import Job
+from weft.pipeline.quarantined import refused_before
+from weft.pipeline.sampled import SampleBatch
+from weft.pipeline.tables import Table
+from weft.pipeline.transforms import dedup, rebuilt, values
+from weft.pipeline.transforms.columns import same_origin
+from weft.pipeline.transforms.latest import latest, newest
+from weft.pipeline.transforms.quality import explained, judged
+from weft.pipeline.transforms.rollup import counted as added_up
+from weft.pipeline.transforms.rollup import file_of, merged, parts_of, windows_of
+from weft.pipeline.transforms.series import recognised
+from weft.pipeline.upkeep.forgotten import accounts, numbers, rows_by_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from weft.pipeline.delta import Tables
+
+DAY: Final = timedelta(days=1)
+_SPLIT: Final = "_file"
+BEHIND: Final = {
+    tables.VALUES.full_name: (*ROLLUPS, tables.LATEST),
+    tables.SAMPLES.full_name: (tables.VALUES, *ROLLUPS, tables.LATEST),
+}
+"""What is made of a table, in order."""
+SOURCE: Final = {tables.VALUES.full_name: tables.SAMPLES} | {table.full_name: tables.VALUES for table in ROLLUPS}
+"""What a table is made of, if days of that go earlier than its own."""
+
+
+class Wish(NamedTuple):
+    """What is to be made anew."""
+
+    table: Table
+    since: date | None = None
+    """The first day that may change; None: all of them."""
+    may_lose: bool = False
+    """Rows that cannot be made again may go."""
+
+
+class Rebuilt(NamedTuple):
+    """A table that was made anew."""
+
+    table: str
+    before: int
+    """Rows of what was replaced."""
+    after: int
+
+
+class Made(NamedTuple):
+    """A table's new rows, not yet in it."""
+
+    table: Table
+    rows: "DataFrame"
+    split: str | None = None
+
+
+class Rebuild:
+    """Makes tables of one job anew. The job holds the lease, and no batch of its is under way."""
+
+    def __init__(self, job: Job, wish: Wish) -> None:
+        self.job, self.wish, self.upto = job, wish, job.last_number
+        self.tables: Tables = job.tables
+        self.about = {"weft.version": __version__, "weft.rebuilt": wish.table.full_name}
+        self.cut = rows_by_table(accounts(job.lake))
+        """Rows that were removed on purpose or for their age, by table."""
+        self._persisted: list[DataFrame] = []
+
+    def run(self) -> Iterator[Rebuilt]:
+        """Each table as it is done. UserError `no-rebuild`, `half-done`, `would-lose`; then nothing has changed."""
+        self._refuse()
+        self.job.fold()
+        try:
+            for table in (self.wish.table, *BEHIND.get(self.wish.table.full_name, ())):
+                made = self._made(table)
+                before = [self._rows(part.table) for part in made]
+                self._keep_what_nobody_can_make(table, made)
+                for part, old in zip(made, before, strict=True):
+                    yield Rebuilt(part.table.full_name, old, self._replace(part))
+        finally:
+            for frame in self._persisted:
+                frame.unpersist()
+
+    def _refuse(self) -> None:
+        table, kind = self.wish.table, self.job.kind
+        able = (kind.silver, *BEHIND.get(kind.silver.full_name, ()))
+        if table not in able:
+            raise UserError(
+                "no-rebuild",
+                f"{table.full_name} is made of nothing that the lake still holds",
+                ", ".join(each.full_name for each in able),
+            )
+        highest = max(self.tables.committed(each) for each in kind.tables)
+        if highest > self.upto or self.upto < 0:
+            raise UserError("half-done", f"a batch of {kind.stream} is not in all tables yet", "weft lake run --once")
+        if kind.stream == "samples" and table not in (*ROLLUPS, tables.LATEST) and self._has_datasets():
+            raise UserError(
+                "no-rebuild",
+                "imported logs are put in order by their import, not by their arrival",
+                f"weft lake rebuild {tables.ROLLUP_1M.full_name}; or import them into a lake of their own",
+            )
+
+    def _has_datasets(self) -> bool:
+        held = self.tables.read(self.job.kind.silver)
+        return not held.where(F.col("dataset").isNotNull()).isEmpty()
+
+    # What a table is to hold.
+
+    def _made(self, table: Table) -> list[Made]:
+        if table == self.job.kind.silver:
+            return self._silver()
+        if table == tables.VALUES:
+            return self._values()
+        if table == tables.LATEST:
+            fresh = newest(self.tables.read(tables.SAMPLES), self.tables.read(tables.VALUES))
+            old = self.tables.read(table).join(fresh.select("node", "series"), ["node", "series"], "left_anti")
+            return [Made(table, latest(old if self._is_cut(tables.SAMPLES) else old.limit(0), fresh))]
+        parts = added_up(parts_of(self.tables.read(tables.VALUES)), tables.ROLLUP_1M)
+        windows = merged(windows_of(parts, table), table)
+        return [Made(table, windows.withColumn(_SPLIT, file_of(table)), _SPLIT)]
+
+    def _silver(self) -> list[Made]:
+        """Silver and quarantine."""
+        kind, coverage = self.job.kind, self._coverage()
+        batch = _batch_of(self.job, self.upto, self.about)
+        rows = self._kept(_first_come(self._judged()))
+        fresh, copies = rows.where("copy = 1").drop("copy"), rows.where("copy > 1").drop("copy")
+        accepted, refused = fresh.where("reason is null"), fresh.where("reason is not null")
+        silver = batch._made(accepted, _everything(coverage))
+        odd = dedup.changed(copies, kind.to_silver(accepted), kind.said(), kind.kept())
+        kept_aside = explained(refused.unionByName(odd.withColumn("reason", F.lit("changed"))))
+        return [
+            Made(kind.silver, self._without_forgotten(silver)),
+            Made(kind.quarantine, self._without_forgotten(kept_aside)),
+        ]
+
+    def _judged(self) -> "DataFrame":
+        kind = self.job.kind
+        rows = judged(self.tables.read(kind.bronze), self.job.rules, kind.stream)
+        known = getattr(self.job, "known", None)
+        return rows if known is None else recognised(rows, known.frame).drop("is_new")
+
+    def _without_forgotten(self, rows: "DataFrame") -> "DataFrame":
+        """Without numbers that were erased on purpose."""
+        pairs = [(origin, pair) for origin, ranges in numbers(self.job.lake, self.job.kind.stream) for pair in ranges]
+        if not pairs:
+            return rows
+        batch = _batch_of(self.job, self.upto, self.about)
+        return dedup.outside(rows, *batch._ranges(pairs))
+
+    def _values(self) -> list[Made]:
+        """Values, and the edges that the next batch needs."""
+        coverage = self._coverage()
+        batch = _batch_of(self.job, self.upto, self.about)
+        samples = self.tables.read(tables.SAMPLES)
+        pieces = list(coverage.pieces(_everything(coverage)))
+        shift = shift_for([(piece.origin, (piece.first, piece.last)) for piece in pieces])
+        frame = batch._frame(pieces, ("first", "last", "island", "lost"))
+        on_time = samples.where(~F.array_contains("flags", "after-lost"))
+        points = self._kept(values.neighbours(values.placed(on_time, frame, shift)))
+        pairs = values.paired(points, batch.mark)
+        assert isinstance(batch, SampleBatch)
+        finished = tuple(origin for origin in coverage.ends if coverage._is_finished(origin))
+        edges = batch._unfinished(values.edges_of(points), _everything(coverage)._replace(finished=finished))
+        return [Made(tables.VALUES, pairs.unionByName(values.alone(samples))), Made(tables.EDGES, edges)]
+
+    def _coverage(self) -> Coverage:
+        """What is covered, lost and refused behind the last batch, by the quarantine as it is now."""
+        coverage = self.job.checkpoint.coverage(self.upto)
+        coverage.refuse(refused_before(self.tables, self.job.kind.quarantine, self.upto + 1))
+        return coverage
+
+    # What may go.
+
+    def _keep_what_nobody_can_make(self, table: Table, made: Sequence[Made]) -> None:
+        """UserError `would-lose` if numbers would go that bronze no longer tells of."""
+        if self.wish.may_lose or table != self.job.kind.silver:
+            return
+        old = _numbers([self._concerned(part.table) for part in made]).alias("o")
+        new = _numbers([self._chosen(part.table, part.rows) for part in made]).alias("n")
+        lost = old.join(new, same_origin("o", "n") & (F.col("o.sequence") == F.col("n.sequence")), "left_anti").count()
+        if lost:
+            raise UserError(
+                "would-lose",
+                f"{lost:,} numbers of {table.full_name} cannot be made again: bronze does not hold them any more",
+                "--since a later DAY, or --yes if they may go",
+            )
+
+    def _is_cut(self, table: Table) -> bool:
+        return self.cut.get(table.full_name, 0) > 0
+
+    def _since(self, table: Table) -> date | None:
+        """The first day that changes: not before its source begins, nor the first day of that if days before are gone."""
+        since, source = self.wish.since, SOURCE.get(table.full_name)
+        if table in (tables.EDGES, tables.LATEST):
+            return None
+        if source is None or not self._is_cut(source):
+            return since
+        days = [partition_of(path)["day"] for path in self.tables.relative(source, self.tables.files(source))]
+        first = min((date.fromisoformat(day) for day in days if day), default=date.max - DAY) + DAY
+        return max(since or first, first)
+
+    # What is replaced.
+
+    def _is_chosen(self, table: Table) -> "Column":
+        """Which rows are to be replaced; null stands for none."""
+        since = self._since(table)
+        if since is None:
+            return F.lit(True)
+        return F.col("window_start" if table in ROLLUPS else "day") >= F.lit(since)
+
+    def _chosen(self, table: Table, rows: "DataFrame") -> "DataFrame":
+        return rows.where(self._is_chosen(table))
+
+    def _files(self, table: Table) -> list[str]:
+        """The files that hold rows to be replaced, and perhaps others."""
+        since = self._since(table)
+        if since is None:
+            return self.tables.files(table)
+        if table.partition == "month":
+            since = since.replace(day=1)
+        return self.tables.files(table, [(str(table.partition), ">=", since.isoformat())])
+
+    def _concerned(self, table: Table) -> "DataFrame":
+        return self._chosen(table, self.tables.read(table, self._files(table)))
+
+    def _rows(self, table: Table) -> int:
+        return self._concerned(table).count()
+
+    def _replace(self, made: Made) -> int:
+        """One commit: the new rows in, the files of the old ones out. Returns how many are new."""
+        table, old = made.table, self._files(made.table)
+        rows = self._chosen(table, made.rows)
+        kept = self.tables.read(table, old).where(~self._is_chosen(table))
+        rest = kept.withColumn(_SPLIT, file_of(table)) if made.split else kept
+        columns = [*table.schema.names, *([made.split] if made.split else [])]
+        added = self.tables.write(
+            table, rows.select(*columns).unionByName(rest.select(*columns)), self.upto, split=made.split
+        )
+        passed_on = kept.count() if self._since(table) is not None else 0
+        self.tables.commit(table, self.upto, added, self.about, remove=self.tables.relative(table, old))
+        return sum(file.rows for file in added) - passed_on
+
+    def _kept(self, frame: "DataFrame") -> "DataFrame":
+        self._persisted.append(frame.persist())
+        return frame
+
+
+def _batch_of(job: Job, number: int, about: dict[str, str]) -> Batch:
+    """What a batch of this job does with rows."""
+    return job._steps_of(number, about)
+
+
+def _everything(coverage: Coverage) -> Plan:
+    """All that is covered, as if it had come in one batch."""
+    late = VersionVector()
+    for lost in coverage.lost.values():
+        for origin, ranges in lost:
+            for first, last in coverage.covered[origin] & ranges:
+                late.add(origin, first, last)
+    return Plan(coverage.covered, VersionVector(), late, (), (), {})
+
+
+def _first_come(rows: "DataFrame") -> "DataFrame":
+    numbered = rebuilt.in_order(rows)
+    return rebuilt.hidden(numbered, rebuilt.spreads(numbered)) if counted(rows).spread else numbered
+
+
+def _numbers(parts: "list[DataFrame]") -> "DataFrame":
+    """The numbers of some tables together."""
+    (first, *others) = [part.select("origin", "era", "sequence").where("sequence is not null") for part in parts]
+    for other in others:
+        first = first.unionByName(other)
+    return first.distinct()

@@ -1,0 +1,42 @@
+"""Silver once more, of all of bronze at once: who came first is told by batch, drain, segment and row (PIP-026)."""
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from weft.pipeline.intake import SPREAD
+from weft.pipeline.transforms.columns import same_origin
+
+
+def in_order(rows: DataFrame) -> DataFrame:
+    """Rows of bronze with `copy`: 1 for the first that brought its number, then 2, 3 and on.
+
+    Grain and key as bronze. Columns: those of the input, then `copy`. Rows without a number are all 1. The batch counts
+    before the place in it, since what a batch has taken the next one repeats.
+    """
+    same = Window.partitionBy("origin", "era", "sequence").orderBy("batch", "drain", "segment", "row")
+    has_number = F.coalesce(F.col("sequence") >= 1, F.lit(False)) & F.col("origin").isNotNull()
+    copy = F.when(has_number, F.row_number().over(same)).otherwise(F.lit(1))
+    return rows.select("*", copy.alias("copy"))
+
+
+def spreads(rows: DataFrame) -> DataFrame:
+    """Bad rows that stand for several numbers each.
+
+    Grain: such a row. Columns: origin, era, first, last, batch.
+    """
+    wide = rows.where(F.col("error").isNotNull() & F.col("attributes")[SPREAD].isNotNull() & (F.col("copy") == 1))
+    last = F.col("sequence") + F.col("attributes")[SPREAD].cast("bigint") - 1
+    return wide.select("origin", "era", F.col("sequence").alias("first"), last.alias("last"), "batch")
+
+
+def hidden(rows: DataFrame, wide: DataFrame) -> DataFrame:
+    """Rows of bronze, of which those that a bad row of an earlier batch stands for are no first ones any more.
+
+    Grain and key as bronze. Columns: those of the input; `copy` of such a row is at least 2. `wide` as `spreads`.
+    """
+    number = F.col("r.sequence")
+    is_in = number.between(F.col("w.first"), F.col("w.last")) & (F.col("r.batch") > F.col("w.batch"))
+    marked = rows.alias("r").join(F.broadcast(wide.alias("w")), same_origin("r", "w") & is_in, "left")
+    copy = F.when(F.col("w.first").isNull(), F.col("r.copy")).otherwise(F.greatest("r.copy", F.lit(2)))
+    kept = [f"r.{name}" for name in rows.columns if name != "copy"]
+    return marked.select(*kept, copy.alias("copy")).dropDuplicates(["drain", "segment", "row"])
