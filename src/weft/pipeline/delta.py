@@ -38,11 +38,11 @@ LOG_KEPT: Final = "interval 7 days"
 TEXT_STATISTICS_MAX: Final = 256  # characters; longer texts have no range in the log
 NO_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
 STAGING: Final = "_staging"
-CONFIGURATION: Final = {
-    "delta.checkpointInterval": str(CHECKPOINT_COMMITS),
-    "delta.logRetentionDuration": LOG_KEPT,
-    "delta.dataSkippingNumIndexedCols": "12",
-}
+SKIPPING: Final = "delta.dataSkippingStatsColumns"
+"""By which columns readers skip files. Were it a number of leading columns, `batch` would not be among them, and every
+look for what is new would take all files of the table."""
+RANGED: Final = ("string", "bigint", "double", "timestamp", "date")
+"""Types that have a least and a greatest value in the log."""
 CONFLICT: Final = "Concurrent transaction failed"
 """How deltalake says that another process committed under an app id of ours."""
 
@@ -248,7 +248,7 @@ class Tables:
                 partition_by=[table.partition] if table.partition else [],
                 name=table.full_name,
                 description=table.grain,
-                configuration=CONFIGURATION,
+                configuration=configuration_of(table),
             )
         handle = DeltaTable(path)
         if self.writer is not None:
@@ -292,6 +292,18 @@ class Tables:
         target = place / name
         file.rename(target)
         return named(root, table, target, footer)
+
+
+def configuration_of(table: Table) -> dict[str, str | None]:
+    """The properties that a table is made with."""
+    ranged = [
+        column.name for column in table.schema.columns if column.type in RANGED and column.name in table.statistics()
+    ]
+    return {
+        "delta.checkpointInterval": str(CHECKPOINT_COMMITS),
+        "delta.logRetentionDuration": LOG_KEPT,
+        SKIPPING: ",".join(f"`{name}`" for name in ranged),
+    }
 
 
 def named(root: Path, table: Table, file: Path, footer: Any = None) -> DataFile:
@@ -384,4 +396,8 @@ def _evolve(handle: "DeltaTable", table: Table, wanted: Any) -> None:
         raise OurFault(f"{table.full_name}: {', '.join(changed)} changed its type")
     if fresh := [field for name, field in want.items() if name not in have]:
         handle.alter.add_columns(fresh)
+        handle.update_incremental()
+    wanted_properties = configuration_of(table)
+    if handle.metadata().configuration.get(SKIPPING) != wanted_properties[SKIPPING]:
+        handle.alter.set_table_properties({SKIPPING: wanted_properties[SKIPPING] or ""})
         handle.update_incremental()

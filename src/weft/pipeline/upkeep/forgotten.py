@@ -27,7 +27,7 @@ from weft.base.vectors import VersionVector
 from weft.lake.files import LocalFiles, make_directories, put
 from weft.lake.layout import Layout
 from weft.lake.manifest import origin_of
-from weft.pipeline.delta import CONFIGURATION
+from weft.pipeline.delta import configuration_of
 from weft.pipeline.intake import SPREAD
 from weft.pipeline.tables import ALL, FORGOTTEN, STAGES, Table
 from weft.pipeline.upkeep.log import APP, Exchange, LiveFile, exchange, opened
@@ -219,7 +219,7 @@ def _append(layout: Layout, note: Note, epoch: int) -> None:
             mode="ignore",
             name=FORGOTTEN.full_name,
             description=FORGOTTEN.grain,
-            configuration=CONFIGURATION,
+            configuration=configuration_of(FORGOTTEN),
         )
     now_ms = round(datetime.now(UTC).timestamp() * 1000)
     properties = CommitProperties(

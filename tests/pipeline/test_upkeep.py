@@ -1,0 +1,351 @@
+"""Upkeep of tables that were written without Spark: what is joined, what is vacuumed, who may commit (LAK-037, LAK-038)."""
+
+import json
+import os
+import threading
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import CommitProperties, DeltaTable, Field, Transaction
+from deltalake.transaction import AddAction
+
+from tests.pipeline.plain import lake_of
+from weft.base.errors import OurFault, UserError
+from weft.lake.layout import Layout
+from weft.pipeline.delta import LeaseLost, configuration_of
+from weft.pipeline.tables import EDGES, PROGRESS, ROLLUP_1H, SAMPLES
+from weft.pipeline.upkeep import compact, rewrite, vacuum
+from weft.pipeline.upkeep.compact import Bundle, bundles
+from weft.pipeline.upkeep.history import versions
+from weft.pipeline.upkeep.log import Exchange, LiveFile, Overtaken, exchange, live_files, opened, tombstones
+from weft.pipeline.upkeep.marks import Marks
+
+TODAY = date(2026, 11, 23)
+YESTERDAY, NOW = "2026-11-22", "2026-11-23"
+MIB = 1 << 20
+HOUR_S = 3600
+
+
+def file(batch: int | None, size: int = MIB, partition: str | None = YESTERDAY, until: int | None = None) -> LiveFile:
+    last = batch if until is None else until
+    return LiveFile(f"day={partition}/b{batch}", size, 10, partition, batch, last)
+
+
+def batches_of(found: Iterator[Bundle]) -> list[list[int | None]]:
+    return [[one.first_batch for one in bundle.files] for bundle in found]
+
+
+# Which files are joined.
+
+
+def test_what_is_over_is_joined_and_what_grows_only_when_it_is_worth_it() -> None:
+    done = Marks(100)
+    assert [[0, 1]] == batches_of(bundles(SAMPLES, [file(0), file(1)], done, TODAY))
+    growing = [file(batch, partition=NOW) for batch in range(8)]
+    assert [] == batches_of(bundles(SAMPLES, growing[1:], done, TODAY))
+    assert [list(range(8))] == batches_of(bundles(SAMPLES, growing, done, TODAY))
+    assert [] == batches_of(bundles(SAMPLES, [file(0), file(1, 32 * MIB), file(2, 200 * MIB)], done, TODAY))
+    assert [] == batches_of(bundles(SAMPLES, [file(0), file(1, partition="2026-11-21")], done, TODAY))
+
+
+def test_files_of_the_last_batch_are_left_alone_and_none_lies_on_both_sides_of_a_mark() -> None:
+    files = [file(batch) for batch in range(8)]
+    assert [[0, 1, 2, 3, 4, 5, 6]] == batches_of(bundles(SAMPLES, files, Marks(7), TODAY))
+    assert [[0, 1, 2], [3, 4, 5, 6]] == batches_of(bundles(SAMPLES, files, Marks(7, (2,)), TODAY))
+    assert [[0, 1, 2], [3, 4], [5, 6]] == batches_of(bundles(SAMPLES, files, Marks(7, (4, 2)), TODAY))
+    assert [[0, 1, 2, 3, 4, 5, 6]] == batches_of(bundles(SAMPLES, files, Marks(7, (-1,)), TODAY))
+    assert [] == batches_of(bundles(SAMPLES, files, Marks(), TODAY))
+
+
+def test_what_is_joined_has_at_most_256_mib() -> None:
+    files = [file(batch, 30 * MIB) for batch in range(15)]
+    found = list(bundles(SAMPLES, files, Marks(100), TODAY))
+    assert [6, 6, 3] == [len(bundle.files) for bundle in found]
+    assert all(bundle.size <= compact.TARGET_BYTES for bundle in found)
+
+
+def test_what_a_driver_replaces_is_joined_when_its_time_is_over_or_never() -> None:
+    hours = [
+        LiveFile(f"month={day}/{n}", 10, 10, day, None, None) for day in ("2026-10-01", "2026-11-01") for n in (1, 2)
+    ]
+    (bundle,) = bundles(ROLLUP_1H, hours, Marks(100), TODAY)
+    assert {"2026-10-01"} == {one.partition for one in bundle.files}
+    assert not compact.is_joined(EDGES)
+
+
+def test_an_order_for_every_table() -> None:
+    assert ["series", "at", "era", "sequence", "batch"] == rewrite.order_of(SAMPLES.schema.names)
+    assert ["job", "at", "batch"] == rewrite.order_of(PROGRESS.schema.names)
+
+
+# Joining them.
+
+
+def row(batch: int, n: int, day: date = date(2026, 11, 22)) -> dict[str, object]:
+    at = datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(seconds=100 * batch + n)
+    said = {"labels": [("cpu", str(n))], "flags": ["step"] if n % 2 else []}
+    return said | {
+        "origin": f"o{n % 3}",
+        "era": 1,
+        "sequence": 10 * batch + n,
+        "series": n % 4,
+        "at": at,
+        "batch": batch,
+        "day": day,
+    }
+
+
+def append(lake: Layout, batch: int, *numbers: int, day: date = date(2026, 11, 22)) -> None:
+    """A batch as a driver commits it: the file first, then a transaction that names it, and what it is."""
+    delta, root = opened(lake, SAMPLES), lake.table("silver", "samples")
+    schema = SAMPLES.schema.arrow()
+    if delta is None:
+        delta = DeltaTable.create(root, schema, partition_by=["day"], configuration=configuration_of(SAMPLES))
+    path = f"day={day}/b{batch:010d}-x{numbers[0]}.parquet"
+    (root / path).parent.mkdir(exist_ok=True)
+    rows = pa.Table.from_pylist([row(batch, n, day) for n in numbers], schema).drop_columns("day")
+    pq.write_table(rows, root / path)
+    told = {"numRecords": len(numbers), "minValues": {"batch": batch}, "maxValues": {"batch": batch}, "nullCount": {}}
+    add = AddAction(path, (root / path).stat().st_size, {"day": str(day)}, 1, True, json.dumps(told))
+    transaction = CommitProperties(
+        app_transactions=[Transaction("weft/samples/x/silver.samples", batch, 1)], max_commit_retries=10
+    )
+    delta.create_write_transaction([add], "append", delta.schema(), ["day"], commit_properties=transaction)
+
+
+def rows_of(lake: Layout) -> pa.Table:
+    held = DeltaTable(lake.table("silver", "samples")).to_pyarrow_table()
+    return held.sort_by([("batch", "ascending"), ("sequence", "ascending")])
+
+
+def files_of(lake: Layout) -> list[LiveFile]:
+    delta = opened(lake, SAMPLES)
+    assert delta is not None
+    return live_files(delta, SAMPLES)
+
+
+def join_all(lake: Layout, epoch: int = 1) -> list[Exchange]:
+    wanted = [compact.joined(lake, bundle) for bundle in bundles(SAMPLES, files_of(lake), Marks(1000), TODAY)]
+    for one in wanted:
+        exchange(lake, one, epoch)
+    return wanted
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Layout:
+    """Three batches of yesterday, one of the day before."""
+    layout = lake_of(tmp_path / "lake")
+    for batch in (1, 2, 3):
+        append(layout, batch, *range(5))
+    append(layout, 4, 7, 8, day=date(2026, 11, 21))
+    return layout
+
+
+def test_the_rows_stay_the_same_sorted_and_with_statistics(lake: Layout) -> None:
+    before = rows_of(lake)
+    (wanted,) = join_all(lake)
+    assert before.equals(rows_of(lake))
+    assert (3, 15) == (len(wanted.remove), wanted.add[0].rows)
+    (_, joined) = sorted(files_of(lake), key=lambda file: file.rows)
+    assert (1, 3, 15) == (joined.first_batch, joined.last_batch, joined.rows)
+    assert joined.path.startswith("day=2026-11-22/c0000000003-")
+    held = pq.read_table(lake.table("silver", "samples") / joined.path, partitioning=None)
+    order = list(zip(held["series"].to_pylist(), held["at"].to_pylist(), strict=True))
+    assert sorted(order) == order
+    assert held.schema.equals(pq.read_schema(lake.table("silver", "samples") / wanted.remove[0].path))
+
+
+def test_its_transaction_changes_no_data_and_says_what_it_was(lake: Layout) -> None:
+    join_all(lake, epoch=7)
+    log = lake.table("silver", "samples") / "_delta_log"
+    lines = [json.loads(line) for line in max(log.glob("*.json")).read_text("utf-8").splitlines()]
+    assert {False} == {line[kind]["dataChange"] for line in lines for kind in ("add", "remove") if kind in line}
+    (newest, before, *_) = versions(lake, "silver.samples", 9)
+    assert ("compact", "7") == (newest.what, newest.about["weft.lease"])
+    assert "weft.batch" not in newest.about
+    assert newest.version == before.version + 1
+    handle = DeltaTable(lake.table("silver", "samples"))
+    assert (1, 2) == handle.protocol()[:2]
+    assert 4 == handle.transaction_version("weft/samples/x/silver.samples")
+
+
+def test_what_was_replaced_meanwhile_is_not_put_back(lake: Layout) -> None:
+    (bundle,) = bundles(SAMPLES, files_of(lake), Marks(1000), TODAY)
+    wanted = compact.joined(lake, bundle)
+    gone = Exchange(SAMPLES, bundle.files[:1], (), "retain", is_rearranged=False)
+    exchange(lake, gone, 1)
+    with pytest.raises(Overtaken):
+        exchange(lake, wanted, 1)
+    assert 12 == rows_of(lake).num_rows
+
+
+def test_without_that_look_rows_would_stand_twice(lake: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted bug: the log itself takes a removal of what is gone already."""
+    (bundle,) = bundles(SAMPLES, files_of(lake), Marks(1000), TODAY)
+    wanted = compact.joined(lake, bundle)
+    exchange(lake, Exchange(SAMPLES, bundle.files[:1], (), "retain", is_rearranged=False), 1)
+    monkeypatch.setattr("weft.pipeline.upkeep.log._refuse_if_overtaken", lambda *_: None)
+    exchange(lake, wanted, 1)
+    assert 12 != rows_of(lake).num_rows
+
+
+def test_a_keeper_that_was_overtaken_cannot_commit(lake: Layout) -> None:
+    (bundle,) = bundles(SAMPLES, files_of(lake), Marks(1000), TODAY)
+    wanted = compact.joined(lake, bundle)
+    join_all(lake, epoch=5)
+    with pytest.raises(LeaseLost):
+        exchange(lake, wanted, 4)
+
+
+def test_a_row_that_went_astray_is_noticed_before_the_commit(lake: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        compact, "rewritten", lambda layout, table, files, *_: rewrite.rewritten(layout, table, files[1:], "c")
+    )
+    with pytest.raises(OurFault, match="15 rows were to be joined, 10 were"):
+        join_all(lake)
+    assert 4 == len(files_of(lake))
+
+
+def test_whoever_stops_it_finds_nothing_of_it(lake: Layout) -> None:
+    (bundle,) = bundles(SAMPLES, files_of(lake), Marks(1000), TODAY)
+    with pytest.raises(rewrite.Stopped):
+        compact.joined(lake, bundle, lambda: False)
+    assert [] == list(lake.root.rglob("c0*.parquet"))
+    assert [] == list(lake.spill().iterdir())
+
+
+def test_columns_that_old_files_lack_are_null_in_the_new_one(lake: Layout) -> None:
+    root = lake.table("silver", "samples")
+    DeltaTable(root).alter.add_columns([Field("later", "long")])
+    join_all(lake)
+    assert [None] * 17 == rows_of(lake)["later"].to_pylist()
+
+
+def test_appends_beside_it_never_fail(lake: Layout) -> None:
+    """A driver appends as fast as it can while files of before are joined, and joined again."""
+    failures: list[BaseException] = []
+
+    def drive() -> None:
+        try:
+            for batch in range(5, 45):
+                append(lake, batch, batch)
+        except BaseException as error:  # noqa: BLE001  # told below
+            failures.append(error)
+
+    driver = threading.Thread(target=drive)
+    driver.start()
+    joined = 0
+    while driver.is_alive():
+        joined += len(join_all(lake))
+    driver.join()
+    joined += len(join_all(lake))
+    assert [] == failures
+    assert joined
+    assert 17 + 40 == rows_of(lake).num_rows
+    assert {*range(1, 45)} == set(rows_of(lake)["batch"].to_pylist())
+    assert 44 == DeltaTable(lake.table("silver", "samples")).transaction_version("weft/samples/x/silver.samples")
+
+
+# The log.
+
+
+def test_the_log_has_a_checkpoint_every_hundred_commits_and_forgets_what_is_older_than_a_week(tmp_path: Path) -> None:
+    root = tmp_path / "progress"
+    schema = PROGRESS.schema.arrow()
+    delta = DeltaTable.create(root, schema, configuration=configuration_of(SAMPLES))
+    one = pa.Table.from_pylist([{"job": "samples", "batch": 1}], schema)
+    pq.write_table(one, root / "one.parquet")
+    for number in range(1, 202):
+        action = AddAction(f"{number}.parquet", 1, {}, 1, True, '{"numRecords":1}')
+        delta.update_incremental()
+        delta.create_write_transaction([action], "append", delta.schema(), [])
+        if number == 120:
+            for old in (root / "_delta_log").glob("0*"):
+                os.utime(old, ns=(0, 0))
+    log = root / "_delta_log"
+    assert ["99", "199"] == [name.name.split(".")[0].lstrip("0") for name in sorted(log.glob("*.checkpoint.parquet"))]
+    assert 199 == json.loads((log / "_last_checkpoint").read_text("utf-8"))["version"]
+    assert not (log / f"{10:020d}.json").exists()
+    assert (log / f"{99:020d}.json").exists()
+    assert 201 == len(DeltaTable(root).file_uris())
+
+
+def test_what_is_new_is_found_by_the_log_alone(lake: Layout) -> None:
+    delta = opened(lake, SAMPLES)
+    assert delta is not None
+    assert 2 == len(delta.file_uris(file_pruning_predicate="batch > 2"))
+    usual = {"delta.dataSkippingStatsColumns": "origin", "delta.dataSkippingNumIndexedCols": "12"}
+    delta.alter.set_table_properties(usual)  # as it is in tables of others: the batch is not among them
+    delta.update_incremental()
+    assert 4 == len(delta.file_uris(file_pruning_predicate="batch > 2"))
+
+
+# Vacuum.
+
+
+def age(lake: Layout, hours: float) -> None:
+    """Everything that stands there was written so long ago."""
+    for path in lake.table("silver", "samples").rglob("*.parquet"):
+        then = path.stat().st_mtime - hours * HOUR_S
+        os.utime(path, (then, then))
+
+
+def now_ns() -> int:
+    return round(datetime.now(UTC).timestamp() * 1e9)
+
+
+def test_only_what_no_version_of_late_needs_is_vacuumed(lake: Layout) -> None:
+    root = lake.table("silver", "samples")
+    (root / "day=2026-11-22" / "b0000000009-lost.parquet").write_bytes(b"x")
+    join_all(lake)
+    age(lake, 30)
+    (root / "day=2026-11-22" / "b0000000010-young.parquet").write_bytes(b"x")
+    (lost,) = vacuum.stale(lake, 24, now_ns())
+    assert "b0000000009-lost.parquet" == lost.path.name
+    in_a_day = now_ns() + 25 * HOUR_S * 1_000_000_000
+    found = {stale.path.name for stale in vacuum.stale(lake, 24, in_a_day)}
+    assert {f"b{batch:010d}-x0.parquet" for batch in (1, 2, 3)} | {
+        "b0000000009-lost.parquet",
+        "b0000000010-young.parquet",
+    } == found
+    before = rows_of(lake)
+    assert 5 == len(list(vacuum.delete(lake, vacuum.stale(lake, 24, in_a_day))))
+    assert before.equals(rows_of(lake))
+    assert [] == list(vacuum.stale(lake, 24, in_a_day))
+
+
+def test_a_vacuum_that_looks_at_files_alone_is_noticed(lake: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted bug: a file that was replaced a minute ago, and is old, is taken from those who read it now."""
+    join_all(lake)
+    age(lake, 30)
+    assert [] == list(vacuum.stale(lake, 24, now_ns()))
+    monkeypatch.setattr(vacuum, "tombstones", lambda *_: {})
+    assert 3 == len(list(vacuum.stale(lake, 24, now_ns())))
+
+
+def test_removals_before_a_checkpoint_of_the_log_are_known(lake: Layout) -> None:
+    join_all(lake)
+    delta = DeltaTable(lake.table("silver", "samples"))
+    delta.create_checkpoint()
+    append(lake, 9, 1)
+    newest = opened(lake, SAMPLES)
+    assert newest is not None
+    assert {f"day=2026-11-22/b{batch:010d}-x0.parquet" for batch in (1, 2, 3)} == set(
+        tombstones(newest, lake.table("silver", "samples"))
+    )
+
+
+def test_an_hour_is_the_least(lake: Layout) -> None:
+    with pytest.raises(UserError) as refused:
+        list(vacuum.stale(lake, 0, now_ns()))
+    assert "too-young" == refused.value.code
+
+
+def test_history_of_a_table_that_is_not_there(lake: Layout) -> None:
+    with pytest.raises(UserError) as refused:
+        list(versions(lake, "silver.nothing", 3))
+    assert "no-table" == refused.value.code
