@@ -10,7 +10,7 @@ from weft.base.chance import Chance
 from weft.base.identity import Origin
 from weft.base.vectors import VersionVector
 from weft.lake.manifest import name_of
-from weft.pipeline.completeness import OVERDUE_NS, SHOWN_MAX, rows_of
+from weft.pipeline.completeness import OVERDUE_NS, SHOWN_MAX, Instant, rows_of
 from weft.pipeline.coverage import Coverage, Move, Piece, forget_before
 from weft.pipeline.intake import Intake, Loss
 
@@ -32,7 +32,7 @@ def test_states_of_the_vectors(vector: dict[str, Any]) -> None:
     state = Coverage()
     ends = [(A, means["era_link_last"])] if "era_link_last" in means else []
     state.advance(intake([tuple(r) for r in means["received"]], means.get("lost", ()), ends), now=0)
-    (early,), (late,) = (list(rows_of(state, "samples", 0, now)) for now in (OVERDUE_NS, OVERDUE_NS + 1))
+    (early,), (late,) = (list(rows_of(state, "samples", Instant(0, now))) for now in (OVERDUE_NS, OVERDUE_NS + 1))
     assert (means["expected"], means["missing"]) == (early["expected"], early["missing"])
     assert means.get("missing_ranges", []) == [[first, last] for first, last, _ in early["missing_ranges"]]
     assert means.get("lost_count", 0) == early["lost"]
@@ -48,11 +48,11 @@ def test_what_a_filter_took_out_is_no_loss_and_is_named_with_its_reason() -> Non
     known = VersionVector([(A, [(1, 2), (5, 5)])])
     state.advance(Intake((), known, losses, ((A, 9),), is_disjoint=True, newest=None), now=0)
     counts = ("expected", "received", "lost", "forgotten", "missing", "state", "complete_upto")
-    (row,) = rows_of(state, "samples", 0, now=OVERDUE_NS + 1)
+    (row,) = rows_of(state, "samples", Instant(0, OVERDUE_NS + 1))
     assert (9, 3, 0, 6, 0, "complete", 9) == tuple(row[name] for name in counts)
     assert [(3, 4, "filtered"), (6, 9, "filtered by quiet")] == row["lost_ranges"]
     state.advance(intake([(7, 7)], lost=[(10, 10)]), now=1)  # by another way, which no filter stands in
-    (row,) = rows_of(state, "samples", 0, now=OVERDUE_NS + 2)
+    (row,) = rows_of(state, "samples", Instant(0, OVERDUE_NS + 2))
     assert (10, 4, 1, 5, 0, "lost", 10) == tuple(row[name] for name in counts)
     assert [(3, 4), (6, 6), (8, 9), (10, 10)] == [pair[:2] for pair in row["lost_ranges"]]
 
@@ -102,7 +102,7 @@ def test_a_hole_keeps_its_age_while_it_shrinks() -> None:
 def test_only_a_thousand_holes_are_shown() -> None:
     state = Coverage()
     state.advance(intake([(2 * n, 2 * n) for n in range(1, SHOWN_MAX + 3)]), now=0)
-    (row,) = rows_of(state, "samples", 0, 0)
+    (row,) = rows_of(state, "samples", Instant(0, 0))
     assert (SHOWN_MAX, True, SHOWN_MAX + 2) == (len(row["missing_ranges"]), row["more"], row["missing"])
 
 

@@ -29,6 +29,7 @@ if find_spec(_JOBS) is not None:
     app.command(f"{_JOBS}:check", name="check", help="Whether the tables hold what was drained, number by number.")
 app.command("weft.cli.lake_cluster:cluster", name="cluster", help="Run a Spark cluster on this machine.")
 app.command("weft.cli.lake_mend:repair", name="repair", help="Begin a lost checkpoint anew where its tables stand.")
+app.command("weft.cli.lake_mend:rebuild", name="rebuild", help="Make a table anew from what stands before it.")
 app.command("weft.cli.lake_mend:skip", name="skip", help="Give up a segment whose rows are gone, with a reason.")
 for _name, _help in (
     ("compact", "Join small files of the tables to few sorted ones."),
@@ -38,6 +39,8 @@ for _name, _help in (
     ("history", "The versions of a table: what made them, and when."),
 ):
     app.command(f"weft.cli.lake_keep:{_name}", name=_name, help=_help)
+app.command("weft.cli.lake_missing:missing", name="missing", help="Which records are not here, since when and why.")
+app.command("weft.cli.lake_quarantine:app", name="quarantine", help="Rows that silver refused: ls, show, retry.")
 app.command("weft.cli.lake_import:import_logs", name="import", help="Read sample logs of other systems into the lake.")
 
 

@@ -17,6 +17,8 @@ from weft.wire.store.yamltext import load
 app = App(name="store", help="Found the shared store; see how it stands; deal with conflicts and lost nodes.")
 nodes = App(name="node", help="Nodes of the store that will not come back.")
 app.command(nodes)
+app.command("weft.cli.store_lake:get", name="get", help="The value that stood at a path, from the lake.")
+app.command("weft.cli.store_lake:history", name="history", help="The versions of an entry, from the lake.")
 
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 What = Literal["list", "add", "remove", "set"]

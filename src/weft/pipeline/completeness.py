@@ -4,7 +4,8 @@ A hole is `filling` until it is overdue, then `missing`; in an era that is close
 was on the way came before the link that closed it. It returns to `complete` at any time.
 
 What a filter has taken out is announced like a loss and is none: a dropped sample counts as delivered (MEA-011). Such
-numbers are *forgotten*, and an era that lacks only them is complete.
+numbers are *forgotten*, and an era that lacks only them is complete; so are those whose rows were there and were removed
+on purpose (LAK-037).
 
 Numbers of a stream that is not dense have holes by nature (of messages only those arrive that are forwarded): what is
 absent is not missing, and what is there is not said to be complete; its rows say `sparse`.
@@ -15,11 +16,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 from weft.base.identity import Origin
+from weft.base.vectors import VersionVector
 from weft.lake.manifest import name_of
 from weft.pipeline.coverage import Coverage, Hole
 
 FILTERED: Final = "filtered"
 """How the reason begins for which a filter has taken numbers out."""
+ERASED: Final = "forgotten"
+"""Why a number has no row that once had one."""
 SPARSE: Final = "sparse"
 """State of what has holes by nature."""
 OVERDUE_NS: Final = 15 * 60 * 1_000_000_000
@@ -83,15 +87,28 @@ def completed(row: dict[str, Any], tally: Tally, now: int) -> dict[str, Any]:
     }
 
 
-def rows_of(coverage: Coverage, stream: str, upto: int, now: int) -> Iterator[dict[str, Any]]:
-    """One row per origin and era, without what only the tables can count; `now` in wall-clock nanoseconds."""
+class Instant(NamedTuple):
+    """For which state of a lake rows of completeness are wanted."""
+
+    upto: int
+    """The batch whose coverage it is."""
+    now: int
+    """Wall-clock nanoseconds."""
+    erased: VersionVector = VersionVector()
+    """Numbers whose rows were there, and were removed on purpose."""
+
+
+def rows_of(coverage: Coverage, stream: str, when: Instant) -> Iterator[dict[str, Any]]:
+    """One row per origin and era, without what only the tables can count."""
     seen = dict.fromkeys([*(origin for origin, _ in coverage.known), *coverage.ends])
     for origin in seen:
-        yield _row(coverage, origin, now) | {"stream": stream, "upto": upto}
+        yield _row(coverage, origin, when) | {"stream": stream, "upto": when.upto}
 
 
-def _row(coverage: Coverage, origin: Origin, now: int) -> dict[str, Any]:
+def _row(coverage: Coverage, origin: Origin, when: Instant) -> dict[str, Any]:
     covered, known, losses = coverage.covered[origin], coverage.known[origin], coverage.losses_of(origin)
+    erased = [(*pair, ERASED) for pair in covered & when.erased[origin]]
+    taken = sum(last - first + 1 for first, last, _ in erased)
     highest, first = coverage.highest_known(origin), coverage.first_of(origin)
     holes = coverage.holes.get(origin, [])
     received, missing = covered.count, sum(hole.last - hole.first + 1 for hole in holes)
@@ -105,17 +122,17 @@ def _row(coverage: Coverage, origin: Origin, now: int) -> dict[str, Any]:
     return {
         "origin": name_of(origin.node),
         "era": origin.era,
-        "state": state_of(holes, gone, now, closed=closed) if coverage.is_dense else SPARSE,
+        "state": state_of(holes, gone, when.now, closed=closed) if coverage.is_dense else SPARSE,
         "first_sequence": first,
         "highest_known": highest,
         "known_by": "received" if highest == covered.highest else "era-link" if highest > known.highest else "lost",
         "expected": expected,
-        "received": received,
+        "received": received - taken,
         "lost": gone,
-        "forgotten": filtered,
+        "forgotten": filtered + taken,
         "missing": missing,
         "missing_ranges": [(hole.first, hole.last, instant_of(hole.since)) for hole in holes[:SHOWN_MAX]],
-        "lost_ranges": losses[:SHOWN_MAX],
+        "lost_ranges": sorted(losses + erased)[:SHOWN_MAX],
         "more": len(holes) > SHOWN_MAX,
         "complete_upto": known.prefix(),
         "closed": closed,

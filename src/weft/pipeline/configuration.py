@@ -50,8 +50,9 @@ SELECT node, origin, min(epoch_us("at")) AS first FROM silver.events
 WHERE event = 'config.applied' AND number IS NOT NULL GROUP BY node, origin ORDER BY node, origin
 """
 NAMED: Final = """
-SELECT DISTINCT key, value FROM silver.configuration
+SELECT key, value FROM silver.configuration
 WHERE starts_with(key, '/TOPO/') AND contains(value, '"name":') AND contains(value, {part})
+GROUP BY key, value ORDER BY max((epoch, counter))
 """
 """The tree of the fleet stands in the configuration itself: who has, or had, which name."""
 REFUSED: Final = "SELECT count(*) AS count FROM quarantine.configuration"
@@ -118,7 +119,7 @@ def _written(asked: Lake, upto: int) -> int:
 def _applied(asked: Lake, node: str, upto: int) -> int:
     """The number that a node ran at an instant."""
     _need(asked, EVENTS, "events, so nobody knows what a node ran")
-    origins = [node, *(origin for origin, name in _names(asked, node) if name == node)]
+    origins = [node, *(origin for origin, name in names_in(asked, node) if name == node)]
     named = {"node": _quoted(node), "origins": ", ".join(_quoted(origin) for origin in origins)}
     found = asked.query(APPLIED.format(**named, upto=upto)).to_pylist()
     if found:
@@ -126,15 +127,20 @@ def _applied(asked: Lake, node: str, upto: int) -> int:
     nodes = asked.query(NODES).to_pylist()
     if firsts := [row["first"] for row in nodes if row["node"] == node or row["origin"] in origins]:
         raise _too_early(f"{node} said for the first time what it runs", min(firsts))
-    names = dict(_names(asked))
+    names = dict(names_in(asked))
     known = (
         ", ".join(list(dict.fromkeys(names.get(row["origin"], row["node"]) for row in nodes))[:NODES_SHOWN]) or "none"
     )
     raise UserError("no-node", f"the lake does not know what a node {node!r} ran", f"--on NODE; it knows of: {known}")
 
 
-def _names(asked: Lake, part: str = "") -> Iterator[tuple[str, str]]:
-    """Nodes, as 32 hex, and names that records in the tree have ever given them; only records with that in them."""
+def names_in(asked: Lake, part: str = "") -> Iterator[tuple[str, str]]:
+    """Nodes, as 32 hex, and names that records in the tree have ever given them; only records with that in them.
+
+    The newest name of a node comes last. Nothing if the lake has no configuration.
+    """
+    if CONFIGURATION not in asked.tables():
+        return
     for row in asked.query(NAMED.format(part=_quoted(part))).to_pylist():
         try:
             record = json.loads(row["value"])

@@ -11,12 +11,15 @@ nothing has changed is not written again.
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from weft.pipeline.completeness import OVERDUE_NS, Tally, completed, instant_of, rows_of
+from weft.pipeline.completeness import OVERDUE_NS, Instant, Tally, completed, instant_of, rows_of
 from weft.pipeline.fold import fresh_of
+from weft.pipeline.returned import returned_since
 from weft.pipeline.tables import COMPLETENESS
 from weft.pipeline.transforms.completeness import tallies
+from weft.pipeline.upkeep.forgotten import numbers
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyarrow.dataset import Dataset
 
     from weft.pipeline.coverage import Coverage
@@ -35,22 +38,28 @@ class Counting:
 
     def bring(self, coverage: "Coverage", upto: int, now: int) -> None:
         """Up to and with batch `upto`, whose state is `coverage`; `now` in wall-clock nanoseconds."""
-        import pyarrow as pa
         import pyarrow.dataset as ds
 
-        mark = self.tables.committed(COMPLETENESS)
+        mark, erased = self.tables.committed(COMPLETENESS), numbers(self.tables.lake, self.kind.stream)
         files = self.tables.files(COMPLETENESS, [("stream", "=", self.kind.stream)])
         old = ds.dataset(files, schema=COMPLETENESS.schema.arrow())
-        if mark == upto and not _has_aged(coverage, old, now):
+        if mark == upto and not erased and not _has_aged(coverage, old, now):
             return
         counted = self._counted(old if mark >= 0 else None, mark, upto)
+        rows = self._rows(coverage, counted, Instant(upto, now, erased))
+        if mark < upto or not rows.equals(old.to_table()):
+            added = self.tables.write_rows(COMPLETENESS, rows, upto)
+            self.tables.commit(COMPLETENESS, upto, added, self.about, remove=self.tables.relative(COMPLETENESS, files))
+
+    def _rows(self, coverage: "Coverage", counted: dict[Key, Tally], when: Instant) -> "pa.Table":
+        import pyarrow as pa
+
         nothing = Tally()
         rows = [
-            completed(row, counted.get((row["origin"], row["era"]), nothing), now)
-            for row in rows_of(coverage, self.kind.stream, upto, now)
+            completed(row, counted.get((row["origin"], row["era"]), nothing), when.now)
+            for row in rows_of(coverage, self.kind.stream, when)
         ]
-        added = self.tables.write_rows(COMPLETENESS, pa.Table.from_pylist(rows, old.schema), upto)
-        self.tables.commit(COMPLETENESS, upto, added, self.about, remove=self.tables.relative(COMPLETENESS, files))
+        return pa.Table.from_pylist(rows, COMPLETENESS.schema.arrow())
 
     def _counted(self, old: "Dataset | None", mark: int, upto: int) -> dict[Key, Tally]:
         """What the table has counted, and what batches since have brought; without a mark everything is new."""
@@ -62,7 +71,15 @@ class Counting:
             for row in tallies(*fresh, self.kind.seen).toArrow().to_pylist():
                 key = (row.pop("origin"), row.pop("era"))
                 counted[key] = counted.get(key, Tally()).plus(Tally(**row))
+            for key, rows in self._returned(mark, upto).items():
+                counted[key] = counted[key].plus(Tally(quarantined=-rows))
         return counted
+
+    def _returned(self, mark: int, upto: int) -> dict[Key, int]:
+        """Rows that have come back from quarantine, where they were counted before: a return begins with a fold."""
+        if mark < 0:
+            return {}
+        return returned_since(self.tables, self.kind, mark, upto)
 
 
 def _has_aged(coverage: "Coverage", rows: "Dataset", now: int) -> bool:

@@ -71,10 +71,8 @@ timed AS (
     ) WHERE place = 1 OR number IS DISTINCT FROM before
 )"""
 """Which write of a key counts, from which number on to which."""
-_HISTORY: Final = (
-    "WITH"
-    + VERSIONS
-    + """, said AS (
+_HISTORY: Final = """
+WITH @VERSIONS, said AS (
     SELECT node, number, min("at") AS first, max("at") AS last FROM {silver_events}
     WHERE event = 'config.applied' AND number IS NOT NULL GROUP BY ALL
 ), each AS (
@@ -96,5 +94,4 @@ JOIN timed AS reached ON reached.number = versions.step
 LEFT JOIN timed AS ended ON ended.number = versions.next
 LEFT JOIN applied ON applied.key = versions.key AND applied.step = versions.step
 """
-)
-VIEWS: Final = (View(CONFIGURATION_HISTORY, (CONFIGURATION, EVENTS), _HISTORY),)
+VIEWS: Final = (View(CONFIGURATION_HISTORY, (CONFIGURATION, EVENTS), _HISTORY.replace("@VERSIONS", VERSIONS)),)

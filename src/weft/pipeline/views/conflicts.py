@@ -59,10 +59,8 @@ SELECT 'document' AS kind, first."at", concat_ws(' ', session, reference) AS pla
 FROM bodies JOIN best USING (origin, sequence) JOIN held USING (origin, sequence) JOIN first USING (origin, sequence)
 WHERE bodies.body <> kept
 """
-_WRITES: Final = (
-    "WITH"
-    + VERSIONS
-    + """
+_WRITES: Final = """
+WITH @VERSIONS
 SELECT 'configuration' AS kind, reached.since AS "at", writes.key AS place, 'lost-write' AS reason,
        stands.value AS kept, stands."by" AS kept_by, writes.value AS lost, writes."by" AS lost_by, 'root' AS told_by
 FROM (SELECT key, number, min(reign) AS reign FROM lost GROUP BY ALL) AS gone
@@ -70,7 +68,6 @@ JOIN writes ON writes.number = gone.number
 JOIN timed AS reached ON reached.number = gone.reign
 LEFT JOIN versions ON versions.key = gone.key AND versions.step <= gone.reign AND gone.reign < coalesce(versions.next, 9223372036854775807)
 LEFT JOIN writes AS stands ON stands.number = versions.number
-"""
-)
+""".replace("@VERSIONS", VERSIONS)
 _SQL: Final = " UNION ALL ".join(f"({one})" for one in (_STORE, _SHOWN, _FORKS, _WRITES))
 VIEWS: Final = (View(CONFLICTS, (EVENTS, CONFIGURATION, DOCUMENTS, QUARANTINE_DOCUMENTS), _SQL),)

@@ -1,0 +1,78 @@
+"""`weft lake missing`: which records of which machine are not in the lake, since when and why (PIP-060..062)."""
+
+import json as to_json
+import os
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+from cyclopts import Parameter
+
+from weft.base.errors import EXIT_CODES
+
+if TYPE_CHECKING:
+    from weft.pipeline.absent import Account, Accounts
+
+Flag = Annotated[bool, Parameter(negative="")]
+LINES: Final = 200
+
+
+def missing(
+    *,
+    lake: Annotated[Path | None, Parameter(name="--lake")] = None,
+    node: str | None = None,
+    stream: str | None = None,
+    json: Flag = False,
+) -> int:
+    """Which records of which machine are not in the lake, since when and why: `weft lake missing --node web-1`.
+
+    Exit status 0 if all that can be known to exist is here, or was announced lost; 1 if something is on its way, or missing.
+
+    Args:
+        lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
+        node: only of this machine: its name, or its 32 hex digits.
+        stream: only of this stream: samples, messages, events, store, catalog, logs, documents or configuration.
+        json: one object: `whole`, `waiting`, and `rows` with all numbers, times as ISO 8601.
+    """
+    from weft.cli.sql import without
+
+    with without("pandas"):
+        import pyarrow.dataset  # noqa: F401  # where it looks for pandas, once
+    from weft.pipeline.absent import accounts
+
+    found = accounts(lake or os.environ.get("WEFT_LAKE") or "lake", node=node, stream=stream)
+    if json:
+        rows = [row._asdict() for row in found.rows]
+        told = {"whole": found.is_whole, "waiting": found.waiting, "rows": rows}
+        print(to_json.dumps(told, default=_text, ensure_ascii=False))
+    else:
+        _tell(found)
+    return EXIT_CODES["ok" if found.is_whole else "violated"]
+
+
+def _tell(found: "Accounts") -> None:
+    from weft.pipeline.sql import printable
+
+    lines = [sentence for row in found.rows for sentence in row.sentences()]
+    for line in lines[:LINES]:
+        print(printable(line))
+    if lines[LINES:]:
+        print(f"and {len(lines) - LINES:,} more: --node, --stream, or --json")
+    for stream in sorted({row.stream for row in found.rows if row.state == "sparse"}):
+        print(
+            f"{stream}: {_count(found.rows, stream):,} have come; their numbers have holes by nature, so none is missing"
+        )
+    if found.is_whole:
+        print("nothing is missing of what is known to exist")
+    if found.waiting:
+        print(f"weft: {found.waiting:,} segments are drained and not in the tables yet: weft lake run", file=sys.stderr)
+
+
+def _count(rows: "list[Account]", stream: str) -> int:
+    return sum(row.expected for row in rows if row.stream == stream)
+
+
+def _text(value: Any) -> str:
+    assert isinstance(value, datetime), value
+    return value.isoformat()

@@ -1,0 +1,137 @@
+"""`weft store get` and `weft store history`: entries of the store as they stood, out of the lake (PIP-051)."""
+
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from weft.base.errors import PeerError, UserError
+from weft.cli.store_calls import DONE, NOT_SO, complain
+from weft.cli.store_lines import document, line, plain, print_json
+
+if TYPE_CHECKING:
+    from weft.pipeline.stored import Version
+
+Flag = Annotated[bool, Parameter(negative="", show_default=False)]
+Instant = Annotated[str | None, Parameter(allow_leading_hyphen=True, show_default=False)]
+LIMIT = 20
+
+
+def get(
+    path: str, /, *, at: Instant = None, as_seen: Instant = None, lake: Path | None = None, json: Flag = False
+) -> int:
+    """Print the value that stood at a path, as YAML: `weft store get home.kitchen.temp --at -2h`; no node has to run.
+
+    Exit status 1 if there was none.
+
+    Args:
+        path: elements with dots between: home.kitchen.temp; `:12` is a number, `:` the root.
+        at: what was true then, as everything that is known now tells it: 20:15, -5m, ISO 8601, or Unix seconds.
+        as_seen: as if nothing had been received later; together with --at: what was taken for true of then.
+        lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
+        json: value, who wrote it, from when to when it stood, in nanoseconds since 1970.
+    """
+    from weft.pipeline.stored import entry_at
+
+    _quick()
+    found = entry_at(_lake(lake), _text(path), at_ns=_nanoseconds(at), as_seen_ns=_nanoseconds(as_seen))
+    if json:
+        print_json(None if found is None else _facts(found))
+    elif found is None:
+        return complain(f"there was no value at {path}: none had been written\n  try: {_mend(path)}", NOT_SO)
+    elif found.deleted:
+        return complain(f"there was no value at {path}: it had been deleted\n  try: {_mend(path)}", NOT_SO)
+    elif found.text is None:
+        return complain(f"the value at {path} is too large for the lake\n  try: {_mend(path)}", NOT_SO)
+    else:
+        print(document(found.value))
+    return NOT_SO if found is None or found.deleted else DONE
+
+
+def history(
+    path: str, /, *, as_seen: Instant = None, limit: int = LIMIT, lake: Path | None = None, json: Flag = False
+) -> int:
+    """Print the versions of an entry, the greatest first: `weft store history home.kitchen.temp`; no node has to run.
+
+    Each with when it was made and who made it; those that lost against a greater change before they stood say so.
+    Exit status 1 if there is none.
+
+    Args:
+        path: elements with dots between: home.kitchen.temp; `:12` is a number, `:` the root.
+        as_seen: as if nothing had been received later: 20:15, -5m, ISO 8601, or Unix seconds.
+        limit: at most so many.
+        lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
+        json: one object a line, times in nanoseconds since 1970.
+    """
+    from weft.pipeline.stored import history_of
+
+    _quick()
+    found = history_of(_lake(lake), _text(path), limit=limit, as_seen_ns=_nanoseconds(as_seen))
+    for version in found:
+        print_json(_facts(version)) if json else print(_line(version))
+    if not (found or json):
+        return complain(
+            f"the lake has no change of {path}\n  try: weft sql 'FROM store_current': the entries there are", NOT_SO
+        )
+    return DONE if found else NOT_SO
+
+
+def _line(version: "Version") -> str:
+    from weft.client.store.values import MISSING
+
+    made = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(version.from_us // 1_000_000))
+    value = line(MISSING if version.deleted else version.value) if version.deleted or version.text else "too large"
+    who = f"{version.node}:{version.tick}" + (f" by {version.by}" if version.by else "")
+    lost = "  never stood" if version.to_us is not None and version.to_us <= version.from_us else ""
+    return f"{made}  {value}  # {who}{lost}"
+
+
+def _facts(version: "Version") -> dict[str, Any]:
+    told: dict[str, Any] = {"path": version.path, "deleted": version.deleted}
+    if version.text is not None:
+        told["value"] = plain(version.value)
+    chain = [[link["node"], link["tick"]] for link in version.chain or []]
+    upto = None if version.to_us is None else version.to_us * 1_000
+    when = {"from": version.from_us * 1_000, "to": upto, "received": version.received_us * 1_000}
+    return (
+        told
+        | {"node": version.node, "tick": version.tick, "tock": version.tock, "by": version.by, "chain": chain}
+        | when
+    )
+
+
+def _text(path: str) -> str:
+    """A path as the lake has it."""
+    from weft.wire.store.path import parse, text_of
+
+    try:
+        return text_of(parse(path))
+    except PeerError as error:
+        raise UserError("bad-path", f"{path!r} is no path: {error.why}", "home.kitchen.temp") from None
+
+
+def _mend(path: str) -> str:
+    import shlex
+
+    return f"weft store history {shlex.quote(path)}"
+
+
+def _nanoseconds(text: str | None) -> int | None:
+    if text is None:
+        return None
+    from weft.client.doc.replaying import instant_of
+
+    return round(instant_of(text, time.time()) * 1_000_000) * 1_000
+
+
+def _lake(lake: Path | None) -> Path | str:
+    return lake or os.environ.get("WEFT_LAKE") or "lake"
+
+
+def _quick() -> None:
+    from weft.cli.sql import without
+
+    with without("pandas"):
+        import pyarrow.dataset  # noqa: F401  # where it looks for pandas, once

@@ -1,0 +1,144 @@
+"""Which records of which machine are not in the lake, since when and why (PIP-060..062): out of `gold.completeness`.
+
+A machine is known by its number; what people call it stands in the tree of the fleet, which is configuration, if the
+lake has that. What has been drained and is not in the tables yet is told besides: it may be just what is looked for.
+"""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from weft.base.errors import UserError
+from weft.pipeline.completeness import ERASED, FILTERED
+from weft.pipeline.configuration import names_in
+from weft.pipeline.progress import waiting
+from weft.pipeline.sql import Lake
+from weft.pipeline.tables import COMPLETENESS, STAGES
+
+ASKED: Final = """
+SELECT stream, node, origin, era, state, expected, missing, lost, forgotten, complete_upto, closed, more, last_received,
+       missing_ranges, lost_ranges
+FROM gold.completeness ORDER BY stream, node, origin, era
+"""
+OPEN: Final = ("filling", "missing")
+"""States in which something is to come, or should have."""
+SHOWN: Final = 8  # ranges in a sentence
+
+
+class Account(NamedTuple):
+    """What has not come of one start of one origin, in one stream."""
+
+    stream: str
+    name: str
+    """What people call the machine; else its number."""
+    origin: str
+    era: int | None
+    state: str
+    expected: int
+    missing: int
+    lost: int
+    forgotten: int
+    complete_upto: int
+    closed: bool
+    more: bool
+    last_received: datetime | None
+    missing_ranges: list[tuple[int, int, datetime]]
+    """First, last, and since when later ones are here."""
+    lost_ranges: list[tuple[int, int, str]]
+    """First, last and why, without what was taken out on purpose."""
+
+    @property
+    def who(self) -> str:
+        """The machine, the stream, and which start of it."""
+        which = "" if self.era is None else f" (epoch {self.era})"
+        if self.era is not None and self.stream != "configuration":
+            which = f" (start of {_told(_instant(self.era))})"
+        return f"{self.name} {self.stream}{which}"
+
+    def sentences(self) -> list[str]:
+        """What a person is told of it; nothing if it is complete."""
+        told = []
+        if self.missing_ranges:
+            count = f"{_ranges(self.missing_ranges)} ({self.missing:,} of {self.expected:,})"
+            told.append(f"{self.who}: {count} {self._since()}")
+        told += [f"{self.who}: {_span(first, last)} are lost: {why}" for first, last, why in self.lost_ranges]
+        if self.state == "silent" and self.last_received is not None:
+            last = _told(self.last_received)
+            told.append(f"{self.who}: nothing since {last}; what it may have made since then, nobody here can know")
+        return told
+
+    def _since(self) -> str:
+        if self.state == "filling":
+            since = min(since for _, _, since in self.missing_ranges)
+            return f"have not come yet, and later ones have, since {_told(since)}; nobody has announced a loss"
+        if self.closed:
+            return "are missing: that start is over and did not bring them, and nobody has announced a loss"
+        since = min(since for _, _, since in self.missing_ranges)
+        return f"are missing since {_told(since)}, when later ones came; nobody has announced a loss"
+
+
+class Accounts(NamedTuple):
+    """What a lake lacks."""
+
+    rows: list[Account]
+    """All that was asked for, complete ones too."""
+    waiting: int
+    """Segments that are drained and not in the tables yet, of the streams that were asked for."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is missing, or on its way, as far as anybody can know."""
+        return all(row.state not in OPEN for row in self.rows)
+
+
+def accounts(lake: Path | str, *, node: str | None = None, stream: str | None = None) -> Accounts:
+    """What a lake lacks, of one machine (its name, or its number) or of all, in one stream or in all.
+
+    UserError `no-lake`, `no-stream`, `no-completeness` if no job has counted yet, `no-node`, which names some.
+    """
+    if stream is not None and stream not in STAGES:
+        raise UserError("no-stream", f"there is no stream {stream!r}", f"--stream: {', '.join(STAGES)}")
+    with Lake(lake) as asked:
+        if COMPLETENESS not in asked.tables():
+            raise UserError("no-completeness", "the lake's tables have not been counted yet", "weft lake run")
+        names = dict(names_in(asked))
+        rows = [_account(row, names) for row in asked.query(ASKED).to_pylist()]
+        layout = asked.layout
+    chosen = [row for row in rows if node is None or node in {row.name, row.origin, row.origin.rpartition("/")[2]}]
+    if node is not None and not chosen:
+        known = ", ".join(sorted({row.name for row in rows})[:20]) or "none"
+        raise UserError("no-node", f"the lake has nothing of a node {node!r}", f"--node NODE; it knows of: {known}")
+    kept = [row for row in chosen if stream is None or row.stream == stream]
+    return Accounts(kept, waiting(layout, *(() if stream is None else (stream,))))
+
+
+def _account(row: dict[str, Any], names: dict[str, str]) -> Account:
+    node = row.pop("node")
+    origin = row["origin"]
+    name = names.get(origin, node)
+    holes = [(hole["first"], hole["last"], hole["since"]) for hole in row.pop("missing_ranges")]
+    losses = [(loss["first"], loss["last"], loss["why"]) for loss in row.pop("lost_ranges")]
+    meant = [loss for loss in losses if loss[2] != ERASED and not loss[2].startswith(FILTERED)]
+    return Account(name=name, missing_ranges=holes, lost_ranges=meant, **row)
+
+
+def _span(first: int, last: int) -> str:
+    return f"{first:,}" if first == last else f"{first:,}-{last:,}"
+
+
+def _ranges(holes: list[tuple[int, int, datetime]]) -> str:
+    """Some ranges in words.
+
+    >>> _ranges([(5, 6, None), (8, 8, None)])
+    '5-6, 8'
+    """
+    shown = ", ".join(_span(first, last) for first, last, _ in holes[:SHOWN])
+    return shown + (" and more" if holes[SHOWN:] else "")
+
+
+def _instant(microseconds: int) -> datetime:
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=microseconds)
+
+
+def _told(instant: datetime) -> str:
+    return f"{instant.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
