@@ -9,6 +9,7 @@ from deltalake import DeltaTable, Schema
 from pyspark.sql import SparkSession
 
 from tests.pipeline.ground import ERA, MEM, NET, A, Ground, at_ms, taken
+from weft import __version__
 from weft.base.errors import OurFault, UserError
 from weft.pipeline import batch, sampled
 from weft.pipeline.delta import LeaseLost, Tables
@@ -124,7 +125,7 @@ def test_columns_are_added_and_a_newer_table_is_refused(ground: Ground) -> None:
     ground.restart()
     with pytest.raises(UserError) as refused:
         ground.take()
-    assert "newer-lake" == refused.value.code
+    assert ("newer-lake", True) == (refused.value.code, f"version {__version__} wrote" in refused.value.try_this)
 
 
 def test_tables_without_their_checkpoint_are_refused(ground: Ground) -> None:

@@ -382,6 +382,12 @@ def _spoken(value: object, *, is_max: bool) -> object:
     return value if isinstance(value, int | float | str) and not isinstance(value, bool) else None
 
 
+def _writer_of(handle: "DeltaTable") -> str:
+    """Which version of the program committed last and said so."""
+    told = (commit.get("weft.version") for commit in handle.history())
+    return next((f"version {version}" for version in told if version), "another program")
+
+
 def _evolve(handle: "DeltaTable", table: Table, wanted: Any) -> None:
     """Add the columns that this program knows and the table does not; refuse a table of a newer program (LAK-036)."""
     have = {field.name: field for field in handle.schema().fields}
@@ -390,7 +396,7 @@ def _evolve(handle: "DeltaTable", table: Table, wanted: Any) -> None:
         raise UserError(
             "newer-lake",
             f"{table.full_name} has columns that this version does not know: {', '.join(sorted(unknown))}",
-            "upgrade weft on this machine",
+            f"upgrade weft on this machine; {_writer_of(handle)} wrote it last",
         )
     if changed := [name for name, field in have.items() if field.type != want[name].type]:
         raise OurFault(f"{table.full_name}: {', '.join(changed)} changed its type")
