@@ -21,6 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import msgspec
 from deltalake import CommitProperties, DeltaTable, Transaction
 
 from weft import __version__
@@ -100,10 +101,18 @@ class Repair:
         path = self.lake.checkpoint_id(self.kind.stream)
         if not path.exists():
             return f"the checkpoint of the job {self.kind.stream!r} is gone"
+        if self._is_overtaken():
+            return f"the lease of the job {self.kind.stream!r} was lost, and has begun to count anew"
         newest = self.marks.get(self.kind.bronze)
         last = self.marks.get(PROGRESS, Mark("", -1)).batch
         highest = max(mark.batch for mark in self.marks.values())
         return self.checkpoint.fault(read_record(path), Carried(last, highest, newest.checkpoint if newest else None))
+
+    def _is_overtaken(self) -> bool:
+        """Whether tables carry a higher epoch than whoever holds the lease now: they would refuse every commit."""
+        app = Writer(self.kind.stream, "", self.epoch).lease_app
+        seen = [DeltaTable(self._path(table)).transaction_version(app) or 0 for table in self.tables]
+        return max(seen, default=0) > self.epoch
 
     def run(self, why: str) -> Repaired:
         """Do it. UserError `segment-gone`, `repair-undoes`; then nothing has changed."""
@@ -111,9 +120,11 @@ class Repair:
             behind = self._behind(asked)
             self._refuse_gaps(behind)
             backward = {table: self._version_before(table, behind) for table in self._ahead(behind)}
-            record = Record(id=uuid.uuid4().hex, base=behind.number + 1, start=behind.offset or Record(id="").start)
+            record = self._record(behind)
         for table in self.marks:
             self._mark(table, record, behind, backward.get(table))
+        for table in COUNTED_AGAIN.intersection(self.tables):
+            self._commit_nothing(table, self._properties(record, None, table))
         coverage = self._recalled(behind)
         self._begin(record, behind, coverage)
         ahead = {table.full_name: self.marks[table].batch for table in backward}
@@ -182,31 +193,43 @@ class Repair:
 
     # What is written.
 
+    def _record(self, behind: Behind) -> Record:
+        old = Record(id=uuid.uuid4().hex)
+        partitions = self.checkpoint.partitions() or old.partitions
+        start = behind.offset or old.start
+        return msgspec.structs.replace(old, base=behind.number + 1, start=start, partitions=partitions)
+
     def _mark(self, table: Table, record: Record, behind: Behind, version: int | None) -> None:
         """One commit: back to a version, if there is one, and how far the table is under the new id."""
         batch = min(self.marks[table].batch, behind.number)
         handle = DeltaTable(self._path(table))
-        told = self._properties(table, record, batch)
+        told = self._properties(record, batch, table)
         if version is None:
-            parts = [table.partition] if table.partition else []
-            handle.create_write_transaction([], "append", handle.schema(), parts, commit_properties=told)
+            self._commit_nothing(table, told)
         elif table == PROGRESS:
             handle.delete(f"job = '{self.kind.stream}' AND batch > {batch}", commit_properties=told)
         else:
             handle.restore(version, commit_properties=told)
 
-    def _properties(self, table: Table, record: Record, batch: int) -> CommitProperties:
+    def _commit_nothing(self, table: Table, told: CommitProperties) -> None:
+        """A commit that says something and changes no row."""
+        handle = DeltaTable(self._path(table))
+        parts = [table.partition] if table.partition else []
+        handle.create_write_transaction([], "append", handle.schema(), parts, commit_properties=told)
+
+    def _properties(self, record: Record, batch: int | None, table: Table) -> CommitProperties:
+        """Who commits, under which lease; and the last batch of the table, if it has one."""
         writer = Writer(self.kind.stream, record.id, self.epoch)
         now_ms = self.now // 1_000_000
         metadata = {
             "weft.job": self.kind.stream,
-            "weft.batch": str(batch),
             "weft.lease": str(self.epoch),
             "weft.version": __version__,
             "weft.repaired": record.id,
         }
         marks = [Transaction(writer.lease_app, self.epoch, now_ms)]
-        if batch >= 0:
+        if batch is not None:
+            metadata["weft.batch"] = str(batch)
             marks.append(Transaction(writer.app(table), batch, now_ms))
         return CommitProperties(custom_metadata=metadata, app_transactions=marks)
 
