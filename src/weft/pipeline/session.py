@@ -134,10 +134,12 @@ class Options(NamedTuple):
 def session(options: Options | None = None) -> "SparkSession":
     """The session of this process, started on first use; later calls return the same.
 
-    Raises UserError `no-java` (exit 78), or `refused-setting` naming the promise that a setting would break.
+    Raises UserError `no-java` (exit 78), `refused-setting` naming the promise that a setting would break, `no-secret`,
+    or `unavailable` (69) if a cluster does not answer, or not to this driver's secret.
     """
     options = options or Options()
     settings = settings_of(options)
+    from py4j.protocol import Py4JError
     from pyspark.sql import SparkSession
 
     running = SparkSession.getActiveSession()
@@ -145,8 +147,14 @@ def session(options: Options | None = None) -> "SparkSession":
         return running
     java = choose(options.state or default_state())
     _prepare_environment(java)
-    _start(settings, options)
-    return SparkSession.builder.getOrCreate()
+    try:
+        _start(settings, options)
+        return SparkSession.builder.getOrCreate()
+    except Py4JError as error:
+        if is_local(options.master):
+            raise
+        what = f"{options.master} does not answer, or does not know this driver's secret"
+        raise UserError("unavailable", what, "look whether the cluster runs; --secret FILE, if it has one") from error
 
 
 def settings_of(options: Options) -> dict[str, str]:
