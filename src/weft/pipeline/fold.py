@@ -5,15 +5,17 @@ a fold that is repeated after a crash finds its mark and adds nothing twice. A b
 in every answer: `weft sql` adds what stands in silver behind the mark.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as F
 
-from weft.pipeline.delta import Tables
+from weft.pipeline.delta import DataFile, Tables
+from weft.pipeline.late import Late
 from weft.pipeline.tables import (
+    CORRECTIONS,
     LATEST,
     ROLLUP_1D,
     ROLLUP_1H,
@@ -50,10 +52,17 @@ class Fold:
     def all(self, upto: int) -> None:
         """Every gold table, up to and with batch `upto`."""
         self.rollups(upto)
+        Late(self.tables, self.about, upto).count()
         self.latest(upto)
 
     def rollups(self, upto: int) -> None:
-        """Roll-ups of all widths: the files that a new value touches are replaced by old rows and new parts."""
+        """Roll-ups of all widths: the files that a new value touches are replaced by old rows and new parts.
+
+        A fold that ended between its corrections and its windows of an hour is finished as it was begun.
+        """
+        begun = self.tables.committed(CORRECTIONS)
+        if self.tables.committed(ROLLUP_1H) < begun < upto:
+            self.rollups(begun)
         behind: dict[int, list[Table]] = {}
         for table in ROLLUPS:
             behind.setdefault(self.tables.committed(table), []).append(table)
@@ -78,7 +87,14 @@ class Fold:
             rows = rows.unionByName(self.tables.read(table, old).select(*table.file_columns()))
         folded = merged(rows.coalesce(1) if is_small else rows, table).withColumn(_SPLIT, file_of(table))
         added = self.tables.write(table, folded.coalesce(1), upto, split=_SPLIT, is_small=is_small)
+        if table is ROLLUP_1H:
+            self._correct(old, added, upto)
         self.tables.commit(table, upto, added, self.about, remove=self.tables.relative(table, old))
+
+    def _correct(self, old: list[str], added: "Sequence[DataFile]", upto: int) -> None:
+        """Note which windows of an hour late values are about to change."""
+        new = [str(self.tables.path(ROLLUP_1H) / file.path) for file in added]
+        Late(self.tables, self.about, upto).correct(self.tables.committed(ROLLUP_1H), old, new)
 
     def _files_between(self, table: Table, hours: list[str]) -> list[str]:
         """The files that may hold windows of the stretches of time that these hours fall into."""

@@ -1,0 +1,187 @@
+"""Sketches: what Spark makes of values, what DuckDB merges and answers, and what plain Python says of both (PIP-047)."""
+
+import json
+import math
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812  # as everybody writes it
+
+from tests.pipeline import sketches
+from tests.pipeline.ground import MEM, Ground, taken
+from tests.pipeline.worlds import play, world
+from weft.base.chance import Chance
+from weft.pipeline import sketch
+from weft.pipeline.sql import Lake
+from weft.pipeline.transforms import rollup
+from weft.pipeline.views.sketch import GAMMA, LN_GAMMA, MACROS, SHARE
+
+VECTORS = Path(__file__).parents[1] / "vectors" / "pipeline.jsonl"
+SHARES = (0.0, 0.01, 0.25, 0.5, 0.9, 0.99, 1.0)
+SHAPE = "a struct<zero:bigint,positive:array<struct<index:int,count:bigint>>,negative:array<struct<index:int,count:bigint>>,collapsed:boolean>"
+
+numbers = st.one_of(st.floats(-1e12, 1e12), st.floats(-1e-7, 1e-7), st.integers(-50, 50).map(float))
+steady = numbers.filter(lambda value: abs(value) < 1e-9 or _is_inside(abs(value)))
+"""Values whose bucket no rounding of a logarithm can move."""
+
+
+def _is_inside(size: float) -> bool:
+    place = math.log(size) / math.log(GAMMA)
+    return abs(place - round(place)) > 1e-9
+
+
+@pytest.fixture(scope="module")
+def duck() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect() as connection:
+        for macro in MACROS:
+            connection.execute(f"CREATE MACRO {macro}")
+        yield connection
+
+
+def merged_of(duck: duckdb.DuckDBPyConnection, parts: list[list[float]]) -> Any:
+    """What DuckDB makes of parts, each made of its values and all of them merged."""
+    asked = "SELECT sketch_merge(list_transform(?::DOUBLE[][], lambda p: sketch_merge(list_transform(p, lambda v: sketch_of(v)))))"
+    (found,) = duck.execute(asked, [parts]).fetchone() or (None,)
+    return found
+
+
+def test_the_constants_are_what_they_are_called() -> None:
+    assert math.log(GAMMA) == LN_GAMMA
+    assert 2 / (GAMMA + 1) == SHARE
+
+
+@pytest.mark.proves("PIP-047")
+@given(st.lists(st.lists(steady, min_size=1, max_size=6), min_size=1, max_size=5), st.sampled_from(SHARES))
+def test_merged_in_any_grouping_and_order_it_is_that_of_all_values_and_1_percent_off(
+    duck: duckdb.DuckDBPyConnection, parts: list[list[float]], share: float
+) -> None:
+    values = [value for part in parts for value in part]
+    wanted = sketches.sketch_of(values)
+    assert wanted == merged_of(duck, parts)
+    assert wanted == merged_of(duck, [values[::-1]])
+    (found,) = duck.execute("SELECT sketch_quantile(?, ?)", [wanted, share]).fetchone() or (None,)
+    exact = sketches.quantile(values, share)
+    assert abs(found - exact) <= 0.01 * abs(exact) + 1e-9
+
+
+def wide(chance: Chance) -> list[float]:
+    """More buckets than a side may have: over twenty powers of ten."""
+    return [chance.choice((1, 1, -1)) * math.exp(chance.uniform(-20, 30)) for _ in range(9_000)]
+
+
+@cache
+def worlds() -> dict[int, list[float]]:
+    """Values of many windows: small ones, wide ones, those of the vectors, none at all."""
+    chance = Chance("sketches")
+    windows: dict[int, list[float]] = {0: [], 1: [chance.choice((0.0, 1e-10, -3.5)) for _ in range(5)], 2: wide(chance)}
+    windows[3] = [means["value"] for means in vectors()]
+    for number in range(4, 40):
+        windows[number] = [chance.gauss(chance.uniform(-50, 50), 10) for _ in range(chance.randint(1, 60))]
+    return {key: [value for value in window if value == 0 or _is_inside(abs(value))] for key, window in windows.items()}
+
+
+def vectors() -> list[dict[str, Any]]:
+    lines = [json.loads(line) for line in VECTORS.read_text("utf-8").splitlines()]
+    return [line["means"] for line in lines if line["what"] == "sketch index"]
+
+
+@pytest.fixture(scope="module")
+def made(spark: SparkSession) -> pa.Table:
+    """Of each window its sketch, that of its halves merged, and quantiles, by Spark."""
+    rows = [(key, place % 2, value) for key, window in worlds().items() for place, value in enumerate(window)]
+    rows.append((0, 0, None))
+    values = spark.createDataFrame(rows, "k int, half int, v double").withColumn("bucket", sketch.bucket_of(F.col("v")))
+    counts = values.groupBy("k", "half", "bucket").count()
+    bucket = F.when(F.col("bucket").isNotNull(), F.struct("bucket", "count"))
+    whole = values.groupBy("k", "bucket").count().groupBy("k").agg(F.collect_list(bucket).alias("counts"))
+    halves = counts.groupBy("k", "half").agg(sketch.sketch_of(F.collect_list(bucket)).alias("part"))
+    merged = halves.groupBy("k").agg(sketch.sketch_merge(F.collect_list("part")).alias("merged"))
+    asked = [sketch.sketch_quantile(F.col("merged"), share).alias(f"q{place}") for place, share in enumerate(SHARES)]
+    both = whole.select("k", sketch.sketch_of(F.col("counts")).alias("whole")).join(merged, "k")
+    return both.select("k", "whole", "merged", *asked).toArrow()
+
+
+@pytest.mark.proves("PIP-047")
+def test_spark_counts_and_merges_as_plain_python_does(made: pa.Table) -> None:
+    found = {row["k"]: row for row in made.to_pylist()}
+    assert worlds().keys() == found.keys()
+    assert found[2]["whole"]["collapsed"]
+    for key, values in worlds().items():
+        wanted = sketches.sketch_of(values)
+        assert wanted == found[key]["whole"], key
+        assert wanted == found[key]["merged"], key
+
+
+@pytest.mark.proves("PIP-047")
+def test_spark_and_duckdb_answer_alike(made: pa.Table, duck: duckdb.DuckDBPyConnection) -> None:
+    duck.register("made", made)
+    asked = ", ".join(f"q{place}, sketch_quantile(merged, {share})" for place, share in enumerate(SHARES))
+    rows = duck.execute(f"SELECT {asked} FROM made WHERE k > 0").fetchall()
+    for row in rows:
+        for ours, theirs in zip(row[::2], row[1::2], strict=True):
+            assert abs(ours - theirs) <= 1e-12 * abs(ours)
+    nothing = duck.execute(f"SELECT {asked} FROM made WHERE k = 0").fetchone()
+    assert {None} == set(nothing or ())
+    odd = "SELECT sketch_quantile(merged, 1.5), sketch_quantile(NULL, 0.5), sketch_merge([]), sketch_merge([merged, NULL]) "
+    assert (None,) * 4 == duck.execute(odd + "FROM made WHERE k = 4").fetchone()
+
+
+@pytest.mark.proves("PIP-047")
+def test_the_vectors(made: pa.Table) -> None:
+    (whole,) = [row["whole"] for row in made.to_pylist() if row["k"] == 3]
+    for means in vectors():
+        if means["index"] is None:
+            assert sum(other["index"] is None for other in vectors()) == whole["zero"]
+            continue
+        indices = [bucket["index"] for bucket in whole[means["side"]]]
+        assert not _is_inside(abs(means["value"])) or means["index"] in indices, means
+        sign = 1 if means["side"] == "positive" else -1
+        assert math.isclose(sign * sketches.estimate(means["index"]), means["estimate"], rel_tol=1e-12)
+
+
+def sketched(ground: Ground, table: str = "rollup_1h") -> list[Any]:
+    with Lake(ground.lake.root) as lake:
+        asked = f"SELECT node, config_name, n, sketch FROM {table} JOIN series USING (series) ORDER BY ALL"
+        return [tuple(row.values()) for row in lake.query(asked).to_pylist()]
+
+
+def compare(ground: Ground, expected: Any) -> None:
+    """All windows of an hour against plain Python, before their fold and behind it."""
+    values: dict[tuple[str, str], list[float]] = {}
+    for number, (_, result, _) in expected.values.items():
+        kept = values.setdefault((number[0], expected.silver[number].series), [])
+        kept += [] if result is None else [result]
+    wanted = [(*key, len(some), sketches.sketch_of(some)) for key, some in sorted(values.items())]
+    assert wanted == sketched(ground)
+    ground.job.fold()
+    assert wanted == sketched(ground)
+
+
+@pytest.mark.proves("PIP-044", "PIP-045", "PIP-047")
+def test_roll_ups_hold_sketches_of_all_values_and_a_lost_count_is_caught(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history = world(Chance("spread"), batches=3)
+    for number, arrival in enumerate(history.arrivals):
+        play(ground, arrival)
+        if number == 1:
+            ground.job.fold()
+    compare(ground, history.expected())
+    monkeypatch.setattr(rollup, "_united", lambda: F.col("sketches")[0]["sketch"])
+    ground.take(taken(25, [(MEM, 3.25, None)]))
+    ground.job.fold()
+    assert any(n != size(found) for _, _, n, found in sketched(ground))
+
+
+def size(found: sketches.Sketch) -> int:
+    """How many values a sketch has counted."""
+    sides = found["positive"] + found["negative"]
+    return int(found["zero"] + sum(bucket["count"] for bucket in sides))
