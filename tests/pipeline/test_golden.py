@@ -1,21 +1,15 @@
 """Lakes that earlier versions of the program left behind, each whole with its checkpoints: the present one goes on with
 them (PIP-087, LAK-036).
-
-`golden/first.tar.zst`: three runs of the driver of 0.1.0 at schema version 1. Samples of two origins in two batches (a
-duplicate, a bad row, a number announced lost), a message, an event, a change of the store, a log record. Whenever a table
-gets columns, or a checkpoint another form, a lake of the version before comes here, and none is ever taken away.
 """
 
-import io
-import tarfile
 from pathlib import Path
 
 import pytest
-import zstandard
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from tests.pipeline import oracle
+from tests.pipeline.golden_lakes import LAKES, opened
 from tests.pipeline.ground import ERA, MEM, NET, A, B, Ground, at_ms, event, taken
 from tests.pipeline.worlds import compare
 from weft.lake.layout import Layout
@@ -28,18 +22,10 @@ from weft.pipeline.mending.repair import repair
 from weft.pipeline.runner import Runner
 from weft.pipeline.tables import ALL
 
-LAKES = sorted((Path(__file__).parent / "golden").glob("*.tar.zst"))
 Batch = tuple[list[oracle.Row], list[oracle.Id]]
 BYTES_MAX = 200_000
 ROWS = [(NET, 10 * n, None) for n in range(1, 13)]
 BASIC = [(MEM, n, None) for n in range(1, 6)]
-
-
-def opened(packed: Path, home: Path) -> Layout:
-    data = zstandard.ZstdDecompressor().decompress(packed.read_bytes(), max_output_size=1 << 24)
-    with tarfile.open(fileobj=io.BytesIO(data)) as files:
-        files.extractall(home / packed.stem, filter="data")
-    return Layout(home / packed.stem)
 
 
 def told(first: int, last: int) -> list[oracle.Row]:
