@@ -28,7 +28,8 @@ one line of JSON each. This page is generated from `weft.lake`; version {VERSION
 `first_received` and `last_received` (ns, null without rows), `lsn` `[first, last]` in the drain's journal, `ranges`
 `[[origin, era or null, [[first, last], …]], …]` of what was received, `lost` `[[origin, era, first, last, why], …]`
 (`era-end`: the era ended at this number, nothing was lost), `prior`. A stub of deleted rows has all of that, and
-`gone` true and `was`, the digest of the manifest that it replaced.
+`gone` true and `was`, the digest of the manifest that it replaced. One whose rows were given up has `was`, too, and
+`skipped`, why: what it held is lost.
 
 ## From Spark
 
