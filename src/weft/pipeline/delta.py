@@ -151,20 +151,30 @@ class Tables:
 
         Raises LeaseLost if another driver holds the lease, or has committed since.
         """
-        from deltalake.exceptions import CommitFailedError
         from deltalake.transaction import AddAction, RemoveAction
 
-        handle = self.handle(table)
-        self._check_lease(handle)
         now_ms = round(datetime.now(UTC).timestamp() * 1000)
         gone = list(remove)
-        if not add and not gone:
-            return
         actions: list[Any] = [
             AddAction(file.path, file.size, file.partition, now_ms, data_change=True, stats=file.statistics)
             for file in add
         ]
         actions += [RemoveAction(path, True, now_ms, None, partition_of(path)) for path in gone]
+        if not actions:
+            self._check_lease(self.handle(table))
+        else:
+            self._transact(table, actions, self._properties(table, batch, about))
+
+    def mark(self, table: Table, batch: int, about: Mapping[str, str]) -> None:
+        """Say that this batch is done although it changes nothing here, in a commit without files."""
+        self._transact(table, [], self._properties(table, batch, about))
+
+    def _transact(self, table: Table, actions: list[Any], properties: "CommitProperties") -> None:
+        """One transaction. The lease is looked at in the very version that it builds on."""
+        from deltalake.exceptions import CommitFailedError
+
+        handle = self.handle(table)
+        self._check_lease(handle)
         began = time.perf_counter()
         try:
             handle.create_write_transaction(
@@ -172,7 +182,7 @@ class Tables:
                 "append",
                 handle.schema(),
                 [table.partition] if table.partition else [],
-                commit_properties=self._properties(table, batch, about),
+                commit_properties=properties,
             )
         except CommitFailedError as error:
             if CONFLICT in str(error):
