@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 LONG_MAX: Final = (1 << 63) - 1
+HELD_MAX: Final = 1_000  # characters of ranges in a message
 SPREAD: Final = "n"
 """Attribute of an error row that stands for several numbers: how many."""
 
@@ -58,7 +59,7 @@ def intake_between(source: Source, start: At, end: At) -> Intake:
     received = VersionVector()
     fresh = 0
     for piece in slices:
-        _look_at(piece)
+        _look_at(source, piece)
         manifest = ended.get((piece.drain, piece.number))
         for origin, first, last in _ranges_of(piece, manifest):
             fresh += received.add(origin, first, last)
@@ -108,15 +109,18 @@ def ends_of(manifest: Manifest) -> list[tuple[Origin, int]]:
     return [end for end in manifest.era_ends() if end[1] <= LONG_MAX]
 
 
-def _look_at(piece: Slice) -> None:
+def _look_at(source: Source, piece: Slice) -> None:
     """Whether the rows are there at all, before anything is planned with them (PIP-008)."""
-    try:
-        size = Path(piece.path).stat().st_size
-    except FileNotFoundError:
-        raise SegmentFault("segment-gone", piece.drain, piece.number, "its file is missing") from None
-    if size != piece.bytes:
-        why = f"{size} bytes, {piece.bytes} by its manifest"
-        raise SegmentFault("segment-changed", piece.drain, piece.number, why)
+    path = Path(piece.path)
+    size = path.stat().st_size if path.exists() else -1
+    if size == piece.bytes:
+        return
+    manifest = source.drains()[piece.drain].manifest(piece.number)
+    held = f"; it held {manifest.ranges if manifest else 'nobody knows what'}"[:HELD_MAX]
+    if size < 0:
+        raise SegmentFault("segment-gone", piece.drain, piece.number, f"its file is missing{held}")
+    why = f"{size} bytes, {piece.bytes} by its manifest{held}"
+    raise SegmentFault("segment-changed", piece.drain, piece.number, why)
 
 
 def _ranges_in(manifest: Manifest) -> Iterator[tuple[Origin, int, int]]:

@@ -103,10 +103,11 @@ class Repair:
             return f"the checkpoint of the job {self.kind.stream!r} is gone"
         if self._is_overtaken():
             return f"the lease of the job {self.kind.stream!r} was lost, and has begun to count anew"
-        newest = self.marks.get(self.kind.bronze)
         last = self.marks.get(PROGRESS, Mark("", -1)).batch
         highest = max(mark.batch for mark in self.marks.values())
-        return self.checkpoint.fault(read_record(path), Carried(last, highest, newest.checkpoint if newest else None))
+        record = read_record(path)
+        others = [mark.checkpoint for mark in self.marks.values() if mark.checkpoint != record.id]
+        return self.checkpoint.fault(record, Carried(last, highest, next(iter(others), None)))
 
     def _is_overtaken(self) -> bool:
         """Whether tables carry a higher epoch than whoever holds the lease now: they would refuse every commit."""
