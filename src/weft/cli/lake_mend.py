@@ -80,7 +80,7 @@ def rebuild(
     settings = settings_of(layout)
     with Lease(layout, "samples") as lease:
         options = Options(heap_mb=heap_mb, log=layout.runs() / "spark.log", inherited=(lease.descriptor,))
-        spark = session(options._replace(settings=settings.spark))
+        spark = session(options._replace(settings=settings.spark_texts))
         try:
             about = JobOptions(rules=rules_of(settings))
             is_samples = kind.stream == "samples"

@@ -154,7 +154,7 @@ class Rebuild:
         """Silver and quarantine."""
         kind, coverage = self.job.kind, self._coverage()
         batch = _batch_of(self.job, self.upto, self.about)
-        rows = self._kept(_first_come(self._judged()))
+        rows = self._kept(_first_come(self._judged(batch)))
         fresh, copies = rows.where("copy = 1").drop("copy"), rows.where("copy > 1").drop("copy")
         accepted, refused = fresh.where("reason is null"), fresh.where("reason is not null")
         silver = batch._made(accepted, _everything(coverage))
@@ -165,9 +165,9 @@ class Rebuild:
             Made(kind.quarantine, self._without_forgotten(kept_aside)),
         ]
 
-    def _judged(self) -> "DataFrame":
+    def _judged(self, batch: Batch) -> "DataFrame":
         kind = self.job.kind
-        rows = judged(self.tables.read(kind.bronze), self.job.rules, kind.stream)
+        rows = judged(batch._ruled(self.tables.read(kind.bronze)), self.job.rules, kind.stream)
         known = getattr(self.job, "known", None)
         return rows if known is None else recognised(rows, known.frame).drop("is_new")
 
