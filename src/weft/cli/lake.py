@@ -41,6 +41,7 @@ for _name, _help in (
     app.command(f"weft.cli.lake_keep:{_name}", name=_name, help=_help)
 app.command("weft.cli.lake_missing:missing", name="missing", help="Which records are not here, since when and why.")
 app.command("weft.cli.lake_quarantine:app", name="quarantine", help="Rows that silver refused: ls, show, retry.")
+app.command("weft.cli.lake_anomalies:anomalies", name="anomalies", help="Which series were not as they were, and why.")
 app.command("weft.cli.lake_import:import_logs", name="import", help="Read sample logs of other systems into the lake.")
 
 
