@@ -135,3 +135,11 @@ def test_skip_asks_first_and_names_what_it_gives_up(lake: Layout, capsys: pytest
         with pytest.raises(UserError) as refused:
             said(capsys, "skip", wrong[0], "--stream", wrong[1], *words[4:], "--yes")
         assert refused.value.code in ("no-segment", "no-stream")
+
+
+@pytest.mark.proves("LAK-036")
+def test_a_lake_of_a_newer_form_is_refused(lake: Layout) -> None:
+    lake.lake_json.write_bytes(lake.lake_json.read_bytes().replace(b'"format":1', b'"format":2'))
+    with pytest.raises(UserError) as refused:
+        Checkpoint(lake, "samples").open(has_rows=True)
+    assert "newer-lake" == refused.value.code

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from weft.base.errors import UserError
-from weft.lake.layout import Layout
+from weft.lake.layout import FORMAT, LakeJson, Layout
 from weft.pipeline.coverage import Coverage, forget_before
 from weft.pipeline.ruleset import Rules
 
@@ -54,14 +54,23 @@ class Checkpoint:
     def open(self, *, has_rows: bool, partitions: int = 2) -> Record:
         """The record; made if the job is new, with so many partitions of a shuffle.
 
-        UserError `checkpoint-missing` if tables hold rows that this checkpoint knows nothing of (PIP-025).
+        UserError `checkpoint-missing` if tables hold rows that this checkpoint knows nothing of (PIP-025); `newer-lake`
+        if the lake as a whole has a form that this program does not know (LAK-036).
         """
+        self._refuse_newer()
         path = self.lake.checkpoint_id(self.job)
         if has_rows and not path.exists():
             raise _missing(f"the tables hold rows, but the checkpoint of the job {self.job!r} is gone")
         if not path.exists():
             self.begin(Record(id=uuid.uuid4().hex, partitions=partitions))
         return read_record(path)
+
+    def _refuse_newer(self) -> None:
+        path = self.lake.lake_json
+        told = msgspec.json.decode(path.read_bytes(), type=LakeJson) if path.exists() else None
+        if told is not None and told.format > FORMAT:
+            text = f"{self.lake.root} is a lake of format {told.format}, this program knows format {FORMAT}"
+            raise UserError("newer-lake", text, "upgrade weft on this machine")
 
     def begin(self, record: Record) -> None:
         """Write the record, whole or not at all."""
