@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 BATCH_ROWS: Final = 50_000
+BATCH_BYTES: Final = 32 << 20
+"""What is held to be joined, and then copied once: with the row group behind it, all that a task holds (PIP-007)."""
 
 
 class Reading:
@@ -90,13 +92,13 @@ class Reading:
 def joined(parts: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
     """The same rows in as few batches as may be: each costs Spark about a millisecond, however small it is."""
     held: list[pa.RecordBatch] = []
-    rows = 0
+    rows = size = 0
     for part in parts:
-        if held and rows + part.num_rows > BATCH_ROWS:
+        if held and (rows + part.num_rows > BATCH_ROWS or size + part.nbytes > BATCH_BYTES):
             yield _one(held)
-            held, rows = [], 0
+            held, rows, size = [], 0, 0
         held.append(part)
-        rows += part.num_rows
+        rows, size = rows + part.num_rows, size + part.nbytes
     if held:
         yield _one(held)
 

@@ -1,18 +1,25 @@
 """Asking: names, views that hide folding, refusals that say what to type (PIP-090); what is missing (PIP-063)."""
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable, write_deltalake
+from pyarrow import feather
 from pyspark.sql import SparkSession
 
 from tests.pipeline.ground import MEM, NET, A, B, Ground, lost, single, taken
 from weft.base.errors import UserError
 from weft.cli import lake_run
 from weft.cli.sql import sql
+from weft.pipeline import sql as sqls
 from weft.pipeline.check import Check
 from weft.pipeline.sql import Lake
+from weft.pipeline.versions import AsOf
 
 FIRST = [(NET, 10, None), (MEM, 5, None), (NET, 30, None)]
 SECOND = [(NET, 60, None), (MEM, 7, None), (NET, 30, None)]
@@ -76,6 +83,125 @@ def test_names_are_looked_up_in_gold_then_silver_and_bad_ones_are_told_what_ther
     with pytest.raises(UserError) as refused:
         Lake(asked.lake.root / "nowhere")
     assert "no-lake" == refused.value.code
+
+
+def said_at(ground: Ground, table: str, batch: int) -> datetime:
+    """When a batch came to stand in a table."""
+    commits = DeltaTable(ground.lake.table(*table.split("."))).history()
+    (ms,) = [commit["timestamp"] for commit in commits if commit.get("weft.batch") == str(batch)]
+    return datetime.fromtimestamp(ms / 1000, UTC)
+
+
+def counts(ground: Ground, as_of: AsOf | None, where: str = "true") -> tuple[int, ...]:
+    """Rows of three tables, and what the minutes hold, in one question."""
+    text = (
+        f"SELECT (SELECT count(*) FROM bronze.samples WHERE {where}) AS bronze, "
+        f"(SELECT count(*) FROM silver.samples WHERE {where}) AS silver, "
+        f"(SELECT count(*) FROM silver.values WHERE {where} AND result IS NOT NULL) AS calculated"
+    )
+    minutes = ", (SELECT coalesce(sum(n), 0)::BIGINT FROM rollup_1m) AS minutes" if where == "true" else ""
+    with Lake(ground.lake.root, as_of) as lake:
+        (row,) = lake.query(text + minutes).to_pylist()
+    return tuple(row.values())
+
+
+@pytest.mark.proves("PIP-090")
+def test_as_of_an_instant_all_tables_of_a_question_hold_the_same_batches(asked: Ground) -> None:
+    for batch in range(3):
+        then = counts(asked, said_at(asked, "meta.progress", batch))
+        wanted = counts(asked, None, f"batch <= {batch}")
+        assert (*wanted, wanted[-1]) == then, "the minutes are completed from the silver of then"
+    first = said_at(asked, "bronze.samples", 0)
+    assert (0, 0, 0, 0) == counts(asked, first - timedelta(seconds=1))
+    assert (4, 0, 0, 0) == counts(asked, first), "silver came later"
+
+
+@pytest.mark.proves("PIP-090")
+def test_as_of_a_version_is_that_version_and_none_is_made_up(asked: Ground, capsys: pytest.CaptureFixture[str]) -> None:
+    path = asked.lake.table("silver", "samples")
+    for version in range(DeltaTable(path).version() + 1):
+        sql("SELECT count(*)::INT AS n FROM samples", lake=asked.lake.root, as_of=str(version), json=True)
+        rows = DeltaTable(path, version=version).to_pyarrow_table().num_rows
+        assert [{"n": rows}] == json.loads(capsys.readouterr().out)
+    for wish, code in (("999", "no-version"), ("last week", "bad-time")):
+        with pytest.raises(UserError) as refused:
+            sql("SELECT 1 FROM samples", lake=asked.lake.root, as_of=wish)
+        assert code == refused.value.code
+
+
+@pytest.mark.proves("PIP-090")
+def test_a_version_of_a_folded_table_is_completed_by_the_silver_of_its_instant(asked: Ground) -> None:
+    path, text = asked.lake.table("gold", "rollup_1m"), "SELECT coalesce(sum(n), 0)::BIGINT AS n FROM rollup_1m"
+    (folded, *_) = [commit for commit in DeltaTable(path).history() if commit.get("weft.batch") == "1"]
+    with Lake(asked.lake.root, folded["version"]) as lake:
+        (row,) = lake.query(text).to_pylist()
+    (wanted,) = ask(asked, "SELECT count(*) AS n FROM silver.values WHERE batch <= 1 AND result IS NOT NULL")
+    assert wanted == row
+
+
+def test_a_view_has_no_version_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "lake.json").touch()
+    write_deltalake(tmp_path / "tables" / "silver" / "store", pa.table({"sequence": [1]}))
+    with Lake(tmp_path, 0) as lake, pytest.raises(UserError) as refused:
+        lake.query("FROM store_current")
+    assert "no-version" == refused.value.code
+
+
+def test_files_that_are_deleted_are_not_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "lake.json").touch()
+    path = tmp_path / "tables" / "silver" / "samples"
+    for count in (1, 2):
+        write_deltalake(path, pa.table({"sequence": list(range(count))}), mode="overwrite")
+    with Lake(tmp_path, 0) as lake:
+        assert [{"sequence": 0}] == lake.query("FROM samples").to_pylist()
+    for file in DeltaTable(path, version=0).file_uris():
+        Path(file).unlink()
+    with Lake(tmp_path) as lake:
+        assert 2 == lake.query("FROM samples").num_rows
+    with Lake(tmp_path, 0) as lake, pytest.raises(UserError) as refused:
+        lake.query("FROM samples")
+    assert "no-files" == refused.value.code
+    DeltaTable(path).create_checkpoint()
+    (path / "_delta_log" / f"{0:020}.json").unlink()
+    for wish in (0, datetime(2020, 1, 1, tzinfo=UTC)):
+        with Lake(tmp_path, wish) as lake, pytest.raises(UserError) as refused:
+            lake.query("FROM samples")
+        assert "no-version" == refused.value.code, "its log is gone: nobody may say that it was empty"
+
+
+@pytest.mark.proves("PIP-045")
+def test_a_fold_in_the_middle_of_a_question_changes_no_answer(asked: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked.take(taken(7, FIRST, node="alpha"))
+    wanted = counts(asked, None)
+    plain = sqls.opened
+
+    def opened_late(path: Path, name: str, wish: AsOf | None) -> DeltaTable | None:
+        handle = plain(path, name, wish)
+        if name == "gold.rollup_1m":
+            asked.job.fold()
+        return handle
+
+    monkeypatch.setattr(sqls, "opened", opened_late)
+    with Lake(asked.lake.root) as lake:
+        (row,) = lake.query("SELECT sum(n)::BIGINT AS n FROM rollup_1m").to_pylist()
+    assert wanted[-1] == row["n"]
+
+
+@pytest.mark.proves("PIP-090")
+def test_rows_go_to_a_file_that_is_there_when_it_is_whole(
+    asked: Ground, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "SELECT * FROM samples ORDER BY origin, sequence"
+    for read, name in ((pq.read_table, "parquet"), (feather.read_table, "arrow")):
+        target = tmp_path / f"rows.{name}"
+        target.write_text("what stood there", "utf-8")
+        sql(text, lake=asked.lake.root, **{name: target})
+        assert ask(asked, text) == read(target).to_pylist()
+        with pytest.raises(UserError):
+            sql("SELECT nope FROM samples", lake=asked.lake.root, **{name: target})
+        assert ask(asked, text) == read(target).to_pylist()
+    assert f"rows in {tmp_path}/rows.arrow" in capsys.readouterr().out
+    assert ["rows.arrow", "rows.parquet"] == sorted(path.name for path in tmp_path.iterdir())
 
 
 @pytest.mark.proves("PIP-088", "PIP-090")

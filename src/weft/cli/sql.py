@@ -6,42 +6,70 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.abc import MetaPathFinder
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from weft.base.errors import UserError
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 Flag = Annotated[bool, Parameter(negative="")]
 LIMIT = 1_000
 
 
-def sql(query: str, /, *, lake: Path | None = None, json: Flag = False, csv: Flag = False, limit: int = LIMIT) -> None:
+def sql(
+    query: str,
+    /,
+    *,
+    lake: Path | None = None,
+    as_of: str | None = None,
+    json: Flag = False,
+    csv: Flag = False,
+    parquet: Path | None = None,
+    arrow: Path | None = None,
+    limit: int = LIMIT,
+) -> None:
     """Ask the tables of a lake in SQL, without Java: `weft sql "SELECT node, missing FROM completeness"`.
 
     Args:
         query: one SELECT over `gold.…`, `silver.…`, `bronze.…`, `meta.…`; a bare name is looked up in that order.
         lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
+        as_of: the tables as they were: at an instant (2026-01-31T12:00Z), or at a version of those that are named.
         json: one JSON array of objects.
         csv: CSV with a header.
-        limit: most rows that are shown; --json and --csv give all.
+        parquet: write the rows to this Parquet file instead.
+        arrow: write the rows to this file of Arrow's IPC format instead.
+        limit: most rows that are shown; every other output has all.
     """
+    if sum((json, csv, parquet is not None, arrow is not None)) > 1:
+        raise UserError("usage", "several outputs at once", "one of --json, --csv, --parquet FILE, --arrow FILE")
     with without("pandas"):
         import pyarrow.dataset  # noqa: F401  # where it looks for pandas, once
-    from weft.cli.tables import print_csv, print_json, show
+    from weft.pipeline import versions
     from weft.pipeline.sql import Lake
 
-    if json and csv:
-        raise UserError("usage", "--json and --csv at once", "one of them")
-    with Lake(lake or os.environ.get("WEFT_LAKE") or "lake") as asked:
-        if json:
-            print_json(asked.query(query))
-        elif csv:
-            print_csv(asked.query(query))
-        else:
-            from rich.console import Console
+    wish = None if as_of is None else versions.as_of(as_of)
+    with Lake(lake or os.environ.get("WEFT_LAKE") or "lake", wish) as asked:
+        if parquet or arrow:
+            from weft.pipeline.filing import file_rows
 
-            show(asked.query(query, limit), Console())
+            rows = file_rows(asked.batches(query), parquet=parquet, arrow=arrow)
+            print(f"{rows:,} rows in {parquet or arrow}")
+        else:
+            _print(asked.query(query, None if json or csv else limit), "json" if json else "csv" if csv else "")
+
+
+def _print(rows: "pa.Table", form: str) -> None:
+    from weft.cli.tables import print_csv, print_json, show
+
+    if form:
+        {"json": print_json, "csv": print_csv}[form](rows)
+    else:
+        from rich.console import Console
+
+        show(rows, Console())
 
 
 class _Absent(MetaPathFinder):

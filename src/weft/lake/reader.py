@@ -16,7 +16,7 @@ from weft.lake.layout import STREAMS, Layout, is_drain
 from weft.lake.manifest import NO_PRIOR, Link, Manifest, SegmentFault, decode, verify
 from weft.lake.offsets import At, Offset, offset_of, parse
 from weft.lake.segments import find_tip
-from weft.lake.stubs import read_manifest
+from weft.lake.stubs import packed_path, read_manifest
 from weft.lake.vectors import add_manifest, vector_at
 
 ROWS_MAX: Final = 1_000_000  # of a batch, by default (PIP-002)
@@ -97,6 +97,13 @@ class Follower:
         self._links.append(verify(data, self.drain, number, prior))
         self.tip = max(self.tip, number)
         return True
+
+    def newest(self) -> int:
+        """The highest number that exists now: asks for one name after the other, from the highest that is known."""
+        place = self.lake, self.stream, self.drain
+        while self.lake.manifest(*place[1:], self.tip + 1).exists() or packed_path(*place, self.tip + 1).exists():
+            self.tip += 1
+        return self.tip
 
     def first_kept(self) -> int:
         """The lowest number whose rows are still there: stubs come first, and are passed over."""
@@ -267,8 +274,7 @@ class Source:
                 self.followers[drain].forget(number)
 
     def _end_of(self, follower: Follower) -> int:
-        follower.tip = max(follower.tip, find_tip(self.lake, self.stream, follower.drain).number)
-        return follower.tip + 1
+        return follower.newest() + 1
 
 
 class _Budget:

@@ -1,0 +1,31 @@
+"""From segments to tables, and how a notebook gets at them (PIP-083, PIP-092, PIP-011).
+
+What stands in `__all__` is for everybody; it needs `weft[lake]` and, for `session`, `table` and `segments`, Java.
+
+```
+import weft.pipeline as weft
+
+spark = weft.session()                                    # or a session of your own, from Spark 4.2 on
+weft.table(spark, "./lake", "silver.samples", since="2026-11-01").groupBy("node").count().show()
+weft.arrow("./lake", "completeness").to_pandas()          # the same without Spark and Java
+weft.segments(spark, "./lake", "samples", since="2026-11-21T12:00Z")   # what is not in tables yet, too
+```
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from weft.pipeline.session import Options, session  # first of all: the function has the name of its module
+
+if TYPE_CHECKING:
+    from weft.pipeline.reading import arrow, segments, table
+
+__all__ = ["Options", "arrow", "segments", "session", "table"]
+
+
+def __getattr__(name: str) -> Any:
+    """What reads tables, imported when it is first asked for: whoever needs a module of this package needs none of it."""
+    if name not in ("arrow", "segments", "table"):
+        raise AttributeError(name)
+    from weft.pipeline import reading
+
+    return getattr(reading, name)

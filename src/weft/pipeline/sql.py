@@ -3,10 +3,14 @@
 Each table that a query names is opened from its log, so projections and filters reach the Parquet files. Roll-ups and
 last values are folded every minute or so; their views add what stands in silver behind the last fold, so an answer is
 current to the last batch. Nothing can be written, no extension is loaded, no file outside the lake is opened.
+
+Versions are chosen when a table is first named, one per table, and kept for all that a `Lake` is asked: so the two sides
+of a join, and a folded table and what completes it, belong together. With `as_of` all tables are those of that instant.
 """
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -14,12 +18,15 @@ from weft.base.errors import UserError
 from weft.lake.layout import Layout
 from weft.pipeline.checkpoint import read_record
 from weft.pipeline.tables import ALL, LATEST, SAMPLES, VALUES, VIEWS, Table
+from weft.pipeline.versions import AsOf, made_at, opened
 from weft.pipeline.views.folded import LATEST_VIEW, ROLLUP_VIEW, WIDTHS
+from weft.pipeline.views.sketch import MACROS
 from weft.pipeline.writer import Writer
 
 if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
+    from deltalake import DeltaTable
 
 JOB: Final = "samples"
 LAYERS: Final = ("gold", "silver", "bronze", "quarantine", "meta")
@@ -30,16 +37,25 @@ SETTINGS: Final[dict[str, str | bool | int | float | list[str]]] = {
     "threads": "2",
 }
 
+BATCH_ROWS: Final = 50_000
+NO_FILE: Final = "No such file"  # how Arrow says so in DuckDB's words
+
+_QUALIFIED: Final = re.compile(r"(\w+)\s*\.\s*(\w+)")
+_BARE: Final = re.compile(r"(?<![.\w])(\w+)")
 _UNQUOTED_AT: Final = re.compile(r"""(?<!["'.\w])at(?!["'\w])""", re.IGNORECASE)
 
 
 class Lake:
     """A lake that can be asked. Open it with `with`; each instance sees the versions of its first use of a table."""
 
-    def __init__(self, root: Path | str) -> None:
-        """UserError `no-lake` if there is none."""
-        self.layout = Layout(root)
+    def __init__(self, root: Path | str, as_of: AsOf | None = None) -> None:
+        """`as_of`: that version of every table that is named, or what stood in all of them at an instant.
+
+        Of a folded table's version, what completes it is that of its instant. A table that was made later counts as empty. UserError `no-lake` if there is none.
+        """
+        self.layout, self.as_of = Layout(root), as_of
         self._registered: set[str] = set()
+        self._handles: dict[tuple[str, AsOf | None], DeltaTable | None] = {}
         self._connection: duckdb.DuckDBPyConnection | None = None
         if not self.layout.lake_json.exists():
             raise UserError("no-lake", f"there is no lake in {root}", "--lake DIR, or weft up with a root that drains")
@@ -51,6 +67,8 @@ class Lake:
         self._connection.execute("SET TimeZone = 'UTC'")
         for layer in LAYERS:
             self._connection.execute(f"CREATE SCHEMA {layer}")
+        for macro in MACROS:
+            self._connection.execute(f"CREATE MACRO {macro}")
         self._connection.execute(f"SET search_path = '{','.join(LAYERS)}'")
         return self
 
@@ -60,30 +78,56 @@ class Lake:
             self._connection = None
 
     def query(self, sql: str, limit: int | None = None) -> "pa.Table":
-        """The rows of one SELECT, at most `limit`. UserError `bad-sql` says what is wrong and which tables there are."""
+        """The rows of one SELECT, at most `limit`.
+
+        UserError `bad-sql` says what is wrong and which tables there are, `no-version` that a table is younger or older
+        than what is asked for, `no-files` that its files of then are deleted.
+        """
+        with self._asking(sql):
+            answer = self._relation(sql).to_arrow_table()
+        return answer if limit is None else answer.slice(0, limit)
+
+    def batches(self, sql: str) -> "Iterator[pa.RecordBatch | pa.Schema]":
+        """The schema of one SELECT, then its rows as they are made: what does not fit into memory. Errors as `query`."""
+        with self._asking(sql):
+            reader = self._relation(sql).to_arrow_reader(BATCH_ROWS)
+            yield reader.schema
+            yield from reader
+
+    def _relation(self, sql: str) -> "duckdb.DuckDBPyRelation":
         import duckdb
 
         connection = self._open
         for table in self._named_in(sql):
             self._register(table)
+        (statement,) = connection.extract_statements(sql)
+        if statement.type not in (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN):
+            raise UserError("bad-sql", "a lake is only read", "SELECT, WITH, DESCRIBE or EXPLAIN")
+        connection.execute("SET enable_external_access = false")
+        return connection.sql(sql)
+
+    @contextmanager
+    def _asking(self, sql: str) -> Iterator[None]:
+        """What DuckDB refuses, in the words of this program."""
+        import duckdb
+
         try:
-            (statement,) = connection.extract_statements(sql)
-            if statement.type not in (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN):
-                raise UserError("bad-sql", "a lake is only read", "SELECT, WITH, DESCRIBE or EXPLAIN")
-            connection.execute("SET enable_external_access = false")
-            answer = connection.sql(sql).to_arrow_table()
-            return answer if limit is None else answer.slice(0, limit)
+            yield
         except ValueError:
             raise UserError("bad-sql", "exactly one statement can be asked at a time", "weft sql 'SELECT …'") from None
         except duckdb.Error as error:
+            why = str(error).splitlines()[0]
+            if NO_FILE in str(error):
+                mend = "a later instant; how long old files stay is [lake.keep] unreferenced"
+                raise UserError("no-files", f"files of a table are deleted: {why}", mend) from None
             is_grammar = isinstance(error, duckdb.ParserException)
-            raise UserError("bad-sql", str(error).splitlines()[0], self._mend(sql, is_grammar=is_grammar)) from None
+            raise UserError("bad-sql", why, self._mend(sql, is_grammar=is_grammar)) from None
 
     def _mend(self, sql: str, *, is_grammar: bool) -> str:
         """What to type instead of a question that DuckDB does not understand."""
         if is_grammar and _UNQUOTED_AT.search(sql):
             return 'at is also a word of SQL: write "at" in double quotes, or samples.at'
-        there = ", ".join(sorted(table.full_name for table in self._all())) or "none yet: weft lake run makes them"
+        there = ", ".join(sorted(table.full_name for table in self.known())) or "none yet: weft lake run makes them"
         return f"weft lake schema TABLE; tables: {there}"
 
     def tables(self) -> list[Table]:
@@ -95,58 +139,75 @@ class Lake:
         assert self._connection is not None, "use a Lake with `with`"
         return self._connection
 
-    def _named_in(self, sql: str) -> list[Table]:
-        words = set(re.findall(r"\w+", sql.lower()))
-        return [table for table in self._all() if table.name in words]
-
-    def _all(self) -> list[Table]:
+    def known(self) -> list[Table]:
         """The tables that exist, and the views over them."""
         there = self.tables()
         return there + [view.table for view in VIEWS.values() if view.over[0] in there]
+
+    def _named_in(self, sql: str) -> list[Table]:
+        """The tables that a question can mean: `layer.name`, or by a bare name the first layer that has one."""
+        known, text = {table.full_name: table for table in self.known()}, sql.lower().replace('"', "")
+        named = {f"{layer}.{name}" for layer, name in _QUALIFIED.findall(text)}
+        for name in set(_BARE.findall(text)):
+            named.add(next((full for layer in LAYERS if (full := f"{layer}.{name}") in known), name))
+        return [known[name] for name in sorted(named) if name in known]
 
     def _register(self, table: Table) -> None:
         """Make a table (or the view that completes it) known under its full name."""
         if table.full_name in self._registered:
             return
         self._registered.add(table.full_name)
-        view = VIEWS.get(table.full_name)
-        shown = (
-            self._shown(table) if view is None else view.select({of.full_name: self._dataset(of) for of in view.over})
-        )
-        self._open.execute(f"CREATE VIEW {table.full_name} AS {shown}")
+        self._open.execute(f"CREATE VIEW {table.full_name} AS {self._shown(table)}")
 
     def _shown(self, table: Table) -> str:
-        raw = self._dataset(table)
-        return f"FROM {raw}" if table not in (*WIDTHS, LATEST) else self._completed(table, raw)
+        view = VIEWS.get(table.full_name)
+        if view is None:
+            return self._completed(table) if table in (*WIDTHS, LATEST) else f"FROM {self._dataset(table, self.as_of)}"
+        if isinstance(self.as_of, int):
+            raise UserError("no-version", f"{table.full_name} is a view: it has no versions", "--as-of TIME")
+        return view.select({of.full_name: self._dataset(of, self.as_of) for of in view.over})
 
-    def _dataset(self, table: Table) -> str:
+    def _dataset(self, table: Table, wish: AsOf | None) -> str:
         """Register the files of a table's log; the name they have in DuckDB."""
-        from deltalake import DeltaTable
-
         name = f"raw_{table.layer}_{table.name}"
+        if wish != self.as_of:
+            name += "_then"
         if name not in self._registered:
             self._registered.add(name)
-            path = str(self.layout.table(table.layer, table.name))
-            is_there = DeltaTable.is_deltatable(path)
-            rows = DeltaTable(path).to_pyarrow_dataset() if is_there else table.schema.arrow().empty_table()
+            handle = self._handle(table, wish)
+            rows = table.schema.arrow().empty_table() if handle is None else handle.to_pyarrow_dataset()
             self._open.register(name, rows)
         return name
 
-    def _completed(self, table: Table, raw: str) -> str:
-        values = self._dataset(VALUES)
+    def _handle(self, table: Table, wish: AsOf | None) -> "DeltaTable | None":
+        """The table at the version that is meant, the same whenever it is asked for; None: it is not there."""
+        key = (table.full_name, wish)
+        if key not in self._handles:
+            self._handles[key] = opened(self._path(table), table.full_name, wish)
+        return self._handles[key]
+
+    def _path(self, table: Table) -> Path:
+        return self.layout.table(table.layer, table.name)
+
+    def _completed(self, table: Table) -> str:
+        """A folded table and what came later: of the newest, or of what stood there when its version was made."""
+        raw, wish = self._dataset(table, self.as_of), self.as_of
+        if isinstance(wish, int):
+            wish = made_at(self._path(table), wish)
+        values = self._dataset(VALUES, wish)
         if table is LATEST:
-            return LATEST_VIEW.format(folded=raw, samples=self._dataset(SAMPLES), values=values, mark=self._mark(table))
+            samples = self._dataset(SAMPLES, wish)
+            return LATEST_VIEW.format(folded=raw, samples=samples, values=values, mark=self._mark(table))
         return ROLLUP_VIEW.format(folded=raw, values=values, mark=self._mark(table), width=WIDTHS[table])
 
     def _mark(self, table: Table) -> int:
-        """The last batch that is folded into a table."""
-        from deltalake import DeltaTable
-
+        """The last batch that is folded into a table: of the same version as its rows."""
         checkpoint = self.layout.checkpoint_id(JOB)
         if not checkpoint.exists():
             return 1 << 62  # only the pipeline's own machine knows; what is folded is then all there is
         writer = Writer(JOB, read_record(checkpoint).id, 0)
-        version = DeltaTable(str(self.layout.table(table.layer, table.name))).transaction_version(writer.app(table))
+        handle = self._handle(table, self.as_of)
+        version = None if handle is None else handle.transaction_version(writer.app(table))
         return -1 if version is None else version
 
 

@@ -1,0 +1,43 @@
+"""Rows to a file, batch by batch: Parquet, or Arrow's IPC format. The file is there when it is whole."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+UNFINISHED: Final = ".tmp"
+
+
+def file_rows(batches: "Iterator[pa.RecordBatch | pa.Schema]", *, parquet: Path | None, arrow: Path | None) -> int:
+    """Write a schema and the rows behind it to the one file that is named, in place of what stood there; how many rows.
+
+    OSError; then the file is as it was.
+    """
+    target = parquet or arrow
+    assert target is not None
+    fresh = target.with_name(target.name + UNFINISHED)
+    try:
+        rows = _written(batches, fresh, is_parquet=parquet is not None)
+        os.replace(fresh, target)  # noqa: PTH105  # says that it replaces
+    finally:
+        fresh.unlink(missing_ok=True)
+    return rows
+
+
+def _written(batches: "Iterator[pa.RecordBatch | pa.Schema]", path: Path, *, is_parquet: bool) -> int:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema = next(batches)
+    assert isinstance(schema, pa.Schema)
+    opened = pq.ParquetWriter(path, schema, compression="zstd") if is_parquet else pa.ipc.new_file(path, schema)
+    rows = 0
+    with opened as writer:
+        for batch in batches:
+            assert isinstance(batch, pa.RecordBatch)
+            writer.write_batch(batch)
+            rows += batch.num_rows
+    return rows

@@ -1,0 +1,169 @@
+"""Tables and segments for notebooks: as DataFrames of any Spark session, or as Arrow without Spark (PIP-092, PIP-011).
+
+A table is the Parquet files that its log names, so Spark's own reader opens them and no jar is needed: the log is read
+here, days that are not asked for are left out before Spark hears of them. Roll-ups, last values and views are made by
+DuckDB as `weft sql` makes them, current to the last batch, and handed over as Arrow: these are small.
+
+Segments are read the same way, by the list of files that their manifests give.
+"""
+
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from weft.base.errors import UserError
+from weft.lake.layout import STREAMS, Layout
+from weft.lake.reader import files_between
+from weft.lake.schemas import SEGMENTS
+from weft.pipeline.sql import LAYERS, Lake
+from weft.pipeline.tables import ALL, LATEST, VIEWS, Table
+from weft.pipeline.versions import EPOCH, AsOf, as_of, instant, opened
+from weft.pipeline.views.folded import WIDTHS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from deltalake import DeltaTable
+    from pyspark.sql import DataFrame, SparkSession
+
+Version = AsOf | str | None
+"""Which one: its number, an instant (text in ISO 8601, or a datetime), or the newest."""
+Since = str | date | datetime | None
+MADE: Final = frozenset({*(table.full_name for table in WIDTHS), LATEST.full_name, *VIEWS})
+"""What DuckDB makes when asked."""
+
+
+def table(
+    spark: "SparkSession", lake: Path | str, name: str, version: Version = None, since: Since = None
+) -> "DataFrame":
+    """A table of the lake as a DataFrame, on a session with or without Delta's jars.
+
+    `name` is `silver.samples` or `samples`, looked up as `weft sql` does, views included. `since` leaves out what lies
+    before that UTC day, without opening its files. Of roll-ups, `latest` and views the rows are made here, and held in
+    memory once. UserError `no-lake`, `no-table`, `no-version`, `bad-time`, `no-days` (the table is not kept by day).
+    """
+    found = _found(Layout(lake), name)
+    if found.full_name in MADE:
+        return spark.createDataFrame(_made(lake, found, _wish(version), since))
+    handle = _opened(lake, found, version)
+    files = [] if handle is None else _files(handle, found, since)
+    if not files:
+        return spark.createDataFrame([], found.spark())
+    base = str(Layout(lake).table(found.layer, found.name).absolute())
+    rows = spark.read.schema(found.spark()).option("basePath", base).parquet(*files)
+    return rows.select(*(f"`{name}`" for name in found.schema.names))
+
+
+def arrow(lake: Path | str, name: str, version: Version = None, since: Since = None) -> "pa.Table":
+    """The same rows as `table`, as Arrow, without Spark and Java. Same errors."""
+    import pyarrow.dataset as ds
+
+    found = _found(Layout(lake), name)
+    if found.full_name in MADE:
+        return _made(lake, found, _wish(version), since)
+    handle = _opened(lake, found, version)
+    schema = found.schema.arrow()
+    if handle is None:
+        return schema.empty_table()
+    day = _day(found, since)
+    rows = handle.to_pyarrow_dataset().to_table(filter=None if day is None else ds.field(str(found.partition)) >= day)
+    return _shaped(rows, schema)
+
+
+def segments(
+    spark: "SparkSession", lake: Path | str, stream: str, since: Since = None, until: Since = None
+) -> "DataFrame":
+    """The rows of segments as they were received, duplicates included, through Spark's own Parquet reader.
+
+    Rows with `since <= received < until`, to the microsecond. About twice as fast as the source `weft`, and for what
+    exists now only. UserError `no-lake`, `no-stream`, `bad-time`; SegmentFault if a segment is gone.
+    """
+    from pyspark.sql import functions as F
+
+    layout = _layout(lake)
+    if stream not in STREAMS:
+        raise UserError("no-stream", f"there is no stream {stream!r}", ", ".join(STREAMS))
+    low = 0 if since is None else _ns(since)
+    high = None if until is None else _ns(until)
+    files = [Path(piece.path).absolute().as_uri() for piece in files_between(layout, stream, low, high)]
+    ddl = SEGMENTS[stream].ddl()
+    rows = spark.read.schema(ddl).parquet(*files) if files else spark.createDataFrame([], ddl)
+    if since is not None:
+        rows = rows.where(F.col("received_ns") >= low)
+    return rows if high is None else rows.where(F.col("received_ns") < high)
+
+
+def _layout(lake: Path | str) -> Layout:
+    layout = Layout(Path(lake).absolute())
+    if not layout.lake_json.exists():
+        raise UserError("no-lake", f"there is no lake in {lake}", "the directory that a root drains into")
+    return layout
+
+
+def _found(layout: Layout, name: str) -> Table:
+    """The table or view of that name; a bare one is looked up layer by layer. UserError `no-table`."""
+    known = ALL | {full_name: view.table for full_name, view in VIEWS.items()}
+    for full_name in (name, *(f"{layer}.{name}" for layer in LAYERS)):
+        if full_name in known:
+            return known[full_name]
+    _layout(layout.root)
+    raise UserError("no-table", f"there is no table {name!r}", ", ".join(sorted(known)))
+
+
+def _opened(lake: Path | str, found: Table, version: Version) -> "DeltaTable | None":
+    layout = _layout(lake)
+    return opened(layout.table(found.layer, found.name), found.full_name, _wish(version))
+
+
+def _wish(version: Version) -> AsOf | None:
+    return as_of(version) if isinstance(version, str) else version
+
+
+def _files(handle: "DeltaTable", found: Table, since: Since) -> list[str]:
+    day = _day(found, since)
+    if day is None:
+        return list(handle.file_uris())
+    return list(handle.file_uris(file_pruning_predicate=f"{found.partition} >= '{day.isoformat()}'"))
+
+
+def _day(found: Table, since: Since) -> date | None:
+    """The first UTC day that is wanted. UserError `no-days` for a table that is not kept by day."""
+    if since is None:
+        return None
+    if found.partition is None:
+        raise UserError("no-days", f"{found.full_name} is not kept by day", "leave out `since`, and filter its rows")
+    return instant(since).astimezone(UTC).date()
+
+
+def _made(lake: Path | str, found: Table, wish: AsOf | None, since: Since) -> "pa.Table":
+    """What `weft sql` would answer."""
+    where = ""
+    if since is not None:
+        column = next((name for name in ("window_start", "day") if name in found.schema.names), None)
+        if column is None:
+            raise UserError(
+                "no-days", f"{found.full_name} is not kept by day", "leave out `since`, and filter its rows"
+            )
+        where = f" WHERE {column} >= DATE '{instant(since).astimezone(UTC).date()}'"
+    with Lake(lake, wish) as asked:
+        if found not in asked.known():
+            return found.schema.arrow().empty_table()
+        rows = asked.query(f"SELECT * FROM {found.full_name}{where}")  # noqa: S608  # of names and a date of ours
+    return _shaped(rows, found.schema.arrow())
+
+
+def _shaped(rows: "pa.Table", schema: "pa.Schema") -> "pa.Table":
+    """The columns and types that the table promises; a column that is younger than the rows is null."""
+    import pyarrow as pa
+
+    arrays = [
+        rows.column(field.name).cast(field.type)
+        if field.name in rows.column_names
+        else pa.nulls(rows.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.table(arrays, schema=schema)
+
+
+def _ns(said: str | date | datetime) -> int:
+    """Nanoseconds since 1970, by whole microseconds: no float comes near an instant."""
+    return (instant(said) - EPOCH) // timedelta(microseconds=1) * 1_000

@@ -1,0 +1,115 @@
+"""Which version of a table is meant: the newest, one by its number, or what stood at an instant (PIP-090).
+
+A commit of a Delta table says when it was made, in its own file of the log; commits follow one another, so the last one
+up to an instant is found by halving, without reading the others. Numbers count the commits of one table; an instant
+means the same for all of them, which is why a question over several tables is better asked as of an instant.
+"""
+
+from bisect import bisect_right
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from weft.base.errors import UserError
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+AsOf = int | datetime
+"""A version number, or an instant."""
+LOG: Final = "_delta_log"
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+ENDING: Final = ".json"
+_DIGITS: Final = 20  # of a version in the name of its commit
+
+
+class _Told(msgspec.Struct):
+    timestamp: int
+    """Milliseconds since 1970."""
+
+
+class _Line(msgspec.Struct):
+    commitInfo: _Told | None = None  # noqa: N815  # the word of the Delta log
+
+
+def as_of(text: str) -> AsOf:
+    """What a person wrote: digits are a version, anything else a time in ISO 8601, in UTC if it names no zone.
+
+    UserError `bad-time`.
+
+    >>> as_of("12"), as_of("2026-11-21T12:00Z").isoformat()
+    (12, '2026-11-21T12:00:00+00:00')
+    """
+    return int(text) if text.isascii() and text.isdigit() else instant(text)
+
+
+def instant(said: str | date | datetime) -> datetime:
+    """A time with its zone, UTC where none is said; a date is its midnight. UserError `bad-time`."""
+    if isinstance(said, str):
+        try:
+            said = datetime.fromisoformat(said)
+        except ValueError:
+            raise UserError("bad-time", f"{said!r} is neither a version nor a time", "2026-01-31T12:00:00Z") from None
+    if not isinstance(said, datetime):
+        said = datetime(said.year, said.month, said.day, tzinfo=UTC)
+    return said if said.tzinfo else said.replace(tzinfo=UTC)
+
+
+def opened(path: Path, name: str, wish: AsOf | None) -> "DeltaTable | None":
+    """The table at the version that is meant; None if it had none yet.
+
+    UserError `no-version` for a number that it has not reached, or whose log is gone.
+    """
+    from deltalake import DeltaTable
+
+    if not DeltaTable.is_deltatable(str(path)):
+        return None
+    version = _version_at(path, name, wish) if isinstance(wish, datetime) else wish
+    if version is not None and version < 0:
+        return None
+    newest = DeltaTable(path)
+    if version is None:
+        return newest
+    if version > newest.version():
+        raise _gone(name, f"version {version}", f"0 to {newest.version()}")
+    try:
+        return DeltaTable(path, version=version)
+    except Exception as error:  # deltalake has no name for a log whose beginning is deleted
+        raise _gone(name, f"version {version}", f"the newest is {newest.version()}") from error
+
+
+def made_at(path: Path, version: int) -> datetime:
+    """When a version was committed. OSError if its commit is not in the log any more."""
+    return EPOCH + timedelta(milliseconds=_made_at(path / LOG / f"{version:0{_DIGITS}}{ENDING}"))
+
+
+def _version_at(path: Path, name: str, wish: datetime) -> int:
+    """The last version up to an instant; -1 if the table was made later."""
+    commits = sorted(file for file in (path / LOG).glob("*" + ENDING) if _is_commit(file.name))
+    place = bisect_right(commits, (wish - EPOCH) // timedelta(milliseconds=1), key=_made_at)
+    if place == 0 and _number(commits[0]) > 0:
+        raise _gone(name, wish.isoformat(), "its log is kept for 7 days")
+    return _number(commits[place - 1]) if place else -1
+
+
+def _is_commit(name: str) -> bool:
+    return len(name) == _DIGITS + len(ENDING) and name[:_DIGITS].isdigit()
+
+
+def _number(commit: Path) -> int:
+    return int(commit.name[:_DIGITS])
+
+
+def _made_at(commit: Path) -> int:
+    """Milliseconds since 1970."""
+    for line in commit.read_bytes().splitlines():
+        told = msgspec.json.decode(line, type=_Line).commitInfo
+        if told is not None:
+            return told.timestamp
+    return round(commit.stat().st_mtime * 1000)
+
+
+def _gone(name: str, what: str, there: str) -> UserError:
+    return UserError("no-version", f"{name} has no version as of {what}: {there}", f"weft lake history {name}")
