@@ -50,6 +50,7 @@ def cluster(
     each = cores or max(1, (os.cpu_count() or 1) // workers)
     plan = Plan((state or default_state()).absolute(), port, workers, each, memory_mb)
     _end_on_signals()
+    os.umask(0o077)  # executors write what nobody else reads (PIP-088)
     running = Running(plan)
     try:
         running.start()

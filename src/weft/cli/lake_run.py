@@ -29,6 +29,7 @@ def run(
     json: Flag = False,
     master: str = "local[*]",
     secret: Path | None = None,
+    remote: str | None = None,
     streams: str = "",
     gold_every: float = 60.0,
     no_gold: Flag = False,
@@ -51,6 +52,7 @@ def run(
     json: one JSON line per batch instead of a display.
     master: Spark's master: local[*], local-cluster[workers, cores, MiB] or spark://HOST:PORT.
     secret: file with the secret of that cluster; that of `weft lake cluster` on this machine is found.
+    remote: a server of Spark Connect instead, sc://HOST:PORT, that opens the lake by the same path.
     streams: only these, with commas between them; else all: samples,messages,events,store,catalog,logs,documents,configuration.
     gold_every: seconds between folds of the gold tables; `weft sql` shows what is newer all the same.
     no_gold: no folds at all.
@@ -69,11 +71,11 @@ def run(
     layout = _layout(lake, must_exist=once)  # without an end, it may come
     settings = settings_of(layout)
     every_s = float("inf") if no_gold else gold_every
-    wanted = JobOptions(rules=rules_of(settings), streams=_named(streams), gold_every_s=every_s)
+    wanted = JobOptions(rules_of(settings), _named(streams), every_s, settings.mute)
     with _listening(layout, _display(layout, once=once, as_json=json), metrics) as on_batch:
         runner = Runner(layout, on_batch, wanted)
         _stop_on_signals(runner.stop)
-        options = Options(master=master, heap_mb=heap_mb, ui=ui, log=layout.runs() / "spark.log")
+        options = Options(master=master, remote=remote, heap_mb=heap_mb, ui=ui, log=layout.runs() / "spark.log")
         secret = secret or secret_of(master, default_state())
         runner.run(options._replace(settings=settings.spark_texts, secret=secret), once=once)
 

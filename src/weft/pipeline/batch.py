@@ -27,6 +27,7 @@ from weft.pipeline.delta import DataFile, Tables
 from weft.pipeline.intake import SPREAD, Intake
 from weft.pipeline.kinds import Kind
 from weft.pipeline.quarantined import refused_by
+from weft.pipeline.remote import parallelism
 from weft.pipeline.rules import lenient
 from weft.pipeline.ruleset import Rules
 from weft.pipeline.source import rows_of
@@ -83,7 +84,7 @@ class Batch:
 
         Raises OurFault `conservation` if rows were lost or made on the way, before silver is committed.
         """
-        self.tasks = min(self.spark.sparkContext.defaultParallelism, max(1, intake.rows // ROWS_PER_TASK))
+        self.tasks = min(parallelism(self.spark), max(1, intake.rows // ROWS_PER_TASK))
         self.is_small = intake.rows <= SMALL_ROWS_MAX
         try:
             if not intake.rows:

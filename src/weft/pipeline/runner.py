@@ -7,12 +7,15 @@ that is new changes nothing for the others; one lease stands for all of them.
 Batches run in threads of Spark's; folds while nothing arrives, and the end, come from the thread that called `run`.
 A lock keeps all of these apart: one batch runs at a time, whoever stops waits for it, and the next one is left undone,
 to be repeated at the next start.
+
+Behind a server of Spark Connect there are no such threads: the driver takes the batches itself, in turn (`turns`).
 """
 
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from weft.base.errors import UserError, WeftError
@@ -24,8 +27,10 @@ from weft.pipeline.executors import Executors
 from weft.pipeline.job import Done, Job, JobOptions, SamplesJob
 from weft.pipeline.kinds import KINDS
 from weft.pipeline.lease import Lease
+from weft.pipeline.remote import answers, is_remote
 from weft.pipeline.rules import verify
 from weft.pipeline.session import Options, is_running, session
+from weft.pipeline.turns import Turns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,8 +40,10 @@ LEASE: Final = "samples"
 """Whose lease a driver takes: one drives all jobs of a lake."""
 FIRST_S: Final = 15.0  # how long samples alone have the machine, which is busiest while it starts
 TRIGGER: Final = "1 second"
+TURN_S: Final = 1.0  # the same, where this thread asks
 POLL_S: Final = 0.25
 AGAIN: Final = "weft lake run again, it goes on where it was; why it ended may stand in {}"
+REMOTE_AGAIN: Final = "look whether the server runs; then weft lake run again, it goes on where it was"
 ENDING_S: Final = 2.0  # a process that was killed closes its sockets some time before it has ended
 FINISH_S: Final = 30.0  # how long a batch that is running may still take
 
@@ -79,7 +86,9 @@ class Runner:
             except UserError:
                 raise
             except Exception as error:
-                if is_running(ENDING_S):
+                if spark_options.remote is not None and not answers(spark):
+                    raise UserError("unavailable", f"{spark_options.remote} answers no more", REMOTE_AGAIN) from error
+                if spark_options.remote is not None or is_running(ENDING_S):
                     raise
                 again = AGAIN.format(spark_options.log)
                 raise UserError("unavailable", "Spark's Java process has ended", again) from error
@@ -89,6 +98,9 @@ class Runner:
 
     def _run(self, spark: "SparkSession", epoch: int, *, once: bool) -> None:
         verify(spark, self.options.rules)
+        if is_remote(spark):
+            self._take_turns(spark, epoch, once=once)
+            return
         wanted = self.options.streams or tuple(KINDS)
         samples = self._begin_samples(spark, epoch, once=once) if LEASE in wanted else None
 
@@ -110,6 +122,34 @@ class Runner:
             samples = SamplesJob(self.lake, spark, epoch, self.options)
         self._start(stream.result(), samples, once=once)
         return samples
+
+    def _take_turns(self, spark: "SparkSession", epoch: int, *, once: bool) -> None:
+        """All streams one after the other, in this thread: a server cannot call back."""
+        turns: dict[str, Turns] = {}
+        while not self._ending.is_set():
+            for name in [name for name in self.options.streams or KINDS if name not in turns]:
+                if self.lake.drains(name).is_dir():
+                    turns[name] = self._turns_of(name, spark, epoch, once=once)
+            is_idle = True
+            for turn in turns.values():
+                done = None if self._ending.is_set() else turn.take()
+                if done is not None:
+                    is_idle = False
+                    self.on_batch(done)
+            self._fold_when_idle()
+            if is_idle and (once or self._ending.wait(TURN_S)):
+                break
+        for job in self._jobs:
+            job.fold_if_behind()
+
+    def _turns_of(self, name: str, spark: "SparkSession", epoch: int, *, once: bool) -> Turns:
+        kind = SamplesJob if name == LEASE else partial(Job, KINDS[name])
+        job = kind(self.lake, spark, epoch, self.options)
+        self._jobs.append(job)
+        turns = Turns(job)
+        if once:
+            turns.until_now()
+        return turns
 
     def _load(self, spark: "SparkSession", name: str) -> "DataFrame":
         start = Checkpoint(self.lake, name).start()

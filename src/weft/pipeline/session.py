@@ -129,6 +129,8 @@ class Options(NamedTuple):
     """The file with the secret of the cluster, if it has one."""
     partitions: int | None = None
     """Of a shuffle; default: one per core, at most eight."""
+    remote: str | None = None
+    """A server of Spark Connect, `sc://HOST:PORT`; then no Java starts here, and `master` says nothing."""
 
 
 def session(options: Options | None = None) -> "SparkSession":
@@ -145,6 +147,10 @@ def session(options: Options | None = None) -> "SparkSession":
     running = SparkSession.getActiveSession()
     if running is not None:
         return running
+    if options.remote is not None:
+        from weft.pipeline.remote import connected
+
+        return connected(options.remote, settings)
     java = choose(options.state or default_state())
     _prepare_environment(java)
     try:
@@ -173,7 +179,7 @@ def settings_of(options: Options) -> dict[str, str]:
         "spark.sql.warehouse.dir": (state / "warehouse").absolute().as_uri(),
         "spark.ui.enabled": str(options.ui).lower(),
         PARTITIONS: str(options.partitions or default_partitions(options.master)),
-        **({} if is_local(options.master) else ON_A_CLUSTER),
+        **({} if is_local(options.master) and options.remote is None else ON_A_CLUSTER),
         **({} if options.secret is None else {AUTH: "true"}),
         **{key: _spoken(value) for key, value in options.settings.items()},
     }

@@ -1,0 +1,74 @@
+"""Sessions of Spark Connect: the jobs' own program here, Spark in a server (PIP-081).
+
+The server opens the lake by the same path as the driver. What a session may set is set as everywhere; what only the
+server's own start decides is asked, and refused if it breaks a promise. The tables, their transactions and the lease are
+the driver's work, as in any other mode.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from weft.base.errors import UserError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EXTRA: Final = "pip install 'weft[connect]'"
+HADOOP: Final = "spark.hadoop."
+SETTABLE: Final = ("spark.sql.", HADOOP)
+STATIC: Final = ("spark.sql.warehouse.dir", "spark.sql.ui.", "spark.sql.streaming.numRecentProgressUpdates")
+"""What looks like a setting of a session, and is the server's."""
+
+
+def connected(url: str, settings: Mapping[str, str]) -> "SparkSession":
+    """A session of the server at `sc://HOST:PORT`, with these settings as far as a session has them.
+
+    UserError `bad-option` for another address, `no-connect` without the packages, `unavailable` (69) if nobody answers,
+    `refused-setting` if the server speculates.
+    """
+    if not url.startswith("sc://"):
+        raise UserError("bad-option", f"{url!r} is no server of Spark Connect", "--remote sc://HOST:15002")
+    try:
+        import grpc
+        import pyspark.sql.connect.session  # noqa: F401  # looks for all packages that it needs
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise UserError("no-connect", f"a package for Spark Connect is missing: {error}", EXTRA) from None
+    try:
+        spark = SparkSession.builder.remote(url).getOrCreate()
+        for key, value in settings.items():
+            if key.startswith(SETTABLE) and not key.startswith(STATIC):
+                spark.conf.set(key.removeprefix(HADOOP), value)
+        speculates = spark.conf.get("spark.speculation", "false")
+    except grpc.RpcError as error:
+        raise _unavailable(url) from error
+    if speculates != "false":
+        why = "a speculative task writes its rows twice"
+        raise UserError("refused-setting", f"the server has spark.speculation: {why}", "start it without")
+    return spark
+
+
+def is_remote(spark: "SparkSession") -> bool:
+    """Whether a session is one of Spark Connect."""
+    return type(spark).__module__.startswith("pyspark.sql.connect.")
+
+
+def answers(spark: "SparkSession") -> bool:
+    """Whether the server still does what it is told."""
+    try:
+        return bool(spark.range(1).count())
+    except Exception:  # noqa: BLE001  # whatever it says against it
+        return False
+
+
+def parallelism(spark: "SparkSession") -> int:
+    """How many tasks run at once; a server does not tell, and has as many as a shuffle has parts."""
+    if is_remote(spark):
+        return int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
+    return int(spark.sparkContext.defaultParallelism)
+
+
+def _unavailable(url: str) -> UserError:
+    return UserError(
+        "unavailable", f"no server of Spark Connect answers at {url}", "start one there; or --master local[*]"
+    )
