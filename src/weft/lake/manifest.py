@@ -47,7 +47,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     rows: int
     bytes: int
     sha256: str
-    """Of the Parquet file, hex."""
+    """Of the Parquet file, hex. Empty where a manifest was lost, too, and another one stands in for it (`skipped`)."""
     first_received: int | None
     last_received: int | None
     lsn: tuple[int, int]
@@ -110,6 +110,8 @@ def decode(data: bytes, drain: str, number: int) -> Link:
         raise SegmentFault("segment-changed", drain, number, f"says it is {manifest.drain}:{manifest.number}")
     if manifest.line() != data:
         raise SegmentFault("segment-changed", drain, number, "manifest is not canonical")
+    if manifest.skipped and not manifest.sha256:
+        return Link(manifest, manifest.was)  # nothing was left of it but what the next one calls it
     if not (manifest.gone or manifest.skipped):
         return Link(manifest, digest_of(data))
     if manifest.was != digest_of(msgspec.structs.replace(manifest, gone=False, was="", skipped="").line()):

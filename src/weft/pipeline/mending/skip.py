@@ -10,11 +10,13 @@ from hashlib import sha256
 from typing import Final, NamedTuple
 
 from weft.base.errors import UserError
-from weft.lake.files import LocalFiles, put
+from weft.base.vectors import VersionVector
+from weft.lake.files import LocalFiles, make_directories, put
 from weft.lake.layout import Layout
-from weft.lake.manifest import Manifest, SegmentFault, decode
+from weft.lake.manifest import FORMAT, NO_PRIOR, Link, Manifest, SegmentFault, decode, name_of, range_rows
 from weft.lake.reader import Source
 from weft.lake.stubs import read_manifest, skipped_of
+from weft.lake.vectors import EVERY, add_manifest, vector_at
 from weft.pipeline.progress import reached
 from weft.pipeline.sql import Lake
 from weft.pipeline.tables import STAGES
@@ -56,13 +58,15 @@ def skip(lake: Layout, place: Place, reason: str) -> Skipped:
     if not manifest.skipped:
         _refuse_what_is_there(lake, manifest)
         _refuse_what_is_taken(lake, place)
-        line = skipped_of(manifest, digest, reason.strip()).line()
-        put(LocalFiles(), lake.manifest(*place), line)
+        files, path = LocalFiles(), lake.manifest(*place)
+        make_directories(files, path.parent)
+        put(files, path, skipped_of(manifest, digest, reason.strip()).line())
     numbers = sum(ranges.count for _, ranges in manifest.vector())
     return Skipped(*place, manifest.rows, numbers, manifest.skipped or reason.strip())
 
 
 def _manifest(lake: Layout, place: Place) -> tuple[Manifest, str]:
+    """The manifest and its digest; one that stands in for it where it is gone, too."""
     source = Source(lake, place.stream)
     there = {drain: follower.tip for drain, follower in source.drains().items()}
     if not 1 <= place.number <= there.get(place.drain, 0):
@@ -71,12 +75,50 @@ def _manifest(lake: Layout, place: Place) -> tuple[Manifest, str]:
     try:
         link = decode(read_manifest(lake, *place), place.drain, place.number)
     except SegmentFault as fault:
-        raise UserError(
-            fault.code,
-            f"what {place.drain}:{place.number} held is not known either: {fault.why}",
-            "put its manifest (.json) back from a copy; the rows may stay away",
-        ) from fault
+        if fault.code != "segment-gone":
+            raise UserError(fault.code, str(fault), "put its manifest (.json) back from a copy") from fault
+        link = _stand_in(lake, place)
     return link.manifest, link.digest
+
+
+def _stand_in(lake: Layout, place: Place) -> Link:
+    """A manifest between its neighbours, of which the next one names the digest that was.
+
+    What it held is known if the drain has published a vector since; else nobody knows, and what is absent is missing.
+    """
+    stream, drain, number = place
+    before = decode(read_manifest(lake, stream, drain, number - 1), drain, number - 1) if number > 1 else None
+    after = decode(read_manifest(lake, stream, drain, number + 1), drain, number + 1).manifest
+    held = _published(lake, place)
+    manifest = Manifest(
+        format=FORMAT,
+        stream=stream,
+        schema=after.schema,
+        drain=drain,
+        number=number,
+        rows=0,
+        bytes=0,
+        sha256="",
+        first_received=None,
+        last_received=None,
+        lsn=(before.manifest.lsn[1] + 1 if before else 1, after.lsn[0] - 1),
+        ranges=range_rows(((name_of(origin.node), origin.era), list(ranges)) for origin, ranges in held),
+        lost=[],
+        prior=before.digest if before else NO_PRIOR,
+    )
+    return Link(manifest, after.prior)
+
+
+def _published(lake: Layout, place: Place) -> VersionVector:
+    """What the first vector from the segment on holds, and no other segment below it."""
+    stream, drain, number = place
+    last = number + -number % EVERY
+    if not lake.vector(stream, drain, last).exists():
+        return VersionVector()
+    others = vector_at(lake, stream, drain, number - 1) if number > 1 else VersionVector()
+    for step in range(number + 1, last + 1):
+        add_manifest(others, lake, stream, drain, step)
+    return vector_at(lake, stream, drain, last) - others
 
 
 def _refuse_what_is_there(lake: Layout, manifest: Manifest) -> None:
