@@ -23,6 +23,7 @@ BY_ENDING: Final[dict[str, Format]] = {".xml": "derbyxml", ".json": "derbyjson",
 WAIT_S: Final = 0.2  # until a node takes entries again
 SETTLE_S: Final = 3.0  # others that are there have connected and sent what they have, on any network of a hall
 LOOK_S: Final = 0.1
+Instant = Annotated[str | None, Parameter(allow_leading_hyphen=True, show_default=False)]
 
 
 # Logs
@@ -351,26 +352,34 @@ def rebuild(
     *,
     of: Annotated[str, Parameter(name="--from")],
     out: str | None = None,
+    at: Instant = None,
+    as_seen: Instant = None,
+    until: str | None = None,
     partial: Flag = False,
     schema: str = "",
     session: Session = "",
     json: Flag = False,
 ) -> int:  # tidy: each is an option of the command line
-    """Make the document again from what others have kept: `weft doc rebuild --from lake --session "Hall 5"`.
+    """Make the document again from what others have kept: `weft doc rebuild --from lake --session "Hall 5" --at 20:15`.
 
     Args:
         of: a lake, or a file of weft doc export.
         out: where to write the document (DerbyXML).
+        at: what was true then, as everything that is known now tells it: 20:15, -5m, ISO 8601, or Unix seconds.
+        as_seen: what stood there for who had received it first: as if nothing had been received later.
+        until: with that entry and all before it in the document's order: SOURCE:NUMBER as weft doc log shows.
         partial: take a log that was cut off, and say what is missing.
         schema: the TOML file, where the session had one of its own.
         session: its name, where a lake has several.
         json: digest, check and counts as JSON.
     """
-    from weft.client.doc.logfile import Tally, folded
+    from weft.client.doc.logfile import Tally
+    from weft.client.doc.replaying import moment_of, replay
 
     try:
         log = log_of_lake(Path(of), session, schema) if Path(of).is_dir() else log_of_file(of, partial=partial)
-        engine, tally = folded(log), Tally.of(log.entries)
+        moment = moment_of(at, as_seen, until, log.entries)
+        engine = replay(log.header.load(), log.entries, moment)
         if out is not None:
             from weft.client.doc.exporting import derbyxml
 
@@ -379,11 +388,15 @@ def rebuild(
         return failed(error)
     for fault in log.faults:
         complain(fault, DONE)
-    facts = {"session": log.header.session, "digest": engine.digest(), "check": tally.check}
+    tally, is_all = Tally.of(log.entries), moment == (None, None, None)
+    facts = {"session": log.header.session, "digest": engine.digest(), "operations": engine.operations}
+    if is_all:  # of a part of them no node has ever said a check
+        facts |= {"check": tally.check, "operations": tally.operations, "sources": tally.sources}
     if json:
-        print_json({**facts, "operations": tally.operations, "sources": tally.sources})
+        print_json(facts)
     else:
-        print(f"{facts['digest']}  check {tally.check}, {tally.operations:,} operations of {log.header.session}")
+        check = f"check {tally.check}, " if is_all else ""
+        print(f"{facts['digest']}  {check}{facts['operations']:,} operations of {log.header.session}")
     return DONE
 
 

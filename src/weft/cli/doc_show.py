@@ -1,6 +1,8 @@
 """`weft doc show` and `replay`: the document, now or as it stood (GSP-032)."""
 
-import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
@@ -62,6 +64,8 @@ def replay(
     as_seen: Instant = None,
     until: str | None = None,
     log: str | None = None,
+    from_lake: Annotated[Path | None, Parameter(show_default=False)] = None,
+    schema: str = "",
     eids: bool = True,
     c14n: Flag = False,
     node: Node = None,
@@ -76,30 +80,40 @@ def replay(
         as_seen: what the node that has the log showed then.
         until: with that entry and all before it in the document's order: SOURCE:NUMBER as weft doc log shows.
         log: a file of weft doc export, in place of a node.
+        from_lake: a lake's directory, in place of a node; --as-seen is then as if nothing had been received later, by
+            whoever told of it first.
+        schema: with --from-lake: the TOML file, where the session had one of its own.
         eids: --no-eids: without them.
         c14n: as Canonical XML, byte for byte what the digest is of.
         node: a node's name, state directory or endpoint; default: WEFT_DOC, else the only one that runs here.
         session: its name, where the node has several.
         json: xml, digest, check and operations as one object.
     """
-    return _replay(checked(words), (at, as_seen, until), log, node, session, eids=eids, c14n=c14n, json=json)
+    from weft.cli.doc_files import log_of_file, log_of_lake
+
+    if log is not None and from_lake is not None:
+        raise UserError("usage", "--log and --from-lake both say where the log is", "one of them")
+    source: Callable[[], LogFile] | None = None
+    if log is not None:
+        source = partial(log_of_file, log)
+    if from_lake is not None:
+        source = partial(log_of_lake, from_lake, session, schema)
+    return _replay(checked(words), (at, as_seen, until), source, node, session, eids=eids, c14n=c14n, json=json)
 
 
 def _replay(  # tidy: what both have in common
     where: list[str],
     moment: tuple[str | None, str | None, str | None],
-    log: str | None,
+    source: "Callable[[], LogFile] | None",
     node: str | None,
     session: str,
     **how: Any,
 ) -> int:
-    from weft.cli.doc_files import log_of_file, log_of_node
+    from weft.cli.doc_files import log_of_node
 
-    if sum(word is not None for word in moment) > 1:
-        raise UserError("usage", "--at, --as-seen and --until are different questions", "one of them")
-    if log is not None:
+    if source is not None:
         try:
-            return _show(log_of_file(log), where, moment, **how)
+            return _show(source(), where, moment, **how)
         except DocError as error:
             return failed(error)
 
@@ -118,14 +132,11 @@ def _show(
     c14n: bool,
     json: bool,
 ) -> int:  # tidy: three of them are how it is printed
-    from weft.client.doc.replaying import Moment, instant_of, place_of, replay
+    from weft.client.doc.replaying import moment_of, replay
     from weft.client.doc.values import reference_of
     from weft.wire.document.xml import canonical
 
-    at, as_seen = (None if word is None else instant_of(word, time.time()) for word in moment[:2])
-    until = None if moment[2] is None else place_of(moment[2], log.entries)
-    schema = log.header.load()
-    engine = replay(schema, log.entries, Moment(at, as_seen, until))
+    engine = replay(log.header.load(), log.entries, moment_of(*moment, log.entries))
     root = engine.find(reference_of(where)) if where else engine.root
     if root is None:
         raise NotFound(f"there was no element at {' '.join(where)}", mend="weft doc replay without it: what there was")

@@ -60,21 +60,20 @@ class Account(NamedTuple):
         told = []
         if self.missing_ranges:
             count = f"{_ranges(self.missing_ranges)} ({self.missing:,} of {self.expected:,})"
-            told.append(f"{self.who}: {count} {self._since()}")
-        told += [f"{self.who}: {_span(first, last)} are lost: {why}" for first, last, why in self.lost_ranges]
+            told.append(f"{self.who} {'waits for' if self.state == 'filling' else 'lacks'} {count}{self._since()}")
+        told += [f"{self.who} has lost {_span(first, last)}: {why}" for first, last, why in self.lost_ranges]
         if self.state == "silent" and self.last_received is not None:
             last = _told(self.last_received)
-            told.append(f"{self.who}: nothing since {last}; what it may have made since then, nobody here can know")
+            told.append(
+                f"{self.who} is silent since {last}: what it has made since then, if anything, nobody here can know"
+            )
         return told
 
     def _since(self) -> str:
-        if self.state == "filling":
-            since = min(since for _, _, since in self.missing_ranges)
-            return f"have not come yet, and later ones have, since {_told(since)}; nobody has announced a loss"
+        since = _told(min(since for _, _, since in self.missing_ranges))
         if self.closed:
-            return "are missing: that start is over and did not bring them, and nobody has announced a loss"
-        since = min(since for _, _, since in self.missing_ranges)
-        return f"are missing since {_told(since)}, when later ones came; nobody has announced a loss"
+            return ": that start is over and did not bring them, and nobody has announced a loss"
+        return f", since {since}, when later ones were here; nobody has announced a loss"
 
 
 class Accounts(NamedTuple):

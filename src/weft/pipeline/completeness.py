@@ -13,7 +13,7 @@ absent is not missing, and what is there is not said to be complete; its rows sa
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from weft.base.identity import Origin
 from weft.base.vectors import VersionVector
@@ -29,6 +29,7 @@ SPARSE: Final = "sparse"
 OVERDUE_NS: Final = 15 * 60 * 1_000_000_000
 SHOWN_MAX: Final = 1_000  # missing ranges per row
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+T = TypeVar("T")
 MILLISECOND: Final = timedelta(milliseconds=1)
 
 
@@ -53,16 +54,19 @@ class Tally(NamedTuple):
 
     def plus(self, other: "Tally") -> "Tally":
         """Of both together."""
-        nodes, firsts, lasts, arrivals = (
-            [one for one in pair if one is not None] for pair in zip(self[3:], other[3:], strict=True)
-        )
         return Tally(
-            *(mine + theirs for mine, theirs in zip(self[:3], other[:3], strict=True)),
-            node=max(nodes, default=None),
-            first_at=min(firsts, default=None),
-            last_at=max(lasts, default=None),
-            last_received=max(arrivals, default=None),
+            rows=self.rows + other.rows,
+            silver=self.silver + other.silver,
+            quarantined=self.quarantined + other.quarantined,
+            node=max(_there(self.node, other.node), default=None),
+            first_at=min(_there(self.first_at, other.first_at), default=None),
+            last_at=max(_there(self.last_at, other.last_at), default=None),
+            last_received=max(_there(self.last_received, other.last_received), default=None),
         )
+
+
+def _there(*values: T | None) -> list[T]:
+    return [value for value in values if value is not None]
 
 
 def completed(row: dict[str, Any], tally: Tally, now: int) -> dict[str, Any]:

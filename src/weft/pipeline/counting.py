@@ -67,8 +67,8 @@ class Counting:
         counted = {(row["origin"], row["era"]): Tally.of(row) for row in known}
         if mark < upto:
             stages = (self.kind.bronze, self.kind.silver, self.kind.quarantine)
-            fresh = [fresh_of(self.tables, table, mark, upto).rows for table in stages]
-            for row in tallies(*fresh, self.kind.seen).toArrow().to_pylist():
+            bronze, silver, quarantine = (fresh_of(self.tables, table, mark, upto).rows for table in stages)
+            for row in tallies(bronze, silver, quarantine, self.kind.seen).toArrow().to_pylist():
                 key = (row.pop("origin"), row.pop("era"))
                 counted[key] = counted.get(key, Tally()).plus(Tally(**row))
             for key, rows in self._returned(mark, upto).items():

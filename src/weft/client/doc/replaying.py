@@ -1,6 +1,7 @@
 """The document as it stood, from the log alone (GSP-032): what was true at an instant, and what the screen showed then."""
 
 import re
+import time
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Final, NamedTuple
@@ -28,6 +29,18 @@ class Moment(NamedTuple):
     """What the screen of this node showed then."""
     until: tuple[bytes, int] | None = None
     """With that operation, and all before it in the document's order."""
+
+
+def moment_of(at: str | None, as_seen: str | None, until: str | None, entries: Sequence[Entry]) -> Moment:
+    """A state as people ask for it; UserError if they ask for two, or in no words that are understood."""
+    if sum(word is not None for word in (at, as_seen, until)) > 1:
+        raise UserError("usage", "--at, --as-seen and --until are different questions", "one of them")
+    now = time.time()
+    return Moment(
+        at=None if at is None else instant_of(at, now),
+        as_seen=None if as_seen is None else instant_of(as_seen, now),
+        until=None if until is None else place_of(until, entries),
+    )
 
 
 def replay(schema: Schema, entries: Sequence[Entry], moment: Moment) -> Engine:
