@@ -11,7 +11,7 @@ repeated after a crash ends in the same tables: its inputs are segments (immutab
 (kept). What differs from stream to stream stands in `kinds`; batches of samples do more (`sampled`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -28,6 +28,7 @@ from weft.pipeline.intake import SPREAD, Intake
 from weft.pipeline.kinds import Kind
 from weft.pipeline.quarantined import refused_by
 from weft.pipeline.remote import parallelism
+from weft.pipeline.rewriting import UNCHANGED, Replaced
 from weft.pipeline.rules import lenient
 from weft.pipeline.ruleset import Rules
 from weft.pipeline.source import rows_of
@@ -104,6 +105,8 @@ class Batch:
             accepted = fresh.where("reason is null") if counts.refused else fresh
             odd = None if duplicates is None else self._changed(duplicates, accepted, plan)
             quarantined, changed = self._quarantine(refused, odd, coverage)
+        accepted, again = self._told_before(accepted, steps)
+        repeated += again
         with steps("silver"):
             made = self._made(accepted, plan)
             silver = self._silver(made, counts.rows - quarantined - (repeated - changed))
@@ -181,6 +184,10 @@ class Batch:
 
     # Silver.
 
+    def _told_before(self, accepted: "DataFrame", _: Steps) -> "tuple[DataFrame, int]":
+        """The rows that silver takes, and how many it has already under other numbers."""
+        return accepted, 0
+
     def _made(self, accepted: "DataFrame", _: Plan) -> "DataFrame":
         """Rows of silver."""
         return self.kind.to_silver(accepted)
@@ -191,8 +198,13 @@ class Batch:
         files = self._write(self.kind.silver, samples)
         made = sum(file.rows for file in files)
         self._check(made == expected, f"{expected} rows left for silver, {made} written")
-        self.tables.commit(self.kind.silver, self.number, files, self.about)
+        also = self._corrected()
+        self.tables.commit(self.kind.silver, self.number, [*files, *also.add], self.about, remove=also.remove)
         return made
+
+    def _corrected(self) -> Replaced:
+        """What the batch changes in rows of silver that were there before."""
+        return UNCHANGED
 
     def _beyond(self, _made: "DataFrame | None", _plan: Plan, _coverage: Coverage, _steps: Steps) -> int:
         """What else is made of silver; returns how many values."""
@@ -218,12 +230,16 @@ class Batch:
     def _is_done(self, table: Table) -> bool:
         return self.tables.committed(table) >= self.number
 
-    def _append(self, table: Table, rows: "DataFrame") -> int:
-        """Write and commit the rows of this batch, unless the table has them; returns how many they are."""
+    def _append(self, table: Table, rows: "DataFrame", also: Callable[[], Replaced] = lambda: UNCHANGED) -> int:
+        """Write and commit the rows of this batch, unless the table has them; returns how many they are.
+
+        `also` is what takes the place of older files in the same commit.
+        """
         if self._is_done(table):
             return self.tables.rows_of_batch(table, self.number)
         files = self._write(table, rows)
-        self.tables.commit(table, self.number, files, self.about)
+        beside = also()
+        self.tables.commit(table, self.number, [*files, *beside.add], self.about, remove=beside.remove)
         return sum(file.rows for file in files)
 
     def _write(self, table: Table, rows: "DataFrame") -> list[DataFile]:

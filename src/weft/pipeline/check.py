@@ -17,7 +17,7 @@ from weft.lake.reader import Source
 from weft.pipeline.intake import SPREAD, received_of
 from weft.pipeline.progress import reached
 from weft.pipeline.sql import Lake
-from weft.pipeline.tables import STAGES, Table
+from weft.pipeline.tables import STAGES, TWINS, Table
 from weft.pipeline.upkeep.forgotten import accounts, gone_from, rows_by_table
 
 if TYPE_CHECKING:
@@ -44,6 +44,10 @@ REPEATED: Final = "SELECT count(*) - count(DISTINCT (origin, era, sequence)) FRO
 TOLD: Final = (
     "SELECT coalesce(sum(rows_duplicate), 0)::BIGINT FROM meta.progress WHERE job = '{job}' AND batch <= {upto}"
 )
+
+
+TWINS_OF: Final = {"samples": (TWINS,)}
+"""Where numbers stand that are in silver by another one."""
 
 
 class Difference(NamedTuple):
@@ -144,7 +148,7 @@ class _Stream:
             written.update(received_of(manifest))
             rows += 0 if manifest.skipped else manifest.rows
         bronze = self._ever_in(self.stages.bronze)
-        silver = self._ever_in(self.stages.silver, self.stages.quarantine)
+        silver = self._ever_in(self.stages.silver, self.stages.quarantine, *TWINS_OF.get(self.stream, ()))
         is_cut = any(row for _, row in self.position.values())
         if not is_cut:
             self._differ("in segments that are taken, and not in bronze", written - bronze)
@@ -156,8 +160,9 @@ class _Stream:
     def _ever_in(self, *tables: Table) -> VersionVector:
         """The numbers that some tables hold, or held until somebody removed them on purpose."""
         numbers = held_in(self.asked, tables, self.upto)
-        for table in tables:
-            numbers.update(self.gone[table.full_name].numbers)
+        for table in self.stages:
+            if table in tables:
+                numbers.update(self.gone[table.full_name].numbers)
         return numbers
 
     def _count(self, rows: int, *, is_cut: bool) -> dict[str, int]:

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from weft.pipeline.delta import DataFile, Tables
 from weft.pipeline.late import Late
+from weft.pipeline.redone import Redone, redone_since
 from weft.pipeline.tables import (
     CORRECTIONS,
     LATEST,
@@ -68,7 +69,7 @@ class Fold:
             behind.setdefault(self.tables.committed(table), []).append(table)
         for mark, same in behind.items():
             if mark < upto:
-                self._roll_up(same, self._since(VALUES, mark, upto), upto)
+                self._roll_up(same, self._of_values(mark, upto), upto)
 
     def _roll_up(self, behind: list[Table], fresh: "Fresh", upto: int) -> None:
         parts = counted(parts_of(fresh.rows), ROLLUP_1M).persist()
@@ -84,7 +85,8 @@ class Fold:
         is_small = parts.is_small and bytes_of(old) < SMALL_BYTES_MAX
         rows = windows_of(parts.rows.coalesce(1) if is_small else parts.rows, table)
         if old:
-            rows = rows.unionByName(self.tables.read(table, old).select(*table.file_columns()))
+            held = self.tables.read(table, old).select(*table.file_columns())
+            rows = rows.unionByName(held if parts.redone is None else parts.redone.kept(held))
         folded = merged(rows.coalesce(1) if is_small else rows, table).withColumn(_SPLIT, file_of(table))
         added = self.tables.write(table, folded.coalesce(1), upto, split=_SPLIT, is_small=is_small)
         if table is ROLLUP_1H:
@@ -111,6 +113,13 @@ class Fold:
             samples, values = self._since(SAMPLES, mark, upto), self._since(VALUES, mark, upto)
             self._replace(LATEST, latest(self.tables.read(LATEST), newest(samples.rows, values.rows)), upto)
 
+    def _of_values(self, mark: int, upto: int) -> "Fresh":
+        """What the roll-ups are behind: fresh values, and all of the days that a dataset makes necessary anew."""
+        fresh, redone = self._since(VALUES, mark, upto), redone_since(self.tables, mark, upto)
+        if redone is None:
+            return fresh
+        return Fresh(redone.all_of(fresh.rows), fresh.is_small and redone.is_small, redone)
+
     def _since(self, table: Table, mark: int, upto: int) -> "Fresh":
         return fresh_of(self.tables, table, mark, upto)
 
@@ -125,6 +134,8 @@ class Fresh(NamedTuple):
 
     rows: "DataFrame"
     is_small: bool
+    redone: Redone | None = None
+    """Which windows are made anew of `rows`: the old ones do not count."""
 
 
 def fresh_of(tables: Tables, table: Table, mark: int, upto: int) -> Fresh:

@@ -4,6 +4,7 @@
 bronze       everything, as received
 series       what new keys stand for
 quarantine   what silver refuses, with the reason
+twins        rows of datasets that tell of one sample again
 silver       samples, each number once
 values       pairs that have become possible, and values that need no pair
 edges        what later neighbours will need: the state, so it comes after all that was computed with it
@@ -13,26 +14,28 @@ A repetition finds its inputs as they were: edges are those before the batch as 
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from functools import reduce
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from weft.base.identity import Origin
-from weft.pipeline.batch import Batch, Counts, counted, shift_for
+from weft.lake.manifest import name_of
+from weft.pipeline.batch import Batch, Counts, Outcome, counted, shift_for
 from weft.pipeline.coverage import Coverage, Plan
+from weft.pipeline.datasets import Datasets
 from weft.pipeline.delta import Tables
+from weft.pipeline.foreign import Foreign
 from weft.pipeline.intake import Intake
 from weft.pipeline.kinds import SAMPLES as KIND
+from weft.pipeline.rewriting import UNCHANGED, Replaced
 from weft.pipeline.ruleset import Rules
 from weft.pipeline.steps import Steps
-from weft.pipeline.tables import EDGES, SERIES, VALUES
-from weft.pipeline.transforms import dedup, values
+from weft.pipeline.tables import EDGES, SERIES, TWINS, VALUES
+from weft.pipeline.transforms import dedup, imported, values
 from weft.pipeline.transforms.quality import flags_of
 from weft.pipeline.transforms.samples import to_samples
 from weft.pipeline.transforms.series import definitions, recognised
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 
 class Known:
@@ -40,6 +43,7 @@ class Known:
 
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
+        self.datasets = Datasets()
         self.frame: DataFrame | None = None
         self.load()
 
@@ -58,8 +62,16 @@ class SampleBatch(Batch):
     def __init__(self, known: Known, number: int, about: Mapping[str, str], rules: Rules) -> None:
         super().__init__(KIND, known.tables, number, about, rules)
         self.known = known
+        self.drains: dict[str, str] = {}
+        """Those of datasets in this batch, and what they are called."""
+        self.foreign: Foreign | None = None
 
-    def _received(self, intake: Intake, steps: Steps) -> "tuple[DataFrame, Counts]":
+    def run(self, intake: Intake, plan: Plan, coverage: Coverage, steps: Steps) -> Outcome:
+        """As every batch; what it has of datasets is compared and calculated apart (PIP-097, PIP-099)."""
+        self.drains = self.known.datasets.among(intake.slices)
+        return super().run(intake, plan, coverage, steps)
+
+    def _received(self, intake: Intake, steps: Steps) -> tuple[DataFrame, Counts]:
         rows, counts = super()._received(intake, steps)
         with steps("series"):
             if counts.new:
@@ -69,19 +81,47 @@ class SampleBatch(Batch):
                 counts = counted(rows)
         return rows, counts
 
-    def _judged(self, intake: Intake) -> "DataFrame":
-        return recognised(super()._judged(intake), self.known.frame)
+    def _judged(self, intake: Intake) -> DataFrame:
+        rows = recognised(super()._judged(intake), self.known.frame)
+        return imported.marked(rows, sorted(self.drains)) if self.drains else rows
 
-    def _made(self, accepted: "DataFrame", plan: Plan) -> "DataFrame":
+    def _changed(self, duplicates: DataFrame, accepted: DataFrame, plan: Plan) -> DataFrame:
+        odd = super()._changed(duplicates, accepted, plan)
+        if not (self.drains and plan.repeated):
+            return odd
+        again = self.tables.read(TWINS).where(F.col("batch") < self.number)
+        others = dedup.changed(duplicates, again, self.kind.said(), F.col("said"))
+        return odd.unionByName(others.withColumn("reason", F.lit("changed")))
+
+    def _told_before(self, accepted: DataFrame, steps: Steps) -> tuple[DataFrame, int]:
+        """Without rows of datasets that tell of a sample which another file, or line, has told of."""
+        if not self.drains:
+            return accepted, 0
+        with steps("twins"):
+            foreign = Foreign(self.tables, self.number, accepted)
+            if not foreign.origins:
+                return accepted, 0
+            self.foreign = foreign
+            told = foreign.told = self._keep(foreign.compared())
+            count = self._append(TWINS, imported.told_again(told, self.mark))
+            own = accepted.where("dataset is null").withColumn("is_ambiguous", F.lit(False))  # a value
+            return own.unionByName(imported.told_first(told)), count
+
+    def _corrected(self) -> Replaced:
+        return UNCHANGED if self.foreign is None else self.foreign.doubted()
+
+    def _made(self, accepted: DataFrame, plan: Plan) -> DataFrame:
         """Samples, those among them that had been announced lost with a flag."""
         flags = flags_of(self.rules)
+        if self.foreign is not None:
+            flags += (F.when(F.col("is_ambiguous"), F.lit(imported.AMBIGUOUS)),)
         if not plan.late:
             return to_samples(accepted, flags)
         ranges, shift = self._ranges([(origin, pair) for origin, pairs in plan.late for pair in pairs])
         on_time = to_samples(dedup.outside(accepted, ranges, shift), flags)
         return on_time.unionByName(to_samples(dedup.within(accepted, ranges, shift), flags, is_late=True))
 
-    def _beyond(self, samples: "DataFrame | None", plan: Plan, coverage: Coverage, steps: Steps) -> int:
+    def _beyond(self, samples: DataFrame | None, plan: Plan, coverage: Coverage, steps: Steps) -> int:
         """Values of the batch, then the edges behind it; returns how many values."""
         if self._is_done(EDGES):
             return self.tables.rows_of_batch(VALUES, self.number)
@@ -89,7 +129,7 @@ class SampleBatch(Batch):
             points = self._points(samples, plan, coverage)
             made = [] if points is None else [values.paired(points, self.mark)]
             made += [] if samples is None else [values.alone(samples)]
-            count = self._append(VALUES, made[0] if len(made) == 1 else made[0].unionByName(made[1])) if made else 0
+            count = self._values(made, samples)
         with steps("edges"):
             if points is not None:
                 old = self.tables.relative(EDGES, self.tables.files(EDGES))
@@ -97,7 +137,16 @@ class SampleBatch(Batch):
                 self.tables.commit(EDGES, self.number, files, self.about, remove=old)
         return count
 
-    def _unfinished(self, edges: "DataFrame", plan: Plan) -> "DataFrame":
+    def _values(self, made: list[DataFrame], samples: DataFrame | None) -> int:
+        """Commit what was made, and of datasets the pairs that are new, in the place of those that they divide."""
+        foreign = self.foreign
+        if foreign is None or samples is None:
+            return self._append(VALUES, reduce(_both, made)) if made else 0
+        pairs = self._keep(foreign.pairs(samples.where("dataset is not null"), self.mark))
+        rows = reduce(_both, made, pairs.drop("is_new"))
+        return self._append(VALUES, rows, lambda: foreign.divided(pairs))
+
+    def _unfinished(self, edges: DataFrame, plan: Plan) -> DataFrame:
         """Without those of eras that are over: they have made their last pair in this very batch."""
         if not plan.finished:
             return edges
@@ -105,18 +154,25 @@ class SampleBatch(Batch):
             *EDGES.schema.names
         )
 
-    def _points(self, samples: "DataFrame | None", plan: Plan, coverage: Coverage) -> "DataFrame | None":
+    def _points(self, samples: DataFrame | None, plan: Plan, coverage: Coverage) -> DataFrame | None:
         """Fresh samples and edges, each beside its neighbour; None if no pair can arise and no edge can change."""
-        pieces, moves = list(coverage.pieces(plan)), list(coverage.moves(plan))
+        theirs = frozenset() if self.foreign is None else self.foreign.origins
+        pieces = [piece for piece in coverage.pieces(plan) if name_of(piece.origin.node) not in theirs]
+        moves = list(coverage.moves(plan))
         if not (pieces or moves or plan.finished):
             return None
         edges = self.tables.read(EDGES)
         points = values.moved(edges, self._frame(moves, ("was", "island", "shift")) if moves else None)
         if pieces and samples is not None:
+            samples = samples if self.foreign is None else samples.where("dataset is null")
             shift = shift_for([(piece.origin, (piece.first, piece.last)) for piece in pieces])
             frame = self._frame(pieces, ("first", "last", "island", "lost"))
             points = values.placed(samples, frame, shift).unionByName(points)
         return self._keep(values.neighbours(points.coalesce(1) if self.tasks == 1 else points))
 
-    def _origins(self, origins: Sequence[Origin]) -> "DataFrame":
+    def _origins(self, origins: Sequence[Origin]) -> DataFrame:
         return self._frame([(origin,) for origin in origins], ())
+
+
+def _both(one: DataFrame, other: DataFrame) -> DataFrame:
+    return one.unionByName(other)

@@ -11,6 +11,11 @@ def drain_of(dataset: str) -> str:
     return _hex(_SALT, dataset.encode())
 
 
+def is_dataset(drain: str, name: str) -> bool:
+    """Whether a drain is that of the dataset of this name: no drain is one by chance, and none can claim to be."""
+    return drain == drain_of(name)
+
+
 def origin_of(dataset: str, source: str) -> str:
     """The origin of a source's samples, 32 hex."""
     return _hex(_SALT, dataset.encode(), source.encode())

@@ -1,57 +1,181 @@
 """Imported logs, where several files may tell of one sample (PIP-097), and order is that of time (PIP-099).
 
 An origin of an import is a dataset and a source, so (origin, config_name, detail, param, labels, at) is what makes a
-sample one sample, whichever files and lines it stands in. Of equal ones the first line that was imported counts.
+sample one sample, whichever files and lines it stands in. Of equal ones the first line that was imported counts. A
+series here is the same without the time: what it is called, whatever type a line says.
 """
 
+from collections.abc import Sequence
 from functools import cache
 
-from pyspark.sql import Column, DataFrame, Window, WindowSpec
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from weft.pipeline.tables import TWINS, VALUES
 from weft.pipeline.transforms import values
-from weft.pipeline.transforms.columns import is_paired, value_of
+from weft.pipeline.transforms.columns import columns, content_hash, is_paired, same_origin, value_of, with_others
 
-_BEFORE = ("sequence", "at_ns", "value", "value_long", "base", "base_long", "lost", "was")
+AMBIGUOUS = "ambiguous"
+EXACT_MAX = 1 << 53
+_BEFORE = ("era", "sequence", "at_ns", "value", "value_long", "base", "base_long", "lost", "was", "is_new")
+_ID = ("origin", "era", "sequence")
 
 
-def twins(rows: DataFrame) -> DataFrame:
-    """Imported rows of bronze with `twin`, 1 for the one of equal samples that counts, and `is_ambiguous`.
+def marked(rows: DataFrame, drains: Sequence[str]) -> DataFrame:
+    """Rows of bronze with `dataset`, null in those that were measured here. `drains` are those of datasets.
 
-    Grain and key unchanged. Columns: those of the input, then these two. Equal is also value and base; where only those
-    differ, all are kept and `is_ambiguous`. Rows of our own, and rows with an error, are all 1 and not ambiguous.
+    Grain and key unchanged. Columns: those of the input, then `dataset`.
     """
-    return rows.select("*", *_twins())
+    return rows.select("*", F.when(F.col("drain").isin(*drains), F.col("attributes")["dataset"]).alias("dataset"))
 
 
-def in_time_order(samples: DataFrame, batch: Column) -> DataFrame:
-    """The calculated values of whole imported series, from one of each sample: neighbours by time, across files.
+def held(samples: DataFrame) -> DataFrame:
+    """Samples, with `file` and `place` where each stands, as `twins` compares them with rows that come later.
 
-    Grain: one pair, or one sample that needs none. Key: id of the later sample. Columns: `silver.values`.
+    Grain and key: one sample. Columns: id, what makes a sample one, what it says, flags, file and place.
     """
-    nothing = F.lit(None).cast("bigint")
-    points = samples.select("*", F.lit(0).cast("bigint").alias("lost"), nothing.alias("was"))
-    paired = values.paired(points.where(is_paired()).select("*", _before()), batch)
-    return paired.unionByName(values.alone(samples))
+    return samples.select(*_held())
+
+
+def twins(rows: DataFrame, before: DataFrame | None = None) -> DataFrame:
+    """Good rows of datasets, beside what silver has of the same origins and days: which tell of one sample, which differ.
+
+    Grain: a row of either (`before` as of `held`; `file` is null in `rows`). Columns: those of `rows`, flags, file, place,
+    `twin` (1: this one counts), `of` (id of the one that does), `is_ambiguous`: others say another value or base.
+    """
+    none = {"flags": "array<string>", "file": "string", "place": "bigint"}
+    fresh = rows.select("*", *[F.lit(None).cast(kind).alias(name) for name, kind in none.items()])
+    both = fresh if before is None else fresh.unionByName(before, allowMissingColumns=True)
+    return both.select("*", *_twins())
+
+
+def told_again(rows: DataFrame, batch: Column) -> DataFrame:
+    """The rows of `twins` that are duplicates. Grain and key: one row, its id. Columns: `meta.twins`."""
+    of_era, of_sequence = F.col("of.era").alias("of_era"), F.col("of.sequence").alias("of_sequence")
+    said = content_hash(value_of("value"), value_of("base")).alias("said")
+    again = rows.where("file is null and twin > 1")
+    return again.select(*columns(*_ID), of_era, of_sequence, said, batch.alias("batch")).select(*TWINS.schema.names)
+
+
+def told_first(rows: DataFrame) -> DataFrame:
+    """The rows of `twins` that are samples. Grain and key: one row, its id. Columns: those of `rows` and `is_ambiguous`."""
+    kept = [name for name in rows.columns if name not in ("flags", "file", "place", "twin", "of")]
+    return rows.where("file is null and twin = 1").select(*kept)
+
+
+def doubted(rows: DataFrame) -> DataFrame:
+    """The samples of silver that a row of `twins` contradicts for the first time.
+
+    Grain and key: one sample. Columns: its file and place.
+    """
+    is_told = F.array_contains("flags", AMBIGUOUS)
+    return rows.where(F.col("file").isNotNull() & F.col("is_ambiguous") & ~is_told).select("file", "place")
+
+
+def lines(samples: DataFrame) -> DataFrame:
+    """Which series some samples are of. Grain and key: (origin, line). Columns: those, and the dataset.
+
+    `line` is a hash: two series may share one.
+    """
+    return samples.select("origin", _line().alias("line"), "dataset").distinct().select("origin", "line", "dataset")
+
+
+def in_time_order(samples: DataFrame, of: DataFrame, batch: Column, since: int = -1) -> DataFrame:
+    """The pairs of imported series, neighbours by time, across files; of those, what batches behind `since` have changed.
+
+    Grain: one pair. Key: id of the later sample. Columns: `silver.values`, then `is_new`: the later sample itself came
+    behind `since`, so no value of it was there. `samples` are all samples of the series that `of` (`lines`) names.
+    """
+    named = samples.drop("dataset").withColumn("line", _line()).alias("s")
+    same = (F.col("s.origin") == F.col("l.origin")) & (F.col("s.line") == F.col("l.line"))
+    chosen = named.where(is_paired()).join(F.broadcast(of).alias("l"), same).select("s.*", "l.dataset")
+    points = chosen.select("*", (F.col("batch") > since).alias("is_new"), *_nowhere())
+    pairs = points.select("*", _before()).where("before is not null and (is_new or before.is_new)")
+    return values.paired(pairs, batch, from_era=F.col("before.era"), dataset=F.col("dataset"), is_new=F.col("is_new"))
+
+
+def among(rows: DataFrame, ids: DataFrame) -> DataFrame:
+    """The rows whose id is one of these. Grain, key and columns of `rows`."""
+    same = same_origin("r", "i") & (F.col("r.sequence") == F.col("i.sequence"))
+    return rows.alias("r").join(ids.alias("i"), same, "left_semi").select(*rows.columns)
+
+
+def days_of(values: DataFrame) -> DataFrame:
+    """Of which series and days some values of datasets are. Grain and key: (node, series, day). Columns: those."""
+    return (
+        values.where("dataset is not null").select("node", "series", "day").distinct().select("node", "series", "day")
+    )
+
+
+def of_days(values: DataFrame, days: DataFrame) -> DataFrame:
+    """The values of some series and days. Grain, key and columns of `values`."""
+    return values.alias("r").join(days.alias("d"), _same_day(F.col("r.day")), "left_semi").select(*values.columns)
+
+
+def outside_days(rows: DataFrame, days: DataFrame, day: Column) -> DataFrame:
+    """The rows of no such series and day; `day` is theirs (of `r`). Grain, key and columns of `rows`."""
+    return rows.alias("r").join(days.alias("d"), _same_day(day), "left_anti").select(*rows.columns)
+
+
+def _same_day(day: Column) -> Column:
+    same = (F.col("r.node") == F.col("d.node")) & (F.col("r.series") == F.col("d.series"))
+    return same & (day == F.col("d.day"))
 
 
 def _key() -> tuple[Column | str, ...]:
-    return ("origin", "config_name", "detail", "param", F.array_sort(F.map_entries("labels")), "at_ns")
+    return ("origin", "config_name", "detail", "param", _entries(), "at_ns")
+
+
+def _entries() -> Column:
+    """Labels as something that can be compared."""
+    return F.array_sort(F.map_entries("labels"))
+
+
+def _line() -> Column:
+    return F.xxhash64("config_name", "detail", "param", _entries())
+
+
+@cache
+def _held() -> tuple[Column, ...]:
+    as_bronze = {"value_double": F.col("value"), "base_double": F.col("base"), "lsn": F.lit(-1).cast("bigint")}
+    names = (
+        *_ID, "at_ns", "config_name", "detail", "type", "param", "labels", "value_long", "base_long", "text", "flags",
+        "file", "place", *as_bronze,
+    )  # fmt: skip
+    return with_others(names, **as_bronze)
+
+
+def _number(name: str) -> Column:
+    """A number as one text, however it was written: 5 and 5.0 are equal."""
+    real = value_of(name)
+    is_whole = (F.abs(real) < EXACT_MAX) & (F.floor(real) == real)
+    whole = F.coalesce(f"{name}_long", F.when(is_whole, real.cast("bigint")))
+    return F.coalesce(whole.cast("string"), real.cast("string"))
 
 
 @cache
 def _twins() -> tuple[Column, ...]:
-    is_imported = F.col("attributes")["dataset"].isNotNull() & F.col("error").isNull()
-    said = F.xxhash64(value_of("value"), "value_long", value_of("base"), "base_long", "text")
-    natural: WindowSpec = Window.partitionBy(*_key())
-    equal = Window.partitionBy(*_key(), said).orderBy("lsn")
+    said = F.xxhash64(_number("value"), _number("base"), "text")
+    natural = Window.partitionBy(*_key())
+    equal = Window.partitionBy(*_key(), said).orderBy("lsn", "era", "sequence")
     return (
-        F.when(is_imported, F.row_number().over(equal)).otherwise(F.lit(1)).alias("twin"),
-        (is_imported & (F.min(said).over(natural) != F.max(said).over(natural))).alias("is_ambiguous"),
+        F.row_number().over(equal).alias("twin"),
+        F.first(F.struct("era", "sequence")).over(equal).alias("of"),
+        (F.min(said).over(natural) != F.max(said).over(natural)).alias("is_ambiguous"),
     )
 
 
+@cache
+def _nowhere() -> tuple[Column, ...]:
+    """Where a sample lies among the islands of its numbers: here numbers do not count."""
+    return F.lit(0).cast("bigint").alias("lost"), F.lit(None).cast("bigint").alias("was")
+
+
+@cache
 def _before() -> Column:
     *series, at_ns = _key()
     line = Window.partitionBy(*series).orderBy(at_ns, "era", "sequence")
     return F.lag(F.struct(*_BEFORE)).over(line).alias("before")
+
+
+assert "dataset" in VALUES.schema.names, "in_time_order says of which dataset a value is"

@@ -6,7 +6,8 @@ from pyspark.sql import functions as F
 from weft.pipeline.tables import LATEST
 
 _SAMPLE = ("at", "era", "sequence", "origin", "received", "value", "base", "text")
-_RESULT = ("at", "era", "sequence", "result")
+_RESULT = ("at", "era", "sequence", "turn", "result")
+"""`turn` decides between two results of one sample: of a dataset the later one has taken the place of the other."""
 
 
 def newest(samples: DataFrame, values: DataFrame) -> DataFrame:
@@ -16,7 +17,8 @@ def newest(samples: DataFrame, values: DataFrame) -> DataFrame:
     """
     nothing = F.lit(None)
     sample = F.struct(*_SAMPLE).alias("sample")
-    outcome = F.when(F.col("result").isNotNull(), F.struct(*_RESULT)).alias("outcome")
+    said = F.struct(*_RESULT[:3], F.lit(1).alias("turn"), "result")
+    outcome = F.when(F.col("result").isNotNull(), said).alias("outcome")
     both = samples.select("node", "group", "series", sample, nothing.alias("outcome")).unionByName(
         values.select("node", "group", "series", nothing.alias("sample"), outcome)
     )
@@ -30,7 +32,7 @@ def latest(old: DataFrame, fresh: DataFrame) -> DataFrame:
     """
     sample = F.when(F.col("sequence").isNotNull(), F.struct(*_SAMPLE)).alias("sample")
     named = [F.col(f"result_{name}").alias(name) for name in _RESULT[:3]]
-    outcome = F.when(F.col("result").isNotNull(), F.struct(*named, "result")).alias("outcome")
+    outcome = F.when(F.col("result").isNotNull(), F.struct(*named, F.lit(0).alias("turn"), "result")).alias("outcome")
     before = old.select("node", "group", "series", sample, outcome)
     both = _greatest(before.unionByName(fresh))
     result = [F.col(f"outcome.{name}").alias(f"result_{name}") for name in _RESULT[:3]]

@@ -59,13 +59,13 @@ def edges_of(points: DataFrame) -> DataFrame:
     return points.where("before is null and island > 1 or is_last").select(*columns(*EDGES.schema.names))
 
 
-def paired(points: DataFrame, batch: Column) -> DataFrame:
+def paired(points: DataFrame, batch: Column, **more: Column) -> DataFrame:
     """The values of all pairs that were not possible before.
 
-    Grain: one pair. Key: id of the later sample. Columns: `silver.values`.
+    Grain: one pair. Key: id of the later sample. Columns: `silver.values`, and what of `more` is none of these.
     """
     pairs = points.where("before is not null and not coalesce(was = before.was, false)")
-    return pairs.select("*", *_judged()).select(*_paired(batch))
+    return pairs.select("*", *_judged()).select(*_paired(batch, more))
 
 
 def alone(samples: DataFrame) -> DataFrame:
@@ -105,8 +105,9 @@ def _judged() -> tuple[Column, ...]:
     return span.alias("span_ms"), _refusal(span).alias("refusal")
 
 
-def _paired(batch: Column) -> tuple[Column, ...]:
-    return with_others(VALUES.schema.names, **_made(), batch=batch)
+def _paired(batch: Column, more: dict[str, Column]) -> tuple[Column, ...]:
+    names = dict.fromkeys((*VALUES.schema.names, *more))
+    return with_others(names, **(_made() | more), batch=batch)
 
 
 @cache

@@ -30,13 +30,15 @@ WITH raw AS (
 ), newest AS (
     SELECT * FROM raw QUALIFY row_number() OVER (PARTITION BY node, series ORDER BY "at" DESC, era DESC, sequence DESC) = 1
 ), outcomes AS (
-    SELECT node, series, result, result_at, result_era, result_sequence FROM {folded} WHERE result_at IS NOT NULL
+    SELECT node, series, result, result_at, result_era, result_sequence, 0 AS turn FROM {folded} WHERE result_at IS NOT NULL
     UNION ALL BY NAME
-    SELECT node, series, result, "at" AS result_at, era AS result_era, sequence AS result_sequence
+    SELECT node, series, result, "at" AS result_at, era AS result_era, sequence AS result_sequence, 1 AS turn
     FROM {values} WHERE batch > {mark} AND result IS NOT NULL
 ), calculated AS (
     SELECT * FROM outcomes
-    QUALIFY row_number() OVER (PARTITION BY node, series ORDER BY result_at DESC, result_era DESC, result_sequence DESC) = 1
+    QUALIFY row_number() OVER (
+        PARTITION BY node, series ORDER BY result_at DESC, result_era DESC, result_sequence DESC, turn DESC
+    ) = 1
 )
 SELECT newest.*, result, result_at, result_era, result_sequence
 FROM newest LEFT JOIN calculated USING (node, series)

@@ -1,0 +1,108 @@
+"""What a batch of samples does for the datasets in it (PIP-097, PIP-099).
+
+A foreign log's order is that of files, not of sampling; and several files may tell of one sample. So its rows are compared
+with what silver has of the same sources and days, and its values are calculated in time order, over all that silver
+has of the series that the batch touches. Two things that were committed may have to be said otherwise then: a sample that
+another line contradicts is `ambiguous`, and a pair between whose ends a sample has come is divided. Both are replaced in
+the commit in which the batch adds its own rows.
+
+Costs: reads the batch's days of silver for the comparison, and all samples of its sources for the values. Batches
+without a dataset do nothing of this.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F
+
+from weft.pipeline.delta import Tables
+from weft.pipeline.rewriting import UNCHANGED, Replaced, rewritten
+from weft.pipeline.tables import SAMPLES, VALUES, Table
+from weft.pipeline.transforms import imported
+from weft.pipeline.transforms.columns import day_of
+
+if TYPE_CHECKING:
+    from datetime import date
+
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame
+
+NAMED_MAX: Final = 1_000  # sources named one by one
+
+
+class Foreign:
+    """The rows of datasets among those that a batch has accepted."""
+
+    def __init__(self, tables: Tables, number: int, accepted: "DataFrame") -> None:
+        self.tables, self.number = tables, number
+        self.rows = accepted.where("dataset is not null")
+        self.told: DataFrame | None = None
+        """`compared`, computed once."""
+        day = day_of("at_ns")
+        bounds = self.rows.agg(F.collect_set("origin"), F.min(day), F.max(day)).collect()[0]
+        self.origins: frozenset[str] = frozenset(bounds[0])
+        self.days: tuple[date, date] = bounds[1], bounds[2]
+
+    def compared(self) -> "DataFrame":
+        """These rows beside what silver had of their sources and days before the batch, as `imported.twins` sees them."""
+        first, last = self.days
+        within = [f"day >= CAST('{first}' AS DATE)", f"day <= CAST('{last}' AS DATE)", f"batch < {self.number}"]
+        samples = self._of_ours(SAMPLES, within).where(F.col("batch") < self.number)
+        return imported.twins(self.rows, imported.held(samples.where(F.col("day").between(first, last))))
+
+    def doubted(self) -> Replaced:
+        """Files of silver with the samples that these rows contradict, flagged."""
+        assert self.told is not None
+        return rewritten(self.tables, SAMPLES, _places(imported.doubted(self.told)), _flagged)
+
+    def pairs(self, samples: "DataFrame", batch: "Column") -> "DataFrame":
+        """The pairs that `samples`, those of the batch, make among all of their series. Silver must have them."""
+        of = imported.lines(samples)
+        held = self._of_ours(SAMPLES, [f"batch <= {self.number}"]).where(F.col("batch") <= self.number)
+        return imported.in_time_order(held, of, batch, self.number - 1)
+
+    def divided(self, pairs: "DataFrame") -> Replaced:
+        """Files of values without the pairs between whose ends a sample has come."""
+        ids = pairs.where(~F.col("is_new")).select("origin", "era", "sequence", "day")
+        first, last = ids.agg(F.min("day"), F.max("day")).collect()[0]
+        if first is None:
+            return UNCHANGED
+        within = [f"day >= CAST('{first}' AS DATE)", f"day <= CAST('{last}' AS DATE)", f"batch < {self.number}"]
+        found = imported.among(self._of_ours(VALUES, within), ids)
+        return rewritten(self.tables, VALUES, _places(found), _without)
+
+    def _of_ours(self, table: Table, within: Sequence[str]) -> "DataFrame":
+        """Rows of a table of the sources of these rows, from the files for which all of `within` may be true.
+
+        Columns: those of the table, then `file` and `place`: its name, and the number of the row in it.
+        """
+        bounds = [f"origin >= '{min(self.origins)}'", f"origin <= '{max(self.origins)}'"]
+        files = self.tables.files(table, " AND ".join((*bounds, *within)))
+        where = ("_metadata.file_name", "_metadata.row_index") if files else ("null", "null")
+        file, place = F.expr(where[0]).cast("string"), F.expr(where[1]).cast("bigint")
+        rows = self.tables.read(table, files).select("*", file.alias("file"), place.alias("place"))
+        return rows.where(F.col("origin").isin(*self.origins)) if len(self.origins) <= NAMED_MAX else rows
+
+
+def _places(rows: "DataFrame") -> dict[str, list[int]]:
+    """Where some rows stand: numbers of rows by the file's name."""
+    found: dict[str, list[int]] = {}
+    table = rows.select("file", "place").toArrow()
+    for file, place in zip(table.column("file").to_pylist(), table.column("place").to_pylist(), strict=True):
+        found.setdefault(file, []).append(place)
+    return found
+
+
+def _flagged(rows: "pa.Table", mask: "pa.Array") -> "pa.Table":
+    import pyarrow as pa
+
+    column = rows.schema.get_field_index("flags")
+    told = zip(rows.column(column).to_pylist(), mask.to_pylist(), strict=True)
+    flags = [[*(flags or ()), imported.AMBIGUOUS] if is_meant else flags for flags, is_meant in told]
+    return rows.set_column(column, rows.schema.field(column), pa.array(flags, rows.schema.field(column).type))
+
+
+def _without(rows: "pa.Table", mask: "pa.Array") -> "pa.Table":
+    import pyarrow.compute as pc
+
+    return rows.filter(pc.invert(mask))

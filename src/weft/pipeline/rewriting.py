@@ -1,0 +1,60 @@
+"""Rows that were committed and must be said otherwise: their files are replaced, in the commit of whoever finds out.
+
+A new file holds the rows of the old one, in their order and with the batches that brought them, and has its name but for
+the attempt. So whoever asks for the rows of a batch, or of those behind one, is answered as before.
+"""
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from weft.pipeline.delta import DataFile, Tables, named
+from weft.pipeline.tables import Table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Change = Callable[["pa.Table", "pa.Array"], "pa.Table"]
+"""The rows of a file, and which of them are meant; the rows as they are to be."""
+
+
+class Replaced(NamedTuple):
+    """Files that take the place of others."""
+
+    add: Sequence[DataFile] = ()
+    remove: Sequence[str] = ()
+    """As the log names them."""
+
+
+UNCHANGED: Final = Replaced()
+
+
+def rewritten(tables: Tables, table: Table, places: Mapping[str, Sequence[int]], change: Change) -> Replaced:
+    """The files of these names with the rows of these numbers changed, as files that nobody reads yet."""
+    if not places:
+        return UNCHANGED
+    files = {Path(file).name: Path(file) for file in tables.files(table)}
+    old = [files[name] for name in places]
+    fresh = [_rewrite(file, places[file.name], change) for file in old]
+    root = tables.path(table)
+    add = [named(root, table, file) for file in fresh if file is not None]
+    return Replaced(add, tables.relative(table, map(str, old)))
+
+
+def _rewrite(file: Path, places: Sequence[int], change: Change) -> Path | None:
+    """The new file beside the old one; None if no row is left."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = pq.read_table(file, partitioning=None)
+    mask = np.zeros(rows.num_rows, dtype=bool)
+    mask[list(places)] = True
+    changed = change(rows, pa.array(mask))
+    if not changed.num_rows:
+        return None
+    batch, _, _ = file.name.partition("-")
+    target = file.with_name(f"{batch}-{uuid.uuid4().hex}-0000.parquet")
+    pq.write_table(changed, target, compression="zstd", compression_level=1, store_schema=False)
+    return target
