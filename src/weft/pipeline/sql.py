@@ -20,6 +20,7 @@ from weft.pipeline.checkpoint import read_record
 from weft.pipeline.tables import ALL, LATEST, SAMPLES, VALUES, VIEWS, Table
 from weft.pipeline.versions import AsOf, made_at, opened
 from weft.pipeline.views.folded import LATEST_VIEW, ROLLUP_VIEW, WIDTHS
+from weft.pipeline.views.redone import ANY, sources
 from weft.pipeline.views.sketch import MACROS
 from weft.pipeline.writer import Writer
 
@@ -198,7 +199,10 @@ class Lake:
         if table is LATEST:
             samples = self._dataset(SAMPLES, wish)
             return LATEST_VIEW.format(folded=raw, samples=samples, values=values, mark=self._mark(table))
-        return ROLLUP_VIEW.format(folded=raw, values=values, mark=self._mark(table), width=WIDTHS[table])
+        mark = self._mark(table)
+        if _has_datasets(self._handle(VALUES, wish), mark):
+            raw, values = sources(raw, values, mark)
+        return ROLLUP_VIEW.format(folded=raw, values=values, mark=mark, width=WIDTHS[table])
 
     def _mark(self, table: Table) -> int:
         """The last batch that is folded into a table: of the same version as its rows."""
@@ -209,6 +213,13 @@ class Lake:
         handle = self._handle(table, self.as_of)
         version = None if handle is None else handle.transaction_version(writer.app(table))
         return -1 if version is None else version
+
+
+def _has_datasets(values: "DeltaTable | None", mark: int) -> bool:
+    """Whether values of a dataset stand behind a mark, as far as the log can tell (PIP-099)."""
+    if values is None or "dataset" not in [field.name for field in values.schema().fields]:
+        return False
+    return bool(values.file_uris(file_pruning_predicate=ANY.format(mark=mark)))
 
 
 def cells(table: "pa.Table") -> Iterator[list[str]]:

@@ -91,7 +91,8 @@ def in_time_order(samples: DataFrame, of: DataFrame, batch: Column, since: int =
     chosen = named.where(is_paired()).join(F.broadcast(of).alias("l"), same).select("s.*", "l.dataset")
     points = chosen.select("*", (F.col("batch") > since).alias("is_new"), *_nowhere())
     pairs = points.select("*", _before()).where("before is not null and (is_new or before.is_new)")
-    return values.paired(pairs, batch, from_era=F.col("before.era"), dataset=F.col("dataset"), is_new=F.col("is_new"))
+    more = {"from_era": F.col("before.era"), "dataset": F.col("dataset"), "is_new": F.col("is_new")}
+    return values.paired(pairs, batch, **more).select(*columns(*VALUES.schema.names, "is_new"))
 
 
 def among(rows: DataFrame, ids: DataFrame) -> DataFrame:
@@ -176,6 +177,3 @@ def _before() -> Column:
     *series, at_ns = _key()
     line = Window.partitionBy(*series).orderBy(at_ns, "era", "sequence")
     return F.lag(F.struct(*_BEFORE)).over(line).alias("before")
-
-
-assert "dataset" in VALUES.schema.names, "in_time_order says of which dataset a value is"
