@@ -22,7 +22,7 @@ def in_order(rows: DataFrame) -> DataFrame:
 def spreads(rows: DataFrame) -> DataFrame:
     """Bad rows that stand for several numbers each.
 
-    Grain: such a row. Columns: origin, era, first, last, batch.
+    Grain: such a row. Key: (origin, era, first). Columns: origin, era, first, last, batch.
     """
     wide = rows.where(F.col("error").isNotNull() & F.col("attributes")[SPREAD].isNotNull() & (F.col("copy") == 1))
     last = F.col("sequence") + F.col("attributes")[SPREAD].cast("bigint") - 1
@@ -39,4 +39,4 @@ def hidden(rows: DataFrame, wide: DataFrame) -> DataFrame:
     marked = rows.alias("r").join(F.broadcast(wide.alias("w")), same_origin("r", "w") & is_in, "left")
     copy = F.when(F.col("w.first").isNull(), F.col("r.copy")).otherwise(F.greatest("r.copy", F.lit(2)))
     kept = [f"r.{name}" for name in rows.columns if name != "copy"]
-    return marked.select(*kept, copy.alias("copy")).dropDuplicates(["drain", "segment", "row"])
+    return marked.dropDuplicates(["drain", "segment", "row"]).select(*kept, copy.alias("copy"))
