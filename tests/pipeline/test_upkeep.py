@@ -145,6 +145,7 @@ def lake(tmp_path: Path) -> Layout:
     return layout
 
 
+@pytest.mark.proves("LAK-034")
 def test_the_rows_stay_the_same_sorted_and_with_statistics(lake: Layout) -> None:
     before = rows_of(lake)
     (wanted,) = join_all(lake)

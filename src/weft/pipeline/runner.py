@@ -30,7 +30,9 @@ from weft.pipeline.lease import Lease
 from weft.pipeline.remote import answers, is_remote
 from weft.pipeline.rules import verify
 from weft.pipeline.session import Options, is_running, session
+from weft.pipeline.settings import settings_of
 from weft.pipeline.turns import Turns
+from weft.pipeline.upkeep.keeper import Upkeep
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -63,6 +65,7 @@ class Runner:
         self._failure: BaseException | None = None
         self._queries: dict[str, StreamingQuery] = {}
         self._jobs: list[Job] = []
+        self._upkeep: Upkeep | None = None
 
     def stop(self) -> None:
         """Finish the batch, fold, and end. May be called from a signal handler, and before `run`."""
@@ -93,11 +96,14 @@ class Runner:
                 again = AGAIN.format(spark_options.log)
                 raise UserError("unavailable", "Spark's Java process has ended", again) from error
             finally:
+                if self._upkeep is not None:
+                    self._upkeep.close()
                 if is_running():
                     spark.stop()
 
     def _run(self, spark: "SparkSession", epoch: int, *, once: bool) -> None:
         verify(spark, self.options.rules)
+        self._upkeep = Upkeep(self.lake, epoch, settings_of(self.lake).keep)
         if is_remote(spark):
             self._take_turns(spark, epoch, once=once)
             return
@@ -210,13 +216,15 @@ class Runner:
         return self._failure is not None or (all(have_ended) if once else any(have_ended))
 
     def _fold_when_idle(self) -> None:
-        """Gold tables follow when nothing arrives any more; and time alone makes a hole overdue."""
+        """Gold tables follow when nothing arrives any more; and time alone makes a hole overdue. Then upkeep has its turn."""
         for job in self._jobs:
             if job.is_fold_due(time.monotonic()) and self._busy.acquire(blocking=False):
                 try:
                     job.fold()
                 finally:
                     self._busy.release()
+        if self._upkeep is not None:
+            self._upkeep.turn(self._busy)
 
 
 def _explained(error: WeftError) -> UserError:

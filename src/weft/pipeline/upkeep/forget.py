@@ -18,7 +18,7 @@ from weft.lake.layout import Layout
 from weft.pipeline.tables import COMPLETENESS, FORGOTTEN, LATEST, PROGRESS, SAMPLES, STAGES, TWINS, Table
 from weft.pipeline.upkeep.forgotten import Reason, settle, stream_of, whoever
 from weft.pipeline.upkeep.log import opened, there
-from weft.pipeline.upkeep.marks import unfinished
+from weft.pipeline.upkeep.marks import unfinished, unfolded
 from weft.pipeline.upkeep.remove import Removed, holding, some
 from weft.pipeline.upkeep.tally import take_down
 
@@ -86,6 +86,8 @@ def forget(layout: Layout, choice: Choice, why: str, epoch: int) -> Iterator[Rem
     if behind := unfinished(layout):
         names = ", ".join(table.full_name for table in behind)
         raise UserError("unfinished-batch", f"a batch was cut short: {names} hold rows of it", "weft lake run --once")
+    if late := unfolded(layout):
+        raise UserError("unfinished-batch", f"gold tables are behind: {', '.join(late)}", "weft lake run --once")
     settle(layout, epoch)
     reason = Reason(choice.words, why, whoever())
     for table, only in wanted(layout, choice):

@@ -10,11 +10,13 @@ from typing import Final, NamedTuple
 from weft.lake.layout import Layout
 from weft.pipeline.checkpoint import read_record
 from weft.pipeline.kinds import KINDS
-from weft.pipeline.tables import PROGRESS, STAGES, Table
+from weft.pipeline.tables import COMPLETENESS, LATEST, PROGRESS, ROLLUP_1D, ROLLUP_1H, ROLLUP_1M, STAGES, Table
 from weft.pipeline.upkeep.log import live_files, opened
 from weft.pipeline.writer import Writer
 
 NONE: Final = -1
+FOLDS: Final = (ROLLUP_1M, ROLLUP_1H, ROLLUP_1D, LATEST, COMPLETENESS)
+"""What is made of the batches behind its mark."""
 
 
 class Marks(NamedTuple):
@@ -23,7 +25,7 @@ class Marks(NamedTuple):
     done: int = NONE
     """The last batch that stands in all tables; -1 before the first."""
     folded: tuple[int, ...] = ()
-    """For each gold table of the job, the last batch that is folded into it; -1 before the first."""
+    """For each table of `FOLDS` that the job has, the last batch that is folded into it; -1 before the first."""
 
     @property
     def settled(self) -> int:
@@ -43,8 +45,8 @@ def marks_of(layout: Layout, job: str) -> Marks:
         version = None if delta is None else delta.transaction_version(writer.app(table))
         return NONE if version is None else version
 
-    gold = [table for table in KINDS[job].tables if table.layer == "gold"]
-    return Marks(committed(PROGRESS), tuple(committed(table) for table in gold))
+    folds = [table for table in FOLDS if table in KINDS[job].tables]
+    return Marks(committed(PROGRESS), tuple(committed(table) for table in folds))
 
 
 def job_of(table: Table) -> str | None:
@@ -65,3 +67,14 @@ def is_uneven(layout: Layout, table: Table) -> bool:
 def unfinished(layout: Layout) -> list[Table]:
     """Tables that hold rows of a batch that was cut short: a driver died, and no other has gone on yet."""
     return [table for stages in STAGES.values() for table in stages if is_uneven(layout, table)]
+
+
+def unfolded(layout: Layout) -> list[str]:
+    """Jobs whose rows of `gold.completeness` do not count all that is in their tables."""
+    return [job for job in KINDS if NONE < _completed(layout, job) < marks_of(layout, job).done]
+
+
+def _completed(layout: Layout, job: str) -> int:
+    """The last batch that is counted in `gold.completeness`; -1 if nothing ever was."""
+    folds = [table for table in FOLDS if table in KINDS[job].tables]
+    return dict(zip(folds, marks_of(layout, job).folded, strict=True)).get(COMPLETENESS, NONE)

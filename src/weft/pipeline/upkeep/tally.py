@@ -1,7 +1,8 @@
 """`gold.completeness` counts rows; what was removed on purpose is taken off, once (LAK-037, PIP-061).
 
 The table remembers the number of the last removal that it knows of, in the commit that took it off. Rows of silver and
-quarantine become fewer; their numbers were received, and are forgotten now. A fold that counts anew says the same.
+quarantine become fewer; their numbers were received, and are forgotten now. A fold that counts anew says the same. Only
+rows that are counted may be removed: retention and `weft lake forget` see to that.
 """
 
 import uuid
