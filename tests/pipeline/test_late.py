@@ -1,22 +1,27 @@
 """A node comes back after a week: its days are right, and what was published before is named (PIP-046)."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from typing import Any, NamedTuple
 
 import pytest
+from pyspark.sql import functions as F  # noqa: N812  # as everybody writes it
 
 from tests.pipeline import sketches
 from tests.pipeline.ground import ERA, MEM, T0_MS, A, B, Ground, lost
 from weft.base.records import Record, Stream, StreamRecord
-from weft.pipeline import late
-from weft.pipeline.tables import CORRECTIONS
+from weft.pipeline.tables import CORRECTIONS, ROLLUP_1M
+from weft.pipeline.transforms.late import corrections, newest_as_of
 from weft.wire import samples
 
 HOUR_MS = 3_600_000
+PATCHED = "weft.pipeline.late."
 Fold = list["Brought"]
 """The batches of a fold."""
+Hours = dict[tuple[str, int], list[float]]
+"""The values of each hour of each node."""
 
 
 class Sample(NamedTuple):
@@ -60,8 +65,8 @@ def week(step_ms: int) -> list[Fold]:
     return [[begin], [alive, home], [Brought(away[half:]), Brought(away[:half])]]
 
 
-def hours_of(some: Iterable[Sample]) -> dict[tuple[str, int], list[float]]:
-    hours: dict[tuple[str, int], list[float]] = defaultdict(list)
+def hours_of(some: Iterable[Sample]) -> Hours:
+    hours: Hours = defaultdict(list)
     for sample in some:
         hours[sample.node, sample.at_ms // HOUR_MS].append(sample.value)
     return hours
@@ -72,40 +77,48 @@ class Story(NamedTuple):
 
     late: dict[tuple[str, str, int], int]
     corrections: set[tuple[Any, ...]]
-    hours: dict[tuple[str, int], list[float]]
+    hours: Hours
 
 
 def told(folds: list[Fold]) -> Story:
     """The whole history again, in plain Python."""
     counts: dict[tuple[str, str, int], int] = defaultdict(int)
-    corrections: set[tuple[Any, ...]] = set()
+    changed: set[tuple[Any, ...]] = set()
     seen: list[Sample] = []
     newest: dict[str, int] = {}
-    number = 0
+    numbers = count()
     for fold in folds:
         before, touched = hours_of(seen), {}
-        for batch in fold:
-            for sample in batch.samples:
-                newest[sample.node] = max(newest.get(sample.node, 0), sample.at_ms)
-            for sample in batch.samples:
-                if sample.at_ms < newest[sample.node] - HOUR_MS:
-                    counts[sample.node, instant(sample.at_ms).date().isoformat(), number] += 1
-                    touched[sample.node, sample.at_ms // HOUR_MS] = number
+        for batch, number in zip(fold, numbers, strict=False):
+            for sample in late_ones(batch.samples, newest):
+                counts[sample.node, instant(sample.at_ms).date().isoformat(), number] += 1
+                touched[sample.node, sample.at_ms // HOUR_MS] = number
             seen += batch.samples
-            number += 1
-        now, published = hours_of(seen), max((hour for _, hour in before), default=-1)
-        corrections |= {
-            (key[0], instant(key[1] * HOUR_MS), len(before.get(key, ())), mean(before.get(key)), len(now[key]), mean(now[key]), n)
-            for key, n in touched.items() if key[1] <= published
-        }  # fmt: skip
-    return Story(dict(counts), corrections, hours_of(seen))
+        changed |= set(corrected(before, hours_of(seen), touched))
+    return Story(dict(counts), changed, hours_of(seen))
+
+
+def late_ones(some: list[Sample], newest: dict[str, int]) -> list[Sample]:
+    """Those that lie over an hour behind the newest of their node, which is noted."""
+    for sample in some:
+        newest[sample.node] = max(newest.get(sample.node, 0), sample.at_ms)
+    return [sample for sample in some if sample.at_ms < newest[sample.node] - HOUR_MS]
+
+
+def corrected(before: Hours, now: Hours, touched: dict[tuple[str, int], int]) -> Iterator[tuple[Any, ...]]:
+    """Windows that somebody could have read before the fold, as they were and as they are."""
+    published = max((hour for _, hour in before), default=-1)
+    for key, number in touched.items():
+        if key[1] <= published:
+            was, values = before.get(key, []), now[key]
+            yield key[0], instant(key[1] * HOUR_MS), len(was), mean(was), len(values), mean(values), number
 
 
 def instant(milliseconds: int) -> datetime:
     return datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=milliseconds)
 
 
-def mean(values: list[float] | None) -> float | None:
+def mean(values: list[float]) -> float | None:
     return sum(values) / len(values) if values else None  # quarters: their sums are exact
 
 
@@ -125,9 +138,9 @@ def compare(ground: Ground, story: Story) -> None:
     rows = ground.rows("meta.late", "node", "late_day", "batch", "late", order=())
     assert story.late == {(node, day.isoformat(), batch): count for node, day, batch, count in rows}
     columns = ("node", "window_start", "n_before", "mean_before", "n_after", "mean_after", "batch")
-    corrections = ground.rows("gold.corrections", *columns, order=())
-    assert len(corrections) == len(set(corrections))
-    assert story.corrections == set(corrections)
+    named = ground.rows("gold.corrections", *columns, order=())
+    assert len(named) == len(set(named))
+    assert story.corrections == set(named)
     hours = ground.rows("gold.rollup_1h", "node", "window_start", "n", "sum", "min", "max", "sketch", order=())
     wanted = [
         (node, instant(hour * HOUR_MS), len(some), sum(some), min(some), max(some), sketches.sketch_of(some))
@@ -138,7 +151,7 @@ def compare(ground: Ground, story: Story) -> None:
 
 def days_of(ground: Ground) -> int:
     """How many days of windows of a minute the last fold has replaced or made."""
-    table = ground.job.tables.path(late.ROLLUP_1H).parent / "rollup_1m"
+    table = ground.job.tables.path(ROLLUP_1M)
     return len({path.parent for path in table.rglob(f"b{ground.number - 1:010d}-*.parquet")})
 
 
@@ -191,22 +204,22 @@ def test_a_fold_that_ended_between_corrections_and_windows_names_each_once(
 
 
 def judged_by_the_newest_of_all_nodes(patch: pytest.MonkeyPatch) -> None:
-    real = late.newest_as_of
-
-    def newest_as_of(latest: Any, brought: Any) -> Any:
-        found = real(latest, brought)
+    def newest(latest: Any, brought: Any) -> Any:
+        found = newest_as_of(latest, brought)
         return found.drop("newest").crossJoin(found.agg({"newest": "max"}).toDF("newest"))
 
-    patch.setattr(late, "newest_as_of", newest_as_of)
+    patch.setattr(PATCHED + "newest_as_of", newest)
 
 
 def judged_by_the_batch_alone(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(late, "newest_as_of", lambda latest, brought: brought)
+    patch.setattr(PATCHED + "newest_as_of", lambda latest, brought: brought)
 
 
 def named_when_nobody_could_have_read_it(patch: pytest.MonkeyPatch) -> None:
-    real = late.corrections
-    patch.setattr(late, "corrections", lambda was, now, found, _: real(was.where("false"), now, found, late.F.now()))
+    def forgetful(was: Any, now: Any, found: Any, _: Any) -> Any:
+        return corrections(was.where("false"), now, found, F.now())
+
+    patch.setattr(PATCHED + "corrections", forgetful)
 
 
 @pytest.mark.proves("PIP-046")

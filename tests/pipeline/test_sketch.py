@@ -96,6 +96,7 @@ def vectors() -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def made(spark: SparkSession) -> pa.Table:
     """Of each window its sketch, that of its halves merged, and quantiles, by Spark."""
+    rows: list[tuple[int, int, float | None]]
     rows = [(key, place % 2, value) for key, window in worlds().items() for place, value in enumerate(window)]
     rows.append((0, 0, None))
     values = spark.createDataFrame(rows, "k int, half int, v double").withColumn("bucket", sketch.bucket_of(F.col("v")))

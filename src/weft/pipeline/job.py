@@ -14,18 +14,23 @@ from weft import __version__
 from weft.lake.layout import Layout
 from weft.lake.offsets import At, Offset
 from weft.lake.reader import Source, position
+from weft.pipeline.anomalies import EVERY_S as JUDGED_EVERY_S
+from weft.pipeline.anomalies import Anomalies
 from weft.pipeline.batch import Batch, Outcome
 from weft.pipeline.checkpoint import Carried, Checkpoint
 from weft.pipeline.counting import Counting
 from weft.pipeline.coverage import Coverage
 from weft.pipeline.delta import Tables
 from weft.pipeline.fold import Fold
-from weft.pipeline.intake import Intake, intake_between, offset_of_log
+from weft.pipeline.intake import intake_between, offset_of_log
 from weft.pipeline.kinds import SAMPLES, Kind
 from weft.pipeline.marks import newest_mark
 from weft.pipeline.quarantined import refused_before
+from weft.pipeline.returning import Returning, Wanted, note_returned, wanted_of
 from weft.pipeline.ruleset import Rules
 from weft.pipeline.sampled import Known, SampleBatch
+from weft.pipeline.session import PARTITIONS
+from weft.pipeline.settings import MuteTable
 from weft.pipeline.steps import NOBODY, Steps, Watcher
 from weft.pipeline.tables import COMPLETENESS, PROGRESS
 from weft.pipeline.writer import Writer
@@ -44,6 +49,8 @@ class JobOptions(NamedTuple):
     """Which streams a driver makes tables of; empty: all."""
     gold_every_s: float = GOLD_EVERY_S
     """How often gold tables are folded; infinite: never."""
+    mutes: tuple[MuteTable, ...] = ()
+    """Anomalies that nobody wants to hear of."""
     watcher: Watcher = NOBODY
     clock: Callable[[], int] = time.time_ns
     """Wall-clock nanoseconds: what is recorded as the instant of a batch."""
@@ -82,7 +89,8 @@ class Job:
         self.options = options or JobOptions()
         self.checkpoint = Checkpoint(lake, kind.stream, is_dense=kind.is_dense, runs_on=kind.runs_on)
         is_empty = Tables(lake, spark).is_empty(kind.bronze)
-        self.record = self.checkpoint.open(has_rows=not is_empty)
+        partitions = int(spark.conf.get(PARTITIONS) or 0)
+        self.record = self.checkpoint.open(has_rows=not is_empty, partitions=partitions)
         self.tables = Tables(lake, spark, Writer(kind.stream, self.record.id, epoch))
         for table in kind.tables:
             self.tables.handle(table)
@@ -100,15 +108,40 @@ class Job:
 
     def _carried(self) -> Carried:
         """What the tables say, for the checkpoint to fit."""
-        newest = newest_mark(self.tables.path(self.kind.bronze), self.kind.stream)
         highest = max(self.tables.committed(table) for table in self.kind.tables)
-        return Carried(self.last_number, highest, None if newest is None else newest.checkpoint)
+        marks = [newest_mark(self.tables.path(table), self.kind.stream) for table in (self.kind.bronze, PROGRESS)]
+        others = [mark.checkpoint for mark in marks if mark is not None and mark.checkpoint != self.record.id]
+        return Carried(self.last_number, highest, next(iter(others), None))
 
     def batch(self, batch_id: int) -> Done:
         """Do Spark's batch `batch_id`: from the offset behind the one before it to its own."""
         start = self._start(batch_id)
         end = offset_of_log(self.checkpoint.offsets(batch_id))
-        return self.process(self.record.base + batch_id, start, end)
+        number = self.record.base + batch_id
+        wanted = wanted_of(self.checkpoint, number) if end.at == start else None
+        return self.process(number, start, end) if wanted is None else self.take_back(wanted, end)
+
+    def take_back(self, wanted: Wanted, end: Offset) -> Done:
+        """Do the batch that brings rows back from quarantine; doing it again changes nothing (PIP-033)."""
+        steps, number, began = Steps(self.options.watcher), wanted.number, time.perf_counter()
+        coverage = self._behind(number - 1)
+        with steps("coverage"):
+            recorded = self.checkpoint.recorded_now(number)
+            self.rules = self.checkpoint.rules(self.options.rules, is_repeated=recorded is not None)
+            coverage.now = self.options.clock() if recorded is None else recorded
+            note_returned(coverage, wanted.vector())
+            coverage.offset = end.text()
+            self.checkpoint.save(number, coverage)
+        about = self._about(0, coverage) | {"weft.returned": wanted.reason}
+        outcome = Returning(self.kind, self.tables, number, about, self.rules).take(self, wanted, steps)
+        seconds = round(time.perf_counter() - began, 3)
+        done = Done(
+            self.kind.stream, number, outcome, 0, None, seconds, dict(steps.seconds), coverage.missing, 0, self.epoch
+        )
+        with steps("progress"):
+            self._note(done, coverage, about)
+        self._coverage, self.last_number = (number, coverage), number
+        return done
 
     def process(self, number: int, start: At, end: Offset) -> Done:
         """Do batch `number`; doing it again changes nothing.
@@ -126,7 +159,7 @@ class Job:
             plan = coverage.advance(intake, self.options.clock() if recorded is None else recorded)
             coverage.offset = end.text()
             self.checkpoint.save(number, coverage)
-        about = self._about(intake, coverage)
+        about = self._about(intake.rows, coverage)
         outcome = self._steps_of(number, about).run(intake, plan, coverage, steps)
         behind = sum(tip - end.at.get(drain, (1, 0))[0] for drain, (tip, _) in self.source.latest().items())
         done = Done(
@@ -199,11 +232,11 @@ class Job:
         coverage.refuse(refused_before(self.tables, self.kind.quarantine, number + 1))
         return coverage
 
-    def _about(self, intake: Intake, coverage: Coverage) -> dict[str, str]:
+    def _about(self, rows: int, coverage: Coverage) -> dict[str, str]:
         """What every commit of the batch says (LAK-035)."""
         return {
             "weft.offset": coverage.offset,
-            "weft.rows": str(intake.rows),
+            "weft.rows": str(rows),
             "weft.vec": coverage.covered.digest(),
             "weft.version": __version__,
         }
@@ -221,13 +254,31 @@ class SamplesJob(Job):
         super().__init__(SAMPLES, lake, spark, epoch, options)
         self.known = Known(self.tables)
         self.tables.sweep(COMPLETENESS)  # samples are first, while no other job runs
+        self._judged_at = time.monotonic()
 
     def _steps_of(self, number: int, about: Mapping[str, str]) -> Batch:
         return SampleBatch(self.known, number, about, self.rules)
 
     def _fold(self, coverage: Coverage, now: int) -> None:
-        Fold(self.tables, {"weft.version": __version__, "weft.offset": coverage.offset}).all(self.last_number)
+        about = {"weft.version": __version__, "weft.offset": coverage.offset}
+        Fold(self.tables, about).all(self.last_number)
         super()._fold(coverage, now)
+        if time.monotonic() - self._judged_at >= JUDGED_EVERY_S:
+            Anomalies(self.tables, about, self.options.mutes).bring(self.last_number)
+            self._judged_at = time.monotonic()
+
+    def judge(self, since: datetime | None = None) -> None:
+        """Look for anomalies in what is folded: in what is fresh, or in everything since a day (PIP-055)."""
+        if self.last_number < 0:
+            return
+        coverage = self._behind(self.last_number)
+        self._coverage = (self.last_number, coverage)
+        about = {"weft.version": __version__, "weft.offset": coverage.offset}
+        judge = Anomalies(self.tables, about, self.options.mutes)
+        if since is None:
+            judge.bring(self.last_number)
+        else:
+            judge.since(since, self.last_number)
 
 
 def _progress(done: Done, offset: str, vec: str) -> dict[str, Any]:

@@ -30,6 +30,11 @@ def sketch_of(counts: Column) -> Column:
     return _let(F.array_sort(counts), lambda sorted_: _united(*_sides(sorted_), F.lit(False)))
 
 
+def sketches_of(sketch: Column) -> Column:
+    """All sketches of a group as an array, for `sketch_merge`; null ones stay in it, which `collect_list` leaves out."""
+    return F.collect_list(F.struct(sketch.alias("sketch")))["sketch"]
+
+
 def sketch_merge(sketches: Column) -> Column:
     """All sketches of an array as one; null of an empty array, and if one of them is null: something is not known."""
     zero = F.aggregate(sketches, F.lit(0).cast("bigint"), lambda total, sketch: total + sketch["zero"])

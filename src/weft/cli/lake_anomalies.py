@@ -1,0 +1,90 @@
+"""`weft lake anomalies`: which series were not as they were, and why that is said (PIP-055)."""
+
+import os
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Annotated, Final
+
+from cyclopts import Parameter
+
+from weft.base.errors import UserError
+
+Flag = Annotated[bool, Parameter(negative="")]
+HEAP_MB: Final = 512
+ASKED: Final = """
+SELECT start, until, kind, node, config_name, labels, because, score, observed, expected_low, expected_high, series
+FROM gold.anomalies LEFT JOIN (SELECT DISTINCT ON (series) series, config_name, labels FROM silver.series) USING (series)
+WHERE start >= TIMESTAMPTZ '{since}' ORDER BY start DESC, score DESC NULLS LAST, node, series, kind
+"""
+SHOWN: Final = ("start", "until", "kind", "node", "config_name", "labels", "because")
+
+
+def anomalies(
+    *,
+    lake: Annotated[Path | None, Parameter(name="--lake")] = None,
+    since: date | None = None,
+    judge: Flag = False,
+    json: Flag = False,
+    limit: int = 200,
+    heap_mb: int = HEAP_MB,
+) -> None:
+    """Which series were not as they were in the 24 hours before, nor in the same hour of 7 days, newest first.
+
+    The driver judges fresh hours every ten minutes. `weft lake anomalies --judge --since 2026-11-01` judges again from that
+    day on, for when data came late or mutes have changed; it needs the lake for itself.
+
+    Args:
+        lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
+        since: from this UTC day on; default: all that is there, and with --judge what is fresh.
+        judge: judge now, with Spark.
+        json: one JSON array, with all numbers.
+        limit: most rows that are shown; --json gives all.
+        heap_mb: heap of the JVM in MiB, with --judge.
+    """
+    from weft.cli.sql import without
+
+    home = lake or Path(os.environ.get("WEFT_LAKE") or "lake")
+    begin = datetime(since.year, since.month, since.day, tzinfo=UTC) if since else None
+    if judge:
+        _judge(home, begin, heap_mb)
+    with without("pandas"):
+        import pyarrow.dataset  # noqa: F401  # where it looks for pandas, once
+    from weft.cli.tables import print_json, show
+    from weft.pipeline.sql import Lake
+
+    with Lake(home) as asked:
+        if "gold.anomalies" not in {table.full_name for table in asked.tables()}:
+            raise UserError("no-table", "this lake has no gold.anomalies yet", "weft lake run, which makes it")
+        rows = asked.query(ASKED.format(since=begin or datetime(1, 1, 1, tzinfo=UTC)), None if json else limit)
+    if json:
+        print_json(rows)
+        return
+    from rich.console import Console
+
+    if rows.num_rows:
+        show(rows.select(SHOWN), Console(width=None))
+    else:
+        print("nothing is odd")
+
+
+def _judge(home: Path, since: datetime | None, heap_mb: int) -> None:
+    """Judge, as the only driver of the lake."""
+    from weft.lake.layout import Layout
+    from weft.pipeline.job import JobOptions, SamplesJob
+    from weft.pipeline.lease import Lease
+    from weft.pipeline.session import Options, session
+    from weft.pipeline.settings import settings_of
+
+    layout = Layout(home.absolute())
+    if not layout.lake_json.exists():
+        raise UserError("no-lake", f"{home} is not a lake", "--lake DIR, the directory that the root drains into")
+    settings = settings_of(layout)
+    with Lease(layout, "samples") as lease:
+        options = Options(heap_mb=heap_mb, log=layout.runs() / "spark.log", inherited=(lease.descriptor,))
+        spark = session(options._replace(settings=settings.spark_texts))
+        try:
+            job = SamplesJob(layout, spark, lease.epoch, JobOptions(mutes=settings.mute))
+            job.fold_if_behind()
+            job.judge(since)
+        finally:
+            spark.stop()

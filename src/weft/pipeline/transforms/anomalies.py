@@ -1,0 +1,252 @@
+"""What is not as it was (PIP-055): each series on a node against its own last 24 hours and the same hour of 7 days.
+
+An hour is judged by roll-ups alone, without a model, so anybody can judge it again. Usual is what lies within 6 deviations of
+the median, in the 24 hours before or in the same hour of the 7 days before; the deviation is 1.4826 times the median absolute
+deviation (MAD), which for a normal distribution is its standard deviation. However steady a series was, 1 % of
+the median and the least step it has ever made are usual too.
+"""
+
+from functools import cache
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from weft.pipeline.tables import ANOMALIES
+
+EDGE: Final = 6.0
+DEVIATION: Final = 1.4826
+FLOOR: Final = 0.01
+LONG: Final = 3  # windows of a minute, one after the other, that make an anomaly
+MINUTES_MIN: Final = 20  # windows of a minute without which nothing is usual
+HOURS_MIN: Final = 3  # windows of an hour without which no count is
+SHARE_MIN: Final = 0.9  # of the usual count; below it something is missing
+_KEY: Final = ("node", "series", "hour")
+
+
+def hours_of(touched: DataFrame, newest: DataFrame, back: str) -> DataFrame:
+    """The hours that are to be judged: those of some stamps, and the hours beside them, which share stretches with them.
+
+    Grain and key: (node, hour). Columns: node, hour, is_over (whether all of it has come), is_kept (false: only a neighbour's
+    neighbour, whose own neighbours are not looked at). `touched` has node and `at`, `newest` the newest stamp of each node;
+    what lies `back` (a SQL interval) behind it is left out.
+    """
+    near = F.explode(F.sequence(F.lit(-2), F.lit(2))).alias("near")
+    hours = touched.select("node", F.date_trunc("hour", "at").alias("hour")).distinct().select("node", "hour", near)
+    moved = hours.select("node", F.expr("hour + make_interval(0, 0, 0, 0, near)").alias("hour"), "near")
+    both = moved.groupBy("node", "hour").agg(F.min(F.abs("near")).alias("near")).join(F.broadcast(newest), "node")
+    upto, oldest = F.col("newest"), F.col("newest") - F.expr(back)
+    is_there = (F.col("hour") <= upto) & (F.col("hour") > oldest - F.expr("interval 2 hours"))
+    is_over = F.col("hour") + F.expr("interval 1 hour") <= upto
+    is_kept = (F.col("near") <= 1) & (F.col("hour") > oldest)
+    return both.where(is_there).select("node", "hour", is_over.alias("is_over"), is_kept.alias("is_kept"))
+
+
+def bands(minutes: DataFrame, judged: DataFrame) -> DataFrame:
+    """What means of a minute are usual in each hour that is judged.
+
+    Grain and key: (node, series, hour). Columns: those, then low, high, and one struct for `day` and one for `same`:
+    median and mad, null if there are too few windows. `minutes` is `gold.rollup_1m`.
+    """
+    before = _before(minutes.where("n > 0"), judged).withColumn("mean", F.col("sum") / F.col("n"))
+    means = before.groupBy(*_KEY).agg(
+        F.array_sort(F.collect_list(F.when(F.col("is_day"), F.col("mean")))).alias("day"),
+        F.array_sort(F.collect_list(F.when(F.col("is_same"), F.col("mean")))).alias("same"),
+    )
+    known = means.select(*_KEY, *[_spread(name).alias(name) for name in ("day", "same")])
+    return known.where("day is not null or same is not null").select(
+        *_KEY,
+        F.least(F.expr("day.median - day.half"), F.expr("same.median - same.half")).alias("low"),
+        F.greatest(F.expr("day.median + day.half"), F.expr("same.median + same.half")).alias("high"),
+        "day",
+        "same",
+    )
+
+
+def stretches(minutes: DataFrame, usual: DataFrame) -> DataFrame:
+    """Windows of a minute, one after the other, that lie beyond what is usual on one side: at least three.
+
+    Grain and key: (node, series, hour, start). Columns: `gold.anomalies` but batch and day. `usual` is `bands`.
+    """
+    hour = F.date_trunc("hour", "window_start").alias("hour")
+    means = minutes.where("n > 0").select(
+        "node", "group", "series", hour, "window_start", (F.col("sum") / F.col("n")).alias("mean")
+    )
+    sided = means.join(usual, list(_KEY)).withColumn("side", F.expr("int(mean > high) - int(mean < low)"))
+    line = Window.partitionBy("node", "series").orderBy("window_start")
+    changes = sided.withColumn("change", F.coalesce(F.col("side") != F.lag("side").over(line), F.lit(True)).cast("int"))
+    runs = changes.withColumn("run", F.sum("change").over(line))
+    whole = runs.withColumn("length", F.count("side").over(Window.partitionBy("node", "series", "run")))
+    return (
+        whole.where((F.col("side") != 0) & (F.col("length") >= LONG))
+        .groupBy(*_KEY, "run")
+        .agg(*_stretch())
+        .select(*_SAID)
+    )
+
+
+def usual_hours(hours: DataFrame, judged: DataFrame) -> DataFrame:
+    """What an hour usually holds: how many values, how many resets, how wide they are spread.
+
+    Grain and key: (node, series, hour). Columns: those, then group, is_over, n_usual, resets_usual, spread_usual.
+    `hours` is `gold.rollup_1h`.
+    """
+    before = _before(hours, judged)
+    return (
+        before.groupBy(*_KEY)
+        .agg(
+            F.max("group").alias("group"),
+            F.max("is_over").alias("is_over"),
+            F.median("n").alias("n_usual"),
+            F.median("resets").alias("resets_usual"),
+            F.median(F.col("max") - F.col("min")).alias("spread_usual"),
+            F.count(F.lit(1)).alias("seen"),
+        )
+        .where(F.col("seen") >= HOURS_MIN)
+        .select(*_KEY, "group", "is_over", "n_usual", "resets_usual", "spread_usual")
+    )
+
+
+def odd_hours(hours: DataFrame, usual: DataFrame) -> DataFrame:
+    """Hours that are flat where they were not, that lack values although they are over, or that have resets.
+
+    An hour of which the node has said nothing at all is no matter of its series: `gold.completeness` has it. Grain and key: (node, series, hour, kind). Columns: `gold.anomalies` but batch and day. `usual` is `usual_hours`.
+    """
+    now = hours.select("node", "series", F.col("window_start").alias("hour"), "n", "resets", "min", "max")
+    here = now.select("node", "hour").distinct()
+    known = usual.join(here, ["node", "hour"]).join(now, list(_KEY), "left")
+    both = known.withColumn("n", F.coalesce("n", F.lit(0).cast("bigint")))
+    kinds = both.withColumn("odd", F.explode(F.array_compact(F.array(_flat(), _missing(), _resets()))))
+    return kinds.select("*", "odd.*").select(
+        "node", "group", "series", "hour", "kind",
+        F.col("hour").alias("start"),
+        (F.col("hour") + F.expr("interval 1 hour")).alias("until"),
+        F.lit(60).cast("bigint").alias("windows"),
+        "observed", "expected_low", "expected_high", "score", "because",
+    ).select(*_SAID)  # fmt: skip
+
+
+def anomalies(found: DataFrame, judged: DataFrame, batch: int) -> DataFrame:
+    """What was found in the hours that were judged, as rows of the table.
+
+    Grain and key: (node, series, hour, kind, start). Columns: `gold.anomalies`.
+    """
+    kept = found.join(F.broadcast(judged.where("is_kept").select("node", "hour")), ["node", "hour"])
+    marked = kept.withColumn("batch", F.lit(batch).cast("bigint")).withColumn("day", F.to_date("hour"))
+    return marked.select(*ANOMALIES.schema.names)
+
+
+def heard(found: DataFrame, definitions: DataFrame, is_muted: Column) -> DataFrame:
+    """What nobody has muted; the condition sees `gold.anomalies`, and config_name and labels of the series.
+
+    Grain, key and columns: as `found`.
+    """
+    named = definitions.dropDuplicates(["series"]).select("series", "config_name", "labels")
+    both = found.join(F.broadcast(named), "series", "left")
+    return both.where(~F.coalesce(is_muted, F.lit(False))).select(*found.columns)
+
+
+_SAID: Final = tuple(name for name in ANOMALIES.schema.names if name not in ("batch", "day"))
+
+
+def _before(windows: DataFrame, judged: DataFrame) -> DataFrame:
+    """Windows beside each hour that they are compared with: of the 24 hours before, or of the same hour of 7 days."""
+    joined = windows.alias("w").join(
+        F.broadcast(judged).alias("j"),
+        F.expr("w.node = j.node and window_start < hour and window_start >= hour - interval 7 days"),
+    )
+    is_day = F.expr("window_start >= hour - interval 24 hours").alias("is_day")
+    is_same = F.expr("hour(window_start) = hour(hour)").alias("is_same")
+    return joined.select("w.*", "j.hour", "j.is_over", is_day, is_same).where("is_day or is_same")
+
+
+def _middle(sorted_: Column) -> Column:
+    """The median of a sorted array."""
+    half = F.floor(F.size(sorted_) / 2).cast("int")
+    is_odd = F.size(sorted_) % 2 == 1
+    return F.when(is_odd, F.get(sorted_, half)).otherwise((F.get(sorted_, half - 1) + F.get(sorted_, half)) / 2)
+
+
+@cache
+def _spread(name: str) -> Column:
+    """Median, MAD and half the width of what is usual, of a sorted array of means; null of too few."""
+
+    def of(median: Column) -> Column:
+        off = F.array_sort(F.transform(F.col(name), lambda mean: F.abs(mean - median)))
+        return F.get(F.transform(F.array(off), lambda sorted_: _band(median, sorted_)), F.lit(0))
+
+    known = F.get(F.transform(F.array(_middle(F.col(name))), of), F.lit(0))
+    return F.when(F.size(name) >= MINUTES_MIN, known)
+
+
+def _band(median: Column, off: Column) -> Column:
+    mad = _middle(off)
+    step = F.coalesce(F.get(F.filter(off, lambda one: one > 0), F.lit(0)), F.lit(0.0))
+    half = F.greatest(mad * (EDGE * DEVIATION), F.abs(median) * FLOOR, step)
+    return F.struct(median.alias("median"), mad.alias("mad"), half.alias("half"))
+
+
+@cache
+def _stretch() -> tuple[Column, ...]:
+    """One row of the windows of a stretch that lie in one hour."""
+    beyond = F.greatest(F.col("mean") - F.col("high"), F.col("low") - F.col("mean"))
+    worst, length = F.max_by("mean", beyond), F.count(F.lit(1))
+    kind = F.when(F.max("side") > 0, F.lit("high")).otherwise(F.lit("low"))
+    low, high = F.max("low"), F.max("high")
+    return (
+        F.max("group").alias("group"),
+        kind.alias("kind"),
+        F.min("window_start").alias("start"),
+        (F.max("window_start") + F.expr("interval 1 minute")).alias("until"),
+        length.alias("windows"),
+        worst.alias("observed"),
+        low.alias("expected_low"),
+        high.alias("expected_high"),
+        _score(worst, low, high).alias("score"),
+        F.concat(
+            F.format_string("mean %.4g in %d windows, where %.4g to %.4g is usual", worst, length, low, high),
+            F.coalesce(_told("day", "; the 24 hours before: median %.4g, MAD %.4g"), F.lit("")),
+            F.coalesce(_told("same", "; this hour of 7 days: median %.4g, MAD %.4g"), F.lit("")),
+        ).alias("because"),
+    )
+
+
+def _told(name: str, words: str) -> Column:
+    known = F.first(name)
+    return F.when(known.isNotNull(), F.format_string(words, known["median"], known["mad"]))
+
+
+def _score(observed: Column, low: Column, high: Column) -> Column:
+    """How far off, in such units that the edge is 6; null where nothing but one value is usual."""
+    return F.try_divide(F.abs(observed - (low + high) / 2) * (2 * EDGE), high - low)
+
+
+def _odd(kind: str, when: Column, because: Column, **numbers: Column) -> Column:
+    """One kind of odd hour, if it is one; numbers that are not given are null."""
+    named = ("observed", "expected_low", "expected_high", "score")
+    doubles = [numbers.get(name, F.lit(None)).cast("double").alias(name) for name in named]
+    return F.when(when, F.struct(F.lit(kind).alias("kind"), *doubles, because.alias("because")))
+
+
+@cache
+def _flat() -> Column:
+    is_flat = (F.col("n") >= MINUTES_MIN) & (F.col("min") == F.col("max")) & (F.col("spread_usual") > 0)
+    words = F.format_string("%.4g in all of %d values; they usually spread over %.4g", "min", "n", "spread_usual")
+    return _odd("flat", is_flat, words, observed=F.col("min"))
+
+
+@cache
+def _missing() -> Column:
+    """Two at least: an hour that begins in between two samples has one more or less."""
+    n, usual = F.col("n"), F.col("n_usual")
+    is_missing = F.col("is_over") & (n < usual * SHARE_MIN) & (usual - n >= 2)
+    words = F.format_string("%d values, where %.0f are usual", n, usual)
+    score = F.try_divide((usual - n) * EDGE, usual * (1 - SHARE_MIN))
+    return _odd("missing", is_missing, words, observed=n, expected_low=usual, expected_high=usual, score=score)
+
+
+@cache
+def _resets() -> Column:
+    resets, usual = F.col("resets"), F.col("resets_usual")
+    words = F.format_string("%d times a counter ran backwards, where %.0f are usual", resets, usual)
+    return _odd("resets", resets > usual, words, observed=resets, expected_low=usual, expected_high=usual)
