@@ -210,3 +210,15 @@ def test_a_table_put_back_to_an_older_copy_takes_the_others_with_it(later: Groun
     assert (0, 1) == (done.batch, done.taken_back["silver.samples"])
     later.number, later.start = 1, parse(later.work.record.start).at
     goes_on(later)
+
+
+@pytest.mark.proves("PIP-025")
+def test_a_job_killed_in_its_first_batch_begins_again_from_the_beginning(ground: Ground) -> None:
+    ground.write(taken(1, ROWS[:3]))
+    killed_after(ground, "silver")
+    forget_all(ground)
+    done = repaired(ground)
+    assert (-1, 0) == (done.batch, done.taken_back["silver.samples"])
+    ground.take()
+    assert [(1,), (2,), (3,)] == ground.rows("silver.samples", "sequence")
+    assert [(1, 2), (2, 3)] == ground.pairs()

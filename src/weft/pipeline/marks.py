@@ -8,12 +8,14 @@ anew commits behind those of the one before. Needs no Spark, and works where not
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-LAST: str = "_last_checkpoint"
+LAST: Final = "_last_checkpoint"
+REBUILD: Final = "rebuild"
+AT_ONCE: Final = 100  # commits looked at, before more are
 
 
 class Mark(NamedTuple):
@@ -32,32 +34,59 @@ class Said(NamedTuple):
     """Which job's batch it was; None for other work: columns added, files joined, rows erased."""
     batch: int | None
     what: str
-    """Delta's word for the operation, or upkeep's own."""
+    """Delta's word for the operation, or upkeep's own, or `rebuild`."""
     changed_data: bool
 
 
 def newest_mark(table: Path, job: str) -> Mark | None:
-    """The mark of the job's newest commit to the table; None if it has none, or there is no table."""
+    """The mark of the job's newest commit to the table; None if it has none, or there is no table.
+
+    Reads the last checkpoint of the log and the commits behind it, a hundred at most, however long the log is.
+    """
     log = table / "_delta_log"
-    for commit in sorted(log.glob("[0-9]*.json"), reverse=True):
+    last = _last_checkpoint(log)
+    for commit in reversed(_behind(log, last)):
         for action in _actions(commit):
             if (mark := _mark(action.get("txn"), job)) is not None:
                 return mark
-    return _in_checkpoint(log, job)
+    return None if last < 0 else _in_checkpoint(log, last, job)
 
 
 def said(table: "DeltaTable") -> Iterator[Said]:
     """The commits of a table, newest first, as far back as its log is kept."""
-    for commit in table.history():
-        batch, job = commit.get("weft.batch"), commit.get("weft.job")
-        version = int(commit["version"])
-        yield Said(
-            version,
-            None if job is None else str(job),
-            None if batch is None else int(batch),
-            str(commit.get("weft.upkeep") or commit.get("operation", "")),
-            any(_changes(action) for action in _actions(_file(table, version))),
-        )
+    seen, limit = 0, AT_ONCE
+    while seen < limit:
+        told = table.history(limit)
+        yield from (_said(table, commit) for commit in told[seen:])
+        if len(told) < limit:
+            return
+        seen, limit = limit, 10 * limit
+
+
+def _said(table: "DeltaTable", commit: dict[str, Any]) -> Said:
+    batch, job, version = commit.get("weft.batch"), commit.get("weft.job"), int(commit["version"])
+    what = commit.get("weft.upkeep") or (REBUILD if "weft.rebuilt" in commit else commit.get("operation", ""))
+    return Said(
+        version,
+        None if job is None or what == REBUILD else str(job),
+        None if batch is None or what == REBUILD else int(batch),
+        str(what),
+        any(_changes(action) for action in _actions(_file(table, version))),
+    )
+
+
+def _last_checkpoint(log: Path) -> int:
+    """The version of the log's last checkpoint; -1: it has none."""
+    place = log / LAST
+    return int(json.loads(place.read_bytes())["version"]) if place.exists() else -1
+
+
+def _behind(log: Path, version: int) -> list[Path]:
+    """The commits after a version, in order."""
+    found: list[Path] = []
+    while (commit := log / f"{version + 1 + len(found):020d}.json").exists():
+        found.append(commit)
+    return found
 
 
 def _file(table: "DeltaTable", version: int) -> Path:
@@ -80,13 +109,10 @@ def _mark(transaction: dict[str, Any] | None, job: str) -> Mark | None:
     return Mark(app[2], int(transaction["version"]))
 
 
-def _in_checkpoint(log: Path, job: str) -> Mark | None:
-    """From the last checkpoint of the log itself, which holds all transactions and knows their times."""
+def _in_checkpoint(log: Path, version: int, job: str) -> Mark | None:
+    """From a checkpoint of the log, which holds all transactions and knows their times."""
     import pyarrow.parquet as pq
 
-    if not (log / LAST).exists():
-        return None
-    version = int(json.loads((log / LAST).read_bytes())["version"])
     told = pq.read_table(log / f"{version:020d}.checkpoint.parquet", columns=["txn"]).column("txn").to_pylist()
     found = [(row["lastUpdated"] or 0, mark) for row in told if row and (mark := _mark(row, job)) is not None]
     return max(found)[1] if found else None
