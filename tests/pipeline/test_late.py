@@ -233,7 +233,7 @@ def test_a_planted_bug_is_caught(
 ) -> None:
     step = 20 * 60_000
     ahead = Brought(spaced(A, 1, 4, step) + spaced(B, 1, 40, step)[36:], (lost(1, 36, B),))
-    folds = [[ahead], [Brought(spaced(A, 8, 9, step), ())], [Brought(spaced(A, 5, 5, step))]]
+    folds = [[ahead, Brought(spaced(A, 8, 9, step))], [Brought(spaced(A, 5, 5, step))]]
     bug(monkeypatch)
     lived(ground, folds)
     with pytest.raises(AssertionError):

@@ -39,12 +39,13 @@ MACROS: Final = (
     f"""_sketch_united(zero BIGINT, positive {_BUCKETS}, negative {_BUCKETS}, collapsed BOOLEAN) AS {{
         'zero': zero, 'positive': _sketch_cut(positive), 'negative': _sketch_cut(negative),
         'collapsed': collapsed OR len(positive) > {BUCKETS_MAX} OR len(negative) > {BUCKETS_MAX}}}""",
-    f"""sketch_merge(sketches {_SKETCH}[]) AS
+    f"""_sketch_merged(sketches {_SKETCH}[]) AS
         CASE WHEN len(sketches) > 0 AND len(list_filter(sketches, lambda s: s IS NULL)) = 0 THEN list_transform([{{
             'p': _sketch_side(flatten(list_transform(sketches, lambda s: s.positive))),
             'n': _sketch_side(flatten(list_transform(sketches, lambda s: s.negative)))}}],
         lambda u: _sketch_united(list_sum(list_transform(sketches, lambda s: s.zero))::BIGINT, u.p, u.n,
                                  list_bool_or(list_transform(sketches, lambda s: s.collapsed))))[1] END""",
+    f"sketch_merge(sketches {_SKETCH}[]) AS list_transform([sketches], lambda given: _sketch_merged(given))[1]",
     f"""_sketch_points(sketch {_SKETCH}) AS list_concat(
         list_reverse(list_transform(sketch.negative, lambda b: {{'v': -{_ESTIMATE}, 'n': b.count}})),
         [{{'v': 0.0::DOUBLE, 'n': sketch.zero}}],
@@ -52,7 +53,7 @@ MACROS: Final = (
     f"""_sketch_found(points {_POINTS}, rank DOUBLE) AS list_reduce(points, lambda a, b: {{
         'v': CASE WHEN a.n > rank THEN a.v ELSE b.v END, 'n': CASE WHEN a.n > rank THEN a.n ELSE a.n + b.n END}}).v""",
     f"""sketch_quantile(sketch {_SKETCH}, q DOUBLE) AS CASE WHEN q BETWEEN 0 AND 1 THEN
-        list_transform([_sketch_points(sketch)], lambda p: CASE WHEN list_sum(list_transform(p, lambda b: b.n)) > 0
+        list_transform(list_transform([sketch], lambda s: _sketch_points(s)), lambda p: CASE WHEN list_sum(list_transform(p, lambda b: b.n)) > 0
             THEN _sketch_found(p, q * (list_sum(list_transform(p, lambda b: b.n)) - 1)::DOUBLE) END)[1] END""",
     f"""sketch_of(value DOUBLE) AS CASE WHEN value IS NULL THEN
             {{'zero': 0, 'positive': [], 'negative': [], 'collapsed': false}}::{_SKETCH}
