@@ -88,7 +88,7 @@ def test_what_a_rule_refused_comes_back_when_the_rule_is_gone(ground: Ground) ->
 @pytest.mark.proves("PIP-033", "PIP-022")
 def test_whatever_dies_in_between_a_row_comes_back_once(ground: Ground, soak: bool) -> None:
     number = 1
-    for instant in INSTANTS if soak else INSTANTS[2::2]:
+    for instant in INSTANTS if soak else INSTANTS[3:4]:
         rules(ground, HOT)
         ground.take(taken(number, [(MEM, number, None), (MEM, 100 + number, None)]))
         number += 2
