@@ -135,7 +135,7 @@ def settings(place: Layout) -> Finding:
     from weft.pipeline.settings import settings_of as told
 
     try:
-        settings_of(Options(settings=told(place).spark))
+        settings_of(Options(settings=told(place).spark_texts))
     except UserError as error:
         return Finding("settings", BROKEN, error.text, error.try_this)
     return Finding("settings", FINE, "as usual" if not (place.root / "lake.toml").exists() else "lake.toml is in order")

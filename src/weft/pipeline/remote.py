@@ -5,15 +5,19 @@ server's own start decides is asked, and refused if it breaks a promise. The tab
 the driver's work, as in any other mode.
 """
 
+import socket
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 from weft.base.errors import UserError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-EXTRA: Final = "pip install 'weft[connect]'"
+EXTRA: Final = "pip install grpcio grpcio-status googleapis-common-protos"
+PORT: Final = 15_002  # where such a server listens if nothing else is said
+KNOCK_S: Final = 5.0
 HADOOP: Final = "spark.hadoop."
 SETTABLE: Final = ("spark.sql.", HADOOP)
 STATIC: Final = ("spark.sql.warehouse.dir", "spark.sql.ui.", "spark.sql.streaming.numRecentProgressUpdates")
@@ -29,19 +33,21 @@ def connected(url: str, settings: Mapping[str, str]) -> "SparkSession":
     if not url.startswith("sc://"):
         raise UserError("bad-option", f"{url!r} is no server of Spark Connect", "--remote sc://HOST:15002")
     try:
-        import grpc
         import pyspark.sql.connect.session  # noqa: F401  # looks for all packages that it needs
-        from pyspark.sql import SparkSession
     except ImportError as error:
         raise UserError("no-connect", f"a package for Spark Connect is missing: {error}", EXTRA) from None
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    _knock(url)
     try:
         spark = SparkSession.builder.remote(url).getOrCreate()
         for key, value in settings.items():
             if key.startswith(SETTABLE) and not key.startswith(STATIC):
                 spark.conf.set(key.removeprefix(HADOOP), value)
         speculates = spark.conf.get("spark.speculation", "false")
-    except grpc.RpcError as error:
-        raise _unavailable(url) from error
+    except PySparkException as error:
+        raise _unavailable(url, str(error).partition("\n")[0]) from error
     if speculates != "false":
         why = "a speculative task writes its rows twice"
         raise UserError("refused-setting", f"the server has spark.speculation: {why}", "start it without")
@@ -68,7 +74,15 @@ def parallelism(spark: "SparkSession") -> int:
     return int(spark.sparkContext.defaultParallelism)
 
 
-def _unavailable(url: str) -> UserError:
-    return UserError(
-        "unavailable", f"no server of Spark Connect answers at {url}", "start one there; or --master local[*]"
-    )
+def _knock(url: str) -> None:
+    """Whether anybody is there: Spark itself would ask again for ten minutes."""
+    place = urlsplit(url)
+    try:
+        socket.create_connection((place.hostname or "", place.port or PORT), KNOCK_S).close()
+    except (OSError, ValueError) as error:
+        raise _unavailable(url, str(error)) from None
+
+
+def _unavailable(url: str, why: str) -> UserError:
+    what = f"no server of Spark Connect answers at {url}: {why}"
+    return UserError("unavailable", what, "start one there; or --master local[*]")

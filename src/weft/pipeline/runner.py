@@ -45,6 +45,10 @@ TRIGGER: Final = "1 second"
 TURN_S: Final = 1.0  # the same, where this thread asks
 POLL_S: Final = 0.25
 AGAIN: Final = "weft lake run again, it goes on where it was; why it ended may stand in {}"
+GONE_AGAIN: Final = (
+    "weft lake check, and put the segment back from a copy,"
+    " or give it up: weft lake skip DRAIN:N --stream S --reason TEXT"
+)
 REMOTE_AGAIN: Final = "look whether the server runs; then weft lake run again, it goes on where it was"
 ENDING_S: Final = 2.0  # a process that was killed closes its sockets some time before it has ended
 FINISH_S: Final = 30.0  # how long a batch that is running may still take
@@ -229,5 +233,5 @@ class Runner:
 
 def _explained(error: WeftError) -> UserError:
     if isinstance(error, SegmentFault):
-        return UserError(error.code, str(error), "weft lake check, and put the segment back from a copy")
+        return UserError(error.code, str(error), GONE_AGAIN)
     return UserError("lost-lease", str(error), "weft lake run again, when the other driver has ended")

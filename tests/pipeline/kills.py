@@ -1,0 +1,476 @@
+"""Rounds in which everything is killed, and the judge of what is left (PIP-022, section 12.3).
+
+`scene` draws a history of a few nodes: late, doubled, shuffled, unreadable, contradicted, announced lost, never sent. It
+is written into journals piece by piece. `Rounds` runs a real recorder per journal and a real driver (in this machine's
+JVM, or on a cluster), and sends SIGKILL to one of their processes at a drawn instant. `judge` recomputes from the
+journals, in DuckDB and without any code of the pipeline, what the tables must hold, and names every difference.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import duckdb
+import psutil
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from tests.pipeline.ground import CPU, ERA, LOAD, MEM, NET, SEEN, lost, single, taken
+from weft.base.chance import Chance
+from weft.base.records import LostRecord, Record, StreamRecord
+from weft.lake.layout import Layout
+from weft.shell.files import Files
+from weft.shell.journal import Journal, JournalReader
+from weft.wire import samples
+
+NODES: Final = tuple(f"{number:032x}" for number in (0xA1, 0xA2, 0xA3, 0xA4, 0xA5))
+ROOTS: Final = (b"\xd1" * 16, b"\xd2" * 16)
+"""Whose journals they are; each is a drain of its own."""
+SERIES: Final = (CPU, MEM, NET, SEEN, LOAD)
+BAD: Final = b"\xc1"
+WALL: Final = 1_800_000_000_000_000_000
+BUDGET: Final = 4 << 30
+LOOK_S: Final = 0.1
+PATIENCE_S: Final = 300.0
+STARTING_S: Final = 150.0
+"""How long a driver may take to its first commit, on a machine that has other things to do."""
+RECORDER: Final = """
+import sys
+from pathlib import Path
+from weft.cli import drain
+from weft.cores.drain.messages import DrainSettings
+drain.PATIENT = DrainSettings(rows_max=20_000)
+drain.drain(Path(sys.argv[1]), lake=Path(sys.argv[2]))
+"""
+SETTINGS: Final = """
+[lake.spark]
+"spark.sql.codegen.wholeStage" = false
+"spark.sql.codegen.factoryMode" = "NO_CODEGEN"
+"""
+"""A driver that is killed soon does not earn back what it compiles."""
+DRIVER: Final = "from weft.cli.main import main\nmain()\n"
+NO_APP_TRANSACTION: Final = """
+from weft.pipeline.delta import Tables
+Tables.committed = lambda self, table: -1
+"""
+"""A driver with this in front does not see what it has committed: the bug that all of this is to find."""
+
+HERE: Final = ("python", "recorder", "java", "source")
+"""Who is killed, in turn. `source`: the Python beside the JVM that plans the stream."""
+ON_A_CLUSTER: Final = ("executor", "recorder", "worker", "python", "executor", "java", "worker", "source")
+
+Chunk = tuple[list[Record], ...]
+"""What each journal gets at once."""
+
+
+def scene(chance: Chance, rows: int, chunks: int) -> list[Chunk]:
+    """A history of about so many rows, as what is written into the journals, chunk by chunk."""
+    weights = [chance.choice((1, 1, 1, 5)) for _ in range(chunks)]
+    placed: list[tuple[list[Record], ...]] = [tuple([] for _ in ROOTS) for _ in range(chunks)]
+    for node in NODES:
+        number, last = 1, rows // len(NODES)
+        while number <= last:
+            width = chance.randint(40, 600)
+            began = _when(chance, weights, number / last)
+            _place(chance, placed, began, node, number, width)
+            number += width
+    for chunk in placed:
+        for records in chunk:
+            chance.shuffle(records)
+    return placed
+
+
+def _when(chance: Chance, weights: list[int], share: float) -> int:
+    """The chunk in which a part arrives: in its turn, or, one in ten, any time later."""
+    upto, whole = 0.0, sum(weights)
+    turn = len(weights) - 1
+    for place, weight in enumerate(weights):
+        upto += weight / whole
+        if share <= upto:
+            turn = place
+            break
+    return chance.randint(turn, len(weights) - 1) if chance.random() < 0.1 else turn
+
+
+def _place(chance: Chance, placed: list[Chunk], began: int, node: str, first: int, width: int) -> None:
+    """One part of a node's numbers, and what befalls it."""
+    home = chance.randrange(len(ROOTS))
+    kind = chance.random()
+    if kind < 0.01:
+        return  # never sent, and nobody says so
+    if kind < 0.02:
+        placed[began][home].append(lost(first, first + width - 1, node))
+        return
+    rows = [_row(chance, number) for number in range(first, first + width)]
+    whole = taken(first, rows, node)
+    if kind < 0.04:  # one in the middle cannot be read
+        middle = width // 2
+        cut = [taken(first, rows[:middle], node), single(first + middle, BAD, node)]
+        placed[began][home].extend([*cut, taken(first + middle + 1, rows[middle + 1 :], node)])
+        return
+    placed[began][home].append(whole)
+    if kind < 0.10:  # told to the other root too, then or later
+        placed[chance.randint(began, len(placed) - 1)][1 - home].append(whole)
+    elif kind < 0.12 and began + 1 < len(placed):  # said again, and otherwise
+        other = taken(first, [(series, value + 1, base) for series, value, base in rows[:5]], node)
+        placed[chance.randint(began + 1, len(placed) - 1)][home].append(other)
+
+
+def _row(chance: Chance, number: int) -> tuple[samples.Series, Any, Any]:
+    series = SERIES[chance.randrange(len(SERIES))]
+    value = number * 10 if chance.random() < 0.98 else chance.randint(0, 50)
+    return series, value, number * 7 if series in (CPU, LOAD) else None
+
+
+class Journals:
+    """The journals of the roots, and the recorders that drain them."""
+
+    def __init__(self, place: Path, lake: Path) -> None:
+        self.place, self.lake = place, lake
+        self.paths = tuple(place / f"root-{number}" for number in range(len(ROOTS)))
+        self.recorders: list[subprocess.Popen[bytes]] = []
+        lake.mkdir(parents=True)
+        (lake / "lake.toml").write_text(SETTINGS, "utf-8")
+
+    def add(self, chunk: Chunk) -> None:
+        """Write; nobody drains meanwhile."""
+        self.finish()
+        for path, root, records in zip(self.paths, ROOTS, chunk, strict=True):
+            journal, _ = Journal.open(path, root, Files(), WALL, BUDGET)
+            for start in range(0, len(records), 100):
+                journal.write(records[start : start + 100], WALL)
+            journal.close(WALL)
+
+    def drain(self) -> None:
+        """Start a recorder per journal."""
+        self.recorders = [
+            subprocess.Popen(
+                [sys.executable, "-c", RECORDER, str(path), str(self.lake)],
+                stdout=subprocess.DEVNULL,
+                stderr=(self.place / "recorder.log").open("ab"),
+            )
+            for path in self.paths
+        ]
+
+    def finish(self) -> None:
+        for recorder in self.recorders:
+            assert 0 == recorder.wait(PATIENCE_S), (self.place / "recorder.log").read_text("utf-8")[-2000:]
+        self.recorders = []
+
+    def kill(self, after_s: float) -> None:
+        """Kill the recorders, wherever they are; and let others finish."""
+        for recorder in self.recorders:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                recorder.wait(after_s)
+            recorder.kill()
+            recorder.wait()
+        self.drain()
+
+    def records(self) -> Iterator[tuple[int, int, Record]]:
+        """Journal, lsn and record, of everything that was ever said."""
+        for place, path in enumerate(self.paths):
+            for lsn, record in JournalReader(path).entries():
+                if isinstance(record, StreamRecord | LostRecord):
+                    yield place, lsn, record
+
+
+class Driver:
+    """`weft lake run` as a process that is started again when it has ended."""
+
+    def __init__(self, lake: Path, master: str, environment: dict[str, str], bug: str = "") -> None:
+        self.lake, self.master, self.environment, self.bug = lake, master, environment, bug
+        self.process: subprocess.Popen[bytes] | None = None
+        self.ends: list[int] = []
+        """Exit codes, and negative signals, of all that have ended."""
+
+    def start(self, *words: str) -> None:
+        """Start one unless it runs."""
+        if self.process is not None and self.process.poll() is None:
+            return
+        self._note()
+        command = ["lake", "run", "--lake", str(self.lake), "--json", "--master", self.master, "--gold-every", "20"]
+        with (self.lake.parent / "driver.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", self.bug + DRIVER, *command, *words],
+                stdout=log, stderr=log, env=self.environment,
+            )  # fmt: skip
+
+    def processes(self, *marks: str) -> list[psutil.Process]:
+        """Its living descendants whose command line has all of these words."""
+        return descendants(self.process, *marks)
+
+    def wait(self, seconds: float) -> None:
+        """So long, or until it ends."""
+        assert self.process is not None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(max(0.0, seconds))
+
+    def end(self) -> int:
+        """Let it finish; its exit code."""
+        assert self.process is not None
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        code = self.process.wait(PATIENCE_S)
+        self._note()
+        return code
+
+    def kill(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+
+    def _note(self) -> None:
+        if self.process is not None:
+            self.ends.append(self.process.wait())
+            self.process = None
+
+
+def descendants(process: "subprocess.Popen[bytes] | None", *marks: str) -> list[psutil.Process]:
+    """Living descendants of a process whose command line has all of these words."""
+    found = []
+    with contextlib.suppress(psutil.Error):
+        for child in psutil.Process(process.pid).children(recursive=True) if process is not None else []:
+            with contextlib.suppress(psutil.Error):
+                line = " ".join(child.cmdline())
+                if all(mark in line for mark in marks):
+                    found.append(child)
+    return found
+
+
+class Told(NamedTuple):
+    """What the rounds did."""
+
+    kills: Counter[str]
+    ends: Counter[int]
+    seconds: float
+
+
+class Rounds:
+    """Kills at drawn instants while a history arrives."""
+
+    def __init__(self, chance: Chance, journals: Journals, driver: Driver, cluster: Any = None) -> None:
+        self.chance, self.journals, self.driver, self.cluster = chance, journals, driver, cluster
+        self.kills: Counter[str] = Counter()
+        self.victims: dict[str, Callable[[], list[psutil.Process]]] = {
+            "python": lambda: [psutil.Process(driver.process.pid)] if driver.process else [],
+            "java": lambda: driver.processes("org.apache.spark.deploy.SparkSubmit"),
+            "source": lambda: driver.processes("-m pyspark"),
+        }
+        if cluster is not None:
+            self.victims |= {
+                "executor": lambda: descendants(cluster, "CoarseGrainedExecutorBackend"),
+                "worker": lambda: descendants(cluster, "worker.Worker"),
+            }
+
+    def run(self, chunks: list[Chunk], instants: int) -> Told:
+        """All chunks, and so many kills among them; the last driver ends by itself when all is in the tables."""
+        began = time.monotonic()
+        order = ON_A_CLUSTER if self.cluster is not None else HERE
+        for instant in range(max(instants, len(chunks))):
+            if instant < len(chunks):
+                self.journals.add(chunks[instant])
+                self.journals.drain()
+            self.driver.start()
+            if instant < instants:
+                self._strike(order[instant % len(order)])
+        self.journals.finish()
+        self.driver.start()
+        self.driver.end()
+        self.driver.start("--once")
+        assert self.driver.process is not None
+        assert 0 == self.driver.process.wait(PATIENCE_S), self.log()[-3000:]
+        self.driver.end()
+        return Told(self.kills, Counter(self.driver.ends), time.monotonic() - began)
+
+    def log(self) -> str:
+        return (self.driver.lake.parent / "driver.log").read_text("utf-8")
+
+    def _strike(self, victim: str) -> None:
+        if victim == "recorder":
+            self.journals.kill(self.chance.uniform(0.0, 1.5))
+        else:
+            if self.chance.random() < 0.8:
+                self._until_it_works()
+            self.driver.wait(self.chance.uniform(0.0, 3.0))
+            found = self.victims[victim]()
+            if not found:
+                return
+            with contextlib.suppress(psutil.NoSuchProcess):
+                self.chance.choice(found).send_signal(signal.SIGKILL)
+            self.driver.wait(LOOK_S if victim in ("executor", "worker") else 10.0)
+        self.kills[victim] += 1
+
+    def _until_it_works(self) -> None:
+        """Until some table has been committed to anew, if that comes."""
+        log = Layout(self.driver.lake).table("bronze", "samples") / "_delta_log"
+        before, ends_at = _commits(log), time.monotonic() + STARTING_S
+        while _commits(log) == before and time.monotonic() < ends_at and self.driver.process is not None:
+            if self.driver.process.poll() is not None:
+                return
+            self.driver.wait(LOOK_S)
+
+
+def _commits(log: Path) -> int:
+    return sum(1 for _ in log.glob("*.json"))
+
+
+# The judge.
+
+HEARD: Final = pa.schema(
+    {
+        "journal": pa.int64(), "lsn": pa.int64(), "place": pa.int64(), "origin": pa.string(), "sequence": pa.int64(),
+        "name": pa.string(), "kind": pa.string(), "at_ms": pa.int64(), "value": pa.float64(), "base": pa.float64(),
+    }
+)  # fmt: skip
+EXPECTED: Final = """
+CREATE TABLE silver AS
+    SELECT * FROM heard QUALIFY row_number() OVER (PARTITION BY origin, sequence ORDER BY odd, journal, lsn, place) = 1;
+CREATE TABLE refused AS SELECT origin, sequence FROM silver WHERE name IS NULL;
+DELETE FROM silver WHERE name IS NULL;
+CREATE TABLE known AS
+    SELECT *, row_number() OVER (PARTITION BY origin ORDER BY sequence) AS place,
+           sum(hollow) OVER (PARTITION BY origin ORDER BY sequence) AS hollows
+    FROM (SELECT origin, sequence, 0 AS hollow FROM silver
+          UNION ALL SELECT origin, sequence, 1 FROM refused UNION ALL SELECT origin, sequence, 1 FROM announced);
+CREATE TABLE pairs AS
+    SELECT s.*, k.place AS place_, k.hollows,
+           lag(s.sequence) OVER w AS before, lag(k.place) OVER w AS place_before, lag(k.hollows) OVER w AS hollows_before,
+           s.value - lag(s.value) OVER w AS dv, s.base - lag(s.base) OVER w AS db, s.at_ms - lag(s.at_ms) OVER w AS dt
+    FROM silver s JOIN known k USING (origin, sequence) WINDOW w AS (PARTITION BY s.origin, s.name ORDER BY s.sequence);
+CREATE TABLE wanted AS
+    SELECT origin, sequence, name, at_ms, CASE WHEN kind = 'basic' THEN NULL ELSE before END AS from_sequence,
+           CASE WHEN kind = 'basic' THEN value
+                WHEN dv < 0 OR (kind IN ('average', 'percent') AND db < 0) OR (kind = 'rate' AND dt <= 0) THEN NULL
+                WHEN kind = 'delta' THEN dv
+                WHEN kind = 'rate' THEN 1000 * dv / dt
+                WHEN db = 0 THEN 0
+                WHEN kind = 'average' THEN dv / db ELSE 100 * (dv / db) END AS result,
+           CASE WHEN kind = 'basic' THEN NULL
+                WHEN dv < 0 THEN 'reset' WHEN db < 0 THEN 'base-reset' WHEN kind = 'rate' AND dt <= 0 THEN 'clock'
+                WHEN hollows > hollows_before THEN 'across-lost' END AS reason
+    FROM pairs WHERE kind = 'basic' OR (before IS NOT NULL AND place_ - place_before = sequence - before);
+CREATE TABLE minutes AS
+    SELECT origin AS node, name, at_ms // 60000 AS minute, count(result) AS n, sum(result) AS sum,
+           min(result) AS low, max(result) AS high, count(*) FILTER (WHERE reason IN ('reset', 'base-reset')) AS resets
+    FROM wanted GROUP BY ALL;
+"""
+"""What the tables must hold, from what was heard: `silver`, `refused`, `wanted` (values), `minutes` (roll-ups)."""
+
+NEAR: Final = "abs(coalesce({a}, 0) - coalesce({b}, 0)) <= 1e-9 * greatest(1, abs(coalesce({a}, 0)))"
+QUESTIONS: Final = {
+    "rows of silver that are not those of the journals": """
+        SELECT count(*) FROM (SELECT origin, sequence, name, at_ms * 1000000 AS at_ns, value FROM silver) w
+        FULL JOIN (SELECT origin, sequence, config_name AS name, at_ns, value FROM t_silver) t
+        USING (origin, sequence, name, at_ns, value) WHERE w.origin IS NULL OR t.origin IS NULL""",
+    "rows of silver more or less": "SELECT abs((SELECT count(*) FROM silver) - (SELECT count(*) FROM t_silver))",
+    "refused numbers that are not those of the journals": """
+        SELECT count(*) FROM refused w
+        FULL JOIN (SELECT origin, sequence FROM t_quarantine WHERE reason <> 'changed') t
+        USING (origin, sequence) WHERE w.origin IS NULL OR t.origin IS NULL""",
+    "contradictions more or less": """
+        SELECT abs((SELECT count(*) FROM heard WHERE odd)
+                 - (SELECT count(*) FROM t_quarantine WHERE reason = 'changed'))""",
+    "rows of bronze more or less": "SELECT abs((SELECT count(*) FROM heard) - (SELECT count(*) FROM t_bronze))",
+    "rows that are nowhere": """
+        SELECT abs(sum(rows_in) - sum(rows_silver) - sum(rows_duplicate) - sum(rows_quarantine))
+             + abs(sum(rows_in) - (SELECT count(*) FROM t_bronze))
+             + abs(sum(rows_silver) - (SELECT count(*) FROM t_silver))
+             + abs(sum(rows_quarantine) - (SELECT count(*) FROM t_quarantine)) FROM t_progress WHERE job = 'samples'""",
+    "values more or less": "SELECT abs((SELECT count(*) FROM wanted) - (SELECT count(*) FROM t_values))",
+    "values that are not those of the journals": f"""
+        SELECT count(*) FROM wanted w FULL JOIN t_values t
+        ON w.origin = t.origin AND w.sequence = t.sequence AND w.from_sequence IS NOT DISTINCT FROM t.from_sequence
+           AND w.reason IS NOT DISTINCT FROM t.reason AND (w.result IS NULL) = (t.result IS NULL)
+           AND {NEAR.format(a="w.result", b="t.result")}
+        WHERE w.origin IS NULL OR t.origin IS NULL""",
+    "minutes that are not those of the journals": f"""
+        SELECT count(*) FROM minutes w FULL JOIN
+            (SELECT r.*, s.config_name AS name, epoch_ms(window_start) // 60000 AS minute
+             FROM t_minutes r JOIN (SELECT DISTINCT series, config_name FROM t_series) s USING (series)) t
+        ON w.node = t.node AND w.name = t.name AND w.minute = t.minute AND w.n = t.n AND w.resets = t.resets
+           AND w.low IS NOT DISTINCT FROM t.min AND w.high IS NOT DISTINCT FROM t.max
+           AND {NEAR.format(a="w.sum", b="t.sum")}
+        WHERE w.node IS NULL OR t.node IS NULL""",
+    "numbers missing more or less": """
+        SELECT abs(coalesce((SELECT sum(missing) FROM t_completeness WHERE stream = 'samples'), 0)
+                 - (SELECT sum(last - held) FROM
+                    (SELECT origin, max(sequence) AS last, count(DISTINCT sequence) AS held FROM known GROUP BY origin)))""",
+}
+"""Each counts what is wrong; 0 is right."""
+TABLES: Final = {
+    "t_silver": ("silver", "samples"),
+    "t_values": ("silver", "values"),
+    "t_series": ("silver", "series"),
+    "t_bronze": ("bronze", "samples"),
+    "t_quarantine": ("quarantine", "samples"),
+    "t_minutes": ("gold", "rollup_1m"),
+    "t_completeness": ("gold", "completeness"),
+    "t_progress": ("meta", "progress"),
+}
+
+
+def judge(lake: Layout, journals: Journals) -> dict[str, int]:
+    """What differs from a recomputation of the journals, with how much; empty if nothing does."""
+    heard, announced = _heard(journals)
+    with duckdb.connect(":memory:") as asked:
+        asked.execute("SET TimeZone = 'UTC'")
+        asked.register("told", heard)
+        asked.register("announced", announced)
+        # A contradiction is a later word of the same journal about a number, with another value.
+        asked.execute("""
+            CREATE TABLE heard AS SELECT *, coalesce(name IS NOT NULL AND value <> first_value(value) OVER
+                (PARTITION BY origin, sequence, journal ORDER BY lsn, place), false) AS odd FROM told""")
+        asked.execute(EXPECTED)
+        for name, (layer, table) in TABLES.items():
+            asked.register(name, DeltaTable(lake.table(layer, table)).to_pyarrow_dataset())
+        counted = {what: asked.execute(sql).fetchone() for what, sql in QUESTIONS.items()}
+    return {what: int(found[0]) for what, found in counted.items() if found is not None and found[0]}
+
+
+def _heard(journals: Journals) -> tuple[pa.Table, pa.Table]:
+    """Every row that was ever said, and every number announced lost."""
+    columns: dict[str, list[Any]] = {name: [] for name in HEARD.names}
+    gone: list[tuple[str, int]] = []
+    for journal, lsn, record in journals.records():
+        if isinstance(record, LostRecord):
+            gone += [(record.origin.hex(), number) for number in range(record.first, record.last + 1)]
+        elif isinstance(record, StreamRecord):
+            for place, row in enumerate(_rows(record)):
+                for name, cell in zip(HEARD.names, (journal, lsn, place, record.origin.hex(), *row), strict=True):
+                    columns[name].append(cell)
+    announced = pa.table({"origin": [name for name, _ in gone], "sequence": [number for _, number in gone]})
+    return pa.table(columns, schema=HEARD), announced
+
+
+def _rows(record: StreamRecord) -> Iterator[tuple[Any, ...]]:
+    if record.payload == BAD:
+        yield record.sequence, None, None, record.at // 1_000_000, None, None
+        return
+    batch = samples.decode(record.payload)
+    for place, row in enumerate(batch.rows):
+        series = batch.series[row.series]
+        at_ms = batch.t0_ms + row.offset_ms
+        yield record.sequence + place, series.config_name, series.type, at_ms, row.value, row.base
+
+
+def environment(state: Path, quick: bool = True) -> dict[str, str]:
+    """For processes of a round: their state is their own, and a JVM that is killed soon compiles little."""
+    more = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"} if quick else {}
+    return {**os.environ, "XDG_STATE_HOME": str(state), **more}
+
+
+def spoken(told: Told, seed: int, rows: int) -> str:
+    """One line for a report."""
+    kills = ", ".join(f"{count} {name}" for name, count in sorted(told.kills.items()))
+    return f"seed {seed}: {rows:,} rows, {told.kills.total()} kills ({kills}), exits {json.dumps(dict(told.ends))}, {told.seconds:.0f} s"
+
+
+assert ERA > 0

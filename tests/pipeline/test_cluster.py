@@ -1,0 +1,192 @@
+"""A standalone cluster of this machine: who may take part, what a job is told, and that nothing of it outlives it."""
+
+import contextlib
+import json
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.pipeline import kills
+from tests.pipeline.ground import DRAIN, MEM, A, taken
+from weft.base.errors import UserError
+from weft.lake.layout import Layout
+from weft.lake.segments import append_segment, open_lake
+from weft.pipeline import cluster, executors
+from weft.pipeline.check import Check
+from weft.pipeline.cluster import Plan
+from weft.pipeline.executors import Executors
+from weft.pipeline.session import Options, default_partitions, read_secret, settings_of
+
+PORT = 15_340
+PATIENCE_S = 240.0
+ROWS = 60_000  # more than the driver writes itself
+
+
+def test_the_secret_is_for_its_owner_and_in_no_list_of_arguments(tmp_path: Path) -> None:
+    plan = Plan(tmp_path / "state", port=PORT)
+    first = cluster.prepare(plan)
+    secret = cluster.secret_of(plan.url, plan.state)
+    assert secret is not None
+    assert 0o600 == stat.S_IMODE(secret.stat().st_mode)
+    assert {0o700} == {stat.S_IMODE(place.stat().st_mode) for place in (plan.place, plan.place.parent)}
+    text = read_secret(secret)
+    assert text == first["_SPARK_AUTH_SECRET"]
+    assert len(text) == 2 * cluster.SECRET_BYTES
+    told = [*cluster.master_command(plan), *cluster.worker_command(plan)]
+    assert not any(text in word for word in told)
+    assert not any(text in value for value in settings_of(Options(master=plan.url, secret=secret)).values())
+    assert text != cluster.prepare(plan)["_SPARK_AUTH_SECRET"]
+    secret.chmod(0o640)
+    with pytest.raises(UserError) as refused:
+        read_secret(secret)
+    assert "no-secret" == refused.value.code
+
+
+@pytest.mark.parametrize("master", ["spark://10.0.0.7:15340", "local[2]", "spark://127.0.0.1:15341", "yarn"])
+def test_a_secret_is_found_for_a_cluster_of_this_machine_alone(tmp_path: Path, master: str) -> None:
+    cluster.prepare(Plan(tmp_path, port=PORT))
+    assert cluster.secret_of(master, tmp_path) is None
+    assert cluster.secret_of(f"spark://localhost:{PORT}", tmp_path) is not None
+
+
+def test_a_job_on_a_cluster_is_told_otherwise(tmp_path: Path) -> None:
+    committer = "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version"
+    (tmp_path / "secret").write_text("s", "utf-8")
+    here = settings_of(Options(master="local[2]"))
+    there = settings_of(Options(master="spark://127.0.0.1:1", secret=tmp_path / "secret", settings={"a.b": "true"}))
+    assert ("2", None) == (here[committer], here.get("spark.authenticate"))
+    assert ("1", "true", "true") == (there[committer], there["spark.authenticate"], there["a.b"])
+    assert (
+        "3g"
+        == settings_of(Options(master=there["spark.master"], settings={"spark.executor.memory": "3g"}))[
+            "spark.executor.memory"
+        ]
+    )
+
+
+@pytest.mark.proves("PIP-027")
+@pytest.mark.parametrize(
+    "master,parts", [("local", 1), ("local[2]", 2), ("local[64]", 8), ("local-cluster[3,2,1024]", 6), ("local[2,4]", 2)]
+)
+def test_a_shuffle_has_a_part_per_core_at_most_eight_unless_it_was_fixed(master: str, parts: int) -> None:
+    assert parts == default_partitions(master)
+    assert str(parts) == settings_of(Options(master=master))["spark.sql.shuffle.partitions"]
+    assert "5" == settings_of(Options(master=master, partitions=5))["spark.sql.shuffle.partitions"]
+    assert 1 <= default_partitions("local[*]") <= 8
+    assert 1 <= default_partitions("spark://127.0.0.1:7077") <= 8
+
+
+class Working:
+    """A session with so many executors."""
+
+    def __init__(self) -> None:
+        self.count = 1
+
+    def __getattr__(self, name: str) -> Any:
+        return self if name in {"sparkContext", "_jsc"} else lambda: self
+
+    def size(self) -> int:
+        return 1 + self.count
+
+
+def test_a_driver_for_whom_nobody_works_ends_with_a_sentence() -> None:
+    session: Any = Working()
+    watched = Executors(session, "spark://127.0.0.1:1")
+    session.count = 0
+    watched.look(0.0)  # they may be on their way
+    watched.look(executors.PATIENCE_S)
+    session.count = 1
+    watched.look(executors.PATIENCE_S + 10)
+    session.count = 0
+    watched.look(2 * executors.PATIENCE_S)
+    with pytest.raises(UserError) as ended:
+        watched.look(3 * executors.PATIENCE_S)
+    assert "unavailable" == ended.value.code
+    Executors(session, "local[*]").look(1e9)
+
+
+def test_what_is_leashed_ends_with_its_parent(tmp_path: Path) -> None:
+    leashed = [sys.executable, "-m", "weft.pipeline.leash", "/bin/sh", "-c", "echo $$; exec sleep 600"]
+    program = f"import subprocess, sys\nsubprocess.Popen({leashed!r}).wait()"
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        child = psutil.Process(int(parent.stdout.readline()))
+        parent.kill()
+    with contextlib.suppress(psutil.NoSuchProcess):
+        assert child.wait(30) is None
+
+
+class Machine:
+    """`weft lake cluster` as a process, and drivers beside it."""
+
+    def __init__(self, place: Path, port: int = PORT) -> None:
+        self.place, self.port = place, port
+        self.environment = kills.environment(place / "state")
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "weft.cli.main", "lake", "cluster", "--port", str(port), "--json"],
+            stdout=subprocess.PIPE, env=self.environment,
+        )  # fmt: skip
+        assert self.process.stdout is not None
+        self.told = json.loads(self.process.stdout.readline())
+        self.all = psutil.Process(self.process.pid).children(recursive=True)
+
+    def run(self, lake: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+        command = [sys.executable, "-m", "weft.cli.main", "lake", "run", "--once", "--json", "--lake", str(lake)]
+        return subprocess.run(
+            [*command, "--master", self.told["master"], *words],
+            capture_output=True, timeout=PATIENCE_S, check=False, text=True, env=self.environment,
+        )  # fmt: skip
+
+    def end(self, how: int) -> list[psutil.Process]:
+        """Those of its processes that are left."""
+        self.process.send_signal(how)
+        self.process.wait(60)
+        left: list[psutil.Process] = psutil.wait_procs(self.all, 30)[1]
+        return left
+
+
+@contextlib.contextmanager
+def machine(place: Path) -> Iterator[Machine]:
+    running = Machine(place)
+    try:
+        yield running
+    finally:
+        running.process.kill()
+        running.process.wait()
+
+
+def fill(root: Path) -> Layout:
+    lake = Layout(root)
+    open_lake(lake, "ab" * 16, 1)
+    records = [taken(first, [(MEM, first + n, None) for n in range(500)], A) for first in range(1, ROWS, 500)]
+    append_segment(lake, "samples", DRAIN, list(enumerate(records, 1)))
+    return lake
+
+
+def test_a_cluster_makes_the_tables_lets_no_stranger_in_and_ends_as_a_whole(tmp_path: Path, soak: bool) -> None:
+    lake = fill(tmp_path / "lake")
+    with machine(tmp_path) as running:
+        done = running.run(lake.root)
+        assert 0 == done.returncode, done.stderr[-3000:]
+        assert ROWS == sum(json.loads(line)["silver"] for line in done.stdout.splitlines())
+        assert "equal" == Check(lake).run().state
+        executors_ = [*(tmp_path / "state/weft/cluster" / str(PORT) / "work").glob("app-*/*")]
+        assert 2 == len(executors_)
+        secret = read_secret(tmp_path / "state/weft/cluster" / str(PORT) / "secret")
+        lines = [" ".join(process.cmdline()) for process in running.all if process.is_running()]
+        assert 3 == sum("org.apache.spark.deploy" in line for line in lines)
+        assert not any(secret in line for line in lines)
+        if soak:
+            (tmp_path / "wrong").write_text("0" * 64, "utf-8")
+            (tmp_path / "wrong").chmod(0o600)
+            stranger = running.run(fill(tmp_path / "other").root, "--secret", str(tmp_path / "wrong"))
+            assert 69 == stranger.returncode, stranger.stderr[-3000:]
+            assert "does not know this driver's secret" in stranger.stderr
+        assert [] == running.end(signal.SIGKILL if soak else signal.SIGTERM)
