@@ -51,7 +51,8 @@ class Late:
 
     def correct(self, mark: int, before: list[str], after: list[str]) -> None:
         """`gold.corrections` of a fold of `gold.rollup_1h` behind `mark`: its files before, and those that replace them."""
-        published = max((high for _, high in self._bounds(ROLLUP_1H, "window_start")), default=None)
+        known = (high for _, high in self._bounds(ROLLUP_1H, "window_start") if high is not None)
+        published = max(known, default=None)
         if published is None or self.tables.committed(CORRECTIONS) >= self.upto or not self.may_be():
             return
         late = late_windows(self._since(VALUES, mark), self._newest())

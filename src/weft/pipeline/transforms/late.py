@@ -9,6 +9,8 @@ from weft.pipeline.tables import CORRECTIONS, LATE
 
 BEHIND: Final = "interval 1 hour"
 KEY: Final = ("node", "series", "window_start")
+CHANGED: Final = "n_before <> n_after or abs(mean_after - mean_before) > 1e-9 * abs(mean_after)"
+"""Of days that are made anew most windows are what they were, and sums of doubles know no order."""
 
 
 def stamps(samples: DataFrame, values: DataFrame) -> DataFrame:
@@ -57,16 +59,16 @@ def late_windows(values: DataFrame, newest: DataFrame) -> DataFrame:
 
 
 def corrections(before: DataFrame, after: DataFrame, late: DataFrame, published: Column) -> DataFrame:
-    """What everybody could have read of these windows, and what stands there now; windows after `published` are new.
+    """What everybody could have read of these windows, and what stands there now, where that is not the same.
 
-    Grain and key: (node, series, window_start). Columns: `gold.corrections`. Both first frames are `gold.rollup_1h`.
+    Windows after `published` are new to all. Grain and key: (node, series, window_start). Columns: `gold.corrections`. Both first frames are `gold.rollup_1h`.
     """
     was = before.select(*KEY, F.col("n").alias("n_before"), _mean().alias("mean_before"))
     now = after.select(*KEY, "group", F.col("n").alias("n_after"), _mean().alias("mean_after"))
     touched = F.broadcast(late.where(F.col("window_start") <= published))
     joined = now.join(touched, list(KEY)).join(was, list(KEY), "left")
     counted = joined.withColumn("n_before", F.coalesce("n_before", F.lit(0).cast("bigint")))
-    return counted.select(*CORRECTIONS.schema.names)
+    return counted.where(CHANGED).select(*CORRECTIONS.schema.names)
 
 
 def _is_late() -> Column:
