@@ -1,5 +1,6 @@
 """Secrets never enter a segment (LAK-014): what a key pattern hides, and the users of a store (ADM-002)."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -113,3 +114,15 @@ def test_a_path_that_cannot_be_read_is_hidden() -> None:
     unread = changed(("a",), 1, SECRET)
     unread.attributes["path"] = b"\xc1"
     assert is_of_users(unread)
+
+
+def test_what_a_lake_holds_is_nobody_elses(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        fill(Layout(tmp_path / "lake"), None)
+    finally:
+        os.umask(before)
+    modes = {path.stat().st_mode & 0o777 for path in (tmp_path / "lake").rglob("*") if path.is_file()}
+    assert {0o600} == modes
+    assert {0o700} == {path.stat().st_mode & 0o777 for path in (tmp_path / "lake").rglob("*") if path.is_dir()}
+    assert 0o700 == (tmp_path / "lake").stat().st_mode & 0o777

@@ -5,9 +5,12 @@ Whatever changes the disk goes through these seven calls; reading does not.
 
 import os
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from weft.lake.layout import TMP
+
+FILE_MODE: Final = 0o600  # PIP-088: what a lake holds is nobody else's
+DIRECTORY_MODE: Final = 0o700
 
 
 class Files(Protocol):
@@ -36,10 +39,11 @@ class LocalFiles:
     """The calls of this machine."""
 
     def make_directory(self, path: Path) -> None:
-        path.mkdir(exist_ok=True)
+        path.mkdir(DIRECTORY_MODE, exist_ok=True)
 
     def write(self, path: Path, data: bytes | memoryview) -> None:
-        with path.open("wb") as file:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
+        with os.fdopen(handle, "wb") as file:
             file.write(data)
 
     def sync(self, path: Path) -> None:
