@@ -135,6 +135,15 @@ def test_a_batch_that_cannot_be_read_is_one_row_and_all_its_numbers_count(tmp_pa
     assert [(NODE_A.hex(), ERA, [(12, 45)])] == manifest.ranges
 
 
+@pytest.mark.parametrize("payload", [b"\x01", b"\xc1"])
+def test_one_value_that_says_it_is_several_stands_for_all_of_them(tmp_path: Path, payload: bytes) -> None:
+    """What is in the manifest has a row, whatever a record says of itself."""
+    (row,) = written(tmp_path, [single(NODE_A, 5, payload, n=3)])
+    assert ("undecodable", 5, "3") == (row["error"], row["sequence"], dict(row["attributes"])["n"])
+    (manifest,) = chain_of(Layout(tmp_path), "samples")
+    assert [(5, 7)] == manifest.ranges[0][2]
+
+
 @pytest.mark.proves("LAK-013")
 def test_of_a_long_payload_its_beginning_its_length_and_its_hash_are_kept(tmp_path: Path) -> None:
     payload = b"\xc1" * (RAW_BYTES_MAX + 1)

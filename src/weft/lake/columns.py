@@ -239,7 +239,10 @@ class SampleColumns:
     def add(self, lsn: int, identity: Identity, record: StreamRecord) -> None:
         """Take one record: a batch, or one value."""
         if record.payload[:2] != BATCH:
-            self._add_single(lsn, identity, record)
+            if last_of(record) > record.sequence:  # one value, and it says that it is several
+                self._add_error(lsn, identity, record, "undecodable")
+            else:
+                self._add_single(lsn, identity, record)
             return
         try:
             batch = samples.decode(record.payload, self._arrays)

@@ -160,7 +160,7 @@ def parquet_bytes(table: "pa.Table", stream: str, spoken: bytes) -> "memoryview"
 def spoken(draft: Manifest) -> bytes:
     """The manifest as it stands in the Parquet file: without what only the finished file can say."""
     fields = msgspec.structs.asdict(draft)
-    known = {name: fields[name] for name in fields if name not in ("bytes", "sha256", "gone", "was")}
+    known = {name: fields[name] for name in fields if name not in ("bytes", "sha256", "gone", "was", "skipped")}
     return msgspec.json.encode(known, order="sorted")
 
 
