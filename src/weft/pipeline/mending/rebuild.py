@@ -10,7 +10,8 @@ gold.latest       of both
 What is made of a table that is made anew is made anew too, in this order, so that all of them tell of the same rows. A
 reader sees each table as it was, or as it is now; killed in between, it is repeated. Nobody loses rows by it: where bronze
 no longer holds (it is kept for a month) what silver does, it is refused before anything is written; values and windows
-older than what they were made of stay as they are. `--since DAY` leaves earlier days alone.
+older than what they were made of stay as they are, and so do samples and values of imported logs. `--since DAY` leaves
+earlier days alone.
 
 It works between batches: all tables stand at the last one, and stay there. `batch` of a calculated pair is then that
 last batch, which roll-ups have behind them.
@@ -28,6 +29,7 @@ from weft.base.vectors import VersionVector
 from weft.pipeline import tables
 from weft.pipeline.batch import Batch, counted, shift_for
 from weft.pipeline.coverage import Coverage, Plan
+from weft.pipeline.datasets import ATTRIBUTE, proven
 from weft.pipeline.delta import partition_of
 from weft.pipeline.fold import ROLLUPS
 from weft.pipeline.job import Job
@@ -124,16 +126,6 @@ class Rebuild:
         highest = max(self.tables.committed(each) for each in kind.tables)
         if highest > self.upto or self.upto < 0:
             raise UserError("half-done", f"a batch of {kind.stream} is not in all tables yet", "weft lake run --once")
-        if kind.stream == "samples" and table not in (*ROLLUPS, tables.LATEST) and self._has_datasets():
-            raise UserError(
-                "no-rebuild",
-                "imported logs are put in order by their import, not by their arrival",
-                f"weft lake rebuild {tables.ROLLUP_1M.full_name}; or import them into a lake of their own",
-            )
-
-    def _has_datasets(self) -> bool:
-        held = self.tables.read(self.job.kind.silver)
-        return not held.where(F.col("dataset").isNotNull()).isEmpty()
 
     # What a table is to hold.
 
@@ -153,21 +145,32 @@ class Rebuild:
     def _silver(self) -> list[Made]:
         """Silver and quarantine."""
         kind, coverage = self.job.kind, self._coverage()
-        batch = _batch_of(self.job, self.upto, self.about)
-        rows = self._kept(_first_come(self._judged(batch)))
+        batch, imports = _batch_of(self.job, self.upto, self.about), self._imports()
+        rows = self._kept(_first_come(self._judged(batch, imports)))
         fresh, copies = rows.where("copy = 1").drop("copy"), rows.where("copy > 1").drop("copy")
         accepted, refused = fresh.where("reason is null"), fresh.where("reason is not null")
         silver = batch._made(accepted, _everything(coverage))
         odd = dedup.changed(copies, kind.to_silver(accepted), kind.said(), kind.kept())
         kept_aside = explained(refused.unionByName(odd.withColumn("reason", F.lit("changed"))))
-        return [
-            Made(kind.silver, self._without_forgotten(silver)),
-            Made(kind.quarantine, self._without_forgotten(kept_aside)),
-        ]
+        made = [self._without_forgotten(silver), self._without_forgotten(kept_aside)]
+        if imports:
+            made[0] = _beside(made[0], self.tables.read(kind.silver).where("dataset is not null"))
+            made[1] = _beside(made[1], self.tables.read(kind.quarantine).where(F.col("drain").isin(imports)))
+        return [Made(kind.silver, made[0]), Made(kind.quarantine, made[1])]
 
-    def _judged(self, batch: Batch) -> "DataFrame":
+    def _imports(self) -> list[str]:
+        """The drains of imported logs: their rows are put in order by their import, and stay as they are."""
+        if self.job.kind.stream != "samples":
+            return []
+        claims = self.tables.read(tables.BRONZE_SAMPLES).select("drain", F.col("attributes")[ATTRIBUTE].alias("name"))
+        told = claims.where("name is not null").distinct().collect()
+        return sorted(proven((row["drain"], row["name"]) for row in told))
+
+    def _judged(self, batch: Batch, imports: Sequence[str]) -> "DataFrame":
         kind = self.job.kind
-        rows = judged(batch._ruled(self.tables.read(kind.bronze)), self.job.rules, kind.stream)
+        bronze = self.tables.read(kind.bronze)
+        own = bronze.where(~F.col("drain").isin(imports)) if imports else bronze
+        rows = judged(batch._ruled(own), self.job.rules, kind.stream)
         known = getattr(self.job, "known", None)
         return rows if known is None else recognised(rows, known.frame).drop("is_new")
 
@@ -183,7 +186,7 @@ class Rebuild:
         """Values, and the edges that the next batch needs."""
         coverage = self._coverage()
         batch = _batch_of(self.job, self.upto, self.about)
-        samples = self.tables.read(tables.SAMPLES)
+        samples = self.tables.read(tables.SAMPLES).where("dataset is null")
         pieces = list(coverage.pieces(_everything(coverage)))
         shift = shift_for([(piece.origin, (piece.first, piece.last)) for piece in pieces])
         frame = batch._frame(pieces, ("first", "last", "island", "lost"))
@@ -193,7 +196,9 @@ class Rebuild:
         assert isinstance(batch, SampleBatch)
         finished = tuple(origin for origin in coverage.ends if coverage._is_finished(origin))
         edges = batch._unfinished(values.edges_of(points), _everything(coverage)._replace(finished=finished))
-        return [Made(tables.VALUES, pairs.unionByName(values.alone(samples))), Made(tables.EDGES, edges)]
+        theirs = self.tables.read(tables.VALUES).where("dataset is not null")
+        own = pairs.unionByName(values.alone(samples))
+        return [Made(tables.VALUES, _beside(own, theirs)), Made(tables.EDGES, edges)]
 
     def _coverage(self) -> Coverage:
         """What is covered, lost and refused behind the last batch, by the quarantine as it is now."""
@@ -295,6 +300,11 @@ def _everything(coverage: Coverage) -> Plan:
 def _first_come(rows: "DataFrame") -> "DataFrame":
     numbered = rebuilt.in_order(rows)
     return rebuilt.hidden(numbered, rebuilt.spreads(numbered)) if counted(rows).spread else numbered
+
+
+def _beside(own: "DataFrame", theirs: "DataFrame") -> "DataFrame":
+    """Rows that were made, and rows of imported logs as they are."""
+    return own.select(*theirs.columns).unionByName(theirs)
 
 
 def _numbers(parts: "list[DataFrame]") -> "DataFrame":
