@@ -7,7 +7,7 @@ the driver's work, as in any other mode.
 
 import socket
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from weft.base.errors import UserError
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 EXTRA: Final = "pip install grpcio grpcio-status googleapis-common-protos"
 PORT: Final = 15_002  # where such a server listens if nothing else is said
 KNOCK_S: Final = 5.0
+RETRIES: Final = 6  # after 0.05, 0.2, 0.8, 3.2, 5 and 5 s
+BACKOFF_MAX_MS: Final = 5_000
 HADOOP: Final = "spark.hadoop."
 SETTABLE: Final = ("spark.sql.", HADOOP)
 STATIC: Final = ("spark.sql.warehouse.dir", "spark.sql.ui.", "spark.sql.streaming.numRecentProgressUpdates")
@@ -42,6 +44,7 @@ def connected(url: str, settings: Mapping[str, str]) -> "SparkSession":
     _knock(url)
     try:
         spark = SparkSession.builder.remote(url).getOrCreate()
+        _be_impatient(spark)
         for key, value in settings.items():
             if key.startswith(SETTABLE) and not key.startswith(STATIC):
                 spark.conf.set(key.removeprefix(HADOOP), value)
@@ -72,6 +75,13 @@ def parallelism(spark: "SparkSession") -> int:
     if is_remote(spark):
         return int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
     return int(spark.sparkContext.defaultParallelism)
+
+
+def _be_impatient(spark: Any) -> None:
+    """Some fifteen seconds instead of ten minutes until a server that answers no more is given up."""
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    spark.client.set_retry_policies([DefaultPolicy(max_retries=RETRIES, max_backoff=BACKOFF_MAX_MS)])
 
 
 def _knock(url: str) -> None:

@@ -110,6 +110,7 @@ class Runner:
         self._upkeep = Upkeep(self.lake, epoch, settings_of(self.lake).keep)
         if is_remote(spark):
             self._take_turns(spark, epoch, once=once)
+            spark.stop()  # its session in the server; where the server is gone there is none
             return
         wanted = self.options.streams or tuple(KINDS)
         samples = self._begin_samples(spark, epoch, once=once) if LEASE in wanted else None
