@@ -3,7 +3,7 @@
 import os
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from cyclopts import Parameter
 
@@ -16,7 +16,6 @@ SELECT start, until, kind, node, config_name, labels, because, score, observed, 
 FROM gold.anomalies LEFT JOIN (SELECT DISTINCT ON (series) series, config_name, labels FROM silver.series) USING (series)
 WHERE start >= TIMESTAMPTZ '{since}' ORDER BY start DESC, score DESC NULLS LAST, node, series, kind
 """
-SHOWN: Final = ("start", "until", "kind", "node", "config_name", "labels", "because")
 
 
 def anomalies(
@@ -49,8 +48,8 @@ def anomalies(
         _judge(home, begin, heap_mb)
     with without("pandas"):
         import pyarrow.dataset  # noqa: F401  # where it looks for pandas, once
-    from weft.cli.tables import print_json, show
-    from weft.pipeline.sql import Lake
+    from weft.cli.tables import print_json
+    from weft.pipeline.sql import Lake, printable
 
     with Lake(home) as asked:
         if "gold.anomalies" not in {table.full_name for table in asked.tables()}:
@@ -59,12 +58,18 @@ def anomalies(
     if json:
         print_json(rows)
         return
-    from rich.console import Console
-
-    if rows.num_rows:
-        show(rows.select(SHOWN), Console(width=None))
-    else:
+    for row in rows.to_pylist():
+        print(printable(_line(row)))
+    if not rows.num_rows:
         print("nothing is odd")
+
+
+def _line(row: dict[str, Any]) -> str:
+    """One finding in one line: when, what, where, why."""
+    labels = ", ".join(f"{name}={value}" for name, value in row["labels"] or ())
+    series = f"{row['config_name'] or row['series']}{{{labels}}}" if labels else row["config_name"] or row["series"]
+    when = f"{row['start']:%Y-%m-%d %H:%M} to {row['until']:%H:%M}"
+    return f"{when}  {row['kind']:8} {row['node']} {series}: {row['because']}"
 
 
 def _judge(home: Path, since: datetime | None, heap_mb: int) -> None:

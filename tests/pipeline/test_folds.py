@@ -1,0 +1,135 @@
+"""Parts of roll-ups in any order and grouping make the same windows; bugs that would make others are caught (section 12.4)."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from deltalake import CommitProperties
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  # as everybody writes it
+
+from tests.pipeline import sketches
+from tests.pipeline.ground import MEM, Ground, taken
+from weft.base.chance import Chance
+from weft.pipeline.delta import Tables
+from weft.pipeline.tables import ROLLUP_1H, ROLLUP_1M
+from weft.pipeline.transforms import rollup
+
+Patch = pytest.MonkeyPatch
+START = datetime(2026, 11, 21, 12, 50, tzinfo=UTC)
+SHAPE = (
+    "node string, group string, series bigint, at timestamp, era bigint, sequence bigint, result double, reason string"
+)
+Value = tuple[datetime, int, int, float | None]
+
+
+def made() -> list[Value]:
+    """Values of twenty minutes over a full hour, shuffled; some stamps twice, some pairs without a result."""
+    chance = Chance("folds")
+    values: list[Value] = []
+    for number in range(1, 61):
+        at = START + timedelta(seconds=20 * (number - number % 7 // 6))
+        values.append((at, number % 2, number, None if number % 13 == 0 else chance.randint(-40, 400) / 4))
+    chance.shuffle(values)
+    return values
+
+
+def wanted(values: list[Value]) -> dict[datetime, tuple[Any, ...]]:
+    """The windows of an hour, in plain Python."""
+    windows = {}
+    for hour in (START.replace(minute=0), START.replace(minute=0) + timedelta(hours=1)):
+        here = sorted(value for value in values if value[0].replace(minute=0, second=0) == hour)
+        good = [value for value in here if value[3] is not None]
+        numbers = [value[3] for value in here if value[3] is not None]
+        windows[hour] = (
+            len(good), sum(numbers), sum(n * n for n in numbers), min(numbers), max(numbers), good[0], good[-1],
+            len(here) - len(good), sketches.sketch_of(numbers),
+        )  # fmt: skip
+    return windows
+
+
+def folded(spark: SparkSession, values: list[Value]) -> dict[datetime, tuple[Any, ...]]:
+    """What three folds make of them, one after the other."""
+    rows = [("n", None, 1, *value, "reset" if value[3] is None else None) for value in values]
+    old: DataFrame | None = None
+    for part in (rows[:7], rows[7:30], rows[30:]):
+        counts = rollup.counted(rollup.parts_of(spark.createDataFrame(part, SHAPE)), ROLLUP_1M)
+        fresh = rollup.windows_of(counts, ROLLUP_1H)
+        both = fresh if old is None else old.select(*fresh.columns).unionByName(fresh)
+        old = spark.createDataFrame(rollup.merged(both.coalesce(1), ROLLUP_1H).toArrow(), ROLLUP_1H.spark())
+    assert old is not None
+    names = ("n", "sum", "sum_sq", "min", "max", "first", "last", "resets", "sketch")
+    found = {row["window_start"]: tuple(row[name] for name in names) for row in old.toArrow().to_pylist()}
+    return {
+        hour: (*row[:5], tuple(row[5].values()), tuple(row[6].values()), *row[7:])
+        for hour, row in found.items()
+    }  # fmt: skip
+
+
+@pytest.mark.proves("PIP-044", "PIP-047")
+def test_three_folds_of_what_came_in_any_order_are_one_recomputation(spark: SparkSession) -> None:
+    values = made()
+    assert wanted(values) == folded(spark, values)
+
+
+def changed(patch: Patch, **fields: Callable[[], Any]) -> None:
+    """Some fields of a window add up in another way."""
+    real = rollup._added
+
+    def added() -> tuple[Any, ...]:
+        names = ("group", "n", "sum", "sum_sq", "min", "max", "first", "last", "resets")
+        kept = dict(zip(names, real(), strict=True)) | {name: make().alias(name) for name, make in fields.items()}
+        return tuple(kept.values())
+
+    patch.setattr(rollup, "_added", added)
+
+
+def average_of_averages(patch: Patch) -> None:
+    changed(patch, sum=lambda: F.avg("sum"))
+
+
+def first_and_last_by_arrival(patch: Patch) -> None:
+    changed(patch, first=lambda: F.first("first", ignorenulls=True), last=lambda: F.last("last", ignorenulls=True))
+
+
+def resets_counted_once(patch: Patch) -> None:
+    changed(patch, resets=lambda: F.max("resets"))
+
+
+@pytest.mark.proves("PIP-044")
+@pytest.mark.parametrize(
+    "bug", [average_of_averages, first_and_last_by_arrival, resets_counted_once], ids=lambda bug: bug.__name__
+)
+def test_a_planted_bug_is_caught(spark: SparkSession, monkeypatch: Patch, bug: Callable[[Patch], None]) -> None:
+    bug(monkeypatch)
+    values = made()
+    assert wanted(values) != folded(spark, values)
+
+
+class Pulled(Exception):
+    """The plug."""
+
+
+@pytest.mark.proves("PIP-045")
+def test_a_mark_outside_of_its_commit_would_fold_twice_and_is_caught(ground: Ground, monkeypatch: Patch) -> None:
+    ground.take(taken(1, [(MEM, 7, None)] * 3))
+    real, committed = Tables._properties, Tables.commit
+
+    def without(self: Tables, *about: Any) -> CommitProperties:
+        found = real(self, *about)
+        return CommitProperties(custom_metadata=found.custom_metadata)
+
+    def commit(self: Tables, *what: Any, **more: Any) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Tables, "_properties", without)
+            committed(self, *what, **more)
+        raise Pulled  # before the mark is made
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Tables, "commit", commit)
+        with pytest.raises(Pulled):
+            ground.job.fold()
+    ground.job.fold()
+    assert [(6,)] == ground.rows("gold.rollup_1m", "n", order=())
+    assert [(3,)] == ground.rows("gold.rollup_1h", "n", order=())
