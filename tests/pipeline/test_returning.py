@@ -95,7 +95,7 @@ def test_whatever_dies_in_between_a_row_comes_back_once(ground: Ground, soak: bo
         rules(ground, Rules())
         batch_id = plan(ground.work, "rule:hot", look(ground.work, "rule:hot").passing)
         with pytest.raises(Pulled):
-            pulled(ground, instant, lambda batch_id=batch_id: ground.work.batch(batch_id))  # type: ignore[misc]
+            pulled(ground, instant, lambda batch_id=batch_id: ground.work.batch(batch_id))  # type: ignore[misc]  # of this round
         if instant != INSTANTS[0]:
             rules(ground, HOT)  # its file was edited meanwhile: what was begun is done as it was begun
         assert (0, 1, 0, -1, 1) == ground.work.batch(batch_id).outcome, instant

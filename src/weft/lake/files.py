@@ -42,8 +42,7 @@ class LocalFiles:
         path.mkdir(DIRECTORY_MODE, exist_ok=True)
 
     def write(self, path: Path, data: bytes | memoryview) -> None:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
-        with os.fdopen(handle, "wb") as file:
+        with open(path, "wb", opener=_private) as file:
             file.write(data)
 
     def sync(self, path: Path) -> None:
@@ -57,6 +56,10 @@ class LocalFiles:
 
     def remove(self, path: Path) -> None:
         path.unlink(missing_ok=True)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, FILE_MODE)
 
 
 def _sync(path: Path, flags: int) -> None:
