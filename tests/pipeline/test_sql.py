@@ -1,6 +1,9 @@
 """Asking: names, views that hide folding, refusals that say what to type (PIP-090); what is missing (PIP-063)."""
 
 import json
+import re
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,7 @@ from weft.base.errors import UserError
 from weft.cli import lake_run
 from weft.cli.sql import sql
 from weft.pipeline import sql as sqls
+from weft.pipeline import versions
 from weft.pipeline.check import Check
 from weft.pipeline.sql import Lake
 from weft.pipeline.versions import AsOf
@@ -139,19 +143,51 @@ def test_a_version_of_a_folded_table_is_completed_by_the_silver_of_its_instant(a
     assert wanted == row
 
 
+def plain_lake(root: Path, table: str, rows: pa.Table) -> Path:
+    """A lake of one table, which nobody has made but this test."""
+    (root / "lake.json").touch()
+    write_deltalake(root / "tables" / table.replace(".", "/"), rows, mode="overwrite")
+    return root
+
+
+@pytest.mark.proves("PIP-090")
+def test_to_ask_loads_neither_spark_nor_what_arrow_would_like_to_have(tmp_path: Path) -> None:
+    lake = plain_lake(
+        tmp_path, "silver.samples", pa.table({"sequence": [1, 2], "at": [datetime(2026, 1, 1, tzinfo=UTC)] * 2})
+    )
+    program = (
+        "import sys; from weft.cli.sql import sql; from pathlib import Path; "
+        "sql('SELECT * FROM samples', lake=Path(sys.argv[1]), csv=True); "
+        "print(sorted({'numpy', 'pandas', 'pyspark', 'py4j'} & sys.modules.keys()))"
+    )
+    words = [sys.executable, "-c", program, str(lake)]
+    told = subprocess.run(words, capture_output=True, check=True, text=True).stdout.splitlines()
+    assert ["sequence,at", "1,2026-01-01 00:00:00+00:00", "2,2026-01-01 00:00:00+00:00", "[]"] == told
+
+
+@pytest.mark.proves("PIP-090")
+def test_filters_and_columns_reach_the_files(tmp_path: Path) -> None:
+    rows = pa.table({"sequence": list(range(10)), "node": ["a"] * 10, "text": ["x"] * 10})
+    with Lake(plain_lake(tmp_path, "silver.samples", rows)) as lake:
+        plan = str(lake.query("EXPLAIN SELECT node FROM samples WHERE sequence > 7").to_pylist())
+    assert "ARROW_SCAN" in plan
+    assert re.search(r"Filters: \W*sequence\W* > 7", plan)
+    assert re.search(r"Projections: node\s", plan)
+
+
 def test_a_view_has_no_version_of_its_own(tmp_path: Path) -> None:
-    (tmp_path / "lake.json").touch()
-    write_deltalake(tmp_path / "tables" / "silver" / "store", pa.table({"sequence": [1]}))
-    with Lake(tmp_path, 0) as lake, pytest.raises(UserError) as refused:
+    with (
+        Lake(plain_lake(tmp_path, "silver.store", pa.table({"sequence": [1]})), 0) as lake,
+        pytest.raises(UserError) as refused,
+    ):
         lake.query("FROM store_current")
     assert "no-version" == refused.value.code
 
 
 def test_files_that_are_deleted_are_not_passed_over(tmp_path: Path) -> None:
-    (tmp_path / "lake.json").touch()
     path = tmp_path / "tables" / "silver" / "samples"
     for count in (1, 2):
-        write_deltalake(path, pa.table({"sequence": list(range(count))}), mode="overwrite")
+        plain_lake(tmp_path, "silver.samples", pa.table({"sequence": list(range(count))}))
     with Lake(tmp_path, 0) as lake:
         assert [{"sequence": 0}] == lake.query("FROM samples").to_pylist()
     for file in DeltaTable(path, version=0).file_uris():
@@ -173,7 +209,7 @@ def test_files_that_are_deleted_are_not_passed_over(tmp_path: Path) -> None:
 def test_a_fold_in_the_middle_of_a_question_changes_no_answer(asked: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     asked.take(taken(7, FIRST, node="alpha"))
     wanted = counts(asked, None)
-    plain = sqls.opened
+    plain = versions.opened
 
     def opened_late(path: Path, name: str, wish: AsOf | None) -> DeltaTable | None:
         handle = plain(path, name, wish)
@@ -195,10 +231,15 @@ def test_rows_go_to_a_file_that_is_there_when_it_is_whole(
     for read, name in ((pq.read_table, "parquet"), (feather.read_table, "arrow")):
         target = tmp_path / f"rows.{name}"
         target.write_text("what stood there", "utf-8")
-        sql(text, lake=asked.lake.root, **{name: target})
+
+        def put(question: str, target: Path = target, *, is_parquet: bool = name == "parquet") -> None:
+            parquet, arrow = (target, None) if is_parquet else (None, target)
+            sql(question, lake=asked.lake.root, parquet=parquet, arrow=arrow)
+
+        put(text)
         assert ask(asked, text) == read(target).to_pylist()
         with pytest.raises(UserError):
-            sql("SELECT nope FROM samples", lake=asked.lake.root, **{name: target})
+            put("SELECT nope FROM samples")
         assert ask(asked, text) == read(target).to_pylist()
     assert f"rows in {tmp_path}/rows.arrow" in capsys.readouterr().out
     assert ["rows.arrow", "rows.parquet"] == sorted(path.name for path in tmp_path.iterdir())

@@ -15,6 +15,8 @@ from weft.base.errors import UserError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from weft.pipeline.sql import Lake
+
 Flag = Annotated[bool, Parameter(negative="")]
 LIMIT = 1_000
 
@@ -45,13 +47,8 @@ def sql(
     """
     if sum((json, csv, parquet is not None, arrow is not None)) > 1:
         raise UserError("usage", "several outputs at once", "one of --json, --csv, --parquet FILE, --arrow FILE")
-    with without("pandas"):
-        import pyarrow.dataset  # noqa: F401  # where it looks for pandas, once
-    from weft.pipeline import versions
-    from weft.pipeline.sql import Lake
-
-    wish = None if as_of is None else versions.as_of(as_of)
-    with Lake(lake or os.environ.get("WEFT_LAKE") or "lake", wish) as asked:
+    place = lake or Path(os.environ.get("WEFT_LAKE") or "lake")
+    with without("pandas"), without("numpy"), _opened(place, as_of) as asked:
         if parquet or arrow:
             from weft.pipeline.filing import file_rows
 
@@ -59,6 +56,13 @@ def sql(
             print(f"{rows:,} rows in {parquet or arrow}")
         else:
             _print(asked.query(query, None if json or csv else limit), "json" if json else "csv" if csv else "")
+
+
+def _opened(lake: Path, as_of: str | None) -> "Lake":
+    from weft.pipeline import versions
+    from weft.pipeline.sql import Lake
+
+    return Lake(lake, None if as_of is None else versions.as_of(as_of))
 
 
 def _print(rows: "pa.Table", form: str) -> None:
@@ -87,7 +91,8 @@ class _Absent(MetaPathFinder):
 def without(name: str) -> Iterator[None]:
     """Import something without a package that it would load if it could.
 
-    PyArrow loads pandas, a second on a small machine, only to ask whether some value is of a type of pandas.
+    PyArrow loads pandas, a second on a small machine, only to ask whether some value is of a type of pandas, be it an
+    instant in the answer; and numpy, a fifth of the start of `weft sql`, for arrays that nobody asks for here.
     """
     absent = _Absent(name)
     sys.meta_path.insert(0, absent)

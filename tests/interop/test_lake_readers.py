@@ -1,0 +1,42 @@
+"""Every table of a lake, opened by readers that know nothing of Weft, in an environment of their own (12.6)."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.interop.programs import needed
+from tests.pipeline.conftest import Filled, filled, spark
+from weft.pipeline import arrow
+from weft.pipeline.tables import ALL, LATEST
+from weft.pipeline.views.folded import WIDTHS
+
+__all__ = ["filled", "spark"]  # fixtures of tests/pipeline, made here once more
+
+HERE = Path(__file__).parent
+PYTHON = HERE.parents[1] / "var" / "peers" / "readers" / "bin" / "python"
+FOLDED = {LATEST.full_name, *(table.full_name for table in WIDTHS)}
+"""Of these the files hold what was folded last; what Weft says goes on to the last batch."""
+
+
+@pytest.mark.proves("LAK-032")
+@pytest.mark.parametrize("reader", ["deltalake", "pandas", "polars"])
+def test_a_reader_sees_the_columns_the_rows_and_the_sums_that_we_see(filled: Filled, reader: str) -> None:
+    words = [needed(str(PYTHON)), str(HERE / "lake" / "read.py"), reader, str(filled.ground.lake.root)]
+    told = subprocess.run(words, capture_output=True, check=True, text=True).stdout.splitlines()
+    seen: dict[str, Any] = {entry["table"]: entry for entry in map(json.loads, told)}
+    assert len(seen) > 30
+    for name, entry in seen.items():
+        if name in FOLDED:
+            continue
+        ours = arrow(filled.ground.lake.root, name)
+        assert sorted(ours.column_names) == entry["columns"], name
+        assert ours.num_rows == entry["rows"], name
+        whole = [field.name for field in ours.schema if str(field.type) == "int64"]
+        sums = {
+            column: sum(value for value in ours.column(column).to_pylist() if value is not None) for column in whole
+        }
+        assert sums == entry["sums"], name
+    assert ALL.keys() >= seen.keys()
