@@ -1,10 +1,15 @@
-"""The Spark source `weft` beside Spark's own file stream source, over the same segments, into a sink that does nothing.
+"""The Spark source `weft` beside Spark's own file stream source, and the two ways in which a job can read a batch.
 
-    python -m bench.source [--rows 2000000] [--rounds 3]
+    python -m bench.pipeline_source [--rows 2000000] [--rounds 3]
 
-Both are streams with `availableNow` and a new checkpoint each time, taking turns in one session (local[2], 512 MB).
-Two lakes: one of full segments (100,000 rows), one of many small ones (6,000 rows), where listing and opening files
-is what costs.
+*Streams*: both with `availableNow` and a new checkpoint each time, into a sink that does nothing. Two lakes: one of full
+segments (100,000 rows), one of many small ones (6,000 rows), where listing and opening files is what costs. Goals: 0.5
+and 1.5 of the file source.
+
+*Jobs*: the same offsets, read inside `foreachBatch` by the source or by Spark's Parquet reader over the list of files, to
+committed bronze. This decides what `weft.pipeline.source.rows_of` is (PIP-012).
+
+All take turns in one session (local[2], 512 MB).
 """
 
 import argparse
@@ -15,11 +20,16 @@ from statistics import median
 
 from pyspark.sql import DataFrame, SparkSession
 
+from bench.hosts import load
 from bench.lake import BATCHES, DRAIN, ROWS, Entries, entries
+from bench.lakes import Following, Spent, twin
+from bench.pipeline_ingest import BronzeJob
 from weft.lake.layout import Layout
 from weft.lake.schemas import SEGMENTS
 from weft.lake.segments import append_segment
+from weft.pipeline import batch
 from weft.pipeline.session import Options, session
+from weft.pipeline.source import by_files, by_source
 
 FULL, SMALL = 100_000, 6_000
 
@@ -67,6 +77,30 @@ def compare(spark: SparkSession, home: Path, rows: int, segment_rows: int, round
     return f"| {count} x {segment_rows:,} rows | {total / mine:,.0f} | {total / theirs:,.0f} | {theirs / mine:.2f} |"
 
 
+def jobs(spark: SparkSession, home: Path, segment_rows: int, rounds: int) -> str:
+    """Both readers in the job of bronze, over a lake that `compare` has filled."""
+    lake = Layout(home / f"lake-{segment_rows}")
+    took: dict[str, list[Spent]] = {"source": [], "files": []}
+    rows, plain = 0, vars(batch)["rows_of"]
+    for turn in range(rounds + 1):
+        for name, way in (("source", by_source), ("files", by_files)):
+            vars(batch)["rows_of"] = way
+            following = Following(spark, twin(lake, home / f"{name}-{segment_rows}-{turn}"), BronzeJob)
+            with Spent() as spent:
+                following.drain()
+            rows = following.rows
+            if turn:
+                took[name].append(spent)
+    vars(batch)["rows_of"] = plain
+    walls = {name: median(spent.wall for spent in found) for name, found in took.items()}
+    cpus = {name: median(spent.cpu for spent in found) * 1e6 / rows for name, found in took.items()}
+    times = walls["source"] / walls["files"]
+    return (
+        f"| {rows:,} rows of {segment_rows:,} | {rows / walls['source']:,.0f} | {rows / walls['files']:,.0f}"
+        f" | {times:.2f} | {cpus['source']:.2f} | {cpus['files']:.2f} |"
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=2_000_000)
@@ -78,6 +112,11 @@ def main() -> None:
         print("| segments | weft rows/s | file source rows/s | times faster |\n|---|--:|--:|--:|")
         for segment_rows in (FULL, SMALL):
             print(compare(spark, home, arguments.rows, segment_rows, arguments.rounds), flush=True)
+        print("\n| a job to bronze | source rows/s | files rows/s | files are faster | CPU s/million | of files |")
+        print("|---|--:|--:|--:|--:|--:|")
+        for segment_rows in (FULL, SMALL):
+            print(jobs(spark, home, segment_rows, arguments.rounds), flush=True)
+        print(f"\n{load()}")
         spark.stop()
 
 
