@@ -1,8 +1,8 @@
 """`gold.anomalies` (PIP-055): the hours that fresh values touch, judged again, at most every ten minutes.
 
-What an hour is compared with stands in `weft.pipeline.transforms.anomalies`. Judged are the hours of the last day that values
+What an hour is compared with stands in `weft.pipeline.transforms.anomalies`. Judged are those of the last six hours that values
 of new batches fall into, and their neighbours, since a stretch may begin in the one and end in the other: their rows are
-replaced. What comes later than a day, and older hours for which what is usual has changed since, are judged by `weft lake
+replaced. What comes later, and older hours for which what is usual has changed since, are judged by `weft lake
 anomalies --judge --since DAY`.
 """
 
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 EVERY_S: Final = 600.0
-BACK: Final = timedelta(hours=24)
-COMPARED: Final = timedelta(days=7)
 HOUR: Final = timedelta(hours=1)
+BACK: Final = timedelta(hours=6)  # an hour costs what its week costs: 2,000 means of each series
+COMPARED: Final = timedelta(days=7)
 DAY: Final = timedelta(days=1)
-_BACK_SQL: Final = "interval 24 hours"
+_BACK_SQL: Final = f"interval {BACK // HOUR} hours"
 _EVER_SQL: Final = "interval 100000 days"
 
 

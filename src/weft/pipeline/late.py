@@ -73,12 +73,12 @@ class Late:
         """Least and greatest of a column in each file, of those that hold batches behind `mark`; as the log has them."""
         import pyarrow as pa
 
-        actions = pa.table(self.tables.handle(table).get_add_actions(flatten=True)).to_pydict()
-        if not actions["path"]:
-            return
-        nothing = [None] * len(actions["path"])
-        lows, highs = (actions.get(f"{which}.{column}", nothing) for which in ("min", "max"))
-        batches = actions.get("max.batch", nothing)
+        actions = pa.table(self.tables.handle(table).get_add_actions(flatten=True))
+        nothing = [None] * actions.num_rows
+        lows, highs, batches = (
+            actions.column(name).to_pylist() if name in actions.column_names else nothing
+            for name in (f"min.{column}", f"max.{column}", "max.batch")
+        )
         for low, high, batch in zip(lows, highs, batches, strict=True):
             if mark is None or batch is None or batch > mark:
                 yield low, high
