@@ -22,7 +22,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
-from deltalake.transaction import AddAction
+from deltalake.transaction import AddAction, RemoveAction
 
 from weft.lake.layout import Layout
 from weft.lake.segments import open_lake
@@ -61,7 +61,7 @@ class Ours:
         """So many files that are named and not there: a commit opens none."""
         told = {"numRecords": 1, "minValues": {"batch": 1}, "maxValues": {"batch": 1}, "nullCount": {"batch": 0}}
         for first in range(0, files, 1000):
-            some = [
+            some: list[AddAction | RemoveAction] = [
                 AddAction(f"day={DAY}/b{n:010d}.parquet", 9, {"day": str(DAY)}, 1, True, json.dumps(told))
                 for n in range(first, min(files, first + 1000))
             ]
@@ -74,7 +74,7 @@ class Ours:
         add = AddAction(file.path, file.size, file.partition, 1, True, stats=file.statistics)
         self._transact([add], batch)
 
-    def _transact(self, actions: list[AddAction], batch: int) -> None:
+    def _transact(self, actions: list[AddAction | RemoveAction], batch: int) -> None:
         self.delta.update_incremental()
         self.delta.transaction_version("weft.lease/samples")
         apps = [Transaction("weft/samples/x/silver.samples", max(0, batch), 1), Transaction("weft.lease/samples", 1, 1)]
@@ -95,7 +95,7 @@ class Peer:
     def fill(self, files: int) -> None:
         told = {"numRecords": 1}
         for first in range(0, files, 1000):
-            some = [
+            some: list[AddAction | RemoveAction] = [
                 AddAction(f"day={DAY}/p{n:010d}.parquet", 9, {"day": str(DAY)}, 1, True, json.dumps(told))
                 for n in range(first, min(files, first + 1000))
             ]

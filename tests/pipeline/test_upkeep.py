@@ -11,15 +11,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import CommitProperties, DeltaTable, Field, Transaction
+from deltalake.schema import PrimitiveType
 from deltalake.transaction import AddAction
 
-from tests.pipeline.plain import lake_of
+from tests.pipeline.plain import lake_of, put
 from weft.base.errors import OurFault, UserError
 from weft.lake.layout import Layout
 from weft.pipeline.delta import LeaseLost, configuration_of
-from weft.pipeline.tables import EDGES, PROGRESS, ROLLUP_1H, SAMPLES
+from weft.pipeline.tables import EDGES, PROGRESS, QUARANTINE, ROLLUP_1H, SAMPLES
 from weft.pipeline.upkeep import compact, rewrite, vacuum
 from weft.pipeline.upkeep.compact import Bundle, bundles
+from weft.pipeline.upkeep.forgotten import facts
 from weft.pipeline.upkeep.history import versions
 from weft.pipeline.upkeep.log import Exchange, LiveFile, Overtaken, exchange, live_files, opened, tombstones
 from weft.pipeline.upkeep.marks import Marks
@@ -221,7 +223,7 @@ def test_whoever_stops_it_finds_nothing_of_it(lake: Layout) -> None:
 
 def test_columns_that_old_files_lack_are_null_in_the_new_one(lake: Layout) -> None:
     root = lake.table("silver", "samples")
-    DeltaTable(root).alter.add_columns([Field("later", "long")])
+    DeltaTable(root).alter.add_columns([Field("later", PrimitiveType("long"))])
     join_all(lake)
     assert [None] * 17 == rows_of(lake)["later"].to_pylist()
 
@@ -350,3 +352,21 @@ def test_history_of_a_table_that_is_not_there(lake: Layout) -> None:
     with pytest.raises(UserError) as refused:
         list(versions(lake, "silver.nothing", 3))
     assert "no-table" == refused.value.code
+
+
+# Accounts.
+
+
+def test_ranges_of_what_goes_and_a_row_that_repeats_a_number_has_none(tmp_path: Path) -> None:
+    layout = lake_of(tmp_path / "lake")
+    rows = [{"origin": "o", "era": 1, "sequence": n, "reason": "undecodable"} for n in (1, 2, 3, 7)]
+    rows += [{"origin": "o", "era": 1, "sequence": n, "reason": "changed"} for n in (5, 5)]
+    rows += [{"origin": None, "era": None, "sequence": 9, "reason": "no-sequence"}]
+    put(layout, QUARANTINE, *rows)
+    delta = opened(layout, QUARANTINE)
+    assert delta is not None
+    found = [tuple(row.values()) for row in facts(layout, QUARANTINE, live_files(delta, QUARANTINE))]
+    assert {
+        ("o", 1, 1, 3, 3), ("o", 1, 7, 7, 1), ("o", 1, None, None, 2), (None, None, None, None, 1),
+    } == set(found)  # fmt: skip
+    assert len(found) == 4

@@ -1,13 +1,17 @@
 """Upkeep of a lake that jobs have filled, and that they go on with (LAK-037, LAK-038)."""
 
 import json
+import os
+import re
 import shutil
 import threading
+import tomllib
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from deltalake import DeltaTable
 
@@ -18,9 +22,11 @@ from tests.pipeline.worlds import compare, world
 from weft.base.chance import Chance
 from weft.base.errors import UserError
 from weft.base.records import Record
+from weft.cli.lake import app
 from weft.lake.layout import Layout
 from weft.pipeline.check import Check
 from weft.pipeline.delta import Tables
+from weft.pipeline.lease import Lease
 from weft.pipeline.settings import KeepTable
 from weft.pipeline.sql import Lake
 from weft.pipeline.tables import BRONZE_SAMPLES, SAMPLES, VALUES
@@ -406,7 +412,7 @@ def test_what_goes_wrong_costs_a_round_and_not_the_driver(lake: Layout, monkeypa
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(keeper.compact, "joined", full)
+    monkeypatch.setattr(compact, "joined", full)
     clock.now = keeper.FIRST_S
     round_of(upkeep, busy)
     monkeypatch.undo()
@@ -414,7 +420,7 @@ def test_what_goes_wrong_costs_a_round_and_not_the_driver(lake: Layout, monkeypa
     clock.now += keeper.EVERY_S
     round_of(upkeep, busy)
     assert len(live_files(_there(lake), SAMPLES)) <= before
-    monkeypatch.setattr(keeper.compact, "due", lambda *_: 1 / 0)
+    monkeypatch.setattr(compact, "due", lambda *_: 1 / 0)
     clock.now += keeper.EVERY_S
     with pytest.raises(ZeroDivisionError):
         round_of(upkeep, busy)
@@ -424,3 +430,69 @@ def _there(lake: Layout) -> DeltaTable:
     delta = opened(lake, SAMPLES)
     assert delta is not None
     return delta
+
+
+# The commands.
+
+
+def said(capsys: pytest.CaptureFixture[str], lake: Layout, *words: str) -> list[str]:
+    capsys.readouterr()
+    app([*words, "--lake", str(lake.root)], exit_on_error=False, result_action="return_value")
+    return capsys.readouterr().out.splitlines()
+
+
+def told(capsys: pytest.CaptureFixture[str], lake: Layout, *words: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in said(capsys, lake, *words, "--json")]
+
+
+def test_the_commands_do_what_they_said_they_would(lake: Layout, capsys: pytest.CaptureFixture[str]) -> None:
+    before = tables_of(lake)
+    would = told(capsys, lake, "forget", "--origin", A, "--dry-run")
+    assert before == tables_of(lake)
+    with pytest.raises(UserError) as refused:
+        said(capsys, lake, "forget", "--origin", A)
+    assert "not-confirmed" == refused.value.code
+    did = told(capsys, lake, "forget", "--origin", A, "--why", "moved away", "--yes")
+    assert {one["table"]: one["rows"] for one in would} == {one["table"]: one["rows"] for one in did}
+    assert {"moved away"} == {row["why"] for row in tables_of(lake)["meta.forgotten"]}
+    assert sum(one["rows"] for one in did) == sum(row["rows"] for row in tables_of(lake)["meta.forgotten"])
+    (newest, *_) = said(capsys, lake, "history", "silver.samples")
+    assert newest.endswith("  forget")
+    assert any("batch 1 of samples" in line for line in said(capsys, lake, "history", "silver.samples"))
+    (files,) = said(capsys, lake, "vacuum", "--dry-run")
+    assert "0 files, 0.0 MiB would be deleted" == files
+    for path in lake.tables().rglob("*.parquet"):
+        os.utime(path, (0, 0))
+    assert "0 files, 0.0 MiB would be deleted" == said(capsys, lake, "vacuum", "--dry-run", "--hours", "1")[-1]
+    with pytest.raises(UserError) as refused:
+        said(capsys, lake, "vacuum", "--hours", "0")
+    assert "too-young" == refused.value.code
+    assert EQUAL == verdict(lake)
+
+
+def test_days_that_are_kept_stand_in_the_settings(lake: Layout, capsys: pytest.CaptureFixture[str]) -> None:
+    (lake.root / "lake.toml").write_text("[lake.keep]\nbronze = 0\nsilver = 0\ngold = 0\nquarantine = 0\n", "utf-8")
+    assert [] == said(capsys, lake, "retain")
+    (lake.root / "lake.toml").write_text("[lake.keep]\nbronze = 1\nsilver = 0\nquarantine = 0\n", "utf-8")
+    wall = datetime.now(UTC).date()
+    is_old = wall > FIRST + timedelta(days=1)
+    dry = told(capsys, lake, "retain", "--dry-run")
+    assert is_old == bool(dry)
+    assert dry == told(capsys, lake, "retain")
+    assert EQUAL == verdict(lake)
+
+
+def test_nothing_is_changed_beside_a_driver(lake: Layout, capsys: pytest.CaptureFixture[str]) -> None:
+    with Lease(lake, "samples"):
+        for words in (["compact"], ["retain"], ["vacuum"], ["forget", "--origin", A, "--yes"]):
+            with pytest.raises(UserError) as refused:
+                said(capsys, lake, *words)
+            assert "lease-held" == refused.value.code, words
+
+
+def test_what_the_page_says_of_days_is_so() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "lake-upkeep.md").read_text("utf-8")
+    (text,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    assert tomllib.loads(text)["lake"]["keep"] == msgspec.to_builtins(KeepTable())
+    for name in re.findall(r"^\| `weft lake (\w+)", page, re.MULTILINE):
+        assert app[name] is not None

@@ -33,6 +33,7 @@ from weft.pipeline.session import PARTITIONS
 from weft.pipeline.settings import MuteTable
 from weft.pipeline.steps import NOBODY, Steps, Watcher
 from weft.pipeline.tables import COMPLETENESS, PROGRESS
+from weft.pipeline.upkeep.forgotten import refused
 from weft.pipeline.writer import Writer
 
 if TYPE_CHECKING:
@@ -230,6 +231,7 @@ class Job:
             return kept[1]
         coverage = self.checkpoint.coverage(number)
         coverage.refuse(refused_before(self.tables, self.kind.quarantine, number + 1))
+        coverage.refuse(refused(self.lake, self.kind.stream))
         return coverage
 
     def _about(self, rows: int, coverage: Coverage) -> dict[str, str]:

@@ -29,6 +29,7 @@ from weft.lake.layout import Layout
 from weft.lake.manifest import origin_of
 from weft.pipeline.delta import configuration_of
 from weft.pipeline.intake import SPREAD
+from weft.pipeline.quarantined import CHANGED
 from weft.pipeline.tables import ALL, FORGOTTEN, STAGES, Table
 from weft.pipeline.upkeep.log import APP, Exchange, LiveFile, exchange, opened
 from weft.pipeline.upkeep.rewrite import asked, file_schema
@@ -41,7 +42,7 @@ COUNTED: Final = "weft.forgotten"
 """App id under which a table remembers the number of its last removal."""
 COUNT: Final = "SELECT count(*) AS rows FROM held"
 RANGES: Final = """
-WITH gone AS MATERIALIZED (SELECT origin, era, sequence, {width} AS width FROM held),
+WITH gone AS MATERIALIZED (SELECT origin, era, {number} AS sequence, {width} AS width FROM held),
 numbers AS (
     SELECT origin, era, sequence, max(width) AS width, count(*) AS copies FROM gone
     WHERE origin IS NOT NULL AND sequence >= 1 GROUP BY ALL
@@ -53,11 +54,13 @@ FROM placed GROUP BY origin, era, island
 UNION ALL
 SELECT origin, era, sequence, sequence + width - 1, copies FROM numbers WHERE width > 1
 UNION ALL
-SELECT NULL, NULL, NULL, NULL, count(*) FROM gone WHERE origin IS NULL OR coalesce(sequence, 0) < 1 HAVING count(*) > 0
+SELECT origin, era, NULL, NULL, count(*) FROM gone WHERE origin IS NULL OR coalesce(sequence, 0) < 1 GROUP BY ALL
 """
 """Ranges of the numbers of some rows. A row may stand for several numbers; one without a number is counted."""
+NUMBER: Final = f"CASE WHEN reason = '{CHANGED}' THEN NULL ELSE sequence END"
+"""In quarantine: whose number has its row in silver is no number that quarantine holds."""
 WIDTH: Final = f"CASE WHEN error IS NULL THEN 1 ELSE coalesce(try_cast(attributes['{SPREAD}'] AS BIGINT), 1) END"
-NUMBERED: Final = ("origin", "era", "sequence", "error", "attributes")
+NUMBERED: Final = ("origin", "era", "sequence", "error", "attributes", "reason")
 
 
 class Reason(NamedTuple):
@@ -95,14 +98,15 @@ def facts(
     if not files:
         return []
     names = file_schema(layout, table).names
-    columns = [name for name in NUMBERED if name in names]
     if stream_of(table) is None:
         with asked(layout, table, files, names[:1], only) as connection:
             found: list[dict[str, Any]] = connection.sql(COUNT).to_arrow_table().to_pylist()
             return [row for row in found if row["rows"]]
+    columns = [name for name in NUMBERED if name in names]
     with asked(layout, table, files, columns, only) as connection:
-        width = WIDTH if "error" in names else "1"
-        ranges: list[dict[str, Any]] = connection.sql(RANGES.format(width=width)).to_arrow_table().to_pylist()
+        width = WIDTH if {"error", "attributes"} <= set(names) else "1"
+        words = RANGES.format(width=width, number=NUMBER if table.layer == "quarantine" else "sequence")
+        ranges: list[dict[str, Any]] = connection.sql(words).to_arrow_table().to_pylist()
         return ranges
 
 
@@ -176,6 +180,11 @@ def numbers(layout: Layout, stream: str) -> VersionVector:
         return VersionVector()
     stages = STAGES[stream]
     return gone_from(accounts(layout), stages.silver, stages.quarantine).numbers
+
+
+def refused(layout: Layout, stream: str) -> VersionVector:
+    """Numbers of a stream that were in quarantine and were removed on purpose: neighbours still reach across them."""
+    return gone_from(accounts(layout), STAGES[stream].quarantine).numbers
 
 
 def _row(table: Table, entry: dict[str, Any], reason: Reason) -> dict[str, Any]:

@@ -79,7 +79,11 @@ def asked(
 
     spill = layout.spill() / uuid.uuid4().hex
     spill.mkdir(parents=True)
-    config: dict[str, str | bool | int | float | list[str]] = {"threads": 1, "memory_limit": MEMORY, "temp_directory": str(spill)}
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "threads": 1,
+        "memory_limit": MEMORY,
+        "temp_directory": str(spill),
+    }
     connection = duckdb.connect(":memory:", config=config)
     try:
         connection.execute("SET TimeZone = 'UTC'")
