@@ -6,8 +6,8 @@ by its number, nobody knows. Times are counted in whole milliseconds; each bound
 what begins there, so the four parts of a day always add up to it.
 
 ```
-changes   of each instance, in the broker's order; a clock that is set back stands still
 lives     of each start of a broker, from when to when it was heard of
+told      changes in the broker's order; a clock that is set back stands still
 points    changes and the ends of lives, in order; between two of them nothing is missing if they are numbered so
 known     stretches of time in which the broker's word counts
 runs      of each instance: from one state to the next
@@ -47,23 +47,27 @@ AVAILABILITY: Final = table_of(
     ),
 )
 _SQL: Final = """
-WITH told AS (
-    SELECT origin AS broker, era, sequence, name, instance,
-           max(epoch_ms("at")) OVER (PARTITION BY origin ORDER BY era, sequence ROWS UNBOUNDED PRECEDING) AS ms,
-           CASE state WHEN 'active' THEN 'up' WHEN 'suspect' THEN 'suspect' ELSE 'down' END AS state, state = 'none' AS is_gone
+WITH said AS (
+    SELECT origin AS broker, era, sequence, name, instance, epoch_ms("at") AS ms, state = 'none' AS is_gone,
+           CASE state WHEN 'active' THEN 'up' WHEN 'suspect' THEN 'suspect' ELSE 'down' END AS state
     FROM {silver_catalog}
 ), heard AS (
-    SELECT broker, era, ms FROM told
+    SELECT broker, era, ms FROM said
     UNION ALL SELECT origin, era, epoch_ms("at") FROM {silver_events}
     UNION ALL SELECT origin, era, epoch_ms(unnest([first_at, last_at])) FROM {gold_completeness} WHERE stream IN ('samples', 'events')
 ), spans AS (
     SELECT broker, era, min(ms) AS first, max(ms) AS last FROM heard
-    WHERE ms IS NOT NULL AND broker IN (SELECT broker FROM told) GROUP BY broker, era
+    WHERE ms IS NOT NULL AND broker IN (SELECT broker FROM said) GROUP BY broker, era
 ), lives AS (
     SELECT broker, era, greatest(first, coalesce(upto, first)) AS first, greatest(last, coalesce(upto, last)) AS last FROM (
         SELECT *, max(last) OVER (PARTITION BY broker ORDER BY era ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS upto
         FROM spans
     )
+), told AS (
+    SELECT said.* EXCLUDE (ms), max(greatest(ms, first)) OVER (
+        PARTITION BY said.broker ORDER BY said.era, sequence ROWS UNBOUNDED PRECEDING
+    ) AS ms
+    FROM said JOIN lives USING (broker, era)
 ), ends AS (
     SELECT origin AS broker, era, max(sequence) AS highest FROM {silver_catalog} GROUP BY ALL
     UNION ALL SELECT origin, era, highest_known FROM {gold_completeness} WHERE stream = 'catalog'
