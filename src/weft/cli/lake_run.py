@@ -99,6 +99,8 @@ def check(*, lake: Where = None, json: Flag = False) -> int:
         return verdict.exit_code
     rows = ", ".join(f"{count:,} in {name}" for name, count in verdict.rows.items())
     print(f"{verdict.state}: {verdict.segments:,} segments, {verdict.waiting:,} not yet taken; rows: {rows or 'none'}")
+    for name, count in verdict.forgotten.items():
+        print(f"  {count:,} rows of {name} were removed on purpose: meta.forgotten")
     for difference in verdict.differences:
         print(f"  {difference.what}")
         for origin, ranges in difference.ranges.items():

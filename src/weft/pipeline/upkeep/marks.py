@@ -55,18 +55,19 @@ def job_of(table: Table) -> str | None:
     return jobs[0] if len(jobs) == 1 else None
 
 
-def is_uneven(layout: Layout, table: Table) -> bool:
-    """Whether a table holds rows of a batch that is not in all of the tables of its job."""
+def is_uneven(layout: Layout, table: Table, marks: Marks | None = None) -> bool:
+    """Whether a table holds rows of a batch that is not in all of the tables of its job; `marks` if they are known."""
     job, delta = job_of(table), opened(layout, table)
     if job is None or delta is None:
         return False
     last = [NONE if file.last_batch is None else file.last_batch for file in live_files(delta, table)]
-    return max(last, default=NONE) > marks_of(layout, job).done
+    return max(last, default=NONE) > (marks or marks_of(layout, job)).done
 
 
 def unfinished(layout: Layout) -> list[Table]:
     """Tables that hold rows of a batch that was cut short: a driver died, and no other has gone on yet."""
-    return [table for stages in STAGES.values() for table in stages if is_uneven(layout, table)]
+    marks = {stream: marks_of(layout, stream) for stream in STAGES}
+    return [table for stream, stages in STAGES.items() for table in stages if is_uneven(layout, table, marks[stream])]
 
 
 def unfolded(layout: Layout) -> list[str]:
