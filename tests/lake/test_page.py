@@ -64,8 +64,8 @@ leaf.dcamp-data: dcamp, 3 lines, 0 samples new, 2 held already, 0 changed
 A sample's origin is its dataset and source (`node` in the tables), its era the file's name and first line, its sequence
 the number among its source's lines. So a file that has grown, or was packed since, brings only what is new; a line that
 says something else now goes in again and ends in quarantine as `changed`. A line that cannot be read is kept with its
-reason. To begin again, choose another dataset. A sample that stands in several files, or twice in one, is so many rows:
-import the log of one place only, the root's if there is one; types other than `basic` are calculated per file.
+reason. To begin again, choose another dataset. A sample that stands in several files, or twice in one, is so many rows here,
+and one in silver; how, and how values are calculated across files, and the way back, stands in [import.md](import.md).
 """
 
 

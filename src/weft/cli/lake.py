@@ -43,6 +43,7 @@ app.command("weft.cli.lake_missing:missing", name="missing", help="Which records
 app.command("weft.cli.lake_quarantine:app", name="quarantine", help="Rows that silver refused: ls, show, retry.")
 app.command("weft.cli.lake_anomalies:anomalies", name="anomalies", help="Which series were not as they were, and why.")
 app.command("weft.cli.lake_import:import_logs", name="import", help="Read sample logs of other systems into the lake.")
+app.command("weft.cli.lake_export:export", name="export", help="Write a table, or a part of it, to a file.")
 
 
 @app.command

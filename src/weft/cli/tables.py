@@ -3,8 +3,11 @@
 import csv
 import json
 import math
+import os
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from weft.cli.octets import payload_json
 from weft.pipeline.sql import cells, printable
@@ -40,10 +43,32 @@ def print_csv(table: "pa.Table") -> None:
 
     A list or a map is JSON in its cell, and so are bytes that are no text.
     """
-    writer = csv.writer(sys.stdout)
-    writer.writerow([_harmless(name) for name in table.column_names])
-    for row in table.to_pylist():
-        writer.writerow([_harmless(value) for value in row.values()])
+    _write_csv(iter([table.schema, *table.to_batches()]), sys.stdout)
+
+
+def file_csv(batches: "Iterator[pa.RecordBatch | pa.Schema]", path: Path) -> int:
+    """The same into a file, in place of what stood there, of a schema and the rows behind it; how many rows. OSError."""
+    fresh = path.with_name(path.name + ".tmp")
+    try:
+        with fresh.open("w", encoding="utf-8", newline="") as file:
+            rows = _write_csv(batches, file)
+        os.replace(fresh, path)  # noqa: PTH105  # says that it replaces
+    finally:
+        fresh.unlink(missing_ok=True)
+    return rows
+
+
+def _write_csv(batches: "Iterator[pa.RecordBatch | pa.Schema]", file: TextIO) -> int:
+    import pyarrow as pa
+
+    writer, rows = csv.writer(file), 0
+    for part in batches:
+        if isinstance(part, pa.RecordBatch):
+            rows += part.num_rows
+            writer.writerows([_harmless(value) for value in row.values()] for row in part.to_pylist())
+        else:
+            writer.writerow([_harmless(name) for name in part.names])
+    return rows
 
 
 def _as_json(value: Any) -> str:

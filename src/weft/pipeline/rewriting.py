@@ -44,13 +44,13 @@ def rewritten(tables: Tables, table: Table, places: Mapping[str, Sequence[int]],
 
 def _rewrite(file: Path, places: Sequence[int], change: Change) -> Path | None:
     """The new file beside the old one; None if no row is left."""
-    import numpy as np
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     rows = pq.read_table(file, partitioning=None)
-    mask = np.zeros(rows.num_rows, dtype=bool)
-    mask[list(places)] = True
+    mask = [False] * rows.num_rows
+    for place in places:
+        mask[place] = True
     changed = change(rows, pa.array(mask))
     if not changed.num_rows:
         return None

@@ -47,7 +47,7 @@ class Refused(NamedTuple):
 
 
 class Nothing(NamedTuple):
-    """A line that is no row. `what` names the counter: `heartbeats`, `comments`, `blank`."""
+    """A line that is no row. `what` names the counter: `heartbeats`, `comments`, `blank`, `bases`."""
 
     what: str
 
@@ -62,6 +62,7 @@ Found = Sample | Refused | Nothing | Many
 HEARTBEAT: Final = Nothing("heartbeats")
 COMMENT: Final = Nothing("comments")
 BLANK: Final = Nothing("blank")
+BASES: Final = Nothing("bases")
 KINDS: Final = frozenset({"basic", "delta", "rate", "average", "percent"})
 AGGREGATE: Final = "aggregate-"
 

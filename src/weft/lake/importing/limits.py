@@ -9,6 +9,7 @@ TEXT_MAX: Final = 1024  # characters of a name or a label
 COLUMNS_MAX: Final = 10_000  # of a CSV header; each may become a series
 KNOWN_MAX: Final = 100_000  # series remembered by their text; over it they are read anew, 30 MB
 SERIES_MAX: Final = 1_000_000  # metadata lines of one OpenMetrics file that are remembered
+BASES_MAX: Final = 2_000_000  # bases of one series of an exported OpenMetrics file, before its values, 250 MB
 SEGMENT_ROWS: Final = 100_000  # as the recorder cuts them (LAK-003)
 SEGMENT_BYTES: Final = 32 << 20
 LONG_MAX: Final = (1 << 63) - 1

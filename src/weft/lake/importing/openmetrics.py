@@ -8,14 +8,31 @@ http_requests_total{instance="n7",code="200"} 1027 1795226590.369 # {trace_id="x
 A counter becomes a series of type `rate`, a gauge of `basic`; histograms and summaries become their component series,
 told apart by `le` and `quantile`. The label `instance` is the source. Stamps are seconds in the one format and
 milliseconds in the other, which their size tells apart. Exemplars are passed over and counted as comments would be.
+
+What `weft lake export` writes says more in labels that begin with `weft_`: `name`, `detail`, `type`, `param` of the series,
+`labels` that have no legal name, as JSON; with `part="base"` a line is the base of the sample at its instant, and comes
+before it. Bases are remembered of one series at a time.
 """
 
 import re
-from typing import Final
+from typing import Final, NamedTuple
+
+import msgspec
 
 from weft.lake.importing.delimited import Reading
-from weft.lake.importing.found import BLANK, COMMENT, About, Found, Refused, is_too_long, sample, text_of
-from weft.lake.importing.limits import KNOWN_MAX, SERIES_MAX
+from weft.lake.importing.found import (
+    BASES,
+    BLANK,
+    COMMENT,
+    About,
+    Found,
+    Refused,
+    is_kind,
+    is_too_long,
+    sample,
+    text_of,
+)
+from weft.lake.importing.limits import BASES_MAX, KNOWN_MAX, SERIES_MAX
 from weft.lake.importing.numbers import epoch_ns, number
 from weft.lake.series import define
 
@@ -30,6 +47,17 @@ _CUMULATIVE: Final = ("_total", "_bucket", "_count", "_sum")
 _COMPOUND: Final = frozenset({"histogram", "summary"})
 
 
+PREFIX: Final = "weft_"
+_OWN: Final = frozenset({"name", "detail", "type", "param", "labels", "part"})
+_NOBODY: Final = About("", None)
+
+
+class _Base(NamedTuple):
+    """Lines with the bases of a series."""
+
+    of: About
+
+
 class OpenMetricsParser:
     """Lines of one exposition."""
 
@@ -37,7 +65,10 @@ class OpenMetricsParser:
         self.reading = reading
         self.exemplars = 0
         self._types: dict[str, str] = {}
-        self._known: dict[str, About] = {}
+        self._known: dict[str, About | _Base] = {}
+        self._based = _NOBODY
+        """The series whose bases are remembered."""
+        self._bases: dict[int, int | float] = {}
 
     def read(self, line: bytes) -> Found:
         """What the next line is."""
@@ -66,34 +97,57 @@ class OpenMetricsParser:
         self.exemplars += bool(hashed)
         if not 1 <= len(numbers) <= 2:
             return Refused("missing-field" if not numbers else "undecodable")
-        about = self._about(match[1], match[2] or "")
-        if isinstance(about, Refused):
-            return about
+        known = self._about(match[1], match[2] or "")
+        return known if isinstance(known, Refused) else self._valued(known, numbers)
+
+    def _valued(self, known: About | _Base, numbers: list[str]) -> Found:
+        """A line of a series: its number, and its time if it has one."""
+        about = known.of if isinstance(known, _Base) else known
         value = number(numbers[0])
         at_ns = epoch_ns(numbers[1]) if len(numbers) == 2 else self.reading.at_ns
         if len(numbers) == 1 and at_ns is None:
             return Refused("no-time", about.source)
         if value is None or at_ns is None:
             return Refused("bad-number", about.source)
-        return sample(about, at_ns, (value, None), self.reading.latest_ns)
+        if isinstance(known, _Base):
+            return self._remember(about, at_ns, value)
+        base = self._bases.get(at_ns) if self._bases and _is_same(about, self._based) else None
+        return sample(about, at_ns, (value, base), self.reading.latest_ns)
 
-    def _about(self, name: str, braced: str) -> About | Refused:
+    def _remember(self, about: About, at_ns: int, base: float) -> Found:
+        if not _is_same(about, self._based):
+            self._based, self._bases = about, {}
+        if len(self._bases) >= BASES_MAX:
+            return Refused("too-long", about.source)
+        self._bases[at_ns] = base
+        return BASES
+
+    def _about(self, name: str, braced: str) -> About | _Base | Refused:
         key = name + braced
-        about = self._known.get(key)
-        if about is not None:
-            return about
+        known = self._known.get(key)
+        if known is not None:
+            return known
         pairs = [(label, _plain(text)) for label, text in _LABELS.findall(braced)]
         labels = dict(pairs)
         if len(labels) != len(pairs):
             return Refused("undecodable")
+        own = {part: labels.pop(PREFIX + part) for part in _OWN if PREFIX + part in labels}
         source = labels.pop("instance", "")
-        if is_too_long((name, source), labels):
+        odd = _odd(own.get("labels", "{}"))
+        if odd is None:
+            return Refused("undecodable", source)
+        labels |= odd
+        kind = own.get("type") or self._kind(name)
+        texts = (own.get("name", name), own.get("detail", ""), kind, own.get("param", ""))
+        if is_too_long((*texts, source), labels):
             return Refused("too-long", source)
-        about = About(source, define(name, "", self._kind(name), "", labels))
+        if not is_kind(kind):
+            return Refused("bad-type", source)
+        about = About(source, define(*texts, labels))
         if len(self._known) >= KNOWN_MAX:
             self._known.clear()
-        self._known[key] = about
-        return about
+        self._known[key] = known = _Base(about) if own.get("part") == "base" else about
+        return known
 
     def _kind(self, name: str) -> str:
         """How two samples calculate: what only grows is a rate."""
@@ -110,3 +164,16 @@ class OpenMetricsParser:
 def _plain(text: str) -> str:
     """A label's text without its escapes."""
     return _ESCAPED.sub(lambda found: _ESCAPES.get(found[1], found[0]), text) if "\\" in text else text
+
+
+def _is_same(one: About, other: About) -> bool:
+    """Whether two lines are of one series."""
+    return one.source == other.source and one.definition == other.definition
+
+
+def _odd(text: str) -> dict[str, str] | None:
+    """Labels that have no legal name; None if the text is not what an export writes."""
+    try:
+        return msgspec.json.decode(text, type=dict[str, str])
+    except (msgspec.MsgspecError, ValueError):
+        return None

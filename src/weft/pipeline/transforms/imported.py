@@ -40,8 +40,8 @@ def held(samples: DataFrame) -> DataFrame:
 def twins(rows: DataFrame, before: DataFrame | None = None) -> DataFrame:
     """Good rows of datasets, beside what silver has of the same origins and days: which tell of one sample, which differ.
 
-    Grain: a row of either (`before` as of `held`; `file` is null in `rows`). Columns: those of `rows`, flags, file, place,
-    `twin` (1: this one counts), `of` (id of the one that does), `is_ambiguous`: others say another value or base.
+    Grain and key: a row of either, its id (`before` as of `held`; `file` is null in `rows`). Columns: those of `rows`, flags,
+    file, place, `twin` (1: this one counts), `of` (id of the one that does), `is_ambiguous`: others say another value or base.
     """
     none = {"flags": "array<string>", "file": "string", "place": "bigint"}
     fresh = rows.select("*", *[F.lit(None).cast(kind).alias(name) for name, kind in none.items()])

@@ -1,0 +1,147 @@
+"""Samples as OpenMetrics text, of which an import makes equal samples again (PIP-098).
+
+```
+# TYPE cpu counter
+cpu_total{instance="n1",cpu="total",weft_name="cpu",weft_detail="CPU",weft_type="percent",weft_part="base"} 150519 1795227300
+cpu_total{instance="n1",cpu="total",weft_name="cpu",weft_detail="CPU",weft_type="percent"} 48730 1795227300
+# EOF
+```
+
+The node is the label `instance`. What the text has no word for stands in labels that begin with `weft_`, only where it is
+needed: the name in the configuration, detail, type and param of the series, labels whose names the format does not allow.
+The bases of a series come before its values, as a metric of their own. What is text, or is a second sample of a series at
+one instant, or has a name with control characters, cannot be said, and is counted.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import Any, Final
+
+Row = dict[str, Any]
+"""A sample: node, config_name, detail, type, param, labels, series, at_ns, value, value_long, base, base_long."""
+COLUMNS: Final = (
+    "node", "config_name", "detail", "type", "param", "labels", "series", "at_ns", "value", "value_long", "base",
+    "base_long",
+)  # fmt: skip
+ORDER: Final = "config_name, type, node, series, at_ns, era, sequence"
+"""In which `written` wants its rows."""
+COUNTERS: Final = frozenset({"delta", "rate", "average", "percent"})
+_SAID: Final = {"counter": "rate", "gauge": "basic"}
+"""The type that an import takes a family for."""
+_LEGAL: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+_CONTROL: Final = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")  # LF has an escape
+_ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
+
+
+class Exposition:
+    """One text; `written` and `left_out` say how many samples are in it, and how many are not, by why."""
+
+    def __init__(self) -> None:
+        self.written = 0
+        self.left_out: dict[str, int] = {}
+        self._families: set[str] = set()
+
+    def lines(self, rows: Iterable[Row]) -> Iterator[str]:
+        """The whole text, line by line, of rows in `ORDER`. Memory: one series."""
+        for (name, kind), family in groupby(rows, key=lambda row: (row["config_name"], row["type"])):
+            stem, sample = self._named(name, kind)
+            yield f"# TYPE {stem} {_type(kind)}\n"
+            for _, series in groupby(family, key=lambda row: (row["node"], row["series"])):
+                yield from self._series(sample, list(self._sayable(series)))
+        yield "# EOF\n"
+
+    def _named(self, name: str, kind: str) -> tuple[str, str]:
+        """Family and sample: two types of one name are two families."""
+        plain = re.sub("[^a-zA-Z0-9_:]", "_", name)
+        stem = plain if re.match("[a-zA-Z_:]", plain) else f"_{plain}"
+        ending = "_total" if kind in COUNTERS else ""
+        stem = stem.removesuffix("_total") or "_" if ending else stem
+        while stem in self._families:
+            stem += "_"
+        self._families.add(stem)
+        return stem, stem + ending
+
+    def _sayable(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """The samples of a series that the text can say."""
+        before = None
+        for row in rows:
+            why = _why_not(row, before)
+            if why:
+                self.left_out[why] = self.left_out.get(why, 0) + 1
+                continue
+            before = row["at_ns"]
+            self.written += 1
+            yield row
+
+    def _series(self, sample: str, rows: list[Row]) -> Iterator[str]:
+        if not rows:
+            return
+        labels = labels_of(rows[0], sample)
+        if any(row["base"] is not None for row in rows):
+            base = braced(labels | {"weft_part": "base"})
+            for row in rows:
+                if row["base"] is not None:
+                    yield f"{sample}{base} {number(row['base_long'], row['base'])} {stamp(row['at_ns'])}\n"
+        value = braced(labels)
+        for row in rows:
+            yield f"{sample}{value} {number(row['value_long'], row['value'])} {stamp(row['at_ns'])}\n"
+
+
+def labels_of(row: Row, sample: str) -> dict[str, str]:
+    """The labels of a series, in the order in which they are written; `sample` is the name that it has in the text."""
+    own = {"name": row["config_name"], "detail": row["detail"], "type": row["type"], "param": row["param"]}
+    plain = {"name": sample, "detail": "", "type": _SAID[_type(row["type"])], "param": ""}
+    labels = dict(row["labels"])
+    odd = {name: text for name, text in labels.items() if not _is_plain(name, text)}
+    said = {f"weft_{name}": text for name, text in own.items() if text != plain[name]}
+    if odd:
+        said["weft_labels"] = json.dumps(odd, sort_keys=True)
+    return {"instance": row["node"]} | {name: text for name, text in labels.items() if name not in odd} | said
+
+
+def braced(labels: dict[str, str]) -> str:
+    """Labels as they stand behind a name."""
+    pairs = (f'{name}="{text.translate(_ESCAPES)}"' for name, text in labels.items())
+    return "{" + ",".join(pairs) + "}"
+
+
+def number(whole: int | None, real: float) -> str:
+    """A number of which an import makes the same again: 5 is an integer, 5e0 is none.
+
+    >>> number(None, 5.0), number(5, 5.0), number(None, 0.1)
+    ('5e0', '5', '0.1')
+    """
+    if whole is not None:
+        return str(whole)
+    text = repr(real)
+    return f"{text[:-2]}e0" if text.endswith(".0") else text
+
+
+def stamp(at_ns: int) -> str:
+    """Seconds since 1970, to the nanosecond.
+
+    >>> stamp(1_795_227_300_000_000_000), stamp(1_795_227_300_005_000_000)
+    ('1795227300', '1795227300.005')
+    """
+    seconds, rest = divmod(at_ns, 1_000_000_000)
+    return f"{seconds}.{rest:09d}".rstrip("0") if rest else str(seconds)
+
+
+def _type(kind: str) -> str:
+    return "counter" if kind in COUNTERS else "gauge"
+
+
+def _is_plain(name: str, text: str) -> bool:
+    """Whether the format has a place for a label, and nothing else is meant by it."""
+    is_taken = name == "instance" or name.startswith(("weft_", "__"))
+    return not is_taken and _LEGAL.fullmatch(name) is not None and _CONTROL.search(text) is None
+
+
+def _why_not(row: Row, before: int | None) -> str:
+    if row["value"] is None:
+        return "text"
+    if any(_CONTROL.search(row[name]) for name in ("node", "config_name", "detail", "type", "param")):
+        return "control characters"
+    return "a second one at its instant" if row["at_ns"] == before else ""
