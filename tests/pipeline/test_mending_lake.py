@@ -143,3 +143,15 @@ def test_a_lake_of_a_newer_form_is_refused(lake: Layout) -> None:
     with pytest.raises(UserError) as refused:
         Checkpoint(lake, "samples").open(has_rows=True)
     assert "newer-lake" == refused.value.code
+
+
+@pytest.mark.parametrize(("table", "code"), [
+    ("silver.series", "no-rebuild"),
+    ("meta.edges", "no-rebuild"),
+    ("gold.completeness", "no-rebuild"),
+    ("silver.nothing", "no-table"),
+])  # fmt: skip
+def test_what_has_no_source_is_not_made_anew(lake: Layout, table: str, code: str) -> None:
+    with pytest.raises(UserError) as refused:
+        app(["rebuild", table, "--lake", str(lake.root)], exit_on_error=False, result_action="return_value")
+    assert code == refused.value.code

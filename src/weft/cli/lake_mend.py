@@ -71,12 +71,13 @@ def rebuild(
     """
     from weft.pipeline.job import Job, JobOptions, SamplesJob
     from weft.pipeline.lease import Lease
-    from weft.pipeline.mending.rebuild import Rebuild, Wish
+    from weft.pipeline.mending.rebuild import Rebuild, Wish, refuse_what_has_no_source
     from weft.pipeline.rules import rules_of
     from weft.pipeline.session import Options, session
     from weft.pipeline.settings import settings_of
 
     layout, (kind, wanted) = _layout(lake), _table(table)
+    refuse_what_has_no_source(kind, wanted)
     settings = settings_of(layout)
     with Lease(layout, "samples") as lease:
         options = Options(heap_mb=heap_mb, log=layout.runs() / "spark.log", inherited=(lease.descriptor,))
@@ -101,7 +102,7 @@ def _table(name: str) -> tuple[Any, Any]:
     from weft.pipeline.tables import ALL
 
     for kind in KINDS.values():
-        if name in ALL and ALL[name] in kind.own:
+        if name in ALL and ALL[name] in kind.tables:
             return kind, ALL[name]
     raise UserError("no-table", f"no job makes a table {name!r}", "weft lake ls; a layer and a name: silver.values")
 

@@ -33,6 +33,7 @@ from weft.pipeline.datasets import ATTRIBUTE, proven
 from weft.pipeline.delta import partition_of
 from weft.pipeline.fold import ROLLUPS
 from weft.pipeline.job import Job
+from weft.pipeline.kinds import Kind
 from weft.pipeline.quarantined import refused_before
 from weft.pipeline.sampled import SampleBatch
 from weft.pipeline.tables import Table
@@ -115,14 +116,8 @@ class Rebuild:
                 frame.unpersist()
 
     def _refuse(self) -> None:
-        table, kind = self.wish.table, self.job.kind
-        able = (kind.silver, *BEHIND.get(kind.silver.full_name, ()))
-        if table not in able:
-            raise UserError(
-                "no-rebuild",
-                f"{table.full_name} is made of nothing that the lake still holds",
-                ", ".join(each.full_name for each in able),
-            )
+        kind = self.job.kind
+        refuse_what_has_no_source(kind, self.wish.table)
         highest = max(self.tables.committed(each) for each in kind.tables)
         if highest > self.upto or self.upto < 0:
             raise UserError("half-done", f"a batch of {kind.stream} is not in all tables yet", "weft lake run --once")
@@ -280,6 +275,17 @@ class Rebuild:
     def _kept(self, frame: "DataFrame") -> "DataFrame":
         self._persisted.append(frame.persist())
         return frame
+
+
+def refuse_what_has_no_source(kind: Kind, table: Table) -> None:
+    """UserError `no-rebuild` for a table of a job that is not made of other tables."""
+    able = (kind.silver, *BEHIND.get(kind.silver.full_name, ()))
+    if table not in able:
+        raise UserError(
+            "no-rebuild",
+            f"{table.full_name} is made of nothing that the lake still holds",
+            ", ".join(each.full_name for each in able),
+        )
 
 
 def _batch_of(job: Job, number: int, about: dict[str, str]) -> Batch:
