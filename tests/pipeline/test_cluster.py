@@ -20,6 +20,7 @@ from weft.lake.layout import Layout
 from weft.lake.segments import append_segment, open_lake
 from weft.pipeline import cluster, executors
 from weft.pipeline.check import Check
+from weft.pipeline.checkpoint import Checkpoint
 from weft.pipeline.cluster import Plan
 from weft.pipeline.executors import Executors
 from weft.pipeline.session import Options, default_partitions, read_secret, settings_of
@@ -81,6 +82,17 @@ def test_a_shuffle_has_a_part_per_core_at_most_eight_unless_it_was_fixed(master:
     assert "5" == settings_of(Options(master=master, partitions=5))["spark.sql.shuffle.partitions"]
     assert 1 <= default_partitions("local[*]") <= 8
     assert 1 <= default_partitions("spark://127.0.0.1:7077") <= 8
+
+
+@pytest.mark.proves("PIP-027")
+def test_the_parts_of_a_shuffle_are_those_of_the_first_start(tmp_path: Path) -> None:
+    checkpoint = Checkpoint(Layout(tmp_path), "samples")
+    assert checkpoint.partitions() is None
+    assert 5 == checkpoint.open(has_rows=False, partitions=5).partitions
+    assert 5 == checkpoint.open(has_rows=False, partitions=8).partitions == checkpoint.partitions()
+    path = Layout(tmp_path).checkpoint_id("samples")
+    path.write_text(json.dumps({"id": "ab" * 16}), "utf-8")  # written before they were kept
+    assert 2 == checkpoint.partitions()
 
 
 class Working:

@@ -52,7 +52,7 @@ def test_what_it_asks_of_packages_is_what_the_package_asks_for() -> None:
 @pytest.mark.proves("PIP-084")
 def test_a_machine_that_is_well(lake: Layout, tmp_path: Path) -> None:
     found = by_name(Doctor(tmp_path / "state", lake).findings(with_spark=False))
-    assert [*PACKAGES, "java", "space", "clock", "lease", "settings"] == list(found)
+    assert [*PACKAGES, "java", "space", "clock", "lake", "lease", "settings"] == list(found)
     assert {FINE} == {finding.state for finding in found.values()}
     assert "by PATH" in found["java"].text or "by JAVA_HOME" in found["java"].text or "by wheel" in found["java"].text
 
@@ -92,6 +92,11 @@ def test_little_room_and_none(lake: Layout, monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr(shutil, "disk_usage", lambda _, usage=usage: usage)
         assert state == doctor.space(lake).state
         assert (state == FINE) == (not doctor.space(lake).mend)
+
+
+@pytest.mark.proves("PIP-084")
+def test_a_directory_that_is_no_lake_yet(tmp_path: Path) -> None:
+    assert (WARNING, "lake") == (doctor.there(Layout(tmp_path)).state, doctor.there(Layout(tmp_path)).what)
 
 
 @pytest.mark.proves("PIP-084")

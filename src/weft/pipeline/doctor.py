@@ -60,7 +60,7 @@ class Doctor:
         looks: list[Callable[[], Finding]] = [partial(package, name) for name in PACKAGES]
         looks += [partial(java, self.state), partial(space, place), partial(clock, place)]
         if self.lake is not None:
-            looks += [partial(lease, place), partial(settings, place)]
+            looks += [partial(there, place), partial(lease, place), partial(settings, place)]
         is_able = True
         for look in looks:
             found = look()
@@ -117,6 +117,14 @@ def clock(place: Layout, now: Callable[[], float] = time.time) -> Finding:
     if latest > told + AHEAD_S:
         return Finding("clock", WARNING, f"it is {latest - told:.0f} s behind what the lake was told last", mend)
     return Finding("clock", FINE, time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(told)))
+
+
+def there(place: Layout) -> Finding:
+    """Whether anybody has drained into the lake yet."""
+    if place.lake_json.exists() or (place.root / "drain").is_dir():
+        return Finding("lake", FINE, str(place.root))
+    mend = "weft up with a root that drains into it; or --lake DIR, another one"
+    return Finding("lake", WARNING, f"{place.root} is not a lake yet", mend)
 
 
 def lease(place: Layout) -> Finding:
