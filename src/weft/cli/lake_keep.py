@@ -27,7 +27,7 @@ HOURS_PER_DAY: Final = 24
 def compact(*, lake: Where = None, dry_run: Flag = False, json: Flag = False) -> None:
     """Join small files of the tables to few sorted ones: those of days that are over, and many of today's.
 
-    The rows stay the same ones. `weft lake run` does this every hour by itself. Needs no Java.
+    The rows stay the same ones. `weft lake run` does this every quarter of an hour by itself. Needs no Java.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def compact(*, lake: Where = None, dry_run: Flag = False, json: Flag = False) ->
 def retain(*, lake: Where = None, dry_run: Flag = False, json: Flag = False) -> None:
     """Remove days that are older than `[lake.keep]` of the lake's lake.toml allows, layer by layer.
 
-    `weft lake run` does this every hour by itself. What went stands in meta.forgotten. Needs no Java.
+    `weft lake run` does this every quarter of an hour by itself. What went stands in meta.forgotten. Needs no Java.
 
     Parameters
     ----------
