@@ -67,6 +67,8 @@ class Runner:
         self._ending = threading.Event()
         self._busy = threading.Lock()
         self._failure: BaseException | None = None
+        self._is_cut = False
+        """Whether a batch that took too long to end was broken off; the next driver repeats it."""
         self._queries: dict[str, StreamingQuery] = {}
         self._jobs: list[Job] = []
         self._upkeep: Upkeep | None = None
@@ -122,6 +124,8 @@ class Runner:
                     self._start(self._load(spark, name), job, once=once)
 
         self._follow(samples, join, once=once)
+        if self._is_cut:
+            return
         if self._failure is not None:
             raise self._failure
         for job in self._jobs:
@@ -212,6 +216,8 @@ class Runner:
             if query.isActive:
                 if self._busy.acquire(timeout=FINISH_S):
                     self._busy.release()
+                elif was_told:
+                    self._is_cut = True
                 query.stop()
             elif self._failure is None and not was_told:
                 query.awaitTermination()  # raises what ended it, if anything did

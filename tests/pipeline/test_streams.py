@@ -1,0 +1,58 @@
+"""A driver that is told which streams (PIP-080): Spark's own queries, and nobody else's tables."""
+
+import threading
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.pipeline.ground import DRAIN, MEM, event, taken
+from tests.pipeline.plain import lake_of
+from weft.lake.segments import append_segment
+from weft.pipeline.executors import Executors
+from weft.pipeline.job import Done, JobOptions
+from weft.pipeline.runner import Runner
+
+
+def following(spark: SparkSession, runner: Runner) -> Runner:
+    """A runner in the session of the tests, which it may not end."""
+    runner._executors = Executors(spark, "local[2]")
+    return runner
+
+
+@pytest.mark.proves("PIP-080")
+def test_only_the_wanted_streams_become_tables(spark: SparkSession, tmp_path: Path) -> None:
+    lake = lake_of(tmp_path / "lake")
+    append_segment(lake, "samples", DRAIN, [(1, taken(1, [(MEM, 1, None)]))])
+    append_segment(lake, "events", DRAIN, [(2, event(1, "a", "info"))])
+    heard: list[Done] = []
+    options = JobOptions(streams=("events", "logs"), gold_every_s=float("inf"))
+    following(spark, Runner(lake, heard.append, options))._run(spark, 1, once=True)
+    assert [("events", 0, 1)] == [(done.job, done.number, done.outcome.silver) for done in heard]
+    assert {"events"} == {path.name for path in (lake.tables() / "silver").iterdir()}
+    assert heard[0].bytes > 0 < heard[0].commit_s
+
+
+@pytest.mark.proves("PIP-080")
+def test_a_batch_that_takes_too_long_to_end_is_broken_off_without_a_word_and_repeated(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("weft.pipeline.runner.FINISH_S", 0.0)
+    lake = lake_of(tmp_path / "lake")
+    append_segment(lake, "events", DRAIN, [(2, event(1, "a", "info"))])
+
+    def linger(when: str, step: str) -> None:
+        if (when, step) == ("before", "silver"):
+            slow.stop()
+            for _ in range(3_000):
+                if slow._is_cut or threading.Event().wait(0.01):
+                    break
+            raise InterruptedError
+
+    options = JobOptions(streams=("events",), gold_every_s=float("inf"))
+    heard: list[Done] = []
+    slow = following(spark, Runner(lake, heard.append, options._replace(watcher=linger)))
+    slow._run(spark, 1, once=False)
+    assert [] == heard
+    following(spark, Runner(lake, heard.append, options))._run(spark, 2, once=True)
+    assert [(0, 1)] == [(done.number, done.outcome.silver) for done in heard]
