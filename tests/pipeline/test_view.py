@@ -1,10 +1,14 @@
 """What a person sees of a run: a line for each stream, and the last trouble."""
 
 import io
+from pathlib import Path
 
 from rich.console import Console
 
-from weft.cli.lake_view import COLUMNS, View
+from tests.pipeline.ground import DRAIN, MEM, event, taken
+from tests.pipeline.plain import lake_of
+from weft.cli.lake_view import COLUMNS, Bar, View
+from weft.lake.segments import append_segment
 from weft.pipeline.batch import Outcome
 from weft.pipeline.job import Done
 
@@ -39,3 +43,14 @@ def test_trouble_stays_to_be_seen_and_what_is_none_does_not_cover_it() -> None:
     view.note({"at": at, "level": "warning", "event": "hole-found", "stream": "samples", "missing": 3})
     view.note({"at": at, "level": "info", "event": "run-ended"})
     assert "09:30:00 hole-found: stream samples, missing 3" == shown(view)[-1].strip()
+
+
+def test_of_a_run_that_ends_it_is_seen_how_many_rows_are_left(tmp_path: Path) -> None:
+    lake = lake_of(tmp_path / "lake")
+    append_segment(lake, "samples", DRAIN, [(1, taken(1, [(MEM, 1, None)] * 5))])
+    append_segment(lake, "events", DRAIN, [(1, event(1, "a", "info"))])
+    console = Console(file=io.StringIO(), width=80)
+    with Bar(lake, console) as bar:
+        bar(done("samples", 0, 4))
+        (task,) = bar.progress.tasks
+        assert (5, 6) == (task.completed, task.total)

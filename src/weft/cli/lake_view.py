@@ -11,7 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from weft.lake.layout import Layout
-from weft.pipeline.progress import waiting
+from weft.pipeline.metrics import waiting_rows
+from weft.pipeline.tables import STAGES
 
 WINDOW: Final = 20  # batches that the rate is taken over
 COLUMNS: Final = (
@@ -88,16 +89,16 @@ class View:
 
 
 class Bar:
-    """Follows a run that ends: how many segments are left."""
+    """Follows a run that ends: how many rows are left."""
 
     def __init__(self, layout: Layout, console: Console | None = None) -> None:
         self.layout = layout
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         self.progress = Progress(*columns, console=console or Console())
-        self._task = self.progress.add_task("segments", total=None)
+        self._task = self.progress.add_task("rows", total=None)
 
     def __enter__(self) -> Self:
-        self.progress.update(self._task, total=waiting(self.layout))
+        self.progress.update(self._task, total=sum(waiting_rows(self.layout, stream, None) for stream in STAGES))
         self.progress.start()
         return self
 
@@ -106,4 +107,4 @@ class Bar:
 
     def __call__(self, done: Any) -> None:
         """A batch (`weft.pipeline.job.Done`) is in the tables."""
-        self.progress.advance(self._task, done.segments)
+        self.progress.advance(self._task, done.outcome.rows)

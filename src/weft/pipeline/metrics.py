@@ -101,13 +101,13 @@ class _Waiting:
         yield rows
 
 
-def waiting_rows(lake: Layout, stream: str) -> int:
-    """Rows of the segments behind what the job of a stream has committed; of the first 4,096 of them."""
+def waiting_rows(lake: Layout, stream: str, most: int | None = WAITING_MAX) -> int:
+    """Rows of the segments behind what the job of a stream has committed; of the first `most` of them, None: of all."""
     source = Source(lake, stream)
     position = next((each.offset.at for each in consumers(lake, stream) if each.name == stream), {})
     rows = 0
     for count, manifest in enumerate(source.manifests(position, source.latest())):
-        if count >= WAITING_MAX:
+        if most is not None and count >= most:
             break
         rows += manifest.rows
     return rows - sum(row for _, row in position.values())
