@@ -14,10 +14,10 @@ from weft.pipeline.transforms.columns import same_origin
 def bucketed(ranges: DataFrame, shift: int) -> DataFrame:
     """Ranges, one row per bucket of 2^shift numbers that they reach into.
 
-    Grain: (range, bucket). Columns: those of the input (with origin, era, first, last), then `bucket`.
+    Grain and key: (range, bucket). Columns: those of the input (with origin, era, first, last), then `bucket`.
     """
     buckets = F.sequence(F.shiftright("first", shift), F.shiftright("last", shift))
-    return ranges.withColumn("bucket", F.explode(buckets))
+    return ranges.select("*", F.explode(buckets).alias("bucket"))
 
 
 def in_range(rows: str, ranges: str, shift: int) -> Column:
@@ -34,23 +34,24 @@ def in_range(rows: str, ranges: str, shift: int) -> Column:
 def within(rows: DataFrame, ranges: DataFrame, shift: int) -> DataFrame:
     """The rows whose number lies in a range. Grain, key and columns of `rows`."""
     reached = F.broadcast(bucketed(ranges, shift)).alias("g")
-    return rows.alias("r").join(reached, in_range("r", "g", shift), "left_semi")
+    return rows.alias("r").join(reached, in_range("r", "g", shift), "left_semi").select("r.*")
 
 
 def outside(rows: DataFrame, ranges: DataFrame, shift: int) -> DataFrame:
-    """The rows whose number lies in no range, those without a number included. Columns of `rows`."""
+    """The rows whose number lies in no range, those without a number included. Grain, key and columns of `rows`."""
     reached = F.broadcast(bucketed(ranges, shift)).alias("g")
-    return rows.alias("r").join(reached, in_range("r", "g", shift), "left_anti")
+    return rows.alias("r").join(reached, in_range("r", "g", shift), "left_anti").select("r.*")
 
 
 def numbered(rows: DataFrame) -> DataFrame:
     """Each row with `copy`: 1 for the least (drain, segment, row) of its number in the batch, then 2, 3 and on.
 
-    Rows without a number are all 1: nothing repeats them. Columns: those of the input, then `copy`.
+    Rows without a number are all 1: nothing repeats them. Grain and key unchanged. Columns: those of the input, then `copy`.
     """
     same = Window.partitionBy("origin", "era", "sequence").orderBy("drain", "segment", "row")
     has_number = F.coalesce(F.col("sequence") >= 1, F.lit(False)) & F.col("origin").isNotNull()
-    return rows.withColumn("copy", F.when(has_number, F.row_number().over(same)).otherwise(F.lit(1)))
+    copy = F.when(has_number, F.row_number().over(same)).otherwise(F.lit(1))
+    return rows.select("*", copy.alias("copy"))
 
 
 def changed(duplicates: DataFrame, held: DataFrame, said: Column, kept: Column) -> DataFrame:

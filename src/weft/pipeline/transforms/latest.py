@@ -22,7 +22,7 @@ def newest(samples: DataFrame, values: DataFrame) -> DataFrame:
     both = samples.select("node", "group", "series", sample, nothing.alias("outcome")).unionByName(
         values.select("node", "group", "series", nothing.alias("sample"), outcome)
     )
-    return _greatest(both)
+    return _greatest(both).select("node", "group", "series", "sample", "outcome")
 
 
 def latest(old: DataFrame, fresh: DataFrame) -> DataFrame:

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from weft.pipeline.ruleset import Rules
 from weft.pipeline.transforms import catalog, configuration, documents, logs
-from weft.pipeline.transforms.columns import PAIRED, milliseconds
+from weft.pipeline.transforms.columns import PAIRED, columns, milliseconds
 
 FUTURE_MS: Final = 24 * 3_600_000  # a stamp further ahead of its arrival is a wrong clock
 ANCIENT_NS: Final = 946_684_800_000_000_000  # 2000-01-01
@@ -56,11 +56,15 @@ def judged(rows: DataFrame, rules: Rules, stream: str) -> DataFrame:
 
     Grain and key unchanged. Columns: those of the input, then `reason`. Rows that have been `ruled` are refused by rules.
     """
-    return rows.withColumn("reason", _verdict(rules, stream, is_ruled="rule" in rows.columns))
+    given = [name for name in rows.columns if name != "reason"]
+    return rows.select(*columns(*given), _verdict(rules, stream, is_ruled="rule" in given).alias("reason"))
 
 
 def explained(rows: DataFrame) -> DataFrame:
-    """Refused rows with `because`: the reason in words, with the numbers of the row."""
+    """Refused rows with the reason in words and the numbers of the row.
+
+    Grain and key unchanged. Columns: those of the input, then `because`.
+    """
     words = {
         "no-sequence": F.concat(F.lit("sequence "), F.coalesce(F.col("sequence").cast("string"), F.lit("null"))),
         "future": F.concat(
@@ -74,7 +78,7 @@ def explained(rows: DataFrame) -> DataFrame:
         words["bad-number"] = F.concat_ws(" ", *numbers)
         words["series-collision"] = F.concat(F.lit("key "), F.col("series"), F.lit(" stands for another definition"))
     said = F.coalesce(*[F.when(F.col("reason") == reason, text) for reason, text in words.items()], F.col("error"))
-    return rows.withColumn("because", F.coalesce(said, F.col("reason")))
+    return rows.select("*", F.coalesce(said, F.col("reason")).alias("because"))
 
 
 @cache

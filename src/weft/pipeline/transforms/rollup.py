@@ -34,7 +34,7 @@ FILE_WIDTHS: Final[dict[str, str]] = {
 def parts_of(values: DataFrame) -> DataFrame:
     """Values as parts of one row each: what `counted` adds up.
 
-    Grain: one value. Columns: those of a roll-up but its partition and sketch, then `bucket` and `count`;
+    Grain: one value. Key: its id. Columns: those of a roll-up but its partition and sketch, then `bucket` and `count`;
     `window_start` is the exact instant.
     """
     has_result = F.col("result").isNotNull()

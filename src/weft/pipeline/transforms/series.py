@@ -31,7 +31,7 @@ def recognised(rows: DataFrame, known: DataFrame | None) -> DataFrame:
     and definition; None: nothing is known.
     """
     if known is None:
-        return rows.withColumn("is_new", F.col("reason").isNull())
+        return rows.select("*", F.col("reason").isNull().alias("is_new"))
     joined = rows.join(F.broadcast(known.toDF("series", "_known")), "series", "left")
     return joined.select(*_recognised(tuple(rows.columns)))
 

@@ -29,7 +29,10 @@ def placed(samples: DataFrame, pieces: DataFrame, shift: int) -> DataFrame:
 
 
 def moved(edges: DataFrame, moves: DataFrame | None) -> DataFrame:
-    """Edges in the islands of now; `was` keeps that of before. Columns: `meta.edges`, then `was`."""
+    """Edges in the islands of now; `was` keeps that of before.
+
+    Grain: an edge. Key: (origin, era, sequence). Columns: `meta.edges`, then `was`.
+    """
     if moves is None:
         return edges.select(*_unmoved())
     joined = edges.alias("e").join(
