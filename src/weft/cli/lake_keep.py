@@ -6,6 +6,7 @@ commands are refused with exit status 75 while one runs.
 
 import sys
 import time
+from contextlib import nullcontext
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -161,17 +162,14 @@ def vacuum(*, lake: Where = None, hours: int | None = None, dry_run: Flag = Fals
     layout = _layout(lake)
     age = settings_of(layout).keep.unreferenced * HOURS_PER_DAY if hours is None else hours
     files = vacuuming.stale(layout, age, time.time_ns())
-    count = size = 0
-    if dry_run:
-        for file in files:
+    with nullcontext() if dry_run else Lease(layout, LEASE):
+        count = size = 0
+        for file in files if dry_run else vacuuming.delete(layout, files):
             count, size = count + 1, size + file.size
-            _tell({"table": file.table, "path": file.path, "bytes": file.size}, "{path}", as_json=json)
-    else:
-        with Lease(layout, LEASE):
-            for file in vacuuming.delete(layout, files):
-                count, size = count + 1, size + file.size
-                if json:
-                    _tell({"table": file.table, "path": file.path, "bytes": file.size}, "", as_json=True)
+            if json:
+                _tell({"table": file.table, "path": file.path, "bytes": file.size}, "", as_json=True)
+            elif dry_run:
+                print(file.path)
     if not json:
         print(f"{count:,} files, {size / MIB:,.1f} MiB {'would be' if dry_run else 'were'} deleted")
 

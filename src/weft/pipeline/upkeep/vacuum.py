@@ -6,7 +6,6 @@ of that time. A driver writes files some seconds before it names them, an hour i
 who deletes holds the lease: so nothing is taken from a driver that was paused between the two.
 """
 
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -64,14 +63,9 @@ def _of_table(layout: Layout, table: Table, before_ns: int) -> Iterator[Stale]:
 
 
 def _untouched(root: Path, before_ns: int) -> Iterator[tuple[Path, int]]:
-    """Data files below a directory that nothing has written to since."""
-    with os.scandir(root) as entries:
-        for entry in entries:
-            if entry.name.startswith("_"):
-                continue
-            if entry.is_dir(follow_symlinks=False):
-                yield from _untouched(Path(entry.path), before_ns)
-            elif entry.name.endswith(".parquet"):
-                told = entry.stat(follow_symlinks=False)
-                if told.st_mtime_ns < before_ns:
-                    yield Path(entry.path), told.st_size
+    """Data files of a table that nothing has written to since; what begins with an underscore is not ours to judge."""
+    for directory in (root, *(path for path in root.iterdir() if path.is_dir() and not path.name.startswith("_"))):
+        for path in directory.glob("*.parquet"):
+            told = path.stat(follow_symlinks=False)
+            if told.st_mtime_ns < before_ns:
+                yield path, told.st_size
