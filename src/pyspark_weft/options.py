@@ -1,12 +1,14 @@
 """The options of the source, checked once, before any task starts (PIP-002)."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from weft.base.errors import UserError
 from weft.lake.layout import STREAMS, Layout, is_name
-from weft.lake.reader import ROWS_MAX, SEGMENTS_MAX, Limits
+from weft.lake.reader import ROWS_MAX, SEGMENTS_MAX, Limits, Slice
 from weft.lake.schemas import SEGMENTS, Schema, spark_names
 
 TASKS_MAX: Final = 8
@@ -25,6 +27,10 @@ class Options(NamedTuple):
     include_errors: bool
     consumer: str
     verify: bool
+    places: bool = False
+    """Three columns more: drain, segment and row, where each row stood."""
+    slices: tuple[Slice, ...] | None = None
+    """Read exactly these, whatever else there is; only a batch read can be told so."""
 
     @property
     def layout(self) -> Layout:
@@ -96,6 +102,18 @@ def _consumer(text: str) -> str:
     return text
 
 
+def _slices(text: str) -> tuple[Slice, ...] | None:
+    try:
+        return msgspec.json.decode(text, type=tuple[Slice, ...]) if text else None
+    except msgspec.MsgspecError as error:
+        raise _bad("slices", f"cannot be read: {error}", "what slices_option of this source says") from None
+
+
+def slices_option(slices: Sequence[Slice]) -> str:
+    """Slices as the option of that name takes them."""
+    return msgspec.json.encode(slices).decode()
+
+
 USUAL: Final[dict[str, tuple[Callable[[str], Any], str]]] = {
     "lake": (str, ""),
     "stream": (_stream, ""),
@@ -107,5 +125,7 @@ USUAL: Final[dict[str, tuple[Callable[[str], Any], str]]] = {
     "include_errors": (_switch("include_errors"), "true"),
     "consumer": (_consumer, ""),
     "verify": (_switch("verify"), "false"),
+    "places": (_switch("places"), "false"),
+    "slices": (_slices, ""),
 }
 """How each option is read, and what it is if nothing is said."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark_weft.pushdown import Predicate, may_match
 from weft.lake.manifest import SegmentFault
 from weft.lake.reader import Slice
-from weft.lake.schemas import Schema
+from weft.lake.schemas import PLACES, Schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,8 +21,9 @@ BATCH_BYTES: Final = 32 << 20
 class Reading:
     """How the rows of a slice are to be read; the same for every task of a query."""
 
-    def __init__(self, schema: Schema, *, include_errors: bool, verify: bool) -> None:
-        self.schema, self.include_errors, self.verify = schema, include_errors, verify
+    def __init__(self, schema: Schema, *, include_errors: bool, verify: bool, places: bool = False) -> None:
+        self.include_errors, self.verify, self.places = include_errors, verify, places
+        self.schema = schema.plus(schema.name, *PLACES) if places else schema
         self.predicates: tuple[Predicate, ...] = ()
         # Text that repeats is decoded once per row group and spread by index, which costs half.
         self._repeated = [c.name for c in schema.columns if c.type == "string" and c.name not in ("body", "error")]
@@ -62,24 +63,26 @@ class Reading:
         target = self.schema.arrow()
         present = [name for name in self.schema.names if name in file.schema_arrow.names]
         wanted = present if self.include_errors or "error" in present else [*present, "error"]
-        for group, first, last in self._groups(file.metadata, piece):
+        for group, first, last, before in self._groups(file.metadata, piece):
             start = 0
             for batch in file.iter_batches(BATCH_ROWS, row_groups=[group], columns=wanted):
                 part = _between(batch, first - start, last - start)
+                if self.places:
+                    part = _placed(part, piece, before + max(first, start))
                 start += batch.num_rows
                 if not self.include_errors:
                     part = part.filter(part.column("error").is_null())
                 if part.num_rows:
                     yield shaped(part, target)
 
-    def _groups(self, metadata: Any, piece: Slice) -> Iterator[tuple[int, int, int]]:
-        """The row groups that hold rows of the slice: index, and first and last row wanted within."""
+    def _groups(self, metadata: Any, piece: Slice) -> Iterator[tuple[int, int, int, int]]:
+        """The row groups that hold rows of the slice: index, first and last row wanted within, rows of those before."""
         start = 0
         for index in range(metadata.num_row_groups):
             group = metadata.row_group(index)
             first, last = piece.first - start, min(piece.last - start, group.num_rows)
             if first < group.num_rows and last > 0 and self._may_hold(group):
-                yield index, first, last
+                yield index, first, last, start
             start += group.num_rows
 
     def _may_hold(self, group: Any) -> bool:
@@ -113,6 +116,17 @@ def _between(batch: "pa.RecordBatch", first: int, last: int) -> "pa.RecordBatch"
     """Rows `first..last - 1` of a batch, as far as it has them."""
     first, last = max(0, first), min(last, batch.num_rows)
     return batch.slice(first, last - first) if first < last else batch.slice(0, 0)
+
+
+def _placed(batch: "pa.RecordBatch", piece: Slice, first: int) -> "pa.RecordBatch":
+    """The batch with where each row stood, its first being row `first` of the segment."""
+    import pyarrow as pa
+
+    count = batch.num_rows
+    places = [pa.repeat(piece.drain, count), pa.repeat(pa.scalar(piece.number, pa.int64()), count)]
+    places.append(pa.array(range(first, first + count), pa.int64()))
+    names = [*batch.schema.names, *(column.name for column in PLACES)]
+    return pa.RecordBatch.from_arrays([*batch.columns, *places], names=names)
 
 
 def shaped(batch: "pa.RecordBatch", target: "pa.Schema") -> "pa.RecordBatch":

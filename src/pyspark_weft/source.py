@@ -56,7 +56,7 @@ class DefaultSource(DataSource):
         return parse_options(self.options)
 
     def schema(self) -> str:
-        return self.chosen.schema.ddl()
+        return _reading(self.chosen).schema.ddl()
 
     def reader(self, schema: StructType) -> DataSourceReader:
         return BatchReader(self._asked(schema))
@@ -66,7 +66,7 @@ class DefaultSource(DataSource):
 
     def _asked(self, schema: StructType) -> Options:
         """The options, if the schema is the one that they mean: a reader never gives columns other names or types."""
-        if tuple(schema.names) != self.chosen.columns:
+        if tuple(schema.names) != _reading(self.chosen).schema.names:
             raise UserError("bad-option", f"the columns {schema.names} are not those of the stream", "option columns")
         return self.chosen
 
@@ -83,6 +83,8 @@ class BatchReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         options = self.options
+        if options.slices is not None:
+            return [Slices(entries) for entries in pack(options.slices, options.tasks)] or [Slices(())]
         source = Source(options.layout, options.stream)
         slices = source.slices(position(source, options.start), source.latest())
         kept = [piece for piece in slices if self._may_hold(source, piece)]
@@ -193,4 +195,4 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _reading(options: Options) -> Reading:
-    return Reading(options.schema, include_errors=options.include_errors, verify=options.verify)
+    return Reading(options.schema, include_errors=options.include_errors, verify=options.verify, places=options.places)

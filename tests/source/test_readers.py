@@ -17,7 +17,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from pyspark.sql.types import StructType
 
 from pyspark_weft import DefaultSource
-from pyspark_weft.options import parse_options
+from pyspark_weft.options import parse_options, slices_option
 from pyspark_weft.rows import pack
 from pyspark_weft.source import BatchReader, Slices, StreamReader
 from tests.lake.records import DRAIN, ERA, NODE_A, NODE_B, RECEIVED, batch, mixed, other
@@ -27,7 +27,7 @@ from weft.lake.consumers import consumers
 from weft.lake.layout import STREAMS, Layout
 from weft.lake.manifest import SegmentFault
 from weft.lake.offsets import parse
-from weft.lake.reader import Slice
+from weft.lake.reader import Slice, Source
 from weft.lake.schemas import SEGMENTS
 from weft.lake.segments import append_segment
 
@@ -343,3 +343,23 @@ def test_a_reader_that_goes_on_proves_its_offset_once(three: Layout) -> None:
     with pytest.raises(SegmentFault) as fault:
         stream_reader(three).latestOffset(end | {"vec": "0" * 32}, ReadMaxRows(100))
     assert "offset-mismatch" == fault.value.code
+
+
+# Slices that somebody else has planned.
+
+
+def placed(reader: BatchReader) -> dict[tuple[str, int, int], dict[str, Any]]:
+    """The rows of a reader by where they stood."""
+    rows = pa.Table.from_batches(batches(reader, reader.partitions())).to_pylist()
+    return {(row["drain"], row["segment"], row["row"]): row for row in rows}
+
+
+def test_exactly_the_slices_that_are_named_are_read_and_each_row_says_where_it_stood(three: Layout) -> None:
+    source = Source(three, "samples")
+    *others, last = source.slices(source.earliest(), source.latest())
+    wanted = [last._replace(first=3, last=5), others[0]]
+    found = placed(batch_reader(three, places="true", slices=slices_option(wanted)))
+    assert [(piece.drain, piece.number, row) for piece in wanted for row in range(piece.first, piece.last)] == list(
+        found
+    )
+    assert found.items() <= placed(batch_reader(three, places="true")).items()

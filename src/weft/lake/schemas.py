@@ -102,12 +102,17 @@ SEGMENTS: Final[dict[str, Schema]] = {
 }
 """What a segment of each stream holds."""
 
+PLACES: Final = (
+    Column("drain", "string", "who wrote the segment, 32 hex"),
+    Column("segment", "bigint", "number of the segment"),
+    Column("row", "bigint", "row in the segment, from 0"),
+)
+"""Where a row stood."""
+
 BRONZE: Final[dict[str, Schema]] = {
     stream: segment.plus(
         f"bronze.{stream}",
-        Column("drain", "string", "who wrote the segment, 32 hex"),
-        Column("segment", "bigint", "number of the segment"),
-        Column("row", "bigint", "row in the segment, from 0"),
+        *PLACES,
         Column("batch", "bigint", "micro-batch that took it"),
         Column("day", "date", "UTC day of received"),
     )

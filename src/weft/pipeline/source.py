@@ -1,4 +1,8 @@
-"""How the rows of a batch are read (PIP-012)."""
+"""How the rows of a batch are read (PIP-012).
+
+The stream `weft` gives the offsets; the segments between two of them are files that both Spark's own Parquet reader and
+the source `weft` can read. Which of them the jobs use stands in one line, `rows_of`, and beside it what was measured.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,11 +18,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def rows_of(spark: "SparkSession", stream: str, slices: Sequence[Slice]) -> "DataFrame":
-    """The rows of segment slices, with drain, segment and row, through Spark's own Parquet reader.
-
-    The stream `weft` gives the offsets and its rows go unread: this reader is faster and knows where a row stood.
-    """
+def by_files(spark: "SparkSession", stream: str, slices: Sequence[Slice]) -> "DataFrame":
+    """The rows of segment slices, with drain, segment and row, through Spark's own Parquet reader."""
     reader = spark.read.schema(SEGMENTS[stream].ddl())
     rows = located(reader.parquet(*[Path(piece.path).as_uri() for piece in slices]), stream)
     for piece in slices:
@@ -26,3 +27,16 @@ def rows_of(spark: "SparkSession", stream: str, slices: Sequence[Slice]) -> "Dat
             is_other = (F.col("drain") != piece.drain) | (F.col("segment") != piece.number)
             rows = rows.where(is_other | F.col("row").between(piece.first, piece.last - 1))
     return rows
+
+
+def by_source(spark: "SparkSession", stream: str, slices: Sequence[Slice]) -> "DataFrame":
+    """The same rows through the source `weft`, whose readers are Python processes."""
+    from pyspark_weft.options import slices_option
+
+    root = Path(slices[0].path).parents[4]  # <lake>/drain/<stream>/<drain>/<block>/<number>.parquet (LAK-008)
+    reader = spark.read.format("weft").options(lake=str(root), stream=stream, places="true")
+    return reader.option("slices", slices_option(slices)).load()
+
+
+rows_of = by_files
+"""The faster one, end to end, by `bench/pipeline_source.py`; its figures stand in bench/README.md."""
