@@ -18,7 +18,7 @@ from tests.pipeline.ground import DRAIN, MEM, A, taken
 from weft.base.errors import UserError
 from weft.lake.layout import Layout
 from weft.lake.segments import append_segment, open_lake
-from weft.pipeline import cluster, executors
+from weft.pipeline import cluster, executors, runner
 from weft.pipeline.check import Check
 from weft.pipeline.checkpoint import Checkpoint
 from weft.pipeline.cluster import Plan
@@ -122,6 +122,34 @@ def test_a_driver_for_whom_nobody_works_ends_with_a_sentence() -> None:
         watched.look(3 * executors.PATIENCE_S)
     assert "unavailable" == ended.value.code
     Executors(session, "local[*]").look(1e9)
+
+
+@pytest.mark.parametrize(
+    "said,is_lost",
+    [
+        (
+            "[STREAM_FAILED] Query [id = 1] terminated with exception: Python worker failed to connect back. SQLSTATE",
+            True,
+        ),
+        ("[STREAM_FAILED] Query [id = 1] terminated with exception:  SQLSTATE: XXKST", True),
+        ("[STREAM_FAILED] Query [id = 1] terminated with exception: segment-gone SQLSTATE: XXKST", False),
+    ],
+)
+def test_a_process_of_sparks_that_is_gone_is_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, said: str, is_lost: bool
+) -> None:
+    session: Any = Working()
+    monkeypatch.setattr(runner, "is_running", lambda _: True)
+    found = runner._lost(RuntimeError(said), session, Options())
+    assert is_lost == (found is not None)
+    monkeypatch.setattr(runner, "is_running", lambda _: False)
+    ended = runner._lost(RuntimeError("x"), session, Options())
+    assert ended is not None
+    assert ("unavailable", "Spark's Java process has ended") == (ended.code, ended.text)
+    monkeypatch.setattr(runner, "answers", lambda _: False)
+    remote = runner._lost(RuntimeError("x"), session, Options(remote="sc://h:1"))
+    assert remote is not None
+    assert "sc://h:1 answers no more" == remote.text
 
 
 def test_what_is_leashed_ends_with_its_parent(tmp_path: Path) -> None:

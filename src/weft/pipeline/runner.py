@@ -50,6 +50,8 @@ GONE_AGAIN: Final = (
     " or give it up: weft lake skip DRAIN:N --stream S --reason TEXT"
 )
 REMOTE_AGAIN: Final = "look whether the server runs; then weft lake run again, it goes on where it was"
+WITHOUT_PYTHON: Final = ("Python worker ", "terminated with exception:  SQLSTATE")
+"""What Spark says when the process that plans a stream is gone: that, or an exception without a word."""
 ENDING_S: Final = 2.0  # a process that was killed closes its sockets some time before it has ended
 FINISH_S: Final = 30.0  # how long a batch that is running may still take
 
@@ -95,12 +97,9 @@ class Runner:
             except UserError:
                 raise
             except Exception as error:
-                if spark_options.remote is not None and not answers(spark):
-                    raise UserError("unavailable", f"{spark_options.remote} answers no more", REMOTE_AGAIN) from error
-                if spark_options.remote is not None or is_running(ENDING_S):
+                if (why := _lost(error, spark, spark_options)) is None:
                     raise
-                again = AGAIN.format(spark_options.log)
-                raise UserError("unavailable", "Spark's Java process has ended", again) from error
+                raise why from error
             finally:
                 if self._upkeep is not None:
                     self._upkeep.close()
@@ -236,6 +235,19 @@ class Runner:
                     self._busy.release()
         if self._upkeep is not None:
             self._upkeep.turn(self._busy)
+
+
+def _lost(error: Exception, spark: "SparkSession", options: Options) -> UserError | None:
+    """Which process of Spark's is gone, if that is what ended the driver; None: something else did."""
+    again = AGAIN.format(options.log)
+    if options.remote is not None:
+        gone = UserError("unavailable", f"{options.remote} answers no more", REMOTE_AGAIN)
+        return None if answers(spark) else gone
+    if not is_running(ENDING_S):
+        return UserError("unavailable", "Spark's Java process has ended", again)
+    if any(words in str(error) for words in WITHOUT_PYTHON):
+        return UserError("unavailable", "a Python process of Spark's has ended, or did not start in time", again)
+    return None
 
 
 def _explained(error: WeftError) -> UserError:
