@@ -1,7 +1,5 @@
-"""Spark Connect: the same program, the same tables, through a server of the Spark that is installed (PIP-013, PIP-081).
-
-A lake is taken in three parts: by a driver behind the server, by one with a JVM of its own, and by the first again. In
-between the server is killed under a driver.
+"""Whoever runs Spark, the same program makes the same tables (PIP-013, PIP-081): a server of Spark Connect, which needs
+packages that Weft does not, the driver's own JVM, and clusters; and what happens when the server is killed.
 """
 
 import os
@@ -14,12 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-import psutil
 import pytest
 
 from tests.interop.programs import needed
 from tests.pipeline import kills
-from tests.pipeline.test_cluster import ROWS, fill
+from tests.pipeline.test_cluster import ROWS, Machine, fill
 from weft.base.chance import Chance
 from weft.lake.layout import Layout
 from weft.pipeline.check import Check
@@ -91,20 +88,30 @@ def done(ended: "subprocess.CompletedProcess[Any]") -> None:
     assert 0 == ended.returncode, ended.stderr[-3000:]
 
 
-def test_through_a_server_the_tables_are_those_of_the_journals(server: Server, tmp_path: Path) -> None:
+@pytest.mark.proves("PIP-013", "PIP-081")
+def test_whoever_runs_spark_the_tables_are_those_of_the_journals(server: Server, tmp_path: Path) -> None:
+    """Each takes a part, and goes on where another has ended."""
     journals = kills.Journals(tmp_path, tmp_path / "lake")
     lake = Layout(tmp_path / "lake")
-    for chunk, words in zip(
-        kills.scene(Chance("connect"), 9_000, 3), (("--remote", URL), (), ("--remote", URL)), strict=True
-    ):
-        journals.add(chunk)
-        journals.drain()
-        journals.finish()
-        done(run(tmp_path, lake.root, *words))
+    machine = Machine(tmp_path, PORT + 10)
+    modes = [
+        ("--remote", URL),
+        ("--master", "local[2]"),
+        ("--remote", URL),
+        ("--master", "local-cluster[2,1,1024]"),
+        ("--master", machine.told["master"]),
+    ]
+    try:
+        for chunk, words in zip(kills.scene(Chance("connect"), 15_000, len(modes)), modes, strict=True):
+            journals.add(chunk)
+            journals.drain()
+            journals.finish()
+            done(run(tmp_path, lake.root, *words))
+    finally:
+        machine.process.terminate()
+        machine.process.wait()
     assert {} == kills.judge(lake, journals)
     assert "equal" == Check(lake).run().state
-    children = {child.name() for child in psutil.Process(os.getpid()).children(recursive=True)}
-    assert "java" in children, "the server alone"
 
 
 def test_a_server_that_goes_away_ends_the_driver_and_nothing_is_doubled(server: Server, tmp_path: Path) -> None:
