@@ -35,18 +35,17 @@ class Marks(NamedTuple):
 
 def marks_of(layout: Layout, job: str) -> Marks:
     """How far a job is; as before its first batch if it has no checkpoint."""
-    record = layout.checkpoint_id(job)
-    if not record.exists():
-        return Marks()
-    writer = Writer(job, read_record(record).id, 0)
-
-    def committed(table: Table) -> int:
-        delta = opened(layout, table)
-        version = None if delta is None else delta.transaction_version(writer.app(table))
-        return NONE if version is None else version
-
     folds = [table for table in FOLDS if table in KINDS[job].tables]
-    return Marks(committed(PROGRESS), tuple(committed(table) for table in folds))
+    return Marks(_committed(layout, job, PROGRESS), tuple(_committed(layout, job, table) for table in folds))
+
+
+def _committed(layout: Layout, job: str, table: Table) -> int:
+    """The last batch of a job that a table carries; -1 if there is none, or no checkpoint."""
+    record, delta = layout.checkpoint_id(job), opened(layout, table)
+    if delta is None or not record.exists():
+        return NONE
+    version = delta.transaction_version(Writer(job, read_record(record).id, 0).app(table))
+    return NONE if version is None else version
 
 
 def job_of(table: Table) -> str | None:
@@ -72,10 +71,5 @@ def unfinished(layout: Layout) -> list[Table]:
 
 def unfolded(layout: Layout) -> list[str]:
     """Jobs whose rows of `gold.completeness` do not count all that is in their tables."""
-    return [job for job in KINDS if NONE < _completed(layout, job) < marks_of(layout, job).done]
-
-
-def _completed(layout: Layout, job: str) -> int:
-    """The last batch that is counted in `gold.completeness`; -1 if nothing ever was."""
-    folds = [table for table in FOLDS if table in KINDS[job].tables]
-    return dict(zip(folds, marks_of(layout, job).folded, strict=True)).get(COMPLETENESS, NONE)
+    marks = {job: (_committed(layout, job, COMPLETENESS), _committed(layout, job, PROGRESS)) for job in KINDS}
+    return [job for job, (counted, done) in marks.items() if NONE < counted < done]
