@@ -15,6 +15,7 @@ from tests.pipeline.worlds import compare
 from weft.lake.layout import Layout
 from weft.lake.segments import append_segment
 from weft.pipeline.check import Check
+from weft.pipeline.executors import Executors
 from weft.pipeline.job import Done, JobOptions
 from weft.pipeline.kinds import KINDS
 from weft.pipeline.marks import said
@@ -55,7 +56,7 @@ def test_a_lake_of_an_earlier_version_goes_on(packed: Path, spark: SparkSession,
     append_segment(lake, "samples", "d1" * 16, list(enumerate(records, 1)))
     append_segment(lake, "events", "d1" * 16, [(1, event(2, "node.ended", "info"))])
     done = list[Done]()
-    Runner(lake, done.append, JobOptions())._run(spark, 4, once=True)
+    run_once(Runner(lake, done.append, JobOptions()), spark)
     assert {("samples", 2, 5), ("events", 1, 1)} == {(batch.job, batch.number, batch.outcome.rows) for batch in done}
     compare(Ground(lake.root, spark), expected())
     verdict = Check(lake).run()
@@ -64,6 +65,16 @@ def test_a_lake_of_an_earlier_version_goes_on(packed: Path, spark: SparkSession,
         if name.startswith(("bronze", "silver", "quarantine")):
             assert rows == [row for row in rows_of(lake, name) if row in rows], name
             one_commit_for_new_columns(lake, name)
+
+
+def run_once(runner: Runner, spark: SparkSession) -> None:
+    """As `Runner.run`, in the session that all tests share, which stays."""
+    runner._executors = Executors(spark, "local[2]")
+    try:
+        runner._run(spark, 4, once=True)
+    finally:
+        if runner._upkeep is not None:
+            runner._upkeep.close()
 
 
 def rows_of(lake: Layout, name: str) -> list[dict[str, object]]:
