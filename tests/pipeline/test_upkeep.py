@@ -24,7 +24,7 @@ from weft.pipeline.upkeep.compact import Bundle, bundles
 from weft.pipeline.upkeep.forgotten import facts
 from weft.pipeline.upkeep.history import versions
 from weft.pipeline.upkeep.log import Exchange, LiveFile, Overtaken, exchange, live_files, opened, tombstones
-from weft.pipeline.upkeep.marks import Marks
+from weft.pipeline.upkeep.marks import Marks, marks_of, unfinished, unfolded
 
 TODAY = date(2026, 11, 23)
 YESTERDAY, NOW = "2026-11-22", "2026-11-23"
@@ -370,3 +370,8 @@ def test_ranges_of_what_goes_and_a_row_that_repeats_a_number_has_none(tmp_path: 
         ("o", 1, 1, 3, 3), ("o", 1, 7, 7, 1), ("o", 1, None, None, 2), (None, None, None, None, 1),
     } == set(found)  # fmt: skip
     assert len(found) == 4
+
+
+def test_a_lake_without_jobs_is_whole(lake: Layout) -> None:
+    assert ([], []) == (unfolded(lake), [table for table in unfinished(lake) if table is not SAMPLES])
+    assert Marks(-1, (-1, -1, -1, -1, -1)) == marks_of(lake, "samples")
