@@ -6,8 +6,6 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.interop.programs import needed
 from weft.lake.series import define
 from weft.pipeline.exposition import Exposition
@@ -59,7 +57,6 @@ def ordered(samples: list[Any]) -> list[Any]:
     return sorted(((sorted(labels.items()), *rest) for labels, *rest in samples), key=str)
 
 
-@pytest.mark.proves("PIP-098")
 def test_prometheus_reads_what_is_exported(tmp_path: Path) -> None:
     rows = [row(number, "basic", where="süd\n") for number in range(50)]
     rows += [row(number, cpu=cpu, **{"a b": "x"}) for cpu in ("0", "1") for number in range(50)]
