@@ -15,6 +15,7 @@ from weft.pipeline.tables import ALL, PROGRESS, Table
 TYPES = {
     "string": "string",
     "bigint": "long",
+    "int": "integer",
     "double": "double",
     "timestamp": "timestamp",
     "date": "date",
