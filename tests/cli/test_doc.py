@@ -445,6 +445,19 @@ def test_a_document_is_made_again_from_a_lake(two: Typed, tmp_path: Path, monkey
     monkeypatch.setattr(documents, "operations_of", lambda _, session: stored if session == "Hall 5" else [])
     status, [line] = two.plainly("rebuild", "--from", str(tmp_path), "--session", "Hall 5")
     assert (0, f"{told['digest']}  check {told['check']}, 2 operations of Hall 5") == (status, line)
+    asked = ("--session", "Hall 5", "--until", "a0000001:1")
+    status, [line] = two.plainly("rebuild", "--from", str(tmp_path), *asked)
+    assert (0, "  1 operations of Hall 5") == (status, line[64:])
+    lines = (0, ['<jam duration="90" number="3"/>'])
+    assert lines == two.plainly("replay", "--from-lake", str(tmp_path), *asked, "period=1", "jam=3")
+    for moment in ("--at", "--as-seen"):
+        _, [line] = two.plainly("rebuild", "--from", str(tmp_path), "--session", "Hall 5", moment, "1", "--json")
+        told = json.loads(line)
+        assert (0, False) == (told["operations"], "check" in told)
+    with pytest.raises(UserError, match="different questions"):
+        two.plainly("rebuild", "--from", str(tmp_path), *asked, "--at", "1")
+    with pytest.raises(UserError, match="both say where"):
+        two.plainly("replay", "--from-lake", str(tmp_path), "--log", "x")
     assert (3, []) == two.plainly("rebuild", "--from", str(tmp_path))
     assert "'Hall 5', 'Other'" in two.complaint
     assert (3, []) == two.plainly("rebuild", "--from", str(tmp_path), "--session", "Other")

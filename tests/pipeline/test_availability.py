@@ -44,7 +44,8 @@ class Broker(NamedTuple):
 
 def ask(lake: Layout) -> list[Row]:
     with Lake(lake.root) as asked:
-        return asked.query("FROM gold.availability ORDER BY broker, name, instance, day").to_pylist()
+        rows: list[Row] = asked.query("FROM gold.availability ORDER BY broker, name, instance, day").to_pylist()
+    return rows
 
 
 def made(path: Path, *brokers: Broker) -> Layout:

@@ -14,11 +14,16 @@ from tests.store.rig import DELETE, Node
 from weft.base.chance import Chance
 from weft.base.errors import UserError
 from weft.cli import store_lake
+from weft.cli.doc_files import log_of_lake
+from weft.client.doc.replaying import Moment, replay
+from weft.cores.document.fold.engine import fold
+from weft.cores.document.fold.schema import Schema
 from weft.lake.layout import Layout
 from weft.pipeline.configuration import state_at
 from weft.pipeline.sql import Lake
 from weft.pipeline.stored import entry_at, history_of
 from weft.pipeline.tables import CONFIGURATION, DOCUMENTS, EVENTS, QUARANTINE_DOCUMENTS, STORE, VIEWS
+from weft.wire.document.operations import parse
 from weft.wire.store.pack import PathValue
 
 COUNTER = 1 << 40
@@ -61,6 +66,7 @@ def check_store(path: Path, seeds: range) -> None:
         history = ask(lake, "SELECT node, tick, valid_from, valid_to, stood FROM gold.store_history")
         assert 10 == len(history)
         for second in range(11):
+            best = None
             for seen in (4, 99):
                 made = [row for row in rows if row["at"] <= instant(second) and row["received"] <= instant(seen)]
                 best = max(made, key=lambda row: (row["tock"], row["tick"], row["node"] == "n1"), default=None)
@@ -153,6 +159,53 @@ def test_people_are_told_what_stood_and_what_never_did(tmp_path: Path, capsys: p
     told = json.loads(lines[4])
     assert (1, "n1", ns(1), ns(9)) == (told["value"], told["node"], told["from"], told["to"])
     assert ["it had been deleted" in err, "none had been written" in err, "no change of a.c" in err] == [True] * 3
+
+
+# Documents
+
+
+def entered(source: str, number: int, second: int, points: int) -> bytes:
+    """An entry: points of a team in one of two jams."""
+    head = f'<set period="1" jam="{1 + points % 2}" source="{source}" sequence="{number}" timestamp="{eff(second)}">'
+    return f'{head}<attribute name="points">{points}</attribute></set>'.encode()
+
+
+def eff(second: int) -> float:
+    return instant(second).timestamp()
+
+
+@pytest.mark.proves("PIP-053", "GSP-032")
+def test_a_document_that_the_lake_makes_of_an_instant_is_what_a_node_showed_then(tmp_path: Path) -> None:
+    """Three sources enter, some of it arrives late and behind gaps; at each second the node is asked."""
+    chance, arrivals = Chance("document"), []
+    for source in (A, B, "c" * 32):
+        for number in range(1, 7):
+            second = 3 * number + chance.randint(0, 2)
+            arrivals.append(
+                (
+                    second + chance.choice((0, 0, 1, 9)),
+                    source,
+                    number,
+                    entered(source, number, second, chance.randint(0, 9)),
+                )
+            )
+    schema, live = Schema.load("derby"), {}
+    for second in range(1, 33):
+        live[second] = fold(schema, [parse(body) for at, _, _, body in sorted(arrivals) if at <= second]).digest()
+    rows = [
+        {"origin": f"bout/{source}", "sequence": number, "session": "bout", "source": source, "eff": parse(body).timestamp,
+         "received_at": instant(at), "body": body, "schema": "derby", "verb": "set", "reference": ""}
+        for at, source, number, body in arrivals
+    ]  # fmt: skip
+    lake = lake_of(tmp_path)
+    put(lake, DOCUMENTS, *chance.sample(rows, len(rows)))
+    log = log_of_lake(lake.root, "bout", "")
+    assert 18 == len(log.entries)
+    for second, digest in live.items():
+        assert digest == replay(schema, log.entries, Moment(as_seen=eff(second))).digest(), second
+        true = [parse(body) for _, _, _, body in arrivals if parse(body).timestamp <= eff(second)]
+        assert fold(schema, true).digest() == replay(schema, log.entries, Moment(at=eff(second))).digest(), second
+    assert len(set(live.values())) > 9, "it has changed all the time"
 
 
 # The configuration

@@ -20,7 +20,7 @@ row of a segment stands in bronze, and then in silver, or in quarantine with the
 
 Samples of an origin are numbered without holes, so what is absent is found: `gold.completeness`. Messages are numbered
 by who sends them and only those arrive that are forwarded, so their numbers have holes; `weft lake check` compares what
-arrived, and nobody calls the rest missing. What a filter takes out of samples is announced, and stands in `forgotten`
+arrived, and nobody calls the rest missing: their state is `sparse`. What a filter takes out of samples is announced, and stands in `forgotten`
 and, with its reason, in `lost_ranges`; it counts as delivered. Changes of the store are numbered without holes by the
 node that makes them, and `weft lake run` counts what is missing of them; of a foreign server's, which came to have
 numbers before any node of ours heard it, that may be much, and is no fault. Changes of the catalog and log records of

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from weft.base.errors import UserError
 from weft.pipeline.sql import Lake
-from weft.pipeline.tables import DOCUMENTS
+from weft.pipeline.tables import DOCUMENTS, QUARANTINE_DOCUMENTS
 from weft.pipeline.views.documents import PREFIX
 
 ROWS_AT_ONCE: Final = 10_000  # bodies that are Python objects at the same time; one has at most 256 KiB, most 150 bytes
@@ -93,6 +93,8 @@ def _sessions(asked: Lake) -> list[Session]:
 def _forks(asked: Lake, session: str) -> dict[tuple[str, int], list[bytes]]:
     """Other bodies of numbers that silver has."""
     found: dict[tuple[str, int], list[bytes]] = {}
+    if QUARANTINE_DOCUMENTS not in asked.tables():
+        return found
     for row in asked.query(FORKS.format(session=_quoted(session))).to_pylist():
         found.setdefault((row["source"], row["sequence"]), []).append(row["raw"])
     return found
