@@ -165,9 +165,9 @@ def test_people_are_told_what_stood_and_what_never_did(tmp_path: Path, capsys: p
 
 
 def entered(source: str, number: int, second: int, points: int) -> bytes:
-    """An entry: points of a team in one of two jams."""
-    head = f'<set period="1" jam="{1 + points % 2}" source="{source}" sequence="{number}" timestamp="{eff(second)}">'
-    return f'{head}<attribute name="points">{points}</attribute></set>'.encode()
+    """An entry: points in a jam."""
+    head = f'<set period="1" jam="{number}" source="{source}" sequence="{number}" timestamp="{eff(second)}">'
+    return f'{head}<attribute name="points-{source[0]}">{points}</attribute></set>'.encode()
 
 
 def eff(second: int) -> float:
