@@ -86,7 +86,7 @@ def test_killed_nodes_and_a_killed_pipeline_leave_tables_that_equal_the_journals
         weft("lake", "run", "--lake", str(fabric.lake), "--once")
 
         made = fabric.made()
-        told = ask(fabric, "SELECT origin, era, expected, received, missing, duplicates, lost FROM gold.completeness")
+        told = ask(fabric, "FROM gold.completeness WHERE stream = 'samples'")
         assert {(row["missing"], row["duplicates"], row["lost"]) for row in told} == {(0, 0, 0)}
         assert sum(ranges.count for _, ranges in made) == sum(row["received"] for row in told)
 

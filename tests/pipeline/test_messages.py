@@ -117,7 +117,7 @@ def test_a_message_is_in_silver_once_whoever_dies_and_whatever_way_it_came(plot:
 
 @pytest.mark.proves("PIP-020", "PIP-024", "LAK-016")
 def test_one_session_runs_a_query_per_stream_and_goes_on_where_each_was(spark: SparkSession, ground: Ground) -> None:
-    """Holes of messages are none of completeness; the next run takes what is new, and a stream that is new."""
+    """Holes of messages are nothing missing; the next run takes what is new, and a stream that is new."""
     messages, events = (Plot(ground.lake.root, spark, stream) for stream in ("messages", "events"))
     batches: list[Done] = []
 
@@ -138,7 +138,9 @@ def test_one_session_runs_a_query_per_stream_and_goes_on_where_each_was(spark: S
     assert 2 == len(ask(messages, "FROM messages"))
     assert ("behind", 2) == (Check(ground.lake).run().state, Check(ground.lake).run().waiting)
     assert [("events", 3), ("messages", 1)] == sorted(run(2))
-    assert [("samples", 1, 0)] == ask(ground, "SELECT stream, received, missing FROM completeness")
+    found = ask(ground, "SELECT stream, received, missing, state FROM completeness ORDER BY stream")
+    assert [("events", 3, 0), ("messages", 3, 0), ("samples", 1, 0)] == [row[:3] for row in found]
+    assert "sparse" == found[1][3]
     assert [(3,), (9,), (10,)] == ask(messages, "SELECT sequence FROM messages ORDER BY 1")
     columns = "event, subsystem, severity, peer, subject, number"
     assert [
