@@ -18,7 +18,7 @@ def row(number: int, kind: str = "percent", **labels: str) -> dict[str, Any]:
     """A sample of a series that these labels name."""
     is_paired = kind == "percent"
     series = define("cpu", "CPU", kind, "", labels).key()
-    found = {
+    found: dict[str, Any] = {
         "node": 'n"1\\',
         "config_name": "cpu",
         "detail": "CPU",
