@@ -359,7 +359,9 @@ def test_history_of_a_table_that_is_not_there(lake: Layout) -> None:
 
 def test_ranges_of_what_goes_and_a_row_that_repeats_a_number_has_none(tmp_path: Path) -> None:
     layout = lake_of(tmp_path / "lake")
-    rows = [{"origin": "o", "era": 1, "sequence": n, "reason": "undecodable"} for n in (1, 2, 3, 7)]
+    rows: list[dict[str, object]] = [
+        {"origin": "o", "era": 1, "sequence": n, "reason": "undecodable"} for n in (1, 2, 3, 7)
+    ]
     rows += [{"origin": "o", "era": 1, "sequence": n, "reason": "changed"} for n in (5, 5)]
     rows += [{"origin": None, "era": None, "sequence": 9, "reason": "no-sequence"}]
     put(layout, QUARANTINE, *rows)
