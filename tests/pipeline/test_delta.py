@@ -3,14 +3,17 @@
 import json
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, Schema
+from deltalake import DeltaTable, Schema, write_deltalake
 from pyspark.sql import SparkSession
 
 from tests.pipeline.ground import ERA, MEM, NET, A, Ground, at_ms, taken
 from weft import __version__
 from weft.base.errors import OurFault, UserError
+from weft.lake.layout import Layout
 from weft.pipeline import batch, sampled
 from weft.pipeline.delta import LeaseLost, Tables
 from weft.pipeline.tables import BRONZE_SAMPLES, EDGES, SAMPLES, VALUES
@@ -160,3 +163,14 @@ def test_a_batch_of_many_rows_is_written_by_spark(ground: Ground, monkeypatch: p
     assert [(2, 3), (3, 5), (5, 7), (7, 8), (172801, 172802)] == ground.pairs()
     for file in DeltaTable(ground.lake.table("silver", "samples")).file_uris():
         assert Path(file).exists(), file
+
+
+def test_a_lake_behind_a_link_is_known_by_the_path_that_the_log_names_files_by(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    path = tmp_path / "real" / "tables" / "silver" / "samples"
+    write_deltalake(path, pa.table({"sequence": [1]}))
+    nobody: Any = None
+    tables = Tables(Layout(tmp_path / "link"), nobody)
+    (file,) = DeltaTable(tmp_path / "link" / "tables" / "silver" / "samples").file_uris()
+    assert [Path(file).name] == tables.relative(SAMPLES, [file]), "else what a fold replaces would stay"

@@ -72,7 +72,8 @@ class Tables:
     """
 
     def __init__(self, lake: Layout, spark: "SparkSession", writer: Writer | None = None) -> None:
-        self.lake, self.spark, self.writer = lake, spark, writer
+        # by its real path, as the log names files: else those that a commit replaces would not be found in it
+        self.lake, self.spark, self.writer = Layout(lake.root.resolve()), spark, writer
         self._open: dict[str, DeltaTable] = {}
         self.commit_s = 0.0
         """Seconds spent in transactions so far."""
