@@ -8,6 +8,7 @@ import weft.pipeline as weft
 spark = weft.session()                                    # or a session of your own, from Spark 4.2 on
 weft.table(spark, "./lake", "silver.samples", since="2026-11-01").groupBy("node").count().show()
 weft.arrow("./lake", "completeness").to_pandas()          # the same without Spark and Java
+weft.ask("./lake", "SELECT node, missing FROM completeness", as_of="2026-11-21T12:00Z")   # what `weft sql` answers
 weft.segments(spark, "./lake", "samples", since="2026-11-21T12:00Z")   # what is not in tables yet, too
 ```
 """
@@ -17,14 +18,14 @@ from typing import TYPE_CHECKING, Any
 from weft.pipeline.session import Options, session  # first of all: the function has the name of its module
 
 if TYPE_CHECKING:
-    from weft.pipeline.reading import arrow, segments, table
+    from weft.pipeline.reading import arrow, ask, segments, table
 
-__all__ = ["Options", "arrow", "segments", "session", "table"]
+__all__ = ["Options", "arrow", "ask", "segments", "session", "table"]
 
 
 def __getattr__(name: str) -> Any:
     """What reads tables, imported when it is first asked for: whoever needs a module of this package needs none of it."""
-    if name not in ("arrow", "segments", "table"):
+    if name not in ("arrow", "ask", "segments", "table"):
         raise AttributeError(name)
     from weft.pipeline import reading
 

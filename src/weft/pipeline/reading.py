@@ -15,9 +15,10 @@ from weft.base.errors import UserError
 from weft.lake.layout import STREAMS, Layout
 from weft.lake.reader import files_between
 from weft.lake.schemas import SEGMENTS
+from weft.pipeline import versions
 from weft.pipeline.sql import LAYERS, Lake
 from weft.pipeline.tables import ALL, LATEST, VIEWS, Table
-from weft.pipeline.versions import EPOCH, AsOf, as_of, instant, opened
+from weft.pipeline.versions import EPOCH, AsOf, instant, opened
 from weft.pipeline.views.folded import WIDTHS
 
 if TYPE_CHECKING:
@@ -47,9 +48,9 @@ def table(
     handle = _opened(lake, found, version)
     files = [] if handle is None else _files(handle, found, since)
     if not files:
-        return spark.createDataFrame([], found.spark())
-    base = str(Layout(lake).table(found.layer, found.name).absolute())
-    rows = spark.read.schema(found.spark()).option("basePath", base).parquet(*files)
+        return spark.createDataFrame([], found.schema.ddl())
+    base = str(Layout(lake).table(found.layer, found.name).resolve())  # the real path, as the log names its files
+    rows = spark.read.schema(found.schema.ddl()).option("basePath", base).parquet(*files)
     return rows.select(*(f"`{name}`" for name in found.schema.names))
 
 
@@ -67,6 +68,12 @@ def arrow(lake: Path | str, name: str, version: Version = None, since: Since = N
     day = _day(found, since)
     rows = handle.to_pyarrow_dataset().to_table(filter=None if day is None else ds.field(str(found.partition)) >= day)
     return _shaped(rows, schema)
+
+
+def ask(lake: Path | str, question: str, as_of: Version = None) -> "pa.Table":
+    """What `weft sql` answers, as Arrow: one SELECT, of the tables as they are or as they were. Errors as `Lake.query`."""
+    with Lake(lake, _wish(as_of)) as asked:
+        return asked.query(question)
 
 
 def segments(
@@ -115,7 +122,7 @@ def _opened(lake: Path | str, found: Table, version: Version) -> "DeltaTable | N
 
 
 def _wish(version: Version) -> AsOf | None:
-    return as_of(version) if isinstance(version, str) else version
+    return versions.as_of(version) if isinstance(version, str) else version
 
 
 def _files(handle: "DeltaTable", found: Table, since: Since) -> list[str]:
