@@ -15,7 +15,7 @@ from weft.lake.layout import Layout, is_drain
 Flag = Annotated[bool, Parameter(negative="")]
 Where = Annotated[Path | None, Parameter(name="--lake")]
 HEAP_MB: Final = 512
-Streams = Annotated[list[str] | None, Parameter(name="--stream")]
+Streams = Annotated[list[str] | None, Parameter(name="--stream", negative="")]
 
 
 def repair(*, lake: Where = None, stream: Streams = None, force: Flag = False, json: Flag = False) -> None:
@@ -25,12 +25,11 @@ def repair(*, lake: Where = None, stream: Streams = None, force: Flag = False, j
     `weft lake run` goes on. What is left of the old checkpoint stays beside the new one. A job that is whole is left
     alone. Needs no Java.
 
-    Parameters
-    ----------
-    lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
-    stream: only the jobs of these streams.
-    force: begin it anew where nothing seems wrong, too.
-    json: one JSON line per job.
+    Args:
+        lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
+        stream: only the jobs of these streams.
+        force: begin it anew where nothing seems wrong, too.
+        json: one JSON line per job.
     """
     from weft.pipeline.lease import Lease
     from weft.pipeline.mending.repair import repair as mend
@@ -60,14 +59,13 @@ def rebuild(
     For when the program or the rules have become better than the rows. Each table is replaced in one commit; readers see
     it as it was until then, and `--as-of` afterwards.
 
-    Parameters
-    ----------
-    table: silver.<stream> (and its quarantine), silver.values, gold.rollup_1m, 1h, 1d, or gold.latest.
-    lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
-    since: the first UTC day that may change, like 2026-11-01; default: all.
-    yes: rows that cannot be made again, since bronze no longer holds them, may go.
-    heap_mb: heap of the JVM in MiB.
-    json: one JSON line per table.
+    Args:
+        table: `silver.STREAM` (and its quarantine), silver.values, gold.rollup_1m, 1h, 1d, or gold.latest.
+        lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
+        since: the first UTC day that may change, like 2026-11-01; default: all.
+        yes: rows that cannot be made again, since bronze no longer holds them, may go.
+        heap_mb: heap of the JVM in MiB.
+        json: one JSON line per table.
     """
     from weft.pipeline.job import Job, JobOptions, SamplesJob
     from weft.pipeline.lease import Lease
@@ -115,14 +113,13 @@ def skip(
     What it held counts as lost from then on, for this reason, in gold.completeness. A segment that can be read, or that
     tables hold, is refused.
 
-    Parameters
-    ----------
-    segment: drain and number, as `weft lake run` and `weft lake verify` name it: DRAIN:N.
-    stream: whose segment it is.
-    reason: why, in a few words; it stands beside the lost numbers for ever.
-    lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
-    yes: do not ask.
-    json: what was given up as one JSON line.
+    Args:
+        segment: drain and number, as `weft lake run` and `weft lake verify` name it: DRAIN:N.
+        stream: whose segment it is.
+        reason: why, in a few words; it stands beside the lost numbers for ever.
+        lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
+        yes: do not ask.
+        json: what was given up as one JSON line.
     """
     from weft.pipeline.lease import Lease
     from weft.pipeline.mending.skip import skip as give_up
