@@ -2,6 +2,12 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
+
+import pytest
+from cyclopts import App
+
+from weft.cli.main import app
 
 
 def said(*words: str) -> str:
@@ -20,3 +26,35 @@ def test_the_list_shows_a_line_of_each_command() -> None:
     text = said("--help")
     assert "up Run one node here." in text
     assert "weft up --name root" not in text
+
+
+def commands(room: App, *above: str) -> Iterator[tuple[str, App]]:
+    """Every command below, by its whole name."""
+    for name in room:
+        if not name.startswith("-"):
+            yield " ".join((*above, name)), room[name]
+            yield from commands(room[name], *above, name)
+
+
+def dumb(command: App) -> list[str]:
+    """What a command takes and does not explain."""
+    if command.default_command is None:
+        return []
+    return [
+        argument.name
+        for argument in command.assemble_argument_collection(parse_docstring=True)
+        if not argument.parameter.help
+    ]
+
+
+@pytest.mark.parametrize("room", ["up", "lake", "sql", "doctor", "drain", "sim"])
+def test_every_option_of_a_command_is_explained(room: str) -> None:
+    found = [(room, app[room]), *commands(app[room], room)]
+    assert {name: dumb(command) for name, command in found if dumb(command)} == {}
+
+
+def test_a_command_of_the_lake_says_all_of_its_words_too() -> None:
+    text = said("lake", "run", "--help")
+    assert "another one is refused with exit status 75" in text
+    assert "a port on loopback where Prometheus finds what the driver counts" in text
+    assert "Make tables of what was drained" in said("lake", "--help")

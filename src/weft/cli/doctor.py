@@ -22,11 +22,10 @@ def doctor(*, lake: Where = None, no_spark: Flag = False, json: Flag = False) ->
     Then Spark is started, has to find Weft's source by itself, writes 1,000 rows and commits them. Each finding that is
     not well names the command that mends it. Exit status 0 if nothing is broken, else 1.
 
-    Parameters
-    ----------
-    lake: the lake's directory; default: $WEFT_LAKE, else none is looked at.
-    no_spark: only what takes no time.
-    json: a JSON object per finding.
+    Args:
+        lake: the lake's directory; default: $WEFT_LAKE, else none is looked at.
+        no_spark: only what takes no time.
+        json: a JSON object per finding.
     """
     import os
 

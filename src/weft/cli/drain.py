@@ -32,6 +32,11 @@ def drain(journal: Path, /, *, lake: Path, json: Annotated[bool, Parameter(negat
     `weft drain /mnt/old-disk/weft/s7/journal --lake ./lake`. Repeating it adds only what is new; what had arrived by
     the network too is a duplicate, which silver tables remove. The journal itself is not changed. What `[lake] secrets` of
     the node hides is hidden as it would have been, if its state directory is there.
+
+    Args:
+        journal: the `journal` directory of a node's state.
+        lake: the lake's directory; a new one is made.
+        json: the segments as a JSON array.
     """
     from weft.shell.masking import mask_beside
 

@@ -3,7 +3,6 @@
 import os
 import sys
 from datetime import UTC, datetime
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -23,27 +22,27 @@ Flag = Annotated[bool, Parameter(negative="")]
 Where = Annotated[Path | None, Parameter(name="--lake")]
 """The lake's directory; default: $WEFT_LAKE, else ./lake."""
 
-_JOBS: Final = "weft.cli.lake_run"
-if find_spec(_JOBS) is not None:
-    app.command(f"{_JOBS}:run", name="run", help="Make tables of what was drained, once or for ever.")
-    app.command(f"{_JOBS}:check", name="check", help="Whether the tables hold what was drained, number by number.")
-app.command("weft.cli.lake_cluster:cluster", name="cluster", help="Run a Spark cluster on this machine.")
-app.command("weft.cli.lake_mend:repair", name="repair", help="Begin a lost checkpoint anew where its tables stand.")
-app.command("weft.cli.lake_mend:rebuild", name="rebuild", help="Make a table anew from what stands before it.")
-app.command("weft.cli.lake_mend:skip", name="skip", help="Give up a segment whose rows are gone, with a reason.")
-for _name, _help in (
-    ("compact", "Join small files of the tables to few sorted ones."),
-    ("retain", "Remove days that are older than the lake's lake.toml allows."),
-    ("forget", "Remove data on purpose: of an origin, of a series, from before a day."),
-    ("vacuum", "Delete files that no version of a table needs any more."),
-    ("history", "The versions of a table: what made them, and when."),
-):
-    app.command(f"weft.cli.lake_keep:{_name}", name=_name, help=_help)
-app.command("weft.cli.lake_missing:missing", name="missing", help="Which records are not here, since when and why.")
-app.command("weft.cli.lake_quarantine:app", name="quarantine", help="Rows that silver refused: ls, show, retry.")
-app.command("weft.cli.lake_anomalies:anomalies", name="anomalies", help="Which series were not as they were, and why.")
-app.command("weft.cli.lake_import:import_logs", name="import", help="Read sample logs of other systems into the lake.")
-app.command("weft.cli.lake_export:export", name="export", help="Write a table, or a part of it, to a file.")
+ROOMS: Final[dict[str, tuple[str, str]]] = {
+    "run": ("weft.cli.lake_run:run", "Make tables of what was drained, once or for ever."),
+    "check": ("weft.cli.lake_run:check", "Whether the tables hold what was drained, number by number."),
+    "cluster": ("weft.cli.lake_cluster:cluster", "Run a Spark cluster on this machine."),
+    "repair": ("weft.cli.lake_mend:repair", "Begin a lost checkpoint anew where its tables stand."),
+    "rebuild": ("weft.cli.lake_mend:rebuild", "Make a table anew from what stands before it."),
+    "skip": ("weft.cli.lake_mend:skip", "Give up a segment whose rows are gone, with a reason."),
+    "compact": ("weft.cli.lake_keep:compact", "Join small files of the tables to few sorted ones."),
+    "retain": ("weft.cli.lake_keep:retain", "Remove days that are older than the lake's lake.toml allows."),
+    "forget": ("weft.cli.lake_keep:forget", "Remove data on purpose: of an origin, of a series, from before a day."),
+    "vacuum": ("weft.cli.lake_keep:vacuum", "Delete files that no version of a table needs any more."),
+    "history": ("weft.cli.lake_keep:history", "The versions of a table: what made them, and when."),
+    "missing": ("weft.cli.lake_missing:missing", "Which records are not here, since when and why."),
+    "quarantine": ("weft.cli.lake_quarantine:app", "Rows that silver refused: ls, show, retry."),
+    "anomalies": ("weft.cli.lake_anomalies:anomalies", "Which series were not as they were, and why."),
+    "import": ("weft.cli.lake_import:import_logs", "Read sample logs of other systems into the lake."),
+    "export": ("weft.cli.lake_export:export", "Write a table, or a part of it, to a file."),
+}
+for _name, (_where, _what) in ROOMS.items():
+    # As in `weft.cli.main`: whoever asks for one command reads all of its own words.
+    app.command(_where, name=_name, help=None if ["lake", _name] == sys.argv[1:3] else _what)
 
 
 @app.command
@@ -51,6 +50,10 @@ def ls(*, lake: Where = None, json: Flag = False) -> None:
     """Streams and tables: how many rows and bytes, and when the last row came.
 
     `weft lake ls --lake ./lake`
+
+    Args:
+        lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
+        json: one JSON object.
     """
     from weft.lake.summary import streams_of, summarize
 
@@ -77,6 +80,10 @@ def schema(table: str, /, *, json: Flag = False) -> None:
     """Columns, types and meanings: of a stream's segments (`samples`), or of a table (`silver.samples`).
 
     `weft lake schema silver.samples`
+
+    Args:
+        table: a stream, or layer and name of a table or view.
+        json: the columns as a JSON object.
     """
     found = _schemas()
     if table not in found:
@@ -98,8 +105,10 @@ def segments(
 
     Args:
         stream: one of samples messages logs events catalog configuration store documents.
+        lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
         since: the first segment number.
         limit: at most so many.
+        json: the manifests as a JSON array.
     """
     from weft.lake.summary import manifests_of
 
@@ -120,7 +129,9 @@ def verify(*, lake: Where = None, deep: Flag = False, json: Flag = False) -> int
     `weft lake verify --lake ./lake --deep`
 
     Args:
+        lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
         deep: read every byte, not only sizes and the chain.
+        json: one JSON object with the faults.
     """
     from weft.lake.audit import audit
     from weft.lake.summary import streams_of
@@ -144,7 +155,9 @@ def consumers(*, lake: Where = None, remove: str | None = None, json: Flag = Fal
     `weft lake consumers`, or `weft lake consumers --remove notebook`
 
     Args:
+        lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
         remove: forget this consumer; what only it still needed may then be deleted.
+        json: a JSON array.
     """
     from weft.lake import consumers as registered
 

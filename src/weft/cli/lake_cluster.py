@@ -33,14 +33,13 @@ def cluster(
     Prints its address when the workers are there. Ctrl-C ends all of its processes; so does the end of this one, whatever
     ended it. A worker that dies is started again. Only loopback, only with its secret, and no jobs by HTTP.
 
-    Parameters
-    ----------
-    workers: how many.
-    cores: of each; default: those of the machine, shared.
-    memory_mb: for the executors of each, in MiB.
-    port: of the master; its page is one higher.
-    state: where secret, settings and logs are kept; default: the user's state directory.
-    json: the address as a JSON object.
+    Args:
+        workers: how many.
+        cores: of each; default: those of the machine, shared.
+        memory_mb: for the executors of each, in MiB.
+        port: of the master; its page is one higher.
+        state: where secret, settings and logs are kept; default: the user's state directory.
+        json: the address as a JSON object.
     """
     from weft.pipeline.cluster import Plan
     from weft.pipeline.session import default_state

@@ -33,16 +33,15 @@ def export(
 
     The file takes the place of one that is there, when it is whole. What is not folded yet is in.
 
-    Parameters
-    ----------
-    table: `gold.rollup_1h`, or a bare name; views too.
-    out: the file.
-    lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
-    format: parquet and arrow keep every type; csv is for spreadsheets; openmetrics is for samples and values, and what
-        `weft lake import` makes of it is equal; auto goes by the ending of the file.
-    since: from this instant on, 2026-11-21 or 2026-11-21T12:00Z.
-    until: up to, and without, this one.
-    json: one line of JSON about it instead of a sentence.
+    Args:
+        table: `gold.rollup_1h`, or a bare name; views too.
+        out: the file.
+        lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
+        format: parquet and arrow keep every type; csv is for spreadsheets; openmetrics is for samples and values, and what
+            `weft lake import` makes of it is equal; auto goes by the ending of the file.
+        since: from this instant on, 2026-11-21 or 2026-11-21T12:00Z.
+        until: up to, and without, this one.
+        json: one line of JSON about it instead of a sentence.
     """
     from weft.pipeline.exporting import Wish, table_named
     from weft.pipeline.versions import instant

@@ -40,17 +40,16 @@ def import_logs(
     Files may be packed (gzip, zstd). What was imported before is passed over, so a file that has grown can be imported
     again. Lines that cannot be read go into quarantine, with the reason. Exit status 1 if a packed file is damaged.
 
-    Parameters
-    ----------
-    files: one or more logs; their order decides which of two equal samples counts.
-    dataset: what they belong to, one name for all files that tell of the same sources.
-    lake: the lake's directory; default: $WEFT_LAKE, else ./lake. A new one is made.
-    format: dcamp (`.dcamp-data`), csv, openmetrics (also Prometheus' text), or auto, by the first line.
-    tz: time zone of stamps in CSV that name none.
-    map: which CSV columns are what: `at=time,value=temp,source=host`; also base, config-name, detail, type, param.
-    wide: CSV with one column per series: the name of the column that holds the time.
-    at: OpenMetrics: the time of lines that have none.
-    json: one line of JSON instead of a table.
+    Args:
+        files: one or more logs; their order decides which of two equal samples counts.
+        dataset: what they belong to, one name for all files that tell of the same sources.
+        lake: the lake's directory; default: $WEFT_LAKE, else ./lake. A new one is made.
+        format: dcamp (`.dcamp-data`), csv, openmetrics (also Prometheus' text), or auto, by the first line.
+        tz: time zone of stamps in CSV that name none.
+        map: which CSV columns are what: `at=time,value=temp,source=host`; also base, config-name, detail, type, param.
+        wide: CSV with one column per series: the name of the column that holds the time.
+        at: OpenMetrics: the time of lines that have none.
+        json: one line of JSON instead of a table.
     """
     from weft.lake.importing.running import Wish, import_files
     from weft.lake.segments import open_lake

@@ -6,6 +6,7 @@ commands are refused with exit status 75 while one runs.
 
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import nullcontext
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -30,11 +31,10 @@ def compact(*, lake: Where = None, dry_run: Flag = False, json: Flag = False) ->
 
     The rows stay the same ones. `weft lake run` does this every quarter of an hour by itself. Needs no Java.
 
-    Parameters
-    ----------
-    lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
-    dry_run: only say what would be joined.
-    json: one JSON line per new file.
+    Args:
+        lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
+        dry_run: only say what would be joined.
+        json: one JSON line per new file.
     """
     from weft.pipeline.lease import Lease
     from weft.pipeline.upkeep import compact as compacting
@@ -42,16 +42,20 @@ def compact(*, lake: Where = None, dry_run: Flag = False, json: Flag = False) ->
 
     layout = _layout(lake)
     if dry_run:
-        for bundle in compacting.due(layout, _today()):
+        bundles = list(compacting.due(layout, _today()))
+        for bundle in bundles:
             told = {"table": bundle.table.full_name, "files": len(bundle.files), "rows": bundle.rows}
             _tell(told | {"bytes_before": bundle.size}, "{table}: {files:,} files, {rows:,} rows", as_json=json)
+        _say_if_none(bundles, "no small files to join", as_json=json)
         return
     with Lease(layout, LEASE) as lease:
-        for bundle in list(compacting.due(layout, _today())):
+        bundles = list(compacting.due(layout, _today()))
+        for bundle in bundles:
             wanted = compacting.joined(layout, bundle)
             exchange(layout, wanted, lease.epoch)
             line = "{table}: {files:,} files to one, {rows:,} rows, {bytes_before:,} to {bytes_after:,} bytes"
             _tell(compacting.told(wanted)._asdict(), line, as_json=json)
+    _say_if_none(bundles, "no small files to join", as_json=json)
 
 
 def retain(*, lake: Where = None, dry_run: Flag = False, json: Flag = False) -> None:
@@ -59,11 +63,10 @@ def retain(*, lake: Where = None, dry_run: Flag = False, json: Flag = False) -> 
 
     `weft lake run` does this every quarter of an hour by itself. What went stands in meta.forgotten. Needs no Java.
 
-    Parameters
-    ----------
-    lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
-    dry_run: only say what would go.
-    json: one JSON line per table.
+    Args:
+        lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
+        dry_run: only say what would go.
+        json: one JSON line per table.
     """
     from weft.pipeline.lease import Lease
     from weft.pipeline.settings import settings_of
@@ -82,15 +85,19 @@ def retain(*, lake: Where = None, dry_run: Flag = False, json: Flag = False) -> 
         return said | {"days": old.days, "waiting": old.waiting}
 
     if dry_run:
-        for old in retaining.due(layout, keep, _today()):
+        due = list(retaining.due(layout, keep, _today()))
+        for old in due:
             _tell(told(old), line, as_json=json)
+        _say_if_none(due, "no day is older than lake.toml allows", as_json=json)
         return
     with Lease(layout, LEASE) as lease:
-        for old in retaining.due(layout, keep, _today()):
+        due = list(retaining.due(layout, keep, _today()))
+        for old in due:
             if old.files and not is_uneven(layout, old.table):
                 remove.whole(layout, old.table, old.files, old.reason, lease.epoch)
             _tell(told(old), line, as_json=json)
         take_down(layout, lease.epoch)
+    _say_if_none(due, "no day is older than lake.toml allows", as_json=json)
 
 
 def forget(
@@ -112,17 +119,16 @@ def forget(
 
     `weft lake forget --origin 0b9e4c1d7a224f539c105d6e7f8091a2 --why "left the company"`
 
-    Parameters
-    ----------
-    origin: who numbered the rows: a node's UUID as 32 hex, or a name.
-    series: key of a series, as silver.series has it.
-    before: everything that was stamped before this day, YYYY-MM-DD in UTC.
-    stream: only rows of this stream.
-    why: the reason, for those who come later.
-    lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
-    dry_run: only say what would go.
-    yes: do not ask.
-    json: one JSON line per table.
+    Args:
+        origin: who numbered the rows: a node's UUID as 32 hex, or a name.
+        series: key of a series, as silver.series has it.
+        before: everything that was stamped before this day, YYYY-MM-DD in UTC.
+        stream: only rows of this stream.
+        why: the reason, for those who come later.
+        lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
+        dry_run: only say what would go.
+        yes: do not ask.
+        json: one JSON line per table.
     """
     from weft.pipeline.eventlog import note
     from weft.pipeline.lease import Lease
@@ -134,7 +140,8 @@ def forget(
     if dry_run or not yes:
         for one in found:
             _tell(one._asdict(), "{table}: {rows:,} rows in {files:,} files would go", as_json=json)
-    if dry_run:
+    _say_if_none(found, "no row of a table fits", as_json=json)
+    if dry_run or not (found or yes):
         return
     _confirm(f"remove {sum(one.rows for one in found):,} rows for ever", yes=yes)
     with Lease(layout, LEASE) as lease:
@@ -148,12 +155,11 @@ def vacuum(*, lake: Where = None, hours: int | None = None, dry_run: Flag = Fals
 
     `weft lake run` does this every day by itself, for `unreferenced` days of `[lake.keep]`.
 
-    Parameters
-    ----------
-    lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
-    hours: for how long a file must have been unnamed and untouched; at least 1. Versions older than that cannot be asked for.
-    dry_run: only say what would be deleted.
-    json: one JSON line per file.
+    Args:
+        lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
+        hours: for how long a file must have been unnamed and untouched; at least 1. Versions older than that cannot be asked for.
+        dry_run: only say what would be deleted.
+        json: one JSON line per file.
     """
     from weft.pipeline.lease import Lease
     from weft.pipeline.settings import settings_of
@@ -179,12 +185,11 @@ def history(table: str, /, *, lake: Where = None, limit: int = 20, json: Flag = 
 
     `weft lake history silver.samples --limit 100`
 
-    Parameters
-    ----------
-    table: as `silver.samples`.
-    lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
-    limit: at most so many versions.
-    json: one JSON line per version.
+    Args:
+        table: as `silver.samples`.
+        lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
+        limit: at most so many versions.
+        json: one JSON line per version.
     """
     from weft.pipeline.upkeep.history import versions
 
@@ -215,6 +220,12 @@ def _confirm(what: str, *, yes: bool) -> None:
     if yes or (sys.stdin.isatty() and input(f"{what}? [y/N] ").strip().lower() in ("y", "yes")):
         return
     raise UserError("not-confirmed", f"this would {what}", "--yes")
+
+
+def _say_if_none(done: Sequence[object], why: str, *, as_json: bool) -> None:
+    """A person who sees nothing cannot know whether all is well."""
+    if not done and not as_json:
+        print(f"nothing to do: {why}")
 
 
 def _tell(told: dict[str, Any], line: str, *, as_json: bool) -> None:

@@ -39,6 +39,10 @@ def ls(*, lake: Where = None, json: Flag = False) -> None:
     """How many rows of which stream stand in quarantine, by reason.
 
     `weft lake quarantine ls`
+
+    Args:
+        lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
+        json: a JSON array.
     """
     from weft.cli.lake import open_layout
     from weft.pipeline.sql import Lake
@@ -62,7 +66,10 @@ def show(reason: str, /, *, stream: str = "samples", lake: Where = None, limit: 
 
     Args:
         reason: as `ls` shows it: future, rule:hot, …
+        stream: whose rows.
+        lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
         limit: at most so many.
+        json: a JSON object per row.
     """
     from weft.cli.lake import open_layout
     from weft.pipeline.sql import Lake
@@ -94,7 +101,11 @@ def retry(
 
     Args:
         reason: as `ls` shows it.
+        stream: whose rows.
+        lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
         dry_run: only say what would come back.
+        json: the sums as a JSON object.
+        heap_mb: heap of the JVM in MiB.
     """
     from weft.cli.lake import open_layout
     from weft.pipeline.lease import Lease

@@ -45,20 +45,19 @@ def run(
     Killed at any instant and started again, it loses and doubles nothing. Ctrl-C finishes the batch, a second one
     does not wait for it. Only one driver runs a lake: another one is refused with exit status 75.
 
-    Parameters
-    ----------
-    lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
-    once: take what is there, and end.
-    json: one JSON line per batch instead of a display.
-    master: Spark's master: local[*], local-cluster[workers, cores, MiB] or spark://HOST:PORT.
-    secret: file with the secret of that cluster; that of `weft lake cluster` on this machine is found.
-    remote: a server of Spark Connect instead, sc://HOST:PORT, that opens the lake by the same path.
-    streams: only these, with commas between them; else all: samples,messages,events,store,catalog,logs,documents,configuration.
-    gold_every: seconds between folds of the gold tables; `weft sql` shows what is newer all the same.
-    no_gold: no folds at all.
-    heap_mb: heap of the driver's JVM in MiB.
-    ui: Spark's own pages, on loopback.
-    metrics: a port on loopback where Prometheus finds what the driver counts.
+    Args:
+        lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
+        once: take what is there, and end.
+        json: one JSON line per batch instead of a display.
+        master: Spark's master: local[*], local-cluster[workers, cores, MiB] or spark://HOST:PORT.
+        secret: file with the secret of that cluster; that of `weft lake cluster` on this machine is found.
+        remote: a server of Spark Connect instead, sc://HOST:PORT, that opens the lake by the same path.
+        streams: only these, with commas between them; else all: samples,messages,events,store,catalog,logs,documents,configuration.
+        gold_every: seconds between folds of the gold tables; `weft sql` shows what is newer all the same.
+        no_gold: no folds at all.
+        heap_mb: heap of the driver's JVM in MiB.
+        ui: Spark's own pages, on loopback.
+        metrics: a port on loopback where Prometheus finds what the driver counts.
     """
     from weft.pipeline.cluster import secret_of
     from weft.pipeline.job import JobOptions
@@ -86,10 +85,9 @@ def check(*, lake: Where = None, json: Flag = False) -> int:
     The chain of manifests is proved, every file that a table names is looked at, and the numbers in segments, in
     bronze, and in silver or quarantine are compared as ranges. Needs no Java.
 
-    Parameters
-    ----------
-    lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
-    json: the verdict as one JSON object.
+    Args:
+        lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
+        json: the verdict as one JSON object.
     """
     from weft.pipeline.check import Check
 

@@ -143,11 +143,10 @@ def _commit() -> str:
 def replay(file: Path, /, *, node: str = "", json: Flag = False) -> int:
     """Run a plan that was kept, and tell its story: `weft sim replay failure.json`; exit status as `weft sim run`.
 
-    Parameters
-    ----------
-    file: a plan, as `--print-plan` or `shrink` writes it.
-    node: only what this node does.
-    json: the outcome for machines.
+    Args:
+        file: a plan, as `--print-plan` or `shrink` writes it.
+        node: only what this node does.
+        json: the outcome for machines.
     """
     return run_one(plan=file, explain=True, node=node, json=json)
 
@@ -222,12 +221,11 @@ def shrink(*, seed: int = 1, scenario: str = "fabric", plan: Path | None = None,
 
     Exit status 0 if there is nothing to shrink, 1 with the small plan: run it with `weft sim --plan small.json --explain`.
 
-    Parameters
-    ----------
-    seed: draws the plan.
-    scenario: see `weft sim list`.
-    plan: a plan instead of a seed.
-    out: write the small plan here.
+    Args:
+        seed: draws the plan.
+        scenario: see `weft sim list`.
+        plan: a plan instead of a seed.
+        out: write the small plan here.
     """
     drawn = _plan(seed, scenario, plan)
     if not run(drawn).verdicts:
