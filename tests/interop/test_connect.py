@@ -16,7 +16,7 @@ import pytest
 
 from tests.interop.programs import needed
 from tests.pipeline import kills
-from tests.pipeline.test_cluster import ROWS, Machine, fill
+from tests.pipeline.test_cluster import ROWS, Machine, again, fill
 from weft.base.chance import Chance
 from weft.lake.layout import Layout
 from weft.pipeline.check import Check
@@ -79,9 +79,7 @@ def environment(place: Path) -> dict[str, str]:
 
 def run(place: Path, lake: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "weft.cli.main", "lake", "run", "--once", "--json", "--lake", str(lake), *words]
-    return subprocess.run(
-        command, capture_output=True, timeout=PATIENCE_S, check=False, text=True, env=environment(place)
-    )
+    return again(command, environment(place))
 
 
 def done(ended: "subprocess.CompletedProcess[Any]") -> None:

@@ -40,6 +40,10 @@ WALL: Final = 1_800_000_000_000_000_000
 BUDGET: Final = 4 << 30
 LOOK_S: Final = 0.1
 PATIENCE_S: Final = 300.0
+LAST_S: Final = 1800.0
+"""How long the last driver may take to what all others have left."""
+UNAVAILABLE: Final = 69  # of Spark something is gone; then one starts again
+LAST_TRIES: Final = 5
 STARTING_S: Final = 150.0
 """How long a driver may take to its first commit, on a machine that has other things to do."""
 RECORDER: Final = """
@@ -226,6 +230,13 @@ class Driver:
         self._note()
         return code
 
+    def end_by_itself(self) -> int:
+        """Its exit code, when it has done what there is."""
+        assert self.process is not None
+        code = self.process.wait(LAST_S)
+        self._note()
+        return code
+
     def kill(self) -> None:
         if self.process is not None:
             self.process.kill()
@@ -288,10 +299,11 @@ class Rounds:
         self.journals.finish()
         if self.driver.is_running:
             self.driver.end()
-        self.driver.start("--once")
-        assert self.driver.process is not None
-        assert 0 == self.driver.process.wait(PATIENCE_S), self.log()[-3000:]
-        self.driver.end()
+        for _ in range(LAST_TRIES):
+            self.driver.start("--once")
+            if (code := self.driver.end_by_itself()) != UNAVAILABLE:
+                break
+        assert 0 == code, self.log()[-3000:]
         return Told(self.kills, Counter(self.driver.ends), time.monotonic() - began)
 
     def log(self) -> str:
