@@ -2,6 +2,7 @@
 
 import threading
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from pyspark.sql import SparkSession
@@ -56,3 +57,18 @@ def test_a_batch_that_takes_too_long_to_end_is_broken_off_without_a_word_and_rep
     assert [] == heard
     following(spark, Runner(lake, heard.append, options))._run(spark, 2, once=True)
     assert [(0, 1)] == [(done.number, done.outcome.silver) for done in heard]
+
+
+def test_what_ended_a_driver_is_the_query_that_ended_first_not_the_batch_that_was_broken_off_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("weft.pipeline.runner.FINISH_S", 0.0)
+    runner = Runner(lake_of(tmp_path / "lake"), lambda _: None)
+    without_python = ConnectionError("Python worker failed to connect back.")
+    broken = Mock(isActive=False, awaitTermination=Mock(side_effect=without_python))
+    slow = Mock(isActive=True, stop=lambda: setattr(runner, "_failure", InterruptedError()))
+    runner._queries, runner._executors = {"samples": slow, "events": broken}, Mock()
+    runner._busy.acquire()
+    with pytest.raises(ConnectionError, match="Python worker"):
+        runner._follow(None, lambda: None, once=False)
+    assert isinstance(runner._failure, InterruptedError)

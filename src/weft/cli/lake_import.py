@@ -56,8 +56,9 @@ def import_logs(
 
     if not is_name(dataset):
         raise UserError("bad-name", f"{dataset!r} is no name of a dataset", "letters, digits, '.', '_' and '-'")
-    if missing := next((path for path in files if not path.is_file()), None if files else Path("FILES")):
-        raise UserError("no-file", f"there is no file {missing}", "weft lake import FILES… --dataset NAME")
+    if (missing := next((path for path in files if not path.is_file()), None)) or not files:
+        what = f"there is no file {missing}" if missing else "no file was named"
+        raise UserError("no-file", what, "weft lake import FILES… --dataset NAME")
     now_ns = time.time_ns()
     layout = Layout(lake or Path(os.environ.get("WEFT_LAKE", "lake")))
     wish = Wish(dataset, format, reading(now_ns, tz, map, wide, at))

@@ -53,6 +53,8 @@ REMOTE_AGAIN: Final = "look whether the server runs; then weft lake run again, i
 WITHOUT_PYTHON: Final = ("Python worker ", "terminated with exception:  SQLSTATE")
 """What Spark says when the process that plans a stream is gone: that, or an exception without a word."""
 ENDING_S: Final = 2.0  # a process that was killed closes its sockets some time before it has ended
+ODD: Final = frozenset("[]{}*?%\\")
+"""Patterns to Spark, or parts of a URL to Delta."""
 FINISH_S: Final = 30.0  # how long a batch that is running may still take
 
 
@@ -82,10 +84,11 @@ class Runner:
     def run(self, spark_options: Options, *, once: bool = False) -> None:
         """Run; returns when stopped, with `once` when everything that was there at the start is done.
 
-        UserError `lease-held` (75), `lost-lease` (76), `no-java` (78), `checkpoint-missing`, `segment-gone`,
+        UserError `bad-directory`, `lease-held` (75), `lost-lease` (76), `no-java` (78), `checkpoint-missing`, `segment-gone`,
         `segment-changed`, `offset-mismatch`, `newer-lake`, `unavailable` (69; Spark's Java has ended, or a cluster has
         nobody left). Whatever else fails a batch is raised as it is.
         """
+        refuse_odd(self.lake)
         with Lease(self.lake, LEASE) as lease:
             partitions = Checkpoint(self.lake, LEASE).partitions()
             spark = session(spark_options._replace(inherited=(lease.descriptor,), partitions=partitions))
@@ -209,8 +212,13 @@ class Runner:
                 break
             self._executors.look(time.monotonic())
             self._fold_when_idle()
-        was_told = self._ending.is_set()
+        self._end()
+
+    def _end(self) -> None:
+        """Let every query finish its batch; whatever ended one of them by itself is raised."""
+        was_told, has_failed = self._ending.is_set(), self._failure is not None
         self._ending.set()
+        have_ended = [query for query in self._queries.values() if not query.isActive]
         for query in self._queries.values():
             if query.isActive:
                 if self._busy.acquire(timeout=FINISH_S):
@@ -218,8 +226,9 @@ class Runner:
                 elif was_told:
                     self._is_cut = True
                 query.stop()
-            elif self._failure is None and not was_told:
-                query.awaitTermination()  # raises what ended it, if anything did
+        if not (was_told or has_failed):  # a batch that was broken off meanwhile is a consequence
+            for query in have_ended:
+                query.awaitTermination()
 
     def _is_over(self, *, once: bool) -> bool:
         have_ended = [not query.isActive for query in self._queries.values()]
@@ -235,6 +244,15 @@ class Runner:
                     self._busy.release()
         if self._upkeep is not None:
             self._upkeep.turn(self._busy)
+
+
+def refuse_odd(lake: Layout) -> None:
+    """UserError `bad-directory` for a lake whose path has characters that Spark or Delta take for something else."""
+    root = str(lake.root.absolute())
+    if odd := sorted(set(root) & ODD):
+        raise UserError(
+            "bad-directory", f"{root} has {' '.join(odd)} in its name", "move the lake, or mount it elsewhere"
+        )
 
 
 def _lost(error: Exception, spark: "SparkSession", options: Options) -> UserError | None:
