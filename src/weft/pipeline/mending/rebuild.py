@@ -34,7 +34,7 @@ from weft.pipeline.delta import partition_of
 from weft.pipeline.fold import ROLLUPS
 from weft.pipeline.job import Job
 from weft.pipeline.kinds import Kind
-from weft.pipeline.quarantined import refused_before
+from weft.pipeline.quarantined import CHANGED, refused_before
 from weft.pipeline.sampled import SampleBatch
 from weft.pipeline.tables import Table
 from weft.pipeline.transforms import dedup, rebuilt, values
@@ -44,7 +44,7 @@ from weft.pipeline.transforms.quality import explained, judged
 from weft.pipeline.transforms.rollup import counted as added_up
 from weft.pipeline.transforms.rollup import file_of, merged, parts_of, windows_of
 from weft.pipeline.transforms.series import recognised
-from weft.pipeline.upkeep.forgotten import accounts, numbers, rows_by_table
+from weft.pipeline.upkeep.forgotten import accounts, numbers, retired, rows_by_table
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -96,8 +96,8 @@ class Rebuild:
         self.job, self.wish, self.upto = job, wish, job.last_number
         self.tables: Tables = job.tables
         self.about = {"weft.version": __version__, "weft.rebuilt": wish.table.full_name}
-        self.cut = rows_by_table(accounts(job.lake))
-        """Rows that were removed on purpose or for their age, by table."""
+        self.cut = rows_by_table(retired(accounts(job.lake)))
+        """Rows that were removed for their age, by table; what was made of rows that were forgotten has gone with them."""
         self._persisted: list[DataFrame] = []
 
     def run(self) -> Iterator[Rebuilt]:
@@ -210,12 +210,23 @@ class Rebuild:
         old = _numbers([self._concerned(part.table) for part in made]).alias("o")
         new = _numbers([self._chosen(part.table, part.rows) for part in made]).alias("n")
         lost = old.join(new, same_origin("o", "n") & (F.col("o.sequence") == F.col("n.sequence")), "left_anti").count()
+        if not lost and self._is_cut(self.job.kind.bronze):
+            lost = self._usurped(made)
         if lost:
             raise UserError(
                 "would-lose",
                 f"{lost:,} numbers of {table.full_name} cannot be made again: bronze does not hold them any more",
                 "--since a later DAY, or --yes if they may go",
             )
+
+    def _usurped(self, made: Sequence[Made]) -> int:
+        """Numbers that a row would get which was refused since it says something else, for bronze has lost the first."""
+        old, new = (
+            part.where(F.col("reason") == CHANGED).select("origin", "era", "sequence").distinct()
+            for part in (self._concerned(made[1].table), self._chosen(made[1].table, made[1].rows))
+        )
+        same = same_origin("o", "n") & (F.col("o.sequence") == F.col("n.sequence"))
+        return old.alias("o").join(new.alias("n"), same, "left_anti").count()
 
     def _is_cut(self, table: Table) -> bool:
         return self.cut.get(table.full_name, 0) > 0

@@ -67,11 +67,11 @@ def counted(parts: DataFrame, table: Table) -> DataFrame:
 
 
 def windows_of(counts: DataFrame, table: Table) -> DataFrame:
-    """What was counted as finished windows of a roll-up table.
+    """What was counted by the minute as finished windows of a roll-up table.
 
     Grain: one window. Key: (node, series, window_start). Columns: those of the table but its partition.
     """
-    alike = counted(counts, table)
+    alike = counts if table is ROLLUP_1M else counted(counts, table)
     bucket = F.when(F.col("bucket").isNotNull(), F.struct("bucket", "count"))
     made = alike.groupBy(*KEY).agg(*_added(), F.collect_list(bucket).alias("buckets"))
     return made.withColumn("sketch", _made()).select(*table.file_columns())
