@@ -92,7 +92,6 @@ class Runner:
         with Lease(self.lake, LEASE) as lease:
             partitions = Checkpoint(self.lake, LEASE).partitions()
             spark = session(spark_options._replace(inherited=(lease.descriptor,), partitions=partitions))
-            self._executors = Executors(spark, spark_options.master)
             try:
                 self._run(spark, lease.epoch, once=once)
             except (LeaseLost, SegmentFault) as error:
@@ -116,6 +115,7 @@ class Runner:
             self._take_turns(spark, epoch, once=once)
             spark.stop()  # its session in the server; where the server is gone there is none
             return
+        self._executors = Executors(spark, str(spark.sparkContext.master))
         wanted = self.options.streams or tuple(KINDS)
         samples = self._begin_samples(spark, epoch, once=once) if LEASE in wanted else None
 
