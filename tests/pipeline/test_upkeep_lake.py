@@ -11,7 +11,9 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import msgspec
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
@@ -27,7 +29,7 @@ from weft.lake.layout import Layout
 from weft.pipeline.check import Check
 from weft.pipeline.delta import Tables
 from weft.pipeline.lease import Lease
-from weft.pipeline.settings import KeepTable
+from weft.pipeline.settings import DAYS_MAX, KeepTable, settings_of
 from weft.pipeline.sql import Lake
 from weft.pipeline.tables import BRONZE_SAMPLES, SAMPLES, VALUES
 from weft.pipeline.upkeep import compact, forget, forgotten, keeper, remove, retain
@@ -408,17 +410,21 @@ def test_a_driver_does_it_between_batches(lake: Layout) -> None:
     upkeep.close()
 
 
-def test_what_goes_wrong_costs_a_round_and_not_the_driver(lake: Layout, monkeypatch: Patch) -> None:
+@pytest.mark.parametrize(
+    "wrong", [OSError(28, "No space left on device"), duckdb.OutOfMemoryException("no memory"), pa.ArrowInvalid("cut")]
+)
+def test_what_goes_wrong_costs_a_round_and_not_the_driver(lake: Layout, monkeypatch: Patch, wrong: Exception) -> None:
     clock, busy = Clock(), threading.Lock()
     upkeep = keeper.Upkeep(lake, 9, KeepTable(bronze=0, quarantine=0, silver=0), keeper.Timing(clock=clock))
 
     def full(*_: Any) -> None:
-        raise OSError(28, "No space left on device")
+        raise wrong
 
     monkeypatch.setattr(compact, "joined", full)
     clock.now = keeper.FIRST_S
     round_of(upkeep, busy)
     monkeypatch.undo()
+    assert str(wrong) in (lake.root / "_weft" / "runs" / "events.jsonl").read_text("utf-8")
     before = len(live_files(_there(lake), SAMPLES))
     clock.now += keeper.EVERY_S
     round_of(upkeep, busy)
@@ -483,6 +489,14 @@ def test_days_that_are_kept_stand_in_the_settings(lake: Layout, capsys: pytest.C
     assert is_old == bool(dry)
     assert dry == told(capsys, lake, "retain")
     assert EQUAL == verdict(lake)
+
+
+@pytest.mark.parametrize("days", ["-1", "1000000", "1.5", "9223372036854775808"])
+def test_days_before_which_there_is_no_day_are_refused(lake: Layout, days: str) -> None:
+    (lake.root / "lake.toml").write_text(f"[lake.keep]\nsilver = {days}\n", "utf-8")
+    with pytest.raises(UserError, match="silver"):
+        settings_of(lake)
+    assert [] == list(retain.due(lake, KeepTable(silver=DAYS_MAX), FIRST))
 
 
 def test_nothing_is_changed_beside_a_driver(lake: Layout, capsys: pytest.CaptureFixture[str]) -> None:

@@ -39,6 +39,7 @@ NAMES: Final = {
     "returned": "info",
     "compacted": "info",
     "forgotten": "info",
+    "upkeep-failed": "warning",
 }
 """Every event with its level."""
 

@@ -13,7 +13,8 @@ from weft.base.errors import UserError
 from weft.lake.layout import Layout
 
 FILE: Final = "lake.toml"
-Days = Annotated[int, Meta(ge=0)]
+DAYS_MAX: Final = 100_000  # from any day that may be today it is still a day
+Days = Annotated[int, Meta(ge=0, le=DAYS_MAX)]
 """0: for ever."""
 RULES_MAX: Final = 200
 MUTES_MAX: Final = 1_000
@@ -45,7 +46,7 @@ class KeepTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     silver: Days = 400
     gold: Days = 0
     quarantine: Days = 400
-    unreferenced: Annotated[int, Meta(ge=1)] = 7
+    unreferenced: Annotated[int, Meta(ge=1, le=DAYS_MAX)] = 7
     """Files that no version of a table names any more."""
 
 

@@ -31,6 +31,8 @@ EVERY_S: Final = 900.0  # some 900 files more per table by then, of which a comm
 NICE: Final = 19
 HOURS_PER_DAY: Final = 24
 
+WHY_MAX: Final = 500  # characters
+
 Step = Callable[[], dict[str, Any] | None]
 """Something that is ready to be committed; returns what is to be said of it."""
 
@@ -112,7 +114,9 @@ class Upkeep:
             told = step()
             if told is not None:
                 note(self.layout, told.pop("event"), **told)
-        except (Overtaken, OSError) as error:
+        except Exception as error:
+            if not is_nobodys_fault(error):
+                raise
             self._trouble = error
         finally:
             busy.release()
@@ -121,9 +125,11 @@ class Upkeep:
         """End the round; what is nobody's fault is tried again in the next one."""
         trouble, self._trouble = self._trouble, None
         self._finish()
-        if not isinstance(trouble, OSError | Overtaken | Stopped):
-            assert trouble is not None
+        assert trouble is not None
+        if not is_nobodys_fault(trouble):
             raise trouble
+        if not isinstance(trouble, Stopped | Overtaken):
+            note(self.layout, "upkeep-failed", why=str(trouble)[:WHY_MAX])
 
     # What a round consists of; runs in the thread, and each step in the driver's.
 
@@ -165,3 +171,14 @@ class Upkeep:
             return {"event": "compacted"} | compact.told(wanted)._asdict()
 
         return step
+
+
+def is_nobodys_fault(trouble: BaseException) -> bool:
+    """Whether what went wrong may go well in the next round: no room, no memory, a file that is gone or cannot be read."""
+    import duckdb
+    import pyarrow as pa
+    from deltalake.exceptions import DeltaError
+
+    return isinstance(
+        trouble, OSError | MemoryError | Overtaken | Stopped | duckdb.Error | pa.ArrowException | DeltaError
+    )
