@@ -18,9 +18,12 @@ from weft.lake.segments import append_segment
 from weft.pipeline.check import Check
 from weft.pipeline.checkpoint import Checkpoint, read_record
 from weft.pipeline.coverage import Coverage
+from weft.pipeline.delta import LeaseLost
 from weft.pipeline.kinds import KINDS, Kind
 from weft.pipeline.marks import Mark, newest_mark
 from weft.pipeline.mending.repair import Repair, repair
+from weft.pipeline.tables import SAMPLES
+from weft.pipeline.upkeep.log import Exchange, exchange
 
 STREAMS = ("samples", "messages", "events", "store", "logs")
 
@@ -94,6 +97,18 @@ def test_a_lease_that_was_lost_is_mended(lake: Layout, capsys: pytest.CaptureFix
     for table in KINDS["samples"].tables:
         handle = DeltaTable(lake.table(table.layer, table.name)) if _is_there(lake, table) else None
         assert handle is None or (handle.transaction_version("weft.lease/samples") or 0) <= 1
+
+
+def test_whoever_kept_a_lake_under_a_lease_that_was_lost_does_not_shut_out_the_next(
+    lake: Layout, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nothing = Exchange(SAMPLES, (), (), "compact", is_rearranged=True)
+    exchange(lake, nothing, 50)
+    shutil.rmtree(lake.lease("samples").parent)
+    with pytest.raises(LeaseLost):
+        exchange(lake, nothing, 2)
+    said(capsys, "repair", "--lake", str(lake.root))
+    exchange(lake, nothing, 2)
 
 
 def _is_there(lake: Layout, table: Any) -> bool:

@@ -37,6 +37,7 @@ from weft.pipeline.marks import Mark, newest_mark, said
 from weft.pipeline.mending.recall import recalled
 from weft.pipeline.sql import Lake
 from weft.pipeline.tables import COMPLETENESS, PROGRESS, VALUES, Table
+from weft.pipeline.upkeep.log import APP, opened, there
 from weft.pipeline.writer import Writer
 
 if TYPE_CHECKING:
@@ -258,9 +259,24 @@ def repair(lake: Layout, kinds: Iterable[Kind], epoch: int, *, is_forced: bool =
 
     UserError `segment-gone`, `repair-undoes` for a job that cannot be repaired; it is as it was.
     """
+    for table in there(lake):
+        _let_go(lake, table, epoch)
     for kind in kinds:
         now = int(datetime.now(UTC).timestamp() * 1_000_000) * 1_000
         mending = Repair(lake, kind, epoch, now)
         why = mending.fault() or ("it was asked for" if is_forced and mending.marks else None)
         if why is not None:
             yield mending.run(why)
+
+
+def _let_go(lake: Layout, table: Table, epoch: int) -> None:
+    """Have a table forget who kept it, if that was under a lease which was lost: else nobody could keep it any more."""
+    delta = opened(lake, table)
+    if delta is None or (delta.transaction_version(APP) or 0) <= epoch:
+        return
+    told = CommitProperties(
+        custom_metadata={"weft.lease": str(epoch), "weft.version": __version__},
+        app_transactions=[Transaction(APP, epoch, int(datetime.now(UTC).timestamp() * 1000))],
+    )
+    parts = [table.partition] if table.partition else []
+    delta.create_write_transaction([], "append", delta.schema(), parts, commit_properties=told)
