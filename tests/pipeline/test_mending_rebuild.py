@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
@@ -19,8 +20,11 @@ from weft.lake.importing.delimited import Reading
 from weft.lake.importing.running import Wish as Dataset
 from weft.lake.importing.running import import_files
 from weft.pipeline.mending.rebuild import Rebuild, Rebuilt, Wish
-from weft.pipeline.tables import ALL
+from weft.pipeline.tables import ALL, BRONZE_SAMPLES
 from weft.pipeline.transforms import rebuilt
+from weft.pipeline.upkeep.forget import Choice, forget
+from weft.pipeline.upkeep.forgotten import KEEP, Reason
+from weft.pipeline.upkeep.remove import some
 
 LINE = "%d source=h value=%d.00 base=None detail=X config-name=net config-seqid=4 type=rate\n"
 LOG = "".join(LINE % (T0_MS + 1000 * n, value) for n, value in ((1, 5), (1, 5), (3, 9)))
@@ -186,3 +190,26 @@ def test_what_was_imported_stays_and_what_is_our_own_is_made_anew(ground: Ground
     damaged(ground, "silver.values", "dataset is null")
     made_anew(ground, "silver.samples")
     assert before == content(ground, CHAIN)
+
+
+def test_a_row_that_was_refused_does_not_take_the_place_of_one_that_bronze_has_lost(ground: Ground) -> None:
+    ground.take(taken(1, ROWS[:3]))
+    ground.take(taken(2, [(NET, 7, None)]), taken(4, ROWS[3:4]))
+    ground.job.fold()
+    before = content(ground, CHAIN)
+    only = (pc.field("sequence") == 2) & (pc.field("batch") == 0)
+    some(ground.lake, BRONZE_SAMPLES, only, Reason(f"{KEEP} bronze = 30", "its age", "nobody"), 9)
+    ground.epoch = 9
+    assert "would-lose" == refusal(ground, "silver.samples")
+    assert before == content(ground, CHAIN)
+
+
+def test_roll_ups_of_another_origin_of_the_same_name_come_back(ground: Ground) -> None:
+    ground.take(taken(1, ROWS[:3]), taken(1, ROWS[:3], origin=B, node=A))
+    ground.job.fold()
+    (before,) = ground.rows("gold.rollup_1d", "node", "n")
+    gone = {removed.table for removed in forget(ground.lake, Choice(origin=B), "asked for it", 9)}
+    assert ((A, 4), True, []) == (before, "gold.rollup_1d" in gone, ground.rows("gold.rollup_1d"))
+    ground.epoch = 9
+    made_anew(ground, "gold.rollup_1d")
+    assert [(A, 2)] == ground.rows("gold.rollup_1d", "node", "n")

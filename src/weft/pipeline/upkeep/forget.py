@@ -2,8 +2,8 @@
 
 Each table that has columns to tell by loses its rows in a transaction of its own, with an entry in the accounts. What was
 begun and not finished is finished by asking again: a table that is done has nothing left to lose. Roll-ups know nodes and
-no origins, so those of the origin's nodes go; where two origins have spoken under one name they are made anew of the
-values that stay.
+no origins, so those of the origin's nodes go; where two origins have spoken under one name, a rebuild makes those of the
+other anew of the values that stay.
 
 The numbers stay covered: what comes a second time does not come back. Segments hold the rows until retention takes them,
 and older versions of the tables until `weft lake vacuum` does.

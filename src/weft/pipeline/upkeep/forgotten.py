@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 COUNTED: Final = "weft.forgotten"
 """App id under which a table remembers the number of its last removal."""
+KEEP: Final = "[lake.keep]"
+"""How the reason of what went for its age begins."""
 COUNT: Final = "SELECT count(*) AS rows FROM held"
 RANGES: Final = """
 WITH gone AS MATERIALIZED (SELECT origin, era, {number} AS sequence, {width} AS width FROM held),
@@ -172,6 +174,13 @@ def rows_by_table(accounted: "pa.Table") -> dict[str, int]:
     """How many rows each table has lost on purpose."""
     summed = accounted.group_by("table").aggregate([("rows", "sum")])
     return dict(zip(summed.column("table").to_pylist(), summed.column("rows_sum").to_pylist(), strict=True))
+
+
+def retired(accounted: "pa.Table") -> "pa.Table":
+    """The part of the accounts that is about rows which went for their age, whatever was made of them."""
+    import pyarrow.compute as pc
+
+    return accounted.filter(pc.starts_with(accounted.column("what"), KEEP))
 
 
 def numbers(layout: Layout, stream: str) -> VersionVector:

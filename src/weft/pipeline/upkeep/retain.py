@@ -13,7 +13,7 @@ from weft.lake.layout import Layout
 from weft.pipeline.delta import NO_PARTITION
 from weft.pipeline.settings import KeepTable
 from weft.pipeline.tables import Table
-from weft.pipeline.upkeep.forgotten import Reason, whoever
+from weft.pipeline.upkeep.forgotten import KEEP, Reason, whoever
 from weft.pipeline.upkeep.log import LiveFile, live_files, opened, there
 from weft.pipeline.upkeep.marks import Marks, job_of, marks_of
 
@@ -33,7 +33,7 @@ class Old(NamedTuple):
     @property
     def reason(self) -> Reason:
         """What the accounts say."""
-        return Reason(f"[lake.keep] {self.table.layer} = {self.days}", f"older than {self.days} days", whoever())
+        return Reason(f"{KEEP} {self.table.layer} = {self.days}", f"older than {self.days} days", whoever())
 
 
 def due(layout: Layout, keep: KeepTable, today: date) -> Iterator[Old]:
