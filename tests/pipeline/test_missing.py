@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from tests.pipeline.ground import (
     CPU,
+    DRAIN,
     ERA,
     NOW_NS,
     A,
@@ -28,6 +29,7 @@ from weft.base.identity import Origin
 from weft.base.vectors import VersionVector
 from weft.cli.lake_missing import missing
 from weft.lake.layout import Layout
+from weft.lake.segments import append_segment
 from weft.pipeline import counting
 from weft.pipeline.completeness import OVERDUE_NS, Instant, Tally, completed, rows_of
 from weft.pipeline.counting import Counting
@@ -221,8 +223,24 @@ def test_what_cannot_be_answered_is_said_in_words(lake: Layout, tmp_path: Path) 
         missing(lake=lake.root, node="x")
     with pytest.raises(UserError, match="no stream 'x'"):
         missing(lake=lake.root, stream="x")
+    uncounted = lake_of(tmp_path / "uncounted")
     with pytest.raises(UserError, match="not been counted"):
-        missing(lake=lake_of(tmp_path / "empty").root)
+        missing(lake=uncounted.root)
+    put(uncounted, COMPLETENESS)
+    with pytest.raises(UserError, match="not been counted"):
+        missing(lake=uncounted.root)
+
+
+def test_of_what_no_table_has_yet_nobody_says_that_nothing_is_missing(
+    lake: Layout, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert 0 == missing(lake=lake.root, node="db")
+    assert "nothing is missing of what is known to exist" in capsys.readouterr().out.splitlines()
+    append_segment(lake, "samples", DRAIN, [(1, taken(1, [(CPU, 1, 2)]))])
+    assert 0 == missing(lake=lake.root, node="db")
+    told = capsys.readouterr()
+    assert "nothing is missing of what the tables have counted" in told.out.splitlines()
+    assert "1 segments are drained and not in the tables yet" in told.err
 
 
 def test_a_planted_bug_that_time_changes_nothing_would_be_seen(

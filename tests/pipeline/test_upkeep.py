@@ -10,12 +10,14 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import CommitProperties, DeltaTable, Field, Transaction
+from deltalake import CommitProperties, DeltaTable, Field, Transaction, write_deltalake
 from deltalake.schema import PrimitiveType
 from deltalake.transaction import AddAction
 
 from tests.pipeline.plain import lake_of, put
 from weft.base.errors import OurFault, UserError
+from weft.cli.lake_keep import compact as compact_by_hand
+from weft.cli.lake_keep import forget, retain
 from weft.lake.layout import Layout
 from weft.pipeline.delta import LeaseLost, configuration_of
 from weft.pipeline.tables import EDGES, PROGRESS, QUARANTINE, ROLLUP_1H, SAMPLES
@@ -346,6 +348,30 @@ def test_an_hour_is_the_least(lake: Layout) -> None:
     with pytest.raises(UserError) as refused:
         list(vacuum.stale(lake, 0, now_ns()))
     assert "too-young" == refused.value.code
+
+
+def test_a_version_says_what_made_it(tmp_path: Path) -> None:
+    lake = lake_of(tmp_path / "lake")
+    place = lake.table("gold", "rollup_1h")
+    place.parent.mkdir(parents=True)
+    for about in ({"weft.rows": "7"}, {}):
+        said = CommitProperties(custom_metadata={"weft.batch": "3", "weft.job": "samples", **about})
+        write_deltalake(place, ROLLUP_1H.schema.arrow().empty_table(), mode="append", commit_properties=said)
+    (fold, batch) = versions(lake, "gold.rollup_1h", 9)
+    assert ("fold up to batch 3 of samples", "batch 3 of samples, 7 rows") == (fold.what, batch.what)
+
+
+def test_a_person_is_told_that_there_is_nothing_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = lake_of(tmp_path / "lake").root
+    for is_dry in (True, False):
+        compact_by_hand(lake=root, dry_run=is_dry)
+        retain(lake=root, dry_run=is_dry)
+        forget(lake=root, before="2020-01-01", dry_run=is_dry, yes=not is_dry)
+    forget(lake=root, before="2020-01-01")
+    said = capsys.readouterr().out.splitlines()
+    assert (7, {"nothing to do"}) == (len(said), {line.partition(":")[0] for line in said})
+    compact_by_hand(lake=root, json=True)
+    assert "" == capsys.readouterr().out
 
 
 def test_history_of_a_table_that_is_not_there(lake: Layout) -> None:

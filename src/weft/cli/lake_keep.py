@@ -6,7 +6,6 @@ commands are refused with exit status 75 while one runs.
 
 import sys
 import time
-from collections.abc import Sequence
 from contextlib import nullcontext
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -46,7 +45,7 @@ def compact(*, lake: Where = None, dry_run: Flag = False, json: Flag = False) ->
         for bundle in bundles:
             told = {"table": bundle.table.full_name, "files": len(bundle.files), "rows": bundle.rows}
             _tell(told | {"bytes_before": bundle.size}, "{table}: {files:,} files, {rows:,} rows", as_json=json)
-        _say_if_none(bundles, "no small files to join", as_json=json)
+        _say_if_none(len(bundles), "no small files to join", as_json=json)
         return
     with Lease(layout, LEASE) as lease:
         bundles = list(compacting.due(layout, _today()))
@@ -55,7 +54,7 @@ def compact(*, lake: Where = None, dry_run: Flag = False, json: Flag = False) ->
             exchange(layout, wanted, lease.epoch)
             line = "{table}: {files:,} files to one, {rows:,} rows, {bytes_before:,} to {bytes_after:,} bytes"
             _tell(compacting.told(wanted)._asdict(), line, as_json=json)
-    _say_if_none(bundles, "no small files to join", as_json=json)
+    _say_if_none(len(bundles), "no small files to join", as_json=json)
 
 
 def retain(*, lake: Where = None, dry_run: Flag = False, json: Flag = False) -> None:
@@ -88,7 +87,7 @@ def retain(*, lake: Where = None, dry_run: Flag = False, json: Flag = False) -> 
         due = list(retaining.due(layout, keep, _today()))
         for old in due:
             _tell(told(old), line, as_json=json)
-        _say_if_none(due, "no day is older than lake.toml allows", as_json=json)
+        _say_if_none(len(due), "no day is older than lake.toml allows", as_json=json)
         return
     with Lease(layout, LEASE) as lease:
         due = list(retaining.due(layout, keep, _today()))
@@ -97,7 +96,7 @@ def retain(*, lake: Where = None, dry_run: Flag = False, json: Flag = False) -> 
                 remove.whole(layout, old.table, old.files, old.reason, lease.epoch)
             _tell(told(old), line, as_json=json)
         take_down(layout, lease.epoch)
-    _say_if_none(due, "no day is older than lake.toml allows", as_json=json)
+    _say_if_none(len(due), "no day is older than lake.toml allows", as_json=json)
 
 
 def forget(
@@ -140,14 +139,17 @@ def forget(
     if dry_run or not yes:
         for one in found:
             _tell(one._asdict(), "{table}: {rows:,} rows in {files:,} files would go", as_json=json)
-    _say_if_none(found, "no row of a table fits", as_json=json)
     if dry_run or not (found or yes):
+        _say_if_none(len(found), "no row of a table fits", as_json=json)
         return
     _confirm(f"remove {sum(one.rows for one in found):,} rows for ever", yes=yes)
     with Lease(layout, LEASE) as lease:
+        done = 0
         for one in forgetting.forget(layout, choice, why, lease.epoch):
+            done += 1
             note(layout, "forgotten", table=one.table, rows=one.rows, why=why)
             _tell(one._asdict(), "{table}: {rows:,} rows forgotten, {files:,} files", as_json=json)
+    _say_if_none(done, "no row of a table fits", as_json=json)
 
 
 def vacuum(*, lake: Where = None, hours: int | None = None, dry_run: Flag = False, json: Flag = False) -> None:
@@ -222,7 +224,7 @@ def _confirm(what: str, *, yes: bool) -> None:
     raise UserError("not-confirmed", f"this would {what}", "--yes")
 
 
-def _say_if_none(done: Sequence[object], why: str, *, as_json: bool) -> None:
+def _say_if_none(done: int, why: str, *, as_json: bool) -> None:
     """A person who sees nothing cannot know whether all is well."""
     if not done and not as_json:
         print(f"nothing to do: {why}")

@@ -64,7 +64,7 @@ def _tell(found: "Accounts") -> None:
             f"{stream}: {_count(found.rows, stream):,} have come; their numbers have holes by nature, so none is missing"
         )
     if found.is_whole:
-        print("nothing is missing of what is known to exist")
+        print(f"nothing is missing of what {'the tables have counted' if found.waiting else 'is known to exist'}")
     if found.waiting:
         print(f"weft: {found.waiting:,} segments are drained and not in the tables yet: weft lake run", file=sys.stderr)
 

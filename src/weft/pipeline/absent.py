@@ -98,10 +98,12 @@ def accounts(lake: Path | str, *, node: str | None = None, stream: str | None = 
     if stream is not None and stream not in STAGES:
         raise UserError("no-stream", f"there is no stream {stream!r}", f"--stream: {', '.join(STAGES)}")
     with Lake(lake) as asked:
-        if COMPLETENESS not in asked.tables():
-            raise UserError("no-completeness", "the lake's tables have not been counted yet", "weft lake run")
+        found = asked.query(ASKED).to_pylist() if COMPLETENESS in asked.tables() else []
+        if not found:
+            mend = "weft lake run: they are counted a minute after they were made, or at the end of --once"
+            raise UserError("no-completeness", "the lake's tables have not been counted yet", mend)
         names = dict(names_in(asked))
-        rows = [_account(row, names) for row in asked.query(ASKED).to_pylist()]
+        rows = [_account(row, names) for row in found]
         layout = asked.layout
     chosen = [row for row in rows if node is None or node in {row.name, row.origin, row.origin.rpartition("/")[2]}]
     if node is not None and not chosen:

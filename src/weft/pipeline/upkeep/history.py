@@ -36,5 +36,6 @@ def _what(commit: dict[str, Any], about: dict[str, Any]) -> str:
     if APP in about:
         return str(about[APP])
     if "weft.batch" in about:
-        return f"batch {about['weft.batch']} of {about.get('weft.job', '?')}, {about.get('weft.rows', '?')} rows"
+        batch = f"batch {about['weft.batch']} of {about.get('weft.job', '?')}"
+        return f"{batch}, {about['weft.rows']} rows" if "weft.rows" in about else f"fold up to {batch}"
     return str(commit.get("operation", "?")).lower()
