@@ -16,6 +16,8 @@ from weft.base.errors import OurFault, UserError
 from weft.lake.layout import Layout
 from weft.pipeline import batch, sampled
 from weft.pipeline.delta import LeaseLost, Tables
+from weft.pipeline.marks import said
+from weft.pipeline.runner import refuse_odd
 from weft.pipeline.tables import BRONZE_SAMPLES, EDGES, SAMPLES, VALUES
 from weft.pipeline.transforms.samples import to_samples
 from weft.pipeline.writer import Writer
@@ -174,3 +176,22 @@ def test_a_lake_behind_a_link_is_known_by_the_path_that_the_log_names_files_by(t
     tables = Tables(Layout(tmp_path / "link"), nobody)
     (file,) = DeltaTable(tmp_path / "link" / "tables" / "silver" / "samples").file_uris()
     assert [Path(file).name] == tables.relative(SAMPLES, [file]), "else what a fold replaces would stay"
+
+
+def test_a_lake_in_a_directory_with_a_name_of_its_own(spark: SparkSession, tmp_path: Path) -> None:
+    ground = Ground(tmp_path / "my lake, é+", spark)
+    ground.take(taken(1, ROWS))
+    ground.job.fold()
+    ground.restart()
+    ground.take(taken(4, ROWS[1:]))
+    ground.job.fold()
+    assert [(2, 3), (3, 4), (4, 5)] == ground.pairs()
+    assert 3 == sum(n for (n,) in ground.rows("gold.rollup_1d", "n"))
+    handle = DeltaTable(ground.lake.table("silver", "samples"))
+    assert [1, 0] == [one.batch for one in said(handle) if one.batch is not None]
+
+
+@pytest.mark.parametrize("name", ["a[b]", "50%", "a*", "a{b}", "what?", "no. #1", "a\nb"])
+def test_a_lake_that_spark_or_delta_would_look_for_elsewhere_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UserError, match="in its name"):
+        refuse_odd(Layout(tmp_path / name))

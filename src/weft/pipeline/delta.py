@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import unquote
 
 from weft.base.errors import OurFault, UserError, WeftError
 from weft.lake.layout import Layout
@@ -208,9 +209,9 @@ class Tables:
         """Absolute paths of the files that may hold rows for which the predicate (SQL, or comparisons) is true."""
         handle = self.handle(table)
         if predicate is None:
-            return list(handle.file_uris())
+            return paths_of(handle.file_uris())
         chosen = predicate if isinstance(predicate, str) else list(predicate)
-        return list(handle.file_uris(file_pruning_predicate=chosen))
+        return paths_of(handle.file_uris(file_pruning_predicate=chosen))
 
     def rows_of_batch(self, table: Table, batch: int) -> int:
         """How many rows a batch wrote, from the log; files keep the batch in their name until they are compacted."""
@@ -303,6 +304,15 @@ class Tables:
         target = place / name
         file.rename(target)
         return named(root, table, target, footer)
+
+
+def paths_of(uris: Iterable[str]) -> list[str]:
+    """Files as paths: deltalake spells those of a directory with a space or an umlaut as part of a URL.
+
+    >>> paths_of(["/my%20lake/silver/samples/b0000000007-0a-0000.parquet"])
+    ['/my lake/silver/samples/b0000000007-0a-0000.parquet']
+    """
+    return [unquote(uri) for uri in uris]
 
 
 def configuration_of(table: Table) -> dict[str, str | None]:

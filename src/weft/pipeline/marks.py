@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import unquote
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -90,7 +91,7 @@ def _behind(log: Path, version: int) -> list[Path]:
 
 
 def _file(table: "DeltaTable", version: int) -> Path:
-    return Path(table.table_uri.removeprefix("file://")) / "_delta_log" / f"{version:020d}.json"
+    return Path(unquote(table.table_uri.removeprefix("file://"))) / "_delta_log" / f"{version:020d}.json"
 
 
 def _actions(commit: Path) -> Iterator[dict[str, Any]]:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from weft.base.vectors import VersionVector
 from weft.lake.layout import Layout
 from weft.lake.manifest import origin_of
-from weft.pipeline.delta import Tables
+from weft.pipeline.delta import Tables, paths_of
 from weft.pipeline.intake import LONG_MAX, SPREAD
 from weft.pipeline.tables import Table
 
@@ -62,7 +62,7 @@ def reasons_of(lake: Layout, quarantine: Table, batch: int) -> dict[str, int]:
     if not DeltaTable.is_deltatable(path):
         return {}
     found: dict[str, int] = {}
-    for file in DeltaTable(path).file_uris(file_pruning_predicate=f"batch = {batch}"):
+    for file in paths_of(DeltaTable(path).file_uris(file_pruning_predicate=f"batch = {batch}")):
         rows = pq.read_table(file, columns=["reason", "batch"], partitioning=None)
         for entry in pc.value_counts(rows.filter(pc.equal(rows["batch"], batch))["reason"]).to_pylist():
             found[entry["values"]] = found.get(entry["values"], 0) + entry["counts"]

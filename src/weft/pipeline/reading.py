@@ -16,6 +16,7 @@ from weft.lake.layout import STREAMS, Layout
 from weft.lake.reader import files_between
 from weft.lake.schemas import SEGMENTS
 from weft.pipeline import versions
+from weft.pipeline.delta import paths_of
 from weft.pipeline.sql import LAYERS, Lake
 from weft.pipeline.tables import ALL, LATEST, VIEWS, Table
 from weft.pipeline.versions import EPOCH, AsOf, instant, opened
@@ -91,7 +92,7 @@ def segments(
         raise UserError("no-stream", f"there is no stream {stream!r}", ", ".join(STREAMS))
     low = 0 if since is None else _ns(since)
     high = None if until is None else _ns(until)
-    files = [Path(piece.path).absolute().as_uri() for piece in files_between(layout, stream, low, high)]
+    files = [str(Path(piece.path).absolute()) for piece in files_between(layout, stream, low, high)]
     ddl = SEGMENTS[stream].ddl()
     rows = spark.read.schema(ddl).parquet(*files) if files else spark.createDataFrame([], ddl)
     if since is not None:
@@ -128,8 +129,8 @@ def _wish(version: Version) -> AsOf | None:
 def _files(handle: "DeltaTable", found: Table, since: Since) -> list[str]:
     day = _day(found, since)
     if day is None:
-        return list(handle.file_uris())
-    return list(handle.file_uris(file_pruning_predicate=f"{found.partition} >= '{day.isoformat()}'"))
+        return paths_of(handle.file_uris())
+    return paths_of(handle.file_uris(file_pruning_predicate=f"{found.partition} >= '{day.isoformat()}'"))
 
 
 def _day(found: Table, since: Since) -> date | None:

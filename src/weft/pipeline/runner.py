@@ -53,7 +53,7 @@ REMOTE_AGAIN: Final = "look whether the server runs; then weft lake run again, i
 WITHOUT_PYTHON: Final = ("Python worker ", "terminated with exception:  SQLSTATE")
 """What Spark says when the process that plans a stream is gone: that, or an exception without a word."""
 ENDING_S: Final = 2.0  # a process that was killed closes its sockets some time before it has ended
-ODD: Final = frozenset("[]{}*?%\\")
+ODD: Final = frozenset("[]{}*?%#\\\n\r\t")
 """Patterns to Spark, or parts of a URL to Delta."""
 FINISH_S: Final = 30.0  # how long a batch that is running may still take
 
@@ -251,7 +251,9 @@ def refuse_odd(lake: Layout) -> None:
     root = str(lake.root.absolute())
     if odd := sorted(set(root) & ODD):
         raise UserError(
-            "bad-directory", f"{root} has {' '.join(odd)} in its name", "move the lake, or mount it elsewhere"
+            "bad-directory",
+            f"{root!r} has {' '.join(map(repr, odd))} in its name",
+            "move the lake, or mount it elsewhere",
         )
 
 
