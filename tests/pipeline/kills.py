@@ -155,14 +155,13 @@ class Journals:
 
     def drain(self) -> None:
         """Start a recorder per journal."""
-        self.recorders = [
-            subprocess.Popen(
-                [sys.executable, "-c", RECORDER, str(path), str(self.lake)],
-                stdout=subprocess.DEVNULL,
-                stderr=(self.place / "recorder.log").open("ab"),
-            )
-            for path in self.paths
-        ]
+        with (self.place / "recorder.log").open("ab") as log:
+            self.recorders = [
+                subprocess.Popen(
+                    [sys.executable, "-c", RECORDER, str(path), str(self.lake)], stdout=subprocess.DEVNULL, stderr=log
+                )
+                for path in self.paths
+            ]
 
     def finish(self) -> None:
         for recorder in self.recorders:
@@ -299,10 +298,11 @@ class Rounds:
         self.journals.finish()
         if self.driver.is_running:
             self.driver.end()
+        code = UNAVAILABLE
         for _ in range(LAST_TRIES):
-            self.driver.start("--once")
-            if (code := self.driver.end_by_itself()) != UNAVAILABLE:
-                break
+            if code == UNAVAILABLE:
+                self.driver.start("--once")
+                code = self.driver.end_by_itself()
         assert 0 == code, self.log()[-3000:]
         return Told(self.kills, Counter(self.driver.ends), time.monotonic() - began)
 

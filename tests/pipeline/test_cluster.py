@@ -166,11 +166,12 @@ def test_what_is_leashed_ends_with_its_parent(tmp_path: Path) -> None:
 
 def again(command: list[str], environment: dict[str, str]) -> "subprocess.CompletedProcess[str]":
     """Run it; and again where a machine with too much to do gave Spark's Python no time to start."""
-    for _ in range(TRIES):
+    left = TRIES
+    while True:
         done = subprocess.run(command, capture_output=True, timeout=PATIENCE_S, check=False, text=True, env=environment)
-        if done.returncode != 69 or "did not start in time" not in done.stderr:
-            break
-    return done
+        left -= 1
+        if not left or done.returncode != 69 or "did not start in time" not in done.stderr:
+            return done
 
 
 class Machine:
