@@ -84,7 +84,7 @@ def scene(chance: Chance, rows: int, chunks: int) -> list[Chunk]:
         while number <= last:
             width = chance.randint(40, 600)
             began = _when(chance, weights, number / last)
-            _place(chance, placed, began, node, number, width)
+            _place(chance, placed, began, node, (number, width))
             number += width
     for chunk in placed:
         for records in chunk:
@@ -104,8 +104,9 @@ def _when(chance: Chance, weights: list[int], share: float) -> int:
     return chance.randint(turn, len(weights) - 1) if chance.random() < 0.1 else turn
 
 
-def _place(chance: Chance, placed: list[Chunk], began: int, node: str, first: int, width: int) -> None:
-    """One part of a node's numbers, and what befalls it."""
+def _place(chance: Chance, placed: list[Chunk], began: int, node: str, pair: tuple[int, int]) -> None:
+    """One part of a node's numbers, `pair` its first and how many, and what befalls it."""
+    first, width = pair
     home = chance.randrange(len(ROOTS))
     kind = chance.random()
     if kind < 0.01:
@@ -249,14 +250,18 @@ class Driver:
 
 def descendants(process: "subprocess.Popen[bytes] | None", *marks: str) -> list[psutil.Process]:
     """Living descendants of a process whose command line has all of these words."""
-    found = []
+    children: list[psutil.Process] = []
     with contextlib.suppress(psutil.Error):
-        for child in psutil.Process(process.pid).children(recursive=True) if process is not None else []:
-            with contextlib.suppress(psutil.Error):
-                line = " ".join(child.cmdline())
-                if all(mark in line for mark in marks):
-                    found.append(child)
-    return found
+        children = psutil.Process(process.pid).children(recursive=True) if process is not None else []
+    return [child for child in children if all(mark in _line(child) for mark in marks)]
+
+
+def _line(process: psutil.Process) -> str:
+    """The command line of a process, empty when it has ended."""
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
 
 
 class Told(NamedTuple):
@@ -459,10 +464,9 @@ def _heard(journals: Journals) -> tuple[pa.Table, pa.Table]:
     for journal, lsn, record in journals.records():
         if isinstance(record, LostRecord):
             gone += [(record.origin.hex(), number) for number in range(record.first, record.last + 1)]
-        elif isinstance(record, StreamRecord):
-            for place, row in enumerate(_rows(record)):
-                for name, cell in zip(HEARD.names, (journal, lsn, place, record.origin.hex(), *row), strict=True):
-                    columns[name].append(cell)
+        for place, row in enumerate(_rows(record)) if isinstance(record, StreamRecord) else ():
+            for name, cell in zip(HEARD.names, (journal, lsn, place, record.origin.hex(), *row), strict=True):
+                columns[name].append(cell)
     announced = pa.table({"origin": [name for name, _ in gone], "sequence": [number for _, number in gone]})
     return pa.table(columns, schema=HEARD), announced
 
