@@ -84,6 +84,13 @@ def test_names_are_looked_up_in_gold_then_silver_and_bad_ones_are_told_what_ther
     with pytest.raises(UserError) as refused:
         ask(asked, "SELECT * FROM nothing")
     assert "silver.samples" in refused.value.try_this
+    for text, help_ in {
+        "SELECT missed FROM completeness": "missing",
+        "SELECT * FROM availability": "gold.availability is made of silver.catalog",
+        "show tables": "weft lake ls",
+    }.items():
+        with pytest.raises(UserError, match=help_):
+            ask(asked, text)
     with pytest.raises(UserError) as refused:
         Lake(asked.lake.root / "nowhere")
     assert "no-lake" == refused.value.code

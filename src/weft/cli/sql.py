@@ -2,8 +2,10 @@
 
 import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -26,7 +28,7 @@ def sql(
     /,
     *,
     lake: Path | None = None,
-    as_of: str | None = None,
+    as_of: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
     json: Flag = False,
     csv: Flag = False,
     parquet: Path | None = None,
@@ -38,7 +40,7 @@ def sql(
     Args:
         query: one SELECT over `gold.…`, `silver.…`, `bronze.…`, `meta.…`; a bare name is looked up in that order.
         lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
-        as_of: the tables as they were: at an instant (2026-01-31T12:00Z), or at a version of those that are named.
+        as_of: the tables as they were: at an instant (2026-01-31T12:00Z, 20:15, -5m), or at a version of those that are named.
         json: one JSON array of objects.
         csv: CSV with a header.
         parquet: write the rows to this Parquet file instead.
@@ -62,7 +64,16 @@ def _opened(lake: Path, as_of: str | None) -> "Lake":
     from weft.pipeline import versions
     from weft.pipeline.sql import Lake
 
-    return Lake(lake, None if as_of is None else versions.as_of(as_of))
+    return Lake(lake, None if as_of is None else versions.as_of(_dated(as_of)))
+
+
+def _dated(said: str) -> str:
+    """`20:15` of today and `-5m` with their day, as everywhere else; all else as it is."""
+    if not said.startswith("-") and ":" not in said[:3]:
+        return said
+    from weft.client.doc.replaying import instant_of
+
+    return datetime.fromtimestamp(instant_of(said, time.time()), UTC).isoformat()
 
 
 def _print(rows: "pa.Table", form: str) -> None:

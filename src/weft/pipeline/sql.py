@@ -39,11 +39,16 @@ SETTINGS: Final[dict[str, str | bool | int | float | list[str]]] = {
 }
 
 BATCH_ROWS: Final = 50_000
+HINTS: Final = "Candidate bindings"  # a line of DuckDB that helps
 NO_FILE: Final = "No such file"  # how Arrow says so in DuckDB's words
 
 _QUALIFIED: Final = re.compile(r"(\w+)\s*\.\s*(\w+)")
 _BARE: Final = re.compile(r"(?<![.\w])(\w+)")
-_UNQUOTED_AT: Final = re.compile(r"""(?<!["'.\w])at(?!["'\w])""", re.IGNORECASE)
+_LISTING: Final = re.compile(r"^\s*show\b", re.IGNORECASE)
+_UNQUOTED: Final = re.compile(
+    r"""(?<!["'.\w])(at|(?<!group )(?<!order )(?<!partition )by|group(?!\s+(?:by|all)))(?!["'\w])""", re.IGNORECASE
+)
+"""Columns whose names are words of SQL."""
 
 
 class Lake:
@@ -98,6 +103,10 @@ class Lake:
     def _relation(self, sql: str) -> "duckdb.DuckDBPyRelation":
         import duckdb
 
+        if _LISTING.search(sql):
+            raise UserError(
+                "bad-sql", "the tables of a lake are not listed in SQL", "weft lake ls, weft lake schema TABLE"
+            )
         connection = self._open
         for table in self._named_in(sql):
             self._register(table)
@@ -117,7 +126,8 @@ class Lake:
         except ValueError:
             raise UserError("bad-sql", "exactly one statement can be asked at a time", "weft sql 'SELECT …'") from None
         except duckdb.Error as error:
-            why = str(error).splitlines()[0]
+            why, *more = str(error).splitlines()
+            why = " ".join((why, *(line for line in more if line.startswith(HINTS))))
             if NO_FILE in str(error):
                 mend = "a later instant; how long old files stay is [lake.keep] unreferenced"
                 raise UserError("no-files", f"files of a table are deleted: {why}", mend) from None
@@ -126,10 +136,15 @@ class Lake:
 
     def _mend(self, sql: str, *, is_grammar: bool) -> str:
         """What to type instead of a question that DuckDB does not understand."""
-        if is_grammar and _UNQUOTED_AT.search(sql):
-            return 'at is also a word of SQL: write "at" in double quotes, or samples.at'
-        there = ", ".join(sorted(table.full_name for table in self.known())) or "none yet: weft lake run makes them"
-        return f"weft lake schema TABLE; tables: {there}"
+        if is_grammar and (word := _UNQUOTED.search(sql)):
+            return f'{word[1]} is also a word of SQL: write "{word[1]}" in double quotes'
+        known = {table.full_name for table in self.known()}
+        for view in VIEWS.values():
+            if view.table.full_name not in known and view.table.name in _BARE.findall(sql):
+                return (
+                    f"wait: {view.table.full_name} is made of {view.over[0].full_name}, of which nothing has come yet"
+                )
+        return f"weft lake schema TABLE; tables: {', '.join(sorted(known)) or 'none yet: weft lake run makes them'}"
 
     def tables(self) -> list[Table]:
         """The tables that exist."""
@@ -229,9 +244,18 @@ def cells(table: "pa.Table") -> Iterator[list[str]]:
 
 
 def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    return printable(f"{value:%Y-%m-%d %H:%M:%S}" if hasattr(value, "hour") else str(value))
+    return "" if value is None else printable(_said(value))
+
+
+def _said(value: Any) -> str:
+    """A value, and what is in it, without the words of Python."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {_said(one)}" for key, one in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_said, value)) + "]"
+    if isinstance(value, tuple):  # an entry of a map
+        return ": ".join(map(_said, value))
+    return f"{value:%Y-%m-%d %H:%M:%S}" if hasattr(value, "hour") else str(value)
 
 
 def printable(text: str) -> str:
