@@ -9,12 +9,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.pipeline.ground import MEM, NET, A, B, Ground, Plot, event, lost, taken
+from tests.pipeline.plain import lake_of, put
 from weft.base.errors import UserError
+from weft.cli import lake_quarantine
 from weft.pipeline import returning
 from weft.pipeline.check import Check
 from weft.pipeline.job import Done
 from weft.pipeline.returning import Found, Returning, close, look, plan
 from weft.pipeline.ruleset import Rule, Rules
+from weft.pipeline.tables import QUARANTINE
 from weft.wire.samples import Series
 
 HOT = Rules(user=(Rule("hot", "value_long > 100"),))
@@ -164,3 +167,15 @@ def test_a_batch_with_segments_is_never_taken_for_a_return(ground: Ground) -> No
     offset = ground.work.source.offset(ground.work.source.latest())
     ground.work.checkpoint.offsets(1).write_text(f"v1\n{{}}\n{offset.text()}", "utf-8")
     assert (1, 1, 0, 0, 1) == ground.work.batch(1).outcome
+
+
+def test_rows_of_imported_logs_that_stay_are_counted_and_a_reason_without_rows_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lake = lake_of(tmp_path / "lake")
+    assert 0 == lake_quarantine._imported(lake, "samples", "rule:hot")
+    own, imported = ({"reason": "rule:hot", "attributes": attributes} for attributes in ([], [("dataset", "attic")]))
+    put(lake, QUARANTINE, own, imported, imported)
+    assert 2 == lake_quarantine._imported(lake, "samples", "rule:hot")
+    lake_quarantine.show("future", lake=lake.root)
+    assert "no row of samples was refused as future: weft lake quarantine ls\n" == capsys.readouterr().out

@@ -30,6 +30,9 @@ FROM meta.quality GROUP BY stream, reason ORDER BY stream, rows DESC, reason
 ROWS: Final = (
     "SELECT * FROM quarantine.{stream} WHERE reason = '{reason}' ORDER BY received_ns DESC, sequence LIMIT {limit}"
 )
+IMPORTED: Final = (
+    "SELECT count(*) AS n FROM quarantine.{stream} WHERE reason = '{reason}' AND attributes['dataset'] IS NOT NULL"
+)
 CUT: Final = 160  # characters of a row on a line
 USUAL: Final = ("origin", "era", "sequence", "reason", "because")
 
@@ -79,6 +82,8 @@ def show(reason: str, /, *, stream: str = "samples", lake: Where = None, limit: 
         is_there = stages.quarantine in asked.tables()
         question = ROWS.format(stream=stream, reason=reason.replace("'", "''"), limit=max(0, limit))
         rows = asked.query(question).to_pylist() if is_there else []
+    if not rows and not json:
+        print(f"no row of {stream} was refused as {reason}: weft lake quarantine ls")
     for row in rows:
         print(json_module.dumps(row, default=_plain, sort_keys=True) if json else _line(row))
 
@@ -135,6 +140,18 @@ def retry(
     print(f"{told['held']:,} rows of {stream} refused as {reason}; {told['returned']:,} {verb} back")
     for why, rows in told["still"].items():
         print(f"  {rows:,} are refused as {why}")
+    if stays := _imported(layout, stream, reason):
+        print(f"  {stays:,} of imported logs stay: import these lines again, as a dataset of their own")
+
+
+def _imported(layout: "Layout", stream: str, reason: str) -> int:
+    """Rows that were refused for it and belong to a dataset."""
+    from weft.pipeline.sql import Lake
+
+    with Lake(layout.root) as asked:
+        is_there = _stages(stream).quarantine in asked.tables()
+        question = IMPORTED.format(stream=stream, reason=reason.replace("'", "''"))
+        return asked.query(question)["n"][0].as_py() if is_there else 0
 
 
 def _retried(job: "Job", reason: str, *, is_dry: bool) -> dict[str, Any]:

@@ -14,8 +14,8 @@ progress     nothing in, so many into silver, as many out of quarantine
 ```
 
 Bronze keeps the rows as they came, and the log of quarantine what has left it. Rows that repeat a number of silver with
-other content never come back, nor do rows of imported datasets: these are read again by importing the file again. What the
-recorder could not read is judged by its error, which stays: bytes are not decoded anew.
+other content never come back, nor do rows of imported datasets: their lines can be imported again as a dataset of their
+own. What the recorder could not read is judged by its error, which stays: bytes are not decoded anew.
 """
 
 import os
