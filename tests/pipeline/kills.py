@@ -459,16 +459,15 @@ def judge(lake: Layout, journals: Journals) -> dict[str, int]:
 
 def _heard(journals: Journals) -> tuple[pa.Table, pa.Table]:
     """Every row that was ever said, and every number announced lost."""
-    columns: dict[str, list[Any]] = {name: [] for name in HEARD.names}
+    said: list[tuple[Any, ...]] = []
     gone: list[tuple[str, int]] = []
     for journal, lsn, record in journals.records():
         if isinstance(record, LostRecord):
             gone += [(record.origin.hex(), number) for number in range(record.first, record.last + 1)]
-        for place, row in enumerate(_rows(record)) if isinstance(record, StreamRecord) else ():
-            for name, cell in zip(HEARD.names, (journal, lsn, place, record.origin.hex(), *row), strict=True):
-                columns[name].append(cell)
+        elif isinstance(record, StreamRecord):
+            said += [(journal, lsn, place, record.origin.hex(), *row) for place, row in enumerate(_rows(record))]
     announced = pa.table({"origin": [name for name, _ in gone], "sequence": [number for _, number in gone]})
-    return pa.table(columns, schema=HEARD), announced
+    return pa.table([list(column) for column in zip(*said, strict=True)], schema=HEARD), announced
 
 
 def _rows(record: StreamRecord) -> Iterator[tuple[Any, ...]]:
