@@ -19,6 +19,10 @@ from weft.pipeline.checkpoint import read_record
 from weft.pipeline.kinds import SAMPLES
 from weft.pipeline.mending import repair as repairs
 from weft.pipeline.mending.repair import Repaired, repair
+from weft.pipeline.tables import BRONZE_SAMPLES
+from weft.pipeline.upkeep.forgotten import KEEP, Reason
+from weft.pipeline.upkeep.log import live_files, opened
+from weft.pipeline.upkeep.remove import whole
 
 Batch = tuple[list[oracle.Row], list[oracle.Id]]
 ROWS = [(NET, 10 * n, None) for n in range(1, 13)]
@@ -200,6 +204,38 @@ def test_rows_erased_behind_a_batch_that_is_half_done_stay_erased(later: Ground)
         repaired(later)
     assert "repair-undoes" == refused.value.code
     assert [] == [row for row in later.rows("silver.samples", "origin") if row == (B,)]
+
+
+def test_what_a_batch_added_is_taken_out_without_what_went_since(later: Ground) -> None:
+    """Neither the rows nor the files of days that were retired meanwhile are wanted back."""
+    killed_after(later, "silver")
+    delta = opened(later.lake, BRONZE_SAMPLES)
+    assert delta is not None
+    old = [file for file in live_files(delta, BRONZE_SAMPLES) if file.last_batch == 0]
+    whole(later.lake, BRONZE_SAMPLES, old, Reason(f"{KEEP} bronze = 1", "its age", "nobody"), 9)
+    for file in old:
+        (later.lake.table("bronze", "samples") / file.path).unlink()
+    forget_all(later)
+    later.epoch = 9
+    assert 1 == repaired(later).batch
+    assert {1} == {batch for (batch,) in later.rows("bronze.samples", "batch")}
+    goes_on(later)
+
+
+def test_a_version_of_which_files_are_gone_is_told_in_a_sentence(
+    later: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(repairs, "added_by", lambda *_: None)
+    killed_after(later, "silver")
+    table = DeltaTable(later.lake.table("silver", "samples"))
+    (gone,) = table.file_uris()[-1:]
+    table.delete("batch = 0")
+    Path(gone).unlink()
+    monkeypatch.setattr(repairs, "DONE_AGAIN", {"retain", "compact", "DELETE"})
+    forget_all(later)
+    with pytest.raises(UserError) as refused:
+        repaired(later)
+    assert "version-gone" == refused.value.code
 
 
 def test_a_table_put_back_to_an_older_copy_takes_the_others_with_it(later: Ground) -> None:

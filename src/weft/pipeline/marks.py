@@ -64,6 +64,28 @@ def said(table: "DeltaTable") -> Iterator[Said]:
         seen, limit = limit, 10 * limit
 
 
+def added_by(table: "DeltaTable", job: str, after: int) -> list[str] | None:
+    """The files that batches of a job added after a version, if they did nothing else and all of them are still there."""
+    added: list[str] = []
+    for entry in said(table):
+        if entry.version <= after:
+            break
+        if entry.job != job or entry.batch is None:
+            continue
+        for action in _actions(_file(table, entry.version)):
+            if "remove" in action:
+                return None
+            added += [action["add"]["path"]] if "add" in action else []
+    return added if set(added) <= set(_live(table)) else None
+
+
+def _live(table: "DeltaTable") -> list[str]:
+    import pyarrow as pa
+
+    paths: list[str] = pa.table(table.get_add_actions(flatten=True)).column("path").to_pylist()
+    return paths
+
+
 def _said(table: "DeltaTable", commit: dict[str, Any]) -> Said:
     batch, job, version = commit.get("weft.batch"), commit.get("weft.job"), int(commit["version"])
     what = commit.get("weft.upkeep") or (REBUILD if "weft.rebuilt" in commit else commit.get("operation", ""))

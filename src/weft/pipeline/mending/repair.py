@@ -23,6 +23,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake.exceptions import DeltaError
+from deltalake.transaction import RemoveAction
 
 from weft import __version__
 from weft.base.errors import UserError
@@ -32,8 +34,9 @@ from weft.lake.manifest import SegmentFault
 from weft.lake.offsets import At, parse
 from weft.lake.reader import Source
 from weft.pipeline.checkpoint import Carried, Checkpoint, Record, read_record
+from weft.pipeline.delta import partition_of
 from weft.pipeline.kinds import Kind
-from weft.pipeline.marks import Mark, newest_mark, said
+from weft.pipeline.marks import Mark, added_by, newest_mark, said
 from weft.pipeline.mending.recall import recalled
 from weft.pipeline.sql import Lake
 from weft.pipeline.tables import COMPLETENESS, PROGRESS, VALUES, Table
@@ -117,7 +120,7 @@ class Repair:
         return max(seen, default=0) > self.epoch
 
     def run(self, why: str) -> Repaired:
-        """Do it. UserError `segment-gone`, `repair-undoes`; then nothing has changed."""
+        """Do it. UserError `segment-gone`, `repair-undoes`; then nothing has changed. `version-gone`."""
         with Lake(self.lake.root) as asked:
             behind = self._behind(asked)
             self._refuse_gaps(behind)
@@ -211,7 +214,29 @@ class Repair:
         elif table == PROGRESS:
             handle.delete(f"job = '{self.kind.stream}' AND batch > {batch}", commit_properties=told)
         else:
+            self._go_back(table, version, told)
+
+    def _go_back(self, table: Table, version: int, told: CommitProperties) -> None:
+        """Undo what batches have done since a version. UserError `version-gone` if that takes files that were vacuumed.
+
+        What they only added is taken out again: so days that have gone since stay gone, and nothing older is needed.
+        """
+        handle = DeltaTable(self._path(table))
+        added = added_by(handle, self.kind.stream, version)
+        if added is not None:
+            now_ms = self.now // 1_000_000
+            out: list[Any] = [RemoveAction(path, True, now_ms, None, partition_of(path)) for path in added]
+            parts = [table.partition] if table.partition else []
+            handle.create_write_transaction(out, "append", handle.schema(), parts, commit_properties=told)
+            return
+        try:
             handle.restore(version, commit_properties=told)
+        except DeltaError as error:
+            raise UserError(
+                "version-gone",
+                f"{table.full_name} would go back to version {version}, of which files were vacuumed: {error}",
+                "put that table back from a copy",
+            ) from error
 
     def _commit_nothing(self, table: Table, told: CommitProperties) -> None:
         """A commit that says something and changes no row."""
