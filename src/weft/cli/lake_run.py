@@ -95,7 +95,9 @@ def check(*, lake: Where = None, json: Flag = False) -> int:
     if json:
         sys.stdout.write(msgspec.json.encode(verdict._asdict(), enc_hook=str).decode() + "\n")
         return verdict.exit_code
-    rows = ", ".join(f"{count:,} in {name}" for name, count in verdict.rows.items())
+    of_all = " of all streams" if sum(name.startswith("bronze.") for name in verdict.rows) > 1 else ""
+    places = ((name + of_all if name == "manifests" else name, count) for name, count in verdict.rows.items())
+    rows = ", ".join(f"{count:,} in {place}" for place, count in places)
     print(f"{verdict.state}: {verdict.segments:,} segments, {verdict.waiting:,} not yet taken; rows: {rows or 'none'}")
     for name, count in verdict.forgotten.items():
         print(f"  {count:,} rows of {name} were removed on purpose: meta.forgotten")
