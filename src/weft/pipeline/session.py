@@ -67,6 +67,7 @@ SETTINGS: Final[dict[str, str]] = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
     "spark.sql.python.filterPushdown.enabled": "true",
+    "spark.python.authenticate.socketTimeout": "120s",  # 15 are too few for a Python that starts on a busy machine
     # a micro-batch of a few thousand rows: what costs per job, not per row
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.adaptive.enabled": "false",
