@@ -153,6 +153,40 @@ def test_a_process_of_sparks_that_is_gone_is_a_sentence(
     assert "sc://h:1 answers no more" == remote.text
 
 
+class Ended:
+    """A query that has ended, a writer that starts another such, and its job."""
+
+    isActive = False  # noqa: N815  # as Spark calls it
+
+    def __init__(self, said: str | None) -> None:
+        self.said, self.started, self.last_number = said, 0, 7
+
+    def exception(self) -> Exception | None:
+        return None if self.said is None else RuntimeError(self.said)
+
+    def start(self) -> "Ended":
+        self.started += 1
+        return self
+
+
+def test_a_query_whose_python_is_gone_begins_again_a_few_times_between_two_batches(tmp_path: Path) -> None:
+    gone: Any = Ended("Python worker failed to connect back")
+    other: Any = Ended("segment-gone")
+    done: Any = Ended(None)
+    driver = runner.Runner(Layout(tmp_path), print)
+    driver._queries |= {"samples": gone, "events": other, "logs": done}
+    driver._writers |= {"samples": (gone, gone), "events": (other, other), "logs": (done, done)}
+    for _ in range(5):
+        driver._begin_again()
+    assert (runner.BEGUN_MAX, 0, 0) == (gone.started, other.started, done.started)
+    gone.last_number += 1
+    driver._begin_again()
+    assert runner.BEGUN_MAX + 1 == gone.started
+    driver._failure = RuntimeError("a batch")
+    driver._begin_again()
+    assert runner.BEGUN_MAX + 1 == gone.started
+
+
 def test_what_is_leashed_ends_with_its_parent(tmp_path: Path) -> None:
     leashed = [sys.executable, "-m", "weft.pipeline.leash", "/bin/sh", "-c", "echo $$; exec sleep 600"]
     program = f"import subprocess, sys\nsubprocess.Popen({leashed!r}).wait()"
@@ -228,7 +262,7 @@ def test_a_cluster_makes_the_tables_lets_no_stranger_in_and_ends_as_a_whole(tmp_
         executors_ = [*(tmp_path / "state/weft/cluster" / str(PORT) / "work").glob("app-*/*")]
         assert 2 == len(executors_)
         secret = read_secret(tmp_path / "state/weft/cluster" / str(PORT) / "secret")
-        lines = [" ".join(process.cmdline()) for process in running.all if process.is_running()]
+        lines = [kills.line_of(process) for process in running.all]
         assert 3 == sum("org.apache.spark.deploy" in line for line in lines)
         assert not any(secret in line for line in lines)
         if soak:

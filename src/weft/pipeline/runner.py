@@ -37,6 +37,7 @@ from weft.pipeline.upkeep.keeper import Upkeep
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 LEASE: Final = "samples"
 """Whose lease a driver takes: one drives all jobs of a lake."""
@@ -52,6 +53,7 @@ GONE_AGAIN: Final = (
 REMOTE_AGAIN: Final = "look whether the server runs; then weft lake run again, it goes on where it was"
 WITHOUT_PYTHON: Final = ("Python worker ", "terminated with exception:  SQLSTATE")
 """What Spark says when the process that plans a stream is gone: that, or an exception without a word."""
+BEGUN_MAX: Final = 3
 ENDING_S: Final = 2.0  # a process that was killed closes its sockets some time before it has ended
 ODD: Final = frozenset("[]{}*?%#\\\n\r\t")
 """Patterns to Spark, or parts of a URL to Delta."""
@@ -74,6 +76,9 @@ class Runner:
         self._is_cut = False
         """Whether a batch that took too long to end was broken off; the next driver repeats it."""
         self._queries: dict[str, StreamingQuery] = {}
+        self._writers: dict[str, tuple[DataStreamWriter, Job]] = {}
+        self._begun: dict[str, tuple[int, int]] = {}
+        """Of queries that were begun again: behind which batch, and how often."""
         self._jobs: list[Job] = []
         self._upkeep: Upkeep | None = None
 
@@ -179,6 +184,7 @@ class Runner:
         writer = stream.writeStream.foreachBatch(self._each(job))
         writer = writer.option("checkpointLocation", str(self.lake.checkpoint(name)))
         timed = writer.trigger(availableNow=True) if once else writer.trigger(processingTime=TRIGGER)
+        self._writers[name] = timed, job
         self._queries[name] = timed.start()
 
     def _each(self, job: Job) -> Callable[["DataFrame", int], None]:
@@ -208,11 +214,24 @@ class Runner:
                 is_first_done = samples.last_number > upto or not is_active or time.monotonic() - began > FIRST_S
             if is_first_done and self._failure is None:
                 join()
+            self._begin_again()
             if (is_first_done and self._is_over(once=once)) or self._ending.wait(POLL_S):
                 break
             self._executors.look(time.monotonic())
             self._fold_when_idle()
         self._end()
+
+    def _begin_again(self) -> None:
+        """Start a query anew whose Python process has ended, or came too late: a few times between two batches."""
+        for name, (writer, job) in self._writers.items():
+            query = self._queries[name]
+            if self._failure is not None or query.isActive or not _is_without_python(query.exception()):
+                continue
+            behind, times = self._begun.get(name, (job.last_number, 0))
+            times = times if behind == job.last_number else 0
+            if times < BEGUN_MAX:
+                self._begun[name] = job.last_number, times + 1
+                self._queries[name] = writer.start()
 
     def _end(self) -> None:
         """Let every query finish its batch; whatever ended one of them by itself is raised."""
@@ -265,9 +284,13 @@ def _lost(error: Exception, spark: "SparkSession", options: Options) -> UserErro
         return None if answers(spark) else gone
     if not is_running(ENDING_S):
         return UserError("unavailable", "Spark's Java process has ended", again)
-    if any(words in str(error) for words in WITHOUT_PYTHON):
+    if _is_without_python(error):
         return UserError("unavailable", "a Python process of Spark's has ended, or did not start in time", again)
     return None
+
+
+def _is_without_python(error: BaseException | None) -> bool:
+    return error is not None and any(words in str(error) for words in WITHOUT_PYTHON)
 
 
 def _explained(error: WeftError) -> UserError:
