@@ -253,10 +253,10 @@ def descendants(process: "subprocess.Popen[bytes] | None", *marks: str) -> list[
     children: list[psutil.Process] = []
     with contextlib.suppress(psutil.Error):
         children = psutil.Process(process.pid).children(recursive=True) if process is not None else []
-    return [child for child in children if all(mark in _line(child) for mark in marks)]
+    return [child for child in children if all(mark in line_of(child) for mark in marks)]
 
 
-def _line(process: psutil.Process) -> str:
+def line_of(process: psutil.Process) -> str:
     """The command line of a process, empty when it has ended."""
     try:
         return " ".join(process.cmdline())
