@@ -58,7 +58,9 @@ ANOMALIES: Final = table_of(
         Column("start", "timestamp", "start of its first window"),
         Column("until", "timestamp", "end of its last window"),
         Column("windows", "bigint", "windows of a minute that it is made of"),
-        Column("observed", "double", "the mean that is farthest off; of `missing` and `resets`: how many", optional=True),
+        Column(
+            "observed", "double", "the mean that is farthest off; of `missing` and `resets`: how many", optional=True
+        ),
         Column("expected_low", "double", "what would have been usual, from", optional=True),
         Column("expected_high", "double", "what would have been usual, to", optional=True),
         Column("score", "double", "how far off: 6 is the edge of what is usual", optional=True),

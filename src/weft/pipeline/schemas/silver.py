@@ -216,7 +216,9 @@ VALUES: Final = table_of(
         Column("reason", "string", "`reset`, `base-reset`, `clock`; with a result: `across-lost`", optional=True),
         BATCH,
         DAY,
-        Column("from_era", "bigint", "of a dataset: era of the neighbour before, by time and not by number", optional=True),
+        Column(
+            "from_era", "bigint", "of a dataset: era of the neighbour before, by time and not by number", optional=True
+        ),
         DATASET,
     ),
     "day",
