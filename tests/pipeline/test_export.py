@@ -191,3 +191,17 @@ def test_what_cannot_be_exported_says_so(tmp_path: Path, words: tuple[str, ...],
         )
     assert code == refused.value.code
     assert not (tmp_path / out).exists()
+
+
+@pytest.mark.parametrize("place", ["lake.json", "drain/../lake.json", "tables/x.csv"])
+def test_a_file_in_the_lake_is_nobodys_to_replace(tmp_path: Path, place: str) -> None:
+    home = tmp_path / "lake"
+    (home / "tables").mkdir(parents=True)
+    (home / "drain").mkdir()
+    (home / "lake.json").write_text("{}", "utf-8")
+    with pytest.raises(UserError) as refused:
+        app(
+            ["export", "samples", str(home / place), "--format", "csv", "--lake", str(home)],
+            result_action="return_value",
+        )
+    assert ("bad-place", "{}") == (refused.value.code, (home / "lake.json").read_text("utf-8"))

@@ -44,6 +44,7 @@ def export(
         json: one line of JSON about it instead of a sentence.
     """
     from weft.pipeline.exporting import Wish, table_named
+    from weft.pipeline.filing import refuse_inside
     from weft.pipeline.versions import instant
 
     form = ENDINGS.get(out.suffix, "") if format == "auto" else format
@@ -52,7 +53,9 @@ def export(
     if not out.parent.is_dir():
         raise UserError("no-directory", f"there is no directory {out.parent}", f"mkdir -p {out.parent}")
     wish = Wish(table_named(table), *(instant(text) if text else None for text in (since, until)))
-    rows, left_out = _export(lake or Path(os.environ.get("WEFT_LAKE", "lake")), wish, out, form)
+    home = lake or Path(os.environ.get("WEFT_LAKE", "lake"))
+    refuse_inside(home, out)
+    rows, left_out = _export(home, wish, out, form)
     if json:
         sys.stdout.write(msgspec.json.encode({"rows": rows, "left_out": left_out, "file": str(out)}).decode() + "\n")
         return

@@ -51,11 +51,12 @@ def sql(
         raise UserError("usage", "several outputs at once", "one of --json, --csv, --parquet FILE, --arrow FILE")
     place = lake or Path(os.environ.get("WEFT_LAKE") or "lake")
     with without("pandas"), without("numpy"), _opened(place, as_of) as asked:
-        if parquet or arrow:
-            from weft.pipeline.filing import file_rows
+        if out := parquet or arrow:
+            from weft.pipeline.filing import file_rows, refuse_inside
 
+            refuse_inside(place, out)
             rows = file_rows(asked.batches(query), parquet=parquet, arrow=arrow)
-            print(f"{rows:,} rows in {parquet or arrow}")
+            print(f"{rows:,} rows in {out}")
         else:
             _print(asked.query(query, None if json or csv else limit), "json" if json else "csv" if csv else "")
 

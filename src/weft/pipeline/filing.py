@@ -5,10 +5,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from weft.base.errors import UserError
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
 UNFINISHED: Final = ".tmp"
+
+
+def refuse_inside(lake: Path, out: Path) -> None:
+    """UserError `bad-place` for a file that would stand in the lake itself, where it could take the place of one of its own."""
+    if out.resolve().is_relative_to(lake.resolve()):
+        raise UserError("bad-place", f"{out} lies in the lake", "name a file elsewhere")
 
 
 def file_rows(batches: "Iterator[pa.RecordBatch | pa.Schema]", *, parquet: Path | None, arrow: Path | None) -> int:
