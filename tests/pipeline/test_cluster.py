@@ -219,7 +219,8 @@ class Machine:
             stdout=subprocess.PIPE, env=self.environment,
         )  # fmt: skip
         assert self.process.stdout is not None
-        self.told = json.loads(self.process.stdout.readline())
+        with self.process.stdout as said:  # it says nothing more
+            self.told = json.loads(said.readline())
         self.all = psutil.Process(self.process.pid).children(recursive=True)
 
     def run(self, lake: Path, *words: str) -> "subprocess.CompletedProcess[str]":
