@@ -73,9 +73,8 @@ def test_killed_anywhere_the_tables_are_those_of_the_journals(left: Left) -> Non
     judged(left)
 
 
-def test_killed_anywhere_on_a_cluster_the_tables_are_those_of_the_journals(tmp_path: Path, soak: bool) -> None:
-    if not soak:
-        return  # half an hour
+@pytest.mark.soak
+def test_killed_anywhere_on_a_cluster_the_tables_are_those_of_the_journals(tmp_path: Path) -> None:
     machine = Machine(tmp_path, PORT)
     try:
         seed = random.SystemRandom().randrange(1 << 32)
@@ -85,10 +84,9 @@ def test_killed_anywhere_on_a_cluster_the_tables_are_those_of_the_journals(tmp_p
         machine.process.wait()
 
 
-def test_a_driver_that_forgets_what_it_committed_is_seen(tmp_path: Path, soak: bool) -> None:
+@pytest.mark.soak
+def test_a_driver_that_forgets_what_it_committed_is_seen(tmp_path: Path) -> None:
     """The bug itself, for which the judge is made; what it does to the tables is tried below."""
-    if not soak:
-        return  # minutes
     place = play(tmp_path, 8, Size(60_000, 6, 6), bug=kills.NO_APP_TRANSACTION)
     assert kills.judge(place.lake, place.journals)
 
