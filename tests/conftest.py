@@ -43,7 +43,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Refuse a run whose tests name requirements that nobody knows; of several workers each begins with what is long."""
     if hasattr(config, "workerinput"):  # else one ends long after the other
         items.sort(key=lambda item: LONG.get(_group_of(item.nodeid), len(LONG)))
-    if not config.getoption("--soak"):
+    if not config.getoption("--soak", default=False):
         items[:] = [item for item in items if item.get_closest_marker("soak") is None]
     known = requirements.known()
     unknown: list[str] = []
