@@ -1,7 +1,6 @@
 """`weft config show`: the configuration as it stood, out of the lake (PIP-052)."""
 
 import json as json_module
-import os
 import sys
 import time
 from pathlib import Path
@@ -12,6 +11,7 @@ from cyclopts import Parameter
 from weft.base.now import SECOND
 from weft.cli.config import Flag, loaded, shown, subtrees_of
 from weft.cli.config_store import CONFIG
+from weft.cli.home import home_of
 
 if TYPE_CHECKING:
     from weft.pipeline.configuration import Setting, State
@@ -47,7 +47,7 @@ def show(
         import pyarrow.dataset  # noqa: F401  # where it looks for pandas, once
     from weft.pipeline.configuration import state_at
 
-    root = lake or os.environ.get("WEFT_LAKE") or "lake"
+    root = home_of(lake)
     state = state_at(root, _nanoseconds(at), node=on, subtrees=tuple(subtrees_of(prefix)))
     _warn(state)
     if json:

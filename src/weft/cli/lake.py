@@ -1,6 +1,5 @@
 """`weft lake`: what lies in a lake, and the jobs that make tables of it."""
 
-import os
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,6 +9,7 @@ import msgspec
 from cyclopts import App, Parameter
 
 from weft.base.errors import EXIT_CODES, UserError
+from weft.cli.home import home_of
 from weft.lake.layout import STREAMS, Layout
 from weft.lake.manifest import Manifest, SegmentFault
 
@@ -176,11 +176,16 @@ def consumers(*, lake: Where = None, remove: str | None = None, json: Flag = Fal
 
 def open_layout(lake: Path | None) -> Layout:
     """The lake that is meant; UserError `no-lake` if there is none."""
-    home = lake or Path(os.environ.get("WEFT_LAKE", "lake"))
+    home = home_of(lake)
     layout = Layout(home)
     if not layout.lake_json.exists() and not (layout.root / "drain").is_dir():
         raise UserError("no-lake", f"{home} is not a lake", "--lake DIR, the directory that the root drains into")
     return layout
+
+
+def open_whole(lake: Path | None) -> Layout:
+    """The same by its whole path, which Spark and Delta ask for."""
+    return Layout(open_layout(lake).root.absolute())
 
 
 def _schemas() -> "dict[str, Schema]":

@@ -1,6 +1,5 @@
 """`weft lake anomalies`: which series were not as they were, and why that is said (PIP-055)."""
 
-import os
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -8,6 +7,7 @@ from typing import Annotated, Any, Final
 from cyclopts import Parameter
 
 from weft.base.errors import UserError
+from weft.cli.home import home_of
 
 Flag = Annotated[bool, Parameter(negative="")]
 HEAP_MB: Final = 512
@@ -42,7 +42,7 @@ def anomalies(
     """
     from weft.cli.sql import without
 
-    home = lake or Path(os.environ.get("WEFT_LAKE") or "lake")
+    home = home_of(lake)
     begin = datetime(since.year, since.month, since.day, tzinfo=UTC) if since else None
     if judge:
         _judge(home, begin, heap_mb)

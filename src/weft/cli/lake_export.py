@@ -1,6 +1,5 @@
 """`weft lake export`: a table, or a part of it, as a file for other programs."""
 
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
@@ -9,6 +8,7 @@ import msgspec
 from cyclopts import Parameter
 
 from weft.base.errors import UserError
+from weft.cli.home import home_of
 
 if TYPE_CHECKING:
     from weft.pipeline.exporting import Wish
@@ -53,7 +53,7 @@ def export(
     if not out.parent.is_dir():
         raise UserError("no-directory", f"there is no directory {out.parent}", f"mkdir -p {out.parent}")
     wish = Wish(table_named(table), *(instant(text) if text else None for text in (since, until)))
-    home = lake or Path(os.environ.get("WEFT_LAKE", "lake"))
+    home = home_of(lake)
     refuse_inside(home, out)
     rows, left_out = _export(home, wish, out, form)
     if json:

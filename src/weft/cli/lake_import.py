@@ -1,6 +1,5 @@
 """`weft lake import`: sample logs of other systems, as rows among our own."""
 
-import os
 import sys
 import time
 from collections.abc import Callable
@@ -13,6 +12,7 @@ import msgspec
 from cyclopts import Parameter
 
 from weft.base.errors import EXIT_CODES, UserError
+from weft.cli.home import home_of
 from weft.lake.importing.delimited import ROLES, Reading
 from weft.lake.importing.importer import Report
 from weft.lake.importing.limits import FUTURE_NS
@@ -60,7 +60,7 @@ def import_logs(
         what = f"there is no file {missing}" if missing else "no file was named"
         raise UserError("no-file", what, "weft lake import FILES… --dataset NAME")
     now_ns = time.time_ns()
-    layout = Layout(lake or Path(os.environ.get("WEFT_LAKE", "lake")))
+    layout = Layout(home_of(lake))
     wish = Wish(dataset, format, reading(now_ns, tz, map, wide, at))
     open_lake(layout, uuid4().hex, now_ns)
     reports = import_files(layout, files, wish, now_ns, _progress(quiet=json))

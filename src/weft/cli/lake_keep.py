@@ -15,8 +15,7 @@ import msgspec
 from cyclopts import Parameter
 
 from weft.base.errors import UserError
-from weft.cli.lake import open_layout
-from weft.lake.layout import Layout
+from weft.cli.lake import open_whole
 
 Flag = Annotated[bool, Parameter(negative="")]
 Where = Annotated[Path | None, Parameter(name="--lake")]
@@ -39,7 +38,7 @@ def compact(*, lake: Where = None, dry_run: Flag = False, json: Flag = False) ->
     from weft.pipeline.upkeep import compact as compacting
     from weft.pipeline.upkeep.log import exchange
 
-    layout = _layout(lake)
+    layout = open_whole(lake)
     if dry_run:
         bundles = list(compacting.due(layout, _today()))
         for bundle in bundles:
@@ -74,7 +73,7 @@ def retain(*, lake: Where = None, dry_run: Flag = False, json: Flag = False) -> 
     from weft.pipeline.upkeep.marks import is_uneven
     from weft.pipeline.upkeep.tally import take_down
 
-    layout = _layout(lake)
+    layout = open_whole(lake)
     keep = settings_of(layout).keep
     line = "{table}: {rows:,} rows in {files:,} files, older than {days} days; {waiting:,} files wait for a fold"
 
@@ -133,7 +132,7 @@ def forget(
     from weft.pipeline.lease import Lease
     from weft.pipeline.upkeep import forget as forgetting
 
-    layout = _layout(lake)
+    layout = open_whole(lake)
     choice = forgetting.Choice(origin, series, _day(before), stream)
     found = forgetting.found(layout, choice)
     if dry_run or not yes:
@@ -167,7 +166,7 @@ def vacuum(*, lake: Where = None, hours: int | None = None, dry_run: Flag = Fals
     from weft.pipeline.settings import settings_of
     from weft.pipeline.upkeep import vacuum as vacuuming
 
-    layout = _layout(lake)
+    layout = open_whole(lake)
     age = settings_of(layout).keep.unreferenced * HOURS_PER_DAY if hours is None else hours
     files = vacuuming.stale(layout, age, time.time_ns())
     with nullcontext() if dry_run else Lease(layout, LEASE):
@@ -195,13 +194,9 @@ def history(table: str, /, *, lake: Where = None, limit: int = 20, json: Flag = 
     """
     from weft.pipeline.upkeep.history import versions
 
-    for version in versions(_layout(lake), table, limit):
+    for version in versions(open_whole(lake), table, limit):
         at = datetime.fromtimestamp(version.at_ms / 1000, UTC)
         _tell(version._asdict(), f"{version.version:8,}  {at:%Y-%m-%d %H:%M:%S}  {version.what}", as_json=json)
-
-
-def _layout(lake: Path | None) -> Layout:
-    return Layout(open_layout(lake).root.absolute())
 
 
 def _today() -> date:

@@ -9,8 +9,8 @@ import msgspec
 from cyclopts import Parameter
 
 from weft.base.errors import UserError
-from weft.cli.lake import open_layout
-from weft.lake.layout import Layout, is_drain
+from weft.cli.lake import open_whole
+from weft.lake.layout import is_drain
 
 Flag = Annotated[bool, Parameter(negative="")]
 Where = Annotated[Path | None, Parameter(name="--lake")]
@@ -34,7 +34,7 @@ def repair(*, lake: Where = None, stream: Streams = None, force: Flag = False, j
     from weft.pipeline.lease import Lease
     from weft.pipeline.mending.repair import repair as mend
 
-    layout = _layout(lake)
+    layout = open_whole(lake)
     with Lease(layout, "samples") as lease:
         done = 0
         for repaired in mend(layout, _kinds(stream), lease.epoch, is_forced=force):
@@ -74,7 +74,7 @@ def rebuild(
     from weft.pipeline.session import Options, session
     from weft.pipeline.settings import settings_of
 
-    layout, (kind, wanted) = _layout(lake), _table(table)
+    layout, (kind, wanted) = open_whole(lake), _table(table)
     refuse_what_has_no_source(kind, wanted)
     settings = settings_of(layout)
     with Lease(layout, "samples") as lease:
@@ -124,7 +124,7 @@ def skip(
     from weft.pipeline.lease import Lease
     from weft.pipeline.mending.skip import skip as give_up
 
-    layout = _layout(lake)
+    layout = open_whole(lake)
     place = _place(stream, segment)
     _confirm(f"give up what segment {segment} of {stream} held", yes=yes)
     with Lease(layout, "samples"):
@@ -141,10 +141,6 @@ def _place(stream: str, segment: str) -> Any:
     if not is_drain(drain) or not number.isdecimal():
         raise UserError("no-segment", f"{segment!r} names no segment", "DRAIN:N, a drain's 32 hex digits and a number")
     return Place(kind.stream, drain, int(number))
-
-
-def _layout(lake: Path | None) -> Layout:
-    return Layout(open_layout(lake).root.absolute())
 
 
 def _confirm(what: str, *, yes: bool) -> None:

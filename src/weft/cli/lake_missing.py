@@ -1,7 +1,6 @@
 """`weft lake missing`: which records of which machine are not in the lake, since when and why (PIP-060..062)."""
 
 import json as to_json
-import os
 import sys
 from datetime import datetime
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from cyclopts import Parameter
 
 from weft.base.errors import EXIT_CODES
+from weft.cli.home import home_of
 
 if TYPE_CHECKING:
     from weft.pipeline.absent import Account, Accounts
@@ -41,7 +41,7 @@ def missing(
         import pyarrow.dataset  # noqa: F401  # where it looks for pandas, once
     from weft.pipeline.absent import accounts
 
-    found = accounts(lake or os.environ.get("WEFT_LAKE") or "lake", node=node, stream=stream)
+    found = accounts(home_of(lake), node=node, stream=stream)
     if json:
         rows = [row._asdict() for row in found.rows]
         told = {"whole": found.is_whole, "waiting": found.waiting, "rows": rows}

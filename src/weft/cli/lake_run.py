@@ -12,6 +12,7 @@ import msgspec
 from cyclopts import Parameter
 
 from weft.base.errors import UserError
+from weft.cli.home import home_of
 from weft.lake.layout import Layout
 
 Flag = Annotated[bool, Parameter(negative="")]
@@ -177,7 +178,7 @@ def _layout(lake: Path | None, *, must_exist: bool) -> Layout:
 
     UserError `no-lake` if it must be there and nobody has drained into it yet.
     """
-    layout = Layout(Path(lake or os.environ.get("WEFT_LAKE") or "lake").absolute())
+    layout = Layout(home_of(lake).absolute())
     if must_exist and not layout.lake_json.exists() and not (layout.root / "drain").is_dir():
         raise UserError(
             "no-lake", f"{layout.root} is not a lake", "--lake DIR, the directory that the root drains into"

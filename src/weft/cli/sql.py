@@ -1,6 +1,5 @@
 """`weft sql`: ask the lake, at once."""
 
-import os
 import sys
 import time
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from weft.base.errors import UserError
+from weft.cli.home import home_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,7 +49,7 @@ def sql(
     """
     if sum((json, csv, parquet is not None, arrow is not None)) > 1:
         raise UserError("usage", "several outputs at once", "one of --json, --csv, --parquet FILE, --arrow FILE")
-    place = lake or Path(os.environ.get("WEFT_LAKE") or "lake")
+    place = home_of(lake)
     with without("pandas"), without("numpy"), _opened(place, as_of) as asked:
         if out := parquet or arrow:
             from weft.pipeline.filing import file_rows, refuse_inside

@@ -1,6 +1,5 @@
 """`weft store get` and `weft store history`: entries of the store as they stood, out of the lake (PIP-051)."""
 
-import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from weft.base.errors import PeerError, UserError
+from weft.cli.home import home_of
 from weft.cli.store_calls import DONE, NOT_SO, complain
 from weft.cli.store_lines import document, line, plain, print_json
 
@@ -36,7 +36,7 @@ def get(
     from weft.pipeline.stored import entry_at
 
     _quick()
-    found = entry_at(_lake(lake), _text(path), at_ns=_nanoseconds(at), as_seen_ns=_nanoseconds(as_seen))
+    found = entry_at(home_of(lake), _text(path), at_ns=_nanoseconds(at), as_seen_ns=_nanoseconds(as_seen))
     if json:
         print_json(None if found is None else _facts(found))
     elif found is None:
@@ -68,7 +68,7 @@ def history(
     from weft.pipeline.stored import history_of
 
     _quick()
-    found = history_of(_lake(lake), _text(path), limit=limit, as_seen_ns=_nanoseconds(as_seen))
+    found = history_of(home_of(lake), _text(path), limit=limit, as_seen_ns=_nanoseconds(as_seen))
     for version in found:
         print_json(_facts(version)) if json else print(_line(version))
     if not (found or json):
@@ -124,10 +124,6 @@ def _nanoseconds(text: str | None) -> int | None:
     from weft.client.doc.replaying import instant_of
 
     return round(instant_of(text, time.time()) * 1_000_000) * 1_000
-
-
-def _lake(lake: Path | None) -> Path | str:
-    return lake or os.environ.get("WEFT_LAKE") or "lake"
 
 
 def _quick() -> None:

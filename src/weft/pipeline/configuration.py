@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from weft.base.errors import UserError
 from weft.base.paths import is_under
-from weft.pipeline.sql import Lake
+from weft.pipeline.sql import Lake, quoted
 from weft.pipeline.tables import CONFIGURATION, EVENTS, QUARANTINE_CONFIGURATION, Table
 
 MICROSECOND: Final = 1_000
@@ -120,7 +120,7 @@ def _applied(asked: Lake, node: str, upto: int) -> int:
     """The number that a node ran at an instant."""
     _need(asked, EVENTS, "events, so nobody knows what a node ran")
     origins = [node, *(origin for origin, name in names_in(asked, node) if name == node)]
-    named = {"node": _quoted(node), "origins": ", ".join(_quoted(origin) for origin in origins)}
+    named = {"node": quoted(node), "origins": ", ".join(quoted(origin) for origin in origins)}
     found = asked.query(APPLIED.format(**named, upto=upto)).to_pylist()
     if found:
         return int(found[0]["number"])
@@ -141,7 +141,7 @@ def names_in(asked: Lake, part: str = "") -> Iterator[tuple[str, str]]:
     """
     if CONFIGURATION not in asked.tables():
         return
-    for row in asked.query(NAMED.format(part=_quoted(part))).to_pylist():
+    for row in asked.query(NAMED.format(part=quoted(part))).to_pylist():
         try:
             record = json.loads(row["value"])
         except ValueError:
@@ -173,7 +173,3 @@ def _refused(asked: Lake) -> int:
         return 0
     (row,) = asked.query(REFUSED).to_pylist()
     return int(row["count"])
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from weft.base.errors import UserError
-from weft.pipeline.sql import Lake
+from weft.pipeline.sql import Lake, quoted
 from weft.pipeline.tables import DOCUMENTS, QUARANTINE_DOCUMENTS
 from weft.pipeline.views.documents import PREFIX
 
@@ -73,7 +73,7 @@ def operations_of(lake: Path | str, session: str, *, as_seen_ns: int | None = No
             raise UserError("no-session", f"the lake has no session {session!r}", mend)
         forks = _forks(asked, session)
         upto = FOR_EVER if as_seen_ns is None else as_seen_ns // MICROSECOND
-        rows = asked.query(OPERATIONS.format(session=_quoted(session), upto=upto, prefix=PREFIX))
+        rows = asked.query(OPERATIONS.format(session=quoted(session), upto=upto, prefix=PREFIX))
         for batch in rows.to_batches(ROWS_AT_ONCE):
             for row in batch.to_pylist():
                 yield _stored(row, forks)
@@ -95,7 +95,7 @@ def _forks(asked: Lake, session: str) -> dict[tuple[str, int], list[bytes]]:
     found: dict[tuple[str, int], list[bytes]] = {}
     if QUARANTINE_DOCUMENTS not in asked.tables():
         return found
-    for row in asked.query(FORKS.format(session=_quoted(session))).to_pylist():
+    for row in asked.query(FORKS.format(session=quoted(session))).to_pylist():
         found.setdefault((row["source"], row["sequence"]), []).append(row["raw"])
     return found
 
@@ -113,7 +113,3 @@ def _uuid(text: str | None) -> bytes | None:
         return bytes.fromhex(text) if text else None
     except ValueError:
         return None
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

@@ -237,6 +237,11 @@ def _has_datasets(values: "DeltaTable | None", mark: int) -> bool:
     return bool(values.file_uris(file_pruning_predicate=ANY.format(mark=mark)))
 
 
+def quoted(text: str) -> str:
+    """Text as SQL says it."""
+    return "'" + text.replace("'", "''") + "'"
+
+
 def cells(table: "pa.Table") -> Iterator[list[str]]:
     """Rows as text for a terminal: control characters escaped (SEC-045), nothing shown as an empty cell."""
     for row in table.to_pylist():

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from weft.base.errors import PeerError, UserError
-from weft.pipeline.sql import Lake
+from weft.pipeline.sql import Lake, quoted
 from weft.pipeline.tables import STORE
 from weft.pipeline.views.store import GREATER
 from weft.wire.store.pack import PathValue
@@ -77,7 +77,7 @@ def history_of(lake: Path | str, path: str, *, limit: int, as_seen_ns: int | Non
 
 def _seen(path: str, as_seen_ns: int | None) -> str:
     upto = FOR_EVER if as_seen_ns is None else as_seen_ns // MICROSECOND
-    return SEEN.format(path="'" + path.replace("'", "''") + "'", as_seen=upto)
+    return SEEN.format(path=quoted(path), as_seen=upto)
 
 
 def _opened(lake: Path | str) -> Lake:
