@@ -239,6 +239,31 @@ def test_messages_that_come_in_a_row_are_posted_together() -> None:
     played(scene)
 
 
+def test_who_comes_in_while_the_broker_closes_is_sent_away_too() -> None:
+    async def guest(port: int, name: bytes) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"\x10\x10\x00\x04MQTT\x04\x02\x00\x3c\x00\x04" + name)
+        with contextlib.suppress(ConnectionError):
+            await reader.read()
+        writer.close()
+
+    async def scene() -> None:
+        port = free_port()
+        broker = Broker(port)
+        await broker.start()
+        guests = [asyncio.create_task(guest(port, b"%04d" % number)) for number in range(20)]
+        closing = asyncio.create_task(broker.close())
+        while not closing.done():
+            guests.append(asyncio.create_task(guest(port, b"%04d" % len(guests))))
+            await asyncio.sleep(0.001)  # tidy: guests come one after another until it has closed
+        async with asyncio.timeout(PATIENCE_S):
+            ends = await asyncio.gather(*guests, return_exceptions=True)
+        assert 20 < len(ends)
+        assert {type(None)} >= {type(end) for end in ends} - {ConnectionRefusedError}
+
+    played(scene)
+
+
 # When the broker is not there
 
 

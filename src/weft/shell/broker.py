@@ -84,4 +84,16 @@ def _broker_class() -> Any:
         raise UserError(
             "not-installed", "the embedded broker needs amqtt, which is not installed", "pip install weft[mqtt]"
         ) from error
-    return Amqtt
+
+    class Tidy(Amqtt):  # type: ignore[misc]  # it is known only here
+        """It goes on listening while it sends its guests away: whoever came in meanwhile is sent away as well."""
+
+        async def stream_connected(
+            self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, listener_name: str
+        ) -> None:
+            try:
+                await super().stream_connected(reader, writer, listener_name)
+            finally:
+                writer.close()
+
+    return Tidy
