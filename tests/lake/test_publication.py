@@ -1,6 +1,9 @@
 """Whatever the instant at which the power fails: nothing is drained twice, nothing is skipped (LAK-005, LAK-007)."""
 
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 
@@ -13,7 +16,7 @@ from weft.cores.drain.messages import InspectLake, LakeFound, LakeRefused, Segme
 from weft.lake.files import Files, LocalFiles
 from weft.lake.layout import Layout
 from weft.lake.manifest import NO_PRIOR, SegmentFault
-from weft.lake.segments import Place, Segment, append_segment, clean, find_tip
+from weft.lake.segments import Place, Segment, append_segment, clean, find_tip, open_lake
 from weft.shell.recorder import Recorder
 
 NODE = bytes.fromhex("6f1c2a345b6d4e7f8091a2b3c4d5e6f7")
@@ -290,3 +293,24 @@ def test_records_that_the_journal_lost_do_not_move_the_segment(tmp_path: Path) -
     segment.span(10, 20)
     segment.take([(12, JOURNAL[0])])
     assert (10, 20) == segment.publish(Layout(tmp_path), LocalFiles()).manifest.lsn
+
+
+class Crowd(LocalFiles):
+    """Lets nobody rename before all who come have written, or until it is plain that they don't."""
+
+    def __init__(self, many: int) -> None:
+        self.written = threading.Barrier(many, timeout=0.2)
+
+    def sync(self, path: Path) -> None:
+        super().sync(path)
+        with suppress(threading.BrokenBarrierError):
+            self.written.wait()
+
+
+def test_many_that_found_a_lake_at_once_found_one(tmp_path: Path) -> None:
+    many = 4
+    lake, files = Layout(tmp_path / "lake"), Crowd(many)
+    with ThreadPoolExecutor(many) as threads:
+        told = list(threads.map(lambda number: open_lake(lake, f"{number:032x}", number, files), range(many)))
+    assert 1 == len({each.lake for each in told})
+    assert told[0] == open_lake(lake, "ff" * 16, 9)

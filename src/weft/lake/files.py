@@ -3,7 +3,10 @@
 Whatever changes the disk goes through these seven calls; reading does not.
 """
 
+import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -88,3 +91,14 @@ def put(files: Files, path: Path, data: bytes | memoryview) -> None:
     files.sync(beside)
     files.rename(beside, path)
     files.sync_directory(path.parent)
+
+
+@contextmanager
+def alone_in(directory: Path) -> Iterator[None]:
+    """One process at a time: others that come here wait. Ends with the process. OSError as from opening a directory."""
+    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)

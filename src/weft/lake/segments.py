@@ -21,7 +21,7 @@ from weft.base.records import Entry
 from weft.lake import schemas
 from weft.lake.body import Mask
 from weft.lake.columns import Account, OtherColumns, SampleColumns, columns_for, take_record
-from weft.lake.files import Files, LocalFiles, make_directories, put
+from weft.lake.files import Files, LocalFiles, alone_in, make_directories, put
 from weft.lake.layout import FORMAT, STREAMS, TMP, LakeJson, Layout, is_block, segment_file
 from weft.lake.manifest import NO_PRIOR, Link, Manifest, SegmentFault, decode, digest_of, range_rows, verify
 
@@ -222,15 +222,20 @@ def clean(lake: Layout, stream: str, drain: str, files: Files) -> int:
 
 
 def open_lake(lake: Layout, lake_id: str, wall_ns: int, files: Files | None = None) -> LakeJson:
-    """What `lake.json` says; written first if this lake is new. Raises OSError."""
+    """What `lake.json` says; written first if this lake is new, by one alone if many come at once. Raises OSError."""
     files = files or LocalFiles()
-    if lake.lake_json.exists():
-        return msgspec.json.decode(lake.lake_json.read_bytes(), type=LakeJson)
+    if not lake.lake_json.exists():
+        make_directories(files, lake.root)
+        with alone_in(lake.root):
+            if not lake.lake_json.exists():
+                _found(lake, lake_id, wall_ns, files)
+    return msgspec.json.decode(lake.lake_json.read_bytes(), type=LakeJson)
+
+
+def _found(lake: Layout, lake_id: str, wall_ns: int, files: Files) -> None:
     versions = dict.fromkeys(STREAMS, schemas.VERSION)
     fresh = LakeJson(format=FORMAT, lake=lake_id, tables="delta", created=wall_ns, schemas=versions)
-    make_directories(files, lake.root)
     put(files, lake.lake_json, msgspec.json.encode(fresh, order="sorted") + b"\n")
-    return fresh
 
 
 def _blocks(lake: Layout, stream: str, drain: str) -> list[Path]:
