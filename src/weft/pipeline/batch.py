@@ -118,7 +118,8 @@ class Batch:
     def _received(self, intake: Intake, steps: Steps) -> "tuple[DataFrame, Counts]":
         """The rows, judged, as they stand in bronze."""
         with steps("bronze"):
-            rows = self._keep(self._judged(intake))
+            rows = self._judged(intake)
+            rows = self._keep(rows) if self.is_small else rows
             return rows, self._bronze(rows)
 
     def _judged(self, intake: Intake) -> "DataFrame":

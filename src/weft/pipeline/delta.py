@@ -215,11 +215,17 @@ class Tables:
 
     def rows_of_batch(self, table: Table, batch: int) -> int:
         """How many rows a batch wrote, from the log; files keep the batch in their name until they are compacted."""
+        named = self.told(table, "num_records")
+        return sum(rows for path, rows in named if path.rpartition("/")[2].startswith(f"b{batch:010d}-"))
+
+    def told(self, table: Table, *names: str) -> Iterator[tuple[Any, ...]]:
+        """What the log tells of each file of a table: its path there, then these (`max.batch`); None of what it does not."""
         import pyarrow as pa
 
         actions = pa.table(self.handle(table).get_add_actions(flatten=True))
-        named = zip(actions.column("path").to_pylist(), actions.column("num_records").to_pylist(), strict=True)
-        return sum(rows for path, rows in named if path.rpartition("/")[2].startswith(f"b{batch:010d}-"))
+        nothing = [None] * actions.num_rows
+        columns = [actions.column(n).to_pylist() if n in actions.column_names else nothing for n in ("path", *names)]
+        return zip(*columns, strict=True)
 
     def read(self, table: Table, files: Sequence[str] | None = None) -> "DataFrame":
         """The rows of a table, or of some of its files, through Spark's own Parquet reader (PIP-092)."""

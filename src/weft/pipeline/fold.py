@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 ROLLUPS: Final = (ROLLUP_1M, ROLLUP_1H, ROLLUP_1D)
 SPANS_MAX: Final = 24  # touched stretches of time named one by one; more are taken as one
-SMALL_BYTES_MAX: Final = 8 << 20  # of Parquet, about 400,000 rows: below it one task is quicker than several
+SMALL_BYTES_MAX: Final = 2 << 20  # of Parquet, some 200,000 rows: below it one task is quicker than several
 _SPLIT: Final = "_file"
 
 
@@ -142,8 +142,20 @@ def fresh_of(tables: Tables, table: Table, mark: int, upto: int) -> Fresh:
     """The rows that batches `mark + 1` to `upto` wrote to a table to which every batch appends."""
     files = tables.files(table, f"batch > {mark} AND batch <= {upto}")
     is_small = bytes_of(files) < SMALL_BYTES_MAX
-    rows = tables.read(table, files).where(F.col("batch").between(mark + 1, upto))
+    rows = tables.read(table, files)
+    if not _hold_only(tables, table, files, range(mark + 1, upto + 1)):
+        rows = rows.where(F.col("batch").between(mark + 1, upto))
     return Fresh(rows.coalesce(1) if is_small else rows, is_small)
+
+
+def _hold_only(tables: Tables, table: Table, files: list[str], batches: range) -> bool:
+    """Whether the log proves that all rows of these files are of these batches: then none is compared with their numbers.
+
+    These numbers would be others each time, and so would the code that Spark generates, compiles and has to warm up.
+    """
+    chosen = set(tables.relative(table, files))
+    told = tables.told(table, "min.batch", "max.batch")
+    return all(low in batches and high in batches for path, low, high in told if path in chosen)
 
 
 def bytes_of(files: list[str]) -> int:

@@ -71,14 +71,6 @@ class Late:
 
     def _bounds(self, table: Table, column: str, mark: int | None = None) -> Iterator[tuple[Any, Any]]:
         """Least and greatest of a column in each file, of those that hold batches behind `mark`; as the log has them."""
-        import pyarrow as pa
-
-        actions = pa.table(self.tables.handle(table).get_add_actions(flatten=True))
-        nothing = [None] * actions.num_rows
-        lows, highs, batches = (
-            actions.column(name).to_pylist() if name in actions.column_names else nothing
-            for name in (f"min.{column}", f"max.{column}", "max.batch")
-        )
-        for low, high, batch in zip(lows, highs, batches, strict=True):
+        for _, low, high, batch in self.tables.told(table, f"min.{column}", f"max.{column}", "max.batch"):
             if mark is None or batch is None or batch > mark:
                 yield low, high

@@ -75,6 +75,9 @@ SETTINGS: Final[dict[str, str]] = {
     "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "2",
     "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
+    "spark.sql.codegen.cache.maxEntries": "2000",  # of 100, those of a batch would push each other out
+    # Aggregates of structs and lists: more keys than this are sorted, with all that belongs to them.
+    "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "10000",
     "spark.sql.ui.explainMode": "simple",
     # Each column expression would first tell the JVM in which line of Python it stands: five calls instead of two.
     "spark.python.sql.dataFrameDebugging.enabled": "false",

@@ -29,11 +29,11 @@ def to_bronze(rows: DataFrame, stream: str, batch: Column) -> DataFrame:
 
 @cache
 def _located(stream: str) -> tuple[Column, ...]:
-    parts = F.split(F.col("_metadata.file_path"), "/")
-    number = F.substring(F.element_at(parts, -1), 1, 16)
+    path = F.col("_metadata.file_path")
+    number = F.substring(F.substring_index(path, "/", -1), 1, 16)
     return (
         *columns(*SEGMENTS[stream].names),
-        F.element_at(parts, -3).alias("drain"),
+        F.substring_index(F.substring_index(path, "/", -3), "/", 1).alias("drain"),
         F.conv(number, 16, 10).cast("bigint").alias("segment"),
         F.col("_metadata.row_index").alias("row"),
     )

@@ -6,10 +6,13 @@ mostly consists of. Expressions never change; so lists of them that every batch 
 
 from collections.abc import Iterable
 from functools import cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+
+if TYPE_CHECKING:
+    from pyspark.sql import GroupedData
 
 DAY_NS: Final = 86_400_000_000_000
 PAIRED: Final = ("delta", "rate", "average", "percent")
@@ -51,6 +54,16 @@ def milliseconds(nanoseconds: str) -> Column:
     return F.expr(f"{nanoseconds} div 1000000")
 
 
+def hashed(groups: "GroupedData", *added: Column) -> DataFrame:
+    """Groups added up in a hash map.
+
+    Where only text and structs are added up, Spark sorts all rows by key. Beside a list it does not, even beside one of
+    nothing; but somebody must ask for the list.
+    """
+    made = groups.agg(*added, F.collect_list(F.lit(None)).alias("_nothing"))
+    return made.where(F.size("_nothing") == 0).drop("_nothing")
+
+
 def is_paired() -> Column:
     """Whether a sample's value is calculated with the neighbour before."""
     return F.col("type").isin(*PAIRED)
@@ -58,7 +71,7 @@ def is_paired() -> Column:
 
 def definition_hash() -> Column:
     """One number for what a series key stands for, to see a collision."""
-    labels = F.array_sort(F.map_entries("labels"))
+    labels = F.sort_array(F.map_entries("labels"))
     return F.xxhash64("config_name", "detail", "type", "param", labels)
 
 

@@ -4,6 +4,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from weft.pipeline.tables import LATEST
+from weft.pipeline.transforms.columns import hashed
 
 _SAMPLE = ("at", "era", "sequence", "origin", "received", "value", "base", "text")
 _RESULT = ("at", "era", "sequence", "turn", "result")
@@ -19,10 +20,9 @@ def newest(samples: DataFrame, values: DataFrame) -> DataFrame:
     sample = F.struct(*_SAMPLE).alias("sample")
     said = F.struct(*_RESULT[:3], F.lit(1).alias("turn"), "result")
     outcome = F.when(F.col("result").isNotNull(), said).alias("outcome")
-    both = samples.select("node", "group", "series", sample, nothing.alias("outcome")).unionByName(
-        values.select("node", "group", "series", nothing.alias("sample"), outcome)
-    )
-    return _greatest(both).select("node", "group", "series", "sample", "outcome")
+    sampled = _greatest(samples.select("node", "group", "series", sample, nothing.alias("outcome")))
+    calculated = _greatest(values.select("node", "group", "series", nothing.alias("sample"), outcome))
+    return sampled.unionByName(calculated)
 
 
 def latest(old: DataFrame, fresh: DataFrame) -> DataFrame:
@@ -40,6 +40,5 @@ def latest(old: DataFrame, fresh: DataFrame) -> DataFrame:
 
 
 def _greatest(rows: DataFrame) -> DataFrame:
-    return rows.groupBy("node", "series").agg(
-        F.max("group").alias("group"), F.max("sample").alias("sample"), F.max("outcome").alias("outcome")
-    )
+    greatest = [F.max(name).alias(name) for name in ("group", "sample", "outcome")]
+    return hashed(rows.groupBy("node", "series"), *greatest).select("node", "group", "series", "sample", "outcome")

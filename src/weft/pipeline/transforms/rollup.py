@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from weft.pipeline.sketch import bucket_of, sketch_merge, sketch_of
 from weft.pipeline.tables import ROLLUP_1D, ROLLUP_1H, ROLLUP_1M, Table
+from weft.pipeline.transforms.columns import hashed
 
 KEY: Final = ("node", "series", "window_start")
 RESETS: Final = ("reset", "base-reset")
@@ -58,12 +59,14 @@ def parts_of(values: DataFrame) -> DataFrame:
 
 
 def counted(parts: DataFrame, table: Table) -> DataFrame:
-    """Parts added up as far as their values are alike.
+    """Parts added up: by window all but the buckets, by bucket their counts, and nothing else.
 
-    Grain: one bucket of one window. Key: (node, series, window_start, bucket). Columns: those of `parts_of`.
+    Grain: one window, or one bucket of one. Key: (node, series, window_start, bucket). Columns: those of `parts_of`.
     """
-    added = parts.groupBy("node", "series", _window(table), "bucket").agg(*_added(), F.sum("count").alias("count"))
-    return added.select(*parts.columns)
+    key = ("node", "series", _window(table))
+    whole = hashed(parts.groupBy(*key), *_added())
+    tallies = parts.where("bucket is not null").groupBy(*key, "bucket").agg(F.sum("count").alias("count"))
+    return whole.unionByName(tallies, allowMissingColumns=True).select(*parts.columns)
 
 
 def windows_of(counts: DataFrame, table: Table) -> DataFrame:
