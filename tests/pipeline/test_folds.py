@@ -1,6 +1,6 @@
 """Parts of roll-ups in any order and grouping make the same windows; bugs that would make others are caught (section 12.4)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -105,6 +105,24 @@ def test_a_planted_bug_is_caught(spark: SparkSession, monkeypatch: Patch, bug: C
     bug(monkeypatch)
     values = made()
     assert wanted(values) != folded(spark, values)
+
+
+def steps(node: Any) -> Iterator[str]:
+    """What Spark is going to do, from the end on."""
+    yield node.nodeName()
+    for number in range(node.children().size()):
+        yield from steps(node.children().apply(number))
+
+
+def plan(rows: DataFrame) -> set[str]:
+    return set(steps(rows._jdf.queryExecution().executedPlan()))
+
+
+def test_no_fold_sorts_its_rows(spark: SparkSession, monkeypatch: Patch) -> None:
+    values = spark.createDataFrame([("n", None, 1, *made()[0], None)], SHAPE)
+    assert "SortAggregate" not in plan(rollup.counted(rollup.parts_of(values), ROLLUP_1M))
+    monkeypatch.setattr(rollup, "hashed", lambda groups, *added: groups.agg(*added))
+    assert "SortAggregate" in plan(rollup.counted(rollup.parts_of(values), ROLLUP_1M))
 
 
 class Pulled(Exception):

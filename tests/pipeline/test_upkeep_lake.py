@@ -26,8 +26,10 @@ from weft.base.errors import UserError
 from weft.base.records import Record
 from weft.cli.lake import app
 from weft.lake.layout import Layout
+from weft.pipeline import fold
 from weft.pipeline.check import Check
 from weft.pipeline.delta import Tables
+from weft.pipeline.fold import fresh_of
 from weft.pipeline.lease import Lease
 from weft.pipeline.settings import DAYS_MAX, KeepTable, settings_of
 from weft.pipeline.sql import Lake
@@ -109,6 +111,23 @@ def more(first: int, last: int) -> tuple[Record, list[oracle.Row]]:
     numbers = range(first, last + 1)
     told = [oracle.Row((B, ERA, n), "net", "rate", at_ms(n), 10 * n) for n in numbers]
     return taken(first, [(NET, 10 * n, None) for n in numbers], origin=B), told
+
+
+@pytest.mark.proves("LAK-038", "PIP-045")
+def test_of_files_that_hold_older_batches_too_a_fold_takes_what_is_fresh(
+    lake: Layout, filled: Filled, monkeypatch: Patch
+) -> None:
+    """Joining keeps them apart, so that a fold reads no other rows; where it did not, none would count twice."""
+    ground = _on(lake, filled, 20)
+    ground.take(more(40, 42)[0])
+    tables = ground.job.tables
+    assert 3 == fresh_of(tables, SAMPLES, 1, 2).rows.count()
+    monkeypatch.setattr(compact, "_side", lambda *_: 0)
+    monkeypatch.setattr(compact, "_is_done", lambda *_: True)
+    assert compacted(lake) >= 3
+    assert 3 == fresh_of(tables, SAMPLES, 1, 2).rows.count()
+    monkeypatch.setattr(fold, "_hold_only", lambda *_: True)
+    assert 3 < fresh_of(tables, SAMPLES, 1, 2).rows.count()
 
 
 @pytest.mark.proves("LAK-038")

@@ -153,9 +153,9 @@ def _hold_only(tables: Tables, table: Table, files: list[str], batches: range) -
 
     These numbers would be others each time, and so would the code that Spark generates, compiles and has to warm up.
     """
-    chosen = set(tables.relative(table, files))
-    told = tables.told(table, "min.batch", "max.batch")
-    return all(low in batches and high in batches for path, low, high in told if path in chosen)
+    told = {path: (low, high) for path, low, high in tables.told(table, "min.batch", "max.batch")}
+    unknown = (None, None)
+    return all(bound in batches for path in tables.relative(table, files) for bound in told.get(path, unknown))
 
 
 def bytes_of(files: list[str]) -> int:

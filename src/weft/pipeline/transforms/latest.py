@@ -14,7 +14,8 @@ _RESULT = ("at", "era", "sequence", "turn", "result")
 def newest(samples: DataFrame, values: DataFrame) -> DataFrame:
     """The newest of each by (at, era, sequence), for the series that they touch.
 
-    Grain and key: (node, series). Columns: node, group, series, sample, outcome (each a struct, or null).
+    Grain: a series on a node, once with its `sample` and once with its `outcome` (structs); the other is null.
+    Columns: node, group, series, sample, outcome.
     """
     nothing = F.lit(None)
     sample = F.struct(*_SAMPLE).alias("sample")
