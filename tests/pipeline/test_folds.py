@@ -121,7 +121,7 @@ def plan(rows: DataFrame) -> set[str]:
 def test_no_fold_sorts_its_rows(spark: SparkSession, monkeypatch: Patch) -> None:
     values = spark.createDataFrame([("n", None, 1, *made()[0], None)], SHAPE)
     assert "SortAggregate" not in plan(rollup.counted(rollup.parts_of(values), ROLLUP_1M))
-    monkeypatch.setattr(rollup, "hashed", lambda groups, *added: groups.agg(*added))
+    monkeypatch.setattr(rollup, "hashed", lambda rows, key, added: rows.groupBy(*key).agg(*added))
     assert "SortAggregate" in plan(rollup.counted(rollup.parts_of(values), ROLLUP_1M))
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import socket
 import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -301,6 +302,20 @@ def test_attempts_are_half_a_second_apart_then_twice_as_long_each_time_up_to_thi
         drawn = [wait_s(failures, Chance(str(seed))) for seed in range(100)]
         assert 0.8 * expected <= min(drawn) < 0.85 * expected
         assert 1.15 * expected < max(drawn) <= 1.2 * expected
+
+
+def test_a_socket_that_is_closed_before_the_loop_comes_to_it_is_not_watched() -> None:
+    async def scene() -> None:
+        client = mqttsession.Client("127.0.0.1", free_port(), mqttsession.Inbox({}, lambda *_: None))
+        closed, opened = socket.socketpair()
+        for each in (closed, opened):
+            client._on_socket_register_write(client._client, None, each)
+        closed.close()
+        await asyncio.sleep(0)
+        assert asyncio.get_running_loop().remove_writer(opened.fileno())
+        opened.close()
+
+    played(scene)
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,10 @@ import logging
 import os
 import socket
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import aiomqtt
+from paho.mqtt import client as paho
 from paho.mqtt.reasoncodes import ReasonCode
 
 from weft.base.effects import Source
@@ -88,6 +89,22 @@ class Client(aiomqtt.Client):
         result = self._client.publish(topic, payload).rc
         if result:
             raise aiomqtt.MqttCodeError(result, "not sent")
+
+    def _on_socket_register_write(self, client: paho.Client, userdata: Any, sock: Any) -> None:
+        """In place of the library's, which names the socket by a number that it has lost if it is closed meanwhile."""
+        del userdata
+        self._loop.call_soon_threadsafe(self._watch, client, sock)
+
+    def _watch(self, client: paho.Client, sock: Any) -> None:
+        if sock.fileno() >= 0:
+            self._loop.add_writer(sock.fileno(), self._write, client)
+
+    def _write(self, client: paho.Client) -> None:
+        try:
+            client.loop_write()
+        except Exception as error:  # noqa: BLE001  # whatever it is, the connection is over
+            if not self._disconnected.done():
+                self._disconnected.set_exception(error)
 
     def drop(self) -> None:
         """Let go of a connection that never came about; the library stumbles over having been cancelled meanwhile."""

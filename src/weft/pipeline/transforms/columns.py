@@ -4,15 +4,12 @@ Building an expression costs a call into the JVM per node of it, a few hundred i
 mostly consists of. Expressions never change; so lists of them that every batch selects are built once and kept.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-
-if TYPE_CHECKING:
-    from pyspark.sql import GroupedData
 
 DAY_NS: Final = 86_400_000_000_000
 PAIRED: Final = ("delta", "rate", "average", "percent")
@@ -54,14 +51,14 @@ def milliseconds(nanoseconds: str) -> Column:
     return F.expr(f"{nanoseconds} div 1000000")
 
 
-def hashed(groups: "GroupedData", *added: Column) -> DataFrame:
-    """Groups added up in a hash map.
+def hashed(rows: DataFrame, key: Sequence[Column | str], added: Sequence[Column]) -> DataFrame:
+    """Rows added up by key in a hash map, and in no order.
 
-    Where only text and structs are added up, Spark sorts all rows by key. Beside a list it does not, even beside one of
-    nothing; but somebody must ask for the list.
+    Grain: one group. Key: `key`. Columns: those of the key, then `added`. Where only text and structs are added up, Spark
+    sorts all rows by key; beside a list it does not, even beside one of nothing, if somebody asks for it.
     """
-    made = groups.agg(*added, F.collect_list(F.lit(None)).alias("_nothing"))
-    return made.where(F.size("_nothing") == 0).drop("_nothing")
+    made = rows.groupBy(*key).agg(*added, F.collect_list(F.lit(None)).alias("_nothing"))
+    return made.where(F.size("_nothing") == 0).select(*made.columns[:-1])
 
 
 def is_paired() -> Column:

@@ -14,8 +14,8 @@ _RESULT = ("at", "era", "sequence", "turn", "result")
 def newest(samples: DataFrame, values: DataFrame) -> DataFrame:
     """The newest of each by (at, era, sequence), for the series that they touch.
 
-    Grain: a series on a node, once with its `sample` and once with its `outcome` (structs); the other is null.
-    Columns: node, group, series, sample, outcome.
+    Grain: a series on a node, once with its sample and once with its outcome. Key: (node, series, which of both is null).
+    Columns: node, group, series, sample, outcome (each a struct, or null).
     """
     nothing = F.lit(None)
     sample = F.struct(*_SAMPLE).alias("sample")
@@ -23,7 +23,7 @@ def newest(samples: DataFrame, values: DataFrame) -> DataFrame:
     outcome = F.when(F.col("result").isNotNull(), said).alias("outcome")
     sampled = _greatest(samples.select("node", "group", "series", sample, nothing.alias("outcome")))
     calculated = _greatest(values.select("node", "group", "series", nothing.alias("sample"), outcome))
-    return sampled.unionByName(calculated)
+    return sampled.unionByName(calculated).select("node", "group", "series", "sample", "outcome")
 
 
 def latest(old: DataFrame, fresh: DataFrame) -> DataFrame:
@@ -42,4 +42,4 @@ def latest(old: DataFrame, fresh: DataFrame) -> DataFrame:
 
 def _greatest(rows: DataFrame) -> DataFrame:
     greatest = [F.max(name).alias(name) for name in ("group", "sample", "outcome")]
-    return hashed(rows.groupBy("node", "series"), *greatest).select("node", "group", "series", "sample", "outcome")
+    return hashed(rows, ("node", "series"), greatest).select("node", "group", "series", "sample", "outcome")

@@ -64,7 +64,7 @@ def counted(parts: DataFrame, table: Table) -> DataFrame:
     Grain: one window, or one bucket of one. Key: (node, series, window_start, bucket). Columns: those of `parts_of`.
     """
     key = ("node", "series", _window(table))
-    whole = hashed(parts.groupBy(*key), *_added())
+    whole = hashed(parts, key, _added())
     tallies = parts.where("bucket is not null").groupBy(*key, "bucket").agg(F.sum("count").alias("count"))
     return whole.unionByName(tallies, allowMissingColumns=True).select(*parts.columns)
 
