@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # as everybody writes it
 
 from weft.base.errors import UserError
+from weft.pipeline.remote import is_settable
 from weft.pipeline.session import Options, session, settings_of
 
 GARBAGE: Final = MEMORY_COMMAND_NAME
@@ -32,6 +33,12 @@ def test_the_session_binds_loopback_keeps_utc_and_ansi_and_writes_no_log_of_even
     assert wanted == {key: spark.conf.get(key) for key in wanted}
     assert "RocksDBStateStoreProvider" in str(spark.conf.get("spark.sql.streaming.stateStore.providerClass"))
     assert session() is spark
+
+
+def test_what_is_set_in_a_session_of_a_server_can_be(spark: SparkSession) -> None:
+    settings = [key for key in settings_of(Options()) if key.startswith("spark.sql.") and is_settable(key)]
+    assert "spark.sql.ansi.enabled" in settings
+    assert [] == [key for key in settings if not spark.conf.isModifiable(key)]
 
 
 def test_a_column_costs_two_calls_into_the_jvm(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

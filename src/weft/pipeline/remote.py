@@ -22,7 +22,9 @@ RETRIES: Final = 6  # after 0.05, 0.2, 0.8, 3.2, 5 and 5 s
 BACKOFF_MAX_MS: Final = 5_000
 HADOOP: Final = "spark.hadoop."
 SETTABLE: Final = ("spark.sql.", HADOOP)
-STATIC: Final = ("spark.sql.warehouse.dir", "spark.sql.ui.", "spark.sql.streaming.numRecentProgressUpdates")
+STATIC: Final = (
+    "spark.sql.warehouse.dir", "spark.sql.ui.", "spark.sql.streaming.numRecentProgressUpdates", "spark.sql.codegen.cache.",
+)  # fmt: skip
 """What looks like a setting of a session, and is the server's."""
 
 
@@ -46,7 +48,7 @@ def connected(url: str, settings: Mapping[str, str]) -> "SparkSession":
         spark = SparkSession.builder.remote(url).getOrCreate()
         _be_impatient(spark)
         for key, value in settings.items():
-            if key.startswith(SETTABLE) and not key.startswith(STATIC):
+            if is_settable(key):
                 spark.conf.set(key.removeprefix(HADOOP), value)
         speculates = spark.conf.get("spark.speculation", "false")
     except PySparkException as error:
@@ -55,6 +57,11 @@ def connected(url: str, settings: Mapping[str, str]) -> "SparkSession":
         why = "a speculative task writes its rows twice"
         raise UserError("refused-setting", f"the server has spark.speculation: {why}", "start it without")
     return spark
+
+
+def is_settable(key: str) -> bool:
+    """Whether a session may have its own value, beside what the server was started with."""
+    return key.startswith(SETTABLE) and not key.startswith(STATIC)
 
 
 def is_remote(spark: "SparkSession") -> bool:
