@@ -15,6 +15,7 @@ from weft.base.errors import UserError
 
 LOOPBACK: Final = "127.0.0.1"
 STOP_S: Final = 3.0  # for its goodbyes; the thread ends with the process in any case
+TURNS: Final = 8  # of the loop, from a connection that is taken to the task that serves it: four
 PLUGINS: Final = {"amqtt.plugins.authentication.AnonymousAuthPlugin": {"allow_anonymous": True}}
 """All there is: no statistics of its own among the topics, no lines about every packet."""
 
@@ -86,7 +87,18 @@ def _broker_class() -> Any:
         ) from error
 
     class Tidy(Amqtt):  # type: ignore[misc]  # it is known only here
-        """It goes on listening while it sends its guests away: whoever came in meanwhile is sent away as well."""
+        """It lets nobody in any more before it sends its guests away, and also sends away who has just come in.
+
+        A server of asyncio that is closed between a connection and the task that serves it holds the connection for ever.
+        """
+
+        async def shutdown(self) -> None:
+            for server in self._servers.values():
+                for listening in server.instance.sockets:
+                    asyncio.get_running_loop().remove_reader(listening.fileno())
+            for _ in range(TURNS):
+                await asyncio.sleep(0)  # who was let in by the last turn is met in the next ones
+            await super().shutdown()
 
         async def stream_connected(
             self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, listener_name: str
