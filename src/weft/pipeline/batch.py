@@ -118,9 +118,13 @@ class Batch:
     def _received(self, intake: Intake, steps: Steps) -> "tuple[DataFrame, Counts]":
         """The rows, judged, as they stand in bronze."""
         with steps("bronze"):
-            rows = self._judged(intake)
-            rows = self._keep(rows) if self.is_small else rows
+            rows = self._rows(intake)
             return rows, self._bronze(rows)
+
+    def _rows(self, intake: Intake) -> "DataFrame":
+        """Judged rows; those of a large batch are judged again where they are wanted, which costs less than keeping them."""
+        rows = self._judged(intake)
+        return self._keep(rows) if self.is_small else rows
 
     def _judged(self, intake: Intake) -> "DataFrame":
         stream = self.kind.stream

@@ -77,7 +77,7 @@ class SampleBatch(Batch):
             if counts.new:
                 self._append(SERIES, definitions(rows.where("is_new")))
                 self.known.load()
-                rows = self._keep(self._judged(intake))
+                rows = self._rows(intake)
                 counts = counted(rows)
         return rows, counts
 

@@ -42,4 +42,4 @@ def latest(old: DataFrame, fresh: DataFrame) -> DataFrame:
 
 def _greatest(rows: DataFrame) -> DataFrame:
     greatest = [F.max(name).alias(name) for name in ("group", "sample", "outcome")]
-    return hashed(rows, ("node", "series"), greatest).select("node", "group", "series", "sample", "outcome")
+    return hashed(rows, ("node", "series"), greatest)
