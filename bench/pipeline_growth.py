@@ -1,10 +1,11 @@
 """Whether a lake that grows becomes slower: seconds per million rows, commits, folds and memory, at 1, 5 and 20 million.
 
-    python -m bench.pipeline_growth [--rows 20000000] [--every 1000000]
+    python -m bench.pipeline_growth [--rows 20000000] [--every 1000000] [--keep DIR]
 
 One job, one JVM of 512 MB, one lake: every million rows are written as segments of 100,000 and taken as batches of at
 most a million, then the gold tables are folded. A row of the table is what that million cost, so rows that are alike say
 that nothing grows but the files. Commits are those of all tables of a batch, each timed alone.
+`--keep` leaves the lake where it says, for `bench.pipeline_ask`.
 """
 
 import argparse
@@ -96,9 +97,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=20_000_000)
     parser.add_argument("--every", type=int, default=1_000_000)
+    parser.add_argument("--keep", type=Path, default=None)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
-        grow(Path(directory), arguments.rows, arguments.every)
+        grow(arguments.keep or Path(directory), arguments.rows, arguments.every)
 
 
 if __name__ == "__main__":

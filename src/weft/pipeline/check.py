@@ -6,15 +6,16 @@ were there: the accounts of it say from which table, and how many rows (LAK-037)
 *behind*; everything else that differs is a hole or a contradiction, and is named.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from weft.base.vectors import VersionVector
 from weft.lake.layout import Layout
-from weft.lake.manifest import SegmentFault, origin_of
+from weft.lake.manifest import SegmentFault
 from weft.lake.reader import Source
-from weft.pipeline.intake import SPREAD, received_of
+from weft.pipeline.held import Held, held_in, union
+from weft.pipeline.intake import received_of
 from weft.pipeline.progress import reached
 from weft.pipeline.sql import Lake
 from weft.pipeline.tables import STAGES, TWINS, Table
@@ -26,26 +27,9 @@ if TYPE_CHECKING:
 
 EXIT: Final = {"equal": 0, "behind": 1, "broken": 2}
 SHOWN_RANGES: Final = 100
-RANGES: Final = """
-WITH numbers AS (
-    SELECT DISTINCT origin, era, sequence FROM ({rows}) WHERE origin IS NOT NULL AND sequence >= 1
-), placed AS (
-    SELECT *, sequence - row_number() OVER (PARTITION BY origin, era ORDER BY sequence) AS island FROM numbers
-)
-SELECT origin, era, min(sequence) AS first, max(sequence) AS last FROM placed GROUP BY origin, era, island
-"""
-SPREAD_ROWS: Final = """
-SELECT origin, era, sequence AS first, sequence + attributes['{n}']::BIGINT - 1 AS last FROM {table}
-WHERE error IS NOT NULL AND attributes['{n}'] IS NOT NULL AND sequence >= 1 AND origin IS NOT NULL AND batch <= {upto}
-"""
-IDS: Final = "SELECT origin, era, sequence FROM {table} WHERE batch <= {upto}"
-COUNT: Final = "SELECT count(*) FROM {table} WHERE batch <= {upto}"
-REPEATED: Final = "SELECT count(*) - count(DISTINCT (origin, era, sequence)) FROM {table} WHERE batch <= {upto}"
 TOLD: Final = (
     "SELECT coalesce(sum(rows_duplicate), 0)::BIGINT FROM meta.progress WHERE job = '{job}' AND batch <= {upto}"
 )
-
-
 TWINS_OF: Final = {"samples": (TWINS,)}
 """Where numbers stand that are in silver by another one."""
 
@@ -147,38 +131,35 @@ class _Stream:
         for manifest in self.source.manifests({}, self.position):
             written.update(received_of(manifest))
             rows += 0 if manifest.skipped else manifest.rows
-        bronze = self._ever_in(self.stages.bronze)
-        silver = self._ever_in(self.stages.silver, self.stages.quarantine, *TWINS_OF.get(self.stream, ()))
+        twins = TWINS_OF.get(self.stream, ())
+        held = {table: held_in(self.asked, table, self.upto) for table in (*self.stages, *twins)}
+        bronze = self._ever_in(held, self.stages.bronze)
+        silver = self._ever_in(held, self.stages.silver, self.stages.quarantine, *twins)
         is_cut = any(row for _, row in self.position.values())
         if not is_cut:
             self._differ("in segments that are taken, and not in bronze", written - bronze)
             self._differ("in bronze, and in no segment", bronze - written)
         self._differ("in bronze, and neither in silver nor in quarantine", bronze - silver)
         self._differ("in silver or quarantine, and not in bronze", silver - bronze)
-        return {"manifests": rows} | self._count(rows, is_cut=is_cut)
+        return {"manifests": rows} | self._count(held, rows, is_cut=is_cut)
 
-    def _ever_in(self, *tables: Table) -> VersionVector:
+    def _ever_in(self, held: Mapping[Table, Held], *tables: Table) -> VersionVector:
         """The numbers that some tables hold, or held until somebody removed them on purpose."""
-        numbers = held_in(self.asked, tables, self.upto)
+        numbers = union(held[table] for table in tables)
         for table in self.stages:
             if table in tables:
                 numbers.update(self.gone[table.full_name].numbers)
         return numbers
 
-    def _count(self, rows: int, *, is_cut: bool) -> dict[str, int]:
+    def _count(self, held: Mapping[Table, Held], rows: int, *, is_cut: bool) -> dict[str, int]:
         """Rows of the tables against one another."""
-        there, upto = self.asked.tables(), self.upto
-        counts = {
-            table.full_name: _one(self.asked, COUNT.format(table=table.full_name, upto=upto))
-            for table in (self.stages.bronze, self.stages.silver, self.stages.quarantine)
-            if table in there
-        }
-        repeated = _one(self.asked, REPEATED.format(table=self.stages.silver.full_name, upto=upto))
-        told = _one(self.asked, TOLD.format(job=self.stream, upto=upto))
+        there = self.asked.tables()
+        counts = {table.full_name: held[table].rows for table in self.stages if table in there}
+        told = _one(self.asked, TOLD.format(job=self.stream, upto=self.upto))
         bronze, refused, silver = (
             counts.get(table.full_name, 0) + self.gone[table.full_name].rows for table in self.stages
         )
-        if repeated:
+        if repeated := held[self.stages.silver].repeated:
             self._say(f"{repeated} rows of silver repeat a number")
         if bronze != silver + refused + told:
             self._say(f"{bronze} rows in bronze, but {silver} in silver, {refused} in quarantine, {told} duplicates")
@@ -205,22 +186,6 @@ def _named_files(table: "DeltaTable") -> Iterator[tuple[Path, int, int]]:
     actions = pa.table(table.get_add_actions(flatten=True)).select(["path", "size_bytes", "num_records"]).to_pydict()
     for path, size, rows in zip(actions["path"], actions["size_bytes"], actions["num_records"], strict=True):
         yield Path(path), size, rows
-
-
-def held_in(asked: Lake, tables: tuple[Table, ...], upto: int) -> VersionVector:
-    """The numbers that some tables hold."""
-    there = [table for table in tables if table in asked.tables()]
-    vector = VersionVector()
-    if not there:
-        return vector
-    rows = " UNION ALL ".join(IDS.format(table=table.full_name, upto=upto) for table in there)
-    found = asked.query(RANGES.format(rows=rows)).to_pylist()
-    for table in there:
-        if "error" in table.schema.names:
-            found += asked.query(SPREAD_ROWS.format(table=table.full_name, upto=upto, n=SPREAD)).to_pylist()
-    for row in found:
-        vector.add(origin_of(row["origin"], row["era"]), row["first"], row["last"])
-    return vector
 
 
 def _one(asked: Lake, sql: str) -> int:

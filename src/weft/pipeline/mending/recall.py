@@ -16,8 +16,8 @@ from weft.lake.manifest import SegmentFault, origin_of
 from weft.lake.offsets import At
 from weft.lake.reader import Source
 from weft.pipeline import tables
-from weft.pipeline.check import held_in
 from weft.pipeline.coverage import Coverage, Hole
+from weft.pipeline.held import held_in, union
 from weft.pipeline.intake import Intake, Loss, ends_of, intake_between, losses_of, received_of
 from weft.pipeline.kinds import SAMPLES, Kind
 from weft.pipeline.sql import Lake
@@ -100,11 +100,8 @@ def _begun(source: Source, drain: str, number: int, row: int) -> VersionVector:
 
 def _held(asked: Lake, kind: Kind, upto: int) -> VersionVector:
     """What the tables hold."""
-    there = asked.tables()
-    holding = [table for table in (kind.silver, kind.quarantine) if table in there]
-    if kind is SAMPLES and TWINS in there:
-        holding.append(TWINS)
-    numbers = held_in(asked, tuple(holding), upto)
+    holding = (kind.silver, kind.quarantine, *((TWINS,) if kind is SAMPLES else ()))
+    numbers = union(held_in(asked, table, upto) for table in holding)
     numbers.update(forgotten.numbers(asked.layout, kind.stream))
     return numbers
 

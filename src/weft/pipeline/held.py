@@ -1,0 +1,84 @@
+"""Which numbers the tables hold: one pass over three columns, however many rows there are (PIP-063).
+
+Numbers of an origin are mostly dense. So they are not sorted but ticked off: a bucket of 1,024 neighbours is a string of
+bits, and 100 million rows are as many bits to remember. Only buckets with holes are looked at one by one.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+from weft.base.vectors import VersionVector
+from weft.lake.manifest import origin_of
+from weft.pipeline.intake import SPREAD
+from weft.pipeline.sql import Lake
+from weft.pipeline.tables import Table
+
+SHIFT: Final = 10
+MASK: Final = (1 << SHIFT) - 1
+BUCKETS: Final = """
+WITH ids AS (
+    SELECT origin, era, CASE WHEN origin IS NOT NULL AND sequence >= 1 THEN sequence END AS number
+    FROM {table} WHERE batch <= {upto}
+), buckets AS (
+    SELECT
+        origin, era, number >> {shift} AS bucket, count(*) AS rows, min(number) AS first, max(number) AS last,
+        bitstring_agg((number & {mask})::INTEGER, 0, {mask}) AS ticks
+    FROM ids GROUP BY ALL
+)
+SELECT
+    origin, era, bucket, rows, first, last, bit_count(ticks) AS numbers,
+    CASE WHEN bit_count(ticks) < last - first + 1 THEN ticks::VARCHAR END AS holed
+FROM buckets ORDER BY origin, era, bucket
+"""
+"""Rows without a number that anybody could miss have no bucket."""
+SPREAD_ROWS: Final = """
+SELECT origin, era, sequence AS first, sequence + attributes['{spread}']::BIGINT - 1 AS last FROM {table}
+WHERE error IS NOT NULL AND attributes['{spread}'] IS NOT NULL
+    AND sequence >= 1 AND origin IS NOT NULL AND batch <= {upto}
+"""
+RUNS: Final = re.compile("1+")
+
+
+class Held(NamedTuple):
+    """What a table holds."""
+
+    rows: int
+    repeated: int
+    """Rows whose number another row has too."""
+    numbers: VersionVector
+
+
+def held_in(asked: Lake, table: Table, upto: int) -> Held:
+    """What stands in a table up to a batch; nothing if there is no such table. One row may stand for several numbers."""
+    vector, rows, repeated = VersionVector(), 0, 0
+    about = {"table": table.full_name, "upto": upto, "shift": SHIFT, "mask": MASK, "spread": SPREAD}
+    if table not in asked.tables():
+        return Held(rows, repeated, vector)
+    for bucket in asked.query(BUCKETS.format_map(about)).to_pylist():
+        rows += bucket["rows"]
+        if bucket["bucket"] is not None:
+            repeated += bucket["rows"] - bucket["numbers"]
+            _add(vector, bucket)
+    if "error" in table.schema.names:
+        for row in asked.query(SPREAD_ROWS.format_map(about)).to_pylist():
+            vector.add(origin_of(row["origin"], row["era"]), row["first"], row["last"])
+    return Held(rows, repeated, vector)
+
+
+def union(parts: Iterable[Held]) -> VersionVector:
+    """The numbers that any of them has."""
+    numbers = VersionVector()
+    for part in parts:
+        numbers.update(part.numbers)
+    return numbers
+
+
+def _add(vector: VersionVector, bucket: dict[str, Any]) -> None:
+    origin = origin_of(bucket["origin"], bucket["era"])
+    if bucket["holed"] is None:
+        vector.add(origin, bucket["first"], bucket["last"])
+        return
+    begin = bucket["bucket"] << SHIFT
+    for run in RUNS.finditer(bucket["holed"]):
+        vector.add(origin, begin + run.start(), begin + run.end() - 1)
