@@ -54,23 +54,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         raise pytest.UsageError("\n".join([*unknown, f"known ids stand in {requirements.SOURCE.name}"]))
 
 
-GROUPS = {
-    "pipeline": "spark",
-    "source": "spark",
-    "tables": "spark",
-    **dict.fromkeys(("fabric", "peers", "cli", "client", "shell", "clone"), "processes"),
-}
-"""Rooms whose tests are done by one worker: one session of Spark, one fleet at a time on this machine's ports."""
-
-
-LONG = {"spark": 0, "processes": 1}
+SPARK = frozenset({"pipeline", "source", "tables"})
+"""Rooms whose tests share a session of Spark. There are two of it, so that two workers end at about the same time."""
+SECOND = "test_m"
+"""With which files the second half begins."""
+PROCESSES = frozenset({"fabric", "peers", "cli", "client", "shell", "clone"})
+"""Rooms whose tests are done by one worker: one fleet at a time on this machine's ports."""
+LONG = {"spark": 0, "more spark": 1, "processes": 2}
 """Groups that take minutes, and which begins first."""
 
 
 def _group_of(nodeid: str) -> str:
     """What one worker does as a whole; a file is never torn: its fixtures are made once."""
     file = nodeid.partition("::")[0]
-    return GROUPS.get(file.split("/")[1] if "/" in file else "", file)
+    room = file.split("/")[1] if "/" in file else ""
+    if room in SPARK:
+        return "spark" if Path(file).name < SECOND else "more spark"
+    return "processes" if room in PROCESSES else file
 
 
 class _ByRoom(LoadScopeScheduling):  # type: ignore[misc]  # it has no types

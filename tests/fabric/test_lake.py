@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.fabric.fabric import Fabric
+from tests.pipeline.kills import SETTINGS
 from weft.base.records import Stream, StreamRecord
 from weft.cli.fleet import Member
 from weft.shell.journal import JournalReader
@@ -72,6 +73,7 @@ def test_killed_nodes_and_a_killed_pipeline_leave_tables_that_equal_the_journals
     monkeypatch.setenv("JDK_JAVA_OPTIONS", QUICK_JAVA)
     with Fabric(tmp_path, TREE) as fabric:
         fabric.measure_on(30)
+        (fabric.lake / "lake.toml").write_text(SETTINGS, "utf-8")
         pipeline = Member("pipeline", ("-m", "weft.cli.main", "lake", "run", "--lake", str(fabric.lake), "--json"))
         fabric.fleet.add(pipeline)
         out = tmp_path / "pipeline.out"

@@ -248,6 +248,7 @@ def machine(place: Path) -> Iterator[Machine]:
 def fill(root: Path) -> Layout:
     lake = Layout(root)
     open_lake(lake, "ab" * 16, 1)
+    (root / "lake.toml").write_text(kills.SETTINGS, "utf-8")
     records = [taken(first, [(MEM, first + n, None) for n in range(500)], A) for first in range(1, ROWS, 500)]
     append_segment(lake, "samples", DRAIN, list(enumerate(records, 1)))
     return lake

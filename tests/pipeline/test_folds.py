@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # as everybody writes it
 
 from tests.pipeline import sketches
+from tests.pipeline.canaries import planted
 from tests.pipeline.ground import MEM, Ground, taken
 from weft.base.chance import Chance
 from weft.pipeline.delta import Tables
@@ -98,9 +99,7 @@ def resets_counted_once(patch: Patch) -> None:
 
 
 @pytest.mark.proves("PIP-044")
-@pytest.mark.parametrize(
-    "bug", [average_of_averages, first_and_last_by_arrival, resets_counted_once], ids=lambda bug: bug.__name__
-)
+@pytest.mark.parametrize("bug", planted([average_of_averages, first_and_last_by_arrival, resets_counted_once]))
 def test_a_planted_bug_is_caught(spark: SparkSession, monkeypatch: Patch, bug: Callable[[Patch], None]) -> None:
     bug(monkeypatch)
     values = made()

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.pipeline.canaries import planted
 from tests.pipeline.ground import A, B
 from tests.pipeline.plain import Row, applied, instant, lake_of, put, wrote
 from tests.store.rig import DELETE, Node
@@ -81,8 +82,8 @@ def check_store(path: Path, seeds: range) -> None:
 
 
 @pytest.mark.proves("PIP-051")
-def test_an_entry_is_at_every_instant_what_the_greatest_change_until_then_says(tmp_path: Path) -> None:
-    check_store(tmp_path, range(4))
+def test_an_entry_is_at_every_instant_what_the_greatest_change_until_then_says(tmp_path: Path, soak: bool) -> None:
+    check_store(tmp_path, range(40 if soak else 2))
 
 
 BUGS_OF_STORE = {
@@ -92,7 +93,7 @@ BUGS_OF_STORE = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("bug", BUGS_OF_STORE)
+@pytest.mark.parametrize("bug", planted(BUGS_OF_STORE))
 def test_a_planted_bug_of_the_store_would_be_seen(bug: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     view = VIEWS["gold.store_history"]
     assert BUGS_OF_STORE[bug][0] in view.sql
@@ -242,8 +243,8 @@ def check_configuration(path: Path, seeds: range) -> None:
 
 
 @pytest.mark.proves("PIP-052")
-def test_a_value_is_in_force_when_the_root_had_it(tmp_path: Path) -> None:
-    check_configuration(tmp_path, range(8))
+def test_a_value_is_in_force_when_the_root_had_it(tmp_path: Path, soak: bool) -> None:
+    check_configuration(tmp_path, range(80 if soak else 4))
 
 
 BUGS_OF_CONFIGURATION = {
@@ -254,7 +255,7 @@ BUGS_OF_CONFIGURATION = {
 }
 
 
-@pytest.mark.parametrize("bug", BUGS_OF_CONFIGURATION)
+@pytest.mark.parametrize("bug", planted(BUGS_OF_CONFIGURATION))
 def test_a_planted_bug_of_the_configuration_would_be_seen(
     bug: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

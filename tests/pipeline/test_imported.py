@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import lit
 
+from tests.pipeline.canaries import planted
 from tests.pipeline.ground import DRAIN, NET, NOW_NS, T0_MS, A, Ground, taken
 from tests.pipeline.oracle_imported import Expected, Told, expected
 from weft.base.chance import Chance
@@ -297,7 +298,7 @@ BUGS = (natural_duplicates_kept, divided_pairs_kept, contradicted_samples_not_to
 
 
 @pytest.mark.proves("PIP-072")
-@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.__name__)
+@pytest.mark.parametrize("bug", planted(BUGS))
 def test_a_planted_bug_is_caught(
     later: Ground, monkeypatch: pytest.MonkeyPatch, bug: Callable[[pytest.MonkeyPatch], None]
 ) -> None:

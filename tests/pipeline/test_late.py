@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812  # as everybody writes it
 
 from tests.pipeline import sketches
+from tests.pipeline.canaries import planted
 from tests.pipeline.ground import ERA, MEM, T0_MS, A, B, Ground, lost
 from weft.base.records import Record, Stream, StreamRecord
 from weft.pipeline.tables import CORRECTIONS, ROLLUP_1M
@@ -224,9 +225,7 @@ def named_when_nobody_could_have_read_it(patch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.proves("PIP-046")
 @pytest.mark.parametrize(
-    "bug",
-    [judged_by_the_newest_of_all_nodes, judged_by_the_batch_alone, named_when_nobody_could_have_read_it],
-    ids=lambda bug: bug.__name__,
+    "bug", planted([judged_by_the_newest_of_all_nodes, judged_by_the_batch_alone, named_when_nobody_could_have_read_it])
 )
 def test_a_planted_bug_is_caught(
     ground: Ground, monkeypatch: pytest.MonkeyPatch, bug: Callable[[pytest.MonkeyPatch], None]

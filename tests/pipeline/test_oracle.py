@@ -10,7 +10,7 @@ STEPS = ("coverage", "bronze", "series", "quarantine", "silver", "values", "edge
 
 
 @pytest.mark.proves("PIP-022", "PIP-030", "PIP-032", "PIP-040", "PIP-043", "PIP-044", "PIP-045", "PIP-061", "PIP-072")
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.soak)])
 def test_random_histories(ground: Ground, seed: int, soak: bool) -> None:
     for round_ in range(40 if soak else 1):
         history = world(Chance(f"{seed}/{round_}/history"))

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # as everybody writes it
 
 from tests.pipeline import oracle
+from tests.pipeline.canaries import planted
 from tests.pipeline.ground import ERA, MEM, NET, A, Ground, lost, single, taken
 from tests.pipeline.worlds import BAD, SERIES, compare
 from weft.base.errors import OurFault
@@ -189,7 +190,7 @@ def test_the_history_without_a_bug(later: Ground) -> None:
 
 
 @pytest.mark.proves("PIP-072")
-@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.__name__)
+@pytest.mark.parametrize("bug", planted(BUGS, always=3))
 def test_a_planted_bug_is_caught(later: Ground, monkeypatch: Patch, bug: Callable[[Patch], None]) -> None:
     bug(monkeypatch)
     with pytest.raises((AssertionError, OurFault)):
@@ -197,7 +198,7 @@ def test_a_planted_bug_is_caught(later: Ground, monkeypatch: Patch, bug: Callabl
 
 
 @pytest.mark.proves("PIP-072")
-@pytest.mark.parametrize("bug", IN_THE_FIRST_BATCH, ids=lambda bug: bug.__name__)
+@pytest.mark.parametrize("bug", planted(IN_THE_FIRST_BATCH))
 def test_a_bug_that_is_there_from_the_first_batch_on_is_caught(
     ground: Ground, monkeypatch: Patch, bug: Callable[[Patch], None]
 ) -> None:

@@ -18,7 +18,7 @@ from weft.lake.layout import Layout
 from weft.pipeline.delta import DataFile
 from weft.pipeline.tables import COMPLETENESS, EDGES, LATEST, ROLLUP_1D, ROLLUP_1H, ROLLUP_1M, Table
 from weft.pipeline.upkeep.log import Exchange, LiveFile, live_files, opened, there
-from weft.pipeline.upkeep.marks import Marks, job_of, marks_of
+from weft.pipeline.upkeep.marks import Marks, looked_up
 from weft.pipeline.upkeep.rewrite import Asking, goes_on, rewritten
 
 MIB: Final = 1 << 20
@@ -56,14 +56,11 @@ def is_joined(table: Table) -> bool:
 
 def due(layout: Layout, today: date) -> Iterator[Bundle]:
     """What is to be joined now, table by table; costs a look at each log."""
-    marks: dict[str, Marks] = {}
+    marks = looked_up(layout)
     for table in there(layout):
         delta = opened(layout, table) if is_joined(table) else None
-        if delta is None:
-            continue
-        job = job_of(table)
-        known = None if job is None else marks.setdefault(job, marks_of(layout, job))
-        yield from bundles(table, live_files(delta, table), known, today)
+        if delta is not None:
+            yield from bundles(table, live_files(delta, table), marks(table), today)
 
 
 def bundles(table: Table, files: Iterable[LiveFile], marks: Marks | None, today: date) -> Iterator[Bundle]:

@@ -5,6 +5,8 @@ a fold reads what is newer than its mark; `weft sql` adds the same. So upkeep le
 rows from both sides of a mark into one file.
 """
 
+from collections.abc import Callable
+from functools import cache, partial
 from typing import Final, NamedTuple
 
 from weft.lake.layout import Layout
@@ -39,10 +41,22 @@ def marks_of(layout: Layout, job: str) -> Marks:
     return Marks(_committed(layout, job, PROGRESS), tuple(_committed(layout, job, table) for table in folds))
 
 
+def looked_up(layout: Layout) -> Callable[[Table], Marks | None]:
+    """How far the job of a table is, None if it has none alone; each job is looked at once, when it is first asked for."""
+    known = cache(partial(marks_of, layout))
+
+    def of(table: Table) -> Marks | None:
+        job = job_of(table)
+        return None if job is None else known(job)
+
+    return of
+
+
 def _committed(layout: Layout, job: str, table: Table) -> int:
     """The last batch of a job that a table carries; -1 if there is none, or no checkpoint."""
-    record, delta = layout.checkpoint_id(job), opened(layout, table)
-    if delta is None or not record.exists():
+    record = layout.checkpoint_id(job)
+    delta = opened(layout, table) if record.exists() else None
+    if delta is None:
         return NONE
     version = delta.transaction_version(Writer(job, read_record(record).id, 0).app(table))
     return NONE if version is None else version

@@ -8,7 +8,7 @@ from weft.lake.layout import Layout
 from weft.pipeline.tables import Table
 from weft.pipeline.upkeep.forgotten import Reason, facts, remove
 from weft.pipeline.upkeep.log import Exchange, LiveFile, live_files, opened
-from weft.pipeline.upkeep.rewrite import Asking, asked, rewritten
+from weft.pipeline.upkeep.rewrite import Asking, counted, rewritten
 
 if TYPE_CHECKING:
     from pyarrow.compute import Expression
@@ -56,13 +56,11 @@ def some(layout: Layout, table: Table, only: "Expression", reason: Reason, epoch
 def holding(layout: Layout, table: Table, only: "Expression") -> list[tuple[LiveFile, int]]:
     """The files that hold rows for which `only` is true, and how many."""
     delta = opened(layout, table)
-    files = {} if delta is None else {file.path: file for file in live_files(delta, table)}
+    files = [] if delta is None else sorted(live_files(delta, table), key=lambda file: file.path)
     if not files:
         return []
-    root = str(layout.table(table.layer, table.name)) + "/"
-    with asked(layout, table, list(files.values()), ["__filename"], only) as connection:
-        found = connection.sql("SELECT __filename, count(*) FROM held GROUP BY ALL ORDER BY ALL").fetchall()
-    return [(files[path.removeprefix(root)], count) for path, count in found]
+    counts = counted(layout, table, files, only)
+    return [(file, count) for file, count in zip(files, counts, strict=True) if count]
 
 
 def _prefix(file: LiveFile) -> str:

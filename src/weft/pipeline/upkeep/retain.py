@@ -15,7 +15,7 @@ from weft.pipeline.settings import KeepTable
 from weft.pipeline.tables import Table
 from weft.pipeline.upkeep.forgotten import KEEP, Reason, whoever
 from weft.pipeline.upkeep.log import LiveFile, live_files, opened, there
-from weft.pipeline.upkeep.marks import Marks, job_of, marks_of
+from weft.pipeline.upkeep.marks import Marks, looked_up
 
 LAYERS: Final = ("bronze", "silver", "gold", "quarantine")
 
@@ -38,15 +38,15 @@ class Old(NamedTuple):
 
 def due(layout: Layout, keep: KeepTable, today: date) -> Iterator[Old]:
     """What is too old now, table by table; costs a look at each log."""
+    marks = looked_up(layout)
     for table in there(layout):
         days = _kept(keep, table)
         delta = opened(layout, table) if days else None
         if delta is None:
             continue
-        job = job_of(table)
         before = _first_kept(table, today - timedelta(days=days))
         old = [file for file in live_files(delta, table) if _is_before(file, before)]
-        ready = list(_ready(old, None if job is None else marks_of(layout, job)))
+        ready = list(_ready(old, marks(table)))
         if old:
             yield Old(table, tuple(ready), days, len(old) - len(ready))
 

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from weft.lake.layout import Layout
 from weft.pipeline.delta import NO_PARTITION, DataFile, named
@@ -21,9 +21,11 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
     from pyarrow.compute import Expression
+    from pyarrow.dataset import Dataset
 
 MEMORY: Final = "256MB"
 BATCH_ROWS: Final = 65_536  # also a row group: readers skip by series and time
+IN_PIECES: Final[dict[str, Any]] = {"use_threads": False, "batch_size": BATCH_ROWS, "batch_readahead": 1}
 LINES: Final = (("series", "origin", "job", "node"), ("at", "at_ns", "window_start"), ("era", "sequence", "batch"))
 """By what rows of a file are sorted: the first of each line that the table has, of the last line all (LAK-034)."""
 
@@ -62,6 +64,19 @@ def file_schema(layout: Layout, table: Table) -> "pa.Schema":
     return pa.schema([field for field in schema if field.name != table.partition])
 
 
+def held_by(layout: Layout, table: Table, files: Sequence[LiveFile]) -> "Dataset":
+    """The rows of some files, all with the columns that the table has now."""
+    import pyarrow.dataset as ds
+
+    return ds.dataset(absolute(layout, table, files), schema=file_schema(layout, table), format="parquet")
+
+
+def counted(layout: Layout, table: Table, files: Sequence[LiveFile], only: "Expression") -> list[int]:
+    """How many rows of each file are chosen."""
+    rows = held_by(layout, table, files)
+    return [part.scanner(rows.schema, filter=only, **IN_PIECES).count_rows() for part in rows.get_fragments()]
+
+
 @contextmanager
 def asked(
     layout: Layout,
@@ -72,10 +87,9 @@ def asked(
 ) -> "Iterator[duckdb.DuckDBPyConnection]":
     """DuckDB with the rows of some files as `held`, to be read once; what does not fit into memory goes to disk.
 
-    `columns`: not all of them; `__filename` says where a row stood. `only` chooses rows before they are read.
+    `columns`: not all of them. `only` chooses rows before they are read.
     """
     import duckdb
-    import pyarrow.dataset as ds
 
     spill = layout.spill() / uuid.uuid4().hex
     spill.mkdir(parents=True)
@@ -87,10 +101,9 @@ def asked(
     connection = duckdb.connect(":memory:", config=config)
     try:
         connection.execute("SET TimeZone = 'UTC'")
-        held = ds.dataset(absolute(layout, table, files), schema=file_schema(layout, table), format="parquet")
         wanted = None if columns is None else list(dict.fromkeys(columns))
-        settings = {"use_threads": False, "batch_size": BATCH_ROWS, "batch_readahead": 1}
-        connection.register("held", held.scanner(columns=wanted, filter=only, **settings))
+        held = held_by(layout, table, files).scanner(columns=wanted, filter=only, **IN_PIECES)
+        connection.register("held", held)
         yield connection
     finally:
         connection.close()
