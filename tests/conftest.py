@@ -60,8 +60,8 @@ SECOND = "test_m"
 """With which files the second half begins."""
 PROCESSES = frozenset({"fabric", "peers", "cli", "client", "shell", "clone"})
 """Rooms whose tests are done by one worker: one fleet at a time on this machine's ports."""
-LONG = {"spark": 0, "more spark": 1, "processes": 2}
-"""Groups that take minutes, and which begins first."""
+LONG = {"spark": 0, "processes": 1, "more spark": 2}
+"""Groups that take minutes, and which begins first: processes wait a lot, which leaves Spark the machine."""
 
 
 def _group_of(nodeid: str) -> str:
