@@ -24,7 +24,7 @@ import duckdb
 from deltalake import DeltaTable
 
 from bench.hosts import load
-from bench.lakes import Filling, Following, Traffic, started
+from bench.lakes import Filling, Following, Spent, Traffic, started
 from weft.lake.layout import Layout
 from weft.pipeline.check import Check
 from weft.pipeline.sql import Lake, quoted
@@ -84,10 +84,9 @@ def measure(lake: Layout, rounds: int) -> None:
         print(f"| {name} | {ours:.3f} | {theirs:.3f} | {ours / theirs:.2f} | {GOAL} |", flush=True)
     start = median(took(partial(started_and_ended, lake)) for _ in range(rounds))
     print(f"\nstart of `weft sql`: {start:.2f} s (goal {START_GOAL_S})")
-    began = time.perf_counter()
-    verdict = Check(lake).run()
-    seconds = time.perf_counter() - began
-    rows = verdict.rows["silver.samples"]
+    with Spent() as spent:
+        verdict = Check(lake).run()
+    rows, seconds = verdict.rows["silver.samples"], spent.wall
     rate, goal = rows / seconds, CHECK_GOAL_ROWS_S
     print(f"check of {rows:,} rows, {verdict.state}: {seconds:.1f} s, {rate:,.0f} rows/s (goal {goal:,.0f}); {load()}")
 

@@ -39,7 +39,7 @@ compiled again, over and over. So the room is what it is with both compilers.
 
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 """Nor do plans over a dozen rows earn back the Java that is written and compiled for them. `weft lake run` as a process
-(test_job_process, tests/fabric) and `make soak` have it compiled, as users have."""
+in test_job_process, and this session in `make soak`, have it compiled, as users have."""
 
 
 @pytest.fixture(scope="session")

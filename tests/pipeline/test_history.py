@@ -83,7 +83,7 @@ def check_store(path: Path, seeds: range) -> None:
 
 @pytest.mark.proves("PIP-051")
 def test_an_entry_is_at_every_instant_what_the_greatest_change_until_then_says(tmp_path: Path, soak: bool) -> None:
-    check_store(tmp_path, range(40 if soak else 2))
+    check_store(tmp_path, range(40 if soak else 4))
 
 
 BUGS_OF_STORE = {
@@ -244,7 +244,7 @@ def check_configuration(path: Path, seeds: range) -> None:
 
 @pytest.mark.proves("PIP-052")
 def test_a_value_is_in_force_when_the_root_had_it(tmp_path: Path, soak: bool) -> None:
-    check_configuration(tmp_path, range(80 if soak else 4))
+    check_configuration(tmp_path, range(80 if soak else 8))
 
 
 BUGS_OF_CONFIGURATION = {

@@ -14,11 +14,11 @@ from weft.base.vectors import VersionVector
 from weft.lake.layout import Layout
 from weft.lake.manifest import SegmentFault
 from weft.lake.reader import Source
-from weft.pipeline.held import Held, held_in, union
+from weft.pipeline.held import TWINS_OF, Held, held_in, union
 from weft.pipeline.intake import received_of
 from weft.pipeline.progress import reached
 from weft.pipeline.sql import Lake
-from weft.pipeline.tables import STAGES, TWINS, Table
+from weft.pipeline.tables import STAGES, Table
 from weft.pipeline.upkeep.forgotten import accounts, gone_from, rows_by_table
 
 if TYPE_CHECKING:
@@ -30,8 +30,6 @@ SHOWN_RANGES: Final = 100
 TOLD: Final = (
     "SELECT coalesce(sum(rows_duplicate), 0)::BIGINT FROM meta.progress WHERE job = '{job}' AND batch <= {upto}"
 )
-TWINS_OF: Final = {"samples": (TWINS,)}
-"""Where numbers stand that are in silver by another one."""
 
 
 class Difference(NamedTuple):

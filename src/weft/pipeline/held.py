@@ -12,7 +12,7 @@ from weft.base.vectors import VersionVector
 from weft.lake.manifest import origin_of
 from weft.pipeline.intake import SPREAD
 from weft.pipeline.sql import Lake
-from weft.pipeline.tables import Table
+from weft.pipeline.tables import TWINS, Table
 
 SHIFT: Final = 10
 MASK: Final = (1 << SHIFT) - 1
@@ -38,6 +38,8 @@ WHERE error IS NOT NULL AND attributes['{spread}'] IS NOT NULL
     AND sequence >= 1 AND origin IS NOT NULL AND batch <= {upto}
 """
 RUNS: Final = re.compile("1+")
+TWINS_OF: Final = {"samples": (TWINS,)}
+"""Where numbers of a stream stand that are in silver by another one."""
 
 
 class Held(NamedTuple):
@@ -61,9 +63,16 @@ def held_in(asked: Lake, table: Table, upto: int) -> Held:
             repeated += bucket["rows"] - bucket["numbers"]
             _add(vector, bucket)
     if "error" in table.schema.names:
-        for row in asked.query(SPREAD_ROWS.format_map(about)).to_pylist():
-            vector.add(origin_of(row["origin"], row["era"]), row["first"], row["last"])
+        vector.update(said_in(asked, SPREAD_ROWS.format_map(about)))
     return Held(rows, repeated, vector)
+
+
+def said_in(asked: Lake, sql: str) -> VersionVector:
+    """The numbers of rows that say ranges: origin, era, first and last."""
+    numbers = VersionVector()
+    for row in asked.query(sql).to_pylist():
+        numbers.add(origin_of(row["origin"], row["era"]), row["first"], row["last"])
+    return numbers
 
 
 def union(parts: Iterable[Held]) -> VersionVector:

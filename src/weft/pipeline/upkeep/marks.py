@@ -35,14 +35,18 @@ class Marks(NamedTuple):
         return min(self.done - 1, *self.folded) if self.folded else self.done - 1
 
 
+LookUp = Callable[[Table], Marks | None]
+"""How far the job of a table is; None if no job has it alone."""
+
+
 def marks_of(layout: Layout, job: str) -> Marks:
     """How far a job is; as before its first batch if it has no checkpoint."""
     folds = [table for table in FOLDS if table in KINDS[job].tables]
     return Marks(_committed(layout, job, PROGRESS), tuple(_committed(layout, job, table) for table in folds))
 
 
-def looked_up(layout: Layout) -> Callable[[Table], Marks | None]:
-    """How far the job of a table is, None if it has none alone; each job is looked at once, when it is first asked for."""
+def looked_up(layout: Layout) -> LookUp:
+    """Marks by table; each job is looked at once, when it is first asked for."""
     known = cache(partial(marks_of, layout))
 
     def of(table: Table) -> Marks | None:
@@ -68,19 +72,20 @@ def job_of(table: Table) -> str | None:
     return jobs[0] if len(jobs) == 1 else None
 
 
-def is_uneven(layout: Layout, table: Table, marks: Marks | None = None) -> bool:
-    """Whether a table holds rows of a batch that is not in all of the tables of its job; `marks` if they are known."""
-    job, delta = job_of(table), opened(layout, table)
-    if job is None or delta is None:
+def is_uneven(layout: Layout, table: Table, marks: LookUp | None = None) -> bool:
+    """Whether a table holds rows of a batch that is not in all of the tables of its job; `marks` of several questions."""
+    known = (marks or looked_up(layout))(table)
+    delta = None if known is None else opened(layout, table)
+    if known is None or delta is None:
         return False
     last = [NONE if file.last_batch is None else file.last_batch for file in live_files(delta, table)]
-    return max(last, default=NONE) > (marks or marks_of(layout, job)).done
+    return max(last, default=NONE) > known.done
 
 
 def unfinished(layout: Layout) -> list[Table]:
     """Tables that hold rows of a batch that was cut short: a driver died, and no other has gone on yet."""
-    marks = {stream: marks_of(layout, stream) for stream in STAGES}
-    return [table for stream, stages in STAGES.items() for table in stages if is_uneven(layout, table, marks[stream])]
+    marks = looked_up(layout)
+    return [table for stages in STAGES.values() for table in stages if is_uneven(layout, table, marks)]
 
 
 def unfolded(layout: Layout) -> list[str]:
