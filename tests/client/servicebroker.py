@@ -86,6 +86,20 @@ class FakeBroker(Plain):
         await until(lambda: self.words.count(word) >= count)
         return self.bodies[word]
 
+    async def returns_to(self, port: int) -> None:
+        """Listen where a closed broker did: a moment passes between the end of a ZeroMQ socket and that of its port."""
+
+        def is_bound() -> bool:
+            try:
+                self.socket.bind(f"tcp://127.0.0.1:{port}")
+            except zmq.ZMQError as error:
+                if error.errno != zmq.EADDRINUSE:
+                    raise
+                return False
+            return True
+
+        await until(is_bound)
+
 
 class Caller(Plain):
     """Calls one service, one call at a time."""

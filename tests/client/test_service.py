@@ -98,7 +98,7 @@ async def test_an_existing_broker_that_was_away_for_a_moment_is_registered_with_
     broker.close()
     async with FakeBroker() as other:
         other.told = {}
-        other.socket.bind(f"tcp://127.0.0.1:{port}")
+        await other.returns_to(port)
         await other.hears(b"UwU")
         await service.stop()
 
