@@ -35,7 +35,8 @@ PIPELINE: Final = "pipeline"
 SUMMED: Final = ("rows", "silver", "values", "duplicates", "quarantined")
 STEP_S: Final = 0.5
 LINE_EVERY_S: Final = 5.0
-DRAIN_S: Final = 30.0  # how long the lake may take to swallow the last samples
+DRAIN_S: Final = 300.0  # how long the lake may take to swallow the last samples, on a machine with much else to do
+END_S: Final = 30.0  # how long its driver may take to end
 CHANGE_AFTER: Final = 0.4  # of the time: then a rate is changed at the root
 CHANGED: Final = "/CONFIG/machines/metric/cpu"
 FLEET: Final = """\
@@ -217,10 +218,12 @@ class Demonstration:
         while waiting(Layout(self.lake)) and time.monotonic() < ends_at and not self._is_interrupted:
             self.fleet.watch()
             time.sleep(STEP_S)
-        self.fleet.stop([PIPELINE], DRAIN_S)
+        self.fleet.stop([PIPELINE], END_S)
 
     def _answer(self, *, as_json: bool) -> int:
         from weft.cli.tables import show
+        from weft.lake.layout import Layout
+        from weft.pipeline.progress import waiting
         from weft.pipeline.sql import Lake
 
         answers: list[dict[str, Any]] = []
@@ -231,7 +234,7 @@ class Demonstration:
                 if not as_json:
                     self.console.print(f"\n[bold]{question.words}[/bold]")
                     show(table, self.console)
-        is_whole, verdict = judged(answers[-1]["rows"])
+        is_whole, verdict = judged(answers[-1]["rows"], waiting(Layout(self.lake)))
         if as_json:
             print(json.dumps({"directory": str(self.place), "verdict": verdict, "answers": answers}, default=str))
         self.console.print(f"\n[bold]{verdict}[/bold]")
@@ -293,8 +296,10 @@ def runs(status: dict[str, Any]) -> int:
     return int(status["cores"].get("configuration", {}).get("number") or 0)
 
 
-def judged(completeness: Sequence[dict[str, Any]]) -> tuple[bool, str]:
-    """Whether every node's samples are in the tables, each once, and how to say so."""
+def judged(completeness: Sequence[dict[str, Any]], left: int) -> tuple[bool, str]:
+    """Whether every node's samples are in the tables, each once, and how to say so; `left`: segments not taken yet."""
+    if left:
+        return False, f"{left:,} segments are not in the tables yet: weft lake run takes them up"
     absent = sorted(set(NODES) - {row["node"] for row in completeness})
     missing = sum(row["missing"] + row["lost"] for row in completeness)
     if absent:
