@@ -58,31 +58,3 @@ def test_a_command_of_the_lake_says_all_of_its_words_too() -> None:
     assert "another one is refused with exit status 75" in text
     assert "a port on loopback where Prometheus finds what the driver counts" in text
     assert "Make tables of what was drained" in said("lake", "--help")
-
-
-ENDING = """
-import atexit, sys, types
-from weft.cli import main
-atexit.register(print, "threads of others may die now")
-def app(**_):
-    sys.modules[sys.argv[2]] = types.ModuleType("stand-in")
-    print("answer")
-    return 1
-main.app = app
-main.main()
-"""
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (["sql", "pyarrow"], ["answer"]),
-        (["up", "pyarrow"], ["answer", "threads of others may die now"]),
-        (["sql", "json"], ["answer", "threads of others may die now"]),
-    ],
-)
-def test_a_question_that_has_read_files_with_arrow_ends_before_its_threads_can_die(
-    words: list[str], told: list[str]
-) -> None:
-    ran = subprocess.run([sys.executable, "-c", ENDING, *words], capture_output=True, text=True, check=False)
-    assert (1, told) == (ran.returncode, ran.stdout.splitlines())

@@ -1,5 +1,6 @@
 """The command `weft`: parses, calls, prints; its rooms are imported only when they are asked for."""
 
+import errno
 import os
 import sys
 from typing import Final
@@ -43,18 +44,17 @@ for name, (where, what) in ROOMS.items():
     # Whoever asks for one command reads all of its own words, the list of commands shows these.
     app.command(where, name=name, help=None if [name] == sys.argv[1:2] else what)
 
-ARROW: Final = "pyarrow"
+FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO})
+"""What befalls output that goes to a file."""
 
 
 def main() -> None:
     """Run the command line; every error of a person is one sentence and its mend, with a documented exit code."""
-    is_asking = sys.argv[1:2] == ["sql"] and ARROW not in sys.modules
     try:
         result = app(exit_on_error=False, print_error=False)
-        if is_asking:
-            _leave_arrow(result if isinstance(result, int) else 0)
+        sys.stdout.flush()
     except BrokenPipeError:  # whoever read us has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _hush()
         sys.exit(0)
     except CycloptsError as error:
         command = " ".join(("weft", *(error.command_chain or ()), "--help"))
@@ -63,19 +63,19 @@ def main() -> None:
         sys.exit(_complain(str(error), error.code))
     except StorageFailed as error:
         sys.exit(_complain(f"{error}\n  try: weft journal verify, and look at the disk", "storage-failed"))
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        _hush()
+        sys.exit(
+            _complain(f"not all could be written: {error.strerror}\n  try: a disk with more room", "storage-failed")
+        )
     sys.exit(result if isinstance(result, int) else 0)
 
 
-def _leave_arrow(status: int) -> None:
-    """End here if the command has read files with Arrow, which is all that it did.
-
-    Arrow reads ahead in threads of its own. A question with a LIMIT leaves them at work, and now and then, on a busy
-    machine, one of them died with the interpreter around it: the answer was out, and the exit status that of a crash.
-    """
-    if ARROW in sys.modules:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(status)
+def _hush() -> None:
+    """Nothing more is printed: what is buffered would fail once more at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _complain(text: str, code: str) -> int:
