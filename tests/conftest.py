@@ -60,6 +60,8 @@ SECOND = "test_m"
 """With which files the second half begins."""
 PROCESSES = frozenset({"fabric", "peers", "cli", "client", "shell", "clone"})
 """Rooms whose tests are done by one worker: one fleet at a time on this machine's ports."""
+PEERS_SPARK = frozenset({"test_connect.py", "test_declarative.py", "test_lake_readers.py"})
+"""What of `tests/interop` needs Spark; all else there is machines and brokers, one after the other."""
 LONG = {"spark": 0, "processes": 1, "more spark": 2}
 """Groups that take minutes, and which begins first: processes wait a lot, which leaves Spark the machine."""
 
@@ -70,6 +72,8 @@ def _group_of(nodeid: str) -> str:
     room = file.split("/")[1] if "/" in file else ""
     if room in SPARK:
         return "spark" if Path(file).name < SECOND else "more spark"
+    if room == "interop":
+        return "spark" if Path(file).name in PEERS_SPARK else "processes"
     return "processes" if room in PROCESSES else file
 
 

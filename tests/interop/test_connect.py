@@ -2,7 +2,6 @@
 packages that Weft does not, the driver's own JVM, and clusters; and what happens when the server is killed.
 """
 
-import os
 import signal
 import socket
 import subprocess
@@ -16,6 +15,7 @@ import pytest
 
 from tests.interop.programs import needed
 from tests.pipeline import kills
+from tests.pipeline.conftest import INTERPRETED
 from tests.pipeline.test_cluster import ROWS, Machine, again, fill
 from weft.base.chance import Chance
 from weft.lake.layout import Layout
@@ -30,6 +30,7 @@ SERVER: Final = {
     "spark.connect.grpc.binding.address": "127.0.0.1",
     "spark.connect.grpc.binding.port": str(PORT),
     "spark.ui.enabled": "false",
+    **INTERPRETED,
 }
 
 
@@ -41,7 +42,8 @@ class Server:
         name = "org.apache.spark.sql.connect.service.SparkConnectServer"
         words = ["org.apache.spark.deploy.SparkSubmit", "--master", "local[2]", "--driver-memory", "512m"]
         program = [str(spark_home() / "bin" / "spark-class"), *words, *settings, "--class", name, "spark-internal"]
-        environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+        ours = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+        environment = kills.environment(place / "state") | ours
         with (place / "server.log").open("ab") as log:
             self.process = subprocess.Popen(program, stdout=log, stderr=log, cwd=place, env=environment)
         ends_at = time.monotonic() + PATIENCE_S

@@ -8,12 +8,15 @@ from typing import Any
 from weft.catalog import NotFound, find_broker
 from weft.client.catalog.client import Client
 
+PATIENCE_S = 10.0
+
 
 async def seen() -> dict[str, Any]:
     """One of each lookup, and a ping of all that is there."""
     found = await find_broker(wait_s=10.0)
     async with Client(f"{found.host}:{found.port}") as catalog:
         entries = await catalog.list()
+        asked = [name for name in sys.argv[1:] if name in entries]
         missing = False
         try:
             await catalog.get("Nope")
@@ -24,7 +27,7 @@ async def seen() -> dict[str, Any]:
             "names": sorted(entries),
             "same": all([entry == await catalog.get(name) for name, entry in entries.items()]),
             "missing": missing,
-            "answered": [name for name in sys.argv[1:] if name in entries and await catalog.ping(entries[name]) > 0],
+            "answered": [name for name in asked if await catalog.ping(entries[name], timeout=PATIENCE_S) > 0],
         }
 
 
