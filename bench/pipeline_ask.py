@@ -27,7 +27,8 @@ from bench.hosts import load
 from bench.lakes import Filling, Following, Spent, Traffic, started
 from weft.lake.layout import Layout
 from weft.pipeline.check import Check
-from weft.pipeline.sql import Lake, quoted
+from weft.pipeline.scan import quoted
+from weft.pipeline.sql import Lake
 from weft.pipeline.tables import SAMPLES
 
 QUESTIONS: Final = {

@@ -50,6 +50,17 @@ def test_a_key_that_already_stands_for_something_else(ground: Ground, monkeypatc
     assert [(1,), (3,)] == ground.rows("silver.samples", "sequence")
 
 
+@pytest.mark.proves("LAK-019", "PIP-031")
+def test_of_two_that_come_at_once_with_one_key_the_first_has_it(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SeriesDefinition, "key", lambda _: 7)
+    ground.take(taken(1, [(MEM, 1, None), (IMPOSTOR, 2, None), (MEM, 3, None)]))
+    assert [(A, 2, 2, "series-collision")] == refused(ground)
+    assert [(1,), (3,)] == ground.rows("silver.samples", "sequence")
+    assert [(7, MEM.config_name)] == ground.rows("silver.series", "series", "config_name", order=())
+
+
 @pytest.mark.proves("PIP-043")
 def test_what_comes_after_it_was_given_up_is_a_sample_without_a_pair(ground: Ground) -> None:
     rows = [(NET, 10 * number, None) for number in range(1, 6)]

@@ -177,7 +177,7 @@ def test_filters_and_columns_reach_the_files(tmp_path: Path) -> None:
     rows = pa.table({"sequence": list(range(10)), "node": ["a"] * 10, "text": ["x"] * 10})
     with Lake(plain_lake(tmp_path, "silver.samples", rows)) as lake:
         plan = str(lake.query("EXPLAIN SELECT node FROM samples WHERE sequence > 7").to_pylist())
-    assert "ARROW_SCAN" in plan
+    assert "READ_PARQUET" in plan
     assert re.search(r"Filters: \W*sequence\W* > 7", plan)
     assert re.search(r"Projections: node\s", plan)
 

@@ -28,10 +28,10 @@ SELECT stream, reason, sum(rows)::BIGINT AS rows, max(last_received) AS last_rec
 FROM meta.quality GROUP BY stream, reason ORDER BY stream, rows DESC, reason
 """
 ROWS: Final = (
-    "SELECT * FROM quarantine.{stream} WHERE reason = '{reason}' ORDER BY received_ns DESC, sequence LIMIT {limit}"
+    "SELECT * FROM quarantine.{stream} WHERE reason = {reason} ORDER BY received_ns DESC, sequence LIMIT {limit}"
 )
 IMPORTED: Final = (
-    "SELECT count(*) AS n FROM quarantine.{stream} WHERE reason = '{reason}' AND attributes['dataset'] IS NOT NULL"
+    "SELECT count(*) AS n FROM quarantine.{stream} WHERE reason = {reason} AND attributes['dataset'] IS NOT NULL"
 )
 CUT: Final = 160  # characters of a row on a line
 USUAL: Final = ("origin", "era", "sequence", "reason", "because")
@@ -75,12 +75,13 @@ def show(reason: str, /, *, stream: str = "samples", lake: Where = None, limit: 
         json: a JSON object per row.
     """
     from weft.cli.lake import open_layout
+    from weft.pipeline.scan import quoted
     from weft.pipeline.sql import Lake
 
     stages = _stages(stream)
     with Lake(open_layout(lake).root) as asked:
         is_there = stages.quarantine in asked.tables()
-        question = ROWS.format(stream=stream, reason=reason.replace("'", "''"), limit=max(0, limit))
+        question = ROWS.format(stream=stream, reason=quoted(reason), limit=max(0, limit))
         rows = asked.query(question).to_pylist() if is_there else []
     if not rows and not json:
         print(f"no row of {stream} was refused as {reason}: weft lake quarantine ls")
@@ -146,11 +147,12 @@ def retry(
 
 def _imported(layout: "Layout", stream: str, reason: str) -> int:
     """Rows that were refused for it and belong to a dataset."""
+    from weft.pipeline.scan import quoted
     from weft.pipeline.sql import Lake
 
     with Lake(layout.root) as asked:
         is_there = _stages(stream).quarantine in asked.tables()
-        question = IMPORTED.format(stream=stream, reason=reason.replace("'", "''"))
+        question = IMPORTED.format(stream=stream, reason=quoted(reason))
         return asked.query(question)["n"][0].as_py() if is_there else 0
 
 

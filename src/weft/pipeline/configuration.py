@@ -17,7 +17,8 @@ from typing import Any, Final, NamedTuple
 
 from weft.base.errors import UserError
 from weft.base.paths import is_under
-from weft.pipeline.sql import Lake, quoted
+from weft.pipeline.scan import quoted
+from weft.pipeline.sql import Lake
 from weft.pipeline.tables import CONFIGURATION, EVENTS, QUARANTINE_CONFIGURATION, Table
 
 MICROSECOND: Final = 1_000

@@ -20,12 +20,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
-from urllib.parse import unquote
 
 from weft.base.errors import OurFault, UserError, WeftError
 from weft.lake.layout import Layout
 from weft.pipeline.tables import Table
 from weft.pipeline.transforms.columns import columns
+from weft.pipeline.versions import paths_of
 from weft.pipeline.writer import Writer
 
 if TYPE_CHECKING:
@@ -310,15 +310,6 @@ class Tables:
         target = place / name
         file.rename(target)
         return named(root, table, target, footer)
-
-
-def paths_of(uris: Iterable[str]) -> list[str]:
-    """Files as paths: deltalake spells those of a directory with a space or an umlaut as part of a URL.
-
-    >>> paths_of(["/my%20lake/silver/samples/b0000000007-0a-0000.parquet"])
-    ['/my lake/silver/samples/b0000000007-0a-0000.parquet']
-    """
-    return [unquote(uri) for uri in uris]
 
 
 def configuration_of(table: Table) -> dict[str, str | None]:

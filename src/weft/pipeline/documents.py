@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from weft.base.errors import UserError
-from weft.pipeline.sql import Lake, quoted
+from weft.pipeline.scan import quoted
+from weft.pipeline.sql import Lake
 from weft.pipeline.tables import DOCUMENTS, QUARANTINE_DOCUMENTS
 from weft.pipeline.views.documents import PREFIX
 

@@ -16,10 +16,9 @@ from weft.lake.layout import STREAMS, Layout
 from weft.lake.reader import files_between
 from weft.lake.schemas import SEGMENTS
 from weft.pipeline import versions
-from weft.pipeline.delta import paths_of
 from weft.pipeline.sql import LAYERS, Lake
 from weft.pipeline.tables import ALL, LATEST, VIEWS, Table
-from weft.pipeline.versions import EPOCH, AsOf, instant, opened
+from weft.pipeline.versions import EPOCH, AsOf, instant, opened, paths_of
 from weft.pipeline.views.folded import WIDTHS
 
 if TYPE_CHECKING:

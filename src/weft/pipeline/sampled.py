@@ -16,7 +16,7 @@ A repetition finds its inputs as they were: edges are those before the batch as 
 from collections.abc import Mapping, Sequence
 from functools import reduce
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from weft.base.identity import Origin
@@ -75,11 +75,19 @@ class SampleBatch(Batch):
         rows, counts = super()._received(intake, steps)
         with steps("series"):
             if counts.new:
-                self._append(SERIES, definitions(rows.where("is_new")))
+                is_told = self._define(rows)
                 self.known.load()
                 rows = self._rows(intake)
-                counts = counted(rows)
+                counts = counts._replace(new=0) if is_told else counted(rows)
         return rows, counts
+
+    def _define(self, rows: DataFrame) -> bool:
+        """Keep what new keys stand for; whether it is certain that no row with such a key says anything else."""
+        if self._is_done(SERIES):
+            return False
+        seen = Observation()
+        self._append(SERIES, definitions(rows.where("is_new")).observe(seen, F.expr("bool_and(is_one) as is_one")))
+        return bool(seen.get["is_one"])
 
     def _judged(self, intake: Intake) -> DataFrame:
         rows = recognised(super()._judged(intake), self.known.frame)

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 def by_files(spark: "SparkSession", stream: str, slices: Sequence[Slice]) -> "DataFrame":
     """The rows of segment slices, with drain, segment and row, through Spark's own Parquet reader."""
     reader = spark.read.schema(SEGMENTS[stream].ddl())
-    rows = located(reader.parquet(*[str(Path(piece.path).absolute()) for piece in slices]), stream)
+    drains = {piece.drain for piece in slices}
+    files = reader.parquet(*[str(Path(piece.path).absolute()) for piece in slices])
+    rows = located(files, stream, drains.pop() if len(drains) == 1 else None)
     for piece in slices:
         if not piece.is_whole:
             is_other = (F.col("drain") != piece.drain) | (F.col("segment") != piece.number)

@@ -1,6 +1,6 @@
-"""Ask the lake in SQL, at once: DuckDB over the Arrow datasets of the Delta logs, without Java or network (PIP-090).
+"""Ask the lake in SQL, at once: DuckDB over the files that the Delta logs name, without Java or network (PIP-090).
 
-Each table that a query names is opened from its log, so projections and filters reach the Parquet files. Roll-ups and
+Each table that a query names is opened from its log, and DuckDB reads its files itself (`weft.pipeline.scan`). Roll-ups and
 last values are folded every minute or so; their views add what stands in silver behind the last fold, so an answer is
 current to the last batch. Nothing can be written, no extension is loaded, no file outside the lake is opened.
 
@@ -8,6 +8,7 @@ Versions are chosen when a table is first named, one per table, and kept for all
 of a join, and a folded table and what completes it, belong together. With `as_of` all tables are those of that instant.
 """
 
+import glob
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from weft.base.errors import UserError
 from weft.lake.layout import Layout
-from weft.pipeline.checkpoint import read_record
+from weft.pipeline.scan import MISSING, quoted, scan
 from weft.pipeline.tables import ALL, LATEST, SAMPLES, VALUES, VIEWS, Table
 from weft.pipeline.versions import AsOf, made_at, opened
 from weft.pipeline.views.folded import LATEST_VIEW, ROLLUP_VIEW, WIDTHS
@@ -39,8 +40,9 @@ SETTINGS: Final[dict[str, str | bool | int | float | list[str]]] = {
 }
 
 BATCH_ROWS: Final = 50_000
+SKETCH: Final = "sketch_"
+"""How the names of all functions over sketches begin."""
 HINTS: Final = "Candidate bindings"  # a line of DuckDB that helps
-NO_FILE: Final = "No such file"  # how Arrow says so in DuckDB's words
 
 _QUALIFIED: Final = re.compile(r"(\w+)\s*\.\s*(\w+)")
 _BARE: Final = re.compile(r"(?<![.\w])(\w+)")
@@ -70,13 +72,20 @@ class Lake:
         import duckdb
 
         self._connection = duckdb.connect(":memory:", config=SETTINGS)
-        self._connection.execute("SET TimeZone = 'UTC'")
+        for name, value in self._settings():
+            self._connection.execute(f"SET {name} = {value}")
         for layer in LAYERS:
             self._connection.execute(f"CREATE SCHEMA {layer}")
-        for macro in MACROS:
-            self._connection.execute(f"CREATE MACRO {macro}")
         self._connection.execute(f"SET search_path = '{','.join(LAYERS)}'")
         return self
+
+    def _settings(self) -> "Iterator[tuple[str, str]]":
+        """What is set in this order, for the last of them closes the door."""
+        yield "TimeZone", quoted("UTC")
+        yield "parquet_metadata_cache", "true"  # a table's files are looked at more than once
+        tables = str(self.layout.tables().resolve())
+        yield "allowed_directories", f"[{quoted(tables)}, {quoted(glob.escape(tables))}]"
+        yield "enable_external_access", "false"
 
     def __exit__(self, *_: object) -> None:
         if self._connection is not None:
@@ -108,12 +117,12 @@ class Lake:
                 "bad-sql", "the tables of a lake are not listed in SQL", "weft lake ls, weft lake schema TABLE"
             )
         connection = self._open
+        self._know_sketches(sql)
         for table in self._named_in(sql):
             self._register(table)
         (statement,) = connection.extract_statements(sql)
         if statement.type not in (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN):
             raise UserError("bad-sql", "a lake is only read", "SELECT, WITH, DESCRIBE or EXPLAIN")
-        connection.execute("SET enable_external_access = false")
         return connection.sql(sql)
 
     @contextmanager
@@ -128,7 +137,7 @@ class Lake:
         except duckdb.Error as error:
             why, *more = str(error).splitlines()
             why = " ".join((why, *(line for line in more if line.startswith(HINTS))))
-            if NO_FILE in str(error):
+            if any(word in str(error) for word in MISSING):
                 mend = "a later instant; how long old files stay is [lake.keep] unreferenced"
                 raise UserError("no-files", f"files of a table are deleted: {why}", mend) from None
             is_grammar = isinstance(error, duckdb.ParserException)
@@ -173,7 +182,16 @@ class Lake:
         if table.full_name in self._registered:
             return
         self._registered.add(table.full_name)
-        self._open.execute(f"CREATE VIEW {table.full_name} AS {self._shown(table)}")
+        shown = self._shown(table)
+        self._know_sketches(shown)
+        self._open.execute(f"CREATE VIEW {table.full_name} AS {shown}")
+
+    def _know_sketches(self, sql: str) -> None:
+        """Make the functions over sketches known where one is named: they cost more than a small question."""
+        if SKETCH in sql.lower() and SKETCH not in self._registered:
+            self._registered.add(SKETCH)
+            for macro in MACROS:
+                self._open.execute(f"CREATE MACRO {macro}")
 
     def _shown(self, table: Table) -> str:
         view = VIEWS.get(table.full_name)
@@ -184,15 +202,17 @@ class Lake:
         return view.select({of.full_name: self._dataset(of, self.as_of) for of in view.over})
 
     def _dataset(self, table: Table, wish: AsOf | None) -> str:
-        """Register the files of a table's log; the name they have in DuckDB."""
+        """Make the rows of a table's log known; the name they have in DuckDB."""
         name = f"raw_{table.layer}_{table.name}"
         if wish != self.as_of:
             name += "_then"
         if name not in self._registered:
             self._registered.add(name)
             handle = self._handle(table, wish)
-            rows = table.schema.arrow().empty_table() if handle is None else handle.to_pyarrow_dataset()
-            self._open.register(name, rows)
+            if handle is None:
+                self._open.register(name, table.schema.arrow().empty_table())
+            else:
+                self._open.execute(f"CREATE TEMP VIEW {name} AS {scan(self._open, handle)}")
         return name
 
     def _handle(self, table: Table, wish: AsOf | None) -> "DeltaTable | None":
@@ -221,6 +241,8 @@ class Lake:
 
     def _mark(self, table: Table) -> int:
         """The last batch that is folded into a table: of the same version as its rows."""
+        from weft.pipeline.checkpoint import read_record  # half of the pipeline, which most questions do without
+
         checkpoint = self.layout.checkpoint_id(JOB)
         if not checkpoint.exists():
             return 1 << 62  # only the pipeline's own machine knows; what is folded is then all there is
@@ -235,11 +257,6 @@ def _has_datasets(values: "DeltaTable | None", mark: int) -> bool:
     if values is None or "dataset" not in [field.name for field in values.schema().fields]:
         return False
     return bool(values.file_uris(file_pruning_predicate=ANY.format(mark=mark)))
-
-
-def quoted(text: str) -> str:
-    """Text as SQL says it."""
-    return "'" + text.replace("'", "''") + "'"
 
 
 def cells(table: "pa.Table") -> Iterator[list[str]]:

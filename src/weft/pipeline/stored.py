@@ -14,7 +14,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from weft.base.errors import PeerError, UserError
-from weft.pipeline.sql import Lake, quoted
+from weft.pipeline.scan import quoted
+from weft.pipeline.sql import Lake
 from weft.pipeline.tables import STORE
 from weft.pipeline.views.store import GREATER
 from weft.wire.store.pack import PathValue

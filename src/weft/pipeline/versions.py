@@ -6,9 +6,11 @@ means the same for all of them, which is why a question over several tables is b
 """
 
 from bisect import bisect_right
+from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
 
 import msgspec
 
@@ -78,6 +80,15 @@ def opened(path: Path, name: str, wish: AsOf | None) -> "DeltaTable | None":
         return DeltaTable(path, version=version)
     except Exception as error:  # deltalake has no name for a log whose beginning is deleted
         raise _gone(name, f"version {version}", f"the newest is {newest.version()}") from error
+
+
+def paths_of(uris: Iterable[str]) -> list[str]:
+    """Files as paths: deltalake spells those of a directory with a space or an umlaut as part of a URL.
+
+    >>> paths_of(["/my%20lake/silver/samples/b0000000007-0a-0000.parquet"])
+    ['/my lake/silver/samples/b0000000007-0a-0000.parquet']
+    """
+    return [unquote(uri) for uri in uris]
 
 
 def made_at(path: Path, version: int) -> datetime:

@@ -12,15 +12,17 @@ from weft.pipeline.transforms.columns import definition_hash, with_others
 def definitions(rows: DataFrame) -> DataFrame:
     """What new keys stand for: the definition of the least (drain, segment, row).
 
-    Grain and key: series. Columns: `silver.series`.
+    Grain and key: series. Columns: `silver.series`, then `is_one`: whether no row says anything else.
     """
-    about = F.struct("config_name", "detail", "type", "param", "labels", definition_hash().alias("definition"))
+    definition = definition_hash()
+    about = F.struct("config_name", "detail", "type", "param", "labels", definition.alias("definition"))
     first = F.min_by(about, F.struct("drain", "segment", "row"))
+    is_one = F.min(definition) == F.max(definition)
     return (
         rows.groupBy("series")
-        .agg(first.alias("first"), F.min("batch").alias("batch"))
-        .select("series", "first.*", "batch")
-        .select(*SERIES.schema.names)
+        .agg(first.alias("first"), F.min("batch").alias("batch"), is_one.alias("is_one"))
+        .select("series", "first.*", "batch", "is_one")
+        .select(*SERIES.schema.names, "is_one")
     )
 
 

@@ -1,0 +1,58 @@
+"""A Delta table as DuckDB reads it by itself: the Parquet files that a version's log names (PIP-090).
+
+Columns have the names, types and order of the log, whatever stands in each file: one that a file does not have is
+nothing in its rows, and a type that was widened is the wide one. Filters and projections reach the files; of days that
+cannot match nothing but the ends of the files are read.
+"""
+
+import glob
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from weft.base.errors import UserError
+from weft.pipeline.versions import paths_of
+
+if TYPE_CHECKING:
+    import duckdb
+    from deltalake import DeltaTable
+
+MISSING: Final = ("No such file", "No files found")
+"""How DuckDB says that a file is not there which the log names."""
+
+ROWS: Final = "SELECT {columns} FROM {source}"
+
+
+def scan(connection: "duckdb.DuckDBPyConnection", handle: "DeltaTable") -> str:
+    """The SELECT of all rows of a table. Errors: duckdb.IOException with a word of `MISSING`, UserError `bad-place`."""
+    import pyarrow as pa
+
+    told = connection.from_arrow(pa.schema(handle.schema()).empty_table())
+    files = paths_of(handle.file_uris())
+    if not files:
+        return ROWS.format(columns=_columns(told, set()), source="(SELECT 1) WHERE false")
+    source = _source(files, handle.metadata().partition_columns)
+    return ROWS.format(columns=_columns(told, set(connection.sql(f"FROM {source}").columns)), source=source)
+
+
+def _columns(told: "duckdb.DuckDBPyRelation", there: set[str]) -> str:
+    """Every column of the log in its type, of what is there."""
+    held = [f'"{name}"' if name in there else "NULL" for name in told.columns]
+    every = zip(held, told.types, told.columns, strict=True)
+    return ", ".join(f'CAST({value} AS {kind}) AS "{name}"' for value, kind, name in every)
+
+
+def _source(files: list[str], partitions: list[str]) -> str:
+    """The files; what they are divided by is a date, which stands in their paths."""
+    for name in partitions:
+        if sum(part.startswith(f"{name}=") for part in Path(files[0]).parts) > 1:
+            why = f"the lake lies in a folder {name}=…, whose name would be taken for the {name} of its rows"
+            raise UserError("bad-place", why, "move the lake, or rename the folder")
+    names = ", ".join(quoted(glob.escape(file)) for file in files)
+    types = ", ".join(f"{name}: DATE" for name in partitions)
+    divided = f"hive_partitioning = true, hive_types = {{{types}}}" if partitions else "hive_partitioning = false"
+    return f"read_parquet([{names}], union_by_name = true, {divided})"
+
+
+def quoted(text: str) -> str:
+    """Text as SQL says it."""
+    return "'" + text.replace("'", "''") + "'"
