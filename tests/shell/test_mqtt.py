@@ -318,6 +318,18 @@ def test_a_socket_that_is_closed_before_the_loop_comes_to_it_is_not_watched() ->
     played(scene)
 
 
+def test_an_end_that_is_told_just_as_waiting_for_the_beginning_is_given_up_harms_nobody() -> None:
+    async def scene() -> None:
+        client = mqttsession.Client("127.0.0.1", free_port(), mqttsession.Inbox({}, lambda *_: None))
+        client._connected.cancel()
+        asyncio.get_running_loop().call_soon(client._on_disconnect, client._client, None, None, 7, None)
+        await asyncio.sleep(0)
+        assert not client._disconnected.done()
+        assert client._on_disconnect == client._client.on_disconnect
+
+    played(scene)
+
+
 @pytest.mark.parametrize(
     "puppet, why",
     [

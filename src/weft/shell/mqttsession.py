@@ -106,6 +106,11 @@ class Client(aiomqtt.Client):
             if not self._disconnected.done():
                 self._disconnected.set_exception(error)
 
+    def _on_disconnect(self, *about: Any, **more: Any) -> None:
+        """Hear that it ended, unless waiting for it to begin was given up: the library asks that for its outcome."""
+        if not self._connected.cancelled():
+            super()._on_disconnect(*about, **more)
+
     def drop(self) -> None:
         """Let go of a connection that never came about; the library stumbles over having been cancelled meanwhile."""
         self._connected = asyncio.get_running_loop().create_future()
