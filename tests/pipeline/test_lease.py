@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,26 @@ def test_a_second_driver_is_refused_with_75_and_may_run_when_the_first_is_killed
         holder.communicate()
     with Lease(Layout(tmp_path), "samples") as lease:
         assert 2 == lease.epoch
+
+
+@pytest.mark.proves("PIP-023")
+def test_a_spare_driver_takes_over_when_the_first_ends_and_waits_no_longer_than_it_should(tmp_path: Path) -> None:
+    told_to_end = threading.Event()
+    told_to_end.set()
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdin is not None
+        assert b"1\n" == holder.stdout.readline()
+        ends = threading.Timer(0.5, holder.kill)
+        for wait_s, ending in ((0.2, None), (3600.0, told_to_end)):
+            with pytest.raises(UserError), Lease(Layout(tmp_path), "samples", wait_s, ending):
+                pass
+        ends.start()
+        with Lease(Layout(tmp_path), "samples", 3600.0) as lease:
+            assert 2 == lease.epoch
+        ends.join()
 
 
 def test_the_child_of_a_dead_holder_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

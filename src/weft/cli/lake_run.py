@@ -27,6 +27,7 @@ def run(
     *,
     lake: Where = None,
     once: Flag = False,
+    wait: float = 0.0,
     json: Flag = False,
     master: str = "local[*]",
     secret: Path | None = None,
@@ -44,11 +45,12 @@ def run(
     stand in `lake.toml` of the lake.
 
     Killed at any instant and started again, it loses and doubles nothing. Ctrl-C finishes the batch, a second one
-    does not wait for it. Only one driver runs a lake: another one is refused with exit status 75.
+    does not wait for it. Only one driver runs a lake: another one is refused with exit status 75, or waits.
 
     Args:
         lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
         once: take what is there, and end.
+        wait: seconds to wait for the end of a driver that is there already, then take its place: a spare.
         json: one JSON line per batch instead of a display.
         master: Spark's master: local[*], local-cluster[workers, cores, MiB] or spark://HOST:PORT.
         secret: file with the secret of that cluster; that of `weft lake cluster` on this machine is found.
@@ -77,7 +79,7 @@ def run(
         _stop_on_signals(runner.stop)
         options = Options(master=master, remote=remote, heap_mb=heap_mb, ui=ui, log=layout.runs() / "spark.log")
         secret = secret or secret_of(master, default_state())
-        runner.run(options._replace(settings=settings.spark_texts, secret=secret), once=once)
+        runner.run(options._replace(settings=settings.spark_texts, secret=secret), once=once, wait_s=wait)
 
 
 def check(*, lake: Where = None, json: Flag = False) -> int:

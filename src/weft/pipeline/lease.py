@@ -43,9 +43,11 @@ def held(lake: Layout, job: str) -> str | None:
 class Lease:
     """The right to run one job of a lake; a context that gives it back."""
 
-    def __init__(self, lake: Layout, job: str) -> None:
+    def __init__(self, lake: Layout, job: str, wait_s: float = 0.0, ending: threading.Event | None = None) -> None:
+        """`wait_s`: how long another holder is waited for; `ending`, once set, ends the waiting."""
         self.path = lake.lease(job)
         self.job = job
+        self._wait_s, self._ending = wait_s, ending or threading.Event()
         self.epoch = 0
         self._lock = -1
         self._stop = threading.Event()
@@ -84,15 +86,15 @@ class Lease:
         self._lock = -1
 
     def _take(self) -> bool:
-        """The lock, at once; or after the JVM of a holder that is dead has ended too."""
-        ends_at = time.monotonic() + DYING_S
+        """The lock, at once; when its holder ends; or after the JVM of a holder that is dead has ended too."""
+        began = time.monotonic()
         while True:
             try:
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                if self._is_holder_alive() or time.monotonic() > ends_at:
+                patience_s = self._wait_s if self._is_holder_alive() else max(DYING_S, self._wait_s)
+                if time.monotonic() - began >= patience_s or self._ending.wait(PROBE_S):
                     return False
-                self._stop.wait(PROBE_S)
             else:
                 return True
 

@@ -86,15 +86,17 @@ class Runner:
         """Finish the batch, fold, and end. May be called from a signal handler, and before `run`."""
         self._ending.set()
 
-    def run(self, spark_options: Options, *, once: bool = False) -> None:
+    def run(self, spark_options: Options, *, once: bool = False, wait_s: float = 0.0) -> None:
         """Run; returns when stopped, with `once` when everything that was there at the start is done.
+
+        `wait_s`: how long a driver that is there already is waited for.
 
         UserError `bad-directory`, `lease-held` (75), `lost-lease` (76), `no-java` (78), `checkpoint-missing`, `segment-gone`,
         `segment-changed`, `offset-mismatch`, `newer-lake`, `unavailable` (69; Spark's Java has ended, or a cluster has
         nobody left). Whatever else fails a batch is raised as it is.
         """
         refuse_odd(self.lake)
-        with Lease(self.lake, LEASE) as lease:
+        with Lease(self.lake, LEASE, wait_s, self._ending) as lease:
             partitions = Checkpoint(self.lake, LEASE).partitions()
             spark = session(spark_options._replace(inherited=(lease.descriptor,), partitions=partitions))
             try:
