@@ -42,7 +42,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Refuse a run whose tests name requirements that nobody knows; of several workers each begins with what is long."""
     if hasattr(config, "workerinput"):  # else one ends long after the other
-        items.sort(key=lambda item: LONG.get(_group_of(item.nodeid), len(LONG)))
+        items.sort(key=lambda item: _group_of(item.nodeid) not in LONG)
     if not config.getoption("--soak", default=False):
         items[:] = [item for item in items if item.get_closest_marker("soak") is None]
     known = requirements.known()
@@ -55,15 +55,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 SPARK = frozenset({"pipeline", "source", "tables"})
-"""Rooms whose tests share a session of Spark. There are two of it, so that two workers end at about the same time."""
+"""Rooms whose tests share a session of Spark. There are two of it, so that workers end at about the same time."""
 SECOND = "test_m"
 """With which files the second half begins."""
 PROCESSES = frozenset({"fabric", "peers", "cli", "client", "shell", "clone"})
 """Rooms whose tests are done by one worker: one fleet at a time on this machine's ports."""
 PEERS_SPARK = frozenset({"test_connect.py", "test_declarative.py", "test_lake_readers.py"})
 """What of `tests/interop` needs Spark; all else there is machines and brokers, one after the other."""
-LONG = {"spark": 0, "processes": 1, "more spark": 2}
-"""Groups that take minutes, and which begins first: processes wait a lot, which leaves Spark the machine."""
+LONG = frozenset({"spark", "processes", "more spark"})
+"""Groups that take minutes, which begin first: one for each worker."""
 
 
 def _group_of(nodeid: str) -> str:

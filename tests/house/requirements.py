@@ -14,6 +14,7 @@ ROOT: Final = Path(__file__).parents[2]
 SOURCE: Final = ROOT / "docs" / "requirements.toml"
 PAGE: Final = ROOT / "docs" / "requirements.md"
 
+SOAK: Final = "pytest.mark.soak"
 HEAD: Final = """\
 # Requirements
 
@@ -96,6 +97,8 @@ def _proofs_of(module: ast.Module, path: str) -> Iterator[Proof]:
 
 def _proofs_of_test(node: ast.stmt, path: str, outer: list[str], prefix: str) -> Iterator[Proof]:
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test"):
+        if any(ast.unparse(mark) == SOAK for mark in node.decorator_list):
+            return  # it is left out of `make test`
         for number in dict.fromkeys([*outer, *_marks(node.decorator_list)]):
             yield Proof(number, path, node.lineno, prefix + node.name)
 

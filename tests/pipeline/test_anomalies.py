@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # as everybody writes it
 
+from tests.pipeline.canaries import planted
 from tests.pipeline.ground import A, Ground, at_ms
 from tests.pipeline.test_late import instant, recorded, spaced
 from weft.base.chance import Chance
@@ -208,7 +209,7 @@ def two_windows_are_enough(patch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.proves("PIP-055")
-@pytest.mark.parametrize("bug", [only_the_day_before, two_windows_are_enough], ids=lambda bug: bug.__name__)
+@pytest.mark.parametrize("bug", planted([only_the_day_before, two_windows_are_enough]))
 def test_a_planted_bug_is_caught(
     spark: SparkSession,
     wanted: set[tuple[Any, ...]],

@@ -254,7 +254,9 @@ def fill(root: Path) -> Layout:
     return lake
 
 
-def test_a_cluster_makes_the_tables_lets_no_stranger_in_and_ends_as_a_whole(tmp_path: Path, soak: bool) -> None:
+@pytest.mark.soak
+def test_a_cluster_makes_the_tables_lets_no_stranger_in_and_ends_as_a_whole(tmp_path: Path) -> None:
+    """tests/interop/test_connect.py has the tables of a cluster in every run."""
     lake = fill(tmp_path / "lake")
     with machine(tmp_path) as running:
         done = running.run(lake.root)
@@ -267,10 +269,9 @@ def test_a_cluster_makes_the_tables_lets_no_stranger_in_and_ends_as_a_whole(tmp_
         lines = [kills.line_of(process) for process in running.all]
         assert 3 == sum("org.apache.spark.deploy" in line for line in lines)
         assert not any(secret in line for line in lines)
-        if soak:
-            (tmp_path / "wrong").write_text("0" * 64, "utf-8")
-            (tmp_path / "wrong").chmod(0o600)
-            stranger = running.run(fill(tmp_path / "other").root, "--secret", str(tmp_path / "wrong"))
-            assert 69 == stranger.returncode, stranger.stderr[-3000:]
-            assert "does not know this driver's secret" in stranger.stderr
-        assert [] == running.end(signal.SIGKILL if soak else signal.SIGTERM)
+        (tmp_path / "wrong").write_text("0" * 64, "utf-8")
+        (tmp_path / "wrong").chmod(0o600)
+        stranger = running.run(fill(tmp_path / "other").root, "--secret", str(tmp_path / "wrong"))
+        assert 69 == stranger.returncode, stranger.stderr[-3000:]
+        assert "does not know this driver's secret" in stranger.stderr
+        assert [] == running.end(signal.SIGKILL)

@@ -128,6 +128,7 @@ class Pulled(Exception):
     """The plug."""
 
 
+@pytest.mark.soak
 @pytest.mark.proves("PIP-045")
 def test_a_mark_outside_of_its_commit_would_fold_twice_and_is_caught(ground: Ground, monkeypatch: Patch) -> None:
     ground.take(taken(1, [(MEM, 7, None)] * 3))

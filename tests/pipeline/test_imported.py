@@ -13,7 +13,6 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import lit
 
-from tests.pipeline.canaries import planted
 from tests.pipeline.ground import DRAIN, NET, NOW_NS, T0_MS, A, Ground, taken
 from tests.pipeline.oracle_imported import Expected, Told, expected
 from weft.base.chance import Chance
@@ -206,6 +205,7 @@ def test_the_page_is_true(
     assert [(4, 4, 3, 1, 0, "complete")] == counted
 
 
+@pytest.mark.soak
 @pytest.mark.proves("PIP-032", "PIP-072", "PIP-097", "PIP-099")
 def test_logs_in_any_order_tell_one_story(ground: Ground, tmp_path: Path, soak: bool) -> None:
     for round_ in range(40 if soak else 1):
@@ -297,8 +297,9 @@ def replaced_values_added(patch: pytest.MonkeyPatch) -> None:
 BUGS = (natural_duplicates_kept, divided_pairs_kept, contradicted_samples_not_told, replaced_values_added)
 
 
+@pytest.mark.soak
 @pytest.mark.proves("PIP-072")
-@pytest.mark.parametrize("bug", planted(BUGS))
+@pytest.mark.parametrize("bug", BUGS)
 def test_a_planted_bug_is_caught(
     later: Ground, monkeypatch: pytest.MonkeyPatch, bug: Callable[[pytest.MonkeyPatch], None]
 ) -> None:

@@ -10,7 +10,6 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812  # as everybody writes it
 
 from tests.pipeline import sketches
-from tests.pipeline.canaries import planted
 from tests.pipeline.ground import ERA, MEM, T0_MS, A, B, Ground, lost
 from weft.base.records import Record, Stream, StreamRecord
 from weft.pipeline.tables import CORRECTIONS, ROLLUP_1M
@@ -173,6 +172,7 @@ class Pulled(Exception):
     """The plug."""
 
 
+@pytest.mark.soak
 @pytest.mark.proves("PIP-045", "PIP-046")
 def test_a_fold_that_ended_between_corrections_and_windows_names_each_once(
     ground: Ground, monkeypatch: pytest.MonkeyPatch
@@ -223,9 +223,10 @@ def named_when_nobody_could_have_read_it(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(PATCHED + "corrections", forgetful)
 
 
+@pytest.mark.soak
 @pytest.mark.proves("PIP-046")
 @pytest.mark.parametrize(
-    "bug", planted([judged_by_the_newest_of_all_nodes, judged_by_the_batch_alone, named_when_nobody_could_have_read_it])
+    "bug", [judged_by_the_newest_of_all_nodes, judged_by_the_batch_alone, named_when_nobody_could_have_read_it]
 )
 def test_a_planted_bug_is_caught(
     ground: Ground, monkeypatch: pytest.MonkeyPatch, bug: Callable[[pytest.MonkeyPatch], None]

@@ -186,6 +186,7 @@ def test_a_repair_that_is_killed_on_the_way_is_repeated(later: Ground, monkeypat
     goes_on(later)
 
 
+@pytest.mark.soak
 def test_a_repair_that_leaves_silver_ahead_of_parts_is_caught(later: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(repairs.Repair, "_version_before", lambda *_: None)
     killed_after(later, "silver")

@@ -142,6 +142,7 @@ def the_last_for_the_first(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(rebuilt, "in_order", lambda rows: real(rows.withColumn("batch", -F.col("batch"))))
 
 
+@pytest.mark.soak
 def test_a_rebuild_that_is_wrong_is_caught(here: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     before = content(here, CHAIN)
     the_last_for_the_first(monkeypatch)
@@ -176,6 +177,7 @@ def test_another_stream_made_anew_is_what_it_was(spark: SparkSession, tmp_path: 
     assert before == content(plot, names)
 
 
+@pytest.mark.soak
 @pytest.mark.proves("PIP-026")
 def test_what_was_imported_stays_and_what_is_our_own_is_made_anew(ground: Ground, tmp_path: Path) -> None:
     log = tmp_path / "leaf.dcamp-data"

@@ -243,6 +243,7 @@ def test_of_what_no_table_has_yet_nobody_says_that_nothing_is_missing(
     assert "1 segments are drained and not in the tables yet" in told.err
 
 
+@pytest.mark.soak
 def test_a_planted_bug_that_time_changes_nothing_would_be_seen(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

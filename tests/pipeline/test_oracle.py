@@ -56,6 +56,7 @@ def test_killed_before_and_after_each_step(ground: Ground, soak: bool) -> None:
     compare(ground, history.expected())
 
 
+@pytest.mark.soak
 @pytest.mark.proves("PIP-045")
 def test_killed_between_the_folds_of_two_tables(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     history = world(Chance("folds"), batches=3)

@@ -125,6 +125,7 @@ def pulled(ground: Ground, instant: str, act: Callable[[], object]) -> None:
         ground.restart(ground.options._replace(watcher=lambda *_: None))
 
 
+@pytest.mark.soak
 def test_a_return_that_forgets_quarantine_is_found(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Returning, "_leave", lambda *_: None)
     rules(ground, HOT)

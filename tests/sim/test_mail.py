@@ -245,6 +245,7 @@ def test_an_hour_without_a_parent_loses_nothing_doubles_nothing_and_keeps_the_or
     assert {(number, True, "spooled"): 1 for number in range(36_350)} == talker.statuses
 
 
+@pytest.mark.soak
 @pytest.mark.proves("CHN-034")
 def test_an_hour_in_which_everybody_is_killed_now_and_then() -> None:
     tree = Tree({"A": "B", "B": "C", "C": ""}, {"B": over("forward"), "C": over("journal")})

@@ -56,6 +56,7 @@ def test_one_link_is_green(seed: int) -> None:
     assert outcome.is_green, report.failure(outcome, "-", f"weft sim --seed {seed} --scenario link --explain")
 
 
+@pytest.mark.soak
 def test_a_house_of_forty_is_green() -> None:
     assert run(draw_plan("1", "house")).is_green
 
@@ -196,6 +197,7 @@ def test_a_checker_that_always_says_ok_leaves_its_bug_uncaught(monkeypatch: pyte
     assert not catch(bug, range(3)).is_right
 
 
+@pytest.mark.soak
 def test_a_simulator_that_drops_nothing_leaves_a_bug_uncaught(monkeypatch: pytest.MonkeyPatch) -> None:
     bug = BUGS["socket_kept_after_silence"]
     count = catch(bug).seeds

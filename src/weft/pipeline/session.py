@@ -249,6 +249,20 @@ def _spoken(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def _knowing(found: Any) -> Any:
+    """A class of Java's that is asked once for each of its methods: Java copies all of them for every answer."""
+    from py4j.java_gateway import JavaClass, JavaMember
+
+    class Knowing(JavaClass):  # type: ignore[misc]  # it has no types
+        def __getattr__(self, name: str) -> Any:
+            member = super().__getattr__(name)
+            if isinstance(member, JavaMember):
+                self.__dict__[name] = member
+            return member
+
+    return Knowing(found._fqn, found._gateway_client)
+
+
 def _start(settings: Mapping[str, str], options: Options) -> None:
     """Start the JVM and the context in it."""
     from pyspark import SparkConf, SparkContext, java_gateway
@@ -275,5 +289,5 @@ def _start(settings: Mapping[str, str], options: Options) -> None:
     # A checksum file beside each Parquet file costs two processes to make and is read by nobody.
     jvm = gateway.jvm
     for name in OFTEN:
-        setattr(jvm, name, getattr(jvm, name))
+        setattr(jvm, name, _knowing(getattr(jvm, name)))
     jvm.org.apache.hadoop.fs.FileSystem.getLocal(jvm.org.apache.hadoop.conf.Configuration()).setWriteChecksum(False)
