@@ -89,18 +89,13 @@ def done(ended: "subprocess.CompletedProcess[Any]") -> None:
 
 
 @pytest.mark.proves("PIP-013", "PIP-081")
-def test_whoever_runs_spark_the_tables_are_those_of_the_journals(server: Server, tmp_path: Path) -> None:
+def test_whoever_runs_spark_the_tables_are_those_of_the_journals(server: Server, tmp_path: Path, soak: bool) -> None:
     """Each takes a part, and goes on where another has ended."""
     journals = kills.Journals(tmp_path, tmp_path / "lake")
     lake = Layout(tmp_path / "lake")
     machine = Machine(tmp_path, PORT + 10)
-    modes = [
-        ("--remote", URL),
-        ("--master", "local[2]"),
-        ("--remote", URL),
-        ("--master", "local-cluster[2,1,1024]"),
-        ("--master", machine.told["master"]),
-    ]
+    more = [("--remote", URL), ("--master", "local-cluster[2,1,1024]")] if soak else []
+    modes = [("--remote", URL), ("--master", "local[2]"), *more, ("--master", machine.told["master"])]
     try:
         for chunk, words in zip(kills.scene(Chance("connect"), 15_000, len(modes)), modes, strict=True):
             journals.add(chunk)
@@ -114,6 +109,7 @@ def test_whoever_runs_spark_the_tables_are_those_of_the_journals(server: Server,
     assert "equal" == Check(lake).run().state
 
 
+@pytest.mark.soak
 def test_a_server_that_goes_away_ends_the_driver_and_nothing_is_doubled(server: Server, tmp_path: Path) -> None:
     lake = fill(tmp_path / "lake")
     command = ["lake", "run", "--json", "--lake", str(lake.root), "--remote", URL]
