@@ -2,6 +2,7 @@
 
 import threading
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -9,10 +10,12 @@ from pyspark.sql import SparkSession
 
 from tests.pipeline.ground import DRAIN, MEM, event, taken
 from tests.pipeline.plain import lake_of
+from weft.lake.reader import Limits
 from weft.lake.segments import append_segment
 from weft.pipeline.executors import Executors
 from weft.pipeline.job import Done, JobOptions
 from weft.pipeline.runner import Runner
+from weft.pipeline.steps import NOBODY, Watcher
 
 
 def following(spark: SparkSession, runner: Runner) -> Runner:
@@ -32,6 +35,40 @@ def test_only_the_wanted_streams_become_tables(spark: SparkSession, tmp_path: Pa
     assert [("events", 0, 1)] == [(done.job, done.number, done.outcome.silver) for done in heard]
     assert {"events"} == {path.name for path in (lake.tables() / "silver").iterdir()}
     assert heard[0].bytes > 0 < heard[0].commit_s
+
+
+def test_the_first_samples_are_in_the_tables_before_sparks_query_stands_and_what_was_begun_is_left_to_it(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = lake_of(tmp_path / "lake")
+    append_segment(lake, "samples", DRAIN, [(1, taken(1, [(MEM, 1, None), (MEM, 2, None)]))])
+    heard, before = list[tuple[int, int]](), list[list[tuple[int, int]]]()
+    start = Runner._start
+
+    def started(runner: Runner, *given: Any, **more: Any) -> None:
+        before.append(list(heard))
+        start(runner, *given, **more)
+
+    monkeypatch.setattr(Runner, "_start", started)
+    monkeypatch.setattr("weft.pipeline.runner.FIRST", Limits(1, 1))
+
+    def pulled(when: str, step: str) -> None:
+        if (when, step) == ("before", "silver"):
+            raise InterruptedError
+
+    def run(epoch: int, watcher: Watcher = NOBODY) -> None:
+        options = JobOptions(gold_every_s=float("inf"), watcher=watcher)
+        runner = Runner(lake, lambda done: heard.append((done.number, done.outcome.silver)), options)
+        following(spark, runner)._run(spark, epoch, once=True)
+
+    run(1)
+    assert ([[(0, 1)]], [(0, 1), (1, 1)]) == (before, heard)
+    append_segment(lake, "samples", DRAIN, [(2, taken(3, [(MEM, 3, None)]))])
+    with pytest.raises(InterruptedError):
+        run(2, pulled)
+    before.clear()
+    run(3)
+    assert ([[(0, 1), (1, 1)]], [(0, 1), (1, 1), (2, 1)]) == (before, heard)
 
 
 @pytest.mark.proves("PIP-080")

@@ -8,7 +8,8 @@ Batches run in threads of Spark's; folds while nothing arrives, and the end, com
 A lock keeps all of these apart: one batch runs at a time, whoever stops waits for it, and the next one is left undone,
 to be repeated at the next start.
 
-Behind a server of Spark Connect there are no such threads: the driver takes the batches itself, in turn (`turns`).
+Behind a server of Spark Connect there are no such threads: the driver takes the batches itself, in turn (`turns`). So it
+does with the first one everywhere, while Spark's query is still being made.
 """
 
 import threading
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 from weft.base.errors import UserError, WeftError
 from weft.lake.layout import Layout
 from weft.lake.manifest import SegmentFault
+from weft.lake.reader import SEGMENTS_MAX, Limits
 from weft.pipeline.checkpoint import Checkpoint
 from weft.pipeline.delta import LeaseLost
 from weft.pipeline.executors import Executors
@@ -29,7 +31,7 @@ from weft.pipeline.kinds import KINDS
 from weft.pipeline.lease import Lease
 from weft.pipeline.remote import answers, is_remote
 from weft.pipeline.rules import verify
-from weft.pipeline.session import Options, is_running, session
+from weft.pipeline.session import Options, is_local, is_running, session
 from weft.pipeline.settings import settings_of
 from weft.pipeline.turns import Turns
 from weft.pipeline.upkeep.keeper import Upkeep
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
 LEASE: Final = "samples"
 """Whose lease a driver takes: one drives all jobs of a lake."""
 FIRST_S: Final = 15.0  # how long samples alone have the machine, which is busiest while it starts
+FIRST: Final = Limits(20_000, SEGMENTS_MAX)
+"""Of the first batch, which the driver takes itself."""
 TRIGGER: Final = "1 second"
 TURN_S: Final = 1.0  # the same, where this thread asks
 POLL_S: Final = 0.25
@@ -73,6 +77,8 @@ class Runner:
         self._ending = threading.Event()
         self._busy = threading.Lock()
         self._failure: BaseException | None = None
+        self._has_first = False
+        """Whether samples were taken before their query stood."""
         self._is_cut = False
         """Whether a batch that took too long to end was broken off; the next driver repeats it."""
         self._queries: dict[str, StreamingQuery] = {}
@@ -144,8 +150,22 @@ class Runner:
         with ThreadPoolExecutor(1, "stream") as beside:  # Python's workers of the source start meanwhile
             stream = beside.submit(self._load, spark, LEASE)
             samples = SamplesJob(self.lake, spark, epoch, self.options)
+            if is_local(str(spark.sparkContext.master)):  # a cluster may have nobody, for whom only `_follow` looks
+                self._take_first(samples)
         self._start(stream.result(), samples, once=once)
         return samples
+
+    def _take_first(self, samples: SamplesJob) -> None:
+        """A small batch before Spark's own query stands, which takes as long again: its rows can be asked for meanwhile.
+
+        One that was begun is left to the query: it may be large, and whoever stops waits for what runs here.
+        """
+        turns = Turns(samples, FIRST)
+        if turns.is_between_batches and self.lake.drains(LEASE).is_dir() and not self._ending.is_set():
+            done = turns.take()
+            if done is not None:
+                self._has_first = True
+                self.on_batch(done)
 
     def _take_turns(self, spark: "SparkSession", epoch: int, *, once: bool) -> None:
         """All streams one after the other, in this thread: a server cannot call back."""
@@ -209,7 +229,7 @@ class Runner:
         `join` starts the queries of other streams; the first batch of samples, if they are wanted, goes before them.
         """
         began, upto = time.monotonic(), -1 if samples is None else samples.last_number
-        is_first_done = samples is None or not self.lake.drains(LEASE).is_dir()
+        is_first_done = samples is None or self._has_first or not self.lake.drains(LEASE).is_dir()
         while not self._ending.is_set():
             if samples is not None and not is_first_done:
                 is_active = self._queries[LEASE].isActive

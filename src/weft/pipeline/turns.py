@@ -10,6 +10,7 @@ without the state of the job. So the driver plans batches itself, in Spark's ord
 Whoever comes next, a streaming query or this, goes on where the log ends; a batch that was begun is repeated as it was.
 """
 
+import json
 import os
 import time
 import uuid
@@ -45,10 +46,16 @@ class Turns:
         """Take nothing that comes later than this."""
         self._upto = self.source.latest()
 
+    @property
+    def is_between_batches(self) -> bool:
+        """Whether none was begun that has not ended."""
+        number = self._last("offsets")
+        return number <= self._last("commits") or number < 0
+
     def take(self) -> Done | None:
         """Do the next batch, or the one that was begun; None if there is nothing to do. As `Job.batch` raises."""
         number = self._last("offsets")
-        if number <= self._last("commits") or number < 0:
+        if self.is_between_batches:
             begin = self._begin(number)
             if begin is None:
                 return None
@@ -119,7 +126,8 @@ class Turns:
 
 
 def _line(offset: Offset) -> str:
-    return msgspec.json.encode(offset.plain()).decode()
+    """As PySpark writes it: Spark compares the texts, and another one would be a batch of nothing."""
+    return json.dumps(offset.plain())
 
 
 def _put(path: Path, text: str) -> None:
