@@ -10,7 +10,7 @@ from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped] 
 
 from tests.house import requirements
 
-hypothesis.settings.register_profile("house", deadline=None, derandomize=True, max_examples=100)
+hypothesis.settings.register_profile("house", deadline=None, derandomize=True, max_examples=60)
 hypothesis.settings.register_profile("soak", deadline=None, max_examples=20_000, print_blob=True)
 
 
@@ -56,7 +56,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 SPARK = frozenset({"pipeline", "source", "tables"})
 """Rooms whose tests share a session of Spark. There are two of it, so that workers end at about the same time."""
-SECOND = "test_m"
+SECOND = "test_n"
 """With which files the second half begins."""
 PROCESSES = frozenset({"fabric", "peers", "cli", "client", "shell", "clone"})
 """Rooms whose tests are done by one worker: one fleet at a time on this machine's ports."""

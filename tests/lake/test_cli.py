@@ -147,9 +147,9 @@ def test_a_run_is_given_the_whole_path_of_a_lake(lake: Layout, monkeypatch: pyte
         def __init__(self, layout: Layout, *_: object) -> None:
             asked.append(layout.root)
 
-        def run(self, options: Any, *, once: bool) -> None:
+        def run(self, options: Any, *, once: bool, wait_s: float) -> None:
             asked.append(options.log)
-            assert once
+            assert (True, 0.0) == (once, wait_s)
 
     monkeypatch.setattr("weft.pipeline.runner.Runner", Runner)
     monkeypatch.setattr(lake_run, "_stop_on_signals", lambda _: None)

@@ -260,6 +260,7 @@ class Pulled(Exception):
 STORY = expected(told("leaf", BEGUN) + told("root", LATER))
 
 
+@pytest.mark.soak
 def test_killed_behind_each_step_an_import_ends_in_the_same_tables(later: Ground) -> None:
     calm = later.options
     for step in ("bronze", "twins", "silver", "values"):
@@ -310,6 +311,7 @@ def test_a_planted_bug_is_caught(
         compare(later, STORY)
 
 
+@pytest.mark.soak
 def test_a_line_that_repeats_a_sample_and_has_changed_is_kept_aside(later: Ground, tmp_path: Path) -> None:
     third = [Line(T0_MS + 6_000, 99, name="net"), BEGUN[1]]
     bring(later, log(tmp_path, "third", third))

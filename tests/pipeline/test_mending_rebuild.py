@@ -150,6 +150,7 @@ def test_a_rebuild_that_is_wrong_is_caught(here: Ground, monkeypatch: pytest.Mon
     assert before != content(here, CHAIN)
 
 
+@pytest.mark.soak
 @pytest.mark.proves("PIP-026")
 def test_only_days_from_a_day_on_change(ground: Ground) -> None:
     """Windows of a day stand in files of a month: those of earlier days stay as they are, right or wrong."""
@@ -194,6 +195,7 @@ def test_what_was_imported_stays_and_what_is_our_own_is_made_anew(ground: Ground
     assert before == content(ground, CHAIN)
 
 
+@pytest.mark.soak
 def test_a_row_that_was_refused_does_not_take_the_place_of_one_that_bronze_has_lost(ground: Ground) -> None:
     ground.take(taken(1, ROWS[:3]))
     ground.take(taken(2, [(NET, 7, None)]), taken(4, ROWS[3:4]))
@@ -206,6 +208,7 @@ def test_a_row_that_was_refused_does_not_take_the_place_of_one_that_bronze_has_l
     assert before == content(ground, CHAIN)
 
 
+@pytest.mark.soak
 def test_roll_ups_of_another_origin_of_the_same_name_come_back(ground: Ground) -> None:
     ground.take(taken(1, ROWS[:3]), taken(1, ROWS[:3], origin=B, node=A))
     ground.job.fold()

@@ -88,6 +88,7 @@ def test_what_a_rule_refused_comes_back_when_the_rule_is_gone(ground: Ground) ->
     assert 0 == again.held
 
 
+@pytest.mark.soak
 @pytest.mark.proves("PIP-033", "PIP-022")
 def test_whatever_dies_in_between_a_row_comes_back_once(ground: Ground, soak: bool) -> None:
     number = 1
@@ -156,6 +157,7 @@ def test_rules_and_returns_of_another_stream_and_what_stays(spark: SparkSession,
         plan(plot.work, "rule:noisy", found.passing)
 
 
+@pytest.mark.soak
 def test_a_batch_with_segments_is_never_taken_for_a_return(ground: Ground) -> None:
     """A plan that was written down, and not into Spark's log: the next batch has its number."""
     rules(ground, HOT)

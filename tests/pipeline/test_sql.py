@@ -212,6 +212,7 @@ def test_files_that_are_deleted_are_not_passed_over(tmp_path: Path) -> None:
         assert "no-version" == refused.value.code, "its log is gone: nobody may say that it was empty"
 
 
+@pytest.mark.soak
 @pytest.mark.proves("PIP-045")
 def test_a_fold_in_the_middle_of_a_question_changes_no_answer(asked: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     asked.take(taken(7, FIRST, node="alpha"))

@@ -113,6 +113,7 @@ def more(first: int, last: int) -> tuple[Record, list[oracle.Row]]:
     return taken(first, [(NET, 10 * n, None) for n in numbers], origin=B), told
 
 
+@pytest.mark.soak
 @pytest.mark.proves("LAK-038", "PIP-045")
 def test_of_files_that_hold_older_batches_too_a_fold_takes_what_is_fresh(
     lake: Layout, filled: Filled, monkeypatch: Patch
@@ -318,6 +319,7 @@ def test_what_was_forgotten_does_not_come_back(lake: Layout, filled: Filled) -> 
     assert row["expected"] == row["received"] + row["lost"] + row["forgotten"] + row["missing"]
 
 
+@pytest.mark.soak
 def test_a_series_is_forgotten(lake: Layout) -> None:
     (series, *_) = {row["series"] for row in tables_of(lake)["silver.samples"]}
     forgot(lake, Choice(series=series))
@@ -326,6 +328,7 @@ def test_a_series_is_forgotten(lake: Layout) -> None:
     assert EQUAL == verdict(lake)
 
 
+@pytest.mark.soak
 def test_what_was_before_a_day_is_forgotten_of_one_stream(lake: Layout) -> None:
     before = tables_of(lake)
     gone = forgot(lake, Choice(before=FIRST + timedelta(days=1), stream="events"))
@@ -430,7 +433,12 @@ def test_a_driver_does_it_between_batches(lake: Layout) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [OSError(28, "No space left on device"), duckdb.OutOfMemoryException("no memory"), pa.ArrowInvalid("cut")]
+    "wrong",
+    [
+        OSError(28, "No space left on device"),
+        pytest.param(duckdb.OutOfMemoryException("no memory"), marks=pytest.mark.soak),
+        pytest.param(pa.ArrowInvalid("cut"), marks=pytest.mark.soak),
+    ],
 )
 def test_what_goes_wrong_costs_a_round_and_not_the_driver(lake: Layout, monkeypatch: Patch, wrong: Exception) -> None:
     clock, busy = Clock(), threading.Lock()

@@ -12,7 +12,7 @@ from weft.sim.run import run
 from weft.sim.shrink import without
 from weft.sim.swarm import draw_plan
 
-SEEDS = int(os.environ.get("WEFT_SOAK") or 16)
+SEEDS = int(os.environ.get("WEFT_SOAK") or 10)
 LARGE = int(os.environ.get("WEFT_SOAK") or 2)
 
 

@@ -23,7 +23,7 @@ from weft.sim.run import Run, run
 from weft.sim.sometimes import SITUATIONS, unmet
 from weft.sim.swarm import draw_plan
 
-SEEDS = int(os.environ.get("WEFT_SOAK") or 24)
+SEEDS = int(os.environ.get("WEFT_SOAK") or 12)
 QUICK = (
     "hack_before_persist",
     "era_kept_over_a_restart",
