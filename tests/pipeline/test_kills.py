@@ -64,7 +64,7 @@ def judged(left: Left) -> None:
 @pytest.fixture(scope="module")
 def left(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Left:
     if not request.config.getoption("--soak"):
-        return play(tmp_path_factory.mktemp("kills"), 297, Size(6_000, 2, 2))
+        return play(tmp_path_factory.mktemp("kills"), 297, Size(8_000, 3, 3))
     seed = random.SystemRandom().randrange(1 << 32)
     return play(tmp_path_factory.mktemp("kills"), seed, Size(1_100_000, 50, 50))
 
