@@ -37,7 +37,8 @@ def test_marks_are_found_on_functions_classes_modules_and_parameters(tmp_path: P
         '@pytest.mark.proves("JRN-003", "JRN-004")\n'
         "class TestTwo:\n"
         "    def test_inner(self): ...\n"
-        "    def not_a_test(self): ...\n",
+        "    def not_a_test(self): ...\n"
+        '@pytest.mark.soak\n@pytest.mark.proves("JRN-005")\ndef test_that_is_left_out(): ...\n',
         "utf-8",
     )
     path = "tests/test_a.py"

@@ -9,7 +9,7 @@ A lock keeps all of these apart: one batch runs at a time, whoever stops waits f
 to be repeated at the next start.
 
 Behind a server of Spark Connect there are no such threads: the driver takes the batches itself, in turn (`turns`). So it
-does with the first one everywhere, while Spark's query is still being made.
+does with the first samples where tasks run in its own JVM, while Spark's query is still being made.
 """
 
 import threading
