@@ -8,13 +8,13 @@ from typing import Any
 from weft.catalog import NotFound, find_broker
 from weft.client.catalog.client import Client
 
-PATIENCE_S = 10.0
+PATIENCE_S = 10.0  # a broker of another make does one thing at a time, and this machine may have much else to do
 
 
 async def seen() -> dict[str, Any]:
     """One of each lookup, and a ping of all that is there."""
     found = await find_broker(wait_s=10.0)
-    async with Client(f"{found.host}:{found.port}") as catalog:
+    async with Client(f"{found.host}:{found.port}", timeout=PATIENCE_S) as catalog:
         entries = await catalog.list()
         asked = [name for name in sys.argv[1:] if name in entries]
         missing = False
