@@ -207,8 +207,8 @@ def test_the_page_is_true(
 
 @pytest.mark.soak
 @pytest.mark.proves("PIP-032", "PIP-072", "PIP-097", "PIP-099")
-def test_logs_in_any_order_tell_one_story(ground: Ground, tmp_path: Path, soak: bool) -> None:
-    for round_ in range(40 if soak else 1):
+def test_logs_in_any_order_tell_one_story(ground: Ground, tmp_path: Path) -> None:
+    for round_ in range(40):
         here, lines = Ground(ground.lake.root / str(round_), ground.spark), []
         for number, (name, some) in enumerate(world(Chance(f"imported {round_}"))):
             bring(here, log(tmp_path, name, some))

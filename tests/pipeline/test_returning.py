@@ -90,9 +90,9 @@ def test_what_a_rule_refused_comes_back_when_the_rule_is_gone(ground: Ground) ->
 
 @pytest.mark.soak
 @pytest.mark.proves("PIP-033", "PIP-022")
-def test_whatever_dies_in_between_a_row_comes_back_once(ground: Ground, soak: bool) -> None:
+def test_whatever_dies_in_between_a_row_comes_back_once(ground: Ground) -> None:
     number = 1
-    for instant in INSTANTS if soak else INSTANTS[3:4]:
+    for instant in INSTANTS:
         rules(ground, HOT)
         ground.take(taken(number, [(MEM, number, None), (MEM, 100 + number, None)]))
         number += 2

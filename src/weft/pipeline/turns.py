@@ -49,13 +49,12 @@ class Turns:
     @property
     def is_between_batches(self) -> bool:
         """Whether none was begun that has not ended."""
-        number = self._last("offsets")
-        return number <= self._last("commits") or number < 0
+        return self._has_ended(self._last("offsets"))
 
     def take(self) -> Done | None:
         """Do the next batch, or the one that was begun; None if there is nothing to do. As `Job.batch` raises."""
         number = self._last("offsets")
-        if self.is_between_batches:
+        if self._has_ended(number):
             begin = self._begin(number)
             if begin is None:
                 return None
@@ -64,6 +63,10 @@ class Turns:
         self._write("commits", number, COMMITTED)
         self._tell(offset_of_log(self._path("offsets", number)))
         return done
+
+    def _has_ended(self, number: int) -> bool:
+        """Whether a batch is in all tables; below 0 there is none."""
+        return number < 0 or number <= self._last("commits")
 
     def _begin(self, last: int) -> int | None:
         """Write down what the batch behind `last` takes; None if that is nothing."""
