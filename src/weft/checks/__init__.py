@@ -1,20 +1,24 @@
-"""Histories in, verdicts out: each checker judges one promise (specs/07, section 3)."""
+"""Histories in, verdicts out: each checker judges one promise."""
 
 from weft.checks.bounded import Bounded
 from weft.checks.checker import Broken, Checker, Suite, Verdict, judge, judge_all
 from weft.checks.complete import Complete
 from weft.checks.converged import Converged
 from weft.checks.crown import Forward, Kept, Numbers, OneRoot, Settled, Swift
+from weft.checks.documents import PrefixFold
 from weft.checks.durable import Durable
 from weft.checks.exactly_once import ExactlyOnce
 from weft.checks.history import Fact, Unknown, Violation, read_lines, write_lines
 from weft.checks.inert import Inert
+from weft.checks.linearizable import Linearizable
 from weft.checks.mail import MAIL_CHECKERS
 from weft.checks.order import Order
 from weft.checks.same import Same
+from weft.checks.sessions import Sessions
 from weft.checks.store import STORE_RULES
 from weft.checks.timely import Timely
 from weft.checks.wall import Wall
+from weft.checks.watched import Watched
 
 CHECKERS: tuple[type[Checker], ...] = (Wall, ExactlyOnce, Order, Durable, Inert, Bounded, Timely, Converged, Complete)
 """All that run beside a simulation, in the order in which they are asked; `Same` needs two runs."""
@@ -50,10 +54,13 @@ __all__ = [
     "Forward",
     "Inert",
     "Kept",
+    "Linearizable",
     "Numbers",
     "OneRoot",
     "Order",
+    "PrefixFold",
     "Same",
+    "Sessions",
     "Settled",
     "Suite",
     "Swift",
@@ -62,6 +69,7 @@ __all__ = [
     "Verdict",
     "Violation",
     "Wall",
+    "Watched",
     "judge",
     "judge_all",
     "read_lines",
