@@ -1,4 +1,4 @@
-"""The system calls of a process that lives from a journal, seen from outside by strace (FLT-031, FLT-032)."""
+"""The system calls of processes that promise to keep something, seen from outside by strace (FLT-031, FLT-032, FLD-042)."""
 
 import re
 import subprocess
@@ -77,3 +77,63 @@ def test_a_disk_that_is_broken_from_the_start_is_a_refusal(tmp_path: Path) -> No
     assert run.returncode == 74, run.stderr
     with pytest.raises(StorageFailed):
         Journal.open(tmp_path / "trace", NODE, Files(), WALL, SMALL)
+
+
+NAMES: Final = r"(openat|mkdir|rename|renameat2)\((.*)\) = \d"
+MADE: Final = re.compile(r'"([^"]+)"')
+
+
+class Unsynced:
+    """What the traced process has written, and named, below a folder, and not synced yet."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = str(root)
+        self.found: set[str] = set()
+
+    def take(self, line: str) -> None:
+        """One line of the trace."""
+        if call := re.search(r"(write|pwrite64|fdatasync|fsync)\(\d+<([^>]*)>", line):
+            name, path = call.groups()
+            if name in ("write", "pwrite64"):
+                self._note(path)
+            else:
+                self.found = {one for one in self.found if one not in (path, f"name in {path}")}
+        elif call := re.search(NAMES, line):
+            name, paths = call[1], MADE.findall(call[2])
+            if name != "openat" or "O_CREAT" in call[2]:
+                for path in paths:
+                    self._note(f"name in {Path(path).parent}", path)
+            if name.startswith("rename") and paths[0] in self.found:
+                self.found |= {paths[-1]}
+                self.found.discard(paths[0])
+
+    def _note(self, what: str, path: str = "") -> None:
+        path = path or what
+        if path.startswith(self.root) and not path.endswith((".tmp", "lock")):
+            self.found.add(what)
+
+
+@pytest.mark.proves("FLD-042")
+@pytest.mark.parametrize(
+    "life", ["journal_turns", "journal_without_room", "identity", "lake", "imported", "driver", "turns"]
+)
+def test_nothing_is_answered_before_its_bytes_and_its_name_are_synced(life: str, tmp_path: Path) -> None:
+    root, trace = tmp_path / "root", tmp_path / "trace"
+    root.mkdir()
+    calls = "trace=write,pwrite64,fdatasync,fsync,openat,mkdir,rename,renameat2"
+    command = (sys.executable, "-m", "tests.syncs.process", life, str(root))
+    run = subprocess.run(
+        [needed("strace"), "-f", "-y", "-e", calls, "-o", str(trace), *command],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
+    )
+    assert 0 == run.returncode, f"{run.stderr}\n{ALLOW}"
+    unsynced, answers = Unsynced(root), 0
+    for line in trace.read_text().splitlines():
+        unsynced.take(line)
+        if "write(1<" in line:
+            answers += 1
+            assert set() == unsynced.found, line
+    assert answers == len(run.stdout.splitlines()) > 0

@@ -93,6 +93,13 @@ def put(files: Files, path: Path, data: bytes | memoryview) -> None:
     files.sync_directory(path.parent)
 
 
+def put_here(path: Path, data: bytes | memoryview) -> None:
+    """`put` on this machine, below directories that are made, durably, if they are missing. Raises OSError."""
+    files = LocalFiles()
+    make_directories(files, path.parent)
+    put(files, path, data)
+
+
 @contextmanager
 def alone_in(directory: Path) -> Iterator[None]:
     """One process at a time: others that come here wait. Ends with the process. OSError as from opening a directory."""

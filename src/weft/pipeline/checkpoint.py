@@ -6,7 +6,6 @@ a job begins with a look at both (`fault`), and refuses what does not fit: `weft
 what the tables say (PIP-025).
 """
 
-import os
 import uuid
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from weft.base.errors import UserError
+from weft.lake.files import put_here
 from weft.lake.layout import FORMAT, LakeJson, Layout
 from weft.pipeline.coverage import Coverage, forget_before
 from weft.pipeline.ruleset import Rules
@@ -73,12 +73,8 @@ class Checkpoint:
             raise UserError("newer-lake", text, "upgrade weft on this machine")
 
     def begin(self, record: Record) -> None:
-        """Write the record, whole or not at all."""
-        path = self.lake.checkpoint_id(self.job)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        fresh = path.with_suffix(".tmp")
-        fresh.write_bytes(msgspec.json.encode(record))
-        os.rename(fresh, path)  # noqa: PTH104  # says that it replaces nothing half-written
+        """Write the record durably, whole or not at all."""
+        put_here(self.lake.checkpoint_id(self.job), msgspec.json.encode(record))
 
     def prove(self, record: Record, carried: Carried) -> None:
         """UserError `checkpoint-missing` unless this checkpoint and the tables belong together."""
@@ -131,10 +127,7 @@ class Checkpoint:
         known = msgspec.json.decode(path.read_bytes(), type=Rules) if path.exists() else Rules()
         if is_repeated or known == wanted:
             return known
-        path.parent.mkdir(parents=True, exist_ok=True)
-        fresh = path.with_suffix(".tmp")
-        fresh.write_bytes(msgspec.json.encode(wanted))
-        fresh.rename(path)
+        put_here(path, msgspec.json.encode(wanted))
         return wanted
 
     def save(self, number: int, coverage: Coverage) -> None:

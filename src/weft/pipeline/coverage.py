@@ -19,6 +19,7 @@ import msgspec
 from weft.base.identity import Origin
 from weft.base.ranges import Range, RangeSet
 from weft.base.vectors import VersionVector
+from weft.lake.files import put_here
 from weft.lake.manifest import name_of, origin_of
 from weft.pipeline.intake import Intake, Loss
 
@@ -226,9 +227,8 @@ class Coverage:
             ends=[(name_of(origin.node), origin.era, last) for origin, last in self.ends.items()],
             holes=[(name_of(o.node), o.era, *hole) for o, holes in self.holes.items() for hole in holes],
         )
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _replace(path.with_suffix(".json"), msgspec.json.encode(kept))
-        _replace(path, self.covered.encode())
+        put_here(path.with_suffix(".json"), msgspec.json.encode(kept))
+        put_here(path, self.covered.encode())
 
     @classmethod
     def load(cls, path: Path, *, is_dense: bool = True, runs_on: bool = False) -> "Coverage":
@@ -255,12 +255,6 @@ def forget_before(directory: Path, batch: int) -> None:
     for old in directory.glob("*.*"):
         if old.stem.lstrip("-").isdigit() and int(old.stem) <= batch - BATCHES_KEPT:
             old.unlink(missing_ok=True)
-
-
-def _replace(path: Path, data: bytes) -> None:
-    fresh = path.with_name(path.name + ".tmp")
-    fresh.write_bytes(data)
-    fresh.rename(path)
 
 
 def _touched(intake: Intake) -> tuple[Origin, ...]:

@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from weft.base.errors import UserError
+from weft.lake.files import LocalFiles, make_directories, put_here
 from weft.lake.layout import Layout
 
 VALID_S: Final = 30.0
@@ -62,7 +63,7 @@ class Lease:
 
     def __enter__(self) -> Self:
         """Take it. UserError `lease-held` (exit 75) names who has it and for how long."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        make_directories(LocalFiles(), self.path.parent)
         self._lock = os.open(self.path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         if not self._take():
             why = self.refusal()
@@ -138,6 +139,4 @@ class Lease:
             "since": self._since,
             "until": until,
         }
-        fresh = Path(f"{self.path}.tmp")
-        fresh.write_text(json.dumps(told, sort_keys=True) + "\n", "utf-8")
-        fresh.rename(self.path)
+        put_here(self.path, json.dumps(told, sort_keys=True).encode() + b"\n")

@@ -18,7 +18,6 @@ other content never come back, nor do rows of imported datasets: their lines can
 own. What the recorder could not read is judged by its error, which stays: bytes are not decoded anew.
 """
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -27,6 +26,7 @@ from pyspark.sql import functions as F
 
 from weft.base.errors import UserError
 from weft.base.vectors import VersionVector
+from weft.lake.files import put_here
 from weft.lake.manifest import origin_of
 from weft.pipeline.batch import SMALL_ROWS_MAX, Batch, Outcome
 from weft.pipeline.batch import shift_for as width_for
@@ -121,8 +121,8 @@ def plan(job: "Job", reason: str, passing: VersionVector) -> int:
         raise UserError("behind", f"a batch of {job.kind.stream} is not done yet", AGAIN)
     job.fold()  # so that what comes back was counted as refused, before it is counted as returned
     wanted = Wanted(job.last_number + 1, reason, passing.encode())
-    _put(_path(job.checkpoint), msgspec.json.encode(wanted))
-    _put(log / "offsets" / str(last + 1), (log / "offsets" / str(last)).read_bytes())
+    put_here(_path(job.checkpoint), msgspec.json.encode(wanted))
+    put_here(log / "offsets" / str(last + 1), (log / "offsets" / str(last)).read_bytes())
     return last + 1
 
 
@@ -131,7 +131,7 @@ def close(job: "Job", batch_id: int) -> None:
     commits = job.checkpoint.directory / "commits"
     before = commits / str(batch_id - 1)
     if before.exists():
-        _put(commits / str(batch_id), before.read_bytes())
+        put_here(commits / str(batch_id), before.read_bytes())
 
 
 def note_returned(coverage: "Coverage", numbers: VersionVector) -> None:
@@ -222,9 +222,3 @@ def _same(left: str, right: str) -> "Column":
 
 def _path(checkpoint: "Checkpoint") -> Path:
     return checkpoint.directory / "weft" / FILE
-
-
-def _put(path: Path, data: bytes) -> None:
-    fresh = path.with_name(f".{path.name}.tmp")
-    fresh.write_bytes(data)
-    os.rename(fresh, path)  # noqa: PTH104  # says that it replaces nothing half-written

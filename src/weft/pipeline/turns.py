@@ -11,7 +11,6 @@ Whoever comes next, a streaming query or this, goes on where the log ends; a bat
 """
 
 import json
-import os
 import time
 import uuid
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import Final
 import msgspec
 
 from weft.lake import consumers
+from weft.lake.files import put_here
 from weft.lake.offsets import At, Offset
 from weft.lake.reader import ROWS_MAX, SEGMENTS_MAX, Limits, Source, position
 from weft.pipeline.intake import offset_of_log
@@ -134,12 +134,6 @@ def _line(offset: Offset) -> str:
 
 
 def _put(path: Path, text: str) -> None:
-    """A file, whole or not at all, on disk before it has its name."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(f".{path.name}.tmp")
-    with fresh.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
+    """A file, whole or not at all, durable before anything that follows from it is done."""
     path.with_name(f".{path.name}.crc").unlink(missing_ok=True)  # Spark's, of a file that is gone
-    fresh.rename(path)
+    put_here(path, text.encode())

@@ -9,6 +9,8 @@ import msgspec
 
 from weft.base.errors import StorageFailed, UserError
 from weft.base.identity import next_era
+from weft.lake.files import LocalFiles, make_directories
+from weft.shell.files import Files, put_whole
 
 SECRET_BYTES: Final = 32
 
@@ -34,7 +36,7 @@ def begin_start(state: Path, name: str, wall_ns: int) -> Identity:
     """
     path = state / "node.json"
     try:
-        state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_directories(LocalFiles(), state)
         known = _read(path)
         if known is not None and known.name != name:
             raise UserError(
@@ -45,7 +47,7 @@ def begin_start(state: Path, name: str, wall_ns: int) -> Identity:
         node = known.node if known else uuid.uuid4().hex
         secret = (known.secret if known else "") or os.urandom(SECRET_BYTES).hex()
         identity = Identity(node, name, next_era(wall_ns, known.era if known else 0), secret)
-        _write(path, msgspec.json.encode(identity))
+        put_whole(Files(), path, msgspec.json.encode(identity))
     except OSError as error:
         raise StorageFailed(f"the state directory {state} cannot be written: {error.strerror}") from error
     return identity
@@ -62,17 +64,3 @@ def _read(path: Path) -> Identity | None:
             f"{path} is damaged: {error}",
             f"restore it, or move {path.parent} away to begin as a new node",
         ) from error
-
-
-def _write(path: Path, data: bytes) -> None:
-    partial = path.with_suffix(".tmp")
-    with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.rename(path)
-    directory = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)

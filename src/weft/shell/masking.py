@@ -18,6 +18,7 @@ import msgspec
 
 from weft.base.errors import UserError
 from weft.lake.body import Mask
+from weft.shell.files import Files, put_whole
 
 FILE: Final = "drain.json"
 KEY_BYTES: Final = 32
@@ -38,7 +39,7 @@ def mask_of(state: Path, secrets: tuple[str, ...]) -> Mask:
     known = _read(path)
     hidden = Hidden(known.key if known else os.urandom(KEY_BYTES).hex(), secrets)
     if hidden != known:
-        _write(path, msgspec.json.encode(hidden))
+        put_whole(Files(), path, msgspec.json.encode(hidden))
     return _mask(hidden)
 
 
@@ -77,12 +78,3 @@ def _read(path: Path) -> Hidden | None:
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         mend = "restore it, or move it away: the lake then hides equal secrets under other names than before"
         raise UserError("bad-identity", f"{path} is damaged: {error}", mend) from None
-
-
-def _write(path: Path, data: bytes) -> None:
-    partial = path.with_suffix(".tmp")
-    with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.rename(path)

@@ -29,6 +29,7 @@ def backup(files: Files, source: Path, target: Path) -> int:
         files.list(target)
     except FileNotFoundError:
         files.make_directory(target)
+        files.sync_directory(target.parent)
     else:
         raise UserError("target-exists", f"{target} is there already", "name a directory that is not there yet")
     for tries_left in reversed(range(TRIES_MAX)):
@@ -61,7 +62,6 @@ def _copy(files: Files, source: Path, target: Path) -> int:
             f"the copy in {target} is not whole: {check.faults[0]}",
             f"weft journal verify {source}",
         )
-    files.sync_directory(target.parent.parent)
     return copied
 
 
