@@ -98,8 +98,8 @@ def _speaks_first(self: Runner, now: Now) -> bool:
     if not effects:
         return False
     turn = part_at_wall(effects)
-    self._speak(turn.free)
-    self._speak(turn.walled)
+    self._speak(turn.free, now)
+    self._speak(turn.walled, now)
     if turn.records:
         self._keep(turn, now)
     return True

@@ -21,7 +21,7 @@ from weft.cores.store.show import COUNTED
 from weft.cores.topology import Topology
 from weft.cores.topology.groups import Guest
 from weft.shell.ends import Heard
-from weft.shell.metrics import FACTS, SERIES_MAX, exposition, leaves_at
+from weft.shell.metrics import FACTS, SERIES_MAX, TIMINGS, exposition, leaves_at
 from weft.shell.process import HOUSE_IDLE_S
 from weft.wire.data import Data
 from weft.wire.data import encode as encode_data
@@ -31,10 +31,17 @@ HEAD = """# Status, health, metrics
 
 What a node answers on its port +6: `/status` (`nodes` of `weft status --json`), `/healthz` (the part `health` of it;
 status 503 if it failed, with `?ready=1` also until it is where it belongs), `/metrics` (what is a number of it, for
-Prometheus), and `/quarantine` (the last messages that it refused; `weft quarantine`). A path names a field; `*` stands
+Prometheus), `/quarantine` (the last messages that it refused; `weft quarantine`), and `/flight` (the last things that it
+heard and did, as JSON lines; `weft debug dump`). A path names a field; `*` stands
 for the keys of a map. Fields are only ever added. This page is generated from `weft.shell.metrics`.
 
 | field | meaning | metric |
+|---|---|---|
+"""
+TAIL = """
+What is measured all the time, below `timings`; each is a histogram:
+
+| timing | meaning | metric |
 |---|---|---|
 """
 
@@ -118,7 +125,8 @@ def test_the_page_describes_every_field(committed: Callable[[Path, str], None]) 
         f"| `{fact.path}` | {fact.meaning} | {_metric(fact.metric, fact.labels)} |"
         for fact in sorted(FACTS, key=lambda fact: (fact.path.count("."), 0))
     ]
-    committed(PAGE, HEAD + "\n".join(rows) + "\n")
+    timings = [f"| `{name}` | {meaning} | `{metric}` |" for name, (metric, meaning) in TIMINGS.items()]
+    committed(PAGE, HEAD + "\n".join(rows) + "\n" + TAIL + "\n".join(timings) + "\n")
 
 
 def _metric(name: str, labels: tuple[str, ...]) -> str:
@@ -141,7 +149,7 @@ def test_metrics_are_such_as_promtool_asks_for(told: list[dict[str, Any]]) -> No
         for family in families:
             assert re.fullmatch(r"weft_[a-z][a-z0-9_]*[a-z0-9]", family.name), family.name
             assert family.documentation, family.name
-            assert family.type in ("counter", "gauge"), family.name
+            assert family.type in ("counter", "gauge", "histogram"), family.name
             is_counter = f"# TYPE {family.name}_total counter" in text
             assert is_counter == (family.type == "counter"), family.name
             words = family.name.split("_")

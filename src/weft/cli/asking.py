@@ -22,17 +22,26 @@ def status_of(port: int, host: str = "127.0.0.1") -> dict[str, Any]:
 def page_of(port: int, name: str, host: str = LOCAL) -> dict[str, Any]:
     """A page of JSON of that node, by its name; UserError `unavailable` if none answers."""
     try:
+        told: dict[str, Any] = json.loads(text_of(port, name, host))
+    except ValueError:
+        raise _nobody(port, host) from None
+    return told
+
+
+def text_of(port: int, name: str, host: str = LOCAL) -> str:
+    """A page of that node as it is, by its name; UserError `unavailable` if none answers."""
+    try:
         with urllib.request.urlopen(
             f"http://{host}:{port + HTTP_PORT}/{name}", timeout=PATIENCE_S
         ) as answer:  # http only, built here
-            told: dict[str, Any] = json.load(answer)
+            return str(answer.read(), "utf-8")
     except (urllib.error.URLError, OSError, ValueError, http.client.HTTPException):
-        raise UserError(
-            "unavailable",
-            f"no node answers at {host}:{port}",
-            f"weft up, or weft status --port N (asked port {port + HTTP_PORT})",
-        ) from None
-    return told
+        raise _nobody(port, host) from None
+
+
+def _nobody(port: int, host: str) -> UserError:
+    mend = f"weft up, or weft status --port N (asked port {port + HTTP_PORT})"
+    return UserError("unavailable", f"no node answers at {host}:{port}", mend)
 
 
 def try_status(port: int) -> dict[str, Any] | None:

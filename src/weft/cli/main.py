@@ -23,6 +23,7 @@ ROOMS: Final[dict[str, tuple[str, str]]] = {
     "chain": ("weft.cli.chain:app", "Who stands in the chains of a node; send a message, watch messages pass."),
     "status": ("weft.cli.status:status", "Show the whole fleet: who is where, runs what, and how each node is."),
     "quarantine": ("weft.cli.quarantine:quarantine", "Show what a node has refused to hear, and from whom."),
+    "debug": ("weft.cli.debug:app", "What a node heard and did lately, for whoever looks for a fault."),
     "stop": ("weft.cli.stop:stop", "Let a group of nodes, or all of them, stop and wait."),
     "config": ("weft.cli.config:app", "Write a fleet's file, change a running fleet."),
     "get": ("weft.cli.store_data:get", "Print a value of the shared store."),

@@ -39,6 +39,8 @@ class Machine(NamedTuple):
     """Memory of this process."""
     free_bytes: Callable[[], int]
     """Room on the file system of the journal."""
+    open_files: Callable[[], int]
+    """Descriptors that this process has open."""
 
 
 class Health:

@@ -4,11 +4,15 @@ A path names a field of the status, with `*` for the keys of a map. A metric is 
 `weft_<subsystem>_<what>_<unit>[_total]`; the keys of a map become its labels.
 """
 
+import platform
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from weft.base.now import SECOND
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 SERIES_MAX: Final = 500  # of one metric; the rest is not shown (OBS-003)
@@ -41,6 +45,10 @@ FACTS: Final = (
     Fact("port", "first of its ten ports"),
     Fact("uptime_s", "seconds since the start", "weft_node_uptime_seconds"),
     Fact("memory_bytes", "resident memory of the process", "weft_node_memory_bytes"),
+    Fact("open_files", "descriptors that the process has open", "weft_node_open_files"),
+    Fact("timings.*.count", "how often it was measured"),
+    Fact("timings.*.sum", "of all that was measured, in the unit of its name"),
+    Fact("timings.*.buckets.*.*", "a bound, and how many were at most as large; as metrics: the table below"),
     Fact("health.state", "ok, degraded or failed: the worst of its checks"),
     Fact("health.ready", "joined, or at the root with its lake at hand", "weft_node_ready"),
     Fact("health.open", "as `open`"),
@@ -347,6 +355,20 @@ FACTS: Final = (
 )
 
 
+TIMINGS: Final = {
+    "turn_seconds": ("weft_node_turn_seconds", "one turn: hear, think, make durable, speak"),
+    "sync_seconds": ("weft_journal_sync_seconds", "one append to the journal with its sync"),
+    "loop_lag_seconds": ("weft_node_loop_lag_seconds", "how much later than asked the event loop woke the node"),
+    "turn_messages": ("weft_node_turn_messages", "messages that were heard in one turn"),
+    "turn_records": ("weft_journal_turn_records", "records that one turn made durable"),
+    "safe_seconds": (
+        "weft_journal_safe_seconds",
+        "from durable here until nobody needs it here any more, as it is safe further up; every tenth of a second",
+    ),
+}
+"""The histograms of `timings`: as which metric each is shown, and what it measures (OBS-004)."""
+
+
 class Series(NamedTuple):
     """One number of a status, and the fact that it belongs to."""
 
@@ -384,6 +406,23 @@ def leaves_at(value: Any, path: list[str]) -> Iterator[tuple[tuple[str, ...], An
         yield from leaves_at(value[key], rest)
 
 
+def _histograms(timings: dict[str, Any]) -> Iterator["Metric"]:
+    from prometheus_client.core import HistogramMetricFamily
+
+    for name, (metric, meaning) in TIMINGS.items():
+        facts = timings[name]
+        buckets = [(f"{bound:g}", count) for bound, count in facts["buckets"]]
+        yield HistogramMetricFamily(metric, meaning, [*buckets, ("+Inf", facts["count"])], facts["sum"])
+
+
+def _build(version: str) -> "Metric":
+    from prometheus_client.core import GaugeMetricFamily
+
+    build = GaugeMetricFamily("weft_build_info", "always 1; what this node runs", labels=("version", "python"))
+    build.add_metric((version, platform.python_version()), 1)
+    return build
+
+
 def exposition(status: dict[str, Any]) -> bytes:
     """The metrics of a status as Prometheus text."""
     from prometheus_client import CollectorRegistry, generate_latest  # 4 MB that only a scraped node needs
@@ -401,6 +440,8 @@ def exposition(status: dict[str, Any]) -> bytes:
     class Once(Collector):
         def collect(self) -> Iterator[Metric]:
             yield from families.values()
+            yield from _histograms(status["timings"])
+            yield _build(status["version"])
 
     registry = CollectorRegistry(auto_describe=False)
     registry.register(Once())

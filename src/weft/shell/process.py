@@ -88,6 +88,11 @@ def resident_bytes() -> int:
         return int(file.read().split()[1]) * resource.getpagesize()
 
 
+def open_files() -> int:
+    """How many descriptors this process has open."""
+    return len(os.listdir("/proc/self/fd"))
+
+
 @dataclass
 class Doors:
     """The ways by which a process reaches the world; tests put twins in their place."""
@@ -119,8 +124,18 @@ class Process:
         self.links = self.doors.links(self._on_readable)
         self.runner = Runner(self.node, self.clock, self.journal, self.links)
         self.log = Log(settings.node.name)
-        machine = Machine(resident_bytes, self._free_bytes)
-        self.telemetry = Telemetry(settings, self.node, self.journal, self.links, self.clock, self.log, machine)
+        machine = Machine(resident_bytes, self._free_bytes, open_files)
+        self.telemetry = Telemetry(
+            settings,
+            self.node,
+            self.journal,
+            self.links,
+            self.clock,
+            self.log,
+            machine,
+            self.runner.timings,
+            self.runner.flight,
+        )
         self.watch = Watch(self.runner.order)
         self.runner.on_tell = self._told
         self.inside = Inside(self.runner)
@@ -200,8 +215,9 @@ class Process:
             await self.doc_doors.open()
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, self.stop)
+            loop.add_signal_handler(signal.SIGUSR2, self.dump, "asked")
             self.open()
-            return await self.runner.ended
+            return self._ended(await self.runner.ended)
         finally:
             self.door.close()
             await self.store_doors.close()
@@ -209,6 +225,17 @@ class Process:
             await self.doc_doors.close()
             await http.close()
             self.close()
+
+    def _ended(self, reason: Any) -> Any:
+        """Why it ended; a fault, or too much memory, leaves the flight recorder's notes behind."""
+        if isinstance(reason, BaseException | MemoryExceeded):
+            self.dump(type(reason).__name__)
+        return reason
+
+    def dump(self, why: str) -> None:
+        """Write down what the node heard and did lately (OBS-006); a disk that cannot take it changes nothing."""
+        with contextlib.suppress(OSError):
+            self.runner.flight.dump(self.state, why, self.clock.now().wall)
 
     def _blocks(self) -> dict[str, int]:
         """Where the blocks of ports begin that are not this node's own."""

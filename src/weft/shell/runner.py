@@ -17,8 +17,10 @@ from weft.node.channels import CHANNELS
 from weft.node.events import JournalChanged
 from weft.node.node import Ended, Node, NodeEffect, Transmit, Turn, part_at_wall
 from weft.shell.clock import Clock
+from weft.shell.flight import Flight
 from weft.shell.journal import Journal, State, StorageFull
 from weft.shell.links import Links
+from weft.shell.timing import Timings
 
 TURNS_MAX: Final = 8  # in one callback; then other callbacks of the loop (http, timers) get their chance
 TURNS_NS: Final = 20 * MILLISECOND  # the same, where turns are long
@@ -34,6 +36,7 @@ class Runner:
         self.on_reply: Callable[[int, Any], None] = lambda _, __: None
         self.ended: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self.turns = 0
+        self.timings, self.flight = Timings(), Flight()
         self.inside: dict[tuple[str, bytes], Callable[[list[bytes]], None]] = {}
         """Who hears what is said to a peer on a channel, without a socket (CLI-023)."""
         self.doors: dict[str, Callable[[bytes, list[bytes]], None]] = {}
@@ -72,16 +75,20 @@ class Runner:
         """Hear what is there and do what follows; whether there may be more."""
         heard, more = self.links.drain()
         if heard:
-            self.node.hear(
-                [(Source(item.channel, item.peer, item.proved, item.kind), item.frames) for item in heard], now
-            )
+            self._hear([(Source(item.channel, item.peer, item.proved, item.kind), item.frames) for item in heard], now)
         if self._posted:
             posted, self._posted = self._posted, []
-            self.node.hear(posted, now)
+            self._hear(posted, now)
         if self._is_due(now):
             self.node.wake(now)
         self._turn(now)
         return more or self.node.has_effects or bool(self._posted) or self._is_due(now) or self.links.has_more()
+
+    def _hear(self, messages: list[tuple[Source, list[bytes]]], now: Now) -> None:
+        self.timings.turn_messages.observe(len(messages))
+        for source, frames in messages:
+            self.flight.heard(now.mono, source, frames)
+        self.node.hear(messages, now)
 
     def _is_due(self, now: Now) -> bool:
         """Whether a core wants to go on at once."""
@@ -101,7 +108,9 @@ class Runner:
     def order(self, core: str, order: Any) -> None:
         """Give a core an order from outside, and turn."""
         if not self.ended.done():
-            self.node.command(core, order, self.clock.now())
+            now = self.clock.now()
+            self.flight.ordered(now.mono, core, order)
+            self.node.command(core, order, now)
             self.work()
 
     def tell(self, event: Any) -> None:
@@ -138,16 +147,18 @@ class Runner:
             return
         self.turns += 1
         turn = part_at_wall(effects)
-        self._speak(turn.free)
+        self._speak(turn.free, now)
         if turn.records:
             self._keep(turn, now)
-        self._speak(turn.walled)
+        self._speak(turn.walled, now)
         releasable = self.node.releasable
         if releasable > self._released:
             self._released = releasable
             self.journal.forget(releasable)
+            self.timings.released(releasable, now.mono)
         self._tell_unsent(now)
         self._tell_room(now)
+        self.timings.turn_seconds.observe(self.clock.now().mono - now.mono)
 
     def _tell_unsent(self, now: Now) -> None:
         """Let the cores hear which of their last messages were not sent, one order for each, before anything else."""
@@ -161,11 +172,20 @@ class Runner:
     def _keep(self, turn: Turn, now: Now) -> None:
         """Make the records of a turn durable: the node has given them numbers, so they are promises (JRN-030)."""
         if not turn.within_ns:
+            before = self.clock.now().mono
             self.journal.write(turn.records, now.wall, promised=True)
+            self.timings.sync_seconds.observe(self.clock.now().mono - before)
+            self._wrote(turn, now)
             return
         self.journal.buffer(turn.records, promised=True)
+        self._wrote(turn, now)
         if self._flush is None:
             self._flush = asyncio.get_running_loop().call_later(turn.within_ns / SECOND, self._flush_now)
+
+    def _wrote(self, turn: Turn, now: Now) -> None:
+        count, next_lsn = len(turn.records), self.journal.next_lsn
+        self.timings.wrote(count, next_lsn, now.mono)
+        self.flight.wrote(now.mono, count, next_lsn)
 
     def _flush_now(self) -> None:
         self._flush = None
@@ -176,8 +196,9 @@ class Runner:
         except StorageFailed as failure:
             self._end(failure)
 
-    def _speak(self, effects: Iterable[NodeEffect]) -> None:
+    def _speak(self, effects: Iterable[NodeEffect], now: Now) -> None:
         for effect in effects:
+            self.flight.did(now.mono, effect)
             self._say[type(effect)](self, effect)
 
     def _transmit(self, effect: Transmit) -> None:
@@ -246,5 +267,7 @@ class Runner:
             self._timer = loop.call_later(max(0, due - self.clock.now().mono) / SECOND, self._ring)
 
     def _ring(self) -> None:
+        assert self._timer_due is not None, "a timer rings once"
+        self.timings.loop_lag_seconds.observe(max(0, self.clock.now().mono - self._timer_due))
         self._timer = self._timer_due = None
         self.work()

@@ -24,14 +24,17 @@ from weft.node.events import EVENTS, describe
 from weft.node.node import Node
 from weft.node.settings import NodeSettings
 from weft.shell.clock import Clock
+from weft.shell.flight import Flight
 from weft.shell.health import FAILED, Health, Machine, worst
 from weft.shell.http import Http, Page, Pages
 from weft.shell.journal import Journal
 from weft.shell.links import Links
 from weft.shell.log import Log
 from weft.shell.metrics import CONTENT_TYPE, exposition
+from weft.shell.timing import Timings
 
 JSON_TYPE: Final = "application/json"
+JSON_LINES_TYPE: Final = "application/jsonl"
 
 
 @dataclass
@@ -45,6 +48,8 @@ class Telemetry:
     clock: Clock
     log: Log
     machine: Machine
+    timings: Timings
+    flight: Flight
     is_drained: bool = False
     """The drain has written everything and closed."""
     segments: int = 0
@@ -79,6 +84,7 @@ class Telemetry:
             "/healthz": self._health_page,
             "/metrics": self._metrics_page,
             "/quarantine": self._quarantine_page,
+            "/flight": self._flight_page,
         }
 
     def status(self) -> dict[str, Any]:
@@ -95,6 +101,8 @@ class Telemetry:
             "port": table.port,
             "uptime_s": self._uptime_s(),
             "memory_bytes": self.machine.resident_bytes(),
+            "open_files": self.machine.open_files(),
+            "timings": self.timings.facts(),
             "health": self.health_facts(),
             "journal": self.journal_facts(),
             "unrecorded": {"samples": node.unrecorded_samples, "events": node.unrecorded_events},
@@ -217,6 +225,9 @@ class Telemetry:
     def _quarantine_page(self, _: str) -> Page:
         facts = {"refused": self.node.refused.total(), "messages": self.node.quarantine.rows()}
         return Page(200, JSON_TYPE, json.dumps(facts).encode() + b"\n")
+
+    def _flight_page(self, _: str) -> Page:
+        return Page(200, JSON_LINES_TYPE, "".join(f"{line}\n" for line in self.flight.lines()).encode())
 
     def _metrics_page(self, _: str) -> Page:
         return Page(200, CONTENT_TYPE, exposition(self.status()))

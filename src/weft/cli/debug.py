@@ -1,0 +1,25 @@
+"""`weft debug`: what helps whoever looks for a fault in a running node."""
+
+import sys
+
+from cyclopts import App
+
+from weft.cli.asking import text_of
+
+app = App(name="debug", help="What a node heard and did lately, for whoever looks for a fault.")
+
+
+@app.command
+def dump(*, port: int = 27_500) -> int:
+    """Print the last 4,096 things that the node at PORT heard, was ordered and did, oldest first, as JSON lines.
+
+    `weft debug dump > flight.jsonl`
+
+    Frames are cut to 128 bytes in hexadecimal; they may hold values that are secret. A node that ends by a fault
+    writes the same into the folder `flight` of its state directory, and so does one that gets the signal USR2.
+
+    Args:
+        port: first of the node's ten ports.
+    """
+    sys.stdout.write(text_of(port, "flight"))
+    return 0
