@@ -1,5 +1,6 @@
 """From damage to health: found, told, copied, repaired, accepted (JRN-022, JRN-024), with the commands that people use."""
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -270,4 +271,119 @@ def test_what_is_scrubbed_may_be_forgotten_meanwhile(directory: Path) -> None:
     hours = [journal.scrub(WALL + hour * HOUR_NS) for hour in range(1, 30)]
     assert True in hours
     assert [5] == [note.first_lsn for note in journal.take_damage()]
+    journal.close(WALL)
+
+
+def newest_of(directory: Path) -> Path:
+    return directory.with_name(directory.name + ".newest")
+
+
+def only_segment(place: Path) -> Path:
+    """A journal of one segment, in a node's state directory."""
+    state = place / "state"
+    state.mkdir()
+    journal, _ = Journal.open(state / "journal", begin_start(state, "sensor", WALL).node_id, Files(), WALL, 1 << 24)
+    journal.write([sample(1), sample(2)], WALL)
+    journal.close(WALL)
+    return state
+
+
+def restart(state: Path) -> tuple[Journal, Recovery]:
+    return Journal.open(state / "journal", begin_start(state, "sensor", WALL).node_id, Files(), WALL, 1 << 24)
+
+
+def _segment_gone(state: Path) -> None:
+    segments(state / "journal")[-1].unlink()
+
+
+def _journal_gone(state: Path) -> None:
+    shutil.rmtree(state / "journal")
+
+
+def _segment_emptied(state: Path) -> None:
+    segments(state / "journal")[-1].write_bytes(b"")
+
+
+@pytest.mark.proves("FLD-031", "JRN-024")
+@pytest.mark.parametrize("harm", [_segment_gone, _journal_gone, _segment_emptied])
+def test_a_node_whose_only_segment_is_gone_does_not_start_as_if_nothing_had_been(
+    harm: Callable[[Path], None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    state = only_segment(tmp_path)
+    harm(state)
+    assert cli.verify(state) == 1
+    shown = capsys.readouterr().out
+    assert f"journal {state / 'journal'}\n" in shown
+    assert "0000000000000001.seg is gone: all records from 1 on are lost, how many is not known" in shown
+    with pytest.raises(UserError) as refused:
+        restart(state)
+    assert refused.value.code == "storage-failed"
+    assert cli.repair(state, write=True) == 0
+    journal, recovery = restart(state)
+    assert [(1, DamageRecord(1, 2, "0000000000000001.seg", "missing"))] == list(recovery.entries())
+    assert journal.stats.damaged == 1
+    journal.close(WALL)
+    assert cli.verify(state) == 1, "an error until somebody accepts it"
+    assert cli.accept_loss(state) == 0
+    assert cli.verify(state) == 0
+    journal, recovery = restart(state)
+    assert [] == [entry for entry in recovery.entries() if isinstance(entry[1], DamageRecord)]
+    journal.close(WALL)
+
+
+@pytest.mark.proves("FLD-031")
+def test_either_directory_of_a_node_may_be_named_and_what_was_looked_at_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    state = only_segment(tmp_path)
+    for named in (state, state / "journal"):
+        assert cli.verify(named) == 0
+        shown = capsys.readouterr().out.splitlines()
+        assert shown[0] == f"journal {state / 'journal'}"
+        assert shown[1].split()[:2] == ["0000000000000001.seg", "clean"]
+        assert shown[-1].startswith("1 files, ")
+    flip(segments(state / "journal")[0], 200)
+    assert cli.verify(state) == 1
+    told = capsys.readouterr().out
+    assert "checksum: bytes 64 to" in told
+    assert f"weft journal accept-loss {state / 'journal'}" in told
+
+
+@pytest.mark.proves("FLD-031")
+def test_a_directory_without_a_journal_is_an_error(tmp_path: Path) -> None:
+    begin_start(tmp_path, "sensor", WALL)
+    for named in (tmp_path, tmp_path / "other"):
+        (tmp_path / "other").mkdir(exist_ok=True)
+        with pytest.raises(UserError) as refused:
+            cli.verify(named)
+        assert refused.value.code == "no-journal"
+
+
+@pytest.mark.proves("FLD-031")
+def test_what_a_loss_took_is_named_by_stream_and_numbers(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flip(segments(directory)[1], 200)
+    (file,) = (file for file in answer(capsys, cli.verify(directory, json=True), 1)["files"] if file["gaps"])
+    assert file["lost"] == [f"samples 5 to 5 of {NODE.hex()}, era 7"]
+
+
+def test_a_journal_of_an_earlier_version_without_a_note_is_read_as_before(directory: Path) -> None:
+    newest_of(directory).unlink()
+    journal, recovery = start(directory)
+    assert recovery.verdicts == "clean"
+    assert numbers(list(recovery.entries())) == list(range(1, 21))
+    journal.close(WALL)
+    assert newest_of(directory).exists()
+
+
+@pytest.mark.parametrize("size", [0, 1, 63])
+def test_a_file_that_ends_within_its_header_is_named_and_is_no_loss(
+    size: int, directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    begun = directory / f"{21:016x}.seg"
+    begun.write_bytes(segments(directory)[-1].read_bytes()[:size])
+    told = answer(capsys, cli.verify(directory, json=True))
+    assert [(begun.name, "bad-header")] == [(f["file"], f["verdict"]) for f in told["files"] if f["note"]]
+    assert told["faults"] == []
+    journal, recovery = start(directory)
+    assert numbers(list(recovery.entries())) == list(range(1, 21))
     journal.close(WALL)

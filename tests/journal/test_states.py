@@ -175,7 +175,9 @@ def test_a_segment_and_its_name_are_durable_before_its_first_batch_and_each_star
     names = [name for name in bench.memory.list(DIRECTORY) if name.endswith(".seg")]
     done = bench.changes()
     bench.write(StreamRecord(1, NODE, 1, 2, WALL, WALL, "cpu", bytes(17_000), {}))
-    assert done == ["append", "sync", "create", "append", "sync", "sync_directory", "append", "sync"]
+    seal, begin, batch = ["append", "sync"], ["create", "append", "sync", "sync_directory"], ["append", "sync"]
+    note = ["unlink", "create", "append", "sync", "rename", "sync_directory"]
+    assert done == [*seal, *begin, *note, *batch]
     bench.journal.close(WALL)
     before = bench.memory.content()
     for _ in range(3):

@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +12,20 @@ import pytest
 from tests.shell.ports import free_port
 from tests.shell.world import World, samples_in
 from weft.base.errors import OurFault, StorageFailed, UserError
-from weft.base.records import Stream, StreamRecord
+from weft.base.now import SECOND
+from weft.base.records import DamageRecord, Stream, StreamRecord
 from weft.cli.fleet import free_blocks
+from weft.cli.journal import accept_loss
 from weft.node.events import MemoryExceeded
 from weft.node.roles import role_record
 from weft.node.settings import NodeSettings, Role, settings_of
 from weft.shell import process, serve
 from weft.shell.files import File, Files
+from weft.shell.identity import begin_start
 from weft.shell.process import Doors, Process, limits_of
 
 PATIENCE_S = 30
+DAY = 86_400 * SECOND
 
 
 def settings(place: Path, **tables: dict[str, Any]) -> NodeSettings:
@@ -211,3 +216,91 @@ def test_a_fault_at_the_start_is_shown_whole_and_ends_with_70(
     assert "Traceback" in said
     assert "a promise is broken at the start" in said
     assert "it restores itself" in said
+
+
+def events_in(made: Process, name: str) -> list[dict[str, Any]]:
+    """What the node has said of one kind, in its journal."""
+    records = (record for _, record in made.journal.shelf.entries())
+    return [json.loads(r.payload) for r in records if isinstance(r, StreamRecord) and r.key == name]
+
+
+def journal_check(made: Process) -> dict[str, Any]:
+    return next(check for check in made.telemetry.health.look(made.clock.now()) if check["name"] == "journal")
+
+
+def flip_a_sample(journal: Path) -> Path:
+    """Turn one bit in the middle of the first segment."""
+    victim = min(journal.glob("*.seg"))
+    data = bytearray(victim.read_bytes())
+    data[len(data) // 2] ^= 4
+    victim.write_bytes(data)
+    return victim
+
+
+@pytest.mark.proves("FLD-031", "JRN-022")
+def test_damage_is_an_error_at_every_start_and_in_the_status_until_it_is_accepted(tmp_path: Path) -> None:
+    chosen = settings(tmp_path)
+
+    async def life() -> tuple[list[dict[str, Any]], dict[str, Any]]:
+        made = Process(chosen)
+        seen: list[tuple[list[dict[str, Any]], dict[str, Any]]] = []
+
+        def look() -> None:
+            seen.append((events_in(made, "journal.damaged"), journal_check(made)))
+            made.stop()
+
+        asyncio.get_running_loop().call_later(0.5, look)
+        async with asyncio.timeout(PATIENCE_S):
+            await made.run()
+        return seen[0]
+
+    events, check = asyncio.run(life())
+    assert ([], "ok") == (events, check["state"])
+    victim = flip_a_sample(tmp_path / "journal")
+    for start in (1, 2):
+        events, check = asyncio.run(life())
+        assert [(victim.name, True)] * start == [(told["file"], told["is_recorded"]) for told in events]
+        assert check["state"] == "degraded"
+        assert victim.name in check["text"]
+        assert "weft journal accept-loss" in check["do"]
+    accept_loss(tmp_path)
+    events, check = asyncio.run(life())
+    assert (2, "ok") == (len(events), check["state"])
+
+
+@pytest.mark.proves("FLD-031", "JRN-022")
+def test_damage_that_is_found_while_a_node_runs_is_recorded_and_told(tmp_path: Path) -> None:
+    async def main() -> None:
+        before = Process(settings(tmp_path))
+        asyncio.get_running_loop().call_later(0.5, before.stop)
+        async with asyncio.timeout(PATIENCE_S):
+            await before.run()
+        made = Process(settings(tmp_path))
+        victim = flip_a_sample(tmp_path / "journal")
+        made.employ()
+        made.open()
+        now = made.clock.now()
+        made.tidy(now._replace(wall=now.wall + 10 * DAY))
+        (told,) = events_in(made, "journal.damaged")
+        assert (victim.name, "checksum", False) == (told["file"], told["why"], told["is_recorded"])
+        kept = [r for _, r in made.journal.shelf.entries() if isinstance(r, DamageRecord) and r.file == victim.name]
+        assert len(kept) == 2, "in the place of what is lost, and where it was found"
+        assert journal_check(made)["state"] == "degraded"
+        made.close()
+
+    asyncio.run(main())
+
+
+def test_a_state_directory_that_cannot_be_written_is_refused_by_its_mount(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> int:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(StorageFailed) as failed:
+        begin_start(tmp_path / "n1", "n1", 1)
+    monkeypatch.undo()
+    assert 74 == serve.outcome(failed.value)
+    assert str(Files().mount_point(tmp_path)) in str(failed.value)
+    assert "Read-only file system" in str(failed.value)

@@ -41,27 +41,47 @@ NAMES: Final[dict[type, str]] = {
 def verify(directory: Path, /, *, json: Flag = False) -> int:
     """Read every byte of a journal and say what each file is. Changes nothing; a running node may go on.
 
-    `weft journal verify ~/.local/state/weft/lab/root/journal`. Exit status 0 if all is clean or has a torn tail, which
-    the next start cuts; 1 if something is damaged or missing.
+    `weft journal verify ~/.local/state/weft/lab/root`: the node's state directory, or the `journal` directory in it. Exit
+    status 0 if all is clean or has a torn tail, which the next start cuts; 1 if something is damaged or missing and that
+    loss has not been accepted; 2 if there is no journal.
     """
     from weft.shell.files import Files
     from weft.shell.journal.verify import faults, verify
 
     files, where = Files(), _journal(directory)
-    reports = list(_with_progress(verify(files, where), len(files.list(where))))
-    reasons = faults(files, where)
-    if json:
-        print(_json({"files": reports, "faults": reasons}))
-    else:
-        for report in reports:
-            print(f"{report.file:22} {report.verdict:10} {report.bytes:>11,} bytes {report.records:>9,} records")
-            for gap in report.gaps:
-                missing = f"records {gap['first_lsn']} to before {gap['end_lsn'] or 'the next file'}"
-                print(f"{'':22} {gap['why']}: bytes {gap['offset']} to {gap['to']}, {missing}")
-        for reason in reasons:
-            print(f"no start: {reason}")
+    node = _owner(where)
+    reports = list(_with_progress(verify(files, where, node)))
+    reasons = faults(files, where, node)
+    if not reports and not reasons:
+        raise _absent(where)
     is_good = not reasons and all(report.is_good for report in reports)
+    if json:
+        print(_json({"journal": str(where), "is_good": is_good, "files": reports, "faults": reasons}))
+    else:
+        _tell_verdicts(where, reports, reasons, is_good=is_good)
     return EXIT_CODES["ok" if is_good else "violated"]
+
+
+def _tell_verdicts(where: Path, reports: list[Any], reasons: list[str], *, is_good: bool) -> None:
+    print(f"journal {where}")
+    for report in reports:
+        print(f"{report.file:22} {report.verdict:10} {report.bytes:>11,} bytes {report.records:>9,} records")
+        for gap in report.gaps:
+            missing = f"records {gap['first_lsn']} to before {gap['end_lsn'] or 'the next file'}"
+            print(f"{'':22} {gap['why']}: bytes {gap['offset']} to {gap['to']}, {missing}")
+        for lost in report.lost:
+            print(f"{'':22} lost: {lost}")
+        if report.note:
+            print(f"{'':22} {report.note}")
+    for reason in reasons:
+        print(f"no start: {reason}")
+    size, bad = sum(report.bytes for report in reports), sum(not report.is_good for report in reports)
+    verdict = "nothing is missing" if is_good else f"{bad} of them damaged, {len(reasons)} reasons not to start"
+    print(f"{len(reports)} files, {size:,} bytes read: {verdict}")
+    if reasons:
+        print(f"  try: weft journal repair {where} --write")
+    elif not is_good:
+        print(f"  try: weft journal accept-loss {where}, when you can do without what is lost")
 
 
 @app.command
@@ -84,7 +104,7 @@ def show(
 
     wanted = _stream(stream)
     shown = 0
-    for lsn, record in JournalReader(directory).entries(since):
+    for lsn, record in JournalReader(_journal(directory)).entries(since):
         if wanted is not None and getattr(record, "stream", None) != wanted:
             continue
         if limit is not None and shown >= limit:
@@ -104,13 +124,16 @@ def repair(directory: Path, /, *, write: Flag = False, json: Flag = False) -> in
     """
     from weft.shell.files import Files
     from weft.shell.journal.repair import carry_out, next_mend
-    from weft.shell.journal.start import lock_directory
+    from weft.shell.journal.start import lock_directory, prepare_directory
 
     files, where = Files(), _journal(directory)
+    node = _owner(where)
     done: list[str] = []
+    if write:
+        prepare_directory(files, where)
     lock = lock_directory(files, where) if write else None
     try:
-        while (mend := next_mend(files, where)) is not None:
+        while (mend := next_mend(files, where, node)) is not None:
             done.append(mend.text)
             if not write:
                 break
@@ -162,11 +185,31 @@ def _json(answer: Any) -> str:
 
 
 def _journal(directory: Path) -> Path:
-    if not directory.is_dir():
-        raise UserError(
-            "no-journal", f"there is no directory {directory}", "the `journal` directory in a node's state directory"
-        )
+    """The journal that is meant: the directory itself, or the `journal` in a node's state directory."""
+    from weft.shell.journal.backup import IDENTITY, JOURNAL
+    from weft.shell.journal.witness import note_of
+
+    if (directory / JOURNAL).is_dir() or note_of(directory / JOURNAL).is_file():
+        return directory / JOURNAL
+    if not directory.is_dir() or (directory / IDENTITY).is_file():
+        raise _absent(directory)
     return directory
+
+
+def _absent(directory: Path) -> UserError:
+    return UserError(
+        "no-journal",
+        f"there is no journal in {directory}",
+        "a node's state directory, or the `journal` directory in it",
+    )
+
+
+def _owner(journal: Path) -> bytes | None:
+    """The node whose journal it is, as the identity beside it says; None: there is none."""
+    from weft.shell.identity import identity_in
+
+    identity = identity_in(journal.parent)
+    return None if identity is None else identity.node_id
 
 
 def _stream(name: str | None) -> int | None:
@@ -178,14 +221,14 @@ def _stream(name: str | None) -> int | None:
     raise UserError("no-stream", f"there is no stream {name!r}", f"one of {' '.join(STREAMS.values())}")
 
 
-def _with_progress(reports: Iterator[Any], total: int) -> Iterator[Any]:
+def _with_progress(reports: Iterator[Any]) -> Iterator[Any]:
     if not sys.stderr.isatty():
         yield from reports
         return
     from rich.console import Console
     from rich.progress import track
 
-    yield from track(reports, "verifying", total=total, console=Console(stderr=True), transient=True)
+    yield from track(reports, "verifying", console=Console(stderr=True), transient=True)
 
 
 def _fields(record: Record) -> dict[str, Any]:

@@ -37,6 +37,23 @@ class NodeStarted(msgspec.Struct, frozen=True, gc=False):
     verdicts: str
 
 
+class JournalDamaged(msgspec.Struct, frozen=True, gc=False):
+    """Event: records of the journal cannot be read; told at every start until somebody accepts the loss (JRN-022)."""
+
+    file: str
+    offset: int
+    to: int
+    """Bytes of the file, up to before this one."""
+    first_lsn: int
+    end_lsn: int
+    """Records of the journal, up to before this one."""
+    why: str
+    lost: tuple[str, ...] = ()
+    """Stream, numbers and origin of what is lost, as far as the file tells."""
+    is_recorded: bool = True
+    """Whether the journal has a record of it already."""
+
+
 class JournalChanged(msgspec.Struct, frozen=True, gc=False):
     """Event: the journal went into another state (JRN, section 5.4)."""
 
@@ -102,6 +119,12 @@ EVENTS: Final[dict[type, Event]] = {
         "warning",
         "A message was malformed or not allowed and changed nothing. At most one a minute, channel and code.",
         "Look at who sends to that port; `shown` holds the first bytes.",
+    ),
+    JournalDamaged: Event(
+        "journal.damaged",
+        "error",
+        "Records of the journal are missing or cannot be read; what stands behind them is used. Told until accepted.",
+        "weft journal verify STATE_DIR; then weft journal accept-loss STATE_DIR. Look at the disk.",
     ),
     JournalChanged: Event(
         "journal.changed",

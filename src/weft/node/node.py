@@ -253,6 +253,9 @@ class Node:
         else:
             self._queue.append(Persist(self.ledger.records(event, self._now)))
 
+    def keep(self, record: Record) -> None:
+        self._queue.append(Persist((record,)))
+
     def end(self, event: Any) -> None:
         self._out.append(Ended(event))
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
+from weft.base.records import Record
 from weft.node.census import Census
 from weft.node.planner import Planner
 from weft.node.settings import NodeSettings, Role
@@ -28,6 +29,9 @@ class Orders(Protocol):
 
     def append_event(self, event: Any) -> None:
         """Write the event into the journal's stream of events."""
+
+    def keep(self, record: Record) -> None:
+        """Write a record of the node's own into the journal."""
 
     def end(self, event: Any) -> None:
         """Stop the node, for the reason that the event says."""

@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from weft.base.endpoints import LINK, shifted
+from weft.base.records import DamageRecord
 from weft.base.spool import Released
 from weft.cores.carrier import messages as carrier
 from weft.cores.catalog import messages as catalog
@@ -18,6 +19,7 @@ from weft.node.events import (
     FileDiffers,
     InputRefused,
     JournalChanged,
+    JournalDamaged,
     MemoryExceeded,
     NodeStarted,
     NumberReported,
@@ -34,6 +36,12 @@ DIFFERENCES_SHOWN: Final = 8
 def append_event(node: Orders, event: Any) -> None:
     """Write it into the stream of events."""
     node.append_event(event)
+
+
+def record_damage(node: Orders, event: JournalDamaged) -> None:
+    """Damage found while the node runs is written down in the journal, as that of a start has been."""
+    if not event.is_recorded:
+        node.keep(DamageRecord(event.first_lsn, event.end_lsn, event.file, event.why))
 
 
 def end_node(node: Orders, event: Any) -> None:
@@ -310,6 +318,7 @@ WIRES: Final[list[Wire]] = [
     when(topology.NameTaken).then(append_event, end_node),
     when(Released).then(release_records),
     when(carrier.TookOver).then(drain_behind),
+    when(JournalDamaged).then(record_damage, append_event),
     when(JournalChanged).then(hold_back, append_event),
     when(MemoryExceeded).then(append_event, end_node),
     when(NodeStarted).then(append_event),

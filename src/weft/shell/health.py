@@ -98,8 +98,10 @@ class Health:
                 DEGRADED, f"no room: nothing new is numbered; {lost}", "make room, or more [journal] megabytes"
             )
         if damaged := journal.stats.damaged:
-            text = f"{damaged} damaged places; what stands behind them is used"
-            return Check(DEGRADED, text, "weft journal verify, repair, then weft journal accept-loss")
+            first = ", ".join(f"{file} from record {lsn} on" for file, lsn, _ in sorted(journal.damage.open)[:1])
+            text = f"{damaged} places of the journal are damaged ({first}); what stands behind them is used"
+            where = journal.directory
+            return Check(DEGRADED, text, f"weft journal verify {where}, then weft journal accept-loss {where}")
         return Check(OK, "open")
 
     def space_check(self) -> Check:

@@ -49,8 +49,14 @@ def begin_start(state: Path, name: str, wall_ns: int) -> Identity:
         identity = Identity(node, name, next_era(wall_ns, known.era if known else 0), secret)
         put_whole(Files(), path, msgspec.json.encode(identity))
     except OSError as error:
-        raise StorageFailed(f"the state directory {state} cannot be written: {error.strerror}") from error
+        mount = Files().mount_point(state)
+        raise StorageFailed(f"the state directory {state} cannot be written: {error.strerror} ({mount})") from error
     return identity
+
+
+def identity_in(state: Path) -> Identity | None:
+    """Who keeps its state there; None if nobody does. UserError `bad-identity` if that cannot be read."""
+    return _read(state / "node.json")
 
 
 def _read(path: Path) -> Identity | None:

@@ -5,7 +5,7 @@ import contextlib
 import os
 import resource
 import signal
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -30,7 +30,7 @@ from weft.cores.store import messages as store
 from weft.cores.topology import messages as topology
 from weft.node.assembly import build_node
 from weft.node.channels import CHANNELS, CLONE, LOCAL
-from weft.node.events import MemoryExceeded, NodeStarted
+from weft.node.events import JournalDamaged, MemoryExceeded, NodeStarted
 from weft.node.node import Node
 from weft.node.roles import role_of
 from weft.node.settings import MIB, NodeSettings, Role
@@ -42,7 +42,8 @@ from weft.shell.files import Files
 from weft.shell.health import Machine
 from weft.shell.identity import begin_start
 from weft.shell.inside import Inside
-from weft.shell.journal import Journal, Limits, StorageFull, for_budget
+from weft.shell.journal import DamageNote, Journal, Limits, StorageFull, for_budget
+from weft.shell.journal.damage import lost_text
 from weft.shell.links import Links
 from weft.shell.log import Log
 from weft.shell.measuring import Measuring
@@ -188,7 +189,15 @@ class Process:
         table = self.settings.node
         self.runner.note_room()
         self.runner.tell(NodeStarted(table.name, self.settings.level, __version__, self.recovery.verdicts))
+        self._tell_damage(self.journal.damage.notes(), is_recorded=True)
         self._housekeeping = self._begin(self._keep_house())
+
+    def _tell_damage(self, notes: Iterable[DamageNote], *, is_recorded: bool) -> None:
+        """Say what of the journal cannot be read: in the log, in the events, in the status (JRN-022)."""
+        for note in notes:
+            lost = tuple(map(lost_text, note.missing))
+            places = note.file, note.offset, note.to, note.first_lsn, note.end_lsn
+            self.runner.tell(JournalDamaged(*places, note.why, lost, is_recorded))
 
     def close(self) -> None:
         """Let go of everything; StorageFailed if the journal cannot be closed in order."""
@@ -310,6 +319,8 @@ class Process:
         """What is due once in a while; a disk that fails meanwhile ends the node (StorageFailed)."""
         journal = self.journal
         journal.rest(now.wall)
+        journal.scrub(now.wall)
+        self._tell_damage(journal.take_damage(), is_recorded=False)
         self.runner.note_room()
         if "drain" not in self.node.cores and (journal.is_tight or self.node.is_full) and not journal.may_shrink:
             self.runner.order("carrier", DropOldest(*journal.oldest_spans()))

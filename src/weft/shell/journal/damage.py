@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from weft.base.records import DamageRecord
+from weft.base.records import DamageRecord, Stream
 from weft.base.spool import Span
 from weft.shell.files import Files, put_whole, read_whole
 from weft.shell.journal.errors import is_no_room
@@ -23,6 +23,7 @@ from weft.shell.journal.spans import lacking
 DIRECTORY: Final = "damaged"
 OPEN: Final = ".open"
 ACCEPTED: Final = ".accepted"
+_STREAMS: Final = {int(stream): stream.name.lower() for stream in Stream}
 
 Identity = tuple[str, int, int]
 """File, first lsn, end lsn: the same damage found twice is one damage."""
@@ -81,7 +82,7 @@ class DamageLog:
         """A note per gap of a segment that is not known yet, with the numbers missing as far as its footer tells."""
         name = segment.path.name
         gaps = [gap for gap in segment.gaps if not self.is_known((name, gap.first_lsn, gap.end_lsn or gap.first_lsn))]
-        missing = tuple(_shown(span) for span in lacking(self._files, segment)) if gaps else ()
+        missing = tuple(shown(span) for span in lacking(self._files, segment)) if gaps else ()
         return [
             DamageNote(
                 file=name,
@@ -144,7 +145,8 @@ class DamageLog:
             self._files.close(file)
 
 
-def _shown(span: Span) -> tuple[int, str, int | None, int, int]:
+def shown(span: Span) -> tuple[int, str, int | None, int, int]:
+    """Numbers that are missing, as a note has them: stream, origin as text, era, first and last."""
     origin = span.origin.hex() if isinstance(span.origin, bytes) else span.origin
     return span.stream, origin, span.era, span.first, span.last
 
@@ -158,3 +160,10 @@ def _identity(name: str) -> Identity:
     file, _, span = name.rpartition(".")[0].rpartition(".")
     first, _, end = span.partition("-")
     return file, int(first, 16), int(end, 16)
+
+
+def lost_text(missing: tuple[int, str, int | None, int, int]) -> str:
+    """Numbers of one stream and origin that are lost, for a person."""
+    stream, origin, era, first, last = missing
+    name = _STREAMS.get(stream, f"stream {stream}")
+    return f"{name} {first} to {last} of {origin}" + (f", era {era}" if era is not None else "")

@@ -14,10 +14,11 @@ from typing import NamedTuple
 
 from weft.base.errors import UserError
 from weft.base.records import DamageRecord, Entry
-from weft.shell.files import Files, remove
+from weft.shell.files import Files, read_whole, remove
 from weft.shell.journal.damage import DamageLog, DamageNote, Identity, identity_of
-from weft.shell.journal.segment import Segment
+from weft.shell.journal.segment import SEGMENT_SUFFIX, Segment
 from weft.shell.journal.survey import Survey
+from weft.shell.journal.witness import set_back
 from weft.wire.segments import Judgement, Verdict
 
 
@@ -31,7 +32,7 @@ class Note(NamedTuple):
     """Bytes of a torn tail that were cut off; they held no turn that was acknowledged."""
 
     def __str__(self) -> str:
-        if self.verdict is Verdict.TORN:
+        if self.verdict is Verdict.TORN and self.cut_bytes:
             return f"{self.file} torn, cut by {self.cut_bytes} bytes to {self.cut_at}"
         return f"{self.file} {self.verdict.value}"
 
@@ -92,6 +93,11 @@ def recover(files: Files, directory: Path, node: bytes) -> Recovery:
     damage = DamageLog(files, directory)
     recovery = Recovery(files, survey, snapshot, damage)
     recovery.notes += [Note(path.name, Verdict.DAMAGED) for path in survey.ignored]
+    recovery.notes += [
+        Note(path.name, Verdict.TORN, 0, len(read_whole(files, path)))
+        for path in survey.unfinished
+        if path.suffix == SEGMENT_SUFFIX
+    ]
     _judge(survey, recovery)
     survey.join()
     survey.follow(snapshot)
@@ -127,11 +133,11 @@ def _judge(survey: Survey, recovery: Recovery) -> None:
             judgement = segment.inspect(files, is_last=False, next_lsn=following.first_lsn)
         else:
             continue
-        recovery.notes.append(_note(segment, judgement))
+        recovery.notes.append(_note(segment, judgement, is_cut=following is None))
 
 
-def _note(segment: Segment, judgement: Judgement) -> Note:
-    cut = segment.size - judgement.cut_at if judgement.verdict is Verdict.TORN else 0
+def _note(segment: Segment, judgement: Judgement, *, is_cut: bool) -> Note:
+    cut = segment.size - judgement.cut_at if is_cut and judgement.verdict is Verdict.TORN else 0
     return Note(segment.path.name, judgement.verdict, judgement.cut_at, max(0, cut))
 
 
@@ -156,4 +162,7 @@ def _sweep(files: Files, survey: Survey) -> None:
     for path in survey.unfinished:
         remove(files, path)
     if survey.segments and survey.segments[-1].end.lsn == survey.segments[-1].first_lsn:
-        remove(files, survey.segments.pop().path)
+        empty = survey.segments.pop()
+        if survey.newest is not None:
+            set_back(files, survey.directory, survey.segments[-1].path if survey.segments else None)
+        remove(files, empty.path)

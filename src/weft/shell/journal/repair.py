@@ -27,9 +27,9 @@ class Mend(NamedTuple):
     """What the file will hold; None: it is set aside."""
 
 
-def next_mend(files: Files, directory: Path) -> Mend | None:
+def next_mend(files: Files, directory: Path, node: bytes | None = None) -> Mend | None:
     """The first thing to do; do it and ask again. None: a start would find nothing to complain of."""
-    survey = Survey(files, directory, None)
+    survey = Survey(files, directory, node)
     survey.settle()
     if survey.segments:
         survey.segments[-1].inspect(files, is_last=True)
@@ -41,7 +41,7 @@ def next_mend(files: Files, directory: Path) -> Mend | None:
 def _mends(survey: Survey, faults: list[Fault]) -> Iterator[Mend]:
     for fault in faults:
         path = survey.directory / fault.name
-        if fault.kind == "missing":
+        if fault.kind in ("missing", "gone"):
             yield _stub(survey, fault)
         elif fault.kind == "bad-header" and (restored := _restored(survey, path)) is not None:
             yield Mend(f"restore the header of {fault.name}, of which a bit was flipped", path, restored)
@@ -56,7 +56,10 @@ def _stub(survey: Survey, fault: Fault) -> Mend:
     header = encode_header(SEGMENT, survey.node, fault.first_lsn, 0, chain or 0)
     salt = decode_header(header).salt
     seal, _ = encode_seal((), fault.end_lsn, chain or 0, salt)
-    text = f"put a stub in the place of the missing records {fault.first_lsn} to {fault.end_lsn - 1}"
+    lost = f"records {fault.first_lsn} to {fault.end_lsn - 1}"
+    if fault.kind == "gone":
+        lost = f"records from {fault.first_lsn} on"
+    text = f"put a stub in the place of the missing {lost}"
     return Mend(text, survey.directory / name_of(fault.first_lsn), header + bytes(seal))
 
 

@@ -156,7 +156,7 @@ class Segment:
         """Take over what a judgement says; a gap up to the next file ends where that begins."""
         judgement = _closed(judgement, next_lsn)
         if _is_leftover(judgement, next_lsn):
-            judgement = judgement._replace(verdict=Verdict.CLEAN, gaps=())
+            judgement = judgement._replace(verdict=Verdict.TORN, gaps=())
         self._know(judgement)
         if judgement.batches:
             self.last_batch_at = judgement.batches[-1].offset

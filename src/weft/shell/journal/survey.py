@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from weft.base.errors import PeerError
 from weft.shell.files import Files
 from weft.shell.journal.segment import SEGMENT_SUFFIX, SNAPSHOT_SUFFIX, Segment, name_of
+from weft.shell.journal.witness import read_newest
 from weft.wire.segments import HEADER_BYTES, SEGMENT, SNAPSHOT
 
 TMP_SUFFIX: Final = ".tmp"
@@ -25,7 +26,7 @@ class Fault(NamedTuple):
     """Why a journal must not be started on (JRN-024)."""
 
     kind: str
-    """`bad-header`, `foreign`, `misplaced` or `missing`."""
+    """`bad-header`, `foreign`, `misplaced`, `missing` or `gone`."""
     name: str
     """The file; of missing ones the file that would come next, if there is one."""
     first_lsn: int = 0
@@ -41,6 +42,7 @@ _FAULTS: Final = {
     "foreign": "{fault.name}: belongs to another node",
     "misplaced": "{fault.name}: its header does not fit its name or its place",
     "missing": "records {fault.first_lsn} to {fault.end_lsn} (exclusive) are missing before {fault.name}",
+    "gone": "{fault.name} is gone: all records from {fault.first_lsn} on are lost, how many is not known",
 }
 
 
@@ -59,7 +61,11 @@ class Survey:
         self.ignored: list[Path] = []
         """Snapshots that are not whole."""
         self.faults: list[Fault] = []
-        names = files.list(directory)
+        self.newest = read_newest(files, directory, node)
+        """Header of the newest segment, as the note beside the segments has it."""
+        if self.newest is not None and node is None:
+            self.node = self.newest.node
+        names = _names(files, directory, is_noted=self.newest is not None)
         self.unfinished += [directory / name for name in names if name.endswith(TMP_SUFFIX)]
         segment_names = [name for name in names if _SEGMENT_NAME.fullmatch(name)]
         for name in segment_names:
@@ -134,10 +140,33 @@ class Survey:
     def follow(self, snapshot: Segment | None) -> None:
         """Check that the segments hold all that came since the snapshot, once the end of the last one is known."""
         since = snapshot.first_lsn if snapshot else 1
+        self._seek_newest(since)
         if not self.segments:
             return
         first, end = self.segments[0].first_lsn, self.segments[-1].end.lsn
         if first > since:
             self.faults.append(Fault("missing", self.segments[0].path.name, since, first))
-        if end < since:
+        if end < since and all(fault.kind != "gone" for fault in self.faults):
             self.faults.append(Fault("missing", "the end", end, since))
+
+    def _seek_newest(self, since: int) -> None:
+        """Check that the newest segment is there, which nothing that follows could miss."""
+        newest = self.newest
+        if newest is None or any(segment.first_lsn >= newest.first_lsn for segment in self.segments):
+            return
+        name = name_of(newest.first_lsn)
+        if all(fault.name != name for fault in self.faults):
+            self.faults.append(Fault("gone", name, newest.first_lsn, max(newest.first_lsn + 1, since)))
+        end = self.segments[-1].end.lsn if self.segments else since
+        if end < newest.first_lsn:
+            self.faults.append(Fault("missing", name, end, newest.first_lsn))
+
+
+def _names(files: Files, directory: Path, *, is_noted: bool) -> list[str]:
+    """The names in the directory; none if it is gone, as far as a note says that it was there."""
+    try:
+        return files.list(directory)
+    except FileNotFoundError:
+        if not is_noted:
+            raise
+        return []

@@ -13,6 +13,7 @@ from weft.shell.files import File, Files, append_whole, remove
 from weft.shell.journal.errors import is_no_room
 from weft.shell.journal.limits import FOOTER_ENTRIES_MAX, Limits
 from weft.shell.journal.segment import End, Segment, name_of
+from weft.shell.journal.witness import prepare_newest, swap_newest
 from weft.wire.journal import encode_body
 from weft.wire.segments import (
     SEGMENT,
@@ -51,7 +52,7 @@ class Writer:
         self._footer = Footer()
 
     def begin(self, wall_ns: int) -> Segment:
-        """A new segment: its header is durable, then its name, before any batch (JRN-012)."""
+        """A new segment: its header is durable, then its name, then the note of it, before any batch (JRN-012)."""
         path = self._directory / name_of(self.next_lsn)
         header = encode_header(SEGMENT, self._node, self.next_lsn, max(0, wall_ns), self.chain)
         try:
@@ -60,6 +61,8 @@ class Writer:
                 append_whole(self._files, file, header)
                 self._sync(file)
                 self._files.sync_directory(self._directory)
+                prepare_newest(self._files, self._directory, header)
+                self._swap_newest()
             except OSError:
                 self._files.close(file)
                 raise
@@ -71,6 +74,12 @@ class Writer:
         self.total_bytes += len(header)
         self._on_begin(self.segment)
         return self.segment
+
+    def _swap_newest(self) -> None:
+        try:
+            swap_newest(self._files, self._directory)
+        except OSError as error:  # it is not known which segment the note names now
+            raise Broken(error.errno, error.strerror, str(self._directory)) from error
 
     def _undo_begin(self, path: Path, error: OSError) -> None:
         if isinstance(error, Broken) or not is_no_room(error):
