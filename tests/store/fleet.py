@@ -3,6 +3,7 @@
 import heapq
 import random
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -11,8 +12,13 @@ import msgpack
 from tests.store.foreign import GONE, Foreign, Kept, unpacked
 from tests.store.net import Net
 from weft.base.changes import Chain, Event
+from weft.base.effects import Source
+from weft.base.errors import PeerError
 from weft.base.now import SECOND, Now
 from weft.base.ranges import RangeSet
+from weft.cores.store.core import JOIN
+from weft.cores.store.messages import Dial, DialFailed, HangUp
+from weft.wire.store.clients import Answer, Greeting, Request, decode_answer, encode
 from weft.wire.store.path import pack_path, unpack_path
 
 
@@ -22,7 +28,8 @@ class Fleet:
         fleet = Fleet(["w1"], ["n1", "n2"], seed=7)
         fleet["n1"].found("hello"); fleet.start_all(); fleet.run(20)
 
-    Downloads are not played: what one holds is handed to the other at once, by the rules of both.
+    Downloads are not played: what one holds is handed to the other at once, by the rules of both. What a node asks a real
+    server's client port besides (`get_state`, `check_deleted`) is.
     """
 
     def __init__(
@@ -43,6 +50,8 @@ class Fleet:
         self.heard: list[tuple[float, str, str, Any]] = []
         """All that was said on the broker: time, speaker, topic, content."""
         self.net.ears.append(self._carry)
+        self.net.on_dial, self.net.on_join = self._dialled, self._asked
+        self._ports: dict[tuple[str, bytes], Foreign] = {}
         self._waiting: list[tuple[int, int, Callable[[], None]]] = []
         self._serial = 0
 
@@ -103,6 +112,44 @@ class Fleet:
                 core.replica.settle({name: RangeSet((tick, tick) for tick in ticks)}, "known")
             core.membership.downloaded(node.now)
         self.net.do_turn(node)
+
+    def _dialled(self, node: Any, work: Any) -> None:
+        """A node calls a client port, or hangs up; nobody answers for a server that is not there."""
+        if isinstance(work, Dial):
+            name = work.endpoint.partition(":")[0]
+            real = self.real.get(name)
+            if real is None or self.net._side.get(node.name, 0) != self.net._side.get(name, 0):
+                self._later(lambda: self._command(node, DialFailed(work.tag, "refused")))
+            else:
+                self._ports[node.name, work.tag] = real
+                self._answer(node, work.tag, Greeting(seq=0, node=name, tick=real.tick, tock=real.tock))
+        elif isinstance(work, HangUp):
+            self._ports.pop((node.name, work.peer), None)
+
+    def _asked(self, node: Any, tag: bytes, said: Any) -> None:
+        real = self._ports.get((node.name, tag))
+        if real is None or not isinstance(said, Request):
+            return
+        if said.action == "get_state":
+            self._answer(node, tag, Answer(seq=said.seq, **real.state()))
+        elif said.action == "check_deleted":
+            real.check_deleted(unpacked(encode(said))["nodes"])
+            self._collect(real)
+            self._answer(node, tag, Answer(seq=said.seq, tock=real.tock))
+
+    def _answer(self, node: Any, tag: bytes, answer: Any) -> None:
+        self._later(lambda: self._hand(node, Source(JOIN, tag), decode_answer(encode(answer))))
+
+    def _hand(self, node: Any, source: Source, answer: Any) -> None:
+        if node.is_up:
+            with suppress(PeerError):
+                node.store.receive(answer, source, node.now)
+            self.net.do_turn(node)
+
+    def _command(self, node: Any, order: Any) -> None:
+        if node.is_up:
+            node.store.command(order, node.now)
+            self.net.do_turn(node)
 
     def _carry(self, speaker: str, topic: str, payload: bytes) -> None:
         """To the real servers that hear the speaker."""

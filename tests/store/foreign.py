@@ -454,6 +454,19 @@ class Foreign:
                 gone[node] = ranges_of(deleted)
         self.say_info(known=known, deleted=gone)
 
+    def state(self) -> dict[str, Any]:
+        """`get_state` with `nodes` and `missing`."""
+        missing = {node: ranges_of(ticks) for node, ticks in self.missing().items()}
+        return {"nodes": dict(self.tops), "missing": missing, "tock": self.tock}
+
+    def check_deleted(self, nodes: dict[str, Any]) -> None:
+        """Whatever heads no entry here is called deleted to everybody, also what was never heard of."""
+        heads = {kept.links[0] for kept in self.entries.values()}
+        gone = {node: [tick for tick in ticks_of(said) if (node, tick) not in heads] for node, said in nodes.items()}
+        deleted = {node: ranges_of(ticks) for node, ticks in gone.items() if ticks}
+        if deleted:
+            self.say("info", {"node": "", "tick": 0, "tock": self.tock, "deleted": deleted})
+
     def take(self) -> list[tuple[str, bytes]]:
         out, self.out = self.out, []
         return out

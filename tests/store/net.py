@@ -20,14 +20,14 @@ from typing import Any
 
 from weft.base.chance import Chance
 from weft.base.changes import Event, Path
-from weft.base.effects import Effect, Persist, Reply, Send, Source, Tell
+from weft.base.effects import Effect, Perform, Persist, Reply, Send, Source, Tell
 from weft.base.errors import PeerError
 from weft.base.now import SECOND, Now, seconds
 from weft.base.ranges import RangeSet
 from weft.base.records import Record
 from weft.base.spool import Journaled
 from weft.cores.store.bus import MESH, MQTT
-from weft.cores.store.core import ORDERS, Store
+from weft.cores.store.core import JOIN, ORDERS, Store
 from weft.cores.store.mesh import HEARD
 from weft.cores.store.messages import ConflictResolved, Found, LinkDown, LinkUp, StoreSettings
 from weft.cores.store.states import State
@@ -158,6 +158,10 @@ class Net:
         self.is_traced = is_traced
         self.ears: list[Callable[[str, str, bytes], None]] = []
         """Whoever else listens to the broker: node, topic, payload."""
+        self.on_dial: Callable[[Node, Any], None] = lambda node, work: None
+        """A node calls somebody's client port, or hangs up."""
+        self.on_join: Callable[[Node, bytes, Any], None] = lambda node, tag, said: None
+        """A node asks something there."""
         self.said = 0
         self.is_deaf: Callable[[str, str], bool] = lambda sender, hearer: False
         """Links that are broken in one direction."""
@@ -381,6 +385,9 @@ class Net:
         if Journaled in ORDERS:
             node.store.command(Journaled(first, effect.records), node.now)
 
+    def _perform(self, node: Node, effect: Perform) -> None:
+        self.on_dial(node, effect.work)
+
     def _reply(self, node: Node, effect: Reply) -> None:
         node.replies.append(effect.answer)
 
@@ -392,6 +399,8 @@ class Net:
         self.said += 1
         if effect.channel == MQTT:
             self._broadcast(node, effect.message)
+        elif effect.channel == JOIN:
+            self.on_join(node, effect.peer, effect.message)
         elif effect.channel == MESH:
             hearer = self._by_endpoint.get(effect.peer)
             if hearer is not None:
@@ -450,6 +459,7 @@ def len_of(replica: Any) -> tuple[int, int]:
 
 
 DOERS: dict[type, Callable[[Net, Node, Any], None]] = {
+    Perform: Net._perform,
     Persist: Net._persist,
     Send: Net._send,
     Reply: Net._reply,

@@ -250,8 +250,12 @@ def test_a_member_is_asked_what_is_forgotten() -> None:
     joiner.hear(encode(Greeting(seq=0, node="n4", tick=3, tock=40)))
     [request] = joiner.said
     assert isinstance(request, Request)
-    assert ("check_deleted", {"n1": [[1, 4]]}) == (request.action, request.nodes)
-    joiner.hear(encode(Answer(seq=1, tock=3)))
+    assert ("get_state", True, True) == (request.action, request.nodes, request.missing)
+    joiner.hear(encode(Answer(seq=1, tock=3, nodes={"n1": 9, "n4": 3}, missing={"n1": [2, 7]})))
+    request = joiner.said[-1]
+    assert isinstance(request, Request)
+    assert ("check_deleted", {"n1": [1, 3]}) == (request.action, request.nodes)
+    joiner.hear(encode(Answer(seq=2, tock=3)))
     assert ([b"join2"], [False]) == (joiner.hung_up, answered)
     joiner.joining.check_deleted(["n2"], {"n1": RangeSet([(1, 3)])}, joiner.now)
     joiner.turn()
@@ -289,3 +293,22 @@ def test_a_node_that_joins_by_another_ones_client_port_is_equal() -> None:
     assert node.seen() == joiner.node.seen()
     assert node.book.missing() == joiner.node.book.missing()
     assert UNSET is not joiner.dialled
+
+
+def test_a_server_is_not_asked_whether_what_it_never_heard_of_is_deleted() -> None:
+    joiner = Joiner()
+    joiner.joining.check_deleted(["n2"], {"n1": RangeSet([(4, 5)]), "n7": RangeSet([(1, 1)])}, joiner.now)
+    joiner.turn()
+    joiner.hear(encode(Greeting(seq=0, node="n2", tick=3, tock=40)))
+    joiner.hear(encode(Answer(seq=1, tock=3, nodes={"n1": 3, "n8": None})))
+    assert ["get_state"] == [said.action for said in joiner.said if isinstance(said, Request)]
+    assert ([b"join1"], False) == (joiner.hung_up, joiner.joining.is_asking)
+
+
+def test_who_does_not_say_what_it_has_heard_of_is_not_believed_and_the_next_one_is_asked() -> None:
+    joiner = Joiner()
+    joiner.joining.check_deleted(["n2", "n4"], {"n1": RangeSet([(4, 5)])}, joiner.now)
+    joiner.turn()
+    joiner.hear(encode(Greeting(seq=0, node="n2", tick=3, tock=40)))
+    joiner.hear(encode(Answer(seq=1, error="no")))
+    assert ["n2:27586", "n4:27586"] == [dial.endpoint for dial in joiner.dialled]

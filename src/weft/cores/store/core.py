@@ -185,8 +185,10 @@ class Store:
             self.station.refuse(peer, error.code)
 
     def _hear_update(self, update: Update, peer: str, now: Now) -> None:
-        if update.sender is None and update.event.node == self.station.name and peer == "mqtt":
-            return  # our own voice, from the broker
+        if update.event.node == self.station.name:
+            self.replica.unsaid.heard(update.event.tick)
+            if update.sender is None and peer == "mqtt":
+                return  # our own voice, from the broker
         self.deletion.heard(update.sender[0] if update.sender else update.event.node, now)
         self.replica.receive(update.event, peer)
         self.recovery.hear_update(update, peer, now)
@@ -229,6 +231,7 @@ class Store:
     def _broker_up(self, order: messages.LinkUp, now: Now) -> None:
         self.bus.has_broker = True
         self.station.tell(messages.StoreLinkUp(order.link, ""))
+        self.recovery.say_unsaid()
         for actor in self.actors.values():
             actor.link_up(now)
         self._link_changed("", True, now)

@@ -257,7 +257,8 @@ class Deletion:
         """This node was away so long that others may have forgotten deletions: ask what of its entries is gone (DEL-007)."""
         if self.on_ask is not None and names:
             book = self._replica.book
-            self.on_ask(names, {node: book.present(node) for node in book.nodes()}, now)
+            held = {node: book.present(node) for node in book.nodes()}
+            self.on_ask(names, self._replica.unsaid.spared(held), now)
 
     def set_deleters(self, order: SetDeleters, now: Now) -> None:
         """Name the deleters (DEL-003); none: all nodes."""

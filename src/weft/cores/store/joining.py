@@ -235,14 +235,30 @@ class Joining:
             self.on_done(True)
 
     def _hear_asked(self, answer: Greeting | Answer, tag: bytes) -> None:
-        """`check_deleted` is asked after the greeting; the answer itself stands on the bus."""
+        """First what it has heard of, then what of that is forgotten; the answer to that stands on the bus.
+
+        A real server calls everything deleted that it does not know, also what nobody has told it yet (FLD-021).
+        """
         if isinstance(answer, Greeting):
-            nodes: Any = ticks_to_wire(self._asked[tag][2])
-            self._station.effects.append(Send(JOIN, tag, Request(seq=1, action="check_deleted", nodes=nodes)))
-        else:
-            del self._asked[tag]
+            self._ask(tag, Request(seq=1, action="get_state", nodes=True, missing=True))
+        elif answer.seq != 1:
+            self._end_question(tag)
+        elif answer.nodes is UNSET:
             self._hang_up(tag)
-            self._close_question()
+            self.failed(tag, answer.error, self._station.now)
+        elif heard := _heard_of(self._asked[tag][2], answer):
+            nodes: Any = ticks_to_wire(heard)
+            self._ask(tag, Request(seq=2, action="check_deleted", nodes=nodes))
+        else:
+            self._end_question(tag)
+
+    def _ask(self, tag: bytes, request: Request) -> None:
+        self._station.effects.append(Send(JOIN, tag, request))
+
+    def _end_question(self, tag: bytes) -> None:
+        del self._asked[tag]
+        self._hang_up(tag)
+        self._close_question()
 
     def _close_question(self) -> None:
         if not self._asked:
@@ -287,6 +303,18 @@ class Joining:
 def _ticks(ranges: dict[str, Any]) -> Ticks:
     """Sets of ticks of those that can be nodes; PeerError."""
     return ticks_of_wire({node: those for node, those in ranges.items() if is_name(node)})
+
+
+def _heard_of(ticks: Ticks, said: Answer) -> Ticks:
+    """Of these, the ticks that a server has heard of and does not miss itself; PeerError."""
+    assert said.nodes is not UNSET, "that is how it is recognised"
+    missing = _ticks(said.missing) if said.missing is not UNSET else {}
+    heard = {
+        node: RangeSet(those.overlap(1, said.nodes.get(node) or 0)) - missing.get(node, RangeSet())
+        for node, those in ticks.items()
+        if said.nodes.get(node)
+    }
+    return {node: those for node, those in heard.items() if those}
 
 
 def _unpacked(value: bytes) -> Any:

@@ -52,6 +52,7 @@ RESEND_STRIDE: Final = 1 << 12  # looked at in one step
 RESEND_RATE_MESH: Final = 50_000  # changes per second (HEA-005)
 RESEND_RATE_BROKER: Final = 20_000
 RESEND_RATE_FOREIGN: Final = 1_000  # real servers drop bursts (PNG-038)
+HEARD_KEPT_EVERY: Final = 256  # own changes: so many, and those on their way, are said again after a crash (FLD-021)
 RESEND_JOBS_MAX: Final = 64  # askers at a time; the oldest asks again
 
 # Foreign servers

@@ -16,6 +16,7 @@ replaying one that is in force already has no effect, since receiving is joining
     Forgotten    a conflict that was dealt with
     Mended       what the journal had lost is back
     Emptied      everything was forgotten, but for the conflicts
+    Heard        own changes up to there were heard by somebody
 
 Kinds of the other parts of this core begin at 32.
 """
@@ -107,6 +108,11 @@ class Emptied(msgspec.Struct, array_like=True, frozen=True, gc=False):
     pass
 
 
+class Heard(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    name: str
+    tick: int
+
+
 MemoryKind = (
     EventKept
     | Settled
@@ -120,6 +126,7 @@ MemoryKind = (
     | Forgotten
     | Mended
     | Emptied
+    | Heard
 )
 KINDS: Final[dict[int, type[MemoryKind]]] = {
     1: EventKept,
@@ -134,6 +141,7 @@ KINDS: Final[dict[int, type[MemoryKind]]] = {
     10: Forgotten,
     11: Mended,
     12: Emptied,
+    13: Heard,
 }
 KIND_MAX: Final = 31
 MEMORIES: Final[Memories[MemoryKind]] = Memories(CORE, KINDS)

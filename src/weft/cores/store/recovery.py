@@ -95,6 +95,7 @@ class Recovery:
                 self.asking.name(node, tick, peer)
 
     def _settle(self, ticks: Ticks | None, how: str) -> None:
+        ticks = self._replica.unsaid.spared(ticks) if ticks else None
         if ticks:
             self._replica.settle(ticks, how)
             self.resending.seen_named(ticks)
@@ -181,6 +182,13 @@ class Recovery:
         if self._station.tick:
             self.say_full(member)
         self.asking.link_up()
+
+    def say_unsaid(self) -> None:
+        """The broker is there: what may not have left goes first, before anything is asked or told (FLD-021)."""
+        unsaid = self._replica.unsaid.pending()
+        if unsaid:
+            self.resending.ask(unsaid, "", 0)
+            self.resending.wake()
 
     def say_full(self, to: str = "", reason: Chain | None = None) -> None:
         """All ticks that are known of; the chain says that it is all."""

@@ -20,6 +20,7 @@ from weft.cores.store.messages import Change, IdClash, LimitExceeded, NameChange
 from weft.cores.store.station import Station, StoreError
 from weft.cores.store.ticks import TickBook
 from weft.cores.store.tree import Tree
+from weft.cores.store.unsaid import Unsaid
 from weft.wire.store.messages import Ticks, Update
 from weft.wire.store.pack import LEFT_OUT, check
 from weft.wire.store.path import normal, text_of
@@ -63,6 +64,7 @@ class Replica:
         self._station, self._bus = station, bus
         self.tree = Tree(station.settings.keys)
         self.book = TickBook(station, self.tree)
+        self.unsaid = Unsaid(station, self.book)
         self.conflicts = Conflicts()
         self.listeners: list[Callable[[Change], None]] = []
         """Told of each merge and own write, in order, within the turn."""
@@ -101,6 +103,7 @@ class Replica:
         self.book.see(*event.chain.head)
         head = before.chain.head if before else None
         self._station.keep(memory.own_record_of(event, via, head, self._station.now.wall))
+        self.unsaid.wrote(event.tick, before)
         self._bus.say(Update(event))
         self._station.count("sets")
         self._announce(Change("newer" if before else "first", kept, before))
@@ -270,7 +273,11 @@ class Replica:
     # Settling
 
     def settle(self, ticks: Ticks, how: str) -> None:
-        """Ticks need not come any more: `known`, or `deleted` with the tombstones they head (DEL-004)."""
+        """Ticks need not come any more: `known`, or `deleted` with the tombstones they head (DEL-004).
+
+        Nobody settles an own change that it cannot have heard of (FLD-021).
+        """
+        ticks = self.unsaid.spared(ticks)
         if how == "deleted":
             self._delete(ticks)
         else:
@@ -282,7 +289,7 @@ class Replica:
     def purge(self, heads: Ticks) -> Ticks:
         """Forget these tombstones, heads and links; returns what to tell others as `deleted`. Others are left alone."""
         gone: Ticks = {}
-        for node, ticks in heads.items():
+        for node, ticks in self.unsaid.spared(heads).items():
             for event in self.tree.heads_within(node, ticks):
                 for name, tick in event.chain.links if event.value is None else ():
                     gone.setdefault(name, RangeSet()).add(tick)
@@ -333,6 +340,7 @@ class Replica:
         """Go on as somebody who has not changed anything yet (STO-034)."""
         station = self._station
         before, station.name, station.tick = station.name, name, 0
+        self.unsaid.forget()
         self._is_named = False
         self._name()
         station.tell(NameChanged(before, name, self.book.top(before)))
@@ -377,6 +385,7 @@ class Replica:
     def _forget_all(self) -> None:
         self.tree.clear()
         self.book.clear()
+        self.unsaid.forget()
         self.purge_horizon = 0
 
     # Conflicts
@@ -456,6 +465,7 @@ class Replica:
         yield memory.TockLimit(station.tock_limit)
         yield from map(memory.kept_of, self.tree.sorted())
         yield from self.book.condense()
+        yield from self.unsaid.condense()
         yield from self.conflicts.condense()
         yield memory.Counted(self.conflicts.last_number, self.is_damaged, self.purge_horizon)
 
@@ -499,5 +509,6 @@ _RESTORERS: Final[dict[type[memory.MemoryKind], Callable[[Replica, Any], object]
     memory.Counted: Replica._restore_counts,
     memory.Forgotten: lambda replica, kept: replica.conflicts.forget(kept.number),
     memory.Mended: _set_mended,
+    memory.Heard: lambda replica, kept: replica.unsaid.restore(kept),
     memory.Emptied: lambda replica, _: replica._forget_all(),
 }

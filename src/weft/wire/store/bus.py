@@ -78,7 +78,8 @@ class _Resent(msgspec.Struct):
 
 class _Info(msgspec.Struct, forbid_unknown_fields=True):
     node: Name | UnsetType = UNSET
-    tick: Tick | UnsetType = UNSET
+    tick: Tick | UnsetType | None = UNSET
+    """None: a real server that has not changed anything yet."""
     tock: Tick | UnsetType = UNSET
     ticks: Tops | UnsetType = UNSET
     missing: Ranges | UnsetType = UNSET
@@ -413,7 +414,7 @@ def _path(raw: bytes) -> Path:
 
 
 def _build_info(said: _Info) -> Info:
-    node, tick = _given(said.node, "node"), _given(said.tick, "tick")
+    node, tick = _given(said.node, "node"), 0 if said.tick is None else _given(said.tick, "tick")
     is_void = node == "" and tick == 0 and said.deleted is not UNSET
     if not is_void:
         _name(node)
