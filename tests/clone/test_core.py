@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.clone.test_states import SETTINGS, START, UPDATES, answers, in_state, kinds, later
-from weft.base.effects import Connect, Effect, Send, SendFailed, Source, Tell
+from weft.base.effects import Confirm, Confirmed, Connect, Effect, Send, Source, Tell
 from weft.base.errors import OurFault, PeerError
 from weft.base.now import MILLISECOND, SECOND, Now
 from weft.cores.clone import Clone, limits
@@ -58,13 +58,21 @@ def told(effects: list[Effect]) -> list[Any]:
     return [effect.event for effect in effects if isinstance(effect, Tell)]
 
 
+def leave(core: Clone, now: Now = START) -> list[Effect]:
+    """What is wanted done; its turn leaves at once."""
+    effects = core.effects()
+    for asked in [effect for effect in effects if isinstance(effect, Confirm)]:
+        core.command(Confirmed(SERVE, asked.peer, asked.count, asked.token, 0), now)
+    return effects
+
+
 def answered(core: Clone, subtree: str, now: Now = START) -> list[Any]:
     """A whole snapshot."""
     core.receive(Asked((), ICanHaz(subtree, dialect="chp")), CLIENT, now)
-    heard = said(core.effects(), SERVE)
+    heard = said(leave(core, now), SERVE)
     while (due := core.deadline()) is not None and due <= now.mono:
         core.wake(now)
-        heard += said(core.effects(), SERVE)
+        heard += said(leave(core, now), SERVE)
     assert all(type(answer) is Answer and () == answer.envelope for answer in heard)
     return [answer.message for answer in heard]
 
@@ -102,15 +110,18 @@ def test_a_snapshot_that_a_full_queue_refuses_is_said_again_and_ends_after_every
     core = serving(count=limits.PORTION + 3)
     core.receive(Asked((), ICanHaz("", dialect="chp")), CLIENT, START)
     assert limits.PORTION == len(said(core.effects(), SERVE))
-    core.command(SendFailed(SERVE, b"c1"), START)
+    core.wake(START)
+    assert [] == said(core.effects(), SERVE), "its turn has not left"
+    core.command(Confirmed(SERVE, b"c1", limits.PORTION, 1, limits.PORTION), START)
     core.wake(START)
     assert [] == said(core.effects(), SERVE)
     assert START.mono + limits.PORTION_NS == core.deadline()
     now = later(limits.PORTION_NS)
     sizes = []
-    for _ in range(4):
+    for token in range(2, 6):
         core.wake(now)
         sizes.append(len(said(core.effects(), SERVE)))
+        core.command(Confirmed(SERVE, b"c1", sizes[-1], token, 0), now)
     assert [limits.PORTION, 3, 1, 0] == sizes
     assert (1, limits.PORTION + 3) == (core.counters.served, core.counters.pairs_served)
 
@@ -120,7 +131,7 @@ def test_a_client_that_takes_nothing_is_given_up() -> None:
     core.receive(Asked((), ICanHaz("", dialect="chp")), CLIENT, START)
     for step in range(limits.STUCK_NS // SECOND + 1):
         core.effects()
-        core.command(SendFailed(SERVE, b"c1"), later(step * SECOND))
+        core.command(Confirmed(SERVE, b"c1", 1, step + 1, 1), later(step * SECOND))
         core.wake(later(step * SECOND))
         core.wake(later(step * SECOND + limits.PORTION_NS))
     assert (1, 0) == (core.counters.stuck, core.counters.served)
@@ -131,7 +142,7 @@ def test_a_snapshot_shows_one_number_whatever_is_written_meanwhile() -> None:
     core = serving(count=limits.PORTION + 1)
     core.receive(Asked((), ICanHaz("", dialect="chp")), CLIENT, START)
     core.command(LearnPairs((("/k/00500", b"new"),), 999), START)
-    core.effects()
+    leave(core)
     core.wake(START)
     assert [Answer((), KvSync("/k/00500", 501, b"", b"v"))] == said(core.effects(), SERVE)
 

@@ -5,12 +5,24 @@ stands, in order, unless lost. A DEALER and its ROUTER are joined as long as bot
 that users are told must be as the root had it: each chain as after the number that this node has of it.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any
 
 from weft.base.chance import Chance
-from weft.base.effects import Connect, Disconnect, Effect, Persist, Reply, Send, SendFailed, Source, Tell
+from weft.base.effects import (
+    Confirm,
+    Confirmed,
+    Connect,
+    Disconnect,
+    Effect,
+    Persist,
+    Reply,
+    Send,
+    SendFailed,
+    Source,
+    Tell,
+)
 from weft.base.errors import PeerError
 from weft.base.now import SECOND, Now
 from weft.base.paths import is_under
@@ -87,6 +99,8 @@ class Machine:
         """What users were told."""
         self.dies_before: Callable[[Effect], bool] = lambda effect: False
         self.queue_max = 1_000_000
+        self._unsent: Counter[bytes] = Counter()
+        self._confirmed: list[Confirmed] = []
 
     # Life
 
@@ -103,6 +117,7 @@ class Machine:
     def crash(self) -> None:
         """Die: memory and unsaid words are gone; what was under way to and from it too."""
         self.is_up = False
+        self._unsent, self._confirmed = Counter(), []
         self.lines.clear()
         for line in self.world.lines():
             if line.target == self.name:
@@ -126,6 +141,19 @@ class Machine:
             self._perform(effect)
             if not self.is_up:
                 return
+        self._tell_unsent()
+
+    def _tell_unsent(self) -> None:
+        """The turn is over: what it asked for is answered, as the shell does."""
+        unsent, self._unsent = self._unsent, Counter()
+        confirmed, self._confirmed = self._confirmed, []
+        for peer, count in unsent.items():
+            for _ in range(count):
+                self.core.command(SendFailed("serve", peer), self.world.now)
+        for answer in confirmed:
+            self.core.command(answer, self.world.now)
+        if confirmed:
+            self.do()
 
     def _perform(self, effect: Effect) -> None:
         match effect:
@@ -134,7 +162,11 @@ class Machine:
                 self.world.remember(self, effect)
             case Send():
                 self.said.append(effect)
-                self.world.carry(self, effect)
+                if self._unsent[effect.peer] or not self.world.carry(self, effect):
+                    self._unsent[effect.peer] += 1
+            case Confirm():
+                refused = min(effect.count, self._unsent[effect.peer])
+                self._confirmed.append(Confirmed("serve", effect.peer, effect.count, effect.token, refused))
             case Connect():
                 self.lines[effect.channel] = Line(self.world.next_number(), self, effect)
             case Disconnect():
@@ -278,7 +310,8 @@ class World:
         cut = line.owner.name in self.cut_off or line.target in self.cut_off
         return line.owner.is_up and parent is not None and parent.is_up and not cut
 
-    def carry(self, sender: Machine, send: Send) -> None:
+    def carry(self, sender: Machine, send: Send) -> bool:
+        """Whether its queue took it."""
         if send.channel == "publish":
             frames = codec.encode_update(send.message)
             for line in self.lines():
@@ -290,14 +323,15 @@ class World:
             if self.is_joined(line):
                 line.up.append(codec.encode_ask(send.message))
         else:
-            self._answer(sender, send)
+            return self._answer(sender, send)
+        return True
 
-    def _answer(self, sender: Machine, send: Send) -> None:
+    def _answer(self, sender: Machine, send: Send) -> bool:
         line = next((line for line in self.lines() if line.peer == send.peer and self.is_joined(line)), None)
         if line is None or len(line.down) >= sender.queue_max:
-            sender.core.command(SendFailed("serve", send.peer), self.now)
-        else:
-            line.down.append(codec.encode_answer(send.message))
+            return False
+        line.down.append(codec.encode_answer(send.message))
+        return True
 
     def cut(self, *names: str) -> None:
         """What is under way is lost, and everything until healed."""

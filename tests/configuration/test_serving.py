@@ -6,7 +6,7 @@ import pytest
 
 from tests.configuration.rig import State, World
 from weft.base.chance import Chance
-from weft.base.effects import Connect, Effect, Send, SendFailed, Source
+from weft.base.effects import Confirm, Confirmed, Connect, Effect, Send, Source
 from weft.base.errors import PeerError
 from weft.base.now import SECOND, Now
 from weft.cores.configuration import Configuration, limits
@@ -23,6 +23,7 @@ class Parent:
 
     def __init__(self, **pairs: str) -> None:
         self.mono = SECOND
+        self.unconfirmed: list[Confirm] = []
         self.core = Configuration(ConfigurationSettings(), b"p" * 16, Chance("serving"))
         self.core.command(TakeRoot(0), self.now)
         for key, value in pairs.items():
@@ -43,15 +44,30 @@ class Parent:
     def ask(self, subtree: str, kind: str = "", *, is_bundle: bool = False, peer: bytes = CHILD) -> list[Any]:
         source = Source("serve", peer, None, kind)
         self.core.receive(Asked(ENVELOPE, ICanHaz(subtree, is_bundle)), source, self.now)
-        return self.answers(self.core.effects(), peer)
+        return self.answers(self.effects(), peer)
+
+    def effects(self) -> list[Effect]:
+        """What is said; the shell will have to confirm it."""
+        effects = self.core.effects()
+        self.unconfirmed += [effect for effect in effects if isinstance(effect, Confirm)]
+        return effects
+
+    def leave(self, room: int = 1_000_000) -> None:
+        """The turn is over: a child takes so many of its messages, and refuses the rest."""
+        unconfirmed, self.unconfirmed = self.unconfirmed, []
+        for asked in unconfirmed:
+            refused = max(asked.count - room, 0)
+            room -= asked.count - refused
+            self.core.command(Confirmed("serve", asked.peer, asked.count, asked.token, refused), self.now)
 
     def turn(self, peer: bytes = CHILD) -> list[Any]:
-        """The next turn, if one is due now."""
+        """The next turn, if one is due now; what was said in the last one has left."""
+        self.leave()
         due = self.core.deadline()
         if due is None or due > self.mono:
             return []
         self.core.wake(self.now)
-        return self.answers(self.core.effects(), peer)
+        return self.answers(self.effects(), peer)
 
     def rest(self) -> list[Any]:
         """All turns that are due now."""
@@ -128,16 +144,14 @@ def test_what_a_full_queue_refuses_is_said_again_and_the_end_comes_last() -> Non
     said = parent.ask("/x/")
     room, ended, twice = 3, False, 0
     for _ in range(60):
-        for number, message in enumerate(said):
-            if number >= room:
-                parent.core.command(SendFailed("serve", CHILD), parent.now)
-            elif isinstance(message, KThxBai):
+        for message in said[:room]:
+            if isinstance(message, KThxBai):
                 ended = True
                 assert 10 == len(taken)
             else:
                 twice += message.key in taken
                 taken[message.key] = message.value
-        parent.core.effects()
+        parent.leave(room)
         parent.mono += limits.PORTION_NS
         said = parent.turn()
     assert ended
@@ -146,12 +160,27 @@ def test_what_a_full_queue_refuses_is_said_again_and_the_end_comes_last() -> Non
     assert 0 == twice
 
 
+def test_a_portion_counts_only_when_its_turn_has_left_however_often_the_core_is_woken_before() -> None:
+    """A turn joins what is heard and what is due: the first portion, and the end, used to leave in one."""
+    parent = Parent()
+    for n in range(10):
+        parent.write(f"/x/y/{n}", str(n))
+    said = parent.ask("/x/")
+    parent.core.wake(parent.now)
+    said += parent.answers(parent.effects())
+    assert [f"/x/y/{n}" for n in range(10)] == [pair.key for pair in said]
+    parent.leave(3)
+    parent.mono += limits.PORTION_NS
+    said = parent.turn() + parent.rest()
+    assert [*(f"/x/y/{n}" for n in range(3, 10)), "end"] == [getattr(each, "key", "end") for each in said]
+
+
 @pytest.mark.proves("CFG-043")
 def test_a_child_that_takes_nothing_for_ten_seconds_is_dropped() -> None:
     parent = Parent(a="1")
     parent.ask("/")
     for _ in range(1_200):
-        parent.core.command(SendFailed("serve", CHILD), parent.now)
+        parent.leave(0)
         parent.mono += limits.PORTION_NS
         parent.turn()
     assert (1, 0) == (parent.core.counters.stuck, len(parent.core.serving.streams))

@@ -35,6 +35,20 @@ class Send(msgspec.Struct, frozen=True, gc=False):
     message: Any
 
 
+class Confirm(msgspec.Struct, frozen=True, gc=False):
+    """Ask what became of the last `count` messages that stand before this and are for that peer (FLD-001).
+
+    The answer is the order `Confirmed`, when the turn that transmits them is over: a turn joins the effects of several
+    verbs, so that neither `effects` nor the next `wake` says that anything has left.
+    """
+
+    channel: str
+    peer: bytes
+    count: int
+    token: int = 0
+    """Returns with the answer."""
+
+
 class Persist(msgspec.Struct, frozen=True, gc=False):
     """Make records durable. A wall, unless `within_ns` > 0: then durable within that span, or with the next wall."""
 
@@ -83,7 +97,7 @@ class Tell(msgspec.Struct, frozen=True, gc=False):
     event: Any
 
 
-Effect = Send | Persist | Connect | Disconnect | Perform | Reply | Tell
+Effect = Send | Confirm | Persist | Connect | Disconnect | Perform | Reply | Tell
 
 
 class SendFailed(msgspec.Struct, frozen=True, gc=False):
@@ -91,6 +105,16 @@ class SendFailed(msgspec.Struct, frozen=True, gc=False):
 
     channel: str
     peer: bytes
+
+
+class Confirmed(msgspec.Struct, frozen=True, gc=False):
+    """Order of the shell, the answer to `Confirm`: of `count` messages the last `refused` were not sent, all before were."""
+
+    channel: str
+    peer: bytes
+    count: int
+    token: int
+    refused: int
 
 
 class Core(Protocol):

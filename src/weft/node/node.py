@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from weft.base.effects import Connect, Core, Disconnect, Effect, Perform, Persist, Reply, Send, Source, Tell
+from weft.base.effects import Confirm, Connect, Core, Disconnect, Effect, Perform, Persist, Reply, Send, Source, Tell
 from weft.base.errors import PeerError
 from weft.base.now import SECOND, Now
 from weft.base.records import Carried, CoreRecord, Entry, Record, Stream, StreamRecord
@@ -48,7 +48,7 @@ class Ended(msgspec.Struct, frozen=True, gc=False):
     event: Any
 
 
-NodeEffect = Transmit | Persist | Connect | Disconnect | Perform | Reply | Tell | Ended
+NodeEffect = Transmit | Confirm | Persist | Connect | Disconnect | Perform | Reply | Tell | Ended
 
 
 class Turn(NamedTuple):

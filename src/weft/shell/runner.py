@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from weft.base.effects import Connect, Disconnect, Perform, Reply, SendFailed, Source, Tell
+from weft.base.effects import Confirm, Confirmed, Connect, Disconnect, Perform, Reply, SendFailed, Source, Tell
 from weft.base.errors import StorageFailed
 from weft.base.now import MILLISECOND, SECOND, Now
 from weft.node.channels import CHANNELS
@@ -50,6 +50,8 @@ class Runner:
         self._flush: asyncio.TimerHandle | None = None
         self._released = 0
         self._unsent: Counter[tuple[str, bytes]] = Counter()
+        self._confirmed: list[Confirmed] = []
+        """What this turn's `Confirm`s are answered when it is over."""
 
     def work(self) -> None:
         """Hear, think, make durable and speak until there is nothing left, or it is another callback's turn."""
@@ -161,13 +163,16 @@ class Runner:
         self.timings.turn_seconds.observe(self.clock.now().mono - now.mono)
 
     def _tell_unsent(self, now: Now) -> None:
-        """Let the cores hear which of their last messages were not sent, one order for each, before anything else."""
-        if not self._unsent:
+        """Let the cores hear which of their last messages were not sent, and what they asked for, before anything else."""
+        if not self._unsent and not self._confirmed:
             return
         unsent, self._unsent = self._unsent, Counter()
+        confirmed, self._confirmed = self._confirmed, []
         for (channel, peer), count in unsent.items():
             for _ in range(count):
                 self.node.command(CHANNELS[channel].core, SendFailed(channel, peer), now)
+        for order in confirmed:
+            self.node.command(CHANNELS[order.channel].core, order, now)
 
     def _keep(self, turn: Turn, now: Now) -> None:
         """Make the records of a turn durable: the node has given them numbers, so they are promises (JRN-030)."""
@@ -215,6 +220,12 @@ class Runner:
         if not is_sent and CHANNELS[effect.channel].tells_failure:
             self._unsent[key] += 1
 
+    def _confirm(self, effect: Confirm) -> None:
+        """As nothing is sent behind what was not, the last ones of this peer are those that were refused."""
+        assert CHANNELS[effect.channel].tells_failure, f"{effect.channel} does not say what it refuses"
+        refused = min(effect.count, self._unsent[effect.channel, effect.peer])
+        self._confirmed.append(Confirmed(effect.channel, effect.peer, effect.count, effect.token, refused))
+
     def _connect(self, effect: Connect) -> None:
         self.links.connect(effect)
 
@@ -238,6 +249,7 @@ class Runner:
 
     _say: Final[dict[type, Callable[..., None]]] = {
         Transmit: _transmit,
+        Confirm: _confirm,
         Connect: _connect,
         Disconnect: _disconnect,
         Perform: _perform,

@@ -12,6 +12,7 @@ from weft.cores.carrier.seen import Seen
 from weft.cores.configuration.core import Configuration
 from weft.cores.configuration.messages import TakeRoot
 from weft.cores.configuration.replica import Replica
+from weft.cores.configuration.serving import Stream
 from weft.cores.configuration.states import TABLE, Cell, On, State
 from weft.cores.configuration.station import Station
 from weft.cores.topology.election import Cue, Election
@@ -71,6 +72,12 @@ def new_root_goes_on_in_the_old_epoch(right: Any) -> Any:
         return number_of(epoch_of(held), counter_of(held) + 1)
 
     return next_number
+
+
+@canary(Stream, "confirm", caught_by="converged", within=200, scenario="narrow")
+def portion_counted_before_it_left(right: Any) -> Any:
+    """A portion of a snapshot counts as it was said: what the socket refused of it is never said again."""
+    return lambda self, refused, now: right(self, 0, now)
 
 
 @canary(TABLE, (State.RUN, On.LOWER), caught_by="converged", within=60, scenario="memories")

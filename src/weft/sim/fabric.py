@@ -36,6 +36,7 @@ class Fabric:
         self._origins: dict[tuple[Any, int | None, str], str] = {}
         self.scribe = Scribe(self, Suite(checkers), keep=keep)
         self.streams = Streams(self.world, plan.seed, self._link_changed)
+        self.streams.queue_max = plan.queue
         self.datagrams = Datagrams(self.world, plan.seed, Air())
         self.mailbook, self.storebook = Mailbook(self), Storebook(self)
         self.addresses = {node.name: address(number) for number, node in enumerate(plan.nodes, 1)}

@@ -294,6 +294,8 @@ VARIANTS: Final[dict[str, Variant]] = {
 """S1 with S13, S2, S3, S4, S5, S6, S7, S8, S9, S10, S12, everything temporary at once, S14, and the two bounds."""
 
 COPSE: Final = "copse"  # a grove of at most a dozen, for every day
+NARROW: Final = "narrow"  # sockets take a few messages at once: every snapshot is refused in the middle
+QUEUES: Final = (8, 9, 12)  # no lower: the eight questions of one child are said at once, and fit any real socket
 GROVES: Final[dict[str, tuple[str, ...]]] = {
     "grove": tuple(VARIANTS),
     "deaths": ("collectors die", "the root dies", "the root dies, then its heir", "a storm", "writes on both sides"),
@@ -301,6 +303,7 @@ GROVES: Final[dict[str, tuple[str, ...]]] = {
     "quick": ("a quick election", "a quick substitute"),
     "heirs": ("a lagging heir",),
     "splits": ("writes on both sides", "rates in a partition"),
+    NARROW: ("collectors come and go", "the root comes and goes"),
     "memories": ("the root forgets", "the root's disk is an old one"),
 }
 """Scenarios of fleets that place themselves, and the variants that they draw from."""
@@ -333,6 +336,7 @@ def draw_grove(seed: str, scenario: str) -> Plan:
         lake_rows=chance.choice((50, 100_000)),
         weather=weather,
         fleets=tuple(fleets),
+        queue=chance.choice(QUEUES) if scenario == NARROW else 0,
         skips=variant.skips,
         nodes=tuple(nodes),
         least_ns=delay // 2,

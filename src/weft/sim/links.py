@@ -1,6 +1,8 @@
 """Streams and publications as libzmq really behaves, between a socket that connects and one that is bound (SIM-020).
 
-While connected, messages come in order, once, whole. At a limit the sender's message is dropped (Z3, Z4). At a
+While connected, messages come in order, once, whole. At a limit the sender's message is dropped (Z3, Z4): a socket takes
+for one peer as many messages at one instant as its high-water mark says, because nothing takes them away while its node
+speaks, and then says no: a ROUTER and a DEALER to their node, a PUB to nobody. At a
 cut TCP may wait for the cable and deliver everything late, or give up: then one contiguous block is lost, what the
 socket still held goes to whoever listens there next (Z5, Z6), and a DEALER that comes back with the same id before
 the ROUTER has noticed is never heard again, while its sends succeed (Z7). The cure is a fresh socket (SIM-021).
@@ -54,13 +56,37 @@ class Path(NamedTuple):
     is_open: bool = True
 
 
+class Limits(NamedTuple):
+    """How much one direction of a connection holds."""
+
+    at_once: int
+    """Messages that its socket takes at one instant."""
+    messages: int
+    bytes: int = KERNEL_BYTES
+
+
 class Flow:
     """One direction of a connection: what is on its way, in order."""
 
-    __slots__ = ("bytes", "bytes_max", "epoch", "flight", "last_at", "messages", "messages_max", "noise")
+    __slots__ = (
+        "at_once",
+        "at_once_max",
+        "bytes",
+        "bytes_max",
+        "epoch",
+        "flight",
+        "last_at",
+        "messages",
+        "messages_max",
+        "noise",
+        "taken_at",
+    )
 
-    def __init__(self, noise: NoiseSource, messages_max: int, bytes_max: int = KERNEL_BYTES) -> None:
-        self.noise, self.messages_max, self.bytes_max = noise, messages_max, bytes_max
+    def __init__(self, noise: NoiseSource, limits: "Limits") -> None:
+        self.noise = noise
+        self.at_once_max, self.messages_max, self.bytes_max = limits
+        self.taken_at = self.at_once = 0
+        """When it last took a message, and how many at that instant."""
         self.flight: deque[tuple[list[bytes], int]] = deque()
         self.epoch = 0
         """Counts up when what was on its way is lost or delayed: what was scheduled before does not happen."""
@@ -73,9 +99,20 @@ class Flow:
         self.messages -= 1
         self.bytes -= size
 
-    def has_room(self) -> bool:
+    def has_room(self, at: int) -> bool:
         """Whether it takes one more: the queues of both sockets, and what both kernels hold."""
+        if at == self.taken_at and self.at_once >= self.at_once_max:
+            return False
         return self.messages < self.messages_max or self.bytes < self.bytes_max
+
+    def take(self, frames: list[bytes], at: int) -> None:
+        """One more is on its way."""
+        size = sum(map(len, frames))
+        self.messages += 1
+        self.bytes += size
+        self.flight.append((frames, size))
+        self.at_once = self.at_once + 1 if at == self.taken_at else 1
+        self.taken_at = at
 
     def lose(self) -> int:
         """What is on its way never arrives; how many messages that were."""
@@ -168,6 +205,8 @@ class Streams:
         self._stalled: list[Connection] = []
         self._noise: dict[str, NoiseSource] = {}
         self._owners: dict[bytes, str] = {}
+        self.queue_max = 0
+        """High-water mark of all sockets, where it is lower than that of their channel; 0: it is not."""
         self.dropped = 0
         self.lost = 0
         self.unheard = 0
@@ -398,8 +437,9 @@ class Streams:
 
     def _flow(self, dealer: Dealer, here: Host, there: Host) -> Flow:
         noise = self._noise_of(here.name, there.name, dealer)
+        at_once = min(dealer.row.queue, self.queue_max or dealer.row.queue)
         limit = there.queue_messages if dealer.row.is_published else 0
-        return Flow(noise, limit, 0) if limit else Flow(noise, 2 * dealer.row.queue)
+        return Flow(noise, Limits(at_once, limit, 0) if limit else Limits(at_once, 2 * dealer.row.queue))
 
     def _noise_of(self, here: str, there: str, dealer: Dealer) -> NoiseSource:
         link = f"{here}>{there}/{'stream' if dealer.channel == 'up' else dealer.channel}"
@@ -417,7 +457,7 @@ class Streams:
             return False
         if dealer.connection is not None:
             return self._put(dealer.connection, UP, frames)
-        if len(dealer.waiting) >= dealer.row.queue:
+        if len(dealer.waiting) >= min(dealer.row.queue, self.queue_max or dealer.row.queue):
             self.dropped += 1
             return False
         dealer.waiting.append(frames)
@@ -449,13 +489,10 @@ class Streams:
 
     def _put(self, connection: Connection, direction: int, frames: list[bytes]) -> bool:
         flow = connection.flows[direction]
-        if not flow.has_room():
+        if not flow.has_room(self.world.at):
             self.dropped += 1
             return False
-        size = sum(map(len, frames))
-        flow.messages += 1
-        flow.bytes += size
-        flow.flight.append((frames, size))
+        flow.take(frames, self.world.at)
         if not connection.is_stalled:
             due = max(flow.last_at, self.world.at + self._delay(connection, direction))
             flow.last_at = due

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from weft.base.chance import Chance
-from weft.base.effects import Connect, Disconnect, Perform, Reply, SendFailed, Source, Tell
+from weft.base.effects import Confirm, Confirmed, Connect, Disconnect, Perform, Reply, SendFailed, Source, Tell
 from weft.base.identity import NODE_ID_BYTES, next_era
 from weft.base.now import MILLISECOND, SECOND, Now
 from weft.base.records import Entry, Record
@@ -93,6 +93,7 @@ class Machine:
         self._doom: tuple[str, bool] | None = None
         self._wakes = (0, 0)
         self._unsent: Counter[tuple[str, bytes]] = Counter()
+        self._confirmed: list[Confirmed] = []
         self.mouth = Mouth(self)
         self.programs, self.customers = Programs(self), Customers(self)
         self._tidy_at = self._paused_at = 0
@@ -200,7 +201,7 @@ class Machine:
         self.node = self._waiting = self._timer_at = self._armed = None
         self.is_busy = self.is_paused = self._is_slow = self._is_synced = self._stood_still = False
         self._inbox, self._orders, self._buffered = [], [], []
-        self.bound, self._unsent = {}, Counter()
+        self.bound, self._unsent, self._confirmed = {}, Counter(), []
         self.mouth.called_at.clear()
 
     def pause(self) -> None:
@@ -308,8 +309,8 @@ class Machine:
             kinds = self.programs.kinds
             said = [(Source(channel, peer, kind=kinds.get(peer, "")), frames) for channel, peer, frames, _ in inbox]
             node.hear(said, now)
-        due = self._armed  # what this turn brought forward is due at the next one
-        if due is not None and due <= now.mono:
+        due = node.deadline()
+        if due is not None and due <= now.mono:  # also what this round has brought forward: as the runner does
             self._armed = None
             self._count_wake(now)
             node.wake(now)
@@ -345,17 +346,20 @@ class Machine:
     def _after(self, now: Now) -> None:
         if self.node is None:
             return
-        if self._unsent:
+        if self._unsent or self._confirmed:
             self._tell_unsent(self.node, now)
         else:
             self._arm(now)
 
     def _tell_unsent(self, node: Node, now: Now) -> None:
-        """Let the cores hear which of their last messages were not sent, one order for each, as the runner does."""
+        """Let the cores hear which of their last messages were not sent, and what they asked for, as the runner does."""
         unsent, self._unsent = self._unsent, Counter()
+        confirmed, self._confirmed = self._confirmed, []
         for (channel, peer), count in unsent.items():
             for _ in range(count):
                 node.command(CHANNELS[channel].core, SendFailed(channel, peer), now)
+        for order in confirmed:
+            node.command(CHANNELS[order.channel].core, order, now)
         self._act(now)
 
     def _buffer(self, turn: Turn) -> None:
@@ -526,6 +530,10 @@ class Machine:
         if not is_sent and row.tells_failure:
             self._unsent[key] += 1
 
+    def _confirm(self, effect: Confirm) -> None:
+        refused = min(effect.count, self._unsent[effect.channel, effect.peer])
+        self._confirmed.append(Confirmed(effect.channel, effect.peer, effect.count, effect.token, refused))
+
     def _connect(self, effect: Connect) -> None:
         self.mouth.connect(effect)
 
@@ -583,6 +591,7 @@ class Machine:
 
     _SAY: Final[dict[type, Callable[..., None]]] = {
         Transmit: _transmit,
+        Confirm: _confirm,
         Connect: _connect,
         Disconnect: _disconnect,
         Perform: _perform,

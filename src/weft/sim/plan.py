@@ -202,6 +202,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     store: StorePlan | None = None
     mail: tuple[MailType, ...] = ()
     """Types of messages that programs send; none: no programs."""
+    queue: int = 0
+    """How many messages a socket takes for one peer at one instant; 0: as many as its channel says."""
     skips: tuple[str, ...] = ()
     """Rules that the faults of this plan excuse: a root's lost disk takes what it had called safe."""
     nodes: tuple[NodePlan, ...]

@@ -7,7 +7,7 @@ durable, since a start is told everything anew, and a followed server is asked a
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from weft.base.effects import Effect, SendFailed, Source
+from weft.base.effects import Confirmed, Effect, SendFailed, Source
 from weft.base.errors import OurFault
 from weft.base.now import Now
 from weft.base.records import CoreRecord, Entry
@@ -78,8 +78,11 @@ class Clone:
         self.server.done(order.ticket, order.code)
         self.follower.done(order.ticket, order.code, now)
 
+    def _confirmed(self, order: Confirmed, now: Now) -> None:
+        self.server.confirm(order, now)
+
     def _failed(self, order: SendFailed, now: Now) -> None:
-        self.server.failed(order)
+        """Portions of snapshots are confirmed, and nothing else is said on that channel."""
 
     def wake(self, now: Now) -> None:
         self.server.wake(now)
@@ -99,5 +102,6 @@ _OBEY: Final[dict[type, Callable[[Clone, Any, Now], None]]] = {
     StepDown: Clone._step_down,
     LearnPairs: Clone._learn,
     WritesDone: Clone._done,
+    Confirmed: Clone._confirmed,
     SendFailed: Clone._failed,
 }

@@ -1,8 +1,9 @@
 """The side towards clients: snapshots, every write as it happens, beats, and their own writes (CFG-060..063).
 
 There is no refusal in this dialect: who may not be answered is not, and is counted under the code of the PeerError.
-A snapshot is a list of immutable pairs, taken when it is asked for, and sent in portions. The end goes out in a turn
-of its own: so a client whose queue is full never gets an end without everything before it.
+A snapshot is a list of immutable pairs, taken when it is asked for, and sent in portions, one at a time. A portion counts
+when the shell has confirmed it, and only as far as it left (FLD-001); the end is the last portion: so a client whose queue
+is full never gets an end without everything before it.
 """
 
 from collections import deque
@@ -10,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from weft.base.effects import SendFailed, Source
+from weft.base.effects import Confirm, Confirmed, Source
 from weft.base.errors import PeerError
 from weft.base.now import MILLISECOND, SECOND, Now
 from weft.base.paths import is_key, is_under
@@ -31,28 +32,33 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
 class Stream:
     """A snapshot on its way out."""
 
-    __slots__ = ("due_at", "end", "envelope", "failed", "moved_at", "pairs", "peer", "position", "sent")
+    __slots__ = ("due_at", "end", "envelope", "moved_at", "pairs", "peer", "position", "sent", "token")
 
     def __init__(self, peer: bytes, envelope: Envelope, pairs: list[KvSync], end: KThxBai) -> None:
         self.peer, self.envelope, self.pairs, self.end = peer, envelope, pairs, end
         self.position = 0
-        """How many messages are surely on their way: pairs, then the end."""
+        """How many messages have left: pairs, then the end."""
         self.sent = 0
-        """How many were said in the last turn, and may still be refused."""
-        self.failed = False
-        self.due_at = self.moved_at = 0
+        """How many have been said since, and are not confirmed."""
+        self.token = 0
+        """Of the last `Confirm`: no other answer is for this stream."""
+        self.due_at: int | None = None
+        """When to say more; None: not before the last portion is confirmed."""
+        self.moved_at = 0
 
     def portion(self) -> list[Any]:
         """What to say next."""
         at = self.position
         return list(self.pairs[at : at + limits.PORTION]) or [self.end]
 
-    def confirm(self, now: Now) -> bool:
-        """The last turn is over; whether all of the snapshot is on its way."""
-        if self.sent and not self.failed:
-            self.position += self.sent
+    def confirm(self, refused: int, now: Now) -> bool:
+        """The last portion has left, but for its last messages; whether all of the snapshot has."""
+        taken, self.sent = self.sent - refused, 0
+        assert taken >= 0, "no more is refused than was said"
+        self.position += taken
+        if taken:
             self.moved_at = now.mono
-        self.sent, self.failed = 0, False
+        self.due_at = now.mono + (limits.PORTION_NS if refused else 0)
         return self.position > len(self.pairs)
 
 
@@ -65,6 +71,7 @@ class Server:
         self.streams: deque[Stream] = deque()
         self._causes: dict[int, Cause] = {}
         self._published_at = 0
+        self._tokens = 0
 
     def begin(self, now: Now) -> None:
         """Be heard from now on."""
@@ -97,34 +104,32 @@ class Server:
         stream = Stream(source.peer, asked.envelope, found, KThxBai(subtree, station.number))
         stream.moved_at = now.mono
         self.streams.append(stream)
-        self._say(stream, now)
+        self._say(stream)
 
-    def _say(self, stream: Stream, now: Now) -> int:
+    def _say(self, stream: Stream) -> int:
         portion = stream.portion()
         for message in portion:
             self._station.say(SERVE, stream.peer, Answer(stream.envelope, message))
-        stream.sent, stream.due_at = len(portion), now.mono
+        self._tokens += 1
+        stream.sent, stream.token, stream.due_at = len(portion), self._tokens, None
+        self._station.effects.append(Confirm(SERVE, stream.peer, len(portion), self._tokens))
         return len(portion)
 
-    def failed(self, order: SendFailed) -> None:
-        """What was last said to a client was not taken; it is said again."""
+    def confirm(self, order: Confirmed, now: Now) -> None:
+        """A portion has left, or some of it was refused and is said again."""
         for stream in self.streams:
-            if stream.peer == order.peer and stream.sent:
-                stream.failed = True
+            if stream.token == order.token and stream.sent:
+                if stream.confirm(order.refused, now):
+                    self._station.counters.served += 1
+                    self._station.counters.pairs_served += len(stream.pairs)
+                    self.streams.remove(stream)
+                return
 
     def _go_on(self, stream: Stream, now: Now) -> int:
-        was_refused = stream.failed
-        if stream.confirm(now):
-            self._station.counters.served += 1
-            self._station.counters.pairs_served += len(stream.pairs)
-            self.streams.remove(stream)
-        elif now.mono >= stream.moved_at + limits.STUCK_NS:
-            self._station.counters.stuck += 1
-            self.streams.remove(stream)
-        elif was_refused:
-            stream.due_at = now.mono + limits.PORTION_NS
-        else:
-            return self._say(stream, now)
+        if now.mono < stream.moved_at + limits.STUCK_NS:
+            return self._say(stream)
+        self._station.counters.stuck += 1
+        self.streams.remove(stream)
         return 0
 
     # Writes of clients
@@ -189,11 +194,11 @@ class Server:
         for _ in range(len(self.streams)):
             stream = self.streams[0]
             self.streams.rotate(-1)
-            if now.mono >= stream.due_at and budget > 0:
+            if stream.due_at is not None and now.mono >= stream.due_at and budget > 0:
                 budget -= self._go_on(stream, now)
 
     def deadline(self) -> int | None:
-        dues = [stream.due_at for stream in self.streams]
+        dues = [stream.due_at for stream in self.streams if stream.due_at is not None]
         if self.is_active:
             dues.append(self._published_at + limits.BEAT_NS)
         return min(dues, default=None)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from weft.base.chance import Chance
-from weft.base.effects import Effect, SendFailed, Source
+from weft.base.effects import Confirmed, Effect, SendFailed, Source
 from weft.base.errors import OurFault, PeerError
 from weft.base.now import Now
 from weft.base.records import CoreRecord, Entry
@@ -275,8 +275,11 @@ class Configuration:
     def _note_applied(self, order: NoteApplied, now: Now) -> None:
         self.root.note_applied(order, now)
 
+    def _confirmed(self, order: Confirmed, now: Now) -> None:
+        self.serving.confirm(order, now)
+
     def _send_failed(self, order: SendFailed, now: Now) -> None:
-        self.serving.failed(order)
+        """Portions of snapshots are confirmed; whatever else was lost is asked for again."""
 
     def _stop(self, order: Stop, now: Now) -> None:
         self.root.step_down()
@@ -297,6 +300,7 @@ _OBEY: Final[dict[type, Callable[[Configuration, Any, Now], None]]] = {
     NoteApplied: Configuration._note_applied,
     NoteVoters: Configuration._note_voters,
     SetTimes: Configuration._set_times,
+    Confirmed: Configuration._confirmed,
     SendFailed: Configuration._send_failed,
     Stop: Configuration._stop,
 }

@@ -1,10 +1,8 @@
 """The side towards the children: snapshots, tips, last writes of chains, beats (CFG-013, CFG-019, CFG-040..045).
 
-A snapshot is a list of immutable pairs, taken when the answer begins, and sent in portions. The end of an answer goes
-out only in a turn after its last portion, when no `SendFailed` has come: so a child whose queue is full never gets an
-end without everything before it. Of what is said in one turn a full queue refuses the rest from some message on, one
-`SendFailed` for each: only these are said again. Two answers to one child count each other's refusals as their own, too,
-and say some pairs twice, which is harmless.
+A snapshot is a list of immutable pairs, taken when the answer begins, and sent in portions, one at a time. A portion
+counts when the shell has confirmed it, and only as far as it left (FLD-001): what a full queue refused of it is the next
+portion. So the end, which is the last portion, never reaches a child without everything before it.
 """
 
 from collections import deque
@@ -13,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from weft.base.effects import Send, SendFailed, Source
+from weft.base.effects import Confirm, Confirmed, Send, Source
 from weft.base.errors import PeerError
 from weft.base.now import Now
 from weft.cores.configuration import limits
@@ -58,47 +56,51 @@ class Waiting:
 class Stream:
     """An answer on its way out."""
 
-    __slots__ = ("due_at", "end", "envelope", "moved_at", "pairs", "peer", "portion", "position", "refused", "sent")
+    __slots__ = ("due_at", "end", "envelope", "moved_at", "pairs", "peer", "portion", "position", "sent", "token")
 
     def __init__(self, peer: bytes, envelope: Envelope, pairs: Sequence[KvSync], end: KThxBai) -> None:
         self.peer, self.envelope, self.pairs, self.end = peer, envelope, pairs, end
         self.position = 0
-        """How many messages are surely on their way: pairs, then the end."""
+        """How many messages have left: pairs, then the end."""
         self.sent = 0
-        """How many were said in the last turn, and may still be refused."""
-        self.refused = 0
-        """How many of them were."""
+        """How many have been said since, and are not confirmed."""
         self.portion = limits.PORTION
-        self.due_at = self.moved_at = 0
+        self.token = 0
+        """Of the last `Confirm`: no other answer is for this stream."""
+        self.due_at: int | None = None
+        """When to say more; None: not before the last portion is confirmed."""
+        self.moved_at = 0
 
     @property
     def is_ending(self) -> bool:
         """Whether the end has been said."""
         return self.position >= len(self.pairs) and self.sent > 0
 
-    def step(self, effects: list[Any], now: Now) -> int:
+    @property
+    def is_done(self) -> bool:
+        """Whether the end has left."""
+        return self.position > len(self.pairs)
+
+    def step(self, effects: list[Any], token: int) -> int:
         """Say the next portion, or the end; returns how many messages."""
-        if self.position < len(self.pairs):
-            portion = self.pairs[self.position : self.position + self.portion]
-            effects += [Send(SERVE, self.peer, Answer(self.envelope, pair)) for pair in portion]
-            self.sent = len(portion)
-        else:
-            effects.append(Send(SERVE, self.peer, Answer(self.envelope, self.end)))
-            self.sent = 1
-        self.due_at = now.mono
+        messages: Sequence[Any] = self.pairs[self.position : self.position + self.portion] or (self.end,)
+        effects += [Send(SERVE, self.peer, Answer(self.envelope, message)) for message in messages]
+        effects.append(Confirm(SERVE, self.peer, len(messages), token))
+        self.sent, self.token, self.due_at = len(messages), token, None
         return self.sent
 
-    def confirm(self, now: Now) -> bool:
-        """The last turn is over: what was said then has left, but for the last that were refused. Whether all is done."""
-        if taken := max(self.sent - self.refused, 0):
-            self.position += taken
+    def confirm(self, refused: int, now: Now) -> None:
+        """The last portion has left, but for its last messages, which were refused."""
+        taken, self.sent = self.sent - refused, 0
+        assert taken >= 0, "no more is refused than was said"
+        self.position += taken
+        if taken:
             self.moved_at = now.mono
-        if self.refused:
+        if refused:
             self.portion = max(self.portion // 2, 1)
-        elif taken:
+        else:
             self.portion = min(self.portion * 2, limits.PORTION)
-        self.sent = self.refused = 0
-        return self.position > len(self.pairs)
+        self.due_at = now.mono + (limits.PORTION_NS if refused else 0)
 
 
 class Serving:
@@ -109,6 +111,7 @@ class Serving:
         self.waiting: deque[Waiting] = deque()
         self.streams: deque[Stream] = deque()
         self._beats_at: int | None = None
+        self._tokens = 0
 
     # Requests
 
@@ -157,7 +160,7 @@ class Serving:
         stream = Stream(source.peer, envelope, pairs, end)
         stream.moved_at = now.mono
         self.streams.append(stream)
-        stream.step(self._station.effects, now)
+        self._step(stream)
 
     def _content(self, subtree: str) -> tuple[Sequence[KvSync], KThxBai]:
         store = self._station.store
@@ -186,12 +189,24 @@ class Serving:
 
     # Streams
 
-    def failed(self, order: SendFailed) -> None:
-        """One more of the last messages to a child was not taken; it is said again."""
-        self._station.counters.choked += 1
+    def confirm(self, order: Confirmed, now: Now) -> None:
+        """A portion has left, or some of it was refused."""
+        self._station.counters.choked += order.refused
         for stream in self.streams:
-            if stream.peer == order.peer and stream.sent:
-                stream.refused += 1
+            if stream.token == order.token and stream.sent:
+                stream.confirm(order.refused, now)
+                self._close(stream)
+                return
+
+    def _close(self, stream: Stream) -> None:
+        if stream.is_done:
+            self._station.counters.served += 1
+            self._station.counters.pairs_served += len(stream.pairs)
+            self.streams.remove(stream)
+
+    def _step(self, stream: Stream) -> int:
+        self._tokens += 1
+        return stream.step(self._station.effects, self._tokens)
 
     def wake(self, now: Now) -> None:
         """Time has passed: the next portions, in turn; who waits too long is refused."""
@@ -204,23 +219,14 @@ class Serving:
             if budget <= 0:
                 break
             self.streams.rotate(-1)
-            if now.mono >= stream.due_at:
+            if stream.due_at is not None and now.mono >= stream.due_at:
                 budget -= self._go_on(stream, now)
 
     def _go_on(self, stream: Stream, now: Now) -> int:
-        counters = self._station.counters
-        was_refused = stream.refused > 0
-        if stream.confirm(now):
-            counters.served += 1
-            counters.pairs_served += len(stream.pairs)
-            self.streams.remove(stream)
-        elif now.mono >= stream.moved_at + limits.STUCK_NS:
-            counters.stuck += 1
-            self.streams.remove(stream)
-        elif was_refused:
-            stream.due_at = now.mono + limits.PORTION_NS
-        else:
-            return stream.step(self._station.effects, now)
+        if now.mono < stream.moved_at + limits.STUCK_NS:
+            return self._step(stream)
+        self._station.counters.stuck += 1
+        self.streams.remove(stream)
         return 0
 
     def forget(self) -> None:
@@ -242,7 +248,7 @@ class Serving:
         self._beats_at = self._station.published_at + self._station.heartbeat_ns
 
     def deadline(self) -> int | None:
-        dues = [stream.due_at for stream in self.streams]
+        dues = [stream.due_at for stream in self.streams if stream.due_at is not None]
         if self.waiting:
             dues.append(self.waiting[0].by)
         if self._beats_at is not None:
