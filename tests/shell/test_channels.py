@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import zmq
 
-from weft.base.effects import Connect, Disconnect, Effect, Reply, Send, SendFailed, Source
+from weft.base.effects import Confirm, Confirmed, Connect, Disconnect, Effect, Reply, Send, SendFailed, Source
 from weft.base.endpoints import CONTROL, DATA, LINK, SNAPSHOTS, UPDATES, shifted
 from weft.base.now import SECOND, Now
 from weft.base.records import CoreRecord, Entry
@@ -327,6 +327,32 @@ def test_calls_are_bounded_and_nonsense_is_called_by_nobody(monkeypatch: pytest.
         }
 
     run(play, BOTH)
+
+
+@pytest.mark.proves("FLD-001")
+def test_who_asks_hears_how_many_of_its_messages_were_refused_when_their_turn_has_left() -> None:
+    """Of the last `count` messages the last ones are refused: what another said before and behind them does not count."""
+
+    async def play(parent: Place) -> None:
+        core = parent.configuration
+        peer = stranger(zmq.DEALER, parent.port + SNAPSHOTS)
+        peer.send_multipart(encode_ask(ICanHaz("/")))
+        await until(lambda: core.heard)
+        ((asked, source),) = core.heard
+        core.orders.clear()
+        here, nobody = source.peer, b"\x01nobody"
+        end = Answer(asked.envelope, END)
+        parent.do(
+            *(Send("serve", here, end), Confirm("serve", here, 1, 1)),
+            *(Send("serve", nobody, end), Send("serve", nobody, end), Confirm("serve", nobody, 2, 2)),
+            *(Send("serve", nobody, end), Confirm("serve", nobody, 1, 3)),
+        )
+        confirmed = [order for order in core.orders if isinstance(order, Confirmed)]
+        assert [(1, 1, 0), (2, 2, 2), (3, 1, 1)] == [(each.token, each.count, each.refused) for each in confirmed]
+        assert 3 == sum(isinstance(order, SendFailed) for order in core.orders)
+        peer.close()
+
+    run(play, ("configuration",))
 
 
 def test_who_is_gone_or_reads_nothing_is_told_of_once_per_message_and_leaves_no_hole() -> None:

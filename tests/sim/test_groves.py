@@ -29,6 +29,14 @@ def test_every_grove_is_green(seed: int) -> None:
     assert outcome.is_green, report.failure(outcome, "-", f"weft sim --seed {seed} --scenario grove --explain")
 
 
+@pytest.mark.proves("FLD-001")
+@pytest.mark.parametrize("seed", range(LARGE))
+def test_snapshots_are_whole_where_sockets_take_eight_messages_at_once(seed: int) -> None:
+    outcome = run(draw_plan(str(seed), "narrow"))
+    assert outcome.plan.queue in (8, 9, 12)
+    assert outcome.is_green, report.failure(outcome, "-", f"weft sim --seed {seed} --scenario narrow --explain")
+
+
 @pytest.mark.proves("REC-005", "REC-013")
 @pytest.mark.parametrize("seed", range(3))
 def test_the_dead_are_replaced_within_their_bounds(seed: int) -> None:

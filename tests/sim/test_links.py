@@ -90,11 +90,25 @@ def test_z4_a_dealer_to_nobody_takes_what_its_queue_holds_and_delivers_it_to_who
 def test_z3_a_receiver_that_does_not_read_makes_its_sender_drop_behind_the_first_hole() -> None:
     scene = Scene().connect()
     scene.parent.reads = False
-    accepted = [scene.streams.send_up("c", [b"%d" % number + b"x" * 2_000]) for number in range(2_000)]
+    accepted = []
+    for number in range(2_000):
+        accepted.append(scene.streams.send_up("c", [b"%d" % number + b"x" * 2_000]))
+        scene.wait(0.0001)
     kept = sum(accepted)
     assert 2 * QUEUE_MESSAGES < kept < 2_000
     assert accepted == [True] * kept + [False] * (2_000 - kept)
     assert scene.streams.send_down(scene.router, b"nobody", [b"1"]) is False
+
+
+@pytest.mark.proves("SIM-020")
+def test_a_socket_takes_as_much_at_one_instant_as_its_high_water_mark_says_and_more_when_time_has_passed() -> None:
+    scene = Scene().connect()
+    assert scene.send(*range(70)) == [True] * 64 + [False] * 6
+    scene.wait(0.001)
+    assert scene.send(70, 71) == [True, True]
+    scene.wait(1)
+    assert scene.parent.numbers() == [*range(64), 70, 71]
+    assert scene.streams.dropped == 6
 
 
 @pytest.mark.proves("SIM-020")

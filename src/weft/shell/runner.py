@@ -6,16 +6,15 @@ a time, one write and one sync per turn. A failed write raises `StorageFailed`, 
 """
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from weft.base.effects import Confirm, Confirmed, Connect, Disconnect, Perform, Reply, SendFailed, Source, Tell
+from weft.base.effects import Confirm, Connect, Disconnect, Perform, Reply, Source, Tell
 from weft.base.errors import StorageFailed
 from weft.base.now import MILLISECOND, SECOND, Now
-from weft.node.channels import CHANNELS
 from weft.node.events import JournalChanged
 from weft.node.node import Ended, Node, NodeEffect, Transmit, Turn, part_at_wall
+from weft.node.receipts import Receipts
 from weft.shell.clock import Clock
 from weft.shell.flight import Flight
 from weft.shell.journal import Journal, State, StorageFull
@@ -49,9 +48,7 @@ class Runner:
         """When the timer comes, as far as one is set."""
         self._flush: asyncio.TimerHandle | None = None
         self._released = 0
-        self._unsent: Counter[tuple[str, bytes]] = Counter()
-        self._confirmed: list[Confirmed] = []
-        """What this turn's `Confirm`s are answered when it is over."""
+        self._receipts = Receipts()
 
     def work(self) -> None:
         """Hear, think, make durable and speak until there is nothing left, or it is another callback's turn."""
@@ -158,21 +155,16 @@ class Runner:
             self._released = releasable
             self.journal.forget(releasable)
             self.timings.released(releasable, now.mono)
-        self._tell_unsent(now)
+        self._tell_receipts(now)
         self._tell_room(now)
         self.timings.turn_seconds.observe(self.clock.now().mono - now.mono)
 
-    def _tell_unsent(self, now: Now) -> None:
-        """Let the cores hear which of their last messages were not sent, and what they asked for, before anything else."""
-        if not self._unsent and not self._confirmed:
-            return
-        unsent, self._unsent = self._unsent, Counter()
-        confirmed, self._confirmed = self._confirmed, []
-        for (channel, peer), count in unsent.items():
-            for _ in range(count):
-                self.node.command(CHANNELS[channel].core, SendFailed(channel, peer), now)
-        for order in confirmed:
-            self.node.command(CHANNELS[order.channel].core, order, now)
+    def _tell_receipts(self, now: Now) -> None:
+        """Let the cores hear what became of their messages, before anything else."""
+        if self._receipts:
+            receipts, self._receipts = self._receipts, Receipts()
+            for core, order in receipts.orders():
+                self.node.command(core, order, now)
 
     def _keep(self, turn: Turn, now: Now) -> None:
         """Make the records of a turn durable: the node has given them numbers, so they are promises (JRN-030)."""
@@ -215,16 +207,12 @@ class Runner:
         if self.inside and (hear := self.inside.get(key)) is not None:
             hear(effect.frames)
             return
-        # What follows a message that was not sent is not sent either: there are no holes before the end.
-        is_sent = key not in self._unsent and self.links.send(effect.channel, effect.peer, effect.frames)
-        if not is_sent and CHANNELS[effect.channel].tells_failure:
-            self._unsent[key] += 1
+        is_open = not self._receipts.has_failed(*key)
+        if not (is_open and self.links.send(effect.channel, effect.peer, effect.frames)):
+            self._receipts.note_unsent(*key)
 
     def _confirm(self, effect: Confirm) -> None:
-        """As nothing is sent behind what was not, the last ones of this peer are those that were refused."""
-        assert CHANNELS[effect.channel].tells_failure, f"{effect.channel} does not say what it refuses"
-        refused = min(effect.count, self._unsent[effect.channel, effect.peer])
-        self._confirmed.append(Confirmed(effect.channel, effect.peer, effect.count, effect.token, refused))
+        self._receipts.confirm(effect)
 
     def _connect(self, effect: Connect) -> None:
         self.links.connect(effect)

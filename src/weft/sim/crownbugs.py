@@ -1,5 +1,5 @@
 """The planted bugs of fleets that place themselves. Nothing imports this but `canaries.load`."""
-# ruff: noqa: ARG001  # a bug takes what the right method takes, and ignores it
+# ruff: noqa: ARG001, ARG005  # a bug takes what the right method takes, and ignores it
 
 from typing import Any
 

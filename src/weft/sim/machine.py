@@ -5,13 +5,12 @@ and sync, and only then say what stands behind it (JRN-001). While the disk sync
 what comes in meanwhile is one turn afterwards. A crash takes the process in the middle of anything.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from weft.base.chance import Chance
-from weft.base.effects import Confirm, Confirmed, Connect, Disconnect, Perform, Reply, SendFailed, Source, Tell
+from weft.base.effects import Confirm, Connect, Disconnect, Perform, Reply, Source, Tell
 from weft.base.identity import NODE_ID_BYTES, next_era
 from weft.base.now import MILLISECOND, SECOND, Now
 from weft.base.records import Entry, Record
@@ -24,6 +23,7 @@ from weft.node.assembly import build_node
 from weft.node.channels import CHANNELS
 from weft.node.events import JournalChanged, NodeStarted, RoleChanged
 from weft.node.node import REFUSAL_KINDS_MAX, Ended, Node, NodeEffect, Transmit, Turn, part_at_wall
+from weft.node.receipts import Receipts
 from weft.node.roles import role_of
 from weft.node.settings import Role
 from weft.sim.clocks import Clocks
@@ -92,8 +92,7 @@ class Machine:
         self._armed: int | None = None
         self._doom: tuple[str, bool] | None = None
         self._wakes = (0, 0)
-        self._unsent: Counter[tuple[str, bytes]] = Counter()
-        self._confirmed: list[Confirmed] = []
+        self._receipts = Receipts()
         self.mouth = Mouth(self)
         self.programs, self.customers = Programs(self), Customers(self)
         self._tidy_at = self._paused_at = 0
@@ -201,7 +200,7 @@ class Machine:
         self.node = self._waiting = self._timer_at = self._armed = None
         self.is_busy = self.is_paused = self._is_slow = self._is_synced = self._stood_still = False
         self._inbox, self._orders, self._buffered = [], [], []
-        self.bound, self._unsent, self._confirmed = {}, Counter(), []
+        self.bound, self._receipts = {}, Receipts()
         self.mouth.called_at.clear()
 
     def pause(self) -> None:
@@ -309,8 +308,9 @@ class Machine:
             kinds = self.programs.kinds
             said = [(Source(channel, peer, kind=kinds.get(peer, "")), frames) for channel, peer, frames, _ in inbox]
             node.hear(said, now)
-        due = node.deadline()
-        if due is not None and due <= now.mono:  # also what this round has brought forward: as the runner does
+        if (
+            due := node.deadline()
+        ) is not None and due <= now.mono:  # what this round brought forward, too: as the runner
             self._armed = None
             self._count_wake(now)
             node.wake(now)
@@ -346,20 +346,16 @@ class Machine:
     def _after(self, now: Now) -> None:
         if self.node is None:
             return
-        if self._unsent or self._confirmed:
-            self._tell_unsent(self.node, now)
+        if self._receipts:
+            self._tell_receipts(self.node, now)
         else:
             self._arm(now)
 
-    def _tell_unsent(self, node: Node, now: Now) -> None:
-        """Let the cores hear which of their last messages were not sent, and what they asked for, as the runner does."""
-        unsent, self._unsent = self._unsent, Counter()
-        confirmed, self._confirmed = self._confirmed, []
-        for (channel, peer), count in unsent.items():
-            for _ in range(count):
-                node.command(CHANNELS[channel].core, SendFailed(channel, peer), now)
-        for order in confirmed:
-            node.command(CHANNELS[order.channel].core, order, now)
+    def _tell_receipts(self, node: Node, now: Now) -> None:
+        """Let the cores hear what became of their messages, as the runner does."""
+        receipts, self._receipts = self._receipts, Receipts()
+        for core, order in receipts.orders():
+            node.command(core, order, now)
         self._act(now)
 
     def _buffer(self, turn: Turn) -> None:
@@ -524,15 +520,12 @@ class Machine:
             self._SAY[type(effect)](self, effect)
 
     def _transmit(self, effect: Transmit) -> None:
-        row, key = CHANNELS[effect.channel], (effect.channel, effect.peer)
-        # What follows a message that was not sent is not sent either, as in the runner.
-        is_sent = key not in self._unsent and self.mouth.say(row, effect)
-        if not is_sent and row.tells_failure:
-            self._unsent[key] += 1
+        is_open = not self._receipts.has_failed(effect.channel, effect.peer)
+        if not (is_open and self.mouth.say(CHANNELS[effect.channel], effect)):
+            self._receipts.note_unsent(effect.channel, effect.peer)
 
     def _confirm(self, effect: Confirm) -> None:
-        refused = min(effect.count, self._unsent[effect.channel, effect.peer])
-        self._confirmed.append(Confirmed(effect.channel, effect.peer, effect.count, effect.token, refused))
+        self._receipts.confirm(effect)
 
     def _connect(self, effect: Connect) -> None:
         self.mouth.connect(effect)
