@@ -308,9 +308,8 @@ class Machine:
             kinds = self.programs.kinds
             said = [(Source(channel, peer, kind=kinds.get(peer, "")), frames) for channel, peer, frames, _ in inbox]
             node.hear(said, now)
-        if (
-            due := node.deadline()
-        ) is not None and due <= now.mono:  # what this round brought forward, too: as the runner
+        due = node.deadline()  # what this round has brought forward is due, too: as in the runner
+        if due is not None and due <= now.mono:
             self._armed = None
             self._count_wake(now)
             node.wake(now)
@@ -524,9 +523,6 @@ class Machine:
         if not (is_open and self.mouth.say(CHANNELS[effect.channel], effect)):
             self._receipts.note_unsent(effect.channel, effect.peer)
 
-    def _confirm(self, effect: Confirm) -> None:
-        self._receipts.confirm(effect)
-
     def _connect(self, effect: Connect) -> None:
         self.mouth.connect(effect)
 
@@ -584,7 +580,7 @@ class Machine:
 
     _SAY: Final[dict[type, Callable[..., None]]] = {
         Transmit: _transmit,
-        Confirm: _confirm,
+        Confirm: lambda self, effect: self._receipts.confirm(effect),
         Connect: _connect,
         Disconnect: _disconnect,
         Perform: _perform,
