@@ -6,7 +6,7 @@ BIN := .venv/bin
 SOURCES := pyproject.toml src/weft/__init__.py
 
 .DEFAULT_GOAL := help
-.PHONY: run demo test check sim soak fuzz bench docs bless lock interop help clean
+.PHONY: run demo test check sim soak torture fuzz bench docs bless lock interop help clean
 
 run: .venv/run.done ## show the product: a fleet measures this machine, its tables answer (FOR=60s)
 	$(BIN)/weft demo --for $(FOR) $(ARGS)
@@ -25,6 +25,10 @@ sim: .venv/run.done ## simulate a fleet (ARGS="--seed 7 --explain")
 
 soak: .venv/test.done ## the tests with a night's worth of examples (ARGS="tests/journal")
 	$(BIN)/python -m pytest --soak $(ARGS)
+	$(if $(ARGS),,$(BIN)/weft torture --for 1h)
+
+torture: .venv/run.done ## a real fabric under drawn faults, judged (FOR=60s ARGS="--seed 7")
+	$(BIN)/weft torture --for $(FOR) $(ARGS)
 
 fuzz: .venv/test.done ## run every target of fuzz/ (FOR=60s each)
 	scripts/fuzz $(FOR)

@@ -8,6 +8,7 @@ from weft.checks.crown import Forward, Kept, Numbers, OneRoot, Settled, Swift
 from weft.checks.documents import PrefixFold
 from weft.checks.durable import Durable
 from weft.checks.exactly_once import ExactlyOnce
+from weft.checks.field import FIELD_RULES, Acknowledged, Delivered
 from weft.checks.history import Fact, Unknown, Violation, read_lines, write_lines
 from weft.checks.inert import Inert
 from weft.checks.linearizable import Linearizable
@@ -37,17 +38,24 @@ FLEET_CHECKERS: tuple[type[Checker], ...] = (
 STORE_CHECKERS: tuple[type[Checker], ...] = (Converged, *STORE_RULES, Inert, Bounded)
 """Those of the store: what its nodes send up is the lake's affair."""
 
+FIELD_CHECKERS: tuple[type[Checker], ...] = (*FIELD_RULES, Converged, Complete)
+"""Those of a real fabric, whose history is made of what its clients were told, and of what is found at the end."""
+
 __all__ = [
     "CHECKERS",
+    "FIELD_CHECKERS",
+    "FIELD_RULES",
     "FLEET_CHECKERS",
     "MAIL_CHECKERS",
     "STORE_CHECKERS",
     "STORE_RULES",
+    "Acknowledged",
     "Bounded",
     "Broken",
     "Checker",
     "Complete",
     "Converged",
+    "Delivered",
     "Durable",
     "ExactlyOnce",
     "Fact",

@@ -111,6 +111,10 @@ VOCABULARY: Final[dict[tuple[str, str], str]] = {
     ("info", "state"): "subject, digest: what this node holds of something that others hold too",
     ("info", "waits"): "for what, since when: what still has to happen here",
     ("info", "trace"): "plan hash, trace hash: of a whole run",
+    ("invoke", "put"): "protocol, key, value: a client is about to write this; value None: to delete it",
+    ("ok", "put"): "protocol, key, value: and was told that it is written",
+    ("info", "replica"): "protocol, values by key: all that this node holds of what clients wrote, after quiet",
+    ("info", "delivered"): "protocol, counts by key: how often each stands at the end of the road, after quiet",
     ("info", "healed"): "all faults are over",
     ("info", "quiet"): "the fabric has had its time to come to rest",
 }

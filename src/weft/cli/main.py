@@ -40,6 +40,7 @@ ROOMS: Final[dict[str, tuple[str, str]]] = {
     "drain": ("weft.cli.drain:drain", "Drain the journal of a stopped node into a lake."),
     "journal": ("weft.cli.journal:app", "Look into the journal of a node, verify and mend it."),
     "sim": ("weft.cli.sim:app", "Simulate a fabric under faults, and explain the night."),
+    "torture": ("weft.cli.torture:torture", "Run a real fabric here under drawn faults, and judge what it kept."),
 }
 for name, (where, what) in ROOMS.items():
     # Whoever asks for one command reads all of its own words, the list of commands shows these.

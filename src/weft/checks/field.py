@@ -1,0 +1,111 @@
+"""What clients of a real fabric were told, against what its nodes and its lake hold at the end (FLD-040).
+
+Nothing is known of the nodes' insides here: only what clients asked for, what they were told, and what everybody holds
+when the fabric has come to rest. Each key has one writer, which writes one value after the other; what stands there at the
+end is the value that was acknowledged last, or one that was asked for since and never answered.
+"""
+
+from collections import Counter
+from typing import Any, ClassVar, Final
+
+from weft.checks.checker import Checker
+from weft.checks.history import Fact, Unknown, Violation
+
+SHOWN_MAX: Final = 5  # keys in a sentence
+
+
+class Written(Checker):
+    """The part that both rules share: what was asked for and acknowledged, by protocol and key."""
+
+    HEARS: ClassVar = {("invoke", "put"): "note_put", ("ok", "put"): "note_told", ("info", "quiet"): "note_quiet"}
+
+    def __init__(self) -> None:
+        self.possible: dict[str, dict[str, list[Any]]] = {}
+        """By protocol and key: what was acknowledged last, and what was asked for since."""
+        self.told: dict[str, dict[str, Fact]] = {}
+        """By protocol and key: the last acknowledgement."""
+        self.judged: Counter[str] = Counter()
+        """How many nodes, or lakes, have said by protocol what they hold."""
+        self.quiet: Fact | None = None
+
+    def note_put(self, fact: Fact) -> None:
+        protocol, key, value = fact.value
+        self.possible.setdefault(protocol, {}).setdefault(key, [None]).append(value)
+
+    def note_told(self, fact: Fact) -> None:
+        protocol, key, value = fact.value
+        asked = self.possible.get(protocol, {}).get(key, [])
+        if value not in asked:
+            self.broken(f"{protocol}: {key} was acknowledged as {value!r}, which nobody had asked for", fact)
+        self.possible[protocol][key] = asked[asked.index(value) :]
+        self.told.setdefault(protocol, {})[key] = fact
+
+    def note_quiet(self, fact: Fact) -> None:
+        self.quiet = fact
+
+    def end(self) -> Violation | Unknown | None:
+        unseen = sorted(self.due() - self.judged.keys())
+        if self.quiet is None:
+            return Unknown(self.rule, "the history does not say that the fabric came to rest")
+        return Unknown(self.rule, f"nobody said what it holds of {', '.join(unseen)}") if unseen else None
+
+    def due(self) -> set[str]:
+        """The protocols that somebody has to answer for."""
+        return set()
+
+    def lost(self, protocol: str, keys: list[str], where: str, fact: Fact) -> None:
+        """Stop if there are such keys."""
+        if keys:
+            shown = ", ".join(sorted(keys)[:SHOWN_MAX])
+            witnesses = [self.told[protocol][key] for key in sorted(keys)[:SHOWN_MAX]]
+            short = Fact(fact.at, fact.node, fact.process, fact.kind, fact.what, [protocol])
+            self.broken(f"{protocol}: {len(keys)} acknowledged and lost at {where}: {shown}", *witnesses, short)
+
+
+class Acknowledged(Written):
+    """Every replica holds what was acknowledged last, or something that was asked for later; and nothing else."""
+
+    rule = "acknowledged"
+    HEARS: ClassVar = {**Written.HEARS, ("info", "replica"): "note_replica"}
+
+    def due(self) -> set[str]:
+        return set(self.told) - DELIVERED
+
+    def note_replica(self, fact: Fact) -> None:
+        protocol, held = fact.value
+        self.judged[protocol] += 1
+        possible = self.possible.get(protocol, {})
+        lost = [key for key in self.told.get(protocol, {}) if held.get(key) not in possible[key]]
+        self.lost(protocol, lost, fact.node, fact)
+        for key, value in held.items():
+            if value not in possible.get(key, []):
+                self.broken(f"{protocol}: {fact.node} holds {value!r} at {key}, which nobody had asked for", fact)
+
+
+class Delivered(Written):
+    """What was acknowledged stands at the end of its road: there once, or at least once where that is the promise."""
+
+    rule = "delivered"
+    HEARS: ClassVar = {**Written.HEARS, ("info", "delivered"): "note_delivered"}
+
+    def due(self) -> set[str]:
+        return set(self.told) & DELIVERED
+
+    def note_delivered(self, fact: Fact) -> None:
+        protocol, counts = fact.value
+        self.judged[protocol] += 1
+        self.lost(protocol, [key for key in self.told.get(protocol, {}) if not counts.get(key)], fact.node, fact)
+        doubled = [key for key, count in counts.items() if count > 1]
+        if doubled and protocol not in AGAIN:
+            shown = ", ".join(f"{key} ({counts[key]} times)" for key in sorted(doubled)[:SHOWN_MAX])
+            self.broken(f"{protocol}: {len(doubled)} doubled at {fact.node}: {shown}")
+        strange = sorted(counts.keys() - self.possible.get(protocol, {}).keys())
+        if strange:
+            self.broken(f"{protocol}: {fact.node} holds what nobody sent: {', '.join(strange[:SHOWN_MAX])}")
+
+
+DELIVERED: Final = frozenset({"messages", "readers"})
+"""Protocols whose writes go somewhere, instead of standing everywhere."""
+AGAIN: Final = frozenset({"readers"})
+"""Of these, what may arrive more than once: a reader that confirms is handed again what it had in hand."""
+FIELD_RULES: Final[tuple[type[Checker], ...]] = (Acknowledged, Delivered)

@@ -1,0 +1,61 @@
+"""What clients asked for and were told, as a history: in memory, and line by line in a file."""
+
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from weft.checks.history import Fact, write_lines
+
+
+class Book:
+    """The history of one run; any thread writes into it."""
+
+    def __init__(self, path: Path) -> None:
+        self.facts: list[Fact] = []
+        self._lock = threading.Lock()
+        self._file = path.open("ab")
+        self._began = time.monotonic_ns()
+        self.strange: list[str] = []
+        """What a client was told that can never be right."""
+
+    def note(self, node: str, kind: str, what: str, value: Any = None) -> Fact:
+        """One more fact, now."""
+        with self._lock:
+            fact = Fact(time.monotonic_ns() - self._began, node, 0, kind, what, value)
+            self.facts.append(fact)
+            self._file.write(write_lines([fact]))
+        return fact
+
+    def asks(self, node: str, protocol: str, key: str, value: Any) -> None:
+        """A client is about to write."""
+        self.note(node, "invoke", "put", [protocol, key, value])
+
+    def told(self, node: str, protocol: str, key: str, value: Any) -> None:
+        """And was told that it is written."""
+        self.note(node, "ok", "put", [protocol, key, value])
+
+    def acknowledged(self) -> dict[str, int]:
+        """How many writes, by protocol."""
+        with self._lock:
+            told = [fact.value[0] for fact in self.facts if (fact.kind, fact.what) == ("ok", "put")]
+        return {protocol: told.count(protocol) for protocol in sorted(set(told))}
+
+    def possible(self, protocol: str) -> dict[str, list[Any]]:
+        """What may stand at each key: what was acknowledged last (None: nothing yet), and what was asked for since."""
+        with self._lock:
+            facts = [fact for fact in self.facts if fact.what == "put" and fact.value[0] == protocol]
+        found: dict[str, list[Any]] = {}
+        for fact in facts:
+            _, key, value = fact.value
+            values = found.setdefault(key, [None])
+            if fact.kind == "invoke":
+                values.append(value)
+            else:
+                found[key] = values[values.index(value) :]
+        return found
+
+    def close(self) -> None:
+        """Nothing is written any more."""
+        with self._lock:
+            self._file.close()

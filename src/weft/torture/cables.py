@@ -1,0 +1,142 @@
+"""The cables between machines: Ethernet frames in, and which leave at which port when. No socket, no clock (FLD-040).
+
+Each machine has one cable; its weather is set for both directions apart. A bit that is flipped in a TCP payload comes with
+the checksum mended, since the kernel would drop it else: what is tested is what happens beyond TCP.
+"""
+
+import heapq
+from typing import Final, NamedTuple
+
+from weft.base.chance import Chance
+from weft.torture import limits
+
+FLOOD: Final = 0xFF
+"""Last byte of a hardware address that is nobody's: the frame goes to all."""
+IPV4: Final = b"\x08\x00"
+TCP: Final = 6
+HEADER: Final = 14
+
+
+class Weather(NamedTuple):
+    """What one direction of a cable does."""
+
+    is_cut: bool = False
+    delay_s: float = 0.0
+    bytes_per_s: int = 0
+    """0: as fast as it comes."""
+    flip_one_in: int = 0
+    """Of so many segments with a payload one is altered; 0: none."""
+
+
+FAIR: Final = Weather()
+
+
+class Leaving(NamedTuple):
+    """A frame that leaves at a port."""
+
+    at: float
+    number: int
+    port: int
+    frame: bytes
+
+
+class Line:
+    """One direction of one cable."""
+
+    def __init__(self) -> None:
+        self.weather = FAIR
+        self.free_at = 0.0
+
+    def leaves_at(self, now: float, size: int) -> float | None:
+        """When a frame that comes now is through; None: it is lost."""
+        if self.weather.is_cut:
+            return None
+        if not self.weather.bytes_per_s:
+            self.free_at = now
+            return now + self.weather.delay_s
+        begin = max(now, self.free_at)
+        if (begin - now) * self.weather.bytes_per_s > limits.QUEUE_BYTES_MAX:
+            return None
+        self.free_at = begin + size / self.weather.bytes_per_s
+        return self.free_at + self.weather.delay_s
+
+
+class Switch:
+    """All cables at one switch: machine N has the hardware address 02:00:00:00:00:N."""
+
+    def __init__(self, ports: tuple[int, ...], chance: Chance) -> None:
+        self.outward = {port: Line() for port in ports}
+        """From the machine to the switch."""
+        self.inward = {port: Line() for port in ports}
+        self.counts = {"frames": 0, "lost": 0, "flipped": 0}
+        self._chance = chance
+        self._leaving: list[Leaving] = []
+        self._number = 0
+
+    def set(self, port: int, outward: Weather, inward: Weather) -> None:
+        """The weather of one cable from now on."""
+        self.outward[port].weather, self.inward[port].weather = outward, inward
+
+    def take(self, port: int, frame: bytes, now: float) -> None:
+        """A frame that a machine sends."""
+        self.counts["frames"] += 1
+        to = frame[5] if not frame[0] & 1 else FLOOD
+        for other in [to] if to in self.inward else [each for each in self.inward if each != port]:
+            if other != port:
+                self._carry(port, other, frame, now)
+
+    def _carry(self, port: int, other: int, frame: bytes, now: float) -> None:
+        lines = self.outward[port], self.inward[other]
+        at: float | None = now
+        for line in lines:
+            at = line.leaves_at(at, len(frame)) if at is not None else None
+            if at is not None and line.weather.flip_one_in:
+                frame = self._perhaps_flipped(frame, line.weather.flip_one_in)
+        if at is None:
+            self.counts["lost"] += 1
+            return
+        self._number += 1
+        heapq.heappush(self._leaving, Leaving(at, self._number, other, frame))
+
+    def _perhaps_flipped(self, frame: bytes, one_in: int) -> bytes:
+        where = payload_of(frame)
+        if where is None or self._chance.randrange(one_in):
+            return frame
+        self.counts["flipped"] += 1
+        return flipped(frame, self._chance.randrange(where[0], where[1]), self._chance.randrange(8))
+
+    def leaving(self, now: float) -> list[Leaving]:
+        """What leaves by now, in order."""
+        found = []
+        while self._leaving and self._leaving[0].at <= now:
+            found.append(heapq.heappop(self._leaving))
+        return found
+
+    def due_at(self) -> float | None:
+        """When the next one leaves."""
+        return self._leaving[0].at if self._leaving else None
+
+
+def payload_of(frame: bytes) -> tuple[int, int] | None:
+    """Where the payload of a TCP segment begins and ends; None: this is none, or it is empty."""
+    if frame[12:14] != IPV4 or len(frame) < HEADER + 40 or frame[HEADER + 9] != TCP:
+        return None
+    segment = HEADER + (frame[HEADER] & 0x0F) * 4
+    end = HEADER + int.from_bytes(frame[HEADER + 2 : HEADER + 4])
+    begin = segment + (frame[segment + 12] >> 4) * 4
+    return (begin, end) if begin < end <= len(frame) else None
+
+
+def flipped(frame: bytes, at: int, bit: int) -> bytes:
+    """The frame with one bit of its TCP payload flipped, and a checksum that says it is right (RFC 1624)."""
+    data = bytearray(frame)
+    segment = HEADER + (frame[HEADER] & 0x0F) * 4
+    word = at - (at - segment) % 2
+    old = int.from_bytes(data[word : word + 2].ljust(2, b"\0"))
+    data[at] ^= 1 << bit
+    new = int.from_bytes(data[word : word + 2].ljust(2, b"\0"))
+    total = (~int.from_bytes(data[segment + 16 : segment + 18]) & 0xFFFF) + (~old & 0xFFFF) + new
+    while total > 0xFFFF:
+        total = (total & 0xFFFF) + (total >> 16)
+    data[segment + 16 : segment + 18] = (~total & 0xFFFF).to_bytes(2)
+    return bytes(data)

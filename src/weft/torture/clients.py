@@ -1,0 +1,515 @@
+"""Plain clients of all protocols: each is a thread at one machine that writes, and notes what it was told.
+
+They speak the wire by its documents and use no code of Weft's own client libraries. Whoever is refused, or not answered,
+comes back and goes on with the next number; nothing is taken for written that was not acknowledged.
+"""
+
+import http.client
+import itertools
+import json
+import os
+import socket
+import struct
+import threading
+import time
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any, ClassVar, Final, NamedTuple
+
+import msgpack
+import zmq
+
+from weft.base.chance import Chance
+from weft.torture import limits
+from weft.torture.book import Book
+from weft.torture.room import step_into
+
+LOCAL: Final = "127.0.0.1"
+"""Of the machine that a thread stands at: orders are taken from there only."""
+ORDERS: Final = 6
+STORE: Final = 5
+SESSION: Final = "torture"
+CATALOG: Final = 5_246
+
+
+class Machine(NamedTuple):
+    """Where a node is, as its clients see it."""
+
+    name: str
+    host: str
+    port: int
+    namespace: str
+    """Of the network; empty: that of this process."""
+    state: Path
+
+
+class Away(Exception):
+    """The node does not answer, or not now."""
+
+
+class Client(threading.Thread, ABC):
+    """One client at one machine. `turn` is what it does until something comes between."""
+
+    protocol: ClassVar[str] = ""
+
+    def __init__(self, at: Machine, book: Book, seed: str) -> None:
+        super().__init__(name=f"{type(self).__name__} at {at.name}", daemon=True)
+        self.at, self.book = at, book
+        self.chance = Chance(f"{seed}/torture/{self.name}")
+        self.numbers = itertools.count(1)
+        self.writes = True
+        self.is_over = threading.Event()
+        self.fault = ""
+        self.context: zmq.Context[Any] | None = None
+
+    def run(self) -> None:
+        """Until `end`; what is not foreseen ends it, and is told."""
+        step_into(self.at.namespace)
+        self.context = zmq.Context()
+        try:
+            while not self.is_over.is_set():
+                try:
+                    self.turn()
+                except (Away, OSError, zmq.ZMQError, http.client.HTTPException, EOFError):
+                    self.is_over.wait(0.3)
+        except Exception as error:  # noqa: BLE001  # a thread tells nobody else
+            self.fault = f"{self.name}: {error!r}"
+        finally:
+            self.context.destroy(0)
+
+    @abstractmethod
+    def turn(self) -> None:
+        """Connect, and write until something comes between."""
+
+    def rest(self) -> None:
+        """Nothing new is written from here on; what was begun may be answered."""
+        self.writes = False
+
+    def end(self) -> None:
+        """And nothing is said either."""
+        self.is_over.set()
+        self.join(limits.ANSWER_S + 5)
+
+    def pause(self) -> None:
+        self.is_over.wait(limits.PAUSE_S * self.chance.uniform(0.5, 1.5))
+
+    def endpoint(self, file: str) -> str:
+        """What a node has written down about a socket of its own."""
+        path = self.at.state / file
+        if not path.exists():
+            raise Away(file)
+        return path.read_text("utf-8").strip()
+
+    def dealer(self, endpoint: str) -> "zmq.Socket[bytes]":
+        assert self.context is not None
+        link: zmq.Socket[bytes] = self.context.socket(zmq.DEALER)
+        link.setsockopt(zmq.LINGER, 0)
+        link.setsockopt(zmq.ROUTING_ID, b"\x01" + os.urandom(15))
+        link.connect(endpoint)
+        return link
+
+
+def ask(at: Machine, path: str, body: Any = None, patience_s: float = limits.ANSWER_S) -> tuple[int, Any]:
+    """Ask a node over HTTP, from the thread that stands there; its status and what it said."""
+    link = http.client.HTTPConnection(LOCAL, at.port + ORDERS, timeout=patience_s)
+    try:
+        if body is None:
+            link.request("GET", path)
+        else:
+            link.request("POST", path, json.dumps(body), {"content-type": "application/json"})
+        answer = link.getresponse()
+        return answer.status, json.loads(answer.read() or b"null")
+    except ValueError:
+        raise Away(path) from None
+    finally:
+        link.close()
+
+
+class Configuration(Client):
+    """Writes keys of its own at its node while that is the root, each confirmed by a majority."""
+
+    protocol = "configuration"
+
+    def turn(self) -> None:
+        while self.writes and not self.is_over.is_set():
+            status, told = ask(self.at, "/status", patience_s=2.0)
+            if status != http.HTTPStatus.OK or told.get("level") != "root":
+                raise Away("no root")
+            self._write()
+        self.is_over.wait(limits.LOOK_S)
+
+    def _write(self) -> None:
+        key, value = f"/app/torture/{self.at.name}/{self.chance.randrange(400)}", next(self.numbers)
+        self.book.asks(self.at.name, self.protocol, key, value)
+        said = {"order": "set", "key": key, "value": value, "who": "torture", "ack": "quorum"}
+        status, told = ask(self.at, "/order", said, patience_s=40.0)
+        if status == http.HTTPStatus.OK and told.get("is_confirmed"):
+            self.book.told(self.at.name, self.protocol, key, value)
+        self.pause()
+
+
+class Messages(Client):
+    """Sends messages up the tree; repeats, with its tags, what had no final status when the connection broke."""
+
+    protocol = "messages"
+    OPEN_MAX: ClassVar[int] = 32
+
+    def __init__(self, at: Machine, book: Book, seed: str) -> None:
+        super().__init__(at, book, seed)
+        self.id = self.chance.randbytes(16)
+        self.open: dict[int, str] = {}
+
+    def turn(self) -> None:
+        link = self.dealer(self.endpoint("chains.endpoint"))
+        try:
+            _hello(link, self.id, "sender")
+            for tag, text in self.open.items():
+                _send(link, tag, text)
+            heard_at = said_at = next_at = time.monotonic()
+            while not self.is_over.is_set():
+                if self.writes and len(self.open) < self.OPEN_MAX and time.monotonic() >= next_at:
+                    next_at = time.monotonic() + limits.PAUSE_S
+                    self._next(link)
+                if link.poll(int(limits.PAUSE_S * 1000)):
+                    heard_at = time.monotonic()
+                    self._hear(msgpack.unpackb(link.recv_multipart()[0]))
+                if time.monotonic() - said_at > 1.0:
+                    said_at = time.monotonic()
+                    _say(link, {"op": "beat"})
+                if time.monotonic() - heard_at > limits.ANSWER_S:
+                    raise Away("silent")
+        finally:
+            link.close()
+
+    def _next(self, link: "zmq.Socket[bytes]") -> None:
+        tag = next(self.numbers)
+        text = f"{self.at.name} {tag}"
+        self.book.asks(self.at.name, self.protocol, text, "")
+        self.book.asks(self.at.name, "readers", text, "")
+        self.open[tag] = text
+        _send(link, tag, text)
+
+    def _hear(self, header: dict[str, Any]) -> None:
+        if header["op"] in ("bye", "refuse"):
+            raise Away(header["op"])
+        for status in header.get("m", ()) if header["op"] == "status" else ():
+            text = self.open.pop(status["tag"], None)
+            if text is None:
+                continue
+            if status["ok"] and status["why"] in ("spooled", "local"):
+                self.book.told(self.at.name, self.protocol, text, "")
+                self.book.told(self.at.name, "readers", text, "")
+
+    def is_answered(self) -> bool:
+        """Whether everything that was sent has its final status."""
+        return not self.open
+
+
+class Reader(Client):
+    """Reads what arrives at its node, and confirms each."""
+
+    protocol = "readers"
+
+    def __init__(self, at: Machine, book: Book, seed: str) -> None:
+        super().__init__(at, book, seed)
+        self.id = self.chance.randbytes(16)
+        self.seen: dict[str, int] = {}
+        self.stands = False
+        """Whether the node has taken its registration once: what arrived before is not for it."""
+
+    def turn(self) -> None:
+        link = self.dealer(self.endpoint("chains.endpoint"))
+        try:
+            _hello(link, self.id, f"reader-{self.at.name}")
+            stand = {"op": "reg", "reg": 1, "dir": "in", "type": "t.mail", "at": "before-all", "access": "ro"}
+            _say(link, {**stand, "confirm": True, "window": 64})
+            heard_at = said_at = time.monotonic()
+            while not self.is_over.is_set():
+                if link.poll(200):
+                    heard_at = time.monotonic()
+                    self._hear(link, *link.recv_multipart())
+                if time.monotonic() - said_at > 1.0:
+                    said_at = time.monotonic()
+                    _say(link, {"op": "beat"})
+                if time.monotonic() - heard_at > limits.ANSWER_S:
+                    raise Away("silent")
+        finally:
+            link.close()
+
+    def _hear(self, link: "zmq.Socket[bytes]", packed: bytes, *frames: bytes) -> None:
+        header = msgpack.unpackb(packed)
+        if header["op"] in ("bye", "refuse"):
+            raise Away(header["op"])
+        self.stands = self.stands or header["op"] == "done"
+        if header["op"] == "rec":
+            at = 0
+            for each in header["m"]:
+                text = frames[at].decode("utf-8", "replace")
+                at += each.get("n", 1)
+                self.seen[text] = self.seen.get(text, 0) + 1
+            _say(link, {"op": "conf", "reg": header["reg"], "ids": [each["id"] for each in header["m"]]})
+
+
+def _hello(link: "zmq.Socket[bytes]", own: bytes, name: str) -> None:
+    _say(link, {"op": "hello", "v": 1, "role": "client", "name": name, "id": own, "pid": os.getpid()})
+    if not link.poll(int(limits.ANSWER_S * 1000)):
+        raise Away("no welcome")
+    if msgpack.unpackb(link.recv_multipart()[0])["op"] != "welcome":
+        raise Away("refused")
+
+
+def _say(link: "zmq.Socket[bytes]", header: dict[str, Any], *frames: bytes) -> None:
+    link.send_multipart([msgpack.packb(header), *frames], zmq.DONTWAIT)
+
+
+def _send(link: "zmq.Socket[bytes]", tag: int, text: str) -> None:
+    _say(link, {"op": "send", "m": [{"tag": tag, "type": "t.mail", "to": ["PARENTSOF"]}]}, text.encode())
+
+
+class Stored(Client):
+    """Writes and deletes entries of its own in the store of its node."""
+
+    protocol = "store"
+    KEYS: ClassVar[int] = 40
+
+    def turn(self) -> None:
+        link = StoreLink(self.at)
+        try:
+            while self.writes and not self.is_over.is_set():
+                name = f"{self.at.name}.{self.chance.randrange(self.KEYS)}"
+                value = f"{self.at.name} {next(self.numbers)}" if self.chance.random() < 0.9 else None
+                self.book.asks(self.at.name, self.protocol, name, value)
+                path = StoreLink.path("t", *name.split("."))
+                told = link.ask("set_value", path=path, value=value) if value else link.ask("delete_value", path=path)
+                if "error" not in told:
+                    self.book.told(self.at.name, self.protocol, name, value)
+                self.pause()
+        finally:
+            link.close()
+        self.is_over.wait(limits.LOOK_S)
+
+
+class StoreLink:
+    """One connection to a store."""
+
+    def __init__(self, at: Machine) -> None:
+        self._socket = socket.create_connection((at.host, at.port + STORE), timeout=limits.ANSWER_S)
+        self._heard = msgpack.Unpacker(strict_map_key=False)
+        self._seq = itertools.count(1)
+        self._hear()
+
+    @staticmethod
+    def path(*elements: Any) -> msgpack.ExtType:
+        """A path as the wire has it."""
+        return msgpack.ExtType(3, b"".join(map(msgpack.packb, elements)))
+
+    @staticmethod
+    def elements(packed: Any) -> list[Any]:
+        """What such a path consists of."""
+        if not isinstance(packed, msgpack.ExtType):
+            return list(packed)
+        unpacker = msgpack.Unpacker()
+        unpacker.feed(packed.data)
+        return list(unpacker)
+
+    def ask(self, action: str, **fields: Any) -> dict[str, Any]:
+        """One answer."""
+        seq = self._say(action, fields)
+        while (told := self._hear()).get("seq") != seq:
+            continue
+        return told
+
+    def tree(self, *elements: Any) -> dict[str, Any]:
+        """All values below a path, by their elements with dots between."""
+        seq = self._say("get_tree", {"path": self.path(*elements)})
+        found: dict[str, Any] = {}
+        before: list[Any] = []
+        while True:
+            told = self._hear()
+            if told.get("seq") != seq:
+                continue
+            if "error" in told:
+                raise Away(str(told["error"]))
+            if told.get("state") == "end":
+                return found
+            if "path" in told:
+                before = before[: told.get("depth", 0)] + self.elements(told["path"])
+                if "value" in told:
+                    found[".".join(map(str, before))] = told["value"]
+
+    def _say(self, action: str, fields: dict[str, Any]) -> int:
+        seq = next(self._seq)
+        self._socket.sendall(msgpack.packb({"seq": seq, "action": action, **fields}))
+        return seq
+
+    def _hear(self) -> dict[str, Any]:
+        while True:
+            for told in self._heard:
+                return dict(told)
+            data = self._socket.recv(65_536)
+            if not data:
+                raise EOFError
+            self._heard.feed(data)
+
+    def close(self) -> None:
+        """Hang up."""
+        self._socket.close()
+
+
+class Documents(Client):
+    """Enters notes into the document of its node."""
+
+    protocol = "documents"
+
+    def turn(self) -> None:
+        link = DocumentLink(self.dealer(self.endpoint("doc.endpoint")))
+        try:
+            while self.writes and not self.is_over.is_set():
+                text = f"{self.at.name}-{next(self.numbers)}"
+                self.book.asks(self.at.name, self.protocol, text, "")
+                (told,) = link.ask("edit", {"verb": "add", "words": ["path=/", "note", f"n={text}"]})
+                if not told.get("code"):
+                    self.book.told(self.at.name, self.protocol, text, "")
+                self.pause()
+        finally:
+            link.close()
+        self.is_over.wait(limits.LOOK_S)
+
+
+class DocumentLink:
+    """One connection to the document of a node."""
+
+    def __init__(self, link: "zmq.Socket[bytes]") -> None:
+        self._link = link
+        self._numbers = itertools.count(1)
+
+    def ask(self, verb: str, arguments: dict[str, Any]) -> list[dict[str, Any]]:
+        """All answers to a request."""
+        number = struct.pack(">Q", next(self._numbers))
+        said = {"verb": verb, "session": SESSION, "args": arguments}
+        self._link.send_multipart([number, msgpack.packb(said)], zmq.DONTWAIT)
+        answers: list[dict[str, Any]] = []
+        while self._link.poll(int(limits.ANSWER_S * 1000)):
+            heard, packed = self._link.recv_multipart()
+            if heard != number:
+                continue
+            answers.append(msgpack.unpackb(packed))
+            if not answers[-1].get("more"):
+                return answers
+        raise Away(verb)
+
+    def close(self) -> None:
+        """Hang up."""
+        self._link.close()
+
+
+class Service(Client):
+    """A program that registers in the catalog, beats and answers, says goodbye after a while, and comes back as another."""
+
+    protocol = "catalog"
+
+    def __init__(self, at: Machine, book: Book, seed: str, broker: str) -> None:
+        super().__init__(at, book, seed)
+        self.broker = broker
+
+    def turn(self) -> None:
+        if not self.writes:
+            self.is_over.wait(limits.LOOK_S)
+            return
+        assert self.context is not None
+        name = f"{self.at.name}-{next(self.numbers)}"
+        calls: zmq.Socket[bytes] = self.context.socket(zmq.ROUTER)
+        calls.setsockopt(zmq.LINGER, 0)
+        port = calls.bind_to_random_port(f"tcp://{self.at.host}")
+        self.book.asks(self.at.name, self.protocol, name, "active")
+        try:
+            self._live(name, calls, port)
+        finally:
+            calls.close()
+
+    def _live(self, name: str, calls: "zmq.Socket[bytes]", port: int) -> None:
+        """One life. As long as clients write it ends by a goodbye; the last one goes on until the end."""
+        record = {"name": name, "ip": self.at.host, "port": port, "heartbeat": int(limits.CATALOG_BEAT_S * 1000)}
+        ends_at = time.monotonic() + self.chance.uniform(*limits.LIFE_S)
+        while not self.is_over.is_set():
+            link = self.dealer(f"tcp://{self.broker}")
+            try:
+                _tell(link, b"UwU", json.dumps(record).encode())
+                is_over = self._serve(name, link, calls, ends_at)
+            finally:
+                link.close(0)
+            if is_over:
+                return
+
+    def _serve(self, name: str, link: "zmq.Socket[bytes]", calls: "zmq.Socket[bytes]", ends_at: float) -> bool:
+        """True: its life is over; False: the broker is gone, so it has to register again."""
+        heard_at = beat_at = time.monotonic()
+        while not self.is_over.is_set():
+            ready = dict(self._poll(link, calls))
+            now = time.monotonic()
+            if calls in ready:
+                self._pong(name, calls)
+            if link in ready:
+                heard_at = now
+                if not self._hear(name, link):
+                    return False
+            if self.writes and now > ends_at:
+                self.book.asks(self.at.name, self.protocol, name, None)
+                _tell(link, b"</3")
+                self.is_over.wait(0.2)  # a goodbye has no answer; silence says the same a little later
+                self.book.told(self.at.name, self.protocol, name, None)
+                return True
+            if now > beat_at:
+                beat_at = now + limits.CATALOG_BEAT_S
+                _tell(link, b"<3", name.encode())
+            if now - heard_at > 3 * limits.CATALOG_BEAT_S:
+                return False
+        return True
+
+    def _hear(self, name: str, link: "zmq.Socket[bytes]") -> bool:
+        """What the broker says; False: register again."""
+        _, command, *_ = link.recv_multipart()
+        if command == b"OwO":
+            self.book.told(self.at.name, self.protocol, name, "active")
+        elif command == b"<3":
+            _tell(link, b"u.u")
+        return command not in (b"</3", b"(O_O)")
+
+    @staticmethod
+    def _pong(name: str, calls: "zmq.Socket[bytes]") -> None:
+        peer, empty, endpoint, when, *_ = calls.recv_multipart()
+        if endpoint == b"ping":
+            calls.send_multipart([peer, empty, b"pong", when, name.encode()], zmq.DONTWAIT)
+
+    @staticmethod
+    def _poll(*links: "zmq.Socket[bytes]") -> list[tuple[Any, int]]:
+        poller = zmq.Poller()
+        for link in links:
+            poller.register(link, zmq.POLLIN)
+        return poller.poll(200)
+
+
+def _tell(link: "zmq.Socket[bytes]", command: bytes, *body: bytes) -> None:
+    link.send_multipart([b"", command, struct.pack("<f", time.time()), *body], zmq.DONTWAIT)
+
+
+def listed(context: "zmq.Context[Any]", broker: str, names: list[str]) -> dict[str, str]:
+    """Which of these services the catalog calls active."""
+    found: dict[str, str] = {}
+    for begin in range(0, len(names), 16):
+        link: zmq.Socket[bytes] = context.socket(zmq.REQ)
+        link.setsockopt(zmq.LINGER, 0)
+        try:
+            link.connect(f"tcp://{broker}")
+            words = [name.encode() for name in names[begin : begin + 16]]
+            link.send_multipart([b"u_U", struct.pack("<f", time.time()), *words])
+            if not link.poll(int(limits.ANSWER_S * 1000)):
+                raise Away("the catalog")
+            command, _, *body = link.recv_multipart()
+            told = json.loads(body[0]) if command == b"o_O" and body else {}
+        finally:
+            link.close()
+        for name, record in told.items():
+            if isinstance(record, dict) and record.get("_dbp", {}).get("state") in ("active", "suspect"):
+                found[name] = "active"
+    return found

@@ -1,0 +1,245 @@
+"""What everybody holds when the fabric has come to rest, as facts; and what `weft.checks` says of the whole history.
+
+Replicas are asked over the wire, by the plain clients. Journals and segments are read from the disk, when everything has
+ended; the tables are compared with the segments by `weft lake check`.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Final
+
+import zmq
+
+from weft.base.records import Stream, StreamRecord
+from weft.base.vectors import VersionVector
+from weft.checks import FIELD_CHECKERS, judge_all
+from weft.checks.history import Fact
+from weft.lake.layout import STREAMS, Layout
+from weft.lake.manifest import ERA_END, Manifest, origin_of
+from weft.lake.reader import Follower
+from weft.shell.journal import JournalReader
+from weft.torture import limits
+from weft.torture.book import Book
+from weft.torture.clients import Away, DocumentLink, Machine, StoreLink, ask, listed
+from weft.torture.files import DOCUMENTS, STORES, broker_port
+from weft.torture.plan import COLLECTORS, ROOT
+
+KEYS: Final = "/app/torture/"
+MARK: Final = ' n="'
+PAGE: Final = 1_000
+BODIES: Final = "all operations"
+"""Where a digest stands among the notes of a document."""
+ROAD: Final = (Stream.SAMPLES, Stream.EVENTS, Stream.CATALOG, Stream.STORE, Stream.DOCUMENTS)
+"""Streams whose origins number without a hole; messages are judged by what their senders were told."""
+LATE: Final = (Stream.EVENTS, Stream.CATALOG)
+"""Of these, what nodes write while they end."""
+
+
+def digest(held: Any) -> str:
+    """One word for what a replica holds."""
+    return blake2b(json.dumps(held, sort_keys=True).encode(), digest_size=16).hexdigest()
+
+
+# Replicas; each of these runs in a thread that stands at the machine
+
+
+def configuration_of(at: Machine, _: "zmq.Context[Any]") -> dict[str, Any]:
+    """All keys that clients wrote."""
+    found: dict[str, Any] = {}
+    after = ""
+    while True:
+        said = {"order": "list", "subtree": KEYS, "count": PAGE, "after": after}
+        status, told = ask(at, "/order", said)
+        if status != 200:
+            raise Away(str(told))
+        for key, _number, value in told["pairs"]:
+            found[key] = json.loads(value) if isinstance(value, str) else value
+            after = key
+        if not told.get("is_more"):
+            return found
+
+
+def store_of(at: Machine, _: "zmq.Context[Any]") -> dict[str, Any]:
+    """All entries that clients wrote."""
+    link = StoreLink(at)
+    try:
+        return link.tree("t")
+    finally:
+        link.close()
+
+
+def document_of(at: Machine, context: "zmq.Context[Any]") -> dict[str, Any]:
+    """How often each note stands in the log, and a digest of all operations with every byte of them."""
+    link = context.socket(zmq.DEALER)
+    link.setsockopt(zmq.LINGER, 0)
+    try:
+        link.connect((at.state / "doc.endpoint").read_text("utf-8").strip())
+        asked = DocumentLink(link)
+        counts: Counter[str] = Counter()
+        bodies: dict[str, str] = {}
+        start = 0
+        while True:
+            (told,) = asked.ask("log", {"from": start, "limit": PAGE})
+            if told.get("code"):
+                raise Away(str(told))
+            for operation in told["body"]["operations"]:
+                counts.update(notes_in(operation))
+                bodies[f"{operation['source']}:{operation['sequence']}"] = digest(operation["body"].hex())
+            start = told["body"]["next"]
+            if start is None or start >= told["body"]["total"]:
+                return {**counts, BODIES: digest(bodies)}
+    finally:
+        link.close()
+
+
+def notes_in(operation: Any) -> Iterator[str]:
+    """The names of notes in an operation, whatever it looks like otherwise."""
+    if isinstance(operation, bytes):
+        operation = operation.decode("utf-8", "replace")
+    if isinstance(operation, str):
+        for piece in operation.split(MARK)[1:]:
+            yield piece.partition('"')[0]
+    elif isinstance(operation, dict):
+        for value in operation.values():
+            yield from notes_in(value)
+    elif isinstance(operation, list | tuple):
+        for value in operation:
+            yield from notes_in(value)
+
+
+Look = Callable[[Machine, "zmq.Context[Any]"], dict[str, Any]]
+REPLICAS: Final[dict[str, tuple[tuple[str, ...], Look]]] = {
+    "configuration": ((ROOT, *COLLECTORS), configuration_of),
+    "store": (STORES, store_of),
+    "documents": (DOCUMENTS, document_of),
+}
+"""By protocol: who holds all of it, and how one is asked."""
+
+
+def catalog_of(at: Machine, context: "zmq.Context[Any]", names: list[str]) -> dict[str, Any]:
+    """Which services the broker calls active."""
+    return dict(listed(context, f"{at.host}:{broker_port(at)}", names))
+
+
+def note_replicas(book: Book, held: dict[str, dict[str, Any]]) -> None:
+    """What all replicas hold, by protocol and node, and a digest of each."""
+    for protocol, by_node in held.items():
+        for node, values in by_node.items():
+            book.note(node, "info", "state", [protocol, digest(values)])
+            if protocol != "documents":
+                book.note(node, "info", "replica", [protocol, values])
+                continue
+            counts = {key: count for key, count in values.items() if key != BODIES}
+            book.note(node, "info", "replica", [protocol, dict.fromkeys(counts, "")])
+            doubled = {key: count for key, count in counts.items() if count > 1}
+            if doubled:
+                book.strange.append(f"documents: {node} holds {len(doubled)} notes more than once: {doubled}")
+
+
+# Journals and the lake
+
+
+Taken = dict[Stream, VersionVector]
+
+
+def taken_in(journals: list[Path]) -> Taken:
+    """All numbers of the streams that go up which stand in these journals."""
+    taken = {stream: VersionVector() for stream in ROAD}
+    for journal in journals:
+        for _, record in JournalReader(journal).entries():
+            if isinstance(record, StreamRecord) and record.stream in taken:
+                taken[Stream(record.stream)].add(record.source, record.sequence, record.last)
+    return taken
+
+
+def note_road(book: Book, at_rest: Taken, at_end: Taken, lake: Path) -> None:
+    """What was taken, by the journals, and what is in the lake's segments.
+
+    What nodes have to say of their own end (events, services that left) may stay in the journal of the root, which hands it
+    on when it is started again. So of these streams only what stood there before the end is judged.
+    """
+    layout = Layout(lake)
+    segments = [(drain, manifest) for stream in ROAD for drain, manifest in manifests_of(layout, stream)]
+    taken = {stream: (at_rest if stream in LATE else at_end)[stream] for stream in ROAD}
+    for _, manifest in segments:  # a journal forgets what is safe
+        taken[_stream(manifest)].update(manifest.vector())
+    for stream, vector in taken.items():
+        for origin, numbers in vector:
+            for first, last in numbers:
+                book.note(str(origin), "durable", "taken", [int(stream), str(origin), first, last])
+    for drain, manifest in segments:
+        book.note(drain, "durable", "segment", segment_fact(manifest))
+
+
+def _stream(manifest: Manifest) -> Stream:
+    return Stream(STREAMS.index(manifest.stream) + 1)
+
+
+def manifests_of(layout: Layout, stream: Stream) -> Iterator[tuple[str, Manifest]]:
+    """All segments of a stream, drain by drain, each proved to follow the one before it."""
+    name = STREAMS[stream - 1]
+    place = layout.drains(name)
+    for drain in sorted(path.name for path in place.iterdir()) if place.is_dir() else ():
+        follower = Follower(layout, name, drain)
+        number = 1
+        while (manifest := follower.manifest(number)) is not None:
+            yield drain, manifest
+            number += 1
+
+
+def segment_fact(manifest: Manifest) -> list[Any]:
+    """What a checker is told of a segment."""
+    claims = [
+        [str(origin_of(name, era)), first, last] for name, era, ranges in manifest.ranges for first, last in ranges
+    ]
+    losses = [
+        [str(origin_of(name, era)), first, last] for name, era, first, last, why in manifest.lost if why != ERA_END
+    ]
+    return [int(_stream(manifest)), manifest.number, claims, losses, []]
+
+
+def note_messages(book: Book, lake: Path) -> None:
+    """How often each message stands in the lake's segments."""
+    import pyarrow.parquet as pq
+
+    counts: Counter[str] = Counter()
+    for path in sorted((lake / "drain" / "messages").rglob("*.parquet")):
+        for row in pq.read_table(path, columns=["key", "raw"]).to_pylist():
+            if row["key"] == "t.mail":
+                counts[row["raw"].decode("utf-8", "replace")] += 1
+    book.note("lake", "info", "delivered", ["messages", dict(counts)])
+
+
+def tables_differ(lake: Path) -> list[str]:
+    """Where the tables are not equal to the segments, as `weft lake check` sees it."""
+    from weft.pipeline.check import Check
+
+    verdict = Check(Layout(lake)).run()
+    if verdict.state == "equal":
+        return []
+    said = [f"tables: {each.what} {each.ranges}"[:300] for each in verdict.differences]
+    return said or [f"tables: {verdict.state}, {verdict.waiting} segments wait"]
+
+
+# Memory
+
+
+def grows(memory: list[tuple[float, int]]) -> bool:
+    """Whether the last quarter of a life is far above the one before."""
+    if not memory or memory[-1][0] - memory[0][0] < limits.MEMORY_SPAN_S:
+        return False
+    quarter = len(memory) // 4
+    before, last = (sorted(size for _, size in memory[a:b]) for a, b in ((-2 * quarter, -quarter), (-quarter, None)))
+    low, high = before[len(before) // 2], last[len(last) // 2]
+    return high > low * limits.GROWTH and high - low > limits.GROWTH_BYTES
+
+
+# The verdict
+
+
+def verdict(history: list[Fact]) -> list[str]:
+    """Everything that `weft.checks` finds wrong, one text each."""
+    return [str(found) for found in judge_all([kind() for kind in FIELD_CHECKERS], history)]

@@ -1,0 +1,117 @@
+"""What is done to the fabric, and when: drawn from one seed, written as JSON, and replayed or cut down by hand.
+
+A plan says everything that is chosen: a run with the same plan does the same things at the same instants. What the
+processes make of it is up to them, so a failure may need several runs of its plan.
+"""
+
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import Meta
+
+from weft.base.chance import Chance
+from weft.base.errors import UserError
+from weft.torture import limits
+
+ROOT: Final = "root"
+COLLECTORS: Final = ("collector-1", "collector-2")
+SENSORS: Final = ("sensor-1", "sensor-2", "sensor-3", "sensor-4", "sensor-5")
+NODES: Final = (ROOT, *COLLECTORS, *SENSORS)
+PIPELINE: Final = "pipeline"
+
+KINDS: Final[dict[str, str]] = {
+    "kill": "kill -9, and started again",
+    "pause": "stands still (SIGSTOP), and goes on",
+    "restart-all": "everything is killed at once, and started again",
+    "cut": "the cable is pulled",
+    "one-way": "what it sends reaches nobody; it hears everybody",
+    "blackhole": "the cable carries nothing, and says nothing of it",
+    "delay": "the cable delays every frame",
+    "slow": "the cable carries 10 kB/s",
+    "flip": "the cable flips bits in TCP payloads, with a checksum that fits",
+    "full-disk": "its disk has no room",
+    "read-only": "it is killed, and finds its disk read-only when it starts",
+    "clone": "a copy of its disk runs on a second machine",
+}
+PROCESSES: Final = ("kill", "pause", "restart-all")
+CABLES: Final = ("cut", "one-way", "blackhole", "delay", "slow", "flip")
+DISKS: Final = ("full-disk", "read-only", "clone")
+ALONE: Final = frozenset({"restart-all"})
+"""Faults that hit everybody; no node is named."""
+WEIGHTS: Final = {"kill": 4, "pause": 3}
+"""How often a kind comes in one round through all kinds; once, where nothing stands here."""
+
+
+class Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One fault: when it begins, in seconds from the first write, whom it hits, and how long it lasts."""
+
+    at: Annotated[float, Meta(ge=0, le=limits.SPAN_S_MAX)]
+    kind: str
+    who: tuple[str, ...] = ()
+    span: Annotated[float, Meta(ge=0, le=limits.SPAN_S_MAX)] = 0.0
+    amount: float = 0.0
+    """Of a delay: seconds."""
+
+
+class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """All faults of one run, in order."""
+
+    seed: str
+    span: Annotated[float, Meta(gt=0, le=limits.SPAN_S_MAX)]
+    events: Annotated[tuple[Event, ...], Meta(max_length=limits.EVENTS_MAX)]
+    older: tuple[str, ...] = ()
+    """Nodes that run the older version, where one is named."""
+
+
+def draw(seed: str, span_s: float, kinds: tuple[str, ...], *, has_pipeline: bool = True) -> Plan:
+    """The plan of a seed; the same seed, span and kinds give the same plan."""
+    when, who, what = (Chance(f"{seed}/torture/{purpose}") for purpose in ("when", "who", "what"))
+    victims = (*NODES, PIPELINE) if has_pipeline else NODES
+    events: list[Event] = []
+    deck: list[str] = []
+    at = limits.FIRST_FAULT_S
+    while kinds and at < span_s:
+        if not deck:
+            deck = [kind for kind in kinds for _ in range(WEIGHTS.get(kind, 1))]
+            what.shuffle(deck)
+        events.append(_event(deck.pop(), round(at, 2), victims, who, what))
+        at += when.uniform(0.3, 2.0) * limits.MEAN_GAP_S
+    older = tuple(sorted(Chance(f"{seed}/torture/older").sample(NODES, len(NODES) // 2)))
+    return Plan(seed, span_s, tuple(events), older)
+
+
+def _event(kind: str, at: float, victims: tuple[str, ...], who: Chance, what: Chance) -> Event:
+    span = round(what.uniform(*limits.FAULT_S), 2)
+    amount = round(what.uniform(*limits.DELAY_S), 3)
+    names = () if kind in ALONE else _victims(kind, victims, who)
+    if kind in ("kill", "restart-all"):
+        span = round(what.uniform(*limits.RESTART_S), 2)
+    return Event(at, kind, names, span, amount if kind == "delay" else 0.0)
+
+
+def _victims(kind: str, victims: tuple[str, ...], who: Chance) -> tuple[str, ...]:
+    """Mostly one; now and then two at once."""
+    choice = victims if kind in ("kill", "pause") else NODES
+    count = 2 if kind not in DISKS and who.random() < 0.2 else 1
+    return tuple(sorted(who.sample(choice, count)))
+
+
+def write(plan: Plan) -> bytes:
+    """The plan as JSON, a line per event, so that a person can cut it down."""
+    whole = msgspec.json.encode(plan)
+    return msgspec.json.format(whole, indent=1) + b"\n"
+
+
+def read(data: bytes) -> Plan:
+    """The plan in such a file; UserError `bad-plan`."""
+    try:
+        plan = msgspec.json.decode(data, type=Plan)
+    except msgspec.DecodeError as error:
+        raise UserError("usage", f"this is no plan: {error}", "weft torture --print-plan") from None
+    for event in plan.events:
+        unknown = [name for name in event.who if name not in (*NODES, PIPELINE)]
+        if event.kind not in KINDS or unknown or (not event.who and event.kind not in ALONE):
+            raise UserError(
+                "usage", f"this is no fault: {event}", f"kinds: {', '.join(KINDS)}; nodes: {', '.join(NODES)}"
+            )
+    return msgspec.structs.replace(plan, events=tuple(sorted(plan.events, key=lambda event: event.at)))

@@ -1,0 +1,328 @@
+"""One run: start, write, hurt, heal, wait, judge (FLD-040)."""
+
+import queue
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import zmq
+
+from weft.torture import judge, limits
+from weft.torture.book import Book
+from weft.torture.clients import (
+    Away,
+    Client,
+    Configuration,
+    Documents,
+    Machine,
+    Messages,
+    Reader,
+    Service,
+    Stored,
+    ask,
+)
+from weft.torture.files import BROKER, DOCUMENTS, STORES, broker_port
+from weft.torture.plan import COLLECTORS, NODES, PIPELINE, ROOT, SENSORS, Event, Plan
+from weft.torture.room import step_into
+from weft.torture.world import World
+
+LEADERS: Final = (ROOT, *COLLECTORS)
+SERVED: Final = ("sensor-1", "sensor-3", "sensor-5")
+MISSED: Final = (OSError, zmq.ZMQError, EOFError, Away)
+
+
+class Outcome(NamedTuple):
+    """What came of a run."""
+
+    plan: Plan
+    wrong: list[str]
+    """Nothing: every promise was kept."""
+    story: list[str]
+    figures: dict[str, Any]
+    directory: Path
+
+
+class Desk(threading.Thread):
+    """A thread that stands at one machine, and asks there what it is given to ask."""
+
+    def __init__(self, at: Machine) -> None:
+        super().__init__(name=f"desk at {at.name}", daemon=True)
+        self.at = at
+        self._asked: queue.Queue[tuple[Callable[..., Any], tuple[Any, ...], queue.Queue[Any]] | None] = queue.Queue()
+
+    def run(self) -> None:
+        """Until `end`."""
+        step_into(self.at.namespace)
+        context: zmq.Context[Any] = zmq.Context()
+        while (asked := self._asked.get()) is not None:
+            look, more, answer = asked
+            try:
+                answer.put(look(self.at, context, *more))
+            except Exception as error:  # noqa: BLE001  # whoever asked looks at it
+                answer.put(error)
+        context.destroy(0)
+
+    def ask(self, look: Callable[..., Any], *more: Any) -> Any:
+        """What it found; None: the node is away."""
+        answer: queue.Queue[Any] = queue.Queue()
+        self._asked.put((look, more, answer))
+        told = answer.get(timeout=limits.SETTLE_S)
+        if isinstance(told, MISSED):
+            return None
+        if isinstance(told, Exception):
+            raise told
+        return told
+
+    def end(self) -> None:
+        self._asked.put(None)
+        self.join(5)
+
+
+def status_of(at: Machine, _: Any) -> dict[str, Any]:
+    """What a node says of itself."""
+    status, told = ask(at, "/status", patience_s=3.0)
+    if status != 200:
+        raise Away(at.name)
+    return dict(told)
+
+
+class Run:
+    """One plan, played. `say` hears the news as they come."""
+
+    def __init__(self, world: World, plan: Plan, say: Callable[[str], None]) -> None:
+        self.world, self.plan, self.say = world, plan, say
+        self.book = Book(world.place / "history.jsonl")
+        self.desks = {name: Desk(world.machines[name]) for name in NODES}
+        self.clients = list(self._made())
+        self.played: Counter[str] = Counter()
+        self.wrong: list[str] = []
+        self.at_rest = judge.taken_in([])
+        self.replicas: dict[str, dict[str, dict[str, Any]]] = {}
+        self.is_interrupted = False
+
+    def _made(self) -> Iterator[Client]:
+        machines, seed = self.world.machines, self.plan.seed
+        for kind, names in (
+            (Configuration, LEADERS), (Messages, SENSORS), (Reader, LEADERS), (Stored, STORES), (Documents, DOCUMENTS),
+        ):  # fmt: skip
+            for name in names:
+                yield kind(machines[name], self.book, seed)
+        broker = machines[BROKER]
+        for name in SERVED:
+            yield Service(machines[name], self.book, seed, f"{broker.host}:{broker_port(broker)}")
+
+    def go(self) -> Outcome:
+        """All of it."""
+        try:
+            self._begin()
+            self._hurt()
+            self._settle()
+            self._end()
+        finally:
+            for client in self.clients:
+                client.is_over.set()
+            for desk in self.desks.values():
+                desk.end()
+            self.world.close()
+        self._judge()
+        self.book.close()
+        if self.wrong:
+            self.world.keep_states()
+        return Outcome(self.plan, self.wrong, self.world.story, self._figures(), self.world.place)
+
+    # Playing
+
+    def _begin(self) -> None:
+        self.world.start()
+        for desk in self.desks.values():
+            desk.start()
+        self.say(f"{len(self.world.processes)} processes start in {self.world.place}")
+        late = self._until(self._unready, limits.JOIN_S)
+        if late:
+            self.wrong.append(f"not ready within {limits.JOIN_S:.0f} s: {late}")
+            return
+        readers = [client for client in self.clients if isinstance(client, Reader)]
+        for reader in readers:
+            reader.start()
+        if self._until(lambda: "" if all(reader.stands for reader in readers) else "readers", limits.JOIN_S):
+            self.wrong.append("the readers do not stand in the chains")
+        for client in self.clients:
+            if client not in readers:
+                client.start()
+        self.world.say("all have their places; clients begin")
+
+    def _unready(self) -> str:
+        """Who has not found its place yet."""
+        for name in NODES:
+            told = self.desks[name].ask(status_of)
+            cores = told["cores"] if told else {}
+            carrier, configuration = cores.get("carrier", {}), cores.get("configuration", {})
+            is_placed = told and (told.get("level") == "root" or carrier.get("state") == "OPEN")
+            if not is_placed or not configuration.get("number"):
+                return f"{name} has no place"
+            if name in STORES and not cores.get("store", {}).get("serves"):
+                return f"the store of {name} does not serve"
+        return ""
+
+    def _until(self, unmet: Callable[[], str], patience_s: float) -> str:
+        """Wait, bounded, until nothing is unmet; what still is."""
+        ends_at = time.monotonic() + patience_s
+        while (what := unmet()) and time.monotonic() < ends_at and not self.is_interrupted:
+            self.world.watch()
+            time.sleep(limits.LOOK_S)  # tidy: other processes tell nobody; bounded above
+        return what
+
+    def _hurt(self) -> None:
+        """Play the plan: each fault at its instant, until its span is over or that of the run."""
+        if self.wrong:
+            return
+        began = time.monotonic()
+        acts = sorted(self._acts(), key=lambda act: act[0])
+        while (acts or time.monotonic() - began < self.plan.span) and not self.is_interrupted:
+            now = time.monotonic() - began
+            while acts and acts[0][0] <= now:
+                _, is_begin, event = acts.pop(0)
+                self._act(event, is_begin=is_begin)
+            self.world.watch()
+            time.sleep(min(limits.LOOK_S, max(0.0, acts[0][0] - now)) if acts else limits.LOOK_S)  # tidy: as above
+        for _, is_begin, event in acts:
+            if not is_begin:
+                self._act(event, is_begin=False)
+
+    def _acts(self) -> Iterator[tuple[float, bool, Event]]:
+        for event in self.plan.events:
+            if event.kind in self.world.kinds() and event.at < self.plan.span:
+                yield event.at, True, event
+                yield min(event.at + event.span, self.plan.span), False, event
+
+    def _act(self, event: Event, *, is_begin: bool) -> None:
+        if is_begin:
+            self.played[event.kind] += 1
+            self.world.play(event)
+            self.say(self.world.story[-1])
+        else:
+            self.world.undo(event)
+
+    # Coming to rest
+
+    def _settle(self) -> None:
+        """Nobody writes any more; everything is waited for that has to become equal."""
+        self.world.heal()
+        self.book.note("", "info", "healed")
+        if self.wrong:
+            return
+        for client in self.clients:
+            client.rest()
+        self.say("healed; waiting until all replicas are equal")
+        began = time.monotonic()
+        late = self._until(self._unequal, limits.SETTLE_S)
+        self.say(late or "at rest")
+        self.world.say(f"at rest after {time.monotonic() - began:.1f} s" if not late else f"never at rest: {late}")
+        if late:
+            self.wrong.append(f"at rest: not within {limits.SETTLE_S:.0f} s after the healing: {late}")
+
+    def _unequal(self) -> str:
+        """What is not equal yet, or not answered."""
+        if late := self._unready():
+            return late
+        for sender in self.clients:
+            if isinstance(sender, Messages) and not sender.is_answered():
+                return f"{sender.name} waits for {len(sender.open)} statuses"
+        for protocol, (names, look) in judge.REPLICAS.items():
+            held = {name: self.desks[name].ask(look) for name in names}
+            away = [name for name in names if held[name] is None]
+            if away:
+                return f"{protocol}: {', '.join(away)} does not answer"
+            self.replicas[protocol] = held
+            words = {name: judge.digest(each) for name, each in held.items()}
+            if len(set(words.values())) > 1:
+                shown = ", ".join(f"{name} {len(held[name])} {word[:8]}" for name, word in words.items())
+                return f"{protocol} differs: {shown}"
+        return self._unsaid()
+
+    def _unsaid(self) -> str:
+        """Whether the catalog lists who lives, and the readers have seen what was acknowledged."""
+        possible = self.book.possible("catalog")
+        catalog = self.desks[BROKER].ask(judge.catalog_of, sorted(possible))
+        if catalog is None:
+            return "catalog: the broker does not answer"
+        self.replicas["catalog"] = {BROKER: catalog}
+        wrong = [name for name, values in possible.items() if catalog.get(name) not in values]
+        if wrong:
+            return f"catalog: {sorted(wrong)[:5]} is wrong"
+        unseen = {text for text, values in self.book.possible("readers").items() if None not in values} - set(
+            self._seen()
+        )
+        return f"readers: {len(unseen)} not seen: {sorted(unseen)[:3]}" if unseen else ""
+
+    def _seen(self) -> Counter[str]:
+        seen: Counter[str] = Counter()
+        for client in self.clients:
+            if isinstance(client, Reader):
+                seen.update(dict(client.seen))
+        return seen
+
+    def _end(self) -> None:
+        """Along the road of a sample, so that nothing is left on it."""
+        for client in self.clients:
+            if client.is_alive():
+                client.end()
+        self.wrong += [client.fault for client in self.clients if client.fault]
+        self.at_rest = self._taken()
+        statuses = {name: self.desks[name].ask(status_of) for name in NODES}
+        roots = [name for name, told in statuses.items() if told and told.get("level") == "root"]
+        above = [name for name in LEADERS if name not in roots]
+        for names in (SENSORS, tuple(above), tuple(roots)):
+            for late in self.world.stop(names):
+                self.wrong.append(f"{late} did not stop within {limits.STOP_S:.0f} s")
+        if PIPELINE in self.world.processes:
+            self._drain()
+
+    def _drain(self) -> None:
+        """Let the tables take up what is left."""
+        from weft.lake.layout import Layout
+        from weft.pipeline.progress import waiting
+
+        self.say("letting the tables take up what is left")
+        late = self._until(
+            lambda: f"{left} segments" if (left := waiting(Layout(self.world.lake))) else "", limits.DRAIN_S
+        )
+        if late:
+            self.wrong.append(f"tables: {late} wait after {limits.DRAIN_S:.0f} s")
+        self.world.stop((PIPELINE,))
+
+    def _taken(self) -> judge.Taken:
+        places = [self.world.machines[name].state / "journal" for name in NODES]
+        return judge.taken_in([place for place in places if place.is_dir()])
+
+    # Judging
+
+    def _judge(self) -> None:
+        self.say("judging")
+        judge.note_replicas(self.book, self.replicas)
+        self.book.note("readers", "info", "delivered", ["readers", dict(self._seen())])
+        judge.note_messages(self.book, self.world.lake)
+        judge.note_road(self.book, self.at_rest, self._taken(), self.world.lake)
+        self.book.note("", "info", "quiet")
+        self.wrong += judge.verdict(self.book.facts)
+        self.wrong += self.book.strange + self.world.unexplained
+        if PIPELINE in self.world.processes:
+            self.wrong += judge.tables_differ(self.world.lake)
+        for name, process in self.world.processes.items():
+            if judge.grows(process.memory):
+                self.wrong.append(f"memory: {name} grew from {process.memory[0][1] >> 20} MB and goes on growing")
+
+    def _figures(self) -> dict[str, Any]:
+        memory = {
+            name: [size >> 20 for _, size in process.memory[:: max(1, len(process.memory) // 10)]]
+            for name, process in self.world.processes.items()
+        }
+        return {
+            "acknowledged": self.book.acknowledged(),
+            "faults": dict(sorted(self.played.items())),
+            "frames": self.world.counts(),
+            "memory_megabytes": memory,
+        }

@@ -1,0 +1,31 @@
+"""How a run is told: figures and a verdict, or the story of a failure and how it is repeated."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from weft.torture.run import Outcome
+
+STORY_LINES: Final = 200
+
+
+def told(outcome: Outcome) -> Iterator[str]:
+    """The lines that are printed at the end of a run."""
+    figures = outcome.figures
+    if outcome.wrong:
+        yield "what was done, and what happened:"
+        yield from outcome.story[-STORY_LINES:]
+    yield ""
+    yield "acknowledged  " + ", ".join(f"{protocol} {count:,}" for protocol, count in figures["acknowledged"].items())
+    yield "faults        " + (", ".join(f"{kind} {count}" for kind, count in figures["faults"].items()) or "none")
+    if figures["frames"]:
+        yield "cables        " + ", ".join(f"{what} {count:,}" for what, count in figures["frames"].items())
+    yield "memory in MB, from the beginning to the end of the run:"
+    for name, sizes in figures["memory_megabytes"].items():
+        yield f"  {name:12} " + " ".join(f"{size:5}" for size in sizes)
+    yield from (f"\nBROKEN  {each}" for each in outcome.wrong)
+    yield ""
+    if outcome.wrong:
+        yield f"seed {outcome.plan.seed}: {len(outcome.wrong)} promises broken; disks, logs and history: {outcome.directory}"
+        yield f"again: weft torture --plan {outcome.directory / 'plan.json'}"
+    else:
+        yield f"seed {outcome.plan.seed}: lost 0, doubled 0, all replicas equal, every number accounted for"

@@ -1,0 +1,389 @@
+"""The fabric: nine processes, their machines, cables and disks, and every fault that may befall them."""
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+from typing import Any, Final
+
+from weft.base.errors import UserError
+from weft.torture import limits
+from weft.torture.cables import FAIR, Weather
+from weft.torture.clients import Machine
+from weft.torture.files import BEHIND, node_text, write_files
+from weft.torture.plan import CABLES, DISKS, NODES, PIPELINE, PROCESSES, Event
+from weft.torture.room import Net, host_of, is_inside, run
+
+PORT: Final = 27_500
+BLOCK: Final = 10
+PORTS_FROM: Final = 31_000
+CLONE: Final = "clone"
+BALLOON: Final = "balloon"
+PIECE: Final = 1 << 20
+
+
+class Process:
+    """One process of the fabric, which is started again whenever it is wanted and dead."""
+
+    def __init__(self, name: str, arguments: list[str], log: Path, prefix: tuple[str, ...], code: str) -> None:
+        self.name, self.log, self.code = name, log, code
+        self.words = [*prefix, sys.executable, "-m", "weft.cli.main", *arguments]
+        self.process: subprocess.Popen[bytes] | None = None
+        self.wanted = True
+        self.starts_at = 0.0
+        self.memory: list[tuple[float, int]] = []
+        """When, and bytes that were resident."""
+
+    @property
+    def is_running(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    def start(self) -> None:
+        """Once more."""
+        paths = [self.code, os.environ.get("PYTHONPATH", "")] if self.code else [os.environ.get("PYTHONPATH", "")]
+        environment = {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                self.words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, env=environment
+            )
+
+    def signal(self, number: int) -> bool:
+        """To the whole group, since Spark has a JVM below it; False: it does not run."""
+        if self.process is None or self.process.poll() is not None:
+            return False
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, number)
+        return True
+
+    def kill(self) -> None:
+        """At once, and wait until it is gone."""
+        if self.signal(signal.SIGKILL) and self.process is not None:
+            self.process.wait()
+
+    def resident(self) -> int:
+        """Bytes of memory; 0: it does not run."""
+        try:
+            pages = Path(f"/proc/{self.process.pid if self.process else 0}/statm").read_text("ascii").split()[1]
+        except (OSError, IndexError):
+            return 0
+        return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
+class World:
+    """Everything that runs. `play` begins a fault, `undo` ends it, `watch` starts again whoever is dead."""
+
+    def __init__(self, place: Path, seed: str, *, with_pipeline: bool, older: str = "", names: tuple[str, ...]) -> None:
+        self.place, self.lake = place, place / "lake"
+        self.net = Net(len(NODES) + 1, seed) if is_inside() else None
+        self.machines = self._machines()
+        self.story: list[str] = []
+        self.unexplained: list[str] = []
+        """Processes that ended by themselves, and nothing that was done to them says why."""
+        self._began = time.monotonic()
+        self._weathers: dict[str, list[Event]] = {}
+        self._paused: dict[str, int] = {}
+        self._may_end: dict[str, int] = {}
+        self._held: dict[str, int] = {}
+        self._memory_at = 0.0
+        self._acts = {
+            "kill": (self._begin_kill, self._end_kill),
+            "restart-all": (self._begin_kill, self._end_kill),
+            "pause": (self._begin_pause, self._end_pause),
+            "full-disk": (self._begin_full_disk, self._end_full_disk),
+            "read-only": (self._begin_read_only, self._end_read_only),
+            "clone": (self._begin_clone, self._end_clone),
+        }
+        write_files(place, self.lake, self.machines)
+        code = unpacked(older, place) if older else ""
+        self.processes = {name: self._node(name, code if name in names else "") for name in NODES}
+        if with_pipeline:
+            words = ["lake", "run", "--lake", str(self.lake), "--json"]
+            self.processes[PIPELINE] = Process(PIPELINE, words, place / "pipeline.log", (), "")
+
+    # Making
+
+    def kinds(self) -> tuple[str, ...]:
+        """The faults that can be played here."""
+        return (*PROCESSES, *CABLES, *DISKS) if self.net is not None else PROCESSES
+
+    @property
+    def everybody(self) -> tuple[str, ...]:
+        """All processes but the copy of one."""
+        return tuple(name for name in self.processes if name != CLONE)
+
+    def _machines(self) -> dict[str, Machine]:
+        if self.net is None:
+            blocks = free_blocks(len(NODES))
+            return {
+                name: Machine(name, "127.0.0.1", block, "", self.place / "states" / name)
+                for name, block in zip(NODES, blocks, strict=True)
+            }
+        machines = {}
+        for number, name in enumerate((*NODES, CLONE), 1):
+            state = self.place / "states" / name
+            state.mkdir(parents=True, exist_ok=True)
+            run("mount", "-t", "tmpfs", "-o", f"size={limits.STATE_MEGABYTES}m", "none", str(state))
+            machines[name] = Machine(name, host_of(number), PORT, self.net.namespace(number), state)
+        return machines
+
+    def _node(self, name: str, code: str, file: str = "") -> Process:
+        space = self.machines[name].namespace
+        prefix = ("ip", "netns", "exec", space) if space else ()
+        return Process(name, ["up", str(self.place / f"{file or name}.toml")], self.place / f"{name}.log", prefix, code)
+
+    def start(self) -> None:
+        """Everything."""
+        if self.net is not None:
+            self.net.start()
+        for process in self.processes.values():
+            process.start()
+
+    # Watching
+
+    @property
+    def now(self) -> float:
+        """Seconds since the beginning."""
+        return time.monotonic() - self._began
+
+    def say(self, text: str) -> None:
+        """One more line of the story."""
+        self.story.append(f"{self.now:8.2f} s  {text}")
+
+    def watch(self) -> None:
+        """Start again whoever is dead and wanted; note how much memory everybody has."""
+        now = time.monotonic()
+        for name, process in self.processes.items():
+            if process.is_running or not process.wanted or self._held.get(name):
+                continue
+            if not process.starts_at:
+                self._note_end(process)
+                process.starts_at = now + limits.RESTART_S[0]
+            elif now >= process.starts_at:
+                process.starts_at = 0.0
+                process.start()
+        if now >= self._memory_at:
+            self._memory_at = now + limits.MEMORY_EVERY_S
+            for process in self.processes.values():
+                if size := process.resident():
+                    process.memory.append((self.now, size))
+
+    def _note_end(self, process: Process) -> None:
+        """It has ended and no fault has killed it."""
+        code = process.process.returncode if process.process is not None else None
+        self.say(f"{process.name} ended by itself with {code}")
+        if not self._may_end.get(process.name):
+            self.unexplained.append(f"{process.name} ended by itself with {code} at {self.now:.1f} s")
+
+    # Faults
+
+    def play(self, event: Event) -> None:
+        """Let a fault begin."""
+        self.say(f"{event.kind} {' '.join(event.who)} {_detail(event)}".rstrip())
+        if event.kind in CABLES:
+            for name in event.who:
+                self._weathers.setdefault(name, []).append(event)
+                self._weather(name)
+            return
+        for name in event.who or self.everybody:
+            self._acts[event.kind][0](name)
+
+    def undo(self, event: Event) -> None:
+        """Let it end."""
+        if event.kind in CABLES:
+            for name in event.who:
+                self._weathers[name].remove(event)
+                self._weather(name)
+        else:
+            for name in event.who or self.everybody:
+                self._acts[event.kind][1](name)
+        if event.kind not in ("kill", "restart-all"):
+            self.say(f"  over: {event.kind} {' '.join(event.who)}")
+
+    def _hold(self, name: str) -> None:
+        self._held[name] = self._held.get(name, 0) + 1
+
+    def _let_go(self, name: str) -> None:
+        self._held[name] -= 1
+        self.processes[name].starts_at = time.monotonic()
+
+    def _begin_kill(self, name: str) -> None:
+        self._hold(name)
+        self.processes[name].kill()
+
+    def _end_kill(self, name: str) -> None:
+        self._let_go(name)
+
+    def _begin_pause(self, name: str) -> None:
+        self._paused[name] = self._paused.get(name, 0) + 1
+        self.processes[name].signal(signal.SIGSTOP)
+
+    def _end_pause(self, name: str) -> None:
+        self._paused[name] -= 1
+        if not self._paused[name]:
+            self.processes[name].signal(signal.SIGCONT)
+
+    def _begin_full_disk(self, name: str) -> None:
+        """Let a balloon take all room but nothing else."""
+        self._may_end[name] = self._may_end.get(name, 0) + 1
+        with contextlib.suppress(OSError), (self.machines[name].state / BALLOON).open("wb", 0) as balloon:
+            while balloon.write(b"\0" * PIECE) == PIECE:
+                continue
+
+    def _end_full_disk(self, name: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            (self.machines[name].state / BALLOON).unlink()
+        self._may_end[name] -= 1
+
+    def _begin_read_only(self, name: str) -> None:
+        """The node is killed first, since no disk becomes read-only under files that are open for writing."""
+        self._may_end[name] = self._may_end.get(name, 0) + 1
+        self.processes[name].kill()
+        run("mount", "-o", "remount,ro", str(self.machines[name].state))
+        self.processes[name].start()
+
+    def _end_read_only(self, name: str) -> None:
+        self.processes[name].kill()
+        run("mount", "-o", "remount,rw", str(self.machines[name].state))
+        self._may_end[name] -= 1
+        self.processes[name].starts_at = time.monotonic()
+
+    def _begin_clone(self, name: str) -> None:
+        """A copy of the disk, as it is at this instant of its life, in a second machine."""
+        if CLONE in self.processes:
+            return
+        clone = self.machines[CLONE]
+        shutil.copytree(self.machines[name].state, clone.state, dirs_exist_ok=True, ignore=_no_sockets)
+        text = node_text({**self.machines, name: clone._replace(name=name)}, name, self.place, self.lake)
+        (self.place / "clone.toml").write_text(text, "utf-8")
+        self.processes[CLONE] = process = self._node(CLONE, "")
+        self._may_end[CLONE] = 1
+        process.wanted = False
+        process.start()
+
+    def _end_clone(self, _: str) -> None:
+        process = self.processes.pop(CLONE, None)
+        if process is not None:
+            process.kill()
+            for path in self.machines[CLONE].state.iterdir():
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    def _weather(self, name: str) -> None:
+        """Set a cable as all faults that last make it together."""
+        assert self.net is not None
+        number = list(self.machines).index(name) + 1
+        outward, inward = weather_of(self._weathers[name])
+        is_there = not any(event.kind == "cut" for event in self._weathers[name])
+        self.net.carrier(number, is_there=is_there)
+        self.net.weather(number, outward, inward)
+
+    # Ending
+
+    def heal(self) -> None:
+        """Let every process run that is wanted."""
+        for process in self.processes.values():
+            process.signal(signal.SIGCONT)
+        self.say("healed")
+
+    def stop(self, names: tuple[str, ...]) -> list[str]:
+        """Let these end, all at once; who did not within the time."""
+        for name in names:
+            self.processes[name].wanted = False
+            self.processes[name].signal(signal.SIGTERM)
+        ends_at = time.monotonic() + limits.STOP_S
+        late = []
+        for name in names:
+            process = self.processes[name].process
+            if process is None:
+                continue
+            try:
+                process.wait(max(0.1, ends_at - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                late.append(name)
+                self.processes[name].kill()
+        return late
+
+    def close(self) -> None:
+        """End everything that still runs, and keep the disks where they can be looked at."""
+        for process in self.processes.values():
+            process.kill()
+        if self.net is not None:
+            self.net.end()
+
+    def counts(self) -> dict[str, Any]:
+        """What the switch has seen."""
+        return dict(self.net.switch.counts) if self.net is not None else {}
+
+    def keep_states(self) -> None:
+        """Copy the disks from the room, which ends with this process, to the directory of the run."""
+        if self.net is None:
+            return
+        for name in NODES:
+            shutil.copytree(
+                self.machines[name].state, self.place / "kept" / name, dirs_exist_ok=True, ignore=_no_sockets
+            )
+
+
+def weather_of(events: list[Event]) -> tuple[Weather, Weather]:
+    """Both directions of a cable, outward first, under several faults at once."""
+    outward = inward = FAIR
+    for event in events:
+        if event.kind in ("cut", "blackhole"):
+            outward, inward = outward._replace(is_cut=True), inward._replace(is_cut=True)
+        elif event.kind == "one-way":
+            outward = outward._replace(is_cut=True)
+        elif event.kind == "delay":
+            outward = outward._replace(delay_s=event.amount)
+        elif event.kind == "slow":
+            slow = limits.SLOW_BYTES_PER_S
+            outward, inward = outward._replace(bytes_per_s=slow), inward._replace(bytes_per_s=slow)
+        elif event.kind == "flip":
+            one_in = limits.FLIP_ONE_IN
+            outward, inward = outward._replace(flip_one_in=one_in), inward._replace(flip_one_in=one_in)
+    return outward, inward
+
+
+def _detail(event: Event) -> str:
+    amount = f" by {event.amount:g} s" if event.amount else ""
+    return f"for {event.span:g} s{amount}"
+
+
+def _no_sockets(directory: str, names: list[str]) -> list[str]:
+    return [name for name in names if Path(directory, name).is_socket() or name == BALLOON]
+
+
+def unpacked(wheel: str, place: Path) -> str:
+    """The directory that a wheel's code is in, for PYTHONPATH."""
+    code = place / "older"
+    try:
+        with zipfile.ZipFile(wheel) as file:
+            file.extractall(code)
+    except (OSError, zipfile.BadZipFile) as error:
+        raise UserError("usage", f"{wheel} is no wheel: {error}", "weft torture --with dist/weft-….whl") from None
+    return str(code)
+
+
+def free_blocks(count: int) -> list[int]:
+    """Bases of blocks of ports that are free on loopback now; UserError if there are too few."""
+    found: list[int] = []
+    for base in range(PORTS_FROM, 60_000, 2 * BLOCK):
+        if all(map(_is_free, range(base, base + BEHIND + 2))):
+            found.append(base)
+            if len(found) == count:
+                return found
+    raise UserError("no-ports", f"there are no {count} free blocks of ports", "stop other fleets first")
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True

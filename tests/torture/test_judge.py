@@ -1,0 +1,154 @@
+"""A judge is trusted when it has caught a lie: each promise broken in a recorded history, and the verdict that names it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from weft.checks import Acknowledged, Delivered, judge
+from weft.checks.history import Fact, Unknown, Violation
+from weft.torture import judge as torture
+from weft.torture.book import Book
+
+ORIGIN = "0a" * 16 + "/7"
+
+
+def fact(what: str, value: Any, node: str = "root", kind: str = "info") -> Fact:
+    return Fact(0, node, 0, kind, what, value)
+
+
+def asked(protocol: str, key: str, value: Any) -> Fact:
+    return fact("put", [protocol, key, value], "client", "invoke")
+
+
+def told(protocol: str, key: str, value: Any) -> Fact:
+    return fact("put", [protocol, key, value], "client", "ok")
+
+
+def replica(protocol: str, held: dict[str, Any], node: str = "root") -> Fact:
+    return fact("replica", [protocol, held], node)
+
+
+QUIET = fact("quiet", None)
+WRITES = [
+    asked("store", "a", 1), told("store", "a", 1), asked("store", "a", 2), told("store", "a", 2), asked("store", "a", 3),
+    asked("store", "b", 1), told("store", "b", 1), asked("store", "b", None), told("store", "b", None),
+]  # fmt: skip
+"""`a`: 2 is acknowledged, 3 may have happened; `b` is deleted."""
+SENT = [asked("messages", "m1", ""), told("messages", "m1", ""), asked("messages", "m2", "")]
+
+
+def why(found: Violation | Unknown | None) -> str:
+    return "" if found is None else found.why
+
+
+@pytest.mark.parametrize(
+    ("held", "expected"),
+    [
+        ({"a": 2}, ""),
+        ({"a": 3}, ""),
+        ({"a": 1}, "store: 1 acknowledged and lost at sensor-1: a"),
+        ({}, "store: 1 acknowledged and lost at sensor-1: a"),
+        ({"a": 2, "b": 1}, "store: 1 acknowledged and lost at sensor-1: b"),
+        ({"a": 2, "c": 9}, "store: sensor-1 holds 9 at c, which nobody had asked for"),
+    ],
+)
+def test_what_was_acknowledged_last_or_asked_for_since_is_what_stands_there(
+    held: dict[str, Any], expected: str
+) -> None:
+    history = [*WRITES, replica("store", {"a": 2}), replica("store", held, "sensor-1"), QUIET]
+    assert expected == why(judge(Acknowledged(), history))
+
+
+def test_who_says_nothing_of_what_it_holds_is_no_proof() -> None:
+    assert "nobody said what it holds of store" == why(judge(Acknowledged(), [*WRITES, QUIET]))
+    assert "nobody said what it holds of messages" == why(judge(Delivered(), [*SENT, QUIET]))
+    assert isinstance(judge(Acknowledged(), WRITES), Unknown)
+    assert isinstance(judge(Delivered(), SENT), Unknown)
+
+
+def test_an_acknowledgement_of_what_nobody_asked_for_is_told() -> None:
+    history = [asked("store", "a", 1), told("store", "a", 2), replica("store", {"a": 1}), QUIET]
+    assert "store: a was acknowledged as 2, which nobody had asked for" == why(judge(Acknowledged(), history))
+
+
+@pytest.mark.parametrize(
+    ("protocol", "counts", "expected"),
+    [
+        ("messages", {"m1": 1}, ""),
+        ("messages", {"m1": 1, "m2": 1}, ""),
+        ("messages", {"m2": 1}, "messages: 1 acknowledged and lost at lake: m1"),
+        ("messages", {"m1": 2}, "messages: 1 doubled at lake: m1 (2 times)"),
+        ("messages", {"m1": 1, "m3": 1}, "messages: lake holds what nobody sent: m3"),
+        ("readers", {"m1": 2}, ""),
+        ("readers", {}, "readers: 1 acknowledged and lost at lake: m1"),
+    ],
+)
+def test_a_message_arrives_once_and_a_reader_that_confirms_sees_it_at_least_once(
+    protocol: str, counts: dict[str, int], expected: str
+) -> None:
+    sent = [Fact(0, "client", 0, each.kind, "put", [protocol, *each.value[1:]]) for each in SENT]
+    assert expected == why(judge(Delivered(), [*sent, fact("delivered", [protocol, counts], "lake"), QUIET]))
+
+
+def verdict(*facts: Fact) -> list[str]:
+    return [line.splitlines()[0] for line in torture.verdict([*facts, fact("healed", None), *LAST])]
+
+
+LAST = [QUIET]
+TAKEN = fact("taken", [1, ORIGIN, 1, 9], ORIGIN, "durable")
+
+
+def segment(*claims: tuple[int, int]) -> Fact:
+    return fact("segment", [1, 1, [[ORIGIN, first, last] for first, last in claims], [], []], "d", "durable")
+
+
+def test_what_stands_in_journals_and_not_in_the_lake_is_missing() -> None:
+    assert [] == verdict(TAKEN, segment((1, 9)))
+    assert [f"complete: 9 of {ORIGIN} (stream 1) never came, and nobody named them"] == verdict(TAKEN, segment((1, 8)))
+    assert [f"complete: 4-5 of {ORIGIN} (stream 1) never came, and nobody named them"] == verdict(
+        TAKEN, segment((1, 3), (6, 9))
+    )
+
+
+def test_two_replicas_that_differ_are_told_though_nothing_was_acknowledged() -> None:
+    states = [
+        Fact(0, node, 0, "info", "state", ["store", torture.digest(held)])
+        for node, held in (("root", {"a": 1}), ("sensor-1", {"a": 2}))
+    ]
+    assert ["converged: root and sensor-1 hold different store"] == [
+        line.splitlines()[0] for line in torture.verdict([fact("healed", None), *states, QUIET])
+    ]
+
+
+def test_a_note_that_stands_twice_in_a_log_is_doubled(tmp_path: Path) -> None:
+    book = Book(tmp_path / "history")
+    torture.note_replicas(book, {"documents": {"root": {"n1": 2, "n2": 1}}})
+    book.close()
+    assert ["documents: root holds 1 notes more than once: {'n1': 2}"] == book.strange
+
+
+def test_the_note_in_an_operation_is_found_whatever_else_it_says() -> None:
+    body = b'<add path="/" sequence="1"><note eid="f" n="sensor-1-7"/></add>'
+    assert ["sensor-1-7"] == list(torture.notes_in({"body": body, "reference": "path=/", "sequence": 1}))
+    assert [] == list(torture.notes_in({"body": b"<set/>"}))
+
+
+def test_memory_that_goes_on_growing_is_told_and_a_cache_that_fills_is_not() -> None:
+    mebi = 1 << 20
+    steady = [(float(at), 200 * mebi) for at in range(0, 3_600, 2)]
+    grows = [(float(at), (100 + at // 6) * mebi) for at in range(0, 3_600, 2)]
+    filled = [(float(at), min(300, 100 + at // 6) * mebi) for at in range(0, 3_600, 2)]
+    assert [False, True, False] == [torture.grows(each) for each in (steady, grows, filled)]
+    assert not torture.grows(grows[:300]), "too short to tell"
+    assert not torture.grows([])
+
+
+def test_the_book_counts_what_was_acknowledged_and_keeps_every_line(tmp_path: Path) -> None:
+    book = Book(tmp_path / "history")
+    book.asks("root", "store", "a", 1)
+    book.told("root", "store", "a", 1)
+    book.asks("root", "store", "a", 2)
+    book.close()
+    assert {"store": 1} == book.acknowledged()
+    assert 3 == len((tmp_path / "history").read_bytes().splitlines())

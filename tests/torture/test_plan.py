@@ -1,0 +1,57 @@
+"""A plan is drawn from its seed alone, written, read again, and refused where it says what cannot be."""
+
+from pathlib import Path
+
+import pytest
+
+from weft.base.errors import UserError
+from weft.torture import plan
+from weft.torture.plan import Event, Plan
+
+ALL = tuple(plan.KINDS)
+
+
+def test_a_seed_draws_the_same_plan_again_and_another_seed_another() -> None:
+    assert plan.draw("7", 300.0, ALL) == plan.draw("7", 300.0, ALL)
+    assert plan.draw("7", 300.0, ALL) != plan.draw("8", 300.0, ALL)
+
+
+def test_five_minutes_play_every_kind_of_fault_and_hit_nobody_else() -> None:
+    drawn = plan.draw("7", 300.0, ALL)
+    assert set(ALL) == {event.kind for event in drawn.events}
+    assert all(3.0 <= event.at < 300.0 for event in drawn.events)
+    assert {name for event in drawn.events for name in event.who} <= {*plan.NODES, "pipeline"}
+    assert [] == [event for event in drawn.events if event.kind not in ("kill", "pause") and "pipeline" in event.who]
+
+
+def test_without_a_pipeline_it_is_hit_by_nothing() -> None:
+    drawn = plan.draw("7", 3_000.0, ALL, has_pipeline=False)
+    assert [] == [event for event in drawn.events if "pipeline" in event.who]
+
+
+def test_half_of_the_nodes_are_older_where_there_is_an_older_version() -> None:
+    assert 4 == len(plan.draw("7", 10.0, ALL).older)
+
+
+def test_what_is_written_is_read_and_may_be_cut_down_by_hand() -> None:
+    drawn = plan.draw("7", 60.0, ALL)
+    assert drawn == plan.read(plan.write(drawn))
+    by_hand = b'{"seed": "x", "span": 9, "events": [{"at": 5, "kind": "kill", "who": ["root"]}, {"at": 1, "kind": "restart-all"}]}'
+    assert Plan("x", 9, (Event(1, "restart-all"), Event(5, "kill", ("root",)))) == plan.read(by_hand)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"{",
+        b'{"seed": "x", "span": 9, "events": [{"at": 5, "kind": "flood", "who": ["root"]}]}',
+        b'{"seed": "x", "span": 9, "events": [{"at": 5, "kind": "kill", "who": ["nobody"]}]}',
+        b'{"seed": "x", "span": 9, "events": [{"at": 5, "kind": "kill"}]}',
+        b'{"seed": "x", "span": 9, "events": [{"at": -1, "kind": "restart-all"}]}',
+        b'{"seed": "x", "span": 0, "events": []}',
+    ],
+)
+def test_what_is_no_plan_is_refused(text: bytes, tmp_path: Path) -> None:
+    with pytest.raises(UserError) as refused:
+        plan.read(text)
+    assert "usage" == refused.value.code
