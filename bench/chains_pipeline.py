@@ -279,6 +279,9 @@ class Lines:
     def after(self, parcel: Parcel, made: list[Record]) -> None:
         raise AssertionError(f"{parcel.id} waits here, {len(made)}")
 
+    def forget(self, parcel: Parcel, name: str) -> None:
+        raise AssertionError(f"{parcel.id} is kept for {name}")
+
     def flush(self) -> None:
         self._out.write(b"\n".join([*self._lines, b""]))
         self._out.flush()
@@ -296,7 +299,7 @@ class Pipeline:
         station, roster = Station(ChainsSettings(), NODE, 1), Roster()
         for spec in specs:
             roster.attach(FilterLink(spec), spec.types)
-        self._walker = Walker(station, roster, Waiting(60_000), MessageView)
+        self._walker = Walker(station, roster, Waiting(60_000, 1, 1), MessageView)
         self._bottom = Lines(out)
         self._walker.found(self._bottom, self._bottom)
         self._number = 0

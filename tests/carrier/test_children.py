@@ -336,6 +336,22 @@ def test_at_a_root_a_way_ends() -> None:
     assert [{}] == [record.attributes for record in play.machine.samples()]
 
 
+@pytest.mark.parametrize("to", [None, ["PARENTSOF"]])
+def test_a_message_without_a_frame_that_nobody_let_expire_is_refused_for_good(to: Any) -> None:
+    play = Play()
+    play.greet(b"1")
+    empty = HopItem(mid=(A, 7, 1), type="demo.report", to=to, via=(A,), depth=0, ts=0, n=0)
+    (hack,) = play.say(b"1", Hop(7, 1, [empty], []))
+    counters = play.machine.core.counters
+    assert (1, [(1, "empty")], 0, 1, {"empty": 1}) == (
+        hack.upto,
+        hack.no,
+        counters.expired,
+        counters.turned_away,
+        counters.refused,
+    )
+
+
 def test_an_expired_message_is_counted_and_acknowledged() -> None:
     play = Play()
     play.greet(b"1")

@@ -46,7 +46,7 @@ class Notes:
         patron.links[reg.reg] = HolderLink(patron, reg, after_all(1))
         patron.say(Done("reg", reg.reg, 1, 1))
 
-    def leave(self, patron: Patron, reg: int, now: Now) -> None:
+    def leave(self, patron: Patron, reg: int, now: Now, *, forget: bool = False) -> None:
         del patron.links[reg]
         patron.say(Done("unreg", reg))
 

@@ -247,7 +247,7 @@ def filters_stand_alike_however_they_came() -> None:
 
 
 def a_crash_of_the_confirming_client_loses_nothing() -> None:
-    policies.test_who_vanishes_without_confirming_gets_it_again_without_limit_of_time()
+    policies.test_who_vanishes_without_confirming_gets_it_again_and_what_came_meanwhile()
     inboxes.test_a_confirming_client_gets_again_what_it_had_not_confirmed_when_the_node_ended(False)
 
 

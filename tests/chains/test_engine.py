@@ -170,7 +170,9 @@ def test_a_chain_that_nobody_registered_for_makes_room(monkeypatch: pytest.Monke
     rig.reg("A", "mine", 2, {"type": "too"})
     core = site.core
     assert 3 == len(core.roster)
-    counted = sum([chain.flow.accepted for chain in core.roster]) + core.roster.others.accepted
+    counted = sum([chain.flow.accepted for chain in core.roster]) + sum(
+        [others.accepted for others in core.roster.others.values()]
+    )
     assert 20 == counted, "ten on out, ten on in; none of them forgotten"
 
 

@@ -89,7 +89,7 @@ class World(Rig):
         held = [held for link in self.holders(site) for held in (*link.pending.values(), *link.backlog.values())]
         held += [waiter.held for room in site.core.waiting._rooms.values() for waiter in room.values()]
         walking = [one for one in held if not one.is_copy]
-        chains = [*(chain.flow for chain in site.core.roster), site.core.roster.others]
+        chains = [*(chain.flow for chain in site.core.roster), *site.core.roster.others.values()]
         assert len(walking) == sum([flow.in_flight for flow in chains])
         assert len({(one.parcel.direction, one.parcel.id) for one in walking}) == len(walking), "held twice"
         unconfirmed = Counter(one.parcel.id for one in held if one.is_copy)

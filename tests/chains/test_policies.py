@@ -330,8 +330,8 @@ def test_at_the_window_the_chain_waits_at_the_confirming_link() -> None:
 
 
 @pytest.mark.proves("CHN-019")
-def test_who_vanishes_without_confirming_gets_it_again_without_limit_of_time() -> None:
-    rig = confirming(window=1)
+def test_who_vanishes_without_confirming_gets_it_again_and_what_came_meanwhile() -> None:
+    rig = confirming(window=1, away=11 * 86_400_000)
     for tag in (1, 2):
         rig.send("A", "s", tag, f"m{tag}")
     rig.die("B", "c")
@@ -340,10 +340,10 @@ def test_who_vanishes_without_confirming_gets_it_again_without_limit_of_time() -
     assert ["m1", "m2", "m3"] == payloads(rig, "B", "seen"), "in the order in which they came"
     rig.advance(10 * 86_400_000)
     back = rig.reg("B", "c", 5, {"confirm": True, "at": 10})
-    assert [(1, True), (2, True)] == offers(back)
+    assert [(1, True), (2, True), (3, True)] == offers(back)
     assert ["m1", "m2", "m3"] == payloads(rig, "B", "seen")
-    rig.conf("B", "c", 5, 1)
-    rig.conf("B", "c", 5, 2)
+    for number in (1, 2, 3):
+        rig.conf("B", "c", 5, number)
     assert 0 == len(rig.sites["B"].core.inbox)
 
 

@@ -97,6 +97,51 @@ def test_links_are_shown_with_the_counters_that_count(
     assert ["7", r"'a\x1b[2Jb'", "client", "rw", "open", "-", "1,234", "0", "0"] == lines[2]
 
 
+def test_readers_are_shown_with_what_waits_for_them(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reader = {"type": "app.*", "place": "after-all", "away_max_s": 600}
+    away = reader | {"is_away": True, "forgotten_in_s": 599, "waiting": 1_200, "waiting_bytes": 2_500_000}
+    here = reader | {"is_away": False, "forgotten_in_s": None, "waiting": 0, "waiting_bytes": 0}
+    told = {
+        "name": "A",
+        "chains": [chain_of("in", "t")],
+        "readers": [away | {"name": "tally"}, here | {"name": "y\x1b"}],
+    }
+    monkeypatch.setattr(chain, "order", lambda port, name: told)
+    assert 0 == chain.list_chains()
+    assert [
+        "in t: 0 accepted, 0 delivered",
+        "reader tally of app.*: away, 1,200 messages (2.5 MB) wait, forgotten in 599 s",
+        r"reader 'y\x1b' of app.*: attached",
+    ] == capsys.readouterr().out.splitlines()
+
+
+@pytest.mark.parametrize(
+    "answer, says",
+    [
+        ({"forgotten": 1, "is_full": False}, "forgotten; 1,200 messages that waited for it are given up"),
+        ({"forgotten": 0, "is_full": False}, "no reader of the name tally is away"),
+        ({"forgotten": 0, "is_full": True}, "the journal is full"),
+    ],
+)
+def test_a_reader_is_forgotten_by_its_name_or_it_is_said_why_not(
+    answer: dict[str, Any], says: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[Any] = []
+
+    def order(port: int, name: str, **fields: Any) -> dict[str, Any]:
+        asked.append((port, name, fields))
+        return {"name": "tally", "messages": 1_200, **answer}
+
+    monkeypatch.setattr(chain, "order", order)
+    status = chain.forget("tally", port=7)
+    assert (0 if answer["forgotten"] else 1) == status
+    assert [(7, "forget-reader", {"reader": "tally"})] == asked
+    shown = capsys.readouterr()
+    assert (shown.err if status else shown.out).startswith(says)
+
+
 def test_a_node_without_chains_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     told = {"name": "A", "chains": [], "clients": [{"name": "x\x1b", "pid": 7, "errors": {}, "copies_lost": 3}]}
     monkeypatch.setattr(chain, "order", lambda port, name: told)

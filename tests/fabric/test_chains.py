@@ -15,6 +15,7 @@ import pytest
 
 import weft
 from tests.fabric.fabric import Fabric
+from weft.checks.accounts import unaccounted
 from weft.client.message import Message
 
 TREE = {"root": "", "collector-1": "root", "sensor-1": "collector-1"}
@@ -225,6 +226,75 @@ def test_while_parents_are_dead_nothing_is_lost_or_doubled(tmp_path: Path, *, so
     with Fabric(tmp_path, TREE, UP) as fabric:
         fabric.measure_on(1)
         run(play(fabric))
+
+
+def given_up_rows(fabric: Fabric) -> list[dict[str, Any]]:
+    """The events in the lake that name messages which a reader will never get."""
+    rows: list[dict[str, Any]] = []
+    for path in sorted((fabric.lake / "drain" / "events").rglob("*.parquet")):
+        rows += [row for row in pq.read_table(path).to_pylist() if row["key"] == "chains.given-up"]
+    return rows
+
+
+def test_a_confirming_reader_whose_node_is_killed_again_and_again_sees_all_that_was_acknowledged(
+    tmp_path: Path,
+) -> None:
+    seen: set[int] = set()
+
+    async def play(fabric: Fabric) -> None:
+        here, there = tmp_path / "sensor-1", tmp_path / "collector-1"
+        async with weft.chain_client("sender", node=here) as sender, weft.chain_client("tally", node=there) as tally:
+            tally.reads("n.*", confirm=True, window=256)(lambda message: seen.add(int(message.text)))
+            await tally.ready()
+            for number in range(600):
+                receipt = await sender.send("n.m", str(number))
+                assert "spooled" == receipt.why
+                if number in (100, 300, 500):
+                    fabric.kill("collector-1")
+                    await until(lambda: is_back(fabric, "collector-1"), "the collector is back")
+            await until(lambda: len(seen) == 600, "all were seen")
+            await until(lambda: not mail_of(fabric, "collector-1")["copies"]["held"], "all are confirmed")
+        for name in TREE:
+            assert [] == unaccounted(fabric.status(name))
+
+    with Fabric(tmp_path, TREE) as fabric:
+        fabric.measure_on(1)
+        run(play(fabric))
+    assert set(range(600)) == seen
+
+
+def test_what_a_reader_will_never_get_is_counted_by_reason_and_a_row_of_the_lake(tmp_path: Path) -> None:
+    async def play(fabric: Fabric) -> None:
+        here, there = tmp_path / "sensor-1", tmp_path / "collector-1"
+        async with weft.chain_client("tally", node=there) as tally:
+            tally.reads("n.*", confirm=True, away=2)(lambda message: None)
+            await tally.ready()
+        async with weft.chain_client("sender", node=here) as sender:
+            await asyncio.gather(*[sender.send("n.m", str(number), want="dest") for number in range(7)])
+        await until(lambda: mail_of(fabric, "collector-1")["copies"]["ended"] == {"time-over": 7}, "it was forgotten")
+        await until(lambda: sum(body_of(row)["count"] for row in given_up_rows(fabric)) == 7, "the lake says so")
+        for name in TREE:
+            assert [] == unaccounted(fabric.status(name))
+
+    with Fabric(tmp_path, TREE) as fabric:
+        fabric.measure_on(1)
+        run(play(fabric))
+        assert {("tally", "time-over")} == {
+            (body["reader"], body["why"]) for body in map(body_of, given_up_rows(fabric))
+        }
+
+
+def mail_of(fabric: Fabric, name: str) -> dict[str, Any]:
+    """What a node counts of messages."""
+    chains = fabric.status(name).get("cores", {}).get("chains", {})  # a busy node may not answer in time: asked again
+    mail: dict[str, Any] = chains.get("mail", {"copies": {"held": -1, "ended": {}}})
+    return mail
+
+
+def body_of(row: dict[str, Any]) -> dict[str, Any]:
+    """The fields of an event."""
+    body: dict[str, Any] = json.loads(row["raw"] or row["body"])
+    return body
 
 
 @pytest.mark.proves("CHN-043")

@@ -72,7 +72,9 @@ def statuses(place: Path) -> list[dict[str, Any]]:
         topology.registry.unassigned[SOMEBODY] = Guest(SOMEBODY, "10.0.0.9:27500", "nine")
         chains = hosts[0].up.node.cores["chains"]
         assert isinstance(chains, Chains)
-        chains.roster.others.end("deleted")
+        chains.roster.others["in"].end("deleted")
+        chains.station.copies.end("no-room")
+        chains.station.counters.refuse("empty")
         catalog = hosts[0].up.node.cores["catalog"]
         assert isinstance(catalog, Catalog)
         for metric in (*CATALOG_COUNTED, "requests"):

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from typing import Any
 
 import msgspec
 import pytest
@@ -11,7 +12,16 @@ import pytest
 from weft.base.now import SECOND
 from weft.base.records import Stream
 from weft.checks import MAIL_CHECKERS, Fact, Violation, judge
-from weft.checks.mail import Conserved, MailComplete, MailOnce, MailOrder, MailWall, OfferedOnce, OneStatus
+from weft.checks.mail import (
+    Conserved,
+    MailComplete,
+    MailOnce,
+    MailOrder,
+    MailWall,
+    OfferedOnce,
+    OneStatus,
+    ReadersServed,
+)
 from weft.cores.chains.settings import FilterSpec, parse_filters
 from weft.sim import report
 from weft.sim.canaries import catch, load
@@ -25,7 +35,7 @@ from weft.sim.troupe import MISDEEDS
 from weft.wire import clients
 
 SEEDS = int(os.environ.get("WEFT_SOAK") or 10)
-BUGS = {name: bug for name, bug in load().items() if bug.scenario in ("mail", "chains")}
+BUGS = {name: bug for name, bug in load().items() if bug.scenario in ("mail", "chains", "readers")}
 QUICK = (
     "mail_hacked_before_persist",
     "mail_era_kept_over_a_restart",
@@ -37,6 +47,9 @@ QUICK = (
     "status_again_at_hack",
     "tags_forgotten_at_reconnect",
     "tags_forgotten_at_a_restart",
+    "reader_that_is_away_has_no_turn",
+    "given_up_without_a_word",
+    "copies_end_uncounted",
 )
 PYTHON = "import sys; from weft.sim.run import run; from weft.sim.swarm import draw_plan; print(run(draw_plan(sys.argv[1], 'mail')).trace_hash)"
 
@@ -57,6 +70,12 @@ def test_messages_of_a_few_programs_come_to_the_root_once(seed: int) -> None:
 def test_programs_that_hang_and_die_and_answer_wrongly_cost_no_message(seed: int) -> None:
     outcome = run(draw_plan(str(seed), "chains"))
     assert outcome.is_green, report.failure(outcome, "-", f"weft sim --seed {seed} --scenario chains --explain")
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_what_arrives_while_a_confirming_reader_or_its_node_is_away_is_confirmed_or_given_up_by_name(seed: int) -> None:
+    outcome = run(draw_plan(str(seed), "readers"))
+    assert outcome.is_green, report.failure(outcome, "-", f"weft sim --seed {seed} --scenario readers --explain")
 
 
 @pytest.mark.proves("SIM-010")
@@ -190,10 +209,33 @@ def test_what_is_handed_out_again_unsaid_is_found() -> None:
     assert isinstance(judge(OfferedOnce(), [TYPES, first, msgspec.structs.replace(first, at=2)]), Violation)
 
 
-@pytest.mark.parametrize("value", [[3, 2, 0], [2, 2, 1]])
-def test_messages_that_are_counted_and_are_nowhere_or_wait_for_nothing_are_found(value: list[int]) -> None:
-    assert judge(Conserved(), [Fact(1, "a", 1, "info", "flight", [2, 2, 0])]) is None
-    assert isinstance(judge(Conserved(), [Fact(1, "a", 1, "info", "flight", value)]), Violation)
+@pytest.mark.parametrize("what, value", [("accounts", [["chain in", 9, 1]]), ("accounts", [["x", 0, -1]]), ("idle", 1)])
+def test_messages_that_are_counted_and_are_nowhere_or_wait_for_nothing_are_found(what: str, value: Any) -> None:
+    right = [Fact(1, "a", 1, "info", "accounts", [["chain in", 9, 0]]), Fact(1, "a", 1, "info", "idle", 0)]
+    assert judge(Conserved(), right) is None
+    assert isinstance(judge(Conserved(), [Fact(1, "a", 1, "info", what, value)]), Violation)
+
+
+STANDING = Fact(1, "r", 1, "ok", "standing", ["watcher", "*"])
+MET = Fact(8, "r", 1, "durable", "met", ["a/1", [1]])
+CONFIRMED = Fact(20, "r", 1, "ok", "confirmed", ["watcher", "a/1", 1])
+
+
+def test_what_a_remembered_reader_never_confirms_is_found_unless_it_was_given_up_by_name() -> None:
+    history = [TYPES, STANDING, OUT, MET, QUIET]
+    assert isinstance(judge(ReadersServed(), history), Violation)
+    assert judge(ReadersServed(), [*history[:-1], CONFIRMED, QUIET]) is None
+    given_up = Fact(20, "r", 1, "event", "given-up", ["watcher", "a/1", 1, 3])
+    assert judge(ReadersServed(), [*history[:-1], given_up, QUIET]) is None
+    other = msgspec.structs.replace(given_up, value=["another", "a/1", 1, 3])
+    assert isinstance(judge(ReadersServed(), [*history[:-1], other, QUIET]), Violation)
+
+
+def test_what_arrives_before_a_reader_stands_or_after_it_is_forgotten_is_not_owed_to_it() -> None:
+    forgotten = Fact(5, "r", 1, "event", "forgotten", ["watcher", "*"])
+    assert judge(ReadersServed(), [TYPES, OUT, MET, STANDING, QUIET]) is None
+    assert judge(ReadersServed(), [TYPES, OUT, STANDING, forgotten, MET, QUIET]) is None
+    assert isinstance(judge(ReadersServed(), [TYPES, OUT, STANDING, forgotten, STANDING, MET, QUIET]), Violation)
 
 
 # A dead parent.

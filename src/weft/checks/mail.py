@@ -218,17 +218,26 @@ class OfferedOnce(Checker):
 
 
 class Conserved(Checker):
-    """Accepted = delivered + the sum of all ends + what is somewhere; in the end nothing is (CHN-082)."""
+    """Taken = passed on + the sum of all ends + what is held, on every stretch of the road (CHN-082, FLD-020).
+
+    In the end nothing is held.
+    """
 
     rule = "conserved"
-    HEARS: ClassVar = {("info", "flight"): "note_flight", ("info", "chains"): "note_chains"}
+    HEARS: ClassVar = {
+        ("info", "idle"): "note_idle",
+        ("info", "accounts"): "note_accounts",
+        ("info", "chains"): "note_chains",
+    }
 
-    def note_flight(self, fact: Fact) -> None:
-        counted, held, idle = fact.value
-        if idle:
-            self.broken(f"at {fact.node} {idle} messages wait in line at links that have room", fact)
-        if counted != held:
-            self.broken(f"{fact.node} counts {counted} messages under way, and {held} are", fact)
+    def note_idle(self, fact: Fact) -> None:
+        if fact.value:
+            self.broken(f"at {fact.node} {fact.value} messages wait in line at links that have room", fact)
+
+    def note_accounts(self, fact: Fact) -> None:
+        for name, taken, missing in fact.value:
+            if missing:
+                self.broken(f"{name} of {fact.node}: {taken} taken, {missing} of them nowhere", fact)
 
     def note_chains(self, fact: Fact) -> None:
         counted, parked, kept = fact.value
@@ -307,6 +316,79 @@ class MailComplete(Checker):
         return False
 
 
+class ReadersServed(Checker):
+    """What arrives while a reader is remembered is confirmed by it, unless that was given up by name (FLD-020)."""
+
+    rule = "readers_served"
+    HEARS: ClassVar = {
+        ("info", "mail-types"): "note_types",
+        ("info", "disk"): "note_disk",
+        ("durable", "mail"): "note_mail",
+        ("durable", "met"): "note_met",
+        ("ok", "standing"): "note_standing",
+        ("ok", "confirmed"): "note_confirmed",
+        ("event", "given-up"): "note_given_up",
+        ("event", "forgotten"): "note_forgotten",
+        ("info", "quiet"): "note_quiet",
+    }
+
+    def __init__(self) -> None:
+        self.whole: set[str] = set()
+        self.types: dict[Mid, str] = {}
+        self.remembered: dict[str, set[tuple[str, str]]] = {}
+        """By node: names of readers, and for what they are registered."""
+        self.owed: dict[str, dict[tuple[str, Mid], Fact]] = {}
+        """By node: which reader has yet to confirm what."""
+
+    def note_types(self, fact: Fact) -> None:
+        self.whole = {name for name, is_whole, _ in fact.value if is_whole}
+
+    def note_disk(self, fact: Fact) -> None:
+        """Whom it had remembered, and what it had kept for them, nobody knows."""
+        self.remembered.pop(fact.node, None)
+        self.owed.pop(fact.node, None)
+
+    def note_mail(self, fact: Fact) -> None:
+        _, origin, sequence, kind, *_ = fact.value
+        self.types[origin, sequence] = kind
+
+    def note_standing(self, fact: Fact) -> None:
+        reader, pattern = fact.value
+        self.remembered.setdefault(fact.node, set()).add((reader, pattern))
+
+    def note_forgotten(self, fact: Fact) -> None:
+        reader, pattern = fact.value
+        self.remembered.get(fact.node, set()).discard((reader, pattern))
+
+    def note_met(self, fact: Fact) -> None:
+        origin, numbers = fact.value
+        readers = self.remembered.get(fact.node)
+        for number in numbers if readers else ():
+            kind = self.types.get((origin, number), "")
+            for reader, pattern in readers or ():
+                if kind in self.whole and _covers(pattern, kind):
+                    self.owed.setdefault(fact.node, {})[reader, (origin, number)] = fact
+
+    def note_confirmed(self, fact: Fact) -> None:
+        reader, origin, sequence = fact.value
+        self.owed.get(fact.node, {}).pop((reader, (origin, sequence)), None)
+
+    def note_given_up(self, fact: Fact) -> None:
+        reader, origin, first, last = fact.value
+        owed = self.owed.get(fact.node, {})
+        for number in range(first, last + 1):
+            owed.pop((reader, (origin, number)), None)
+
+    def note_quiet(self, fact: Fact) -> None:
+        for node, owed in self.owed.items():
+            for (reader, mid), met in owed.items():
+                self.broken(f"{reader} at {node} never confirmed message {mid[1]} of {mid[0]}", met, fact)
+
+
+def _covers(pattern: str, kind: str) -> bool:
+    return kind.startswith(pattern[:-1]) if pattern.endswith("*") else pattern == kind
+
+
 MAIL_CHECKERS: Final[tuple[type[Any], ...]] = (
     MailWall,
     MailOnce,
@@ -315,5 +397,6 @@ MAIL_CHECKERS: Final[tuple[type[Any], ...]] = (
     OfferedOnce,
     Conserved,
     MailComplete,
+    ReadersServed,
 )
 """All that run beside a simulation in which programs send messages."""

@@ -8,7 +8,7 @@ from cyclopts import App, Parameter
 
 from weft.base.errors import EXIT_CODES, UserError
 from weft.cli.asking import order
-from weft.cli.chain_lines import show, wanted
+from weft.cli.chain_lines import plain, show, wanted
 
 app = App(name="chain", help="Who stands in the chains of a node; send a message, watch messages pass.")
 
@@ -44,6 +44,30 @@ def list_chains(
     else:
         show(told, chains)
     return EXIT_CODES["ok"]
+
+
+@app.command
+def forget(name: str, /, *, port: int = 27_500, json: Flag = False) -> int:
+    """Forget a reader that confirms and is away: what waits for it is given up, and nothing is kept for it any more.
+
+    `weft chain ls` shows who is remembered, and what waits. A reader that is attached cannot be forgotten. Exit status 1
+    if there is none of that name that is away.
+
+    Args:
+        name: what the program calls itself.
+        port: first of the ten ports of the node.
+        json: the answer as JSON.
+    """
+    told = order(port, "forget-reader", reader=name)
+    if json:
+        print(to_json.dumps(told))
+    elif told["is_full"]:
+        print("the journal is full: what is given up could not be written down; nothing is changed", file=sys.stderr)
+    elif told["forgotten"]:
+        print(f"forgotten; {told['messages']:,} messages that waited for it are given up")
+    else:
+        print(f"no reader of the name {plain(name)} is away\n  try: weft chain ls", file=sys.stderr)
+    return EXIT_CODES["ok"] if told["forgotten"] else 1
 
 
 @app.command

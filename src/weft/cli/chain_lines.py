@@ -211,6 +211,21 @@ def client_line(client: dict[str, Any]) -> str:
     return ", ".join(parts)
 
 
+def reader_line(reader: dict[str, Any]) -> str:
+    """A reader that is remembered, and what waits for it.
+
+    >>> reader = {"name": "tally", "type": "app.*", "is_away": True, "forgotten_in_s": 540, "waiting": 1200}
+    >>> reader_line(reader | {"waiting_bytes": 2_500_000})
+    'tally of app.*: away, 1,200 messages (2.5 MB) wait, forgotten in 540 s'
+    """
+    parts = ["away" if reader["is_away"] else "attached"]
+    if reader["waiting"]:
+        parts.append(f"{reader['waiting']:,} messages ({reader['waiting_bytes'] / 1e6:.1f} MB) wait")
+    if reader["is_away"]:
+        parts.append(f"forgotten in {reader['forgotten_in_s']:,} s")
+    return f"{plain(str(reader['name']))} of {plain(str(reader['type']))}: {', '.join(parts)}"
+
+
 def aligned(lines: Sequence[Sequence[str]]) -> list[str]:
     """Cells as lines, each column as wide as its widest cell; nothing is cut off.
 
@@ -236,5 +251,7 @@ def show(told: dict[str, Any], chains: Sequence[dict[str, Any]]) -> None:
         if chain["links"]:
             for line in aligned([heads, *rows(chain, counters)]):
                 console.print(Text(f"  {line}"))
+    for reader in told.get("readers", ()):
+        console.print(Text(f"reader {reader_line(reader)}", style="dim"))
     for client in told.get("clients", ()):
         console.print(Text(f"client {client_line(client)}", style="dim"))

@@ -17,7 +17,7 @@ from weft.client.checking import check_name, check_registration
 from weft.client.connection import Connection
 from weft.client.dealer import Curve, Dealer, Opener
 from weft.client.finding import Node, endpoint_of, locate
-from weft.client.limits import FRAMES_MAX, HELLO_S, PAYLOAD_BYTES_MAX, TYPE_CHARS_MAX
+from weft.client.limits import AWAY_S, FRAMES_MAX, HELLO_S, PAYLOAD_BYTES_MAX, TYPE_CHARS_MAX
 from weft.client.links import CAUSE, Handler, Link
 from weft.client.message import Receipt, SendFailed
 from weft.client.outgoing import Outgoing
@@ -155,14 +155,23 @@ class ChainClient:
         parallel: int = 1,
         window: int = 64,
         noself: bool = False,
+        away: float = AWAY_S,
     ) -> Decorator:
         """Register a handler that is given copies.
 
-        `confirm`: at least once: a message is confirmed when its handler has ended well (CHN-019). `parallel`: so many
-        calls of an `async` handler at once.
+        `confirm`: at least once: a message is confirmed when its handler has ended well (CHN-019). The node remembers
+        the reader by the client's name, and keeps what arrives while either is away; `away`: for so many seconds.
+        `parallel`: so many calls of an `async` handler at once.
         """
         reg = clients.Reg(
-            reg=0, dir=on, type=type, at=place, confirm=confirm, window=max(window, parallel), noself=noself
+            reg=0,
+            dir=on,
+            type=type,
+            at=place,
+            confirm=confirm,
+            window=max(window, parallel),
+            noself=noself,
+            away=round(away * 1_000),
         )
         return lambda handler: self._register(reg, handler, parallel)
 

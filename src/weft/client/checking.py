@@ -21,6 +21,7 @@ def check_registration(reg: clients.Reg, parallel: int) -> None:
         (reg.dir in WAYS, f"on={reg.dir!r}", 'on="in" or on="out"'),
         (reg.fail in FAILS, f"fail={reg.fail!r}", 'fail="open", "closed", "drop" or "wait"'),
         (1 <= reg.timeout <= TIMEOUT_MS_MAX, f"timeout={reg.timeout / 1_000:g}", f"timeout= {timeout_s}"),
+        (0 <= reg.away <= clients.AWAY_MS_MAX, f"away={reg.away / 1_000:g}", "away= 0 to 2,592,000 seconds"),
         (parallel >= 1, f"parallel={parallel}", "parallel= 1 or more"),
         (1 <= reg.window <= WINDOW_MAX, f"a window of {reg.window:,}", f"window= and parallel= up to {WINDOW_MAX:,}"),
     ):

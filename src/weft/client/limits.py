@@ -10,6 +10,7 @@ FRAMES_MAX: Final = 16
 TYPE_CHARS_MAX: Final = 64
 NAME_CHARS_MAX: Final = 64  # of a client
 TIMEOUT_MS_MAX: Final = 3_600_000  # of a message in hand: what the node reads as a registration
+AWAY_S: Final = 600.0  # that a confirming reader may stay away: a machine's update and its reboot
 WINDOW_MAX: Final = 65_536  # messages in hand, as above
 NODE_BYTES_MAX: Final = 128  # a name or an id in a destination; what it may be is judged by the node
 WHY_BYTES_MAX: Final = 240  # 64 reasons stand in one header of 64 KiB

@@ -100,6 +100,8 @@ def _chains(start: Start) -> Core:
         credit=table.credit,
         beat_ms=round(table.beat_s * 1_000),
         dead_ms=round(table.dead_s * 1_000),
+        reader_messages=table.reader_messages,
+        reader_bytes=table.reader_megabytes << 20,
     )
     return Chains(start.settings.filters, settings, start.node, start.era)
 

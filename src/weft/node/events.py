@@ -267,6 +267,18 @@ EVENTS: Final[dict[type, Event]] = {
         "Messages ended at a registration whose policy is `closed`. At most one a minute, registration and reason.",
         "Mend the program, or let it fail `open` or `wait`.",
     ),
+    chains.MessagesGivenUp: Event(
+        "chains.given-up",
+        "warning",
+        "A reader that confirms will never get these messages; `spans`: origin, era, first and last number.",
+        "`no-room`: let it come back sooner, or raise [chains] reader_messages, reader_megabytes. `time-over`: its `away`.",
+    ),
+    chains.ReaderForgotten: Event(
+        "chains.reader-forgotten",
+        "warning",
+        "A reader that confirms has stayed away for too long, or was forgotten by hand: nothing is kept for it any more.",
+        "Start it again, if it is wanted; it is remembered from then on.",
+    ),
     chains.FilterRefused: Event(
         "chains.config.refused",
         "error",

@@ -160,6 +160,10 @@ class ChainsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     beat_s: Span = 1.0
     dead_s: Span = 5.0
     """Silence after which a client counts as dead."""
+    reader_messages: Annotated[int, Meta(ge=1, le=100_000)] = 100_000
+    """How many messages may wait for one confirming reader that is away."""
+    reader_megabytes: Annotated[int, Meta(ge=1, le=64)] = 64
+    """How much payload."""
 
 
 class Role(NamedTuple):

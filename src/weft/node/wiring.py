@@ -338,6 +338,8 @@ WIRES: Final[list[Wire]] = [
     when(chains.LinkSickened).then(append_event),
     when(chains.LinkRecovered).then(append_event),
     when(chains.MessagesLost).then(append_event),
+    when(chains.MessagesGivenUp).then(append_event),
+    when(chains.ReaderForgotten).then(append_event),
     when(chains.FilterRefused).then(append_event),
     when(chains.PressureChanged).then(feel_pressure, append_event),
     when(carrier.ParentLost).then(append_event),

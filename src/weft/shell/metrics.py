@@ -238,6 +238,49 @@ FACTS: Final = (
         copies_lost="copies that slow readers have missed",
     ),
     Fact("cores.chains.mail.ended.*", "messages that ended before, by reason", "weft_mail_ended_total", ("reason",)),
+    *(
+        Fact(f"cores.chains.mail.ways.*.{name}", text, f"weft_mail_way_{name}{'' if is_now else '_total'}", ("way",))
+        for name, text, is_now in (
+            ("accepted", "messages that entered the chains `in` or `out`: delivered + ended + held", False),
+            ("delivered", "those that reached the bottom", False),
+            ("in_flight", "those that have come to no end, as counted", True),
+            ("held", "those that are at a link, in line, or wait", True),
+        )
+    ),
+    Fact(
+        "cores.chains.mail.ways.*.ended.*",
+        "messages of each direction that ended before, by reason",
+        "weft_mail_way_ended_total",
+        ("way", "reason"),
+    ),
+    *_counters(
+        "cores.chains.mail.copies",
+        "mail_copies",
+        accepted="copies for readers that confirm: confirmed + ended + held",
+        delivered="copies that their readers have confirmed",
+    ),
+    Fact(
+        "cores.chains.mail.copies.ended.*",
+        "copies that no reader will confirm, by reason",
+        "weft_mail_copies_ended_total",
+        ("reason",),
+    ),
+    Fact("cores.chains.mail.copies.in_flight", "copies not confirmed yet, as counted", "weft_mail_copies_in_flight"),
+    Fact("cores.chains.mail.copies.held", "copies that readers hold, or that wait for them", "weft_mail_copies_held"),
+    Fact("cores.chains.mail.readers", "readers that confirm and are remembered", "weft_mail_readers"),
+    Fact("cores.chains.mail.readers_away", "those of them that are away", "weft_mail_readers_away"),
+    *_counters(
+        "cores.chains.mail.sends",
+        "mail_sends",
+        heard="sends of programs: into a chain + refused + repeated",
+        repeated="sends said again by who had not heard of them",
+    ),
+    Fact(
+        "cores.chains.mail.sends.refused.*",
+        "sends refused at once, by reason",
+        "weft_mail_sends_refused_total",
+        ("reason",),
+    ),
     Fact("cores.chains.mail.in_flight", "messages under way in this node", "weft_mail_in_flight"),
     Fact("cores.chains.mail.clients", "attached now", "weft_mail_clients"),
     Fact("cores.chains.mail.links", "filters and registrations that stand in chains", "weft_mail_links"),

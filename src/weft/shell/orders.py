@@ -102,6 +102,13 @@ class Chains(Named, forbid_unknown_fields=True):
     """`chains`: all chains in order, with their links and counters."""
 
 
+class ForgetReader(Named, forbid_unknown_fields=True):
+    """`forget-reader`: a confirming reader will not come back: give up what waits for it."""
+
+    reader: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
+    """Its client's name."""
+
+
 class StoreFound(Named, forbid_unknown_fields=True):
     """`store-found`: be the first node of a new store."""
 
@@ -197,6 +204,7 @@ ORDERS: Final[dict[str, Row]] = {
         lambda said, ticket: configuration.RollBack(ticket, said.number, said.subtree, said.who),
     ),
     "chains": Row("chains", Chains, lambda _, ticket: chains.ShowChains(ticket)),
+    "forget-reader": Row("chains", ForgetReader, lambda said, ticket: chains.ForgetReader(ticket, said.reader)),
     "store-found": Row("store", StoreFound, _found),
     "store-show": Row("store", StoreShow, lambda said, ticket: store.Show(ticket, said.what)),
     "store-restore": Row("store", StoreRestore, lambda said, ticket: store.RestoreLoser(ticket, said.number)),

@@ -4,14 +4,18 @@ What a journal holds is read off the batches that become durable, what is acknow
 at rest, and now and then before, the chains core is asked, since then the question is what it counts.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
 
 from weft.base.effects import Tell
 from weft.base.mail import INBOX, OUTBOX
 from weft.base.records import CoreRecord, Record, Stream, StreamRecord
+from weft.checks.accounts import stretches
 from weft.cores.carrier.memory import CORE, Met, from_record
 from weft.cores.carrier.messages import SpoolDropped
+from weft.cores.chains.messages import MessagesGivenUp, ReaderForgotten
 from weft.node.node import NodeEffect, Transmit
 from weft.sim.programs import shown
 from weft.wire import hop
@@ -77,8 +81,10 @@ class Mailbook:
         if type(effect) is Transmit:
             if effect.channel == "up" and effect.frames and b"\xa3hop" in effect.frames[0][:12]:
                 self._sent(machine, effect)
-        elif type(effect) is Tell and isinstance(effect.event, SpoolDropped):
-            self._dropped(machine, effect.event)
+        elif type(effect) is Tell:
+            note = TOLD.get(type(effect.event))
+            if note is not None:
+                note(self, machine, effect.event)
 
     def _sent(self, machine: "Machine", effect: Transmit) -> None:
         message = hop.decode(effect.frames)
@@ -97,14 +103,26 @@ class Mailbook:
                 self.scribe.meet("a message that a full spool gave up")
                 self.scribe.note(machine.name, machine.era, "event", "mail-dropped", [origin, span.first, span.last])
 
+    def _given_up(self, machine: "Machine", event: MessagesGivenUp) -> None:
+        self.scribe.meet(f"messages that a reader will never get: {event.why}")
+        for origin, era, first, last in event.spans:
+            value = [event.reader, self.fabric.origin_name(origin, era), first, last]
+            self.scribe.note(machine.name, machine.era, "event", "given-up", value)
+
+    def _forgotten(self, machine: "Machine", event: ReaderForgotten) -> None:
+        self.scribe.note(machine.name, machine.era, "event", "forgotten", [event.reader, event.type])
+
     # At rest, and now and then
 
     def look(self, machine: "Machine") -> None:
         """What is under way, as the chains count it, and as their links hold it (CHN-082)."""
         core: Any = machine.node.cores.get("chains") if machine.node is not None and self.is_wanted else None
         if core is not None:
-            value = [_in_flight(core), _held(core), _idle(core)]
-            self.scribe.note(machine.name, machine.era, "info", "flight", value)
+            self.scribe.note(machine.name, machine.era, "info", "idle", _idle(core))
+            carrier: Any = machine.node.cores["carrier"]  # type: ignore[union-attr]  # it runs
+            counters = msgspec.to_builtins(carrier.counters)
+            value = [[each.name, each.taken, each.missing] for each in stretches(core.totals(), counters)]
+            self.scribe.note(machine.name, machine.era, "info", "accounts", value)
 
     def rest(self, machine: "Machine") -> None:
         """How the chains stand in the end."""
@@ -135,18 +153,15 @@ class Mailbook:
         return ""
 
 
+TOLD: Final[dict[type, Callable[[Mailbook, "Machine", Any], None]]] = {
+    SpoolDropped: Mailbook._dropped,
+    MessagesGivenUp: Mailbook._given_up,
+    ReaderForgotten: Mailbook._forgotten,
+}
+
+
 def _in_flight(core: Any) -> int:
-    roster = core.roster
-    return int(sum([chain.flow.in_flight for chain in roster]) + roster.others.in_flight)
-
-
-def _held(core: Any) -> int:
-    """Messages that are somewhere: at a link, waiting for a client, or on their way without an outbox."""
-    links = [*core.engine._holders]
-    held = [one for link in links for one in (*link.pending.values(), *link.backlog.values())]
-    held += [waiter.held for room in core.waiting._rooms.values() for waiter in room.values()]
-    parked = {id(one.parcel) for one in held if not one.is_copy}
-    return len(parked) + len(core.sending._posted)
+    return int(core.totals()["in_flight"])
 
 
 def _idle(core: Any) -> int:

@@ -17,7 +17,9 @@ from weft.cores.chains.core import Chains
 from weft.cores.chains.engine import Engine
 from weft.cores.chains.holding import Holding
 from weft.cores.chains.inbox import Inbox
+from weft.cores.chains.memory import Remembered, from_record
 from weft.cores.chains.patrons import Patron, Patrons
+from weft.cores.chains.readers import Readers
 from weft.cores.chains.relay import RelayLink
 from weft.cores.chains.station import Station
 from weft.node.node import Node
@@ -198,6 +200,42 @@ def handed_over_again_after_a_restart(right: Any) -> Any:
 def offered_again_unsaid(right: Any) -> Any:
     """What comes again is handed out as if nobody had seen it."""
     return lambda self, parcel, *, is_again: right(self, parcel, is_again=False)
+
+
+@canary(Readers, "_send_away", caught_by="readers_served", within=40, scenario="readers")
+def reader_that_is_away_has_no_turn(right: Any) -> Any:
+    """What arrives while a reader, or its node, is away passes a chain in which nobody stands for it."""
+    return lambda self, reader, key, now: None
+
+
+@canary(Chains, "_recall", caught_by="converged", within=40, scenario="readers")
+def readers_forgotten_over_a_restart(right: Any) -> Any:
+    """Readers are remembered as long as their node runs."""
+
+    def recall(self: Chains, record: CoreRecord, now: Now) -> None:
+        if not isinstance(from_record(record), Remembered):
+            right(self, record, now)
+
+    return recall
+
+
+@canary(Station, "give_up", caught_by="readers_served", within=200, scenario="readers")
+def given_up_without_a_word(right: Any) -> Any:
+    """What waited for a reader that has stayed away for too long ends, and no event names it."""
+    return lambda self, reader, why, parcel: None
+
+
+@canary(Holding, "_settle", caught_by="conserved", within=40, scenario="readers")
+def copies_end_uncounted(right: Any) -> Any:
+    """A reader's copy that ends in another way than by being confirmed is counted nowhere."""
+
+    def settle(self: Holding, parcel: Any, why: str) -> None:
+        if why == "delivered":
+            right(self, parcel, why)
+        else:
+            self._road.settle(parcel)
+
+    return settle
 
 
 # What senders hear.

@@ -64,6 +64,8 @@ class Stand(msgspec.Struct, frozen=True, kw_only=True):
     window: int = 64
     is_ordered: bool = False
     is_noself: bool = False
+    away_ms: int = 600_000
+    """How long it may stay away, if it confirms."""
 
 
 class Load(msgspec.Struct, frozen=True, kw_only=True):

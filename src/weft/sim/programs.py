@@ -216,6 +216,12 @@ class Program:
             self._say(_reg(number, stand))
         self._resend()
 
+    def _stands(self, done: clients.Done) -> None:
+        """It is registered; of a reader that confirms its node has it on disk."""
+        stand = self.plan.stands[done.reg - 1]
+        if stand.access == "confirm":
+            self._note("ok", "standing", [self.plan.name, stand.type])
+
     def _resend(self) -> None:
         again = list(self.open.values())
         if again:
@@ -307,6 +313,8 @@ class Program:
     def _right(self, reg: int, asked: Asked) -> clients.Asked:
         """The answer of a good program."""
         if asked.stand.access == "confirm":
+            mid = asked.item.mid
+            self._note("ok", "confirmed", [self.plan.name, self.machine.fabric.origin_name(mid[0], mid[1]), mid[2]])
             return clients.Conf(reg, [asked.item.id])
         if not self.plan.marks:
             return clients.Next(reg, [clients.NextItem(id=asked.item.id)], [])
@@ -376,6 +384,7 @@ def _reg(number: int, stand: Stand) -> clients.Reg:
         confirm=confirms,
         noself=stand.is_noself,
         ordered=stand.is_ordered,
+        away=stand.away_ms,
     )
 
 
@@ -386,6 +395,7 @@ def shown(payload: bytes) -> str:
 
 HEAR: Final[dict[type, Callable[[Program, Any], None]]] = {
     clients.Welcome: Program._welcome,
+    clients.Done: Program._stands,
     clients.Refuse: Program._refused,
     clients.Bye: Program._refused,
     clients.Credit: Program._credit,

@@ -290,8 +290,10 @@ SIZES: Final[dict[str, Size]] = {
     "night": Size((2, 6), (1, 3), (60 * MINUTE, 240 * MINUTE), (20 * SECOND, 120 * SECOND)),
     "chains": Size((1, 7), (2, 3), (MINUTE // 2, 3 * MINUTE), (10 * SECOND, 60 * SECOND)),
     "mail": Size((1, 2), (2, 2), (MINUTE // 2, MINUTE), (10 * SECOND, 60 * SECOND)),
+    "readers": Size((1, 3), (2, 3), (MINUTE // 2, MINUTE), (10 * SECOND, 60 * SECOND)),
 }
-"""Scenarios: everyday fabrics; one link; forty nodes; hours of it; programs that send, read and rewrite; a few of them."""
+"""Scenarios: everyday fabrics; one link; forty nodes; hours of it; programs that send, read and rewrite; a few of them;
+readers that confirm."""
 
 
 def draw_plan(seed: str, scenario: str = "fabric") -> Plan:

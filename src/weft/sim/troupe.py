@@ -16,7 +16,7 @@ from weft.base.now import SECOND
 from weft.sim.noise import SHARE
 from weft.sim.plan import Action, Load, MailType, NodePlan, ProgramPlan, Stand
 
-MAILS: Final = ("chains", "mail")
+MAILS: Final = ("chains", "mail", "readers")
 PLAIN, WORK, RISK, NEWS = "app.plain", "app.work", "app.risk", "news"
 TYPES: Final = (
     MailType(name=PLAIN),
@@ -35,7 +35,7 @@ def with_programs(nodes: tuple[NodePlan, ...], seed: str, scenario: str) -> tupl
     made = []
     for node in nodes:
         chance = Chance(f"{seed}/troupe/{scenario}/{node.name}")
-        programs = tuple(_small(chance, node) if scenario == "mail" else _cast(chance, node))
+        programs = tuple(CASTS[scenario](chance, node))
         hands_over = () if node.level == "sensor" else OVER
         made.append(msgspec.structs.replace(node, programs=programs, hands_over=hands_over))
     return tuple(made)
@@ -49,6 +49,23 @@ def _small(chance: Chance, node: NodePlan) -> Iterator[ProgramPlan]:
         yield _reader(chance)
         bad = tuple((habit, SHARE // 40) for habit in MISDEEDS)
         yield msgspec.structs.replace(_editor(chance, "in"), habits=bad)
+
+
+def _audience(chance: Chance, node: NodePlan) -> Iterator[ProgramPlan]:
+    """One that sends on each sensor, and readers that confirm above."""
+    if node.level == "sensor":
+        yield ProgramPlan(name="talk", loads=tuple(_load(chance, kind) for kind in (PLAIN, WORK)))
+        return
+    for name in ("witness", "scribe")[: chance.randint(1, 2)]:
+        stand = Stand(
+            direction="in",
+            type=chance.choice((PLAIN, WORK, "app.*")),
+            at=chance.choice(PLACES),
+            access="confirm",
+            window=chance.choice((1, 8, 64)),
+            away_ms=chance.choice((600_000, 600_000, 600_000, 2_000)),
+        )
+        yield ProgramPlan(name=name, stands=(stand,), habits=_habits(chance, ("never", "twice", "wrong-id", "die")))
 
 
 def _cast(chance: Chance, node: NodePlan) -> Iterator[ProgramPlan]:
@@ -135,6 +152,9 @@ def _habits(chance: Chance, known: tuple[str, ...]) -> tuple[tuple[str, int], ..
     """Some bad habits, each rather rare."""
     chosen = [habit for habit in known if chance.random() < 0.4]
     return tuple((habit, SHARE // chance.choice((20, 50, 200))) for habit in chosen)
+
+
+CASTS: Final = {"mail": _small, "chains": _cast, "readers": _audience}
 
 
 def befall(nodes: tuple[NodePlan, ...], seed: str, menu: tuple[str, ...], safety_ns: int) -> list[Action]:

@@ -151,6 +151,14 @@ def gone_item(me: bytes, era: int, number: int) -> HopItem:
     return HopItem(mid=(me, era, number), type=GONE, via=(me,), depth=0, ts=0, n=0)
 
 
+def is_over(item: HopItem) -> bool:
+    """Whether an item only keeps its hop number: its record is gone, or nobody wants its message any more (CHN-041).
+
+    Any other item has 1 to 16 frames (CHN-007).
+    """
+    return item.n == 0 and (item.exp > 0 or item.type == GONE)
+
+
 def to_record(item: HopItem, frames: list[bytes], wall: int) -> Carried:
     """The record of an item received at `wall` (nanoseconds); PeerError `bad-record` or `unimplemented`.
 

@@ -19,6 +19,7 @@ from weft.wire.multipart import ITEM_FRAMES_MAX, MESSAGES_MAX, Dialect, write
 
 VERSION: Final = 1
 CLIENT_ID_BYTES: Final = 16
+AWAY_MS_MAX: Final = 30 * 86_400_000  # 30 days: a reader that is away for longer has no more than a name
 
 Number = Annotated[int, Meta(ge=0)]
 Small = Annotated[int, Meta(ge=0, le=0xFFFF_FFFF)]
@@ -85,12 +86,16 @@ class Reg(msgspec.Struct, tag_field="op", tag="reg", omit_defaults=True, frozen=
     confirm: bool = False
     noself: bool = False
     ordered: bool = False
+    away: Annotated[int, Meta(ge=0, le=AWAY_MS_MAX)] = 600_000
+    """Milliseconds that a confirming reader may stay away until it is forgotten, and what waits for it given up."""
 
 
-class Unreg(msgspec.Struct, tag_field="op", tag="unreg", frozen=True):
+class Unreg(msgspec.Struct, tag_field="op", tag="unreg", omit_defaults=True, frozen=True):
     """Leave the chain."""
 
     reg: Small
+    forget: bool = False
+    """A confirming reader will not come back: it is forgotten at once, and what waits for it is given up."""
 
 
 class Done(msgspec.Struct, tag_field="op", tag="done", omit_defaults=True, frozen=True):
@@ -121,11 +126,11 @@ class SendItem(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True, gc
 
 
 class NextItem(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True, gc=False):
-    """Hand a message back; `n` absent: its payload is unchanged, and no frame follows."""
+    """Hand a message back; `n` absent: its payload is unchanged, and no frame follows. 0 is no payload: it is refused."""
 
     id: Number
     to: Any = None
-    n: Frames = 0
+    n: Annotated[int, Meta(ge=1, le=ITEM_FRAMES_MAX)] = 0
 
 
 class GiveUp(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True, gc=False):

@@ -17,7 +17,7 @@ from weft.cores.carrier.postoffice import UP, PostOffice
 from weft.cores.carrier.seen import seen_of
 from weft.cores.carrier.station import Station
 from weft.wire import carried
-from weft.wire.carried import hops_max, is_mail, is_past
+from weft.wire.carried import hops_max, is_mail, is_over, is_past
 
 Screen = Callable[[StreamRecord, Now], Sequence[Record]]
 """What to keep in the journal in place of a record that has arrived."""
@@ -125,9 +125,11 @@ class Mailroom:
         return self._heard.upto(node, era, is_child=is_child)
 
     def _take(self, item: HopItem, frames: list[bytes], link: Link | None, now: Now) -> None:
-        if item.n == 0 or is_past(item.exp, now.wall):
+        if is_over(item) or is_past(item.exp, now.wall):
             self._station.counters.expired += 1
             return
+        if not item.n:
+            raise PeerError("empty", "a message without a frame")
         if item.to is None:
             raise PeerError("unimplemented", "a record without a promise")
         if self._station.node in item.via:

@@ -36,7 +36,7 @@ from weft.cores.carrier.messages import (
 from weft.cores.carrier.seen import Notes, Seen, Verdict
 from weft.cores.carrier.station import Station
 from weft.wire import carried
-from weft.wire.carried import is_mail, is_past
+from weft.wire.carried import is_mail, is_over, is_past
 from weft.wire.hop import VERSION, HopItem
 
 DOWN: Final = "down"
@@ -246,8 +246,10 @@ class Parent:
                 continue
             if len(item.via) > 1 or item.mid[0] != link.node:
                 self.links.learn(link, (*item.via, item.mid[0]))
-            if item.n == 0 or (item.to is not None and is_past(item.exp, now.wall)):
+            if is_over(item) or (item.to is not None and is_past(item.exp, now.wall)):
                 counters.expired += 1
+            elif not item.n:
+                self._turn_away(link, hop.s + number, "empty", now)
             elif me in item.via and (item.to is not None or not self.is_root):
                 self._turn_away(link, hop.s + number, "loop", now)
             else:

@@ -14,6 +14,7 @@ MAIL_ENDS: Final = frozenset(
     {
         "bad-record",
         "bad-type",
+        "empty",
         "expired",
         "loop",
         "no-route",

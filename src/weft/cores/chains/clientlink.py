@@ -80,7 +80,7 @@ class Answer(NamedTuple):
 class Held:
     """One message at a holder."""
 
-    __slots__ = ("after", "answer", "due", "frames", "is_copy", "offered_at", "parcel")
+    __slots__ = ("after", "answer", "due", "frames", "has_overflowed", "is_copy", "offered_at", "parcel")
 
     def __init__(self, parcel: Parcel, after: Key, *, is_copy: bool = False) -> None:
         self.parcel = parcel
@@ -90,6 +90,8 @@ class Held:
         """The message has gone on; this is what the reader has yet to confirm."""
         self.frames = parcel.frames
         """What a confirming reader has been handed; a link behind it may change the message."""
+        self.has_overflowed = False
+        """It waits because there was no room in line behind the window of its reader, which is there."""
         self.offered_at = 0
         self.due: int | None = None
         self.answer: Answer | None = None
@@ -137,6 +139,21 @@ class ReaderLink(ClientLink):
     __slots__ = ()
 
 
+class AwayLink:
+    """Stands in the chain in the place of a confirming reader that is away: what would be its turn waits for it."""
+
+    __slots__ = ("counters", "direction", "key", "name", "noself", "place", "type")
+
+    def __init__(self, name: str, kind: str, place: str, key: Key) -> None:
+        self.name, self.type, self.place, self.key = name, kind, place, key
+        self.direction, self.noself = "in", False
+        self.counters = ClientCounters()
+
+    def covers(self, kind: str) -> bool:
+        """As the link of the reader itself."""
+        return covers(self.type, kind) and (self.type != "*" or not kind.startswith(RESERVED))
+
+
 class HolderLink(ClientLink):
     """It rewrites or confirms."""
 
@@ -165,7 +182,7 @@ class HolderLink(ClientLink):
         self.confirms, self.is_ordered = said.confirm, said.ordered
         self.policy = said.fail or (WAIT if said.confirm else "open")
         self.has_deadline = not (said.confirm and self.policy == WAIT)
-        """A confirming reader that is waited for without limit may take its time (CHN-019)."""
+        """A confirming reader that is remembered may take its time (CHN-019)."""
         self.pending: OrderedDict[int, Held] = OrderedDict()
         """Offered and unanswered, in the order of offering."""
         self.backlog: OrderedDict[int, Held] = OrderedDict()
@@ -183,6 +200,11 @@ class HolderLink(ClientLink):
     def covers(self, kind: str) -> bool:
         """Weft's own types are not rewritten by whoever rewrites everything (CHN-081)."""
         return covers(self.type, kind) and (self.type != "*" or not kind.startswith(RESERVED))
+
+    @property
+    def is_remembered(self) -> bool:
+        """Whether what would be its turn waits for it while it is away."""
+        return self.confirms and self.policy == WAIT
 
     @property
     def has_room(self) -> bool:

@@ -6,6 +6,7 @@ engine     what clients ask for; patrons: who they are, and what they hear
 sending    the `out` chain and its bottom; inbox: the `in` chain, and what the journal keeps of it
 screen     what the carrier has received, before it is kept
 batches    samples, which walk as batches
+readers    confirming readers, remembered while they are away
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -21,11 +22,12 @@ from weft.cores.chains.engine import Engine
 from weft.cores.chains.filters import House
 from weft.cores.chains.inbox import Inbox
 from weft.cores.chains.links import ChainFull, FilterLink
-from weft.cores.chains.memory import TagsKept
+from weft.cores.chains.memory import Forgotten, Remembered, TagsKept
 from weft.cores.chains.messages import (
     ChainsSettings,
     FilterRefused,
     FiltersPlanned,
+    ForgetReader,
     Garbled,
     HoldBack,
     PassBatch,
@@ -67,7 +69,8 @@ class Chains:
     ) -> None:
         self.station = Station(settings or ChainsSettings(), node, era)
         self.roster = Roster()
-        self.waiting = Waiting(self.station.settings.wait_ms)
+        mine = self.station.settings
+        self.waiting = Waiting(mine.wait_ms, mine.reader_messages, mine.reader_bytes)
         self.walker = Walker(self.station, self.roster, self.waiting, MessageView)
         self.inbox = Inbox(self.station, self.roster, self.walker, self.waiting)
         self.tags = Tags()
@@ -97,16 +100,18 @@ class Chains:
         for _, record in entries:
             if type(record) is CoreRecord:
                 if record.core == memory.CORE:
-                    self._recall(record)
+                    self._recall(record, now)
             elif type(record) is StreamRecord and record.stream in (INBOX, OUTBOX):
                 self._recount(record)
         if len(self.inbox):
             self._again_at = now.mono
 
-    def _recall(self, record: CoreRecord) -> None:
+    def _recall(self, record: CoreRecord, now: Now) -> None:
         kept = memory.from_record(record)
         if isinstance(kept, TagsKept):
             self.tags.adopt(kept)
+        elif isinstance(kept, Remembered | Forgotten):
+            self.engine.readers.recall(kept, now)
         else:
             self.inbox.recall(kept)
 
@@ -118,6 +123,7 @@ class Chains:
             self.tags.note(by[0], by[1], Outcome(ok=True, why="local" if record.stream == INBOX else "spooled"))
 
     def condense(self) -> Iterable[CoreRecord]:
+        yield from map(memory.to_record, self.engine.readers.condense())
         yield from map(memory.to_record, self.inbox.condense())
         yield from map(memory.to_record, self.tags.condense())
 
@@ -125,11 +131,13 @@ class Chains:
 
     def receive(self, message: Any, source: Source, now: Now) -> None:
         self._now = now
+        self._go_on(now)
         self.patrons.receive(message, source, now)
 
     def screen(self, record: StreamRecord, now: Now) -> Sequence[Record]:
         """What to keep in the journal in place of a record that another node has sent (CHN-033)."""
         self._now = now
+        self._go_on(now)
         return self._screen.judge(record, now)
 
     def command(self, order: Any, now: Now) -> None:
@@ -164,11 +172,20 @@ class Chains:
 
     def totals(self) -> dict[str, Any]:
         """What has become of all messages, and what there is at present; plain data."""
-        return totals(self.roster, self.inbox, self.engine, self.patrons)
+        return totals(self.station, self.roster, self.inbox, self.engine, self.patrons)
 
     def _show(self, order: ShowChains, now: Now) -> None:
         shown = show(self.station, self.roster, self.inbox, self.engine) | show_clients(self.patrons)
+        shown["readers"] = self.engine.readers.show(now)
         self.station.effects.append(Reply(order.ticket, shown))
+
+    def _forget(self, order: ForgetReader, now: Now) -> None:
+        """Forget a reader that is away; it says how many messages that cost."""
+        before = len(self.engine.readers)
+        count = 0 if self.station.is_full else self.engine.readers.forget(order.name, "forgotten", now)
+        forgotten = before - len(self.engine.readers)
+        answer = {"name": order.name, "forgotten": forgotten, "messages": count, "is_full": self.station.is_full}
+        self.station.effects.append(Reply(order.ticket, answer))
 
     # Stopping (CHN-043)
 
@@ -192,12 +209,16 @@ class Chains:
 
     def wake(self, now: Now) -> None:
         self._now = now
-        if self._again_at is not None:
-            self._again_at = None
-            self.inbox.walk_again(now)
+        self._go_on(now)
         self.engine.wake(now)
         self.patrons.wake(now)
         self._end_stop(now)
+
+    def _go_on(self, now: Now) -> None:
+        """What an earlier run has left goes down its chain before anything new does."""
+        if self._again_at is not None:
+            self._again_at = None
+            self.inbox.walk_again(self.engine.readers, now)
 
     def deadline(self) -> int | None:
         ends = (self._again_at, self._stop_at, self.engine.deadline(), self.patrons.deadline())
@@ -259,5 +280,6 @@ ORDERS: Final[dict[type, Callable[[Chains, Any, Now], None]]] = {
     PostReached: Chains._note_post,
     PostFailed: Chains._note_post,
     ShowChains: Chains._show,
+    ForgetReader: Chains._forget,
     Stop: Chains._stop,
 }

@@ -14,8 +14,9 @@ from weft.cores.chains.clientlink import RESERVED, WAIT, Answer, ClientLink, Hol
 from weft.cores.chains.holding import Holding
 from weft.cores.chains.links import ChainFull
 from weft.cores.chains.messages import LinkStood
-from weft.cores.chains.order import Key, after_all, before_all, by_client
+from weft.cores.chains.order import key_of
 from weft.cores.chains.parcel import IN, OUT
+from weft.cores.chains.readers import Readers
 from weft.cores.chains.roster import Roster
 from weft.cores.chains.sending import TYPE, Sending
 from weft.cores.chains.station import Station
@@ -25,7 +26,6 @@ from weft.wire import clients
 
 ACCESSES: Final = ("ro", "rw")
 POLICIES: Final = (None, "open", "closed", "drop", "wait")
-BANDS: Final = {"before-all": before_all, "after-all": after_all}
 
 
 class Engine:
@@ -34,9 +34,9 @@ class Engine:
     def __init__(self, station: Station, roster: Roster, walker: Walker, waiting: Waiting, sending: Sending) -> None:
         self._station, self._roster, self._waiting = station, roster, waiting
         self._holding: Holding = walker.holding
+        self.readers = Readers(station, roster, waiting, walker.holding)
         self.sending = sending
         self.accept, self.knows = sending.accept, sending.knows
-        self._last_attach = 0
         self._holders: dict[HolderLink, None] = {}
 
     @property
@@ -44,6 +44,20 @@ class Engine:
         """Messages that wait for a client to answer, or to come back."""
         held = sum([len(link.pending) + len(link.backlog) for link in self._holders])
         return held + len(self._waiting)
+
+    def held(self, direction: str) -> int:
+        """Messages of this direction that are somewhere: in hand, in line, waiting for a client, or posted without an outbox."""
+        links = [link for link in self._holders if link.direction == direction]
+        held = [one for link in links for one in (*link.pending.values(), *link.backlog.values())]
+        held += self._waiting.of(direction)
+        under_way = {one.parcel.id for one in held if not one.is_copy}
+        return len(under_way) + (self.sending.posted if direction == OUT else 0)
+
+    @property
+    def copies(self) -> int:
+        """Messages that readers hold, or that wait for them, and are to be confirmed."""
+        held = [held for link in self._holders for held in (*link.pending.values(), *link.backlog.values())]
+        return sum([one.is_copy for one in held]) + self._waiting.copies
 
     # Links
 
@@ -53,8 +67,7 @@ class Engine:
         if why:
             self._refuse(patron, "reg", why, reg.reg)
             return
-        self._last_attach += 1
-        link = _link(patron, reg, self._last_attach)
+        link = _link(patron, reg, self._station.next_attach())
         try:
             self._roster.attach(link, (reg.type,))
         except ChainFull:
@@ -66,18 +79,22 @@ class Engine:
         self._station.tell(LinkStood(patron.name, reg.dir, reg.type, str(reg.at), link.access))
         if isinstance(link, HolderLink):
             self._holders[link] = None
+            if link.is_remembered:
+                self.readers.stand(link)
             self._holding.return_to(link, now)
 
-    def leave(self, patron: Patron, reg: int, now: Now) -> None:
-        """Unregister: what it held goes on as its policy says."""
+    def leave(self, patron: Patron, reg: int, now: Now, *, forget: bool = False) -> None:
+        """Unregister: what it held goes on as its policy says; a reader that is not to be forgotten is away."""
         link = patron.links.pop(reg, None)
         if link is None:
             self._refuse(patron, "unreg", "unknown-reg", reg)
             return
-        self._unlink(link)
+        self._unlink(link, now)
         if isinstance(link, HolderLink):
             self._holding.leave([link], "unregistered", now)
             self._pass_on([link], now)
+            if forget:
+                self.readers.forget(link.name, "forgotten", now, link.type)
         patron.say(clients.Done("unreg", reg))
 
     def lose(self, patron: Patron, now: Now) -> None:
@@ -85,7 +102,7 @@ class Engine:
         links = list(patron.links.values())
         patron.links.clear()
         for link in links:
-            self._unlink(link)
+            self._unlink(link, now)
         self._holding.leave([link for link in links if isinstance(link, HolderLink)], "client-lost", now)
         self._pass_on(links, now)
 
@@ -95,10 +112,12 @@ class Engine:
         for link in [link for link in self._holders if link.name in names]:
             self._holding.return_to(link, now)
 
-    def _unlink(self, link: ClientLink) -> None:
+    def _unlink(self, link: ClientLink, now: Now) -> None:
         self._roster.detach(link, (link.type,))
         if isinstance(link, HolderLink):
             del self._holders[link]
+            if link.is_remembered:
+                self.readers.leave(link, now)
 
     def _fault(self, patron: Patron, reg: clients.Reg) -> str:
         """Why a registration is refused; empty: it is not."""
@@ -108,11 +127,12 @@ class Engine:
         checks = (
             (reg.reg in patron.links, "duplicate-reg"),
             (not is_type, "bad-type"),
-            (reg.dir not in (IN, OUT) or _key(reg, 1) is None, "bad-position"),
+            (reg.dir not in (IN, OUT) or key_of(reg.at, 1) is None, "bad-position"),
             (reg.confirm and reg.dir == OUT, "confirm-on-out"),
             (not is_known or (is_rw and reg.confirm), "denied"),
             ((is_rw or reg.confirm) and reg.type.startswith(RESERVED), "denied"),
             (len(patron.links) >= self._station.settings.links_per_client, "limit"),
+            (reg.confirm and reg.fail in (None, WAIT) and not self.readers.has_room(patron.name, reg.type), "limit"),
         )
         return next((why for is_wrong, why in checks if is_wrong), "")
 
@@ -163,32 +183,27 @@ class Engine:
     def wake(self, now: Now) -> None:
         """Deadlines have passed."""
         self._holding.wake(now)
+        self.readers.wake(now)
 
     def deadline(self) -> int | None:
         """When to be woken."""
-        return self._holding.deadline()
+        ends = [at for at in (self._holding.deadline(), self.readers.deadline()) if at is not None]
+        return min(ends) if ends else None
 
     def give_up_all(self, now: Now) -> None:
         """The node stops: what is still held goes on as the policies say; what is kept for a client comes again."""
         links = list(self._holders)
         for link in links:
-            self._unlink(link)
+            self._unlink(link, now)
             del link.patron.links[link.reg]
         self._holding.leave(links, "stopping", now)
         for held, was_at in self._waiting.empty():
-            if not held.parcel.is_kept and not held.is_copy:
+            if not held.parcel.is_kept:
                 self._holding.lose(was_at, held, "stopping", now)
 
 
-def _key(reg: clients.Reg, attach: int) -> Key | None:
-    if isinstance(reg.at, str):
-        band = BANDS.get(reg.at)
-        return None if band is None else band(attach)
-    return by_client(reg.at, attach) if limits.PLACE_MIN <= reg.at <= limits.PLACE_MAX else None
-
-
 def _link(patron: Patron, reg: clients.Reg, attach: int) -> ReaderLink | HolderLink:
-    key = _key(reg, attach)
+    key = key_of(reg.at, attach)
     assert key is not None, reg
     kind = HolderLink if reg.access == "rw" or reg.confirm else ReaderLink
     return kind(patron, reg, key)

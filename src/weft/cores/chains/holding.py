@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 from weft.base.now import Now
 from weft.cores.chains import limits
-from weft.cores.chains.clientlink import NOBODY, WAIT, Answer, Held, HolderLink
+from weft.cores.chains.clientlink import NOBODY, WAIT, Answer, AwayLink, Held, HolderLink
 from weft.cores.chains.messages import LinkRecovered, LinkSickened, MessagesLost
 from weft.cores.chains.order import Key
 from weft.cores.chains.parcel import OUT, Parcel
@@ -30,6 +30,9 @@ class Road(Protocol):
 
     def settle(self, parcel: Parcel) -> None:
         """One confirming reader less is waited for."""
+
+    def forget(self, parcel: Parcel, name: str) -> None:
+        """It is kept for this reader no longer."""
 
 
 class Holding:
@@ -66,13 +69,33 @@ class Holding:
                 link.pending[number] = held
         return held
 
-    def return_to(self, link: HolderLink, now: Now) -> None:
+    def keep_for(self, link: AwayLink, parcel: Parcel, now: Now) -> None:
+        """A message comes to a reader that is away: it waits for it, and goes on at once."""
+        if (link.name, True) in parcel.waits:
+            return  # for whoever comes back under that name
+        link.counters.offered += 1
+        held = Held(parcel, link.key)
+        self._split(held)
+        parcel.waits = (*parcel.waits, (link.name, True))
+        if not self._waiting.admit(_place(link, parcel), held, None, now):
+            self.forgo(link.name, held, "no-room")
+
+    def forgo(self, name: str, held: Held, why: str) -> None:
+        """A reader will never get this; counted, and told with all that end in this turn."""
+        parcel = held.parcel
+        self._station.give_up(name, why, parcel)
+        parcel.waits = tuple([wait for wait in parcel.waits if wait != (name, True)])
+        self._settle(parcel, why)
+        self._road.forget(parcel, name)
+
+    def return_to(self, link: HolderLink, now: Now, *, overflowed: bool = False) -> None:
         """A client of a name that messages have waited for is there: they are offered again, marked (CHN-019)."""
-        for held in self._waiting.claim(link):
+        for held in self._waiting.claim(link, overflowed=overflowed):
             parcel = held.parcel
             parcel.is_again = True
             if held.is_copy and link.has(parcel.id):
                 parcel.unconfirmed -= 1  # two registrations of that name had it; one is there again
+                self._station.copies.end("merged")
             elif (
                 link.has(parcel.id)
                 or (not held.is_copy and link.key > held.after)
@@ -157,7 +180,8 @@ class Holding:
 
     def line_up(self, link: HolderLink, held: Held, now: Now) -> bool:
         """It waits behind the window; when even that is full, the policy decides."""
-        if len(link.backlog) >= limits.BACKLOG_MAX:
+        if len(link.backlog) >= limits.BACKLOG_MAX or (link.confirms and self._waiting.line(link.name).overflowed):
+            held.has_overflowed = link.is_remembered
             return self._goes_on(link, held, "backlog", now)
         link.backlog[held.parcel.id] = held
         self._note_wait(link, held.parcel)
@@ -213,6 +237,7 @@ class Holding:
         held.is_copy = True
         held.frames = held.parcel.frames
         held.parcel.unconfirmed += 1
+        self._station.copies.accepted += 1
 
     def _note_wait(self, link: HolderLink, parcel: Parcel) -> None:
         """Should this node end now, the message waits for the client to come back."""
@@ -229,6 +254,8 @@ class Holding:
                 self._road.resume(held.parcel, held.after, now)
         if link.state is LinkState.FULL and not link.backlog and link.has_room:
             self._turn(link, On.DRAINED, NOBODY, now)
+            if link.confirms and self._waiting.line(link.name).overflowed:
+                self.return_to(link, now, overflowed=True)
 
     def _apply(self, link: HolderLink, held: Held, now: Now) -> None:
         answer = held.answer
@@ -266,7 +293,12 @@ class Holding:
 
     def _confirm(self, link: HolderLink, held: Held, now: Now) -> None:
         link.counters.passed += 1
-        self._road.settle(held.parcel)
+        self._settle(held.parcel, "delivered")
+
+    def _settle(self, parcel: Parcel, why: str) -> None:
+        """One copy less that is to be confirmed."""
+        self._station.copies.end(why)
+        self._road.settle(parcel)
 
     def _release(self, link: HolderLink, held: Held, why: str, now: Now) -> None:
         if self._goes_on(link, held, why, now):
@@ -287,12 +319,14 @@ class Holding:
         if link.policy == "open":
             link.counters.released += 1
             if held.is_copy:
-                self._road.settle(held.parcel)
+                self._settle(held.parcel, "released")
             return not held.is_copy
         if link.policy == WAIT and self._waiting.admit(_place(link, held.parcel), held, link, now):
             held.answer = None  # whoever gets it next has not said anything
             return False
-        if link.policy == "drop":
+        if link.is_remembered:
+            self.forgo(link.name, held, "no-room")
+        elif link.policy == "drop":
             link.counters.dropped += 1
             self._end(held, "deleted")
         else:
@@ -313,13 +347,13 @@ class Holding:
 
     def _end(self, held: Held, why: str) -> None:
         if held.is_copy:
-            self._road.settle(held.parcel)
+            self._settle(held.parcel, why)
         else:
             self._road.end(held.parcel, why)
 
 
-def _place(link: HolderLink, parcel: Parcel) -> tuple[str, str, str, bool]:
-    return parcel.direction, parcel.type, link.name, link.confirms
+def _place(link: HolderLink | AwayLink, parcel: Parcel) -> tuple[str, str, str, bool]:
+    return parcel.direction, parcel.type, link.name, isinstance(link, AwayLink) or link.confirms
 
 
 ANSWERS: Final[dict[str, Callable[[Holding, HolderLink, Held, Now], None]]] = {

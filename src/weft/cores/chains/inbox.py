@@ -13,10 +13,11 @@ from weft.base.now import Now
 from weft.base.records import CoreRecord, Record, StreamRecord
 from weft.cores.chains import memory
 from weft.cores.chains.clientlink import Held, HolderLink
-from weft.cores.chains.memory import Done, Handed, InboxKept, TagsKept, Waits
+from weft.cores.chains.memory import Done, GaveUp, Handed, InboxKept, TagsKept, Waits
 from weft.cores.chains.messages import PressureChanged
 from weft.cores.chains.order import Key
 from weft.cores.chains.parcel import IN, Parcel
+from weft.cores.chains.readers import Readers
 from weft.cores.chains.relay import JournalLink
 from weft.cores.chains.roster import Chain, Roster
 from weft.cores.chains.station import Station
@@ -163,13 +164,20 @@ class Inbox:
         entry.is_handed = True
         return [memory.to_record(Handed(*parcel.sent.mid))]
 
+    def forget(self, parcel: Parcel, name: str) -> None:
+        """It is kept for others, but for this reader no longer."""
+        entry = self._open.get(parcel.sent.mid)
+        if parcel.is_kept and entry is not None and (name, True) in entry.waits:
+            entry.waits.remove((name, True))
+            self._station.keep([memory.to_record(GaveUp(*parcel.sent.mid, name))])
+
     # Memory
 
     def restore(self, record: StreamRecord) -> None:
         """A record of the journal: it is open until something says otherwise."""
         self._put(mid_of(record), Entry(record, []))
 
-    def recall(self, kept: Done | Waits | Handed | InboxKept) -> None:
+    def recall(self, kept: Done | Waits | Handed | InboxKept | GaveUp) -> None:
         """What this core has noted."""
         mid = (kept.origin, kept.era, kept.sequence)
         entry = self._open.get(mid)
@@ -183,6 +191,9 @@ class Inbox:
         elif isinstance(kept, Handed):
             if entry is not None:
                 entry.is_handed = True
+        elif isinstance(kept, GaveUp):
+            if entry is not None and (kept.name, True) in entry.waits:
+                entry.waits.remove((kept.name, True))
         elif entry is not None and (kept.name, kept.confirms) not in entry.waits:
             entry.waits.append((kept.name, kept.confirms))
 
@@ -193,8 +204,11 @@ class Inbox:
             at, received, attributes = record.at, record.received, record.attributes
             yield InboxKept(*mid, at, received, record.key, record.payload, attributes, entry.waits, entry.is_handed)
 
-    def walk_again(self, now: Now) -> None:
+    def walk_again(self, readers: Readers, now: Now) -> None:
         """After a restart: what is open goes down its chain from the top, marked (CHN-034)."""
+        for entry in self._open.values():
+            for name in [name for name, confirms in entry.waits if confirms and not entry.is_under_way]:
+                readers.expect(name, entry.record.key, now)
         for entry in [entry for entry in self._open.values() if not entry.is_under_way]:
             entry.is_under_way = True
             parcel = self._parcel(entry.record)
@@ -211,10 +225,12 @@ class Inbox:
         is_parked = False
         for name, confirms in parcel.waits:
             held = Held(parcel, TOP, is_copy=confirms)
-            if not self._waiting.admit((IN, parcel.type, name, confirms), held, None, now):
-                continue
             parcel.unconfirmed += confirms
-            is_parked = is_parked or not confirms
+            self._station.copies.accepted += confirms
+            if self._waiting.admit((IN, parcel.type, name, confirms), held, None, now):
+                is_parked = is_parked or not confirms
+            elif confirms:
+                self._walker.holding.forgo(name, held, "no-room")
         if not is_parked:
             self._walker.resume(parcel, TOP, now)
 

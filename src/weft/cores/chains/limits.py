@@ -40,6 +40,12 @@ MISSES_MAX: Final = 5  # deadlines missed in a row: one is a slow moment, five a
 BYPASS_NS: Final = 30 * SECOND  # how long a sick link is left alone before it is tried with one message
 RESOLVED_MAX: Final = 10_000  # messages that a link remembers to have held (CHN-017)
 WAITING_MAX: Final = 100_000  # messages that wait for clients to come back, over all (`wait`): ten full backlogs
+READERS_MAX: Final = 1_000  # confirming readers remembered at one node: as many as clients may be attached at once
+READER_MESSAGES_MAX: Final = 100_000  # that wait for one reader: ten minutes of 160 a second
+READER_BYTES_MAX: Final = (
+    64 << 20
+)  # payload that waits for one reader: a quarter of the inbox, so that one cannot stop all
+SPANS_MAX: Final = 256  # ranges of messages that one event names; more make a further event
 CHAINS_TRIED_MAX: Final = 8  # chains looked at for one that can be forgotten, when there are as many as may be
 LATENCY_CLASSES: Final = 16  # powers of two of a millisecond: the last begins at 16 s
 
@@ -62,6 +68,8 @@ QUIET_MAX: Final = 1_000  # of them remembered
 
 assert TAGS_MAX >= 1_024, "a client's credit must fit its window of tags"
 assert WAITING_MAX >= BACKLOG_MAX + WINDOW_MAX, "what one client has held can wait for it"
+assert READER_MESSAGES_MAX <= WAITING_MAX, "one reader's bound is no larger than that of all"
+assert READERS_MAX < LINKS_MAX, "each reader that is away has a link in its chain"
 
 # Clients
 

@@ -5,6 +5,8 @@
     INBOX  one message of the inbox that has not ended, for snapshots
     TAGS   sends of one client that are known again: for snapshots, and where no other record says so
     HANDED a message of the inbox was forwarded or journaled, and has not ended
+    REMEMBERED, FORGOTTEN   a confirming reader that what arrives is kept for while it is away
+    GAVEUP a message of the inbox is not kept for this reader any more, but for others
 
 Replaying a record that a snapshot contains already has no effect.
 """
@@ -59,6 +61,33 @@ class InboxKept(msgspec.Struct, array_like=True, frozen=True, gc=False):
     is_handed: bool = False
 
 
+class Remembered(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """What arrives with a type that this pattern covers is kept for the reader of this name while it is away."""
+
+    name: str
+    type: str
+    at: int | str
+    """Its place in the chain, as it asked for it."""
+    away_ms: int
+    """How long it may stay away."""
+
+
+class Forgotten(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """It is not."""
+
+    name: str
+    type: str
+
+
+class GaveUp(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """The message with this identity is not kept for the reader of this name any more."""
+
+    origin: bytes
+    era: int
+    sequence: int
+    name: str
+
+
 class TagsKept(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """Tags of one client, oldest first, with the status that they had."""
 
@@ -66,9 +95,18 @@ class TagsKept(msgspec.Struct, array_like=True, frozen=True, gc=False):
     tags: list[tuple[int, str]]
 
 
-Memory = Done | Waits | InboxKept | TagsKept | Handed
+Memory = Done | Waits | InboxKept | TagsKept | Handed | Remembered | Forgotten | GaveUp
 
-KINDS: Final[dict[int, type[Memory]]] = {1: Done, 2: Waits, 3: InboxKept, 4: TagsKept, 5: Handed}
+KINDS: Final[dict[int, type[Memory]]] = {
+    1: Done,
+    2: Waits,
+    3: InboxKept,
+    4: TagsKept,
+    5: Handed,
+    6: Remembered,
+    7: Forgotten,
+    8: GaveUp,
+}
 _MEMORIES: Final = Memories[Memory](CORE, KINDS)
 to_record = _MEMORIES.to_record
 from_record = _MEMORIES.from_record

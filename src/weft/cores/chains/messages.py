@@ -3,6 +3,7 @@
 import msgspec
 
 from weft.base.mail import Mail
+from weft.cores.chains import limits
 from weft.cores.chains.settings import FilterSpec
 from weft.wire.samples import SampleBatch
 
@@ -15,6 +16,7 @@ __all__ = [
     "ClientWelcomed",
     "FilterRefused",
     "FiltersPlanned",
+    "ForgetReader",
     "Garbled",
     "HoldBack",
     "LinkRecovered",
@@ -22,6 +24,7 @@ __all__ = [
     "LinkStood",
     "Mail",
     "MailPosted",
+    "MessagesGivenUp",
     "MessagesLost",
     "PassBatch",
     "Placed",
@@ -31,6 +34,7 @@ __all__ = [
     "PressureChanged",
     "ProcessAttached",
     "ProcessEnded",
+    "ReaderForgotten",
     "RowsDropped",
     "SampleBatch",
     "ShowChains",
@@ -55,6 +59,10 @@ class ChainsSettings(msgspec.Struct, frozen=True, kw_only=True):
     wait_ms: int = 60_000
     stop_ms: int = 2_000
     inbox_bytes: int = 256 << 20
+    reader_messages: int = limits.READER_MESSAGES_MAX
+    """How many messages may wait for one confirming reader that is away."""
+    reader_bytes: int = limits.READER_BYTES_MAX
+    """How many bytes of payload."""
     secret: bytes = b""
     """Of this node: `edit` hashes with it (CHN-065); empty: it masks."""
 
@@ -156,6 +164,13 @@ class ShowChains(msgspec.Struct, frozen=True, gc=False):
     ticket: int
 
 
+class ForgetReader(msgspec.Struct, frozen=True, gc=False):
+    """Order: this reader will not come back: give up what waits for it. Answered with plain data."""
+
+    ticket: int
+    name: str
+
+
 # Mail that no journal keeps: downward, and with `keep` memory
 
 
@@ -253,6 +268,29 @@ class MessagesLost(msgspec.Struct, frozen=True, gc=False):
     why: str
     """`timeout`, `client-lost`, `unregistered`, `handler-failed`, `backlog`, `bypassed`."""
     count: int
+
+
+class ReaderForgotten(msgspec.Struct, frozen=True, gc=False):
+    """Event: what arrives is not kept for this reader any more (`chains.reader-forgotten`)."""
+
+    reader: str
+    type: str
+    """What it had registered for."""
+    why: str
+    """`time-over`, `forgotten`."""
+    count: int
+    """Messages that waited for it."""
+
+
+class MessagesGivenUp(msgspec.Struct, frozen=True, gc=False):
+    """Event: a confirming reader will never get these messages (`chains.given-up`)."""
+
+    reader: str
+    why: str
+    """`time-over`, `forgotten`, `no-room`, or what `MessagesLost` says."""
+    count: int
+    spans: tuple[tuple[bytes, int, int, int], ...]
+    """Which: origin, era, first and last sequence."""
 
 
 class PressureChanged(msgspec.Struct, frozen=True, gc=False):

@@ -10,6 +10,8 @@ name, so their order does not depend on when the configuration arrived.
 
 from typing import Final
 
+from weft.cores.chains import limits
+
 Key = tuple[int, int, int, int | str]
 
 BEFORE_ALL: Final = 0
@@ -35,6 +37,21 @@ def by_client(place: int, attach: int) -> Key:
 def after_all(attach: int) -> Key:
     """Behind everything that is there."""
     return AFTER_ALL, 0, 0, attach
+
+
+BANDS: Final = {"before-all": before_all, "after-all": after_all}
+
+
+def key_of(at: int | str, attach: int) -> Key | None:
+    """The key of a client that asked for this place; None: there is no such place.
+
+    >>> key_of("after-all", 7), key_of(5, 7), key_of("behind", 7), key_of(0, 7)
+    ((2, 0, 0, 7), (1, 5, 1, 7), None, None)
+    """
+    if isinstance(at, str):
+        band = BANDS.get(at)
+        return None if band is None else band(attach)
+    return by_client(at, attach) if limits.PLACE_MIN <= at <= limits.PLACE_MAX else None
 
 
 def covers(pattern: str, kind: str) -> bool:

@@ -196,8 +196,8 @@ class Engine(Protocol):
     def knows(self, patron: Patron, tag: int) -> bool:
         """Whether this tag of this client was sent before."""
 
-    def leave(self, patron: Patron, reg: int, now: Now) -> None:
-        """Unregister."""
+    def leave(self, patron: Patron, reg: int, now: Now, *, forget: bool = False) -> None:
+        """Unregister; `forget`: a confirming reader will not come back."""
 
     def accept(self, patron: Patron, item: SendItem, frames: tuple[bytes, ...], now: Now) -> None:
         """One send; ends in `Patron.answer`, now or later."""
@@ -417,7 +417,7 @@ class Patrons:
         self._engine.stand(patron, reg, now)
 
     def _unreg(self, patron: Patron, unreg: Unreg, now: Now) -> None:
-        self._engine.leave(patron, unreg.reg, now)
+        self._engine.leave(patron, unreg.reg, now, forget=unreg.forget)
         patron.post.forget(unreg.reg)
 
     def _send(self, patron: Patron, send: clients.Send, now: Now) -> None:
@@ -428,6 +428,7 @@ class Patrons:
         why = "closing" if self.is_stopped or self._station.is_stopping else "overload"
         is_open = why == "overload" and not self.is_full
         accept, owe, frames, at = self._engine.accept, patron.owe, send.frames, 0
+        self._station.counters.heard += len(send.m)
         for item in send.m:
             begin, at = at, at + item.n
             own = (frames[begin],) if item.n == 1 else tuple(frames[begin:at])

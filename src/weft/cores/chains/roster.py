@@ -55,7 +55,7 @@ class Roster:
     def __init__(self) -> None:
         self.count = 0
         """Links, on whatever chain."""
-        self.others = Flow()
+        self.others = {"in": Flow(), "out": Flow()}
         """Messages of chains that are not remembered."""
         self._chains: dict[tuple[str, str], Chain] = {}
         self._wild: dict[str, list[Standing]] = {"in": [], "out": []}
@@ -126,7 +126,7 @@ class Roster:
 
     def _found(self, direction: str, kind: str) -> Chain:
         is_kept = self._makes_room()
-        chain = Chain(direction, kind, Flow() if is_kept else self.others)
+        chain = Chain(direction, kind, Flow() if is_kept else self.others[direction])
         self._fill(chain)
         if is_kept:
             self._chains[direction, kind] = chain
@@ -145,7 +145,7 @@ class Roster:
             name, chain = next(iter(self._chains.items()))
             del self._chains[name]
             if name not in self._single and not chain.flow.in_flight:
-                self.others.add(chain.flow)
+                self.others[chain.direction].add(chain.flow)
                 return True
             self._chains[name] = chain  # looked at again after all others
         return False

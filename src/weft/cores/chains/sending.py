@@ -53,6 +53,11 @@ class Sending:
         if has_status and not parcel.is_over:
             self._tags.note(patron.id, item.tag, parcel)
 
+    @property
+    def posted(self) -> int:
+        """Messages without an outbox of which nobody has said yet what became of them."""
+        return len(self._posted)
+
     def knows(self, patron: Patron, tag: int) -> bool:
         """Whether this tag of this client was sent before, and its outcome is known or still to come (CHN-042)."""
         return self._tags.get(patron.id, tag) is not None
@@ -118,6 +123,9 @@ class Sending:
 
     def after(self, parcel: Parcel, made: list[Record]) -> None:
         """On `out` nothing comes of it but at the bottom."""
+
+    def forget(self, parcel: Parcel, name: str) -> None:
+        """On `out` nobody confirms."""
 
     def _refuse(self, parcel: Parcel, way: Way, now: Now) -> None:
         self.end(parcel, way.why)

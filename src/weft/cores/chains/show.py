@@ -4,12 +4,13 @@ from typing import Any
 
 import msgspec
 
-from weft.cores.chains.clientlink import ClientLink, HolderLink
+from weft.cores.chains.clientlink import AwayLink, ClientLink, HolderLink
 from weft.cores.chains.engine import Engine
 from weft.cores.chains.inbox import Inbox
+from weft.cores.chains.parcel import IN, OUT
 from weft.cores.chains.patrons import Patrons
 from weft.cores.chains.roster import Chain, Roster
-from weft.cores.chains.station import Flow, Station
+from weft.cores.chains.station import Flow, MailCounters, Station
 
 
 def show(station: Station, roster: Roster, inbox: Inbox, engine: Engine) -> dict[str, Any]:
@@ -17,9 +18,10 @@ def show(station: Station, roster: Roster, inbox: Inbox, engine: Engine) -> dict
     return {
         "name": station.settings.name,
         "chains": [_chain(chain) for chain in roster if chain.links or chain.flow.accepted],
-        "others": _flow(roster.others),
+        "others": {name: _flow(flow) for name, flow in roster.others.items()},
         "inbox": {"entries": len(inbox), "bytes": inbox.bytes},
         "parked": engine.parked,
+        "copies": _flow(station.copies),
         "counters": msgspec.to_builtins(station.counters),
     }
 
@@ -40,14 +42,19 @@ def show_clients(patrons: Patrons) -> dict[str, Any]:
     }
 
 
-def totals(roster: Roster, inbox: Inbox, engine: Engine, patrons: Patrons) -> dict[str, Any]:
+def totals(station: Station, roster: Roster, inbox: Inbox, engine: Engine, patrons: Patrons) -> dict[str, Any]:
     """The sums over all chains, for the status of a node."""
-    flow = Flow()
-    flow.add(roster.others)
+    ways = {OUT: Flow(), IN: Flow()}
     for chain in roster:
-        flow.add(chain.flow)
+        ways[chain.direction].add(chain.flow)
+    for direction, others in roster.others.items():
+        ways[direction].add(others)
+    flow = Flow()
+    for way in ways.values():
+        flow.add(way)
     return {
         **_flow(flow),
+        "ways": {name: {**_flow(way), "held": engine.held(name)} for name, way in ways.items()},
         "clients": len(patrons),
         "links": roster.count,
         "parked": engine.parked,
@@ -56,7 +63,16 @@ def totals(roster: Roster, inbox: Inbox, engine: Engine, patrons: Patrons) -> di
         "welcomed": patrons.counters.welcomed,
         "unsent": patrons.counters.unsent,
         "copies_lost": patrons.counters.copies_lost + sum(patron.post.copies_lost for patron in patrons),
+        "copies": {**_flow(station.copies), "held": engine.copies},
+        "readers": len(engine.readers),
+        "readers_away": engine.readers.away,
+        "sends": _sends(station.counters),
     }
+
+
+def _sends(counters: MailCounters) -> dict[str, Any]:
+    """What programs have sent: heard = into a chain + refused + repeated + sent again by who did not hear of it."""
+    return {"heard": counters.heard, "refused": dict(counters.refused), "repeated": counters.repeated_tags}
 
 
 def _chain(chain: Chain) -> dict[str, Any]:
@@ -74,6 +90,9 @@ def _flow(flow: Any) -> dict[str, Any]:
 
 def _link(link: Any) -> dict[str, Any]:
     counters = msgspec.to_builtins(link.counters)
+    if isinstance(link, AwayLink):
+        about = {"kind": "client", "type": link.type, "access": "confirm", "state": "AWAY"}
+        return {"name": link.name, "place": link.place, "counters": counters, **about}
     if not isinstance(link, ClientLink):
         return {"name": link.name, "kind": link.spec.kind, "place": str(link.spec.place), "counters": counters}
     shown = {

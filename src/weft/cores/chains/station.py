@@ -9,9 +9,11 @@ import msgspec
 from weft.base.effects import Effect, Persist, Tell
 from weft.base.mail import Mail
 from weft.base.now import Now
+from weft.base.ranges import RangeSet
 from weft.base.records import Record
 from weft.cores.chains import limits
-from weft.cores.chains.messages import ChainsSettings, Placed
+from weft.cores.chains.messages import ChainsSettings, MessagesGivenUp, Placed
+from weft.cores.chains.parcel import Parcel
 from weft.wire.clients import SendItem
 
 
@@ -46,6 +48,8 @@ class Flow(msgspec.Struct):
 class MailCounters(msgspec.Struct):
     """Messages of clients and of other nodes, since the start; a few present values."""
 
+    heard: int = 0
+    """Sends of clients."""
     refused: dict[str, int] = {}
     """Sends refused at once, by reason: no chain has seen them."""
     errors: dict[str, int] = {}
@@ -69,11 +73,14 @@ class Station:
 
     __slots__ = (
         "_deep",
+        "_given_up",
+        "_last_attach",
         "_last_id",
         "_last_sequence",
         "_lazy",
         "_records",
         "_told",
+        "copies",
         "counters",
         "effects",
         "era",
@@ -88,13 +95,17 @@ class Station:
         self.settings, self.node, self.era = settings, node, era
         self.placed = Placed(settings.level, "")
         self.counters = MailCounters()
+        self.copies = Flow()
+        """What confirming readers are to confirm; `delivered`: they have."""
         self.effects: list[Effect] = []
         self.is_full = self.is_stopping = False
         self._records: list[Record] = []
         self._lazy: list[Record] = []
         self._told: dict[tuple[str, str], int] = {}
         self._deep: OrderedDict[int, int] = OrderedDict()
-        self._last_id = self._last_sequence = 0
+        self._given_up: dict[tuple[str, str], dict[tuple[bytes, int], RangeSet]] = {}
+        """What this turn has given up: by reader and reason, then by origin and era."""
+        self._last_id = self._last_sequence = self._last_attach = 0
 
     @property
     def is_root(self) -> bool:
@@ -105,6 +116,11 @@ class Station:
         """The number of a message between this node and its clients, from 1 (CHN-005)."""
         self._last_id += 1
         return self._last_id
+
+    def next_attach(self) -> int:
+        """The number of a client's link, from 1 in every start: the order of attaching (CHN-010)."""
+        self._last_attach += 1
+        return self._last_attach
 
     def next_sequence(self) -> int:
         """The number of a message that this node sends, from 1 in every start (CHN-004)."""
@@ -145,8 +161,24 @@ class Station:
         """Make these durable within a second, or with the next wall."""
         self._lazy += records
 
+    def give_up(self, reader: str, why: str, parcel: Parcel) -> None:
+        """A reader will never get this message; told at the end of the turn."""
+        by_source = self._given_up.setdefault((reader, why), {})
+        by_source.setdefault((parcel.origin, parcel.era), RangeSet()).add(parcel.sequence)
+
+    def _tell_given_up(self) -> None:
+        given_up, self._given_up = self._given_up, {}
+        for (reader, why), by_source in given_up.items():
+            spans = [(*source, *span) for source, numbers in by_source.items() for span in numbers]
+            for begin in range(0, len(spans), limits.SPANS_MAX):
+                part = tuple(spans[begin : begin + limits.SPANS_MAX])
+                count = sum([last - first + 1 for *_, first, last in part])
+                self.tell(MessagesGivenUp(reader, why, count, part))
+
     def take(self) -> list[Effect]:
         """What to do, in order; asking empties the list."""
+        if self._given_up:
+            self._tell_given_up()
         done = self.effects
         self.effects = []
         if self._records or self._lazy:

@@ -1,11 +1,11 @@
 """Messages that wait for a client to come back (`fail = "wait"`, CHN-019).
 
 They wait under direction, type and the client's name, until a link of that name stands on that chain again. Those of a
-confirming reader wait without limit, all others `wait_ms`.
+confirming reader wait until it is there or is forgotten (`readers`), all others `wait_ms`.
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from weft.base.now import MILLISECOND, Now
@@ -23,11 +23,25 @@ class Waiter(NamedTuple):
     link: HolderLink | None
 
 
+class Line:
+    """What waits for one confirming reader."""
+
+    __slots__ = ("bytes", "messages", "overflowed")
+
+    def __init__(self) -> None:
+        self.messages = self.bytes = 0
+        self.overflowed = 0
+        """Those that its link, which is there, had no room for."""
+
+
 class Waiting:
     """All who wait."""
 
-    def __init__(self, wait_ms: int) -> None:
+    def __init__(self, wait_ms: int, reader_messages: int, reader_bytes: int) -> None:
         self._wait_ns = wait_ms * MILLISECOND
+        self._reader_messages, self._reader_bytes = reader_messages, reader_bytes
+        self._lines: dict[str, Line] = {}
+        """By name of a confirming reader."""
         self._rooms: dict[Place, dict[int, Waiter]] = {}
         self._until: deque[tuple[int, Place, int]] = deque()
         """In the order of their ends, since all wait equally long."""
@@ -36,9 +50,19 @@ class Waiting:
     def __len__(self) -> int:
         return self._count
 
+    @property
+    def copies(self) -> int:
+        """Those that confirming readers are to confirm."""
+        return sum([line.messages for line in self._lines.values()])
+
+    def of(self, direction: str) -> list[Held]:
+        """Those of a direction."""
+        rooms = [room for place, room in self._rooms.items() if place[0] == direction]
+        return [waiter.held for room in rooms for waiter in room.values()]
+
     def admit(self, place: Place, held: Held, link: HolderLink | None, now: Now) -> bool:
         """Whether there was room to let a message wait."""
-        if self._count >= limits.WAITING_MAX:
+        if self._count >= limits.WAITING_MAX or (place[3] and not self._line_up(place[2], held)):
             return False
         self._count += 1
         self._last += 1
@@ -47,12 +71,59 @@ class Waiting:
             self._until.append((now.mono + self._wait_ns, place, self._last))
         return True
 
-    def claim(self, link: HolderLink) -> list[Held]:
-        """Those for which this link has been waited for, in id order; of one message, what is to be confirmed first."""
-        kinds = [place for place in self._rooms if _is_for(link, place)]
-        found = [waiter.held for place in kinds for waiter in self._rooms.pop(place).values()]
-        self._count -= len(found)
+    def _line_up(self, name: str, held: Held) -> bool:
+        line = self._lines.get(name) or Line()
+        size = _size(held)
+        if line.messages >= self._reader_messages or line.bytes + size > self._reader_bytes:
+            return False
+        line.messages += 1
+        line.bytes += size
+        line.overflowed += held.has_overflowed
+        self._lines[name] = line
+        return True
+
+    def line(self, name: str) -> Line:
+        """What waits for a confirming reader."""
+        return self._lines.get(name) or Line()
+
+    def _leave(self, place: Place, held: Held) -> None:
+        """It does not wait any more."""
+        self._count -= 1
+        if not place[3]:
+            return
+        line = self._lines[place[2]]
+        line.messages -= 1
+        line.bytes -= _size(held)
+        line.overflowed -= held.has_overflowed
+        if not line.messages:
+            del self._lines[place[2]]
+
+    def claim(self, link: HolderLink, *, overflowed: bool = False) -> list[Held]:
+        """Those for which this link has been waited for, in id order; of one message, what is to be confirmed first.
+
+        `overflowed`: only those that it had no room for.
+        """
+        found: list[Held] = []
+        for place in [place for place in self._rooms if _is_for(link, place)]:
+            found += self._empty(place, overflowed=overflowed)
         return sorted(found, key=lambda held: (held.parcel.id, not held.is_copy))
+
+    def give_up(self, name: str, is_covered: Callable[[str], bool]) -> list[Held]:
+        """Those for which a confirming reader was waited for, of the types that are covered, in id order."""
+        places = [place for place in self._rooms if place[3] and place[2] == name and is_covered(place[1])]
+        found = [held for place in places for held in self._empty(place)]
+        return sorted(found, key=lambda held: held.parcel.id)
+
+    def _empty(self, place: Place, *, overflowed: bool = False) -> list[Held]:
+        room = self._rooms[place]
+        taken = {at: waiter.held for at, waiter in room.items() if waiter.held.has_overflowed or not overflowed}
+        for at, held in taken.items():
+            del room[at]
+            self._leave(place, held)
+            held.has_overflowed = False
+        if not room:
+            del self._rooms[place]
+        return list(taken.values())
 
     def take_back(self, link: HolderLink, number: int) -> Held | None:
         """A message whose deadline at this link has passed, and which is answered after all; None: there is none."""
@@ -62,7 +133,7 @@ class Waiting:
         place, at = found
         room = self._rooms[place]
         held = room.pop(at).held
-        self._count -= 1
+        self._leave(place, held)
         if not room:
             del self._rooms[place]
         return held
@@ -81,7 +152,7 @@ class Waiting:
             room = self._rooms.get(place, {})
             if number in room:
                 gone.append(room.pop(number))
-                self._count -= 1
+                self._leave(place, gone[-1].held)
                 if not room:
                     del self._rooms[place]
         return gone
@@ -90,6 +161,7 @@ class Waiting:
         """All of them, in id order; nobody waits any more."""
         found = [waiter for room in self._rooms.values() for waiter in room.values()]
         self._rooms.clear()
+        self._lines.clear()
         self._until.clear()
         self._count = 0
         return sorted(found, key=lambda waiter: waiter.held.parcel.id)
@@ -97,6 +169,10 @@ class Waiting:
     def deadline(self) -> int | None:
         """When the next one has waited long enough, or may have."""
         return self._until[0][0] if self._until else None
+
+
+def _size(held: Held) -> int:
+    return sum(map(len, held.frames))
 
 
 def _is_for(link: HolderLink, place: Place) -> bool:

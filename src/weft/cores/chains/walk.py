@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from weft.base.now import Now
 from weft.base.records import Record
-from weft.cores.chains.clientlink import ClientLink, HolderLink, ReaderLink
+from weft.cores.chains.clientlink import AwayLink, ClientLink, HolderLink, ReaderLink
 from weft.cores.chains.holding import Holding
 from weft.cores.chains.links import FilterLink
 from weft.cores.chains.order import Key
@@ -34,6 +34,9 @@ class Bottom(Protocol):
 
     def after(self, parcel: Parcel, made: list[Record]) -> None:
         """A part of its way is behind it, and these records came of it."""
+
+    def forget(self, parcel: Parcel, name: str) -> None:
+        """It is kept for this reader no longer."""
 
 
 class Walker:
@@ -84,6 +87,10 @@ class Walker:
         parcel.unconfirmed -= 1
         self._bottoms[parcel.direction].after(parcel, [])
 
+    def forget(self, parcel: Parcel, name: str) -> None:
+        """It is kept for this reader no longer."""
+        self._bottoms[parcel.direction].forget(parcel, name)
+
     def _walk(self, parcel: Parcel, links: list[Any], now: Now) -> None:
         view = None
         for link in links:
@@ -96,6 +103,10 @@ class Walker:
                 if (link.noself and link.patron is parcel.sender) or self._show(link, parcel, now):
                     continue
                 return
+            elif kind is AwayLink:
+                view = view and self._closed(view, parcel)
+                self.holding.keep_for(link, parcel, now)
+                continue
             else:
                 view, verdict = self._relay(link, view, parcel, now)
             if verdict is not Verdict.PASSED and verdict is not Verdict.CHANGED:

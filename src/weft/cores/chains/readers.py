@@ -1,0 +1,195 @@
+"""Confirming readers are remembered: what arrives while they, or their node, are away waits for them (FLD-020).
+
+stand     a reader has registered: it is remembered before it hears `done`
+leave     it has left its chain, or is lost: from here on an `AwayLink` stands in its place
+restore   after a restart every reader that is remembered is away
+forget    it has stayed away for too long, or somebody says that it will not come back: what waits is given up
+
+A reader is known by its client's name and by what it has registered for. What waits for it waits under the name
+(`waiting`), within a bound of messages and bytes; the messages themselves are kept in the inbox.
+"""
+
+from typing import Any
+
+from weft.base.now import MILLISECOND, SECOND, Now
+from weft.cores.chains import limits, memory
+from weft.cores.chains.clientlink import AwayLink, HolderLink
+from weft.cores.chains.holding import Holding
+from weft.cores.chains.memory import Forgotten, Remembered
+from weft.cores.chains.messages import ReaderForgotten
+from weft.cores.chains.order import Key, covers, key_of
+from weft.cores.chains.roster import Roster
+from weft.cores.chains.station import Station
+from weft.cores.chains.waiting import Waiting
+
+AWAY_MS_USUAL = 600_000  # of a reader of a journal that did not say it yet
+Name = tuple[str, str]
+"""Of the client, and what it has registered for."""
+
+
+class Reader:
+    """One reader that is remembered."""
+
+    __slots__ = ("away", "here", "said", "since")
+
+    def __init__(self, said: Remembered) -> None:
+        self.said = said
+        self.here = 0
+        """Links of it that stand in their chain."""
+        self.away: AwayLink | None = None
+        self.since = 0
+        """Since when it is away, or this node runs without it; monotonic."""
+
+    @property
+    def until(self) -> int:
+        """When it is forgotten, if it stays away."""
+        return self.since + self.said.away_ms * MILLISECOND
+
+
+class Readers:
+    """All readers that this node remembers."""
+
+    def __init__(self, station: Station, roster: Roster, waiting: Waiting, holding: Holding) -> None:
+        self._station, self._roster, self._waiting, self._holding = station, roster, waiting, holding
+        self._all: dict[Name, Reader] = {}
+        self._due: int | None = None
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    @property
+    def away(self) -> int:
+        """How many of them are away."""
+        return sum([reader.away is not None for reader in self._all.values()])
+
+    # Coming and going
+
+    def has_room(self, name: str, kind: str) -> bool:
+        """Whether one more could be remembered, or this one is."""
+        return (name, kind) in self._all or len(self._all) < limits.READERS_MAX
+
+    def stand(self, link: HolderLink) -> None:
+        """It is there, and from now on remembered."""
+        said = Remembered(link.name, link.type, link.said.at, link.said.away)
+        reader = self._all.get((link.name, link.type))
+        if reader is None or reader.said != said:
+            self._station.keep([memory.to_record(said)])
+        if reader is None:
+            reader = self._all[link.name, link.type] = Reader(said)
+        reader.said = said
+        reader.here += 1
+        self._call_in(reader)
+
+    def leave(self, link: HolderLink, now: Now) -> None:
+        """It is away, unless it stands there a second time."""
+        reader = self._all.get((link.name, link.type))
+        if reader is None:
+            return
+        reader.here -= 1
+        if not reader.here:
+            self._send_away(reader, link.key, now)
+
+    def _send_away(self, reader: Reader, key: Key, now: Now) -> None:
+        said = reader.said
+        reader.since = now.mono
+        reader.away = AwayLink(said.name, said.type, str(said.at), key)
+        self._roster.attach(reader.away, (said.type,))
+        self._plan()
+
+    def _call_in(self, reader: Reader) -> None:
+        if reader.away is not None:
+            self._roster.detach(reader.away, (reader.said.type,))
+            reader.away = None
+            self._plan()
+
+    # Memory
+
+    def recall(self, kept: Remembered | Forgotten, now: Now) -> None:
+        """What this core has noted: whoever is remembered is away."""
+        reader = self._all.get((kept.name, kept.type))
+        if isinstance(kept, Forgotten):
+            if reader is not None:
+                self._call_in(reader)
+                del self._all[kept.name, kept.type]
+        elif reader is not None:
+            reader.said = kept
+            self._plan()
+        elif (key := key_of(kept.at, self._station.next_attach())) is not None:
+            reader = self._all[kept.name, kept.type] = Reader(kept)
+            self._send_away(reader, key, now)
+
+    def expect(self, name: str, kind: str, now: Now) -> None:
+        """Messages of this type wait for a reader: a journal of an earlier version does not say that it is remembered."""
+        if self._covers(name, kind) or len(self._all) >= limits.READERS_MAX:
+            return
+        said = Remembered(name, kind, "after-all", AWAY_MS_USUAL)
+        self._station.keep([memory.to_record(said)])
+        self.recall(said, now)
+
+    def condense(self) -> list[Remembered]:
+        """Who is remembered, for a snapshot."""
+        return [self._all[name].said for name in sorted(self._all)]
+
+    # The end
+
+    def forget(self, name: str, why: str, now: Now, kind: str | None = None) -> int:
+        """Remember a reader no longer, in one of its registrations or in all that are away; how many messages that cost."""
+        gone = [
+            reader
+            for reader in self._all.values()
+            if reader.said.name == name and reader.away is not None and kind in (None, reader.said.type)
+        ]
+        return sum([self._forget(reader, why, now) for reader in gone])
+
+    def _forget(self, reader: Reader, why: str, now: Now) -> int:
+        said = reader.said
+        self._call_in(reader)
+        del self._all[said.name, said.type]
+        self._station.keep([memory.to_record(Forgotten(said.name, said.type))])
+        given_up = self._waiting.give_up(
+            said.name, lambda kind: covers(said.type, kind) and not self._covers(said.name, kind)
+        )
+        for held in given_up:
+            self._holding.forgo(said.name, held, why)
+        self._station.tell(ReaderForgotten(said.name, said.type, why, len(given_up)))
+        return len(given_up)
+
+    def _covers(self, name: str, kind: str) -> bool:
+        return any(reader.said.name == name and covers(reader.said.type, kind) for reader in self._all.values())
+
+    # Time
+
+    def wake(self, now: Now) -> None:
+        """Forget who has stayed away for too long; not while there is no room to say so."""
+        if self._due is None or now.mono < self._due or self._station.is_full:
+            return
+        late = [reader for reader in self._all.values() if reader.away is not None and reader.until <= now.mono]
+        for reader in late:
+            self._forget(reader, "time-over", now)
+
+    def deadline(self) -> int | None:
+        """When the next one has stayed away for too long."""
+        return None if self._station.is_full else self._due
+
+    def _plan(self) -> None:
+        self._due = min([reader.until for reader in self._all.values() if reader.away is not None], default=None)
+
+    # Shown
+
+    def show(self, now: Now) -> list[dict[str, Any]]:
+        """Who is remembered, and what waits for each; plain data."""
+        return [self._show(reader, now) for reader in self._all.values()]
+
+    def _show(self, reader: Reader, now: Now) -> dict[str, Any]:
+        line, said = self._waiting.line(reader.said.name), reader.said
+        is_away = reader.away is not None
+        return {
+            "name": said.name,
+            "type": said.type,
+            "place": str(said.at),
+            "is_away": is_away,
+            "away_max_s": said.away_ms // 1_000,
+            "forgotten_in_s": max(0, reader.until - now.mono) // SECOND if is_away else None,
+            "waiting": line.messages,
+            "waiting_bytes": line.bytes,
+        }
