@@ -42,7 +42,7 @@ class Place:
         self.links = Links(self._on_readable)
         self.kept: list[Any] = []
         self.told: list[Any] = []
-        journal: Any = SimpleNamespace(state=State.OPEN, forget=lambda _: None, write=self._write)
+        journal: Any = SimpleNamespace(state=State.OPEN, forget=lambda _: None, next_lsn=1, write=self._write)
         self.runner = Runner(self.node, Clock(), journal, self.links)
         self.runner.on_tell = self.told.append
         self.links.serve("127.0.0.1", port, self.node.channels, {CLONE: clients} if serves else None)
