@@ -13,6 +13,7 @@ from weft.base.endpoints import is_endpoint
 from weft.base.errors import PeerError
 from weft.base.now import Now
 from weft.base.records import CoreRecord, Entry
+from weft.cores.topology import limits
 from weft.cores.topology.announcing import Announcer
 from weft.cores.topology.assignment import epoch_named, root_named
 from weft.cores.topology.beaconing import Beaconing, Neighbour
@@ -27,6 +28,7 @@ from weft.cores.topology.messages import (
     ChildIs,
     Control,
     LearnPairs,
+    LinkIs,
     ParentIs,
     RecordWritten,
     Stop,
@@ -115,6 +117,10 @@ class Topology:
             return
         if isinstance(message, Beacon):
             self.beaconing.hear(message, source.peer.decode(), now)
+        elif isinstance(message, Asked) and _command_of(message) == "whois":
+            self.station.answer(source.peer, message.envelope, self.beaconing.who())
+        elif isinstance(message, Control) and message.command == "iam":
+            self.beaconing.hear_twin(message, source, now)
         elif not self.settings.calls or self._is_static:
             if isinstance(message, Asked):
                 self._refuse(message, source, now)
@@ -257,7 +263,8 @@ class Topology:
         if not self.settings.calls or self._is_static:
             return
         if self.station.leads:
-            self.announcer.connect((heard.endpoint,), now)
+            if len(self.announcer.connected) < limits.HINTED_MAX:
+                self.announcer.connect((heard.endpoint,), now)
         elif heard.beacon.level == "root" and self._started:
             self.member.hint(heard.endpoint, now)
 
@@ -302,11 +309,18 @@ class Topology:
         if self._is_member and not self.election.is_voter:
             self.distress.parent_is(order.state, now)
 
+    def _note_link(self, order: LinkIs, now: Now) -> None:
+        self.beaconing.is_linked = order.is_up
+
     def _note_child(self, order: ChildIs, now: Now) -> None:
         self.rescue.child_is(order, now)
 
     def _stop_nodes(self, order: StopNodes, now: Now) -> None:
         self.halting.begin(order, now)
+
+
+def _command_of(asked: Asked) -> str:
+    return asked.message.command if isinstance(asked.message, Control) else ""
 
 
 HEARS: Final[dict[type, Callable[[Topology, Any, Source, Now], None]]] = {
@@ -319,6 +333,7 @@ ORDERS: Final[dict[type, Callable[[Topology, Any, Now], None]]] = {
     Stop: Topology._stop,
     LearnPairs: Topology._learn,
     RecordWritten: Topology._note_written,
+    LinkIs: Topology._note_link,
     ParentIs: Topology._note_parent,
     ChildIs: Topology._note_child,
     StopNodes: Topology._stop_nodes,
