@@ -52,6 +52,9 @@ SOS_TIMES_MAX: Final = 1 << 20  # then the pause and the turn do not change any 
 SOS_PAUSE_BEATS_MAX: Final = 8  # SOS after H, 2H ... 8H (REC-002)
 SNAPSHOT_NS: Final = 10 * SECOND  # how long a root without its disk waits for one donor's store (REC-016)
 
+EPOCH_STEP_MAX: Final = 100_000  # epochs above the own: a fleet without a majority bids one every ten seconds, so these are eleven days of it
+CLAIMS_MAX: Final = 16  # roots of a higher epoch whose answer a root waits for
+
 START_NS_MAX: Final = (
     10 * SECOND
 )  # a root without its disk has heard everybody by then: calls end at 1.6 s, beacons come each 5
