@@ -120,6 +120,13 @@ def test_a_broker_with_two_addresses_is_one() -> None:
     assert "DROPPED" == rig.state
 
 
+def test_who_repeats_the_epoch_of_our_broker_does_not_turn_our_beats_away() -> None:
+    rig = up()
+    before = rig.core._brokers.beats_at
+    rig.beacon("10.0.0.2", hb=9)
+    assert ("UP", before) == (rig.state, rig.core._brokers.beats_at)
+
+
 @pytest.mark.proves("BEA-021")
 def test_the_beacons_of_others_restart_nothing() -> None:
     rig = up()

@@ -17,7 +17,7 @@ from weft.base.errors import UserError
 from weft.node.channels import CHANNELS, FRAMES_MAX, LINK_QUEUE
 from weft.shell import ends, links
 from weft.shell.ends import Heard
-from weft.shell.links import Links
+from weft.shell.links import Links, make_beacon_socket
 
 
 def run(dialogue: Callable[[Links, Links, int], Awaitable[None]]) -> None:
@@ -190,12 +190,33 @@ def test_every_socket_is_made_with_the_limits_of_the_table() -> None:
     context.term()
 
 
+@pytest.mark.proves("FLD-010")
+def test_a_node_on_loopback_hears_no_datagram_that_is_not_for_loopback() -> None:
+    """The system itself drops what comes from a network: such a datagram is never addressed to 127.255.255.255."""
+
+    async def main() -> None:
+        port = free_port(socket.SOCK_DGRAM)
+        bound, side = make_beacon_socket(port, is_local=True), Links(lambda: None)
+        assert ("127.255.255.255", port) == bound.getsockname()
+        bound.close()
+        side.listen(port, is_local=True)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+            sender.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+            sender.sendto(b"to another address", ("127.0.0.1", port))
+            sender.sendto(b"to all of this machine", ("127.255.255.255", port))
+        (heard,) = await hear(side, 1)
+        assert [b"to all of this machine"] == heard.frames
+        side.close()
+
+    asyncio.run(main())
+
+
 def test_a_beacon_is_heard_by_every_listener_of_the_machine() -> None:
     async def main() -> None:
         port = free_port(socket.SOCK_DGRAM)
         sides = [Links(lambda: None) for _ in range(3)]
         for side in sides:
-            side.listen(port)
+            side.listen(port, is_local=side is not sides[2])
         sides[0].send("beacon", b"", [b"WEFTN1"])
         for side in sides:
             (heard,) = await hear(side, 1)

@@ -254,6 +254,16 @@ def test_a_mesh_takes_no_more_than_it_may_have() -> None:
     assert limits.MEMBERS_MAX == len(a.mesh.peers)
 
 
+@pytest.mark.proves("FLD-010")
+def test_a_flood_of_beacons_kept_a_member_out() -> None:
+    a, b = End("a", 1), End("b", 2)
+    for number in range(256):
+        a.mesh.peer_heard(f"10.1.0.{number}:27500", Now(SECOND, SECOND))
+    a.mesh.peer_heard(b.endpoint, Now(SECOND, SECOND))
+    Wire(a, b).run(2)
+    assert ({"b": b.endpoint}, 256) == (a.bus.members, len(a.mesh.peers))
+
+
 def test_who_never_answers_is_forgotten_unless_a_file_names_it() -> None:
     a = End("a", 1, peers=("10.0.0.2:27500",))
     a.mesh.know("10.0.0.3:27500")

@@ -1,5 +1,6 @@
 """Planted bugs: each is written as someone might really write it, and each must be caught; without it all is clean."""
 
+import contextlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -7,13 +8,20 @@ import pytest
 
 from tests.topology.net import Net
 from tests.topology.test_net import ROOT, fleet, start_all
-from weft.base.now import SECOND
+from weft.base.chance import Chance
+from weft.base.effects import Source, Tell
+from weft.base.endpoints import LINK, shifted
+from weft.base.errors import PeerError
+from weft.base.now import SECOND, Now
+from weft.cores.topology import beaconing as beaconing_module
 from weft.cores.topology import election, limits, registry
 from weft.cores.topology.atlas import NodeRecord
+from weft.cores.topology.beaconing import Beaconing
+from weft.cores.topology.core import Topology
 from weft.cores.topology.election import Cue, Election
 from weft.cores.topology.member import Member
 from weft.cores.topology.memory import Promised
-from weft.cores.topology.messages import Announcement, StopNodes
+from weft.cores.topology.messages import Announcement, Beacon, LinkIs, ParentMoved, StopNodes, TopologySettings
 from weft.cores.topology.registry import Asker, Registry
 from weft.cores.topology.states import Hears
 
@@ -74,6 +82,25 @@ def one_group_stopped() -> list[str]:
     return [f"{name} was called with g1" for name in asked if name != "a"]
 
 
+def a_stranger_beacons() -> list[str]:
+    """A child and a node with a common name hear what anybody can say by datagram (FLD-010)."""
+    settings = TopologySettings(fleet="lab", name="s1", level="sensor", parent="root", base_port=27_510)
+    core = Topology(settings, b"s" * 16, 10, Chance("canary"))
+    core.restore((), Now(0, 0))
+
+    def hear(name: str, port: int, host: bytes) -> None:
+        with contextlib.suppress(PeerError):
+            core.receive(Beacon("lab", name, b"f" * 16, "root", port, 1), Source("beacon", host), Now(20 * SECOND, 0))
+
+    hear("root", 27_500, b"127.0.0.1")
+    core.command(LinkIs(is_up=True), Now(SECOND, 0))
+    core.effects()
+    hear("root", 29_500, b"127.0.0.1")
+    hear("s1", 29_500, b"127.0.0.1")
+    hear("stranger", 29_500, b"10.0.0.9")
+    return [type(effect.event).__name__ for effect in core.effects() if isinstance(effect, Tell)]
+
+
 def aye_before_durable(self: Election, cue: Cue, now: Any) -> None:
     self.station.say(cue.endpoint, "aye", {"election": cue.election, "propose": cue.propose})
     self.station.keep(Promised(cue.propose, cue.node))
@@ -100,6 +127,15 @@ def number_only(holds: Any) -> int:
     return 0
 
 
+def twin_believed(self: Beaconing, heard: Any, now: Any) -> None:
+    self.give_way(heard.beacon.node, now)
+
+
+def parent_followed(self: Beaconing, heard: Any, now: Any) -> None:
+    if shifted(heard.endpoint, LINK) != self.parent_endpoint:
+        self._assign(ParentMoved, heard.endpoint, heard.beacon.level)
+
+
 class Canary(NamedTuple):
     """`place.attribute` is wrong; `scenario` says what came of it."""
 
@@ -117,6 +153,11 @@ CANARIES: dict[str, Canary] = {
     "acting root writing": Canary(acting, Registry, "answer_as_recorded", acting_root_writes),
     "first MARCO not repeated": Canary(mass_start, limits, "MARCO_BURST_NS", (0,)),
     "record holding its parent's record": Canary(root_killed, registry, "value_of", record_holds_its_parents),
+    "twin believed by its datagram": Canary(a_stranger_beacons, Beaconing, "ask_twin", twin_believed),
+    "parent followed while it answers": Canary(a_stranger_beacons, Beaconing, "follow", parent_followed),
+    "another machine heard on loopback": Canary(
+        a_stranger_beacons, beaconing_module, "is_loopback", lambda host: host == "10.0.0.9"
+    ),
     "g1 matching g10": Canary(one_group_stopped, Member, "_judge", g1_matches_g10),
 }
 

@@ -14,6 +14,7 @@ CLIENTS: Final = 8
 MESH: Final = 9
 """What stands on which port of a block."""
 PORT_MAX: Final = 65_535 - 9
+_LOOPBACK: Final = re.compile(r"127(?:\.[0-9]{1,3}){3}")
 _ENDPOINT: Final = re.compile(r"(\[[0-9A-Fa-f:.%a-z]{2,60}\]|[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,253}))?:([0-9]{1,5})")
 
 
@@ -52,6 +53,15 @@ def host_of(endpoint: str) -> str:
 def port_of(endpoint: str) -> int:
     """The first port of the block."""
     return int(endpoint.rpartition(":")[2])
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only programs of this machine can reach `host`.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("127.0.0.2"), is_loopback("::1"), is_loopback("10.0.0.1")
+    (True, True, True, False)
+    """
+    return host in ("localhost", "::1") or _LOOPBACK.fullmatch(host) is not None
 
 
 def shifted(endpoint: str, by: int) -> str:

@@ -141,6 +141,12 @@ EVENTS: Final[dict[type, Event]] = {
     topology.NameTaken: Event(
         "topology.name-taken", "error", "An older live node of this fleet has this name.", "Give one another --name."
     ),
+    topology.TwinSuspected: Event(
+        "topology.twin-suspected",
+        "warning",
+        "A datagram says that an older node has this node's name, and nothing proves it. At most one a minute.",
+        "Look who runs at `endpoint`. If it is a node of this fabric, give one of the two another --name.",
+    ),
     topology.ParentMoved: Event(
         "topology.parent-moved", "info", "The parent is heard at another endpoint.", "Nothing."
     ),

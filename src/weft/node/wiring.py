@@ -228,6 +228,15 @@ def parent_is(state: str) -> Action:
     return say
 
 
+def link_is(is_up: bool) -> Action:  # noqa: FBT001  # the table reads aloud
+    """Tell the tree whether the parent answers on the node link."""
+
+    def say(node: Orders, _: Any) -> None:
+        node.order("topology", topology.LinkIs(is_up))
+
+    return say
+
+
 def hold_back(node: Orders, event: JournalChanged) -> None:
     """Without room nothing new is taken: not from here, not from children (JRN-030, CHN-040)."""
     node.is_full = event.state != "OPEN"
@@ -316,6 +325,7 @@ WIRES: Final[list[Wire]] = [
     when(FileDiffers).then(append_event),
     when(RoleChanged).then(append_event, end_node),
     when(topology.NameTaken).then(append_event, end_node),
+    when(topology.TwinSuspected).then(append_event),
     when(Released).then(release_records),
     when(carrier.TookOver).then(drain_behind),
     when(JournalDamaged).then(record_damage, append_event),
@@ -327,7 +337,7 @@ WIRES: Final[list[Wire]] = [
     when(measurement.MetricFailed).then(append_event),
     when(measurement.ClockStepped).then(append_event),
     when(chains.BatchFailed).then(append_event),
-    when(carrier.ParentJoined).then(know_parent, append_event),
+    when(carrier.ParentJoined).then(know_parent, link_is(True), append_event),
     when(chains.MailPosted).then(post_mail),
     when(carrier.MailReached).then(note_reached),
     when(carrier.MailFailed).then(note_unreached),
@@ -342,7 +352,7 @@ WIRES: Final[list[Wire]] = [
     when(chains.ReaderForgotten).then(append_event),
     when(chains.FilterRefused).then(append_event),
     when(chains.PressureChanged).then(feel_pressure, append_event),
-    when(carrier.ParentLost).then(append_event),
+    when(carrier.ParentLost).then(link_is(False), append_event),
     when(carrier.ParentRefused).then(append_event),
     when(carrier.ChildJoined).then(note_child, append_event),
     when(carrier.ChildLost).then(note_child, append_event),

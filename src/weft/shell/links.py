@@ -30,13 +30,23 @@ MENDS: Final = {CLONE: "[chp] port"}
 LOOPBACK_BROADCAST: Final = "127.255.255.255"  # reaches every listener of this machine without any interface up
 
 
-def make_beacon_socket(port: int) -> socket.socket:
-    """A UDP socket that hears every beacon of this machine, however many nodes listen (BEA-003)."""
+def make_beacon_socket(port: int, *, is_local: bool) -> socket.socket:
+    """A UDP socket that hears every beacon of this machine, however many nodes listen (BEA-003).
+
+    `is_local`: it hears no other machine. It is bound to the broadcast address of the loopback interface, to which
+    the system delivers nothing that comes from a network (FLD-010). Where the system cannot bind to that address,
+    the socket hears everything, and the core drops what another machine sends.
+    """
     made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     for option in (socket.SO_REUSEADDR, socket.SO_REUSEPORT, socket.SO_BROADCAST):
         made.setsockopt(socket.SOL_SOCKET, option, 1)
     made.settimeout(0)
-    made.bind(("", port))
+    try:
+        made.bind((LOOPBACK_BROADCAST if is_local else "", port))
+    except OSError:
+        if not is_local:
+            raise
+        made.bind(("", port))
     return made
 
 
@@ -61,6 +71,8 @@ class Links:
         """Those that may have something to hear, the first for the longest time."""
         self._beacon: socket.socket | None = None
         self._beacon_port = 0
+        self._is_local = False
+        """Whether the system hands over only beacons of this machine."""
         self._is_called = False
         """Whether beacons may wait: looking costs a call of the system, each turn."""
         self.dropped: Counter[str] = Counter()
@@ -108,9 +120,10 @@ class Links:
                     "socket-refused", f"{path} cannot be bound: {error.strerror}", "another [node] state"
                 ) from error
 
-    def listen(self, port: int) -> None:
-        """Hear and send beacons on a UDP port of this machine."""
-        self._beacon, self._beacon_port = make_beacon_socket(port), port
+    def listen(self, port: int, *, is_local: bool) -> None:
+        """Hear and send beacons on a UDP port of this machine; `is_local`: hear no other machine."""
+        self._beacon, self._beacon_port = make_beacon_socket(port, is_local=is_local), port
+        self._is_local = self._beacon.getsockname()[0] == LOOPBACK_BROADCAST
         asyncio.get_running_loop().add_reader(self._beacon, self._hear_call)
 
     def connect(self, effect: Connect) -> None:
@@ -178,8 +191,13 @@ class Links:
             except (BlockingIOError, InterruptedError):
                 self._is_called = False
                 return
-            host = "127.0.0.1" if address[0] == "0.0.0.0" else address[0]  # noqa: S104  # nothing is bound: BEA-003
-            yield Heard("beacon", host.encode(), None, [data])
+            yield Heard("beacon", self._sender_of(address[0]), None, [data])
+
+    def _sender_of(self, host: str) -> bytes:
+        """Who sent a beacon. A machine without addresses sends as 0.0.0.0 to itself (BEA-003); others may forge that."""
+        if self._is_local and host == "0.0.0.0":  # noqa: S104  # nothing is bound
+            return b"127.0.0.1"
+        return host.encode()
 
     def _shout(self, data: bytes) -> None:
         if self._beacon is None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from weft import __version__
+from weft.base.endpoints import is_loopback
 from weft.base.errors import OurFault
 from weft.base.now import SECOND, Now
 from weft.base.records import Entry
@@ -218,7 +219,7 @@ class Process:
             self.door.open(self.links, [name for name in self.node.channels if CHANNELS[name].block == LOCAL])
             await http.serve(table.host, table.port + HTTP_PORT)
             if table.beacons:
-                self.links.listen(self.settings.fleet.beacon_port)
+                self.links.listen(self.settings.fleet.beacon_port, is_local=is_loopback(table.host))
             await self.store_doors.open()
             self.catalog_doors.open()
             await self.doc_doors.open()

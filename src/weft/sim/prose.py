@@ -238,6 +238,7 @@ _EVENTS: Final[dict[type | None, str]] = {
     drain.LakeBack: "can write the lake again",
     measurement.ClockStepped: "sees that its clock was set",
     measurement.MetricFailed: "cannot measure {event.name}: {event.why}",
+    topology.TwinSuspected: "hears that {event.endpoint} has its name, and does not believe it",
     topology.NameTaken: "finds its name {event.name} taken, and ends",
     events.InputRefused: "refuses bytes on `{event.channel}`: {event.code}",
     events.JournalChanged: "finds its journal {event.state}",

@@ -3,11 +3,12 @@
     announcement = key endpoint uuid content            PUB connect -> SUB bind +0
     key          = "/MARCO" / "/GROUP/" group "/" / "/RECOVERY/wutup" / "/RECOVERY/iwin"
     control      = command endpoint uuid properties     DEALER with delimiter -> ROUTER +1
-    command      = polo / assignment / stop / sos / keepcalm / yo / aye / nay
+    command      = polo / assignment / stop / sos / keepcalm / yo / aye / nay / whois / iam
 
 Endpoints are `host:port` of a port block, the UUID is of 16 bytes, content and properties are JSON objects. Unknown
 names in them are kept, those that are known have their types. An announcement of plain text is tolerated (TOP-003); a
-ROUTER may also hear and answer WTF (`wire.replication.Wtf`).
+ROUTER may also hear and answer WTF (`wire.replication.Wtf`). `whois` asks any node who it is; the answer is `iam` with
+`{fleet, name, era}` (FLD-010); an older node answers WTF.
 
 What is none of it raises PeerError: `frame-count`, `envelope`, `command`, `key`, `endpoint`, `uuid`, `content`,
 `properties`, `code`, `too-large`.
@@ -29,7 +30,7 @@ from weft.wire.samples import LABEL_BYTES_MAX, LABEL_VALUE_BYTES_MAX, LABELS_MAX
 MARCO: Final = "/MARCO"
 WUTUP: Final = "/RECOVERY/wutup"
 IWIN: Final = "/RECOVERY/iwin"
-COMMANDS: Final = ("polo", "assignment", "stop", "sos", "keepcalm", "yo", "aye", "nay")
+COMMANDS: Final = ("polo", "assignment", "stop", "sos", "keepcalm", "yo", "aye", "nay", "whois", "iam")
 FRAMES: Final = 4
 CONTENT_BYTES_MAX: Final = 16 << 10
 PROPERTIES_BYTES_MAX: Final = 128 << 10  # the labels of a node take 5 KiB, the names of all groups below one 66 KB
@@ -214,6 +215,7 @@ _KNOWN: Final = {
     "count": is_count,
     "election": _is_text,
     "epoch": _is_epoch,
+    "era": is_count,
     "fleet": _is_text,
     "group": _is_text,
     "holds": _is_holds,

@@ -84,7 +84,8 @@ class Brokers:
             self.begin_epoch(beacon.id)
             return Voice.RESTARTED
         self.begin_epoch(beacon.id)
-        self.hb = beacon.hb or self.hb
+        if endpoint == self.endpoint:  # anybody can repeat an epoch: only the called one says where its beats go
+            self.hb = beacon.hb or self.hb
         if len(self._ours) < limits.BROKERS_MAX:
             self._ours.add(endpoint)
         return Voice.BACK if was_silent else Voice.OURS

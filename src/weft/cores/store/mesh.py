@@ -77,9 +77,18 @@ class Mesh:
         """A node is, or may be, there; what cannot be called, this node itself, and one too many are left out."""
         if not self._station.settings.endpoint or endpoint == self._station.settings.endpoint:
             return
-        if not is_endpoint(endpoint) or endpoint in self.peers or len(self.peers) >= limits.MEMBERS_MAX:
+        if not is_endpoint(endpoint) or endpoint in self.peers:
+            return
+        if len(self.peers) >= limits.MEMBERS_MAX and not self._forget_hint():
             return
         self.peers[endpoint] = Peer(endpoint, is_configured, due_at=self._station.now.mono)
+
+    def _forget_hint(self) -> bool:
+        """Make room: a hint that nobody has answered, after most tries, must not keep a member out (FLD-010)."""
+        hints = [peer for peer in self.peers.values() if not peer.is_configured and not peer.heard_at]
+        if hints:
+            del self.peers[max(hints, key=lambda peer: peer.tries).endpoint]
+        return bool(hints)
 
     def peer_heard(self, endpoint: str, now: Now) -> None:
         """A beacon, or somebody else, says that a node is there: one that was given up for a while is tried at once."""

@@ -1,26 +1,29 @@
 """What is there: beacons, neighbours, names, and parents that a file names.
 
 A node sends a beacon every few seconds, remembers whom it hears, and tells a static parent's endpoint as soon as that
-is known. A beacon is only a hint: who a neighbour really is, is proved on the link itself.
+is known. A beacon is only a hint (FLD-010): it says where to knock. It never ends this node, and never moves it from a
+parent that answers; a node on loopback does not even hear beacons of other machines.
 """
 
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from weft.base.effects import Send
-from weft.base.endpoints import LINK, endpoint_of, shifted
+from weft.base.effects import Send, Source
+from weft.base.endpoints import LINK, endpoint_of, host_of, is_loopback, shifted
 from weft.base.errors import PeerError
 from weft.base.now import Now
 from weft.cores.topology import limits
 from weft.cores.topology.memory import Place
 from weft.cores.topology.messages import (
     Beacon,
+    Control,
     NameTaken,
     NodeSeen,
     NodeVanished,
     ParentAssigned,
     ParentMoved,
     StoreSeen,
+    TwinSuspected,
 )
 from weft.cores.topology.states import TABLE, On, State
 from weft.cores.topology.station import Station, topics_of
@@ -50,8 +53,14 @@ class Beaconing:
         self.state = State.SETTLED if not self.settings.parent else State.SEEKING
         self.parent_endpoint = ""
         self.beacon_at: int | None = None
+        self.is_linked = False
+        """Whether the parent has welcomed this node and answers."""
         self._on_neighbour = on_neighbour
         self._sent = 0
+        self._knocked_at: int | None = None
+        self._twins: dict[str, int] = {}
+        """Who was asked whether it has our name, and when."""
+        self._suspected_at: int | None = None
 
     def start(self, now: Now) -> None:
         """Take up a parent that is given by its address, and begin to call."""
@@ -61,7 +70,9 @@ class Beaconing:
         self.beacon_at = now.mono if self.settings.beacons else None
 
     def hear(self, message: Beacon, host: str, now: Now) -> None:
-        """Hear a neighbour; PeerError `other-fleet`."""
+        """Hear a neighbour; PeerError `other-machine`, `other-fleet`."""
+        if is_loopback(self.settings.host) and not is_loopback(host):
+            raise PeerError("other-machine", host)
         if message.fleet != self.settings.fleet:
             raise PeerError("other-fleet", message.fleet)
         if message.node == self.station.node and message.era == self.station.era:
@@ -96,7 +107,7 @@ class Beaconing:
             return On.LEFT
         return On.PARENT_HEARD if beacon.name == self.settings.parent else On.OTHER_HEARD
 
-    def _turn(self, on: On, heard: Neighbour | None, now: Now) -> None:
+    def _turn(self, on: On, heard: Neighbour | bytes | None, now: Now) -> None:
         cell = TABLE.get((self.state, on))
         if cell is None:
             return
@@ -104,18 +115,19 @@ class Beaconing:
         getattr(self, cell.do)(heard, now)
 
     def settle(self, heard: Neighbour, now: Now) -> None:
-        """The parent has been found."""
+        """Somebody has the parent's name: knock there."""
+        self._knocked_at = now.mono
         self.note(heard, now)
         self._assign(ParentAssigned, heard.endpoint, heard.beacon.level)
 
     def follow(self, heard: Neighbour, now: Now) -> None:
-        """The parent speaks again; from elsewhere only if nobody older has its name."""
-        known = self.neighbours.get(heard.beacon.name)
-        if known and known.beacon.node != heard.beacon.node and known.beacon.era < heard.beacon.era:
-            return  # a second node of the parent's name: the newer one will be told to end
+        """The parent's name is heard. Knock elsewhere only while the parent does not answer, at one place after the other."""
         self.note(heard, now)
-        if shifted(heard.endpoint, LINK) != self.parent_endpoint:
-            self._assign(ParentMoved, heard.endpoint, heard.beacon.level)
+        is_knocking = self._knocked_at is not None and now.mono < self._knocked_at + limits.KNOCK_NS
+        if self.is_linked or is_knocking or shifted(heard.endpoint, LINK) == self.parent_endpoint:
+            return
+        self._knocked_at = now.mono
+        self._assign(ParentMoved, heard.endpoint, heard.beacon.level)
 
     def note(self, heard: Neighbour, now: Now) -> None:
         """Remember who is out there."""
@@ -136,10 +148,50 @@ class Beaconing:
         if known and (known.beacon.node, known.beacon.era) == (heard.beacon.node, heard.beacon.era):
             self._lose(heard.beacon.name)
 
-    def give_way(self, heard: Neighbour, now: Now) -> None:
+    def ask_twin(self, heard: Neighbour, now: Now) -> None:
+        """A datagram says that an older node has our name: ask it, if its answer can prove that; else only warn."""
+        if not self._can_prove(heard.host):
+            if self._suspected_at is None or now.mono >= self._suspected_at + limits.SUSPECTED_NS:
+                self._suspected_at = now.mono
+                self.station.tell(TwinSuspected(self.settings.name, heard.endpoint))
+            return
+        asked_at = self._twins.get(heard.endpoint)
+        if asked_at is not None and now.mono < asked_at + limits.WHOIS_NS:
+            return
+        if asked_at is None and len(self._twins) >= limits.SUSPECTS_MAX:
+            del self._twins[next(iter(self._twins))]
+        self._twins[heard.endpoint] = now.mono
+        self.station.say(heard.endpoint, "whois", {"fleet": self.settings.fleet})
+
+    def hear_twin(self, iam: Control, source: Source, now: Now) -> None:
+        """The answer to `whois`; PeerError `unasked`, `not-yours`."""
+        peer = source.peer.decode("ascii", "replace")
+        if self._twins.pop(peer, None) is None:
+            raise PeerError("unasked", peer)
+        if source.proved not in (None, iam.uuid):
+            raise PeerError("not-yours", peer)
+        said = iam.properties
+        era = said.get("era")
+        is_same = (said.get("fleet"), said.get("name")) == (self.settings.fleet, self.settings.name)
+        is_proved = source.proved is not None or self._can_prove(host_of(peer))
+        if is_same and is_proved and isinstance(era, int) and (era, iam.uuid) < (self.station.era, self.station.node):
+            self._turn(On.TWIN_PROVED, iam.uuid, now)
+
+    def who(self) -> Control:
+        """The answer to `whois`."""
+        mine, station = self.settings, self.station
+        return Control(
+            "iam", station.endpoint, station.node, {"fleet": mine.fleet, "name": mine.name, "era": station.era}
+        )
+
+    def _can_prove(self, host: str) -> bool:
+        """Whether what answers there is a program of this machine, asked by a node that only this machine can reach."""
+        return is_loopback(self.settings.host) and is_loopback(host)
+
+    def give_way(self, twin: bytes, now: Now) -> None:
         """An older node has our name: this one ends, loudly."""
         self.beacon_at = None
-        self.station.tell(NameTaken(self.settings.name, heard.beacon.node))
+        self.station.tell(NameTaken(self.settings.name, twin))
 
     def speak_up(self, heard: Neighbour, now: Now) -> None:
         """A newer node has our name: it must hear us at once."""

@@ -5,7 +5,7 @@ places; first-level collectors elect a root when it is silent; and a root, by fi
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from weft.base.chance import Chance
 from weft.base.effects import Effect, Source
@@ -13,8 +13,9 @@ from weft.base.endpoints import is_endpoint
 from weft.base.errors import PeerError
 from weft.base.now import Now
 from weft.base.records import CoreRecord, Entry
+from weft.cores.topology import limits
 from weft.cores.topology.announcing import Announcer
-from weft.cores.topology.assignment import epoch_named, root_named
+from weft.cores.topology.assignment import epoch_named, parse_assignment, root_named
 from weft.cores.topology.beaconing import Beaconing, Neighbour
 from weft.cores.topology.election import Cue, Election
 from weft.cores.topology.halting import Halting
@@ -27,6 +28,7 @@ from weft.cores.topology.messages import (
     ChildIs,
     Control,
     LearnPairs,
+    LinkIs,
     ParentIs,
     RecordWritten,
     Stop,
@@ -39,7 +41,27 @@ from weft.cores.topology.registry import Asker, Registry, guest_of
 from weft.cores.topology.states import Role, Standing, State
 from weft.cores.topology.station import Station
 from weft.wire.discovery import WUTUP
-from weft.wire.replication import NOT_AUTHORISED, NOT_READY, NOT_ROOT, STALE_EPOCH, UNKNOWN_COMMAND
+from weft.wire.replication import (
+    BUSY,
+    NO_GROUP,
+    NO_QUORUM,
+    NOT_AUTHORISED,
+    NOT_READY,
+    NOT_ROOT,
+    STALE_EPOCH,
+    UNKNOWN_COMMAND,
+)
+
+
+class Claim(NamedTuple):
+    """What somebody said of another root, and when that one was asked."""
+
+    cue: Cue
+    at: int
+
+
+LEADING: Final = (BUSY, NO_QUORUM, NO_GROUP)
+"""Refusals that only a node gives that leads."""
 
 
 class Topology:
@@ -71,6 +93,8 @@ class Topology:
         self._is_static = bool(settings.parent) and settings.level != "root"
         self._started = False
         self._led = False
+        self._claims: dict[str, Claim] = {}
+        """Who is said to be a root of a higher epoch, by endpoint; it was asked, and has not answered."""
 
     @property
     def state(self) -> State:
@@ -115,6 +139,10 @@ class Topology:
             return
         if isinstance(message, Beacon):
             self.beaconing.hear(message, source.peer.decode(), now)
+        elif isinstance(message, Asked) and _command_of(message) == "whois":
+            self.station.answer(source.peer, message.envelope, self.beaconing.who())
+        elif isinstance(message, Control) and message.command == "iam":
+            self.beaconing.hear_twin(message, source, now)
         elif not self.settings.calls or self._is_static:
             if isinstance(message, Asked):
                 self._refuse(message, source, now)
@@ -180,6 +208,7 @@ class Topology:
         fleet = said.content.get("fleet", self.settings.fleet)
         if fleet != self.settings.fleet or said.uuid == self.node:
             return  # TOP-003
+        self.station.check_epoch(max(whole(said.content.get("epoch")), whole(said.content.get("propose"))))
         if said.key == WUTUP:
             self.election.hear(said, now)
             return
@@ -196,12 +225,56 @@ class Topology:
         return not self.station.leads and self.role is not Role.STARTING
 
     def _hear_root(self, cue: Cue, now: Now) -> None:
-        """Another root: this node leads, or calls for votes, no longer if that one is of a higher epoch (REC-015)."""
-        was_member = self._is_member
-        if self.election.crowned(cue, now) and not was_member:
-            self._settle(now)
-            self.registry.retire()  # also if it had only begun
-            self.member.submit(cue.endpoint, cue.propose, now)
+        """Somebody says that there is another root.
+
+        If it is of a higher epoch, this node calls for votes no longer. A node that leads itself asks that root first:
+        anybody can say so, and nothing is kept of what nobody has answered for (FLD-010, FLD-011).
+        """
+        self.station.check_epoch(cue.propose)
+        if not self.election.is_above(cue):
+            return
+        if self._is_member:
+            self.election.crowned(cue, now)
+            return
+        asked = self._claims.get(cue.endpoint)
+        if asked is not None and now.mono < asked.at + limits.ANSWER_NS:
+            return
+        self._claims.pop(cue.endpoint, None)
+        if len(self._claims) >= limits.CLAIMS_MAX:
+            del self._claims[next(iter(self._claims))]
+        self._claims[cue.endpoint] = Claim(cue, now.mono)
+        self.station.say(cue.endpoint, "polo", self.member.portrait(now))
+
+    def _is_confirmed(self, message: Control | Wtf, peer: str, now: Now) -> bool:
+        """Whether this is the answer of a root of a higher epoch, to which this node now gives way (REC-015)."""
+        claim = self._claims.get(peer)
+        if claim is None or self._is_member:
+            return False
+        cue = claim.cue
+        if isinstance(message, Wtf):
+            if message.code not in LEADING:
+                return False
+        elif message.command == "assignment" and message.uuid == self.node:
+            place, root = parse_assignment(message.properties)
+            self.station.check_epoch(place.epoch)
+            if place.root != peer:
+                return False
+            cue = cue._replace(node=root, propose=place.epoch)
+        else:
+            return False
+        del self._claims[peer]
+        if not self.election.is_above(cue):
+            return False
+        self._give_way(cue, now)
+        return True
+
+    def _give_way(self, cue: Cue, now: Now) -> None:
+        """Lead no longer, stop writing at once, and follow the root of a higher epoch (REC-015)."""
+        self._claims.clear()
+        self.election.crowned(cue, now)
+        self._settle(now)
+        self.registry.retire()  # also if it had only begun
+        self.member.submit(cue.endpoint, cue.propose, now)
 
     def _hear_asked(self, asked: Asked, source: Source, now: Now) -> None:
         message = asked.message
@@ -243,10 +316,14 @@ class Topology:
 
     def _hear_answer(self, message: Control | Wtf, source: Source, now: Now) -> None:
         peer = source.peer.decode("ascii", "replace")
+        if self._is_confirmed(message, peer, now):
+            return
         if self.station.is_root:
             self.rescue.alive(peer)
             return
         if not self._is_member:
+            if peer in self._claims:
+                return
             raise PeerError("unasked", peer)
         if isinstance(message, Wtf) and message.code in (NOT_ROOT, STALE_EPOCH) and self.distress.is_on:
             self.distress.refer(root_named(message), now)
@@ -257,7 +334,8 @@ class Topology:
         if not self.settings.calls or self._is_static:
             return
         if self.station.leads:
-            self.announcer.connect((heard.endpoint,), now)
+            if len(self.announcer.connected) < limits.HINTED_MAX:
+                self.announcer.connect((heard.endpoint,), now)
         elif heard.beacon.level == "root" and self._started:
             self.member.hint(heard.endpoint, now)
 
@@ -302,11 +380,18 @@ class Topology:
         if self._is_member and not self.election.is_voter:
             self.distress.parent_is(order.state, now)
 
+    def _note_link(self, order: LinkIs, now: Now) -> None:
+        self.beaconing.is_linked = order.is_up
+
     def _note_child(self, order: ChildIs, now: Now) -> None:
         self.rescue.child_is(order, now)
 
     def _stop_nodes(self, order: StopNodes, now: Now) -> None:
         self.halting.begin(order, now)
+
+
+def _command_of(asked: Asked) -> str:
+    return asked.message.command if isinstance(asked.message, Control) else ""
 
 
 HEARS: Final[dict[type, Callable[[Topology, Any, Source, Now], None]]] = {
@@ -319,6 +404,7 @@ ORDERS: Final[dict[type, Callable[[Topology, Any, Now], None]]] = {
     Stop: Topology._stop,
     LearnPairs: Topology._learn,
     RecordWritten: Topology._note_written,
+    LinkIs: Topology._note_link,
     ParentIs: Topology._note_parent,
     ChildIs: Topology._note_child,
     StopNodes: Topology._stop_nodes,

@@ -134,19 +134,21 @@ class Election:
         elif message.command == "yo":
             self._turn(Event.YO, Cue(), now)
         elif said.get("why") == "promised":
+            self.station.check_epoch(whole(said.get("promised")))
             self._turn(Event.PROMISED, Cue(propose=min(whole(said.get("promised")), EPOCH_MAX - 1)), now)
         elif said.get("why") == "alive":
             self._turn(Event.ALIVE, Cue(), now)
 
-    def crowned(self, cue: Cue, now: Now) -> bool:
-        """A root of epoch `cue.propose` is heard; returns whether this node gives way to it."""
+    def is_above(self, cue: Cue) -> bool:
+        """Whether this node has to give way to a root of epoch `cue.propose`, if there is one."""
         own = self.station.root.epoch
-        is_due = bool(cue.endpoint) and (cue.propose > own or (cue.propose == own and self.role is Role.ACTING))
         if cue.why == "acting":
-            is_due = self.role is Role.ACTING and cue.propose >= own
-        if is_due:
-            self._turn(Event.CROWNED, cue, now)
-        return is_due
+            return self.role is Role.ACTING and cue.propose >= own
+        return bool(cue.endpoint) and (cue.propose > own or (cue.propose == own and self.role is Role.ACTING))
+
+    def crowned(self, cue: Cue, now: Now) -> None:
+        """There is a root of that epoch."""
+        self._turn(Event.CROWNED, cue, now)
 
     def _has_majority(self) -> bool:
         promised = self.station.promised

@@ -9,6 +9,13 @@ BEACON_NS: Final = 5 * SECOND  # later one small datagram per 5 s is enough to f
 BEACONS_YOUNG: Final = 10  # how many go out at the young rate
 KNOWN_MAX: Final = 10_000  # beacons remembered: the nodes of one fleet (specs/01, 3.5)
 KNOWN_NS: Final = 4 * BEACON_NS  # three lost beacons are weather
+KNOCK_NS: Final = 2 * SECOND  # a parent that was found by its beacon gets so long to welcome us before another is tried
+WHOIS_NS: Final = 1 * SECOND  # between two questions to a node that seems to have our name
+SUSPECTED_NS: Final = 60 * SECOND  # between two warnings about such a node that nobody can ask
+HINTED_MAX: Final = (
+    1_000  # connections to nodes of which a root knows only the beacon; whoever says POLO is called anyway
+)
+SUSPECTS_MAX: Final = 16  # nodes whose answer is waited for: beacons are free, so their number proves nothing
 
 MARCO_BURST_NS: Final = tuple(tenth * 100 * MILLISECOND for tenth in (0, 1, 2, 4, 8, 16))  # TOP-005
 MARCO_GAP_NS: Final = 100 * MILLISECOND  # new connections of one moment share one call
@@ -44,6 +51,9 @@ SOS_SHARE: Final = 3  # one third of the children declares a collector dead (REC
 SOS_TIMES_MAX: Final = 1 << 20  # then the pause and the turn do not change any more
 SOS_PAUSE_BEATS_MAX: Final = 8  # SOS after H, 2H ... 8H (REC-002)
 SNAPSHOT_NS: Final = 10 * SECOND  # how long a root without its disk waits for one donor's store (REC-016)
+
+EPOCH_STEP_MAX: Final = 100_000  # epochs above the own: a fleet without a majority bids one every ten seconds, so these are eleven days of it
+CLAIMS_MAX: Final = 16  # roots of a higher epoch whose answer a root waits for
 
 START_NS_MAX: Final = (
     10 * SECOND

@@ -117,9 +117,14 @@ class Member:
             known = self.station.root.node
             is_other = bool(known) and said.uuid != known  # it lost its disk, or it stops (TOP-003)
             return Hears.CALL if is_other or epoch > own.epoch or content.get("why") == "stop" else None
+        is_silent = self.station.parent_is == "silent"
+        if epoch < own.epoch and is_silent and self.station.is_of_record(said.uuid):
+            return (
+                Hears.CALL
+            )  # the one that is followed is silent, and our configuration never said that it is the root
         if epoch != own.epoch:
             return Hears.BETTER if epoch > own.epoch else Hears.STALE
-        is_free = self.station.parent_is == "silent" or (own.is_acting and not content.get("acting"))
+        is_free = is_silent or (own.is_acting and not content.get("acting"))
         return Hears.CALL if is_free else None
 
     def answered(self, message: Control | Wtf, peer: str, now: Now) -> None:
@@ -132,7 +137,9 @@ class Member:
             if message.uuid != self.station.node:
                 raise PeerError("not-for-us", message.endpoint)
             place, root = parse_assignment(message.properties)
-            if place.epoch < self.station.root.epoch:
+            self.station.check_epoch(place.epoch)
+            is_home = self.station.parent_is == "silent" and self.station.is_of_record(root)
+            if place.epoch < self.station.root.epoch and not is_home:
                 raise PeerError("stale-epoch", f"{place.epoch} of {peer}")
             self._turn(Hears.ASSIGNED, Heard(peer, place.epoch, place, root), now)
         elif message.command == "stop":

@@ -18,6 +18,7 @@ __all__ = [
     "Control",
     "ElectionCalled",
     "LearnPairs",
+    "LinkIs",
     "NameTaken",
     "NodeJoined",
     "NodeLeft",
@@ -38,6 +39,7 @@ __all__ = [
     "StopNodes",
     "StoreSeen",
     "TopologySettings",
+    "TwinSuspected",
     "Wtf",
 ]
 
@@ -93,6 +95,12 @@ class ParentIs(msgspec.Struct, frozen=True, gc=False):
     """Order: how the parent is heard: `heard`, `quiet` (for D/2) or `silent` (for D, said again every D)."""
 
     state: str
+
+
+class LinkIs(msgspec.Struct, frozen=True, gc=False):
+    """Order: whether the node link to the parent is up: the parent has welcomed this node and answers."""
+
+    is_up: bool
 
 
 class ChildIs(msgspec.Struct, frozen=True, gc=False):
@@ -211,11 +219,19 @@ class ParentMoved(msgspec.Struct, frozen=True, gc=False):
 
 
 class NameTaken(msgspec.Struct, frozen=True, gc=False):
-    """Event: an older live node of this fleet has our name; this node, the newer one, has to end (specs/00, 1)."""
+    """Event: an older live node of this fleet has our name, and has said so itself; this node has to end (specs/00, 1)."""
 
     name: str
     node: bytes
     """The UUID of the one who had the name before."""
+
+
+class TwinSuspected(msgspec.Struct, frozen=True, gc=False):
+    """Event: a datagram says that an older node has our name, and nothing proves it; this node goes on (FLD-010)."""
+
+    name: str
+    endpoint: str
+    """Of the block of ports that the datagram speaks of."""
 
 
 class NodeSeen(msgspec.Struct, frozen=True, gc=False):

@@ -1,7 +1,9 @@
 """When a node may do what in the tree (specs/01, sections 4 and 6).
 
 **Neighbours.** The root needs no parent. One that is given as `host:port` is known at once; one given by name is known
-when its beacon is heard, and followed when it is heard elsewhere. Whoever finds an older live node of its own name ends.
+when its beacon is heard. A beacon is a hint (FLD-010): one from elsewhere moves a node only while its parent does not
+answer, and one of this node's own name only makes it ask. It ends when an older live node has answered over a link
+that it has this name, and the link proves who answers or does not leave this machine.
 
 **Member.** A node whose file names no parent waits for the call of a root (MARCO), answers (POLO), and takes the place
 that it is assigned. It calls in unasked where it knows somebody to ask, and never gives up. Once it has a place it
@@ -26,7 +28,8 @@ class State(Enum):
 
 class On(Enum):
     PARENT_HEARD = "a beacon of the parent's name"
-    TWIN_OLDER = "a beacon of our own name, from a node that started before us"
+    TWIN_OLDER = "a beacon of our own name, from a node that says it started before us"
+    TWIN_PROVED = "an older node has said over a proved link, or on this machine, that it has our name"
     TWIN_NEWER = "a beacon of our own name, from a node that started after us"
     OTHER_HEARD = "any other beacon of this fleet"
     LEFT = "a beacon with port 0"
@@ -41,8 +44,10 @@ class Cell(NamedTuple):
 TABLE: Final[dict[tuple[State, On], Cell]] = {
     (State.SEEKING, On.PARENT_HEARD): Cell("settle", State.SETTLED),
     (State.SETTLED, On.PARENT_HEARD): Cell("follow", State.SETTLED),
-    (State.SEEKING, On.TWIN_OLDER): Cell("give_way", State.ENDED),
-    (State.SETTLED, On.TWIN_OLDER): Cell("give_way", State.ENDED),
+    (State.SEEKING, On.TWIN_OLDER): Cell("ask_twin", State.SEEKING),
+    (State.SETTLED, On.TWIN_OLDER): Cell("ask_twin", State.SETTLED),
+    (State.SEEKING, On.TWIN_PROVED): Cell("give_way", State.ENDED),
+    (State.SETTLED, On.TWIN_PROVED): Cell("give_way", State.ENDED),
     (State.SEEKING, On.TWIN_NEWER): Cell("speak_up", State.SEEKING),
     (State.SETTLED, On.TWIN_NEWER): Cell("speak_up", State.SETTLED),
     (State.SEEKING, On.OTHER_HEARD): Cell("note", State.SEEKING),

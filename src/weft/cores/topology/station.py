@@ -5,6 +5,7 @@ from typing import Any, Final
 from weft.base.chance import Chance
 from weft.base.effects import Effect, Persist, Send, Tell
 from weft.base.endpoints import endpoint_of
+from weft.base.errors import PeerError
 from weft.base.now import MILLISECOND, Now
 from weft.cores.topology import limits
 from weft.cores.topology.atlas import Atlas
@@ -61,6 +62,17 @@ class Station:
             return "root"
         placed = LEVEL_NAMES[self.place.level] if self.place.parent else "sensor"
         return placed if self.settings.level == "auto" else self.settings.level
+
+    def check_epoch(self, epoch: int) -> None:
+        """PeerError `epoch-jump` for one that no fleet reaches from where this node is (FLD-011)."""
+        record = self.atlas.root.epoch if self.atlas.root is not None else 0
+        held = max(self.root.epoch, self.place.epoch, self.promised.epoch, epoch_of(self.atlas.number), record, 0)
+        if epoch > held + limits.EPOCH_STEP_MAX:
+            raise PeerError("epoch-jump", f"{epoch} is more than {limits.EPOCH_STEP_MAX} above {held}")
+
+    def is_of_record(self, node: bytes) -> bool:
+        """Whether the configuration that this node has replicated says that `node` is the root."""
+        return self.atlas.root is not None and self.atlas.root.node == node
 
     def keep(self, *memories: Memory) -> None:
         """Write down what has changed, and from then on it holds; a wall."""
