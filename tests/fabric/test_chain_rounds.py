@@ -168,7 +168,7 @@ def at_rest(told: dict[str, Any]) -> dict[str, Any]:
     links = [(chain, link) for chain in told["chains"] for link in chain["links"]]
     found = {
         **{f"{chain['direction']} {chain['type']}": chain["in_flight"] for chain in told["chains"]},
-        "others": told["others"]["in_flight"],
+        **{f"others {direction}": flow["in_flight"] for direction, flow in told["others"].items()},
         "inbox": told["inbox"]["entries"],
         "inbox bytes": told["inbox"]["bytes"],
         "parked": told["parked"],

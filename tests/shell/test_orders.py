@@ -81,6 +81,7 @@ WANTED: list[tuple[dict[str, Any], str, Any]] = [
     ),
     ({"order": "stop", "group": "web"}, "topology", topology.StopNodes(1, "web")),
     ({"order": "chains"}, "chains", chains.ShowChains(1)),
+    ({"order": "forget-reader", "reader": "screen"}, "chains", chains.ForgetReader(1, "screen")),
     ({"order": "store-found", "value": "a568656c6c6f"}, "store", store.Found(1, b"\xa5hello")),
     ({"order": "store-show", "what": "conflicts"}, "store", store.Show(1, "conflicts")),
     ({"order": "store-restore", "number": 7}, "store", store.RestoreLoser(1, 7)),
