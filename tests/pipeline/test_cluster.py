@@ -262,7 +262,7 @@ def test_a_cluster_makes_the_tables_lets_no_stranger_in_and_ends_as_a_whole(tmp_
         done = running.run(lake.root)
         assert 0 == done.returncode, done.stderr[-3000:]
         assert ROWS == sum(json.loads(line)["silver"] for line in done.stdout.splitlines())
-        assert "equal" == Check(lake).run().state
+        assert "equal" == Check(lake, deep=True).run().state
         executors_ = [*(tmp_path / "state/weft/cluster" / str(PORT) / "work").glob("app-*/*")]
         assert 2 == len(executors_)
         secret = read_secret(tmp_path / "state/weft/cluster" / str(PORT) / "secret")

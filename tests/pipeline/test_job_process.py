@@ -146,7 +146,7 @@ def test_a_second_one_is_refused_and_on_the_wheels_java_stopped_in_a_batch(
         assert 0 == last.end()
     assert (tmp_path / "state" / "weft" / "java" / "bin" / "java").exists()
     assert many >= sum(batch["rows"] for batch in last.batches()) > 0
-    verdict = Check(lake).run()
+    verdict = Check(lake, deep=True).run()
     assert ("equal", []) == (verdict.state, verdict.differences)
     compare(ground, oracle.tables_of(batches, {}))
     assert (lake.runs() / "spark.log").exists()

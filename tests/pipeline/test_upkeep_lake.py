@@ -88,7 +88,7 @@ def completeness(lake: Layout, origin: str) -> dict[int, dict[str, Any]]:
 
 
 def verdict(lake: Layout) -> tuple[str, list[str]]:
-    found = Check(lake).run()
+    found = Check(lake, deep=True).run()  # every byte: also that each file has a digest, whoever wrote it
     return found.state, [difference.what for difference in found.differences]
 
 

@@ -38,6 +38,8 @@ class StorageFailed(WeftError):
 EXIT_CODES: Final[dict[str, int]] = {
     "ok": 0,
     "violated": 1,
+    "damaged": 1,
+    "unproved": 1,
     "usage": 2,
     "void": 5,
     "unavailable": 69,

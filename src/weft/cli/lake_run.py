@@ -82,19 +82,26 @@ def run(
         runner.run(options._replace(settings=settings.spark_texts, secret=secret), once=once, wait_s=wait)
 
 
-def check(*, lake: Where = None, json: Flag = False) -> int:
+def check(*, lake: Where = None, deep: Flag = False, adopt: Flag = False, json: Flag = False) -> int:
     """Compare what the drains wrote with what the tables hold, by number: equal (0), behind (1), or broken (2).
+
+    With --deep every byte of segments and tables is read first and compared with its digest. Files that an earlier version
+    or another program has written have none: they are counted, and the status is 3, until --adopt takes them on as they are.
 
     The chain of manifests is proved, every file that a table names is looked at, and the numbers in segments, in
     bronze, and in silver or quarantine are compared as ranges. Needs no Java.
 
     Args:
         lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
+        deep: read and prove every byte.
+        adopt: with --deep, give files without a digest one of what they hold now.
         json: the verdict as one JSON object.
     """
     from weft.pipeline.check import Check
 
-    verdict = Check(_layout(lake, must_exist=True)).run()
+    if adopt and not deep:
+        raise UserError("usage", "--adopt takes on what --deep has read", "weft lake check --deep --adopt")
+    verdict = Check(_layout(lake, must_exist=True), deep=deep, adopt=adopt).run()
     if json:
         sys.stdout.write(msgspec.json.encode(verdict._asdict(), enc_hook=str).decode() + "\n")
         return verdict.exit_code
@@ -102,6 +109,11 @@ def check(*, lake: Where = None, json: Flag = False) -> int:
     places = ((name + of_all if name == "manifests" else name, count) for name, count in verdict.rows.items())
     rows = ", ".join(f"{count:,} in {place}" for place, count in places)
     print(f"{verdict.state}: {verdict.segments:,} segments, {verdict.waiting:,} not yet taken; rows: {rows or 'none'}")
+    if deep:
+        rate = verdict.proved / 1e6 / max(verdict.proved_s, 1e-6)
+        print(f"  {verdict.proved:,} bytes are what their digests say, {rate:,.0f} MB/s")
+    for name, count in verdict.unproved.items():
+        print(f"  {count:,} files of {name} have no digest: weft lake check --deep --adopt takes them on as they are")
     for name, count in verdict.forgotten.items():
         print(f"  {count:,} rows of {name} were removed on purpose: meta.forgotten")
     for difference in verdict.differences:

@@ -34,6 +34,7 @@ def sql(
     parquet: Path | None = None,
     arrow: Path | None = None,
     limit: int = LIMIT,
+    verify: Flag = False,
 ) -> None:
     """Ask the tables of a lake in SQL, without Java: `weft sql "SELECT node, missing FROM completeness"`.
 
@@ -46,11 +47,12 @@ def sql(
         parquet: write the rows to this Parquet file instead.
         arrow: write the rows to this file of Arrow's IPC format instead.
         limit: most rows that are shown; every other output has all.
+        verify: read and prove every byte of the tables that are named before they are asked; status 1 if one is not as written.
     """
     if sum((json, csv, parquet is not None, arrow is not None)) > 1:
         raise UserError("usage", "several outputs at once", "one of --json, --csv, --parquet FILE, --arrow FILE")
     place = home_of(lake)
-    with without("pandas"), without("numpy"), _opened(place, as_of) as asked:
+    with without("pandas"), without("numpy"), _opened(place, as_of, verify=verify) as asked:
         if out := parquet or arrow:
             from weft.pipeline.filing import file_rows, refuse_inside
 
@@ -61,11 +63,11 @@ def sql(
             _print(asked.query(query, None if json or csv else limit), "json" if json else "csv" if csv else "")
 
 
-def _opened(lake: Path, as_of: str | None) -> "Lake":
+def _opened(lake: Path, as_of: str | None, *, verify: bool = False) -> "Lake":
     from weft.pipeline import versions
     from weft.pipeline.sql import Lake
 
-    return Lake(lake, None if as_of is None else versions.as_of(_dated(as_of)))
+    return Lake(lake, None if as_of is None else versions.as_of(_dated(as_of)), verify=verify)
 
 
 def _dated(said: str) -> str:

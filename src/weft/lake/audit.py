@@ -20,8 +20,10 @@ class Found(NamedTuple):
     number: int
     rows: int
     fault: str | None = None
-    """`segment-gone` or `segment-changed`; None: as it should be."""
+    """`segment-gone`, `segment-changed` or `segment-unreadable`; None: as it should be."""
     why: str = ""
+    bytes: int = 0
+    """That were read and are what they should be."""
 
 
 def audit(lake: Layout, stream: str, *, deep: bool = False) -> Iterator[Found]:
@@ -52,6 +54,8 @@ def _looked_at(lake: Layout, manifest: Manifest, *, deep: bool) -> Found:
         return _read(found, manifest, path.read_bytes()) if deep else found
     except FileNotFoundError:
         return found._replace(fault="segment-gone", why="its file is missing")
+    except OSError as error:
+        return found._replace(fault="segment-unreadable", why=str(error.strerror or error))
 
 
 def _read(found: Found, manifest: Manifest, data: bytes) -> Found:
@@ -66,4 +70,4 @@ def _read(found: Found, manifest: Manifest, data: bytes) -> Found:
     inside = (metadata.metadata or {}).get(METADATA_KEY)
     if inside is None or msgspec.json.decode(inside) != msgspec.json.decode(spoken(manifest)):
         return found._replace(fault="segment-changed", why="its manifest says what the file does not")
-    return found
+    return found._replace(bytes=len(data))

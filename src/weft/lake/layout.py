@@ -165,6 +165,10 @@ class Layout:
         """What is being sorted and does not fit into memory; nothing here outlives who wrote it."""
         return self.root / "_weft" / "spill"
 
+    def adopted(self, table: str) -> Path:
+        """Digests of files of a table whose names say none (FLD-030)."""
+        return self.root / "_weft" / "digests" / f"{table}.json"
+
     def removal(self) -> Path:
         """What is being removed from a table at this moment (LAK-037)."""
         return self.root / "_weft" / "removal.json"

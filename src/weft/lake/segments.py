@@ -150,6 +150,7 @@ def parquet_bytes(table: "pa.Table", stream: str, spoken: bytes) -> "memoryview"
         use_dictionary=texts,
         write_statistics=[name for name in STATISTICS if name in table.schema.names],
         store_schema=False,
+        write_page_checksum=True,
     )
     with writer:
         writer.add_key_value_metadata({METADATA_KEY.decode(): spoken.decode()})

@@ -6,26 +6,31 @@ were there: the accounts of it say from which table, and how many rows (LAK-037)
 *behind*; everything else that differs is a hole or a contradiction, and is named.
 """
 
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from weft.base.vectors import VersionVector
+from weft.lake.audit import audit
 from weft.lake.layout import Layout
 from weft.lake.manifest import SegmentFault
 from weft.lake.reader import Source
+from weft.lake.summary import streams_of
+from weft.pipeline.digests import adopt, proofs
 from weft.pipeline.held import TWINS_OF, Held, held_in, union
 from weft.pipeline.intake import received_of
 from weft.pipeline.progress import reached
 from weft.pipeline.sql import Lake
 from weft.pipeline.tables import STAGES, Table
 from weft.pipeline.upkeep.forgotten import accounts, gone_from, rows_by_table
+from weft.pipeline.upkeep.log import opened, there
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from deltalake import DeltaTable
 
-EXIT: Final = {"equal": 0, "behind": 1, "broken": 2}
+EXIT: Final = {"equal": 0, "behind": 1, "broken": 2, "unproved": 3}
 SHOWN_RANGES: Final = 100
 TOLD: Final = (
     "SELECT coalesce(sum(rows_duplicate), 0)::BIGINT FROM meta.progress WHERE job = '{job}' AND batch <= {upto}"
@@ -45,7 +50,7 @@ class Verdict(NamedTuple):
     """What the comparison found."""
 
     state: str
-    """`equal`, `behind` or `broken`."""
+    """`equal`, `behind` or `broken`; `unproved`: files without a digest, all else is right."""
     segments: int
     waiting: int
     """Segments that exist and are not in all tables yet."""
@@ -54,6 +59,11 @@ class Verdict(NamedTuple):
     differences: list[Difference]
     forgotten: dict[str, int] = {}
     """Rows that were removed on purpose, by table."""
+    unproved: dict[str, int] = {}
+    """Files without a digest, by table; only where every byte was read."""
+    proved: int = 0
+    """Bytes that were read and are what their digests say."""
+    proved_s: float = 0.0
 
     @property
     def exit_code(self) -> int:
@@ -63,12 +73,52 @@ class Verdict(NamedTuple):
 class Check:
     """One comparison of one lake."""
 
-    def __init__(self, layout: Layout) -> None:
-        self.layout = layout
+    def __init__(self, layout: Layout, *, deep: bool = False, adopt: bool = False) -> None:
+        """`deep`: read every byte of segments and tables. `adopt`: take on files without a digest as they are."""
+        self.layout, self.deep, self.adopt = layout, deep, adopt
         self.differences: list[Difference] = []
+        self.unproved: dict[str, int] = {}
+        self.proved = 0
 
     def run(self) -> Verdict:
-        """Compare. Needs no JVM and writes nothing."""
+        """Compare. Needs no JVM and writes nothing but what is to be adopted."""
+        proved_s = 0.0
+        if self.deep:
+            began = time.perf_counter()
+            self._prove_all()
+            proved_s = time.perf_counter() - began
+        found = Verdict("broken", 0, 0, {}, self.differences) if self.differences else self._compare()
+        state = "unproved" if self.unproved and found.state != "broken" else found.state
+        return found._replace(state=state, unproved=self.unproved, proved=self.proved, proved_s=proved_s)
+
+    def _prove_all(self) -> None:
+        """Read every byte of segments and tables, and compare it with its digest (FLD-030)."""
+        for stream in streams_of(self.layout):
+            for found in audit(self.layout, stream, deep=True):
+                self.proved += found.bytes
+                if found.fault is not None:
+                    text = f"segment {found.number} of {stream}, drain {found.drain}: {found.fault}, {found.why}"
+                    self.differences.append(Difference(text, {}))
+        for table in there(self.layout):
+            self._prove(table)
+
+    def _prove(self, table: Table) -> None:
+        handle = opened(self.layout, table)
+        assert handle is not None, table.full_name
+        unproved = []
+        for proof in proofs(self.layout, table, handle):
+            if proof.fault == "unproved":
+                unproved.append(proof.path)
+            elif proof.fault:
+                self.differences.append(Difference(f"{table.full_name}: {proof.path} is {proof.fault}", {}))
+            else:
+                self.proved += proof.bytes
+        if unproved and self.adopt:
+            adopt(self.layout, table, unproved)
+        elif unproved:
+            self.unproved[table.full_name] = len(unproved)
+
+    def _compare(self) -> Verdict:
         segments = waiting = 0
         rows: dict[str, int] = {}
         accounted = accounts(self.layout)
@@ -90,7 +140,6 @@ class Check:
 
     def _look_at_files(self, table: Table) -> None:
         """Each file that the log names is there, as long and with as many rows as the log says."""
-        import pyarrow.parquet as pq
         from deltalake import DeltaTable
 
         root = self.layout.table(table.layer, table.name)
@@ -98,7 +147,7 @@ class Check:
             file = root / path
             if not file.exists():
                 self.differences.append(Difference(f"{table.full_name} names {path}, which is gone", {}))
-            elif file.stat().st_size != size or pq.read_metadata(file).num_rows != rows:
+            elif file.stat().st_size != size or _rows_in(file) != rows:
                 self.differences.append(Difference(f"{table.full_name}: {path} is not what its log says", {}))
 
 
@@ -184,6 +233,17 @@ def _named_files(table: "DeltaTable") -> Iterator[tuple[Path, int, int]]:
     actions = pa.table(table.get_add_actions(flatten=True)).select(["path", "size_bytes", "num_records"]).to_pydict()
     for path, size, rows in zip(actions["path"], actions["size_bytes"], actions["num_records"], strict=True):
         yield Path(path), size, rows
+
+
+def _rows_in(file: Path) -> int | None:
+    """How many rows a file says it has; None if its end cannot be read."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return int(pq.read_metadata(file).num_rows)
+    except (pa.ArrowException, OSError):
+        return None
 
 
 def _one(asked: Lake, sql: str) -> int:

@@ -2,7 +2,7 @@
 
 ```
 <table>/_staging/b0000000007-<attempt>/day=2026-11-21/part-….parquet   what a Spark job writes; nobody reads it
-<table>/day=2026-11-21/b0000000007-<attempt>-0000.parquet              moved there; still nobody reads it
+<table>/day=2026-11-21/b0000000007-<attempt>-0000.<digest>.parquet     moved there; still nobody reads it
 <table>/_delta_log/….json                                              one transaction names it: now it is in the table
 ```
 
@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from weft.base.errors import OurFault, UserError, WeftError
 from weft.lake.layout import Layout
+from weft.pipeline.digests import with_digest
 from weft.pipeline.tables import Table
 from weft.pipeline.transforms.columns import columns
 from weft.pipeline.versions import paths_of
@@ -38,6 +39,13 @@ CHECKPOINT_COMMITS: Final = 100
 LOG_KEPT: Final = "interval 7 days"
 TEXT_STATISTICS_MAX: Final = 256  # characters; longer texts have no range in the log
 NO_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
+PARQUET: Final[dict[str, Any]] = {
+    "compression": "zstd",
+    "compression_level": 1,
+    "store_schema": False,
+    "write_page_checksum": True,
+}
+"""How the driver itself writes files."""
 STAGING: Final = "_staging"
 SKIPPING: Final = "delta.dataSkippingStatsColumns"
 """By which columns readers skip files. Were it a number of leading columns, `batch` would not be among them, and every
@@ -140,7 +148,7 @@ class Tables:
                 place.mkdir(exist_ok=True)
             target = place / f"{attempt}-{number:04d}.parquet"
             sink = pa.BufferOutputStream()
-            pq.write_table(part, sink, compression="zstd", compression_level=1, store_schema=False)
+            pq.write_table(part, sink, **PARQUET)
             target.write_bytes(sink.getvalue())
             footer = pq.read_metadata(pa.BufferReader(sink.getvalue()))
             written.append(named(self.path(table), table, target, footer))
@@ -198,12 +206,9 @@ class Tables:
     ) -> None:
         """A few rows that the driver itself made, in one transaction like any other."""
         import pyarrow as pa
-        from deltalake import write_deltalake
 
-        handle = self.handle(table)
-        self._check_lease(handle)
         data = pa.Table.from_pylist([dict(row) for row in rows], table.schema.arrow())
-        write_deltalake(handle, data, mode="append", commit_properties=self._properties(table, batch, about))
+        self.commit(table, batch, self.write_rows(table, data, batch), about)
 
     def files(self, table: Table, predicate: str | Sequence[tuple[str, str, object]] | None = None) -> list[str]:
         """Absolute paths of the files that may hold rows for which the predicate (SQL, or comparisons) is true."""
@@ -325,10 +330,14 @@ def configuration_of(table: Table) -> dict[str, str | None]:
 
 
 def named(root: Path, table: Table, file: Path, footer: Any = None) -> DataFile:
-    """A Parquet file below the table's directory, as a transaction names it; `footer` if it was read already."""
+    """A finished Parquet file below the table's directory, as a transaction names it: with a digest of it in its name.
+
+    `footer` if it was read already.
+    """
     import pyarrow.parquet as pq
 
     footer = footer or pq.read_metadata(file)
+    file = with_digest(file)
     path = file.relative_to(root).as_posix()
     statistics = json.dumps(statistics_of(footer, table.statistics()))
     return DataFile(path, file.stat().st_size, partition_of(path), footer.num_rows, statistics)

@@ -4,6 +4,7 @@ Segments and manifests never change, so the intake between two offsets is the sa
 """
 
 from collections.abc import Iterator
+from hashlib import file_digest
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -110,17 +111,24 @@ def ends_of(manifest: Manifest) -> list[tuple[Origin, int]]:
 
 
 def _look_at(source: Source, piece: Slice) -> None:
-    """Whether the rows are there at all, before anything is planned with them (PIP-008)."""
+    """Whether the rows are there, and are those that were drained, before anything is planned with them (PIP-008)."""
     path = Path(piece.path)
     size = path.stat().st_size if path.exists() else -1
-    if size == piece.bytes:
+    if size == piece.bytes and _is_as_drained(path, piece.sha256):
         return
     manifest = source.drains()[piece.drain].manifest(piece.number)
     held = f"; it held {manifest.ranges if manifest else 'nobody knows what'}"[:HELD_MAX]
     if size < 0:
         raise SegmentFault("segment-gone", piece.drain, piece.number, f"its file is missing{held}")
     why = f"{size} bytes, {piece.bytes} by its manifest{held}"
+    if size == piece.bytes:
+        why = f"its bytes are not those of its manifest{held}"
     raise SegmentFault("segment-changed", piece.drain, piece.number, why)
+
+
+def _is_as_drained(path: Path, digest: str) -> bool:
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest() == digest
 
 
 def _ranges_in(manifest: Manifest) -> Iterator[tuple[Origin, int, int]]:

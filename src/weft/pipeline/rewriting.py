@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from weft.pipeline.delta import DataFile, Tables, named
+from weft.pipeline.delta import PARQUET, DataFile, Tables, named
 from weft.pipeline.tables import Table
 
 if TYPE_CHECKING:
@@ -56,5 +56,5 @@ def _rewrite(file: Path, places: Sequence[int], change: Change) -> Path | None:
         return None
     batch, _, _ = file.name.partition("-")
     target = file.with_name(f"{batch}-{uuid.uuid4().hex}-0000.parquet")
-    pq.write_table(changed, target, compression="zstd", compression_level=1, store_schema=False)
+    pq.write_table(changed, target, **PARQUET)
     return target

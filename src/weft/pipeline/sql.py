@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from weft.base.errors import UserError
 from weft.lake.layout import Layout
+from weft.pipeline.digests import proofs
 from weft.pipeline.scan import MISSING, quoted, scan
 from weft.pipeline.tables import ALL, LATEST, SAMPLES, VALUES, VIEWS, Table
 from weft.pipeline.versions import AsOf, made_at, opened
@@ -56,12 +57,14 @@ _UNQUOTED: Final = re.compile(
 class Lake:
     """A lake that can be asked. Open it with `with`; each instance sees the versions of its first use of a table."""
 
-    def __init__(self, root: Path | str, as_of: AsOf | None = None) -> None:
+    def __init__(self, root: Path | str, as_of: AsOf | None = None, *, verify: bool = False) -> None:
         """`as_of`: that version of every table that is named, or what stood in all of them at an instant.
 
         Of a folded table's version, what completes it is that of its instant. A table that was made later counts as empty. UserError `no-lake` if there is none.
+
+        `verify`: every file of a table that is named is read and proved first; UserError `damaged` or `unproved` if that fails.
         """
-        self.layout, self.as_of = Layout(root), as_of
+        self.layout, self.as_of, self.verify = Layout(root), as_of, verify
         self._registered: set[str] = set()
         self._handles: dict[tuple[str, AsOf | None], DeltaTable | None] = {}
         self._connection: duckdb.DuckDBPyConnection | None = None
@@ -212,8 +215,20 @@ class Lake:
             if handle is None:
                 self._open.register(name, table.schema.arrow().empty_table())
             else:
+                if self.verify:
+                    self._prove(table, handle)
                 self._open.execute(f"CREATE TEMP VIEW {name} AS {scan(self._open, handle)}")
         return name
+
+    def _prove(self, table: Table, handle: "DeltaTable") -> None:
+        """Every file that an answer may rest on holds what its digest says (FLD-030)."""
+        for proof in proofs(self.layout, table, handle):
+            if proof.fault == "unproved":
+                mend = "weft lake check --deep --adopt, or ask without --verify"
+                raise UserError("unproved", f"{table.full_name}: {proof.path} has no digest", mend)
+            if proof.fault:
+                mend = "weft lake check --deep; weft lake rebuild makes the table anew"
+                raise UserError("damaged", f"{table.full_name}: {proof.path} is {proof.fault}", mend)
 
     def _handle(self, table: Table, wish: AsOf | None) -> "DeltaTable | None":
         """The table at the version that is meant, the same whenever it is asked for; None: it is not there."""

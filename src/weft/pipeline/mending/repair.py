@@ -35,12 +35,14 @@ from weft.lake.offsets import At, parse
 from weft.lake.reader import Source
 from weft.pipeline.checkpoint import Carried, Checkpoint, Record, read_record
 from weft.pipeline.delta import partition_of
+from weft.pipeline.digests import adopt
 from weft.pipeline.kinds import Kind
 from weft.pipeline.marks import Mark, added_by, newest_mark, said
 from weft.pipeline.mending.recall import recalled
 from weft.pipeline.sql import Lake
 from weft.pipeline.tables import COMPLETENESS, PROGRESS, VALUES, Table
 from weft.pipeline.upkeep.log import APP, opened, there
+from weft.pipeline.versions import paths_of
 from weft.pipeline.writer import Writer
 
 if TYPE_CHECKING:
@@ -212,9 +214,17 @@ class Repair:
         if version is None:
             self._commit_nothing(table, told)
         elif table == PROGRESS:
-            handle.delete(f"job = '{self.kind.stream}' AND batch > {batch}", commit_properties=told)
+            self._delete(table, handle, f"job = '{self.kind.stream}' AND batch > {batch}", told)
         else:
             self._go_back(table, version, told)
+
+    def _delete(self, table: Table, handle: DeltaTable, rows: str, told: CommitProperties) -> None:
+        """Take rows out in one commit; the files that deltalake writes for the others have no digest in their names."""
+        before = set(handle.file_uris())
+        handle.delete(rows, commit_properties=told)
+        root = self._path(table).resolve()
+        fresh = paths_of(uri for uri in handle.file_uris() if uri not in before)
+        adopt(self.lake, table, [Path(file).relative_to(root).as_posix() for file in fresh])
 
     def _go_back(self, table: Table, version: int, told: CommitProperties) -> None:
         """Undo what batches have done since a version. UserError `version-gone` if that takes files that were vacuumed.

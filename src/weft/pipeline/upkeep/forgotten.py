@@ -17,6 +17,7 @@ accounts reads the truth, and the next who keeps the lake finishes them.
 
 import getpass
 import socket
+import uuid
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -27,7 +28,7 @@ from weft.base.vectors import VersionVector
 from weft.lake.files import LocalFiles, make_directories, put
 from weft.lake.layout import Layout
 from weft.lake.manifest import origin_of
-from weft.pipeline.delta import configuration_of
+from weft.pipeline.delta import PARQUET, configuration_of, named
 from weft.pipeline.intake import SPREAD
 from weft.pipeline.quarantined import CHANGED
 from weft.pipeline.tables import ALL, FORGOTTEN, STAGES, Table
@@ -226,7 +227,9 @@ def _counted(layout: Layout, table: Table) -> int:
 
 
 def _append(layout: Layout, note: Note, epoch: int) -> None:
-    from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+    import pyarrow.parquet as pq
+    from deltalake import CommitProperties, DeltaTable, Transaction
+    from deltalake.transaction import AddAction
 
     path = layout.table(FORGOTTEN.layer, FORGOTTEN.name)
     if opened(layout, FORGOTTEN) is None:
@@ -244,7 +247,12 @@ def _append(layout: Layout, note: Note, epoch: int) -> None:
         custom_metadata={APP: "account", "weft.lease": str(epoch)},
         app_transactions=[Transaction(COUNTED, note.number, now_ms), Transaction(APP, epoch, now_ms)],
     )
-    write_deltalake(path, _table(note), mode="append", commit_properties=properties)
+    file = path / f"a{note.number:010d}-{uuid.uuid4().hex}-0000.parquet"
+    pq.write_table(_table(note), file, **PARQUET)
+    told = named(path, FORGOTTEN, file)
+    added = AddAction(told.path, told.size, told.partition, now_ms, data_change=True, stats=told.statistics)
+    delta = DeltaTable(path)
+    delta.create_write_transaction([added], "append", delta.schema(), [], commit_properties=properties)
 
 
 def _table(note: Note) -> "pa.Table":

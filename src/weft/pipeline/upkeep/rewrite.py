@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from weft.lake.layout import Layout
-from weft.pipeline.delta import NO_PARTITION, DataFile, named
+from weft.pipeline.delta import NO_PARTITION, PARQUET, DataFile, named
 from weft.pipeline.tables import Table
 from weft.pipeline.upkeep.log import LiveFile, absolute, opened
 
@@ -160,7 +160,7 @@ def _write(rows: "pa.RecordBatchReader", schema: "pa.Schema", target: Path, is_w
     import pyarrow.parquet as pq
 
     count = 0
-    with pq.ParquetWriter(target, schema, compression="zstd", compression_level=1, store_schema=False) as writer:
+    with pq.ParquetWriter(target, schema, **PARQUET) as writer:
         for batch in rows:
             if not is_wanted():
                 raise Stopped

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from weft.base.vectors import VersionVector
 from weft.lake.layout import Layout
 from weft.lake.manifest import name_of, origin_of
-from weft.pipeline.delta import DataFile, named
+from weft.pipeline.delta import PARQUET, DataFile, named
 from weft.pipeline.tables import COMPLETENESS, STAGES
 from weft.pipeline.upkeep.forgotten import COUNTED, accounts
 from weft.pipeline.upkeep.log import Exchange, LiveFile, exchange, live_files, opened
@@ -95,5 +95,5 @@ def _lowered(layout: Layout, file: LiveFile, changes: Changes) -> DataFile | Non
 def _written(rows: "pa.Table", root: Path, target: Path) -> DataFile:
     import pyarrow.parquet as pq
 
-    pq.write_table(rows, target, compression="zstd", compression_level=1, store_schema=False)
+    pq.write_table(rows, target, **PARQUET)
     return named(root, COMPLETENESS, target)

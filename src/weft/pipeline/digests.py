@@ -1,0 +1,110 @@
+"""What proves the bytes of a table's files (FLD-030): a digest in the name under which the log has them.
+
+A file is written, read back, and gets the first half of its SHA-256 into its name, before a transaction names it. So the log
+says what the file must hold, whoever copies, compacts or rebuilds the table, and no second place has to be kept in step.
+Files that another program committed, or an earlier version, have no digest until somebody adopts them as they are: then it
+stands in a list of the lake. What has none is told, and never counts as proved.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from weft.lake.files import LocalFiles, make_directories, put
+from weft.lake.layout import Layout
+from weft.pipeline.tables import Table
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+DIGITS: Final = 32
+"""Of a digest in a name, hex: 128 bits."""
+PIECE_BYTES: Final = 1 << 20
+"""Read at once: more is not faster, and each thread holds one."""
+THREADS_MAX: Final = 4
+_NAMED: Final = re.compile(rf"\.([0-9a-f]{{{DIGITS}}})\.parquet$")
+
+
+class Proof(NamedTuple):
+    """What one file was found to be."""
+
+    path: str
+    """As the log names it."""
+    bytes: int
+    fault: str = ""
+    """`gone`, `changed` or `unproved`; empty: its bytes are what its digest says."""
+
+
+def digest_of(file: Path) -> str:
+    """The digest of a file's bytes. OSError as the disk says."""
+    found, piece = sha256(), bytearray(PIECE_BYTES)
+    view = memoryview(piece)
+    with file.open("rb", buffering=0) as opened:
+        while count := opened.readinto(piece):
+            found.update(view[:count])
+    return found.hexdigest()[:DIGITS]
+
+
+def with_digest(file: Path) -> Path:
+    """Give a file that is written the name that says what it holds; returns where it is now."""
+    target = file.with_name(f"{file.stem}.{digest_of(file)}.parquet")
+    file.rename(target)
+    return target
+
+
+def digest_in(path: str) -> str | None:
+    """The digest that stands in a name; None: there is none.
+
+    >>> digest_in("day=2026-11-21/b0000000007-0a-0000.00112233445566778899aabbccddeeff.parquet")
+    '00112233445566778899aabbccddeeff'
+    >>> digest_in("day=2026-11-21/b0000000007-0a-0000.parquet")
+    """
+    found = _NAMED.search(path)
+    return found[1] if found else None
+
+
+def adopted(layout: Layout, table: Table) -> dict[str, str]:
+    """The digests of files that were taken on as they were, by the path that the log has."""
+    try:
+        return msgspec.json.decode(layout.adopted(table.full_name).read_bytes(), type=dict[str, str])
+    except FileNotFoundError:
+        return {}
+
+
+def adopt(layout: Layout, table: Table, paths: Iterable[str]) -> int:
+    """Take files on as they are now; returns how many. Of those that are not in the table any more nothing is kept."""
+    root = layout.table(table.layer, table.name)
+    fresh = {path: digest_of(root / path) for path in paths}
+    known = {path: digest for path, digest in adopted(layout, table).items() if (root / path).exists()}
+    target = layout.adopted(table.full_name)
+    make_directories(LocalFiles(), target.parent)
+    put(LocalFiles(), target, msgspec.json.encode(known | fresh, order="sorted") + b"\n")
+    return len(fresh)
+
+
+def proofs(layout: Layout, table: Table, handle: "DeltaTable") -> Iterator[Proof]:
+    """Every file of a version, read whole and compared with its digest. OSError as the disk says."""
+    import pyarrow as pa
+
+    known = adopted(layout, table)
+    root = layout.table(table.layer, table.name)
+    paths = pa.table(handle.get_add_actions(flatten=True)).column("path").to_pylist()
+
+    def prove(path: str) -> Proof:
+        wanted = digest_in(path) or known.get(path)
+        try:
+            size = (root / path).stat().st_size
+            if wanted is None:
+                return Proof(path, size, "unproved")
+            return Proof(path, size, "" if digest_of(root / path) == wanted else "changed")
+        except FileNotFoundError:
+            return Proof(path, 0, "gone")
+
+    with ThreadPoolExecutor(min(THREADS_MAX, os.cpu_count() or 1)) as pool:
+        yield from pool.map(prove, paths)

@@ -1,0 +1,156 @@
+"""Bytes that change on a resting disk: found wherever they stand, in segments and in tables (FLD-030)."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.pipeline.conftest import Filled
+from tests.pipeline.golden_lakes import LAKES, opened
+from tests.pipeline.ground import NET, Ground, taken
+from weft.base.chance import Chance
+from weft.base.errors import UserError
+from weft.cli.lake_run import check
+from weft.cli.sql import sql
+from weft.lake.layout import Layout
+from weft.lake.manifest import SegmentFault
+from weft.pipeline.check import Check
+from weft.pipeline.sql import Lake
+from weft.pipeline.tables import SAMPLES
+from weft.pipeline.upkeep.log import live_files, there
+from weft.pipeline.upkeep.log import opened as table_of
+
+PLACES = 200
+SUM = "SELECT sum(sequence) AS total FROM silver.samples"
+
+
+@pytest.fixture
+def lake(filled: Filled, tmp_path: Path) -> Layout:
+    """A copy of a lake with rows in all its tables, for a test that harms it."""
+    return Layout(shutil.copytree(filled.ground.lake.root, tmp_path / "lake"))
+
+
+def data_files(lake: Layout) -> list[Path]:
+    """The files of all segments, and those that the newest versions of all tables name."""
+    segments = sorted((lake.root / "drain").rglob("*.parquet"))
+    tables = []
+    for table in there(lake):
+        delta = table_of(lake, table)
+        assert delta is not None
+        tables += [lake.table(table.layer, table.name) / file.path for file in live_files(delta, table)]
+    assert segments
+    assert tables
+    return segments + sorted(tables)
+
+
+def flip(file: Path, at: int, bit: int = 0) -> None:
+    data = bytearray(file.read_bytes())
+    data[at] ^= 1 << bit
+    file.write_bytes(data)
+
+
+def test_a_byte_that_changed_anywhere_in_segments_or_tables_is_found_every_time(lake: Layout) -> None:
+    chance = Chance("bytes")
+    files = data_files(lake)
+    assert "equal" == Check(lake, deep=True).run().state
+    for place in range(PLACES):
+        file = chance.choice(files)
+        size = file.stat().st_size
+        footer = size - int.from_bytes(file.read_bytes()[-8:-4], "little") - 8
+        at = chance.randint(footer, size - 1) if place % 4 == 0 else chance.randint(0, size - 1)
+        bit = chance.randint(0, 7)
+        flip(file, at, bit)
+        found = Check(lake, deep=True)
+        found._prove_all()
+        named = [difference.what for difference in found.differences]
+        assert len(named) == 1, (file, at, bit)
+        assert file.name in named[0] or f"segment {int(file.stem[:16], 16)} of" in named[0], named
+        flip(file, at, bit)
+    assert "equal" == Check(lake, deep=True).run().state
+
+
+def _byte_of_a_value(lake: Layout) -> Path:
+    """Change one byte in the pages of a file of silver."""
+    file = next(file for file in data_files(lake) if "silver/samples/" in str(file))
+    column = pq.read_metadata(file).row_group(0).column(0)
+    flip(file, (column.dictionary_page_offset or column.data_page_offset) + column.total_compressed_size - 2)
+    return file
+
+
+def test_a_question_that_is_to_be_proved_is_refused_where_a_byte_has_changed(
+    lake: Layout, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sql(SUM, lake=lake.root, verify=True, json=True)
+    with Lake(lake.root) as asked:
+        total = asked.query(SUM).column("total")[0].as_py()
+    assert int(total) > 0
+    assert str(total) in capsys.readouterr().out
+    file = _byte_of_a_value(lake)
+    with pytest.raises(UserError) as refused:
+        sql(SUM, lake=lake.root, verify=True)
+    assert refused.value.code == "damaged"
+    assert file.name in refused.value.text
+
+
+def test_pages_of_tables_and_segments_have_checksums_of_their_own(lake: Layout) -> None:
+    for file in (_byte_of_a_value(lake), _byte_of_a_segment(lake)):
+        with pytest.raises(OSError, match=r"(?i)crc"), pq.ParquetFile(file, page_checksum_verification=True) as opened:
+            opened.read()
+
+
+def _byte_of_a_segment(lake: Layout) -> Path:
+    file = min((lake.root / "drain" / "samples").rglob("*.parquet"))
+    column = pq.read_metadata(file).row_group(0).column(0)
+    flip(file, (column.dictionary_page_offset or column.data_page_offset) + column.total_compressed_size - 2)
+    return file
+
+
+def _flipped(segment: Path) -> None:
+    flip(segment, segment.stat().st_size // 2)
+
+
+@pytest.mark.parametrize(("harm", "code"), [(_flipped, "segment-changed"), (Path.unlink, "segment-gone")])
+def test_the_driver_takes_no_segment_whose_bytes_are_not_those_that_were_drained(
+    harm: Callable[[Path], None], code: str, ground: Ground
+) -> None:
+    ground.write(taken(1, [(NET, 1, None)]))
+    harm(max((ground.lake.root / "drain" / "samples").rglob("*.parquet")))
+    with pytest.raises(SegmentFault) as refused:
+        ground.take()
+    assert refused.value.code == code
+    assert ground.job.tables.is_empty(SAMPLES)
+
+
+def test_files_of_an_earlier_version_have_no_digest_and_never_count_as_proved_until_they_are_adopted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lake = opened(LAKES[0], tmp_path)
+    assert "equal" == Check(lake).run().state
+    assert 3 == check(lake=lake.root, deep=True)
+    shown = capsys.readouterr().out
+    assert shown.startswith("unproved: ")
+    assert "files of silver.samples have no digest: weft lake check --deep --adopt takes them on" in shown
+    with pytest.raises(UserError) as refused:
+        sql(SUM, lake=lake.root, verify=True)
+    assert refused.value.code == "unproved"
+    with pytest.raises(UserError) as refused:
+        check(lake=lake.root, adopt=True)
+    assert refused.value.code == "usage"
+    shutil.rmtree(lake.root / "_weft", ignore_errors=True)  # a lake that nobody has kept has no such directory
+    assert 0 == check(lake=lake.root, deep=True, adopt=True)
+    assert 0 == check(lake=lake.root, deep=True)
+    _byte_of_a_value(lake)
+    assert 2 == check(lake=lake.root, deep=True)
+    assert "is changed" in capsys.readouterr().out
+
+
+def test_a_file_whose_end_cannot_be_read_is_a_difference_and_no_crash(lake: Layout) -> None:
+    file = next(file for file in data_files(lake) if "silver/values/" in str(file))
+    size = file.stat().st_size
+    file.write_bytes(file.read_bytes()[: size - 8] + bytes(8))
+    with pytest.raises(pa.ArrowException):
+        pq.read_metadata(file)
+    assert "broken" == Check(lake, deep=True).run().state
