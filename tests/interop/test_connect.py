@@ -103,6 +103,7 @@ def test_whoever_runs_spark_the_tables_are_those_of_the_journals(server: Server,
             journals.finish()
             done(run(tmp_path, lake.root, *words))
     finally:
+        journals.end()
         machine.process.terminate()
         machine.process.wait()
     assert {} == kills.judge(lake, journals)

@@ -9,6 +9,7 @@ journals, in DuckDB and without any code of the pipeline, what the tables must h
 import contextlib
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -169,6 +170,13 @@ class Journals:
             assert 0 == recorder.wait(PATIENCE_S), (self.place / "recorder.log").read_text("utf-8")[-2000:]
         self.recorders = []
 
+    def end(self) -> None:
+        """No recorder runs after this."""
+        for recorder in self.recorders:
+            recorder.kill()
+            recorder.wait()
+        self.recorders = []
+
     def kill(self, after_s: float) -> None:
         """Kill the recorders, wherever they are; and let others finish."""
         for recorder in self.recorders:
@@ -194,6 +202,8 @@ class Driver:
         self.process: subprocess.Popen[bytes] | None = None
         self.ends: list[int] = []
         """Exit codes, and negative signals, of all that have ended."""
+        self.sessions: set[int] = set()
+        """One for each start: whatever a driver started stays in its session, also when the driver is dead."""
 
     @property
     def is_running(self) -> bool:
@@ -208,8 +218,17 @@ class Driver:
         with (self.lake.parent / "driver.log").open("ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-c", self.bug + DRIVER, *command, *words],
-                stdout=log, stderr=log, env=self.environment,
+                stdout=log, stderr=log, env=self.environment, start_new_session=True,
             )  # fmt: skip
+        self.sessions.add(self.process.pid)
+
+    def itself(self) -> list[psutil.Process]:
+        """The driver, unless it has ended."""
+        if self.process is None or not self.is_running:
+            return []
+        with contextlib.suppress(psutil.NoSuchProcess):
+            return [psutil.Process(self.process.pid)]
+        return []
 
     def processes(self, *marks: str) -> list[psutil.Process]:
         """Its living descendants whose command line has all of these words."""
@@ -238,9 +257,16 @@ class Driver:
         return code
 
     def kill(self) -> None:
+        """Neither a driver nor anything that one of them started runs after this."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()
+        for pid in self.left():
+            _end(pid)
+
+    def left(self) -> list[int]:
+        """What drivers, also dead ones, started and what still runs."""
+        return [pid for pid in psutil.pids() if _session_of(pid) in self.sessions]
 
     def _note(self) -> None:
         if self.process is not None:
@@ -264,10 +290,27 @@ def line_of(process: psutil.Process) -> str:
         return ""
 
 
+def _session_of(pid: int) -> int:
+    """The session of a process, 0 when it has ended, also when nobody has asked for its exit code."""
+    try:
+        return 0 if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE else os.getsid(pid)
+    except (ProcessLookupError, psutil.Error):
+        return 0
+
+
+def _end(pid: int) -> None:
+    """Kill a process that may be nobody's child, and wait until it has ended."""
+    with contextlib.suppress(ProcessLookupError), os.fdopen(os.pidfd_open(pid), "rb") as handle:
+        signal.pidfd_send_signal(handle.fileno(), signal.SIGKILL)
+        select.select([handle], [], [], PATIENCE_S)
+
+
 class Told(NamedTuple):
     """What the rounds did."""
 
     kills: Counter[str]
+    missed: Counter[str]
+    """Who had ended by itself, or had not begun, when its turn to be killed came."""
     ends: Counter[int]
     seconds: float
 
@@ -278,8 +321,9 @@ class Rounds:
     def __init__(self, chance: Chance, journals: Journals, driver: Driver, cluster: Any = None) -> None:
         self.chance, self.journals, self.driver, self.cluster = chance, journals, driver, cluster
         self.kills: Counter[str] = Counter()
+        self.missed: Counter[str] = Counter()
         self.victims: dict[str, Callable[[], list[psutil.Process]]] = {
-            "python": lambda: [psutil.Process(driver.process.pid)] if driver.process else [],
+            "python": driver.itself,
             "java": lambda: driver.processes("org.apache.spark.deploy.SparkSubmit"),
             "source": lambda: driver.processes("-m pyspark"),
         }
@@ -290,7 +334,17 @@ class Rounds:
             }
 
     def run(self, chunks: list[Chunk], instants: int) -> Told:
-        """All chunks, and so many kills among them; the last driver ends by itself when all is in the tables."""
+        """All chunks, and so many kills among them; the last driver ends by itself when all is in the tables.
+
+        No process that was started here runs after this, however it ends.
+        """
+        try:
+            return self._run(chunks, instants)
+        finally:
+            self.driver.kill()
+            self.journals.end()
+
+    def _run(self, chunks: list[Chunk], instants: int) -> Told:
         began = time.monotonic()
         order = ON_A_CLUSTER if self.cluster is not None else HERE
         for instant in range(max(instants, len(chunks))):
@@ -309,24 +363,26 @@ class Rounds:
                 self.driver.start("--once")
                 code = self.driver.end_by_itself()
         assert 0 == code, self.log()[-3000:]
-        return Told(self.kills, Counter(self.driver.ends), time.monotonic() - began)
+        return Told(self.kills, self.missed, Counter(self.driver.ends), time.monotonic() - began)
 
     def log(self) -> str:
         return (self.driver.lake.parent / "driver.log").read_text("utf-8")
 
     def _strike(self, victim: str) -> None:
+        """Kill one; that it was gone already is part of the story, too."""
         if victim == "recorder":
             self.journals.kill(self.chance.uniform(0.0, 1.5))
-        else:
-            if self.chance.random() < 0.8:
-                self._until_it_works()
-            self.driver.wait(self.chance.uniform(0.0, 3.0))
-            found = self.victims[victim]()
-            if not found:
-                return
-            with contextlib.suppress(psutil.NoSuchProcess):
-                self.chance.choice(found).send_signal(signal.SIGKILL)
-            self.driver.wait(LOOK_S if victim in ("executor", "worker") else 10.0)
+            self.kills[victim] += 1
+            return
+        if self.chance.random() < 0.8:
+            self._until_it_works()
+        self.driver.wait(self.chance.uniform(0.0, 3.0))
+        try:
+            self.chance.choice(self.victims[victim]()).send_signal(signal.SIGKILL)
+        except (IndexError, psutil.NoSuchProcess):
+            self.missed[victim] += 1
+            return
+        self.driver.wait(LOOK_S if victim in ("executor", "worker") else 10.0)
         self.kills[victim] += 1
 
     def _until_it_works(self) -> None:
@@ -490,4 +546,5 @@ def environment(state: Path, quick: bool = True) -> dict[str, str]:
 def spoken(told: Told, seed: int, rows: int) -> str:
     """One line for a report."""
     kills = ", ".join(f"{count} {name}" for name, count in sorted(told.kills.items()))
-    return f"seed {seed}: {rows:,} rows, {told.kills.total()} kills ({kills}), exits {json.dumps(dict(told.ends))}, {told.seconds:.0f} s"
+    missed = f", gone before its turn: {json.dumps(dict(told.missed))}" if told.missed else ""
+    return f"seed {seed}: {rows:,} rows, {told.kills.total()} kills ({kills}){missed}, exits {json.dumps(dict(told.ends))}, {told.seconds:.0f} s"

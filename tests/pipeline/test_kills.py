@@ -7,7 +7,11 @@ recomputation of the journals (`kills.judge`), which in turn has to see what is 
 import logging
 import random
 import shutil
+import subprocess
+import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,10 +51,7 @@ def play(place: Path, seed: int, size: Size, machine: Machine | None = None, bug
     driver = kills.Driver(place / "lake", master, environment, bug)
     rounds = kills.Rounds(Chance(f"{seed}/rounds"), journals, driver, machine and machine.process)
     history = kills.scene(Chance(f"{seed}/scene"), size.rows, size.chunks)
-    try:
-        told = kills.spoken(rounds.run(history, size.instants), seed, size.rows)
-    finally:
-        driver.kill()
+    told = kills.spoken(rounds.run(history, size.instants), seed, size.rows)
     LOG.warning(told)
     return Left(Layout(place / "lake"), journals, told)
 
@@ -151,3 +152,47 @@ def test_a_history_has_all_that_can_befall_rows(left: Left) -> None:
                    (SELECT count(*) FROM announced) FROM heard""").fetchone()
     assert counted is not None
     assert all(counted), counted
+
+
+def idle(place: Path, bug: str = "") -> kills.Rounds:
+    """Rounds of which nothing has begun."""
+    driver = kills.Driver(place / "lake", "local[1]", kills.environment(place / "state"), bug)
+    return kills.Rounds(Chance("idle"), kills.Journals(place, place / "lake"), driver)
+
+
+def test_who_ended_by_itself_just_before_it_is_killed_is_told_and_is_no_error(tmp_path: Path) -> None:
+    rounds = idle(tmp_path)
+    rounds.driver.process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    found = rounds.driver.itself()
+    assert 1 == len(found)
+    rounds.driver.process.communicate(b"end\n")
+    assert [] == rounds.driver.itself()
+    for victims in (found, []):
+        rounds.victims["python"] = partial(list, victims)
+        rounds._strike("python")
+    assert ({}, {"python": 2}) == (rounds.kills, rounds.missed)
+    told = kills.Told(rounds.kills, rounds.missed, Counter(), 1.0)
+    assert 'seed 1: 2 rows, 0 kills (), gone before its turn: {"python": 2}, exits {}, 1 s' == kills.spoken(told, 1, 2)
+
+
+CHILD = "import signal; print('up', flush=True); signal.pause()"
+LEAVES_ONE_BEHIND = f"""
+import subprocess, sys
+child = subprocess.Popen([sys.executable, "-c", {CHILD!r}], stdout=subprocess.PIPE)
+child.stdout.readline()
+sys.exit(3)
+"""
+
+
+def test_rounds_that_fail_leave_no_process_behind(tmp_path: Path) -> None:
+    rounds = idle(tmp_path, LEAVES_ONE_BEHIND)
+    rounds.driver.start()
+    assert 3 == rounds.driver.end_by_itself()
+    assert 1 == len(rounds.driver.left())
+    rounds.journals.drain()
+    recorders = rounds.journals.recorders
+    with pytest.raises(AssertionError):
+        rounds.run([], 0)
+    assert [] == rounds.driver.left()
+    assert 2 == len(recorders)
+    assert all(recorder.returncode is not None for recorder in recorders)

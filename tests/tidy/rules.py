@@ -29,6 +29,7 @@ OF_FILES: Final[tuple[Callable[[Source], Iterator[Finding]], ...]] = (
     words.silenced_without_reason,
     words.skipped_tests,
     words.sleeping_tests,
+    words.possessive_groups,
 )
 OF_TREES: Final[tuple[Callable[[list[Source]], Iterator[Finding]], ...]] = (layers.rooms_of_cores, shape.dead_code)
 

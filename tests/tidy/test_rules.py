@@ -82,6 +82,9 @@ PLANTED = [
     (TEST, "@pytest.mark.sk~ip\ndef test_a(): ...\n", 1, "a test that may not run"),
     (TEST, "np = pytest.importor~skip('numpy')\n", 1, "a test that may not run"),
     (TEST, "time.sleep(1)\n", 1, "sleeps"),
+    (SHELL, "a = r'(?:a|b)*+'\n", 1, "a possessive group"),
+    (SHELL, "a = rb'(a)?+b'\n", 1, "a possessive group"),
+    (SHELL, "a = rf'{b}(?:,{b}){{1,2}}+'\n", 1, "a possessive group"),
 ]
 
 HARMLESS = [
@@ -105,6 +108,7 @@ HARMLESS = [
     (SHELL, "class C(Base):\n    def f(self):\n        a = 1\n        return a\n" + USED),
     (SHELL, "class C:  # tidy: as Base of the shell\n    def f(self):\n        a = 1\n        return a\n" + USED),
     (TEST, "asyncio.sleep(0)\n"),
+    (SHELL, r"a = r'(?>(?:a|b)*)[ab]*+\)*+'" + "\n"),
     ("docs/a.md", "the framework/ and network/main are no machines; the next session begins\n"),
 ]
 

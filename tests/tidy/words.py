@@ -38,6 +38,7 @@ SILENCED: Final = re.compile(
     r"#\s*(noqa|type:\s*ignore|pragma)\b(?P<codes>[:\s]*(?:\[[^\]]*\]|[A-Z]+\d+(?:[,\s]+[A-Z]+\d+)*)?)(?P<why>.*)"
 )
 SKIPPED: Final = _any_of(r"mark\.~(?:skip|xfail)", r"pytest\.~(?:skip|xfail|importorskip)\(")
+POSSESSIVE_GROUP: Final = re.compile(r"(?<!\\)\)(?:[*+?]|\{\d*,?\d*\})\+")
 CODE: Final = ("src/", "tests/", "bench/", "scripts/", "fuzz/")
 
 
@@ -99,3 +100,12 @@ def _lines(source: Source, pattern: re.Pattern[str], what: str, instead: str) ->
     for number, line in enumerate(source.lines, 1):
         if (match := pattern.search(line)) and not source.is_answered(number):
             yield source.finding(number, f"{what} ({match[0].strip()})", instead)
+
+
+def possessive_groups(source: Source) -> Iterator[Finding]:
+    """Python before 3.11.5 tries a possessive group (`(…)*+`) wrongly; an atomic group with the repetition inside is right everywhere."""
+    for node in source.nodes if source.path.startswith("src/") else ():
+        if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes):
+            text = node.value if isinstance(node.value, str) else node.value.decode("latin-1")
+            if POSSESSIVE_GROUP.search(text):
+                yield source.finding(node.lineno, "a possessive group", "write (?>(…)*): Python 3.11.2 reads it right")

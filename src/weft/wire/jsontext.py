@@ -13,7 +13,7 @@ from typing import Any, Final
 from weft.base.errors import PeerError
 
 NESTING_MAX: Final = 16
-_STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
+_STRING: Final = re.compile(rb'"(?>(?:[^"\\]|\\.)*)"?', re.DOTALL)
 _BRACKET: Final = re.compile(rb"[\[\]{}]")
 _PAIR_TYPES: Final = ("str", "int", "float", "bool", "EndpntSpec")
 

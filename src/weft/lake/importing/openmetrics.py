@@ -36,9 +36,13 @@ from weft.lake.importing.limits import BASES_MAX, KNOWN_MAX, SERIES_MAX
 from weft.lake.importing.numbers import epoch_ns, number
 from weft.lake.series import define
 
+# Nothing is read twice: a single character is repeated possessively, a group stands in an atomic one. A group that is itself
+# possessive is read otherwise by Python 3.11.2.
 _NAME: Final = r"[a-zA-Z_:][a-zA-Z0-9_:]*+"
-_PAIR: Final = r'\s*+[a-zA-Z_][a-zA-Z0-9_]*+\s*+=\s*+"(?:[^"\\]|\\.)*+"\s*+'  # possessive: no line is read twice
-_LINE: Final = re.compile(rf"({_NAME})[ \t]*+(\{{(?:{_PAIR}(?:,{_PAIR})*+,?)?\s*+\}})?+(?!\{{)(.*)")
+_PAIR: Final = r'\s*+[a-zA-Z_][a-zA-Z0-9_]*+\s*+=\s*+"(?>(?:[^"\\]|\\.)*)"\s*+'
+_LINE: Final = re.compile(
+    rf"({_NAME})[ \t]*+(?>(\{{(?:{_PAIR}(?>(?:,{_PAIR})*),?)?\s*+\}})?)(?!\{{)(.*)",
+)
 _LABELS: Final = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)\s*=\s*"((?:[^"\\]|\\.)*)"')
 _TYPE: Final = re.compile(rf"#[ \t]+TYPE[ \t]+({_NAME})[ \t]+([a-z]+)[ \t]*")
 _ESCAPED: Final = re.compile(r"\\(.)")
