@@ -255,6 +255,8 @@ class World:
         self._owner: dict[bytes, tuple[Machine, str]] = {}
         self.deaf: set[bytes] = set()
         self.cuts: set[str] = set()
+        self.weather: Callable[[Frames], Frames] = lambda frames: frames
+        """What the cable makes of a multipart."""
         self._eras = 1_000
         self._peers = 0
 
@@ -312,7 +314,7 @@ class World:
         )
 
     def carry(self, sender: Machine, send: Send) -> None:
-        frames = hop.encode(send.message)
+        frames = hop.seal(send.message)
         peer = sender.peer if send.channel == "up" else send.peer
         owner = self._owner.get(peer)
         if owner is None or peer in self.deaf or owner[0].name in self.cuts:
@@ -342,7 +344,7 @@ class World:
         if not machine.is_up:
             return
         try:
-            message = hop.decode(frames)
+            message = hop.decode(self.weather(frames))
         except PeerError as error:
             machine.core.command(Garbled(channel, peer, error.code), self.now)
         else:

@@ -125,7 +125,7 @@ def _stream(core: str, decode: Any, encode: Any, socket: str, how: str) -> Chann
     return Channel(core, "stream", decode, encode, socket=socket, how=how, queue=ANSWER_QUEUE)
 
 
-_up = Channel("carrier", "stream", hop.decode, hop.encode, Garbled)
+_up = Channel("carrier", "stream", hop.decode, hop.seal, Garbled)
 _announce = Channel("topology", "publish", _unheard, discovery.encode_announcement)
 _announced = Channel("topology", "publish", discovery.decode_announcement, _unsaid)
 _updates = Channel("configuration", "publish", replication.decode_update, _unsaid)

@@ -305,7 +305,7 @@ EVENTS: Final[dict[type, Event]] = {
     ),
     carrier.ParentJoined: Event("carrier.parent-joined", "info", "The parent takes what this node has.", "Nothing."),
     carrier.ParentLost: Event(
-        "carrier.parent-lost", "warning", "The parent is silent; records wait on disk.", "See whether the parent runs."
+        "carrier.parent-lost", "warning", "The link to the parent has ended; records wait.", "See whether it runs."
     ),
     carrier.ParentRefused: Event(
         "carrier.parent-refused", "warning", "The parent does not take this node.", "See `why`: name, version, twin."

@@ -8,14 +8,18 @@ follow the header in order, `n` of them per item. `hack` answers with what is du
 without a promise (`mem`), with what has arrived. Those have eras of their own: a child's goes up beside its stream with
 a promise, the parent's is all that goes down.
 
-Beyond the table of the specification there are three keys, which other readers ignore as unknown: `safe` (in `hack`
+Beyond the table of the specification there are four keys, which other readers ignore as unknown: `safe` (in `hack`
 and `welcome`) is the hop number up to which all is durable at the root; `back` (in `hack`) asks the sender to go on
-behind `upto`; `had` (in `hello`) names the parent that welcomed this start last, and what it had acknowledged.
+behind `upto`; `had` (in `hello`) names the parent that welcomed this start last, and what it had acknowledged; `sum` is
+the last key of every header that a node writes, always in five bytes: the CRC-32 of the header before that key, and of
+each payload frame behind its length (four bytes, the highest first). A message that has it is believed only if it is right
+(FLD-030); one of a program that writes none is taken as it comes.
 """
 
 import re
 from collections.abc import Iterator
 from typing import Annotated, Any, Final
+from zlib import crc32
 
 import msgspec
 from msgspec import Meta
@@ -27,6 +31,8 @@ from weft.wire.multipart import ITEM_FRAMES_MAX, MESSAGES_MAX, Dialect, write
 VERSION: Final = 1
 VIA_MAX: Final = 64
 NUMBER_MAX: Final = (1 << 64) - 1
+BAD_SUM: Final = "bad-sum"
+"""The refusal of a message that was altered on the way: no fault of its sender, who says it again."""
 
 Number = Annotated[int, Meta(ge=0)]
 NodeId = Annotated[bytes, Meta(min_length=NODE_ID_BYTES, max_length=NODE_ID_BYTES)]
@@ -35,6 +41,9 @@ Text = Annotated[str, Meta(max_length=256)]
 
 _TYPE: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _TYPES_KNOWN_MAX: Final = 10_000
+_SUM: Final = b"\xa3sum\xce"  # the key, and the head of a number of four bytes
+_SUM_BYTES: Final = len(_SUM) + 4
+_FIXMAP_MAX, _MAP16 = 0x8F, 0xDE
 
 
 class Hello(msgspec.Struct, tag_field="op", tag="hello", omit_defaults=True, frozen=True, kw_only=True):
@@ -167,8 +176,33 @@ def encode(message: Message) -> list[bytes]:
     return [write(message)]
 
 
+def seal(message: Message) -> list[bytes]:
+    """The frames of a message as a node says it: what is altered on the way is noticed (FLD-030)."""
+    header, *payload = encode(message)
+    begin = _with_one_more(header)
+    return [begin + _SUM + _sum_of(begin, payload).to_bytes(4), *payload]
+
+
+def _with_one_more(header: bytes) -> bytes:
+    """The same map, but its head counts one more key."""
+    if header[0] < _FIXMAP_MAX:
+        return bytes((header[0] + 1,)) + header[1:]
+    count, skip = (header[0] - 0x80, 1) if header[0] == _FIXMAP_MAX else (int.from_bytes(header[1:3]), 3)
+    return bytes((_MAP16,)) + (count + 1).to_bytes(2) + header[skip:]
+
+
+def _sum_of(begin: bytes, payload: list[bytes]) -> int:
+    found = crc32(begin)
+    for frame in payload:
+        found = crc32(frame, crc32(len(frame).to_bytes(4), found))
+    return found
+
+
 def decode(frames: list[bytes]) -> Message:
-    """The message of a multipart; PeerError `bad-header`, `unknown-op`, `bad-frames` or `bad-type`."""
+    """The message of a multipart; PeerError `bad-sum`, `bad-header`, `unknown-op`, `bad-frames` or `bad-type`."""
+    first = frames[0] if frames else b""
+    if first[-_SUM_BYTES:-4] == _SUM and _sum_of(first[:-_SUM_BYTES], frames[1:]) != int.from_bytes(first[-4:]):
+        raise PeerError(BAD_SUM, "altered on the way", first)
     header = _DIALECT.read(frames)
     if type(header) is HopHeader:
         return _hop(header, frames)

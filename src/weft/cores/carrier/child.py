@@ -11,6 +11,7 @@ from weft.base.records import LostRecord, StreamRecord
 from weft.cores.carrier import limits
 from weft.cores.carrier.mailroom import Mailroom
 from weft.cores.carrier.messages import (
+    DAMAGED,
     AssignParent,
     Beat,
     Bye,
@@ -28,7 +29,7 @@ from weft.cores.carrier.outbox import Outbox
 from weft.cores.carrier.states import TABLE, On, State
 from weft.cores.carrier.station import Station
 from weft.wire.carried import is_mail
-from weft.wire.hop import VERSION
+from weft.wire.hop import BAD_SUM, VERSION
 
 UP: Final = "up"
 
@@ -73,14 +74,18 @@ class Child:
         """Say goodbye, if there is somebody to say it to."""
         self._turn(On.DISMISSED, why, now)
 
-    def garbled(self, now: Now) -> None:
-        """The parent sent what cannot be read; ten times in a minute ends the link."""
+    def garbled(self, code: str, now: Now) -> None:
+        """The parent sent what cannot be read; ten times in a minute ends the link.
+
+        So does at once what was altered on the way: nobody knows what it was, so both begin anew behind what was kept.
+        """
         if now.mono > self._garbled_at + limits.GARBLED_NS:
             self._garbled, self._garbled_at = 0, now.mono
         self._garbled += 1
-        if self._garbled >= limits.GARBLED_MAX and self.state is not State.NONE:
+        is_over = code == BAD_SUM or self._garbled >= limits.GARBLED_MAX
+        if is_over and self.state is not State.NONE:
             self._garbled = 0
-            self._turn(On.BROKEN, "garbled", now)
+            self._turn(On.BROKEN, DAMAGED if code == BAD_SUM else "garbled", now)
 
     # Messages
 

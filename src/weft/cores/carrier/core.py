@@ -401,9 +401,9 @@ class Carrier:
     def _garbled(self, order: Garbled, now: Now) -> None:
         self.station.counters.refuse(order.code)
         if order.channel == UP:
-            self.child.garbled(now)
+            self.child.garbled(order.code, now)
         else:
-            self.parent.garbled(order.peer, now)
+            self.parent.garbled(order.peer, order.code, now)
 
     # What is safe
 

@@ -1,5 +1,7 @@
 """What the carrier hears and says: wire messages, orders, works, events."""
 
+from typing import Final
+
 import msgspec
 
 from weft.base.mail import Mail
@@ -159,6 +161,10 @@ class ParentJoined(msgspec.Struct, frozen=True, gc=False):
     node: bytes
 
 
+DAMAGED: Final = "damaged"
+"""Why a link ends on which a message was altered: both ends begin anew behind what was kept (FLD-030)."""
+
+
 class ParentLost(msgspec.Struct, frozen=True, gc=False):
     """Event: the link to the parent is broken; the carrier knocks again by itself."""
 
@@ -186,7 +192,7 @@ class ChildJoined(msgspec.Struct, frozen=True, gc=False):
 
 
 class ChildLost(msgspec.Struct, frozen=True, gc=False):
-    """Event: a child's link has ended: `silent`, `replaced`, `garbled` or what its `bye` said."""
+    """Event: a child's link has ended: `silent`, `replaced`, `garbled`, `damaged` or what its `bye` said."""
 
     node: bytes
     name: str

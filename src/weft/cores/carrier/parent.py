@@ -20,6 +20,7 @@ from weft.cores.carrier.links import Link, Strangers
 from weft.cores.carrier.mailroom import Mailroom
 from weft.cores.carrier.memory import Held, to_record
 from weft.cores.carrier.messages import (
+    DAMAGED,
     Beat,
     Bye,
     ChildJoined,
@@ -37,7 +38,7 @@ from weft.cores.carrier.seen import Notes, Seen, Verdict
 from weft.cores.carrier.station import Station
 from weft.wire import carried
 from weft.wire.carried import is_mail, is_over, is_past
-from weft.wire.hop import VERSION, HopItem
+from weft.wire.hop import BAD_SUM, VERSION, HopItem
 
 DOWN: Final = "down"
 
@@ -405,19 +406,23 @@ class Parent:
             link.gap_told = False
             self._owe(link)
 
-    def garbled(self, peer: bytes, now: Now) -> None:
-        """A child sent what cannot be read; ten times in a minute cut it off (CLI-006)."""
+    def garbled(self, peer: bytes, code: str, now: Now) -> None:
+        """A child sent what cannot be read; ten times in a minute cut it off (CLI-006).
+
+        So does at once what was altered on the way: nobody knows what it was, so both begin anew behind what was kept.
+        """
         link = self.links.of_peer(peer)
         if link is None:
             return
         if now.mono > link.garbled_at + limits.GARBLED_NS:
             link.garbled, link.garbled_at = 0, now.mono
         link.garbled += 1
-        if link.garbled >= limits.GARBLED_MAX:
+        if code == BAD_SUM or link.garbled >= limits.GARBLED_MAX:
+            why = DAMAGED if code == BAD_SUM else "garbled"
             self.flush(now)
-            self._say(link, Bye("garbled"), now)
+            self._say(link, Bye(why), now)
             self._strangers.mute(peer, now.mono + limits.GARBLED_NS)
-            self._lose(link, "garbled")
+            self._lose(link, why)
 
     def stop(self, now: Now) -> None:
         """Goodbye to all children."""

@@ -1,0 +1,156 @@
+"""Cables that alter bits: what arrives is what was sent, or it is refused as `bad-sum` and sent again (FLD-030)."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.carrier.rig import Frames, Machine, World
+from weft.base.chance import Chance
+from weft.base.errors import PeerError
+from weft.base.mail import Mail, of_record
+from weft.cores.carrier.messages import (
+    Beat,
+    Bye,
+    ChildLost,
+    Hack,
+    Hello,
+    Hop,
+    MailFailed,
+    MailReached,
+    ParentLost,
+    Refuse,
+    Welcome,
+)
+from weft.wire import hop
+from weft.wire.hop import HopItem
+
+A = b"\x0a" * 16
+
+
+def flipped(chance: Chance, one_in: int) -> Callable[[Frames], Frames]:
+    """One bit of one multipart in so many; sometimes a frame takes the next one's bytes along, as on a torn socket."""
+
+    def weather(frames: Frames) -> Frames:
+        if chance.randint(1, one_in) > 1:
+            return frames
+        if len(frames) > 2 and chance.randint(1, 4) == 1:
+            return [*frames[:-2], frames[-2] + frames[-1]]
+        at = chance.choice([index for index, frame in enumerate(frames) if frame])
+        whole = bytearray(frames[at])
+        whole[chance.randint(0, len(whole) - 1)] ^= 1 << chance.randint(0, 7)
+        return [*frames[:at], bytes(whole), *frames[at + 1 :]]
+
+    return weather
+
+
+def play(seed: int) -> tuple[World, list[Any], list[Mail]]:
+    """Two sensors below a collector make samples and send mail over cables that flip bits; then the cables are whole."""
+    world, chance = World(), Chance(f"flips/{seed}")
+    world.root("r")
+    world.collector("c", "r")
+    sensors = [world.sensor("a", "c"), world.sensor("b", "c")]
+    world.weather = flipped(chance, 6)
+    made: list[Any] = []
+    posted: list[Mail] = []
+    for _ in range(40):
+        for sensor in sensors:
+            made.append(sensor.make(size=chance.randint(1, 60)))
+            posted.append(sensor.post())
+            sensor.send()
+        world.advance(0.3)
+    world.weather = lambda frames: frames
+    world.advance(30)
+    return world, made, posted
+
+
+def judge(world: World, made: list[Any], posted: list[Mail]) -> None:
+    """Everything is at the root as it was made, once; each piece of mail has one end."""
+    root, collector = world.machines["r"], world.machines["c"]
+
+    def identities(records: list[Any]) -> list[Any]:
+        return sorted((r.origin, r.era, r.sequence, r.key, r.at, r.payload, r.attributes.get("n", 0)) for r in records)
+
+    assert identities(made) == identities(root.samples())
+    arrived = sorted(mail.frames for mail in map(of_record, collector.inbox()) if mail.frames)
+    assert sorted(mail.frames for mail in posted) == [
+        frames for frames in arrived if frames in {m.frames for m in posted}
+    ]
+    for sensor in (world.machines["a"], world.machines["b"]):
+        ends = [event.ticket for event in sensor.told if isinstance(event, MailReached | MailFailed)]
+        assert list(range(1, 41)) == sorted(ends)
+
+
+def why_lost(machine: Machine) -> set[str]:
+    return {event.why for event in machine.told if isinstance(event, ChildLost | ParentLost)}
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_bits_that_flip_on_the_cables_change_nothing_that_arrives(seed: int) -> None:
+    world, made, posted = play(seed)
+    judge(world, made, posted)
+    assert any("damaged" in why_lost(machine) for machine in world.machines.values())
+
+
+def test_without_the_checksum_altered_payloads_were_delivered_as_good(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hop, "seal", hop.encode)
+    broken = 0
+    for seed in range(12):
+        try:
+            judge(*play(seed))
+        except (AssertionError, PeerError):
+            broken += 1
+    assert 12 == broken
+
+
+MESSAGES: list[Any] = [
+    Hello(v=1, role="node", name="a", id=A, era=7, first=1, next=9, had=(A, 3)),
+    Hop(7, 1, [HopItem(mid=(A, 7, 1), type="weft.metric", via=(A,), depth=0, ts=5, n=2)], [b"payload", b"\x80"]),
+    Hack(era=7, upto=5, win=9, winb=99, no=[(4, "loop")], safe=3, back=True),
+    Refuse("busy", "text"),
+    Beat(),
+    Bye("done"),
+    Welcome(
+        v=1, node=A, name="r", addr="", boot=1, level="root", parent=None, children=[], credit=0, credit_bytes=0,
+        beat=1000, dead=5000, era=7, first=1, next=1, upto=0, win=9, winb=99, safe=0,
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=lambda message: type(message).__name__)
+def test_no_single_bit_of_a_message_can_change_and_the_message_still_be_taken_for_another(message: Any) -> None:
+    frames = hop.seal(message)
+    assert message == hop.decode(frames)
+    for at, frame in enumerate(frames):
+        for bit in range(8 * len(frame)):
+            altered = bytearray(frame)
+            altered[bit // 8] ^= 1 << bit % 8
+            try:
+                heard = hop.decode([*frames[:at], bytes(altered), *frames[at + 1 :]])
+            except PeerError:
+                continue
+            assert message == heard, (at, bit)  # the bit was one of the key's name: nothing else has changed
+
+
+def test_the_key_is_the_last_one_and_counts_frames_with_their_lengths() -> None:
+    head, *payload = hop.seal(
+        Hop(1, 1, [HopItem(mid=(A, 1, 1), type="t", via=(A,), depth=0, ts=0, n=2)], [b"ab", b"c"])
+    )
+    assert [b"ab", b"c"] == payload
+    assert b"\xa3sum\xce" == head[-9:-4]
+    assert "sum" == list(msgspec.msgpack.decode(head))[-1]
+    with pytest.raises(PeerError) as refused:
+        hop.decode([head, b"a", b"bc"])
+    assert "bad-sum" == refused.value.code
+    assert [b"\x82\xa2op\xa4beat\xa3sum\xce\x41\x04\x0d\x8d"] == hop.seal(Beat())
+
+
+@given(st.integers(0, 20))
+def test_a_header_of_any_number_of_keys_gets_one_more(count: int) -> None:
+    header = msgspec.msgpack.encode({str(number): number for number in range(count)})
+    assert {**{str(n): n for n in range(count)}, "s": 1} == msgspec.msgpack.decode(
+        hop._with_one_more(header) + b"\xa1s\x01"
+    )
