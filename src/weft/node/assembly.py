@@ -5,7 +5,7 @@ from typing import Final
 
 from weft.base.chance import Chance
 from weft.base.effects import Core
-from weft.base.endpoints import endpoint_of
+from weft.base.endpoints import endpoint_of, is_address
 from weft.base.now import seconds
 from weft.base.settings import span_ns
 from weft.cores.carrier import Carrier
@@ -116,6 +116,7 @@ def _carrier(start: Start) -> Core:
         beat_ms=round(fleet.beat_s * 1_000),
         dead_ms=round(fleet.dead_s * 1_000),
         is_drained_first=start.settings.lake.safe == "segment" and "drain" in start.settings.runs,
+        trusts_parent=is_address(table.parent),
     )
     return Carrier(settings, start.node, start.era, Chance(f"{start.seed}/carrier"))
 

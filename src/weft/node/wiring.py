@@ -126,6 +126,11 @@ def leave_root(node: Orders, event: topology.RootLeft) -> None:
         node.change_role(Role("collector", event.epoch))
 
 
+def know_root(node: Orders, event: topology.RootKnown) -> None:
+    """Whose word counts about what is safe (FLD-012)."""
+    node.order("carrier", carrier.RootIs(event.node, event.epoch))
+
+
 def found_fleet(node: Orders, event: configuration.ConfigurationApplied) -> None:
     """The first root of a fleet writes down what its file says; later the file is loaded by order only."""
     if event.why == "root" and not node.planner.pairs and node.settings.pairs:
@@ -298,6 +303,7 @@ WIRES: Final[list[Wire]] = [
     when(topology.PlaceAssigned).then(follow_parent, append_event),
     when(topology.PlaceLost).then(lose_place, append_event),
     when(topology.RootTaken).then(take_root, count_voters, append_event),
+    when(topology.RootKnown).then(know_root),
     when(topology.RootLeft).then(leave_root, append_event),
     when(topology.RecordsWanted).then(write_records),
     when(topology.NodeJoined).then(append_event),

@@ -8,8 +8,9 @@ follow the header in order, `n` of them per item. `hack` answers with what is du
 without a promise (`mem`), with what has arrived. Those have eras of their own: a child's goes up beside its stream with
 a promise, the parent's is all that goes down.
 
-Beyond the table of the specification there are four keys, which other readers ignore as unknown: `safe` (in `hack`
-and `welcome`) is the hop number up to which all is durable at the root; `back` (in `hack`) asks the sender to go on
+Beyond the table of the specification there are five keys, which other readers ignore as unknown: `safe` (in `hack`
+and `welcome`) is the hop number up to which all is durable at the root; `root` (beside `safe`) is which root that is, its
+node id and epoch, and a child believes only the root of record (FLD-012); `back` (in `hack`) asks the sender to go on
 behind `upto`; `had` (in `hello`) names the parent that welcomed this start last, and what it had acknowledged; `sum` is
 the last key of every header that a node writes, always in five bytes: the CRC-32 of the header before that key, and of
 each payload frame behind its length (four bytes, the highest first). A message that has it is believed only if it is right
@@ -84,6 +85,8 @@ class Welcome(msgspec.Struct, tag_field="op", tag="welcome", omit_defaults=True,
     win: Number
     winb: Number
     safe: Number | None = None
+    root: tuple[NodeId, Number] | None = None
+    """At which root that is safe: node id and epoch."""
 
 
 class Refuse(msgspec.Struct, tag_field="op", tag="refuse", omit_defaults=True, frozen=True):
@@ -148,6 +151,8 @@ class Hack(msgspec.Struct, tag_field="op", tag="hack", omit_defaults=True, froze
     no: list[tuple[Number, Text]] = []
     safe: Number | None = None
     """Durable at the root up to this hop number; absent: the receiver does not say, so `upto` is all it promises."""
+    root: tuple[NodeId, Number] | None = None
+    """At which root that is safe: node id and epoch."""
     back: bool = False
     """Something is missing behind `upto`: go on from there."""
 

@@ -60,8 +60,16 @@ class Child:
         self._owed: Hack | None = None
         self._garbled = 0
         self._garbled_at = 0
+        self._unbelieved: Welcome | Hack | None = None
+        """The last word about what is safe that was not of the root of record; it may be so later."""
 
     # Orders
+
+    def root_is(self) -> None:
+        """Another root is the root of record: perhaps the one that the parent spoke of."""
+        said = self._unbelieved
+        if said is not None and self._is_open():
+            self._release(said)
 
     def assign(self, order: AssignParent, now: Now) -> None:
         """Knock at another endpoint; the same one again changes nothing."""
@@ -115,7 +123,7 @@ class Child:
         self.outbox.begin(welcome.upto, welcome.node)
         self._turn(On.WELCOMED, welcome, now)
         self._answer_senders()
-        self.outbox.release(safe)
+        self._release(welcome)
 
     def _refuse(self, refuse: Refuse, source: Source, now: Now) -> None:
         self.station.counters.refuse("by-parent")
@@ -166,6 +174,16 @@ class Child:
 
     def _bye(self, bye: Bye, source: Source, now: Now) -> None:
         self._turn(On.BROKEN, f"bye: {bye.why}", now)
+
+    def _release(self, said: Welcome | Hack) -> None:
+        """Forget what is safe at the root of record; of any other root nothing is believed (FLD-012)."""
+        safe = self._safe_of(said) if isinstance(said, Hack) else said.upto if said.safe is None else said.safe
+        self._unbelieved = None
+        if self.station.believes(said.root):
+            self.outbox.release(safe)
+        elif safe > self.outbox.safe:
+            self._unbelieved = said
+            self.station.counters.refuse("not-the-root")
 
     def _safe_of(self, hack: Hack) -> int:
         """A parent that does not say what is safe promises what it holds."""
@@ -289,7 +307,7 @@ class Child:
             outbox.go_back()
             self.office.up.go_back()
         self._win, self._winb = hack.win, hack.winb
-        outbox.release(self._safe_of(hack))
+        self._release(hack)
 
     def _answer_senders(self) -> None:
         """Who waits for it hears what became of its mail (CHN-030)."""

@@ -49,6 +49,7 @@ from weft.cores.carrier.messages import (
     PostMail,
     RecordsFetched,
     Released,
+    RootIs,
     SpoolDropped,
     Stop,
     TookOver,
@@ -263,6 +264,16 @@ class Carrier:
         self.child.assign(order, now)
         self._know_parent()
 
+    def _root_is(self, order: RootIs, now: Now) -> None:
+        root = (order.node, order.epoch)
+        if root != self.station.root:
+            self.station.root = root
+            safe_lsn = self.outbox.safe_lsn
+            self.child.root_is()
+            self.parent.root_is()
+            if self.outbox.safe_lsn != safe_lsn:
+                self._settle_soon(now)
+
     def _dismiss(self, order: DismissParent, now: Now) -> None:
         self.child.dismiss("dismissed", now)
         self._know_parent()
@@ -438,6 +449,7 @@ class Carrier:
 
 _OBEY: Final[dict[type, Callable[[Carrier, Any, Now], None]]] = {
     AssignParent: Carrier._assign,
+    RootIs: Carrier._root_is,
     DismissParent: Carrier._dismiss,
     Stop: Carrier._stop,
     Journaled: Carrier._journaled,

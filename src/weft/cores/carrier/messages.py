@@ -41,6 +41,7 @@ __all__ = [
     "Refuse",
     "Released",
     "RolledBack",
+    "RootIs",
     "Span",
     "SpoolDropped",
     "Stop",
@@ -67,6 +68,8 @@ class CarrierSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Most bytes of recent records kept in memory."""
     is_drained_first: bool = False
     """At a root: only what is in the lake is safe (LAK-006)."""
+    trusts_parent: bool = True
+    """Whether a person has named the parent by its address: then it is believed as long as no root of record is known."""
 
     @property
     def is_safe_at_once(self) -> bool:
@@ -91,6 +94,13 @@ class AssignParent(msgspec.Struct, frozen=True, gc=False):
 
 class DismissParent(msgspec.Struct, frozen=True, gc=False):
     """Order: there is no parent any more; what is unsafe waits for the next."""
+
+
+class RootIs(msgspec.Struct, frozen=True, gc=False):
+    """Order: this is the root of record, as the topology and the replicated configuration have it (FLD-012)."""
+
+    node: bytes
+    epoch: int
 
 
 class HoldBack(msgspec.Struct, frozen=True, gc=False):

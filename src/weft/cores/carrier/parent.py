@@ -197,6 +197,7 @@ class Parent:
             win=self._win,
             winb=limits.HOP_WINDOW_BYTES,
             safe=self._safe(link),
+            root=self.station.root,
         )
 
     # Hop
@@ -359,6 +360,7 @@ class Parent:
             winb=limits.HOP_WINDOW_BYTES,
             no=link.no,
             safe=self._safe(link),
+            root=self.station.root,
             back=link.back,
         )
         link.no, link.back = [], False
@@ -387,6 +389,11 @@ class Parent:
             link = self.links.of_node(node)
             if link is not None and link.era == era:
                 self._owe(link)
+
+    def root_is(self) -> None:
+        """Another root is the root of record: children hear whose word they have."""
+        for link in self.links:
+            self._owe(link)
 
     def hold_back(self, *, is_full: bool) -> None:
         """Stop all children, or let them go on where they were (CHN-040)."""

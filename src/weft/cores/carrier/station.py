@@ -88,15 +88,26 @@ class Counters(msgspec.Struct):
 class Station:
     """What both sides of a carrier share. Effects are collected here in order."""
 
-    __slots__ = ("_told", "beat_ns", "counters", "dead_ns", "effects", "era", "node", "settings")
+    __slots__ = ("_told", "beat_ns", "counters", "dead_ns", "effects", "era", "node", "root", "settings")
 
     def __init__(self, settings: CarrierSettings, node: bytes, era: int) -> None:
         self.settings, self.node, self.era = settings, node, era
         self.counters = Counters()
         self.effects: list[Effect] = []
+        self.root: tuple[bytes, int] | None = None
+        """The root of record: node id and epoch; None: not known yet."""
         self.beat_ns = settings.beat_ms * MILLISECOND
         self.dead_ns = settings.dead_ms * MILLISECOND
         self._told: dict[tuple[str, str], int] = {}
+
+    def believes(self, root: tuple[bytes, int] | None) -> bool:
+        """Whether what is safe at `root` may be forgotten here (FLD-012). `None`: the parent does not say which root.
+
+        A parent whose address a person has written down may be older than this key, or of another make.
+        """
+        if root is None or self.root is None:
+            return self.settings.trusts_parent
+        return root == self.root
 
     def tell(self, event: Any) -> None:
         """An event, once."""

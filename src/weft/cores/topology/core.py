@@ -31,6 +31,7 @@ from weft.cores.topology.messages import (
     LinkIs,
     ParentIs,
     RecordWritten,
+    RootKnown,
     Stop,
     StopNodes,
     TopologySettings,
@@ -93,6 +94,7 @@ class Topology:
         self._is_static = bool(settings.parent) and settings.level != "root"
         self._started = False
         self._led = False
+        self._record: RootKnown | None = None
         self._claims: dict[str, Claim] = {}
         """Who is said to be a root of a higher epoch, by endpoint; it was asked, and has not answered."""
 
@@ -201,6 +203,10 @@ class Topology:
                 self.halting.retire()
         elif leads and self.station.is_root and self.registry.was_acting:
             self.registry.lead(now)
+        record = self.station.record()
+        if record is not None and record != self._record:
+            self._record = record
+            self.station.tell(record)
 
     # What is heard
 

@@ -33,6 +33,7 @@ __all__ = [
     "PlaceLost",
     "RecordWritten",
     "RecordsWanted",
+    "RootKnown",
     "RootLeft",
     "RootTaken",
     "Stop",
@@ -146,6 +147,13 @@ class PlaceLost(msgspec.Struct, frozen=True, gc=False):
     """Event: this node has no place any more: `stopped`, `unknown`."""
 
     why: str
+
+
+class RootKnown(msgspec.Struct, frozen=True, gc=False):
+    """Event: this is the root of record now, by this node's own office, its assignment, or its configuration."""
+
+    node: bytes
+    epoch: int
 
 
 class RootTaken(msgspec.Struct, frozen=True, gc=False):

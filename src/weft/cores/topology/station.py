@@ -10,7 +10,7 @@ from weft.base.now import MILLISECOND, Now
 from weft.cores.topology import limits
 from weft.cores.topology.atlas import Atlas
 from weft.cores.topology.memory import Memory, Place, Promised, Root, Starts, to_record
-from weft.cores.topology.messages import PlaceAssigned, TopologySettings
+from weft.cores.topology.messages import PlaceAssigned, RootKnown, TopologySettings
 from weft.wire.discovery import LEVEL_NAMES, Announcement, Control
 from weft.wire.envelope import Answer, Envelope
 from weft.wire.replication import Wtf, counter_of, epoch_of
@@ -69,6 +69,14 @@ class Station:
         held = max(self.root.epoch, self.place.epoch, self.promised.epoch, epoch_of(self.atlas.number), record, 0)
         if epoch > held + limits.EPOCH_STEP_MAX:
             raise PeerError("epoch-jump", f"{epoch} is more than {limits.EPOCH_STEP_MAX} above {held}")
+
+    def record(self) -> RootKnown | None:
+        """The root of record; of two that are told of, the one of the higher epoch, else that of the configuration."""
+        mine = RootKnown(self.root.node, self.root.epoch) if self.root.node else None
+        if self.is_root or self.atlas.root is None:
+            return mine
+        told = RootKnown(self.atlas.root.node, self.atlas.root.epoch)
+        return mine if mine is not None and mine.epoch > told.epoch else told
 
     def is_of_record(self, node: bytes) -> bool:
         """Whether the configuration that this node has replicated says that `node` is the root."""
