@@ -9,8 +9,8 @@ from tests.topology.test_net import fleet, settle, start_all
 from weft.base.effects import Source
 from weft.base.records import CoreRecord
 from weft.cores.topology.core import Topology
-from weft.cores.topology.memory import Promised, Root, from_record
-from weft.cores.topology.messages import Announcement, Asked, Control, RootLeft, Wtf
+from weft.cores.topology.memory import Place, Promised, Root, from_record, to_record
+from weft.cores.topology.messages import Announcement, Asked, Control, ResetRoot, RootLeft, RootReset, Wtf
 from weft.cores.topology.station import Station
 
 NOWHERE = "10.66.0.1:27500"
@@ -148,6 +148,28 @@ def test_a_silent_root_that_the_configuration_names_is_not_left_for_one_of_the_p
     net.run(8)
     follower.hear(past, Source("announced", b""))
     assert "polo" not in [word for at, name, word, _ in net.said if name == follower.name and at >= net.mono]
+
+
+def test_a_fleet_that_waits_for_a_root_that_never_was_is_mended_by_hand() -> None:
+    """As versions before left it: all have promised epoch 4,000,000, and follow a root that is not there."""
+    net = grown()
+    for machine in net.machines.values():
+        machine.crash()
+        wrong = (Root(4_000_000, LIAR, NOWHERE), Promised(4_000_000, LIAR), Place())
+        machine.disk += [(len(machine.disk) + n, to_record(memory)) for n, memory in enumerate(wrong, 1)]
+        machine.start()
+    net.run(30)
+    assert None is net.root
+    for machine in net.machines.values():
+        machine.order(ResetRoot(1))
+    settle(net, 60)
+    answers = {machine.name: machine.replies[0] for machine in net.machines.values()}
+    assert RootReset(NOWHERE, 4_000_000, "becomes-root") == answers.pop("root")
+    assert {RootReset(NOWHERE, 4_000_000, "seeks")} == set(answers.values())
+    assert (True, 0) == (net["root"].is_root, net["root"].epoch)
+    assert [] == net.wrong
+    net["root"].order(ResetRoot(2))
+    assert RootReset(net["root"].endpoint, 0, "leads") == net["root"].replies[-1]
 
 
 def any_epoch(self: Station, epoch: int) -> None:

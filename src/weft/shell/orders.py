@@ -98,6 +98,10 @@ class StopAll(Named, forbid_unknown_fields=True):
     group: str = ""
 
 
+class ResetRoot(Named, forbid_unknown_fields=True):
+    """`reset-root`: forget which root this node follows."""
+
+
 class Chains(Named, forbid_unknown_fields=True):
     """`chains`: all chains in order, with their links and counters."""
 
@@ -212,6 +216,7 @@ ORDERS: Final[dict[str, Row]] = {
     "store-deleters": Row("store", StoreDeleters, lambda said, ticket: store.SetDeleters(ticket, said.nodes)),
     "store-replay": Row("store", StoreReplay, lambda _, ticket: store.ReplayOrphans(ticket)),
     "store-accept-tick": Row("store", StoreAcceptTick, lambda _, ticket: store.AcceptTick(ticket)),
+    "reset-root": Row("topology", ResetRoot, lambda _, ticket: topology.ResetRoot(ticket)),
     "stop": Row("topology", StopAll, lambda said, ticket: topology.StopNodes(ticket, said.group)),
 }
 """Every order that a person can give over HTTP."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
 from weft.base.chance import Chance
-from weft.base.effects import Effect, Source
+from weft.base.effects import Effect, Reply, Source
 from weft.base.endpoints import is_endpoint
 from weft.base.errors import PeerError
 from weft.base.now import Now
@@ -20,7 +20,7 @@ from weft.cores.topology.beaconing import Beaconing, Neighbour
 from weft.cores.topology.election import Cue, Election
 from weft.cores.topology.halting import Halting
 from weft.cores.topology.member import Member, whole
-from weft.cores.topology.memory import CORE, from_record, to_record
+from weft.cores.topology.memory import CORE, Promised, Root, from_record, to_record
 from weft.cores.topology.messages import (
     Announcement,
     Asked,
@@ -31,7 +31,9 @@ from weft.cores.topology.messages import (
     LinkIs,
     ParentIs,
     RecordWritten,
+    ResetRoot,
     RootKnown,
+    RootReset,
     Stop,
     StopNodes,
     TopologySettings,
@@ -51,6 +53,7 @@ from weft.wire.replication import (
     NOT_ROOT,
     STALE_EPOCH,
     UNKNOWN_COMMAND,
+    epoch_of,
 )
 
 
@@ -392,6 +395,26 @@ class Topology:
     def _note_child(self, order: ChildIs, now: Now) -> None:
         self.rescue.child_is(order, now)
 
+    def _reset_root(self, order: ResetRoot, now: Now) -> None:
+        """By hand: follow no root any more, and take the one that calls next; the root by the file is the root again."""
+        station = self.station
+        root, epoch = station.root.endpoint, max(station.root.epoch, station.promised.epoch)
+        if station.leads or self.role is Role.STARTING:
+            station.effects.append(Reply(order.ticket, RootReset(root, epoch, "leads")))
+            return
+        self._claims.clear()
+        is_founder = self.settings.level == "root"
+        record = station.atlas.root.epoch if station.atlas.root is not None else 0
+        held = max(record, epoch_of(station.atlas.number))
+        fresh = Root(held, self.node, station.endpoint, self.settings.name) if is_founder else Root()
+        station.keep(Promised(), fresh)
+        if not self._is_static:
+            self.member.reset()
+        if is_founder:
+            self.election.begin_root(now)
+            self.registry.greet(now)
+        station.effects.append(Reply(order.ticket, RootReset(root, epoch, "becomes-root" if is_founder else "seeks")))
+
     def _stop_nodes(self, order: StopNodes, now: Now) -> None:
         self.halting.begin(order, now)
 
@@ -413,5 +436,6 @@ ORDERS: Final[dict[type, Callable[[Topology, Any, Now], None]]] = {
     LinkIs: Topology._note_link,
     ParentIs: Topology._note_parent,
     ChildIs: Topology._note_child,
+    ResetRoot: Topology._reset_root,
     StopNodes: Topology._stop_nodes,
 }

@@ -260,6 +260,14 @@ class Member:
         self.target = heard
         self._answer_at, self._retry_at = None, now.mono
 
+    def reset(self) -> None:
+        """Forget the place and whom to ask: a person says that the root was a wrong one."""
+        self._answer_at = self._retry_at = None
+        self._stopped_epoch, self.target, self.pause_code = -1, Heard(""), 0
+        self.standing = Standing.BASE
+        if self.station.place.parent:
+            self._lose("reset")
+
     def _lose(self, why: str) -> None:
         self.station.keep(Place())
         self.station.tell(PlaceLost(why))

@@ -33,8 +33,10 @@ __all__ = [
     "PlaceLost",
     "RecordWritten",
     "RecordsWanted",
+    "ResetRoot",
     "RootKnown",
     "RootLeft",
+    "RootReset",
     "RootTaken",
     "Stop",
     "StopNodes",
@@ -118,6 +120,22 @@ class StopNodes(msgspec.Struct, frozen=True, gc=False):
     group: str = ""
 
 
+class ResetRoot(msgspec.Struct, frozen=True, gc=False):
+    """Order: forget which root this node follows, and its promises; answered by `RootReset(ticket)` (FLD-011)."""
+
+    ticket: int
+
+
+class RootReset(msgspec.Struct, frozen=True, gc=False):
+    """Answer: what was forgotten, and what this node does now: `leads`, `becomes-root`, `seeks`."""
+
+    root: str
+    """Endpoint of the root that it followed; empty: none."""
+    epoch: int
+    """The highest that it had followed or promised; -1: none."""
+    now: str
+
+
 class NodesStopped(msgspec.Struct, frozen=True, gc=False):
     """Answer: who was told to stop, and who did not answer."""
 
@@ -144,7 +162,7 @@ class PlaceAssigned(msgspec.Struct, frozen=True, gc=False):
 
 
 class PlaceLost(msgspec.Struct, frozen=True, gc=False):
-    """Event: this node has no place any more: `stopped`, `unknown`."""
+    """Event: this node has no place any more: `stopped`, `unknown`, `reset`."""
 
     why: str
 

@@ -1,0 +1,39 @@
+"""`weft fleet`: what a person does to a fleet whose root is a wrong one (FLD-011)."""
+
+import json as to_json
+from typing import Annotated, Final
+
+from cyclopts import App, Parameter
+
+from weft.cli.asking import order
+from weft.cli.quarantine import plain
+
+app = App(name="fleet", help="Mend a fleet that follows a wrong root.")
+
+NOW: Final = {
+    "leads": "it is the root itself: nothing was changed",
+    "becomes-root": "it becomes the root again, as its file says",
+    "seeks": "it follows the next root that calls",
+}
+
+
+@app.command(name="reset-root")
+def reset_root(*, port: int = 27_500, json: Annotated[bool, Parameter(negative="")] = False) -> int:
+    """Let a node forget which root it follows, and what it has promised: `weft fleet reset-root --port 27510`.
+
+    For a fleet that waits for a root that does not exist. Give it at every node, first at the one that is the root by
+    its file: what one node alone promises anew could make a second root. What the nodes have measured stays in their
+    journals, and goes up when there is a root again.
+
+    Args:
+        port: first port of the node.
+        json: what was forgotten, as JSON.
+    """
+    told = order(port, "reset-root")
+    root, epoch, now = told["root"], told["epoch"], told["now"]
+    if json:
+        print(to_json.dumps({"root": root, "epoch": epoch, "now": now}))
+    else:
+        followed = f"the node followed {plain(root)}, epoch {epoch}" if root else "the node followed no root"
+        print(f"{followed}; {NOW.get(now, plain(now))}")
+    return 0
