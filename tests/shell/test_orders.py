@@ -80,6 +80,7 @@ WANTED: list[tuple[dict[str, Any], str, Any]] = [
         configuration.RollBack(1, 9, "/CONFIG/web/", "ann"),
     ),
     ({"order": "stop", "group": "web"}, "topology", topology.StopNodes(1, "web")),
+    ({"order": "reset-root"}, "topology", topology.ResetRoot(1)),
     ({"order": "chains"}, "chains", chains.ShowChains(1)),
     ({"order": "forget-reader", "reader": "screen"}, "chains", chains.ForgetReader(1, "screen")),
     ({"order": "store-found", "value": "a568656c6c6f"}, "store", store.Found(1, b"\xa5hello")),

@@ -25,6 +25,7 @@ from weft.cores.topology.messages import (
     PlaceLost,
     RecordsWanted,
     RecordWritten,
+    RootKnown,
     RootTaken,
     TopologySettings,
     Wtf,
@@ -101,7 +102,7 @@ def test_a_node_is_called_answers_and_is_told_its_place_after_its_record_is_writ
     node.receive(answer.message, Source("call", b"127.0.0.1:27500"), at(4))
     effects = node.effects()
     place = PlaceAssigned("127.0.0.1:27500", "root", "127.0.0.1:27500", "collector", "all", 1, 0, ("/",))
-    assert [place] == events(effects)
+    assert [place, RootKnown(root.node, 0)] == events(effects)
     assert isinstance(effects[0], Persist)
     assert Standing.JOINED is node.standing
 

@@ -9,7 +9,7 @@ from tests.topology.test_net import fleet, settle, start_all
 from weft.base.effects import Source
 from weft.base.records import CoreRecord
 from weft.cores.topology.core import Topology
-from weft.cores.topology.memory import Place, Promised, Root, from_record, to_record
+from weft.cores.topology.memory import Memory, Place, Promised, Root, from_record, to_record
 from weft.cores.topology.messages import Announcement, Asked, Control, ResetRoot, RootLeft, RootReset, Wtf
 from weft.cores.topology.station import Station
 
@@ -155,7 +155,7 @@ def test_a_fleet_that_waits_for_a_root_that_never_was_is_mended_by_hand() -> Non
     net = grown()
     for machine in net.machines.values():
         machine.crash()
-        wrong = (Root(4_000_000, LIAR, NOWHERE), Promised(4_000_000, LIAR), Place())
+        wrong: tuple[Memory, ...] = (Root(4_000_000, LIAR, NOWHERE), Promised(4_000_000, LIAR), Place())
         machine.disk += [(len(machine.disk) + n, to_record(memory)) for n, memory in enumerate(wrong, 1)]
         machine.start()
     net.run(30)
