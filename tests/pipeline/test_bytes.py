@@ -8,11 +8,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.journal.model import NODE, SMALL, WALL
+from tests.pipeline import flips
 from tests.pipeline.conftest import Filled
 from tests.pipeline.golden_lakes import LAKES, opened
 from tests.pipeline.ground import NET, Ground, taken
 from weft.base.chance import Chance
 from weft.base.errors import UserError
+from weft.base.records import StreamRecord
 from weft.cli.lake_run import check
 from weft.cli.sql import sql
 from weft.lake.layout import Layout
@@ -22,8 +25,9 @@ from weft.pipeline.sql import Lake
 from weft.pipeline.tables import SAMPLES
 from weft.pipeline.upkeep.log import live_files, there
 from weft.pipeline.upkeep.log import opened as table_of
+from weft.shell.files import Files
+from weft.shell.journal import Journal
 
-PLACES = 200
 SUM = "SELECT sum(sequence) AS total FROM silver.samples"
 
 
@@ -52,24 +56,36 @@ def flip(file: Path, at: int, bit: int = 0) -> None:
     file.write_bytes(data)
 
 
-def test_a_byte_that_changed_anywhere_in_segments_or_tables_is_found_every_time(lake: Layout) -> None:
-    chance = Chance("bytes")
-    files = data_files(lake)
-    assert "equal" == Check(lake, deep=True).run().state
-    for place in range(PLACES):
-        file = chance.choice(files)
-        size = file.stat().st_size
-        footer = size - int.from_bytes(file.read_bytes()[-8:-4], "little") - 8
-        at = chance.randint(footer, size - 1) if place % 4 == 0 else chance.randint(0, size - 1)
-        bit = chance.randint(0, 7)
-        flip(file, at, bit)
-        found = Check(lake, deep=True)
-        found._prove_all()
-        named = [difference.what for difference in found.differences]
-        assert len(named) == 1, (file, at, bit)
-        assert file.name in named[0] or f"segment {int(file.stem[:16], 16)} of" in named[0], named
-        flip(file, at, bit)
-    assert "equal" == Check(lake, deep=True).run().state
+@pytest.fixture
+def journal(tmp_path: Path) -> Path:
+    """A journal of several segments, stopped in order."""
+    opened, _ = Journal.open(tmp_path / "journal", NODE, Files(), WALL, SMALL)
+    for number in range(1, 41):
+        opened.write([StreamRecord(1, NODE, 7, number, WALL, WALL, "cpu", bytes([number]) * 300, {})], WALL)
+    opened.close(WALL)
+    return tmp_path / "journal"
+
+
+def test_a_byte_that_changed_anywhere_in_journal_segments_or_tables_is_noticed(
+    lake: Layout, journal: Path, *, soak: bool
+) -> None:
+    assert "" == flips.noticed_in_journal(journal) == flips.noticed_in_lake(lake)
+    kinds = ("journal", "segment", "manifest", "table")
+    for outcome in flips.play(journal, lake, 200 if soak else 24, Chance("bytes"), kinds):
+        assert outcome.noticed, flips.told(outcome)
+    assert "" == flips.noticed_in_journal(journal) == flips.noticed_in_lake(lake)
+
+
+def test_a_log_of_a_table_that_cannot_be_read_is_named_and_is_no_crash(lake: Layout) -> None:
+    log = lake.table(SAMPLES.layer, SAMPLES.name) / "_delta_log" / f"{0:020d}.json"
+    log.write_bytes(log.read_bytes().replace(b'":', b'"*', 1))
+    assert flips.noticed_in_lake(lake).startswith("broken, silver.samples: its log cannot be read: ")
+
+
+def test_a_manifest_with_a_byte_that_is_no_text_is_refused_by_name(lake: Layout) -> None:
+    manifest = min((lake.root / "drain" / "samples").rglob("*1.json"))
+    manifest.write_bytes(manifest.read_bytes().replace(b'"drain":"', b'"drain":"\xb9', 1))
+    assert "manifest cannot be read" in flips.noticed_in_lake(lake)
 
 
 def _byte_of_a_value(lake: Layout) -> Path:

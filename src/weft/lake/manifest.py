@@ -102,7 +102,7 @@ def decode(data: bytes, drain: str, number: int) -> Link:
     """A manifest and its digest. SegmentFault `segment-changed` unless it is canonical and names itself rightly."""
     try:
         manifest = _DECODER.decode(data)
-    except (msgspec.MsgspecError, RecursionError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise SegmentFault("segment-changed", drain, number, f"manifest cannot be read: {error}") from None
     if manifest.format != FORMAT:
         raise SegmentFault("segment-changed", drain, number, f"manifest of unknown format {manifest.format}")

@@ -103,7 +103,14 @@ class Check:
             self._prove(table)
 
     def _prove(self, table: Table) -> None:
-        handle = opened(self.layout, table)
+        from deltalake.exceptions import DeltaError
+
+        try:
+            handle = opened(self.layout, table)
+        except DeltaError as error:
+            why = str(error).partition("\n")[0]
+            self.differences.append(Difference(f"{table.full_name}: its log cannot be read: {why}", {}))
+            return
         assert handle is not None, table.full_name
         unproved = []
         for proof in proofs(self.layout, table, handle):
