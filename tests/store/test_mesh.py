@@ -285,7 +285,7 @@ def test_any_frames_are_a_message_or_refused(frames: list[bytes]) -> None:
     try:
         message = codec.decode(frames)
     except PeerError as error:
-        assert error.code in ("malformed", "too-large", "bad-field")
+        assert error.code in ("malformed", "too-large", "bad-field", "bad-sum")
     else:
         assert isinstance(message, Hello | Beat | Bye | Said)
 
@@ -335,3 +335,43 @@ def test_a_member_that_speaks_and_answers_late_is_busy_and_one_that_never_answer
         a.mesh.hear_call(Beat(), Source(HEARD, routing_id, None), now)
         a.mesh.wake(now)
         assert (second < 30) == ("b" in a.bus.members), second
+
+
+MESSAGES = [
+    Hello(fabric="weft", node="a", boot=7, endpoint="127.0.0.1:5000", peers=("127.0.0.1:6000",), tock=3, sums=True),
+    Said("update", b"\x83\xa1a\x01", has_sum=True),
+]
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=("hello", "update"))
+def test_no_bit_of_a_hello_or_of_a_change_can_flip_on_the_way_unnoticed(message: codec.Message) -> None:
+    frames = codec.encode(message)
+    assert message == codec.decode(frames)
+    for at, frame in enumerate(frames):
+        for bit in range(8 * len(frame)):
+            altered = bytearray(frame)
+            altered[bit // 8] ^= 1 << bit % 8
+            try:
+                heard = codec.decode([*frames[:at], bytes(altered), *frames[at + 1 :]])
+            except PeerError:
+                continue
+            assert message == heard, (at, bit)  # the bit was one of the name of the sum's key
+
+
+def test_a_member_of_an_earlier_version_is_sent_no_sums(monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = End("a", 1, peers=("10.0.0.2:27500", "10.0.0.3:27500")), End("b", 2)
+    old = End("old", 3)
+    hello = old.mesh._hello
+    monkeypatch.setattr(old.mesh, "_hello", lambda: msgspec.structs.replace(hello(), sums=False))
+    wire = Wire(a, b, old)
+    wire.run(3)
+    a.bus.say(a.station.info())
+    wire.run(1)
+    assert [True] == [said.has_sum for peer, said in b.said if peer == "a" and said.topic == "info"]
+    assert [False] == [said.has_sum for peer, said in old.said if peer == "a" and said.topic == "info"]
+
+
+def test_changes_have_a_sum_only_for_those_who_say_that_they_read_it() -> None:
+    assert [b"update", b"x", b"\x08\xae\x18\xd6"] == codec.encode(Said("update", b"x", has_sum=True))
+    assert [b"update", b"x"] == codec.encode(Said("update", b"x"))
+    assert Said("update", b"x") == codec.decode([b"update", b"x"])

@@ -20,20 +20,17 @@ each payload frame behind its length (four bytes, the highest first). A message 
 import re
 from collections.abc import Iterator
 from typing import Annotated, Any, Final
-from zlib import crc32
 
 import msgspec
 from msgspec import Meta
 
 from weft.base.errors import PeerError
 from weft.base.identity import NODE_ID_BYTES
-from weft.wire.multipart import ITEM_FRAMES_MAX, MESSAGES_MAX, Dialect, write
+from weft.wire.multipart import BAD_SUM, ITEM_FRAMES_MAX, MESSAGES_MAX, Dialect, is_altered, sealed, write
 
 VERSION: Final = 1
 VIA_MAX: Final = 64
 NUMBER_MAX: Final = (1 << 64) - 1
-BAD_SUM: Final = "bad-sum"
-"""The refusal of a message that was altered on the way: no fault of its sender, who says it again."""
 
 Number = Annotated[int, Meta(ge=0)]
 NodeId = Annotated[bytes, Meta(min_length=NODE_ID_BYTES, max_length=NODE_ID_BYTES)]
@@ -42,9 +39,6 @@ Text = Annotated[str, Meta(max_length=256)]
 
 _TYPE: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _TYPES_KNOWN_MAX: Final = 10_000
-_SUM: Final = b"\xa3sum\xce"  # the key, and the head of a number of four bytes
-_SUM_BYTES: Final = len(_SUM) + 4
-_FIXMAP_MAX, _MAP16 = 0x8F, 0xDE
 
 
 class Hello(msgspec.Struct, tag_field="op", tag="hello", omit_defaults=True, frozen=True, kw_only=True):
@@ -184,30 +178,13 @@ def encode(message: Message) -> list[bytes]:
 def seal(message: Message) -> list[bytes]:
     """The frames of a message as a node says it: what is altered on the way is noticed (FLD-030)."""
     header, *payload = encode(message)
-    begin = _with_one_more(header)
-    return [begin + _SUM + _sum_of(begin, payload).to_bytes(4), *payload]
-
-
-def _with_one_more(header: bytes) -> bytes:
-    """The same map, but its head counts one more key."""
-    if header[0] < _FIXMAP_MAX:
-        return bytes((header[0] + 1,)) + header[1:]
-    count, skip = (header[0] - 0x80, 1) if header[0] == _FIXMAP_MAX else (int.from_bytes(header[1:3]), 3)
-    return bytes((_MAP16,)) + (count + 1).to_bytes(2) + header[skip:]
-
-
-def _sum_of(begin: bytes, payload: list[bytes]) -> int:
-    found = crc32(begin)
-    for frame in payload:
-        found = crc32(frame, crc32(len(frame).to_bytes(4), found))
-    return found
+    return [sealed(header, payload), *payload]
 
 
 def decode(frames: list[bytes]) -> Message:
     """The message of a multipart; PeerError `bad-sum`, `bad-header`, `unknown-op`, `bad-frames` or `bad-type`."""
-    first = frames[0] if frames else b""
-    if first[-_SUM_BYTES:-4] == _SUM and _sum_of(first[:-_SUM_BYTES], frames[1:]) != int.from_bytes(first[-4:]):
-        raise PeerError(BAD_SUM, "altered on the way", first)
+    if frames and is_altered(frames[0], frames[1:]):
+        raise PeerError(BAD_SUM, "altered on the way", frames[0])
     header = _DIALECT.read(frames)
     if type(header) is HopHeader:
         return _hop(header, frames)

@@ -9,9 +9,11 @@ length, and depth is bounded. Writers emit keys in the order of the fields, shor
 field that has its default.
 """
 
+from collections.abc import Iterable
 from functools import reduce
 from operator import or_
 from typing import Annotated, Any, Final
+from zlib import crc32
 
 import msgspec
 from msgspec import Meta
@@ -26,6 +28,11 @@ MESSAGES_MAX: Final = 256  # items of one batch
 ITEM_FRAMES_MAX: Final = 16
 UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """All that msgspec raises for bytes that are not what was asked for."""
+BAD_SUM: Final = "bad-sum"
+"""The refusal of a message that was altered on the way: no fault of its sender, who says it again (FLD-030)."""
+_SUM: Final = b"\xa3sum\xce"  # the key, and the head of a number of four bytes
+_SUM_BYTES: Final = len(_SUM) + 4
+_FIXMAP_MAX, _MAP16 = 0x8F, 0xDE
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -74,3 +81,27 @@ def check_size(frames: list[bytes]) -> None:
     sizes = [len(frame) for frame in frames]
     if sum(sizes) > MULTIPART_BYTES_MAX or max(sizes) > PAYLOAD_BYTES_MAX:
         raise PeerError("bad-frames", f"{sum(sizes)} bytes")
+
+
+def sealed(header: bytes, payload: Iterable[bytes] = ()) -> bytes:
+    """The same map with one more key, the last: `sum`, of all of it before that key and of the payload frames."""
+    if header[0] < _FIXMAP_MAX:
+        begin = bytes((header[0] + 1,)) + header[1:]
+    else:
+        count, skip = (header[0] - 0x80, 1) if header[0] == _FIXMAP_MAX else (int.from_bytes(header[1:3]), 3)
+        begin = bytes((_MAP16,)) + (count + 1).to_bytes(2) + header[skip:]
+    return begin + _SUM + sum_of(begin, payload).to_bytes(4)
+
+
+def is_altered(header: bytes, payload: Iterable[bytes] = ()) -> bool:
+    """Whether the key `sum` stands there, and something else was sent."""
+    begin, end = header[:-_SUM_BYTES], header[-_SUM_BYTES:]
+    return end[:-4] == _SUM and sum_of(begin, payload) != int.from_bytes(end[-4:])
+
+
+def sum_of(begin: bytes, payload: Iterable[bytes]) -> int:
+    """CRC-32 of a first frame, and of each further one behind its length."""
+    found = crc32(begin)
+    for frame in payload:
+        found = crc32(frame, crc32(len(frame).to_bytes(4), found))
+    return found

@@ -29,7 +29,8 @@ from weft.cores.carrier.outbox import Outbox
 from weft.cores.carrier.states import TABLE, On, State
 from weft.cores.carrier.station import Station
 from weft.wire.carried import is_mail
-from weft.wire.hop import BAD_SUM, VERSION
+from weft.wire.hop import VERSION
+from weft.wire.multipart import BAD_SUM
 
 UP: Final = "up"
 

@@ -38,7 +38,8 @@ from weft.cores.carrier.seen import Notes, Seen, Verdict
 from weft.cores.carrier.station import Station
 from weft.wire import carried
 from weft.wire.carried import is_mail, is_over, is_past
-from weft.wire.hop import BAD_SUM, VERSION, HopItem
+from weft.wire.hop import VERSION, HopItem
+from weft.wire.multipart import BAD_SUM
 
 DOWN: Final = "down"
 

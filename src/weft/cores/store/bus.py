@@ -25,6 +25,8 @@ class Bus:
         self.has_broker = False
         self.has_mesh = bool(station.settings.endpoint)
         """Whether others can reach this node without a broker, if there are any."""
+        self._sums: set[str] = set()
+        """Endpoints that read the sum behind what is said to them."""
         self._queue: list[tuple[str, Message]] = []
         self._raw: list[tuple[str, bytes]] = []
 
@@ -32,6 +34,11 @@ class Bus:
     def is_connected(self) -> bool:
         """Whether anybody could hear anything."""
         return self.has_broker or self.has_mesh
+
+    def read_sums(self, endpoint: str, *, reads: bool) -> None:
+        """A member says whether it reads the sum behind what is said to it."""
+        self._sums &= set(self.members.values())
+        (self._sums.add if reads else self._sums.discard)(endpoint)
 
     def say(self, message: Message, to: str = "") -> None:
         """To everybody, or to one member; who is not in reach over the mesh is told through the broker, with all others."""
@@ -68,8 +75,10 @@ class Bus:
         ears = [self.members[to]] if to in self.members else [] if to else list(self.members.values())
         if ears:
             for payload in _joined(payloads):
-                said = Said("ping" if topic == "wping" else topic, payload)
-                self._station.effects += [Send(MESH, endpoint.encode(), said) for endpoint in ears]
+                spoken = "ping" if topic == "wping" else topic
+                self._station.effects += [
+                    Send(MESH, ear.encode(), Said(spoken, payload, has_sum=ear in self._sums)) for ear in ears
+                ]
         if self.has_broker and to not in self.members:
             joined = payloads if self._has_strangers else _joined(payloads)
             self._station.effects += [Send(MQTT, topic.encode(), Said(topic, payload)) for payload in joined]

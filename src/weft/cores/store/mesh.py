@@ -124,6 +124,7 @@ class Mesh:
         else:
             is_known = peer.state is LinkState.UP and (peer.node, peer.boot) == (hello.node, hello.boot)
             before, peer.node, peer.boot = peer.node, hello.node, hello.boot
+            self._bus.read_sums(peer.endpoint, reads=hello.sums)
             if not is_known:
                 self._turn(peer, On.GREETED, now, before)
             self._learn(hello)
@@ -285,6 +286,7 @@ class Mesh:
             client=mine.client_port,
             peers=tuple(self._bus.members.values()),
             tock=self._station.tock,
+            sums=True,
         )
 
     def _learn(self, hello: Hello) -> None:

@@ -1,9 +1,12 @@
-"""The mesh between store nodes: what goes over a link, in two frames, kind and payload (LNK-020).
+"""The mesh between store nodes: what goes over a link, in frames, kind and payload (LNK-020).
 
 hello   who I am: a map; answered by a hello, or by a bye that says why not
 beat    nothing; answered by a beat
 bye     why
 update info ping del wping   bytes for that topic, as `bus` has them
+
+Whoever says in its hello that it reads sums gets a third frame behind those of a topic: the CRC-32 of both, as four bytes. A
+hello has its own as its last key. What was altered is refused as `bad-sum`; the numbers of changes make good for it.
 """
 
 from typing import Annotated, Final
@@ -12,6 +15,7 @@ import msgspec
 from msgspec import Meta
 
 from weft.base.errors import PeerError
+from weft.wire.multipart import BAD_SUM, is_altered, sealed, sum_of
 from weft.wire.store.bus import is_name
 from weft.wire.store.messages import Said
 
@@ -38,6 +42,8 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True):
     peers: Annotated[tuple[Endpoint, ...], Meta(max_length=256)] = ()
     """Blocks of ports of others."""
     tock: Serial = 0
+    sums: bool = False
+    """Whether it reads the sum behind a topic."""
 
 
 class Beat(msgspec.Struct, frozen=True, gc=False):
@@ -60,25 +66,28 @@ def encode(message: Message) -> list[bytes]:
     """The two frames of a message."""
     match message:
         case Said():
-            return [message.topic.encode(), message.payload]
+            frames = [message.topic.encode(), message.payload]
+            return [*frames, sum_of(frames[0], frames[1:]).to_bytes(4)] if message.has_sum else frames
         case Beat():
             return [b"beat", b""]
         case Bye():
             return [b"bye", message.why.encode()]
         case Hello():
-            return [b"hello", _encode(message)]
+            return [b"hello", sealed(_encode(message))]
 
 
 def decode(frames: list[bytes]) -> Message:
-    """The message of two frames; PeerError `malformed`, `too-large`. What a topic's payload says is not looked at."""
-    if len(frames) != 2:
+    """The message of its frames; PeerError `malformed`, `too-large`, `bad-sum`. A topic's payload is not looked at."""
+    if not 2 <= len(frames) <= 3:
         raise PeerError("malformed", f"{len(frames)} frames")
-    kind, payload = frames
+    kind, payload, *sums = frames
     if len(payload) > PAYLOAD_BYTES_MAX:
         raise PeerError("too-large", str(len(payload)))
+    if sums and sum_of(kind, (payload,)).to_bytes(4) != sums[0]:
+        raise PeerError(BAD_SUM, "altered on the way", kind)
     said = _SAID.get(kind)
     if said is not None:
-        return Said(said, payload)
+        return Said(said, payload, has_sum=bool(sums))
     if kind == b"beat":
         return Beat()
     if kind == b"bye":
@@ -92,6 +101,8 @@ _SAID: Final[dict[bytes, str]] = {topic.encode(): topic for topic in TOPICS}
 
 
 def _hello(payload: bytes) -> Hello:
+    if is_altered(payload):
+        raise PeerError(BAD_SUM, "a hello that was altered on the way", payload)
     try:
         hello = _decode_hello(payload)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -64,3 +64,5 @@ class Said(msgspec.Struct, frozen=True, gc=False):
 
     topic: str
     payload: bytes
+    has_sum: bool = False
+    """Whether a checksum goes with it: only over the mesh, and only to those who say that they read it (FLD-030)."""
