@@ -138,8 +138,12 @@ def test_codes_that_share_an_exit_status_say_the_same_and_unknown_codes_are_usag
     for code, status in EXIT_CODES.items():
         alike.setdefault(status, []).append(code)
     shared = {status: codes for status, codes in alike.items() if len(codes) > 1}
-    # 1: what was asked is not so; 75: try again later (PIP-023, SEC-014)
-    assert {1: ["violated", "damaged", "unproved"], 75: ["lease-held", "memory-exceeded"]} == shared
+    # 1: what was asked is not so; 5: nothing can be said of it; 75: try again later (PIP-023, SEC-014)
+    assert {
+        1: ["violated", "damaged", "unproved"],
+        5: ["unconfirmed", "void"],
+        75: ["lease-held", "memory-exceeded"],
+    } == shared
     assert (77, 2) == (exit_code("name-taken"), exit_code("E04"))
 
 

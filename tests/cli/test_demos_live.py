@@ -127,7 +127,7 @@ def test_whoever_watches_ends_after_so_many(tmp_path: Path, capsys: pytest.Captu
 
     dialogue()
     out, errors = capsys.readouterr()
-    assert [f"in  {MID[0].hex()[:8]} {A0.decode()}", rf"in  {MID[0].hex()[:8]} '\x1b[2J'"] == [
+    assert [f"in  {MID[0].hex()[:8]} {A0.decode()}", rf"in  {MID[0].hex()[:8]} \x1b[2J"] == [
         line.partition(" ")[2] for line in out.splitlines()
     ]
     assert "watching demo.* on in of B" in errors

@@ -101,7 +101,7 @@ def test_members_are_a_table(ordered: Any, capsys: pytest.CaptureFixture[str]) -
     assert 0 == store.members()
     assert [
         ["node", "kind", "link", "endpoint", "last change", "missing"],
-        [r"'b\x1b'", "weft", "mesh", "10.0.0.2:27500", "1,000", "2"],
+        [r"b\x1b", "weft", "mesh", "10.0.0.2:27500", "1,000", "2"],
         ["n1", "foreign", "-", "-", "1,000", "2"],
     ] == cells(capsys.readouterr().out)
 
@@ -179,14 +179,14 @@ def test_deleters_are_added_and_removed(
 
 
 @pytest.mark.proves("ADM-020")
-def test_a_refusal_is_status_1_and_no_node_status_3(ordered: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_refusal_is_status_4_and_no_node_status_3(ordered: Any, capsys: pytest.CaptureFixture[str]) -> None:
     ordered(UserError("refused", "the node refused store-found: it has a store already", "weft store state"))
-    assert 1 == store.found()
+    assert 4 == store.found()
     ordered(UserError("unavailable", "no node answers", "weft up"))
     assert [3] * 5 == [store.state(), store.members(), store.conflicts(), store.orphans(), store.deleter("set", "a")]
     assert "try: weft store state" in capsys.readouterr().err
     ordered(UserError("refused", "the node refused store-restore: there is no conflict 9", "weft status"))
-    assert 1 == store.conflicts(restore=9)
+    assert 4 == store.conflicts(restore=9)
     assert "try: weft store conflicts" in capsys.readouterr().err
     with pytest.raises(UserError):
         store.state(port=99_999)

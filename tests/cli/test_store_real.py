@@ -39,7 +39,7 @@ async def test_a_value_is_typed_read_and_watched_over_a_restart(tmp_path: Path) 
         assert (0, 21.5) == (got[0], json.loads(got[1][0])["value"])
         assert (0, [": r", "home.kitchen.temp 21.5"]) == below
         assert (True, "a", 2) == tuple(json.loads(state[1][0])[name] for name in ("serves", "node", "entries"))
-        assert (1, []) == refused
+        assert (4, []) == refused
         words = ("watch", "home", "--fetch", "--count", "2", "--json", *at)
         watcher = await asyncio.create_subprocess_exec(sys.executable, "-m", "weft.cli.main", *words, stdout=PIPE)
         assert watcher.stdout is not None

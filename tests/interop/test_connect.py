@@ -126,7 +126,7 @@ def test_a_server_that_goes_away_ends_the_driver_and_nothing_is_doubled(server: 
             continue
     server.process.send_signal(signal.SIGKILL)
     _, told = driver.communicate(timeout=PATIENCE_S)
-    assert 69 == driver.returncode, told[-3000:]
+    assert 3 == driver.returncode, told[-3000:]
     assert b"answers no more" in told
     done(run(tmp_path, lake.root))
     verdict = Check(lake).run()
@@ -135,6 +135,6 @@ def test_a_server_that_goes_away_ends_the_driver_and_nothing_is_doubled(server: 
 
 def test_nobody_at_the_address_is_one_sentence(tmp_path: Path) -> None:
     ended = run(tmp_path, fill(tmp_path / "lake").root, "--remote", "sc://127.0.0.1:15361")
-    assert 69 == ended.returncode
+    assert 3 == ended.returncode
     assert "no server of Spark Connect answers at sc://127.0.0.1:15361" in ended.stderr
     assert "Traceback" not in ended.stderr

@@ -43,7 +43,7 @@ LOOK_S: Final = 0.1
 PATIENCE_S: Final = 300.0
 LAST_S: Final = 1800.0
 """How long the last driver may take to what all others have left."""
-UNAVAILABLE: Final = 69  # of Spark something is gone; then one starts again
+UNAVAILABLE: Final = 3  # of Spark something is gone; then one starts again
 LAST_TRIES: Final = 5
 STARTING_S: Final = 150.0
 """How long a driver may take to its first commit, on a machine that has other things to do."""

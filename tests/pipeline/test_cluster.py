@@ -204,7 +204,7 @@ def again(command: list[str], environment: dict[str, str]) -> "subprocess.Comple
     while True:
         done = subprocess.run(command, capture_output=True, timeout=PATIENCE_S, check=False, text=True, env=environment)
         left -= 1
-        if not left or done.returncode != 69 or "did not start in time" not in done.stderr:
+        if not left or done.returncode != 3 or "did not start in time" not in done.stderr:
             return done
 
 
@@ -272,6 +272,6 @@ def test_a_cluster_makes_the_tables_lets_no_stranger_in_and_ends_as_a_whole(tmp_
         (tmp_path / "wrong").write_text("0" * 64, "utf-8")
         (tmp_path / "wrong").chmod(0o600)
         stranger = running.run(fill(tmp_path / "other").root, "--secret", str(tmp_path / "wrong"))
-        assert 69 == stranger.returncode, stranger.stderr[-3000:]
+        assert 3 == stranger.returncode, stranger.stderr[-3000:]
         assert "does not know this driver's secret" in stranger.stderr
         assert [] == running.end(signal.SIGKILL)

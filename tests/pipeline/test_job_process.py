@@ -134,7 +134,7 @@ def test_a_second_one_is_refused_and_on_the_wheels_java_stopped_in_a_batch(
         with driver(lake.root) as first:
             first.until(lambda many=many: rows_of(bronze) >= many)  # type: ignore[misc]  # of this round
             os.kill(java_of(first.process.pid) if victim == "java" else first.process.pid, signal.SIGKILL)
-            assert {"java": 69, "python": -signal.SIGKILL}[victim] == first.end()
+            assert {"java": 3, "python": -signal.SIGKILL}[victim] == first.end()
     many = feed()
     with driver(lake.root, environment=without_java(tmp_path / "tools")) as last:
         last.until(lambda: is_held_by(lake, last.process.pid))

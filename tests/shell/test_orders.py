@@ -363,4 +363,4 @@ def test_nobody_there_or_no_such_core_is_unavailable() -> None:
         asking.order(free_port() - HTTP, "get", key="/a")
     with pytest.raises(UserError) as nothing:
         Server(Office(cores=())).call(lambda port: asking.order(port, "get", key="/a"))
-    assert [69, 69] == [exit_code(error.value.code) for error in (nobody, nothing)]
+    assert [3, 3] == [exit_code(error.value.code) for error in (nobody, nothing)]

@@ -8,8 +8,10 @@ from typing import Annotated, Any, Final, Literal
 from cyclopts import App, Parameter
 
 from weft.base.errors import UserError
-from weft.cli.catalog_calls import DONE, NOT_FOUND, Flag, Many, at_catalog, pairs
-from weft.cli.catalog_lines import HEADS, clean, document, line, pairs_of, print_json, rows, show, span
+from weft.cli.catalog_calls import Flag, Many, at_catalog, pairs
+from weft.cli.catalog_lines import HEADS, document, line, pairs_of, print_json, rows, show, span
+from weft.cli.kit.exits import DONE, NOT_SO, complain
+from weft.cli.kit.text import clean
 from weft.client.catalog.client import Client
 from weft.client.catalog.entries import Entry
 from weft.client.catalog.errors import CatalogError, NotFound, Unsupported
@@ -91,7 +93,7 @@ def get(*names: str, every: All = False, address: Flag = False, broker: Broker =
         _one_by_one(found, is_many=every or len(names) > 1, address=address, json=json)
         for lack in missing:
             _miss(lack)
-        return NOT_FOUND if missing else DONE
+        return NOT_SO if missing else DONE
 
     return at_catalog(broker, work)
 
@@ -181,7 +183,7 @@ def liveness(pattern: str = "*", /, *, broker: Broker = None, json: Flag = False
                 *dict.fromkeys(key for row in told for key in row if key not in ("name", "instance")),
             )
             show([head.replace("_", " ") for head in heads], [[_fact(row.get(head)) for head in heads] for row in told])
-        return DONE if told else NOT_FOUND
+        return DONE if told else NOT_SO
 
     return at_catalog(broker, work)
 
@@ -201,7 +203,7 @@ def _shown(told: list[Entry], *, json: bool) -> int:
         print_json([document(entry) for entry in told])
     else:
         show(HEADS, rows(told, time.time()), "no service")
-    return DONE if told else NOT_FOUND
+    return DONE if told else NOT_SO
 
 
 def _one_by_one(found: list[Entry], *, is_many: bool, address: bool, json: bool) -> None:
@@ -223,12 +225,11 @@ def _one_by_one(found: list[Entry], *, is_many: bool, address: bool, json: bool)
 
 
 def _miss(error: CatalogError) -> None:
-    from weft.cli.catalog_calls import complain
 
     since = ""
     if isinstance(error, NotFound) and error.last_seen:
         since = f"; last seen {span(max(0.0, time.time() - error.last_seen))} ago"
-    complain(f"{error.text}{since}\n  try: weft catalog ls --all", NOT_FOUND)
+    complain(f"{error.text}{since}\n  try: weft catalog ls --all", NOT_SO)
 
 
 def _conditions(text: str) -> dict[str, Any]:

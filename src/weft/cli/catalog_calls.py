@@ -1,25 +1,20 @@
 """How the commands of the catalog speak with a broker, and what they say and return when that fails (CAT-073)."""
 
 import asyncio
-import sys
 from collections.abc import Callable, Coroutine
 from typing import Annotated, Any, Final
 
 from cyclopts import Parameter
 
 from weft.base.errors import UserError
+from weft.cli.kit.exits import DENIED, DONE, NOT_SO, UNREACHABLE, USAGE, complain
 from weft.client.catalog.client import Client
 from weft.client.catalog.errors import CallFailed, CatalogError
 
-DONE: Final = 0
-NOT_FOUND: Final = 1
-USAGE: Final = 2
-UNREACHABLE: Final = 3
-DENIED: Final = 4
 BY_CODE: Final[dict[str, tuple[int, str]]] = {
-    "inactive": (NOT_FOUND, "weft catalog ls --all: who is there, and who was"),
-    "not-registered": (NOT_FOUND, "weft catalog ls --all: who is there, and who was"),
-    "unknown-endpoint": (NOT_FOUND, "weft catalog call NAME dbp.info: the endpoints it has"),
+    "inactive": (NOT_SO, "weft catalog ls --all: who is there, and who was"),
+    "not-registered": (NOT_SO, "weft catalog ls --all: who is there, and who was"),
+    "unknown-endpoint": (NOT_SO, "weft catalog call NAME dbp.info: the endpoints it has"),
     "unreachable": (UNREACHABLE, "weft catalog serve; or --broker HOST:PORT"),
     "timeout": (UNREACHABLE, "weft catalog doctor: what can be reached from here"),
     "closed": (UNREACHABLE, "the same again"),
@@ -66,15 +61,6 @@ def failed(error: CatalogError) -> int:
     """Say what went wrong, and what to try; the exit status."""
     status, mend = BY_CODE.get(error.code, OF_A_SERVICE if isinstance(error, CallFailed) else ELSE)
     return complain(f"{error.text}\n  try: {mend}", status)
-
-
-def complain(text: str, status: int) -> int:
-    """Say what went wrong, without anything that could move a cursor; the exit status."""
-    from weft.cli.catalog_lines import clean
-
-    told = clean(text, keeps="\n")
-    print(f"weft: {told}", file=sys.stderr)
-    return status
 
 
 def pairs(words: tuple[str, ...], what: str) -> dict[str, str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
+from weft.cli.kit.text import clean, clean_bytes
 from weft.cli.octets import payload_json
 from weft.client.catalog.entries import Entry, Value
 
@@ -21,18 +22,6 @@ STYLES: Final = {
 """By what a cell says."""
 HEADS: Final = ("name", "instance", "address", "state", "health", "since", "tags")
 MINUTE, HOUR, DAY = 60, 3_600, 86_400
-
-
-def clean(text: Any, *, keeps: str = "") -> str:
-    r"""Text on a terminal: what cannot be printed is shown by its escape.
-
-    >>> clean("a\x1b[2J\n"), clean("a\nb", keeps="\n")
-    ('a\\x1b[2J\\n', 'a\nb')
-    """
-    told = str(text)
-    if told.isprintable():
-        return told
-    return "".join(char if char.isprintable() or char in keeps else repr(char)[1:-1] for char in told)
 
 
 def print_json(told: Any) -> None:
@@ -59,14 +48,7 @@ def frames_line(frames: Iterable[bytes]) -> str:
     >>> frames_line([b"21.5", b"\xff", b"a\x07"])
     "21.5 b'\\xff' a\\x07"
     """
-    return " ".join(_frame(frame) for frame in frames)
-
-
-def _frame(frame: bytes) -> str:
-    try:
-        return clean(frame.decode())
-    except UnicodeDecodeError:
-        return repr(frame)
+    return " ".join(map(clean_bytes, frames))
 
 
 def rows(entries: Iterable[Entry], now: float) -> list[tuple[str, ...]]:
@@ -170,17 +152,12 @@ def pairs_of(told: dict[str, Any]) -> None:
         line((f"{key:{width}}", "bold"), (f"  {shown}", shown))
 
 
-def _print(text: "Text") -> None:
-    _console().print(text)
-
-
 @cache
 def _console() -> "Console":
-    from rich.console import Console  # only people need it
+    from weft.cli.kit.console import console  # only people need it
 
-    class Plain(Console):
-        def on_broken_pipe(self) -> None:  # tidy: rich calls it
-            """Whoever read us has seen enough: the command line ends quietly for that."""
-            raise BrokenPipeError
+    return console()
 
-    return Plain(soft_wrap=True, highlight=False)
+
+def _print(text: "Text") -> None:
+    _console().print(text)

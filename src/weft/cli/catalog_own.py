@@ -6,9 +6,10 @@ from typing import Annotated, Any, Final
 from cyclopts import Parameter
 
 from weft.base.errors import UserError
-from weft.cli.catalog_calls import DENIED, DONE, NOT_FOUND, Flag, Many, at_catalog, complain, failed, pairs
+from weft.cli.catalog_calls import Flag, Many, at_catalog, failed, pairs
 from weft.cli.catalog_lines import line, print_json
 from weft.cli.chain_ends import until_any
+from weft.cli.kit.exits import DENIED, DONE, NOT_SO, complain
 from weft.client.catalog.client import Client
 from weft.client.catalog.errors import CatalogError, CatalogTimeout, NotFound, Unreachable
 
@@ -193,7 +194,7 @@ def _as_keeper(name: str, instance: str, state: str | None, *, json: bool) -> in
     except Unreachable as error:
         return failed(error) if state is not None or "several" in error.text else None
     except NotFound as error:
-        return complain(f"{error.text}\n  try: weft catalog ls --all", NOT_FOUND)
+        return complain(f"{error.text}\n  try: weft catalog ls --all", NOT_SO)
     except CatalogError as error:
         return failed(error)
     _told(name, instance, "removed", json=json)

@@ -10,9 +10,10 @@ from cyclopts import Parameter
 from weft.base.errors import UserError
 from weft.base.now import SECOND
 from weft.base.settings import span_ns
-from weft.cli.catalog_calls import DONE, NOT_FOUND, Flag, Many, at_catalog, complain
+from weft.cli.catalog_calls import Flag, Many, at_catalog
 from weft.cli.catalog_lines import clock, document, frames_line, line, print_json, show, span, values_json
 from weft.cli.chain_ends import until_any
+from weft.cli.kit.exits import DONE, NOT_SO, complain
 from weft.client.catalog.client import Client
 from weft.client.catalog.entries import Change, Value
 
@@ -97,7 +98,7 @@ def topics(prefix: str = "", /, *, broker: Broker = None, json: Flag = False) ->
                 for row in told
             ]
             show(("topic", "publisher", "instance", "count", "bytes", "age", ""), rows, "no topic", ("count", "bytes"))
-        return DONE if told else NOT_FOUND
+        return DONE if told else NOT_SO
 
     return at_catalog(broker, work)
 
@@ -127,7 +128,7 @@ def last_values(
             for value in told:
                 _value_line(value)
         if not told:
-            return complain(f"no value of {topic!r} is kept\n  try: weft catalog topics", NOT_FOUND)
+            return complain(f"no value of {topic!r} is kept\n  try: weft catalog topics", NOT_SO)
         return DONE
 
     return at_catalog(broker, work)

@@ -8,7 +8,8 @@ from cyclopts import App, Parameter
 
 from weft.base.errors import EXIT_CODES, UserError
 from weft.cli.asking import order
-from weft.cli.chain_lines import plain, show, wanted
+from weft.cli.chain_lines import show, wanted
+from weft.cli.kit.text import clean
 
 app = App(name="chain", help="Who stands in the chains of a node; send a message, watch messages pass.")
 
@@ -66,7 +67,7 @@ def forget(name: str, /, *, port: int = 27_500, json: Flag = False) -> int:
     elif told["forgotten"]:
         print(f"forgotten; {told['messages']:,} messages that waited for it are given up")
     else:
-        print(f"no reader of the name {plain(name)} is away\n  try: weft chain ls", file=sys.stderr)
+        print(f"no reader of the name {clean(name)} is away\n  try: weft chain ls", file=sys.stderr)
     return EXIT_CODES["ok"] if told["forgotten"] else 1
 
 

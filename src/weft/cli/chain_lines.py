@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from weft.base.now import MILLISECOND, SECOND
+from weft.cli.kit.text import clean, clean_bytes
 from weft.cli.octets import payload_json
 from weft.client.message import Message
 from weft.wire.clients import Welcome
@@ -41,23 +42,6 @@ def clock(at_ns: int) -> str:
     """
     seconds, rest = divmod(at_ns, SECOND)
     return f"{time.strftime('%H:%M:%S', time.localtime(seconds))}.{rest // MILLISECOND:03}"
-
-
-def printable(payload: bytes) -> str:
-    r"""Text as it is; what could move a cursor never reaches a terminal (SEC-045).
-
-    >>> printable(b"<a/>"), printable(b"a\x1b[2J"), printable(b"\xff")
-    ('<a/>', "'a\\x1b[2J'", "b'\\xff'")
-    """
-    try:
-        return plain(payload.decode())
-    except UnicodeDecodeError:
-        return repr(payload)
-
-
-def plain(text: str) -> str:
-    """A name as it is, unless it could move a cursor."""
-    return text if text.isprintable() else repr(text)
 
 
 def who(message: Message, here: Welcome) -> str:
@@ -99,7 +83,7 @@ class Lines:
             )
         else:
             self._print(
-                f"{clock(message.at)} {message.direction:3} {origin} {word + ' ' if word else ''}{printable(payload)}"
+                f"{clock(message.at)} {message.direction:3} {origin} {word + ' ' if word else ''}{clean_bytes(payload)}"
             )
 
     def lost(self, count: int) -> None:
@@ -114,7 +98,7 @@ class Lines:
         if self._json:
             self._event("sent", {"at": at, "ok": ok, "why": why, "payload": payload_json(payload)})
         else:
-            self._print(f"{clock(at)} {why} {printable(payload)}")
+            self._print(f"{clock(at)} {why} {clean_bytes(payload)}")
 
     def end(self, counts: dict[str, int], trouble: dict[str, int]) -> None:
         """The counts at the end."""
@@ -155,7 +139,7 @@ def rows(chain: dict[str, Any], counters: Sequence[str]) -> list[tuple[str, ...]
     return [
         (
             str(link["place"]),
-            plain(str(link["name"])),
+            clean(str(link["name"])),
             str(link["kind"]),
             str(link.get("access", "-")),
             str(link.get("state", "-")).lower(),
@@ -202,7 +186,7 @@ def client_line(client: dict[str, Any]) -> str:
     >>> client_line({"name": "tagger", "pid": 7, "errors": {"denied": 2}, "copies_lost": 0})
     'tagger, process 7, 2 denied'
     """
-    parts = [plain(str(client["name"]))]
+    parts = [clean(str(client["name"]))]
     if client.get("pid"):
         parts.append(f"process {client['pid']}")
     parts += [f"{number:,} {why}" for why, number in (client.get("errors") or {}).items()]
@@ -223,7 +207,7 @@ def reader_line(reader: dict[str, Any]) -> str:
         parts.append(f"{reader['waiting']:,} messages ({reader['waiting_bytes'] / 1e6:.1f} MB) wait")
     if reader["is_away"]:
         parts.append(f"forgotten in {reader['forgotten_in_s']:,} s")
-    return f"{plain(str(reader['name']))} of {plain(str(reader['type']))}: {', '.join(parts)}"
+    return f"{clean(str(reader['name']))} of {clean(str(reader['type']))}: {', '.join(parts)}"
 
 
 def aligned(lines: Sequence[Sequence[str]]) -> list[str]:
@@ -238,20 +222,21 @@ def aligned(lines: Sequence[Sequence[str]]) -> list[str]:
 
 def show(told: dict[str, Any], chains: Sequence[dict[str, Any]]) -> None:
     """Print the chains of a node for people."""
-    from rich.console import Console  # only people need it
     from rich.text import Text  # only people need it
 
-    console = Console(soft_wrap=True)
+    from weft.cli.kit.console import console  # loads rich
+
+    out = console()
     if not chains:
-        console.print(Text(f"no message has passed {told['name']}, and nobody stands in a chain there"))
+        out.print(Text(f"no message has passed {told['name']}, and nobody stands in a chain there"))
     counters = headings(link for chain in chains for link in chain["links"])
     heads = (*COLUMNS, *(name.replace("_", " ") for name in counters))
     for chain in chains:
-        console.print(Text(heading(chain), style="bold"))
+        out.print(Text(heading(chain), style="bold"))
         if chain["links"]:
             for line in aligned([heads, *rows(chain, counters)]):
-                console.print(Text(f"  {line}"))
+                out.print(Text(f"  {line}"))
     for reader in told.get("readers", ()):
-        console.print(Text(f"reader {reader_line(reader)}", style="dim"))
+        out.print(Text(f"reader {reader_line(reader)}", style="dim"))
     for client in told.get("clients", ()):
-        console.print(Text(f"client {client_line(client)}", style="dim"))
+        out.print(Text(f"client {client_line(client)}", style="dim"))

@@ -15,6 +15,7 @@ from weft.base.now import SECOND
 from weft.base.paths import is_key
 from weft.base.settings import span_ns
 from weft.cli.config_store import CONFIG, Change, Outcome, Past, Running, Store, changes, follow
+from weft.cli.kit.text import clean
 from weft.node.fleet import Fleet, Reading, read_fleet
 from weft.node.fleetkeys import GLOBAL, canonical, from_pairs, to_pairs
 from weft.node.fleetparts import SPANS, Mistake, in_seconds, refusal
@@ -63,7 +64,7 @@ def show(file: Path, /, *, json: Flag = False) -> None:
         _print_json({key: json_module.loads(value) for key, value in pairs})
         return
     for key, value in pairs:
-        print(f"{key} {shown(value)}")
+        print(f"{key} {clean(value)}")
 
 
 @app.command
@@ -114,9 +115,9 @@ def export(*, output: Output = None, port: int = PORT, json: Flag = False) -> No
     if output is not None:
         _write_new(output, text)
     for why in left_out:
-        print(f"weft: left out: {shown(why)}", file=sys.stderr)
+        print(f"weft: left out: {clean(why)}", file=sys.stderr)
     for mistake in read_fleet(text).errors:
-        print(f"weft: cannot be loaded as it is: {mistake.said(str(output or 'export'))}", file=sys.stderr)
+        print(f"weft: cannot be loaded as it is: {clean(mistake.said(str(output or 'export')))}", file=sys.stderr)
     if json:
         _print_json({"file": str(output) if output else None, "toml": text, "left_out": left_out})
     else:
@@ -163,7 +164,7 @@ def get(key: str, /, *, port: int = PORT, json: Flag = False) -> None:
     if json:
         _print_json({"key": path, "number": found.number, "value": loaded(found.value)})
     else:
-        print(shown(found.value))
+        print(clean(found.value))
 
 
 @app.command
@@ -181,7 +182,7 @@ def list_keys(prefix: str = CONFIG, /, *, port: int = PORT, json: Flag = False) 
         _print_json([{"key": key, "number": number, "value": loaded(value)} for key, number, value in entries])
         return
     for entry in entries:
-        print(f"{entry.key} {shown(entry.value)}")
+        print(f"{entry.key} {clean(entry.value)}")
 
 
 @app.command
@@ -366,7 +367,7 @@ def _write_new(path: Path, text: str) -> None:
 
 def _complain(reading: Reading, file: Path) -> None:
     for mistake in sorted([*reading.errors, *reading.warnings], key=lambda mistake: mistake.line):
-        print(mistake.said(str(file)), file=sys.stderr)
+        print(clean(mistake.said(str(file))), file=sys.stderr)
 
 
 def _as_json(mistake: Mistake) -> dict[str, Any]:
@@ -389,9 +390,9 @@ def _tell_watched(found: Sequence[Change], *, json: bool) -> None:
 def _lines(found: Iterable[Change]) -> Iterator[str]:
     for change in found:
         if change.old:
-            yield f"- {change.key} {shown(change.old)}"
+            yield f"- {change.key} {clean(change.old)}"
         if change.new:
-            yield f"+ {change.key} {shown(change.new)}"
+            yield f"+ {change.key} {clean(change.new)}"
 
 
 def _tell_outcome(what: str, outcome: Outcome, *, json: bool) -> None:
@@ -407,17 +408,12 @@ def _tell_outcome(what: str, outcome: Outcome, *, json: bool) -> None:
 
 def _told(write: Past) -> str:
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(write.at_ns // SECOND))
-    old, new = shown(write.old) or "-", shown(write.new) or "deleted"
-    return f"{write.number:>6}  {when}  {shown(write.who) or '-':10}  {write.key}  {old} -> {new}"
+    old, new = clean(write.old) or "-", clean(write.new) or "deleted"
+    return f"{write.number:>6}  {when}  {clean(write.who) or '-':10}  {write.key}  {old} -> {new}"
 
 
 def _count(count: int, what: str) -> str:
     return f"{count} {what}{'' if count == 1 else 's'}"
-
-
-def shown(text: str) -> str:
-    """Text as it stands, control characters escaped (SEC-045)."""
-    return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def loaded(value: str) -> Any:

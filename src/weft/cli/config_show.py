@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from cyclopts import Parameter
 
 from weft.base.now import SECOND
-from weft.cli.config import Flag, loaded, shown, subtrees_of
+from weft.cli.config import Flag, loaded, subtrees_of
 from weft.cli.config_store import CONFIG
 from weft.cli.home import home_of
+from weft.cli.kit.text import clean
 
 if TYPE_CHECKING:
     from weft.pipeline.configuration import Setting, State
@@ -55,7 +56,7 @@ def show(
         return
     print(_last(state, on), file=sys.stderr)
     for each in state.settings:
-        print(f"{each.key} {shown(_text(each))}")
+        print(f"{each.key} {clean(_text(each))}")
 
 
 def _nanoseconds(at: str | None) -> int | None:
@@ -71,7 +72,7 @@ def _last(state: "State", node: str | None) -> str:
     when = "the lake does not have it yet"
     if state.at_ns is not None:
         when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(state.at_ns // SECOND))
-    return f"weft: after write {state.number} ({when})" + (f", which {shown(node)} ran" if node else "")
+    return f"weft: after write {state.number} ({when})" + (f", which {clean(node)} ran" if node else "")
 
 
 def _warn(state: "State") -> None:

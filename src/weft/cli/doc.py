@@ -7,11 +7,10 @@ from typing import Annotated, Final
 
 from cyclopts import App, Parameter
 
-from weft.cli.doc_calls import DONE, UNREACHABLE, Flag, Node, Session, Words, at_session, checked, complain
+from weft.cli.doc_calls import Flag, Node, Session, Words, at_session, checked
 from weft.cli.doc_lines import (
     change_json,
     change_lines,
-    clean,
     clock,
     conflict_row,
     operation_json,
@@ -20,12 +19,14 @@ from weft.cli.doc_lines import (
     short,
     table,
 )
+from weft.cli.kit.exits import DONE, UNREACHABLE, complain
+from weft.cli.kit.text import clean
 from weft.client.doc.client import Client
 
 app = App(
     name="doc",
     help="Edit one document with others, without a server: enter, watch, replay, prove.",
-    help_epilogue="Exit status: 0 done, 2 wrong usage, 3 refused or without effect, 4 no node. Whatever is typed: docs/doc.md.",
+    help_epilogue="Exit status: 0 done, 1 not found or a fault found, 2 wrong usage, 3 no node, 4 refused or without effect. Whatever is typed: docs/doc.md.",
 )
 ROOMS: Final[dict[str, tuple[str, str]]] = {
     "join": ("weft.cli.doc_join:join", "Run a node here that takes part in a session."),

@@ -8,13 +8,10 @@ from typing import Annotated, Any, Final
 from cyclopts import Parameter
 
 from weft.base.errors import UserError
+from weft.cli.kit.exits import DENIED, DONE, NOT_SO, UNREACHABLE, USAGE, complain
 from weft.client.doc.client import Client
 from weft.client.doc.errors import DocError
 
-DONE: Final = 0
-USAGE: Final = 2
-REFUSED: Final = 3
-UNREACHABLE: Final = 4
 BY_CODE: Final[dict[str, tuple[int, str]]] = {
     **dict.fromkeys(("unreachable", "several-nodes"), (UNREACHABLE, "weft doc join SESSION; or --node NAME")),
     "closed": (UNREACHABLE, "the same again"),
@@ -25,12 +22,12 @@ BY_CODE: Final[dict[str, tuple[int, str]]] = {
     "bad-xml": (USAGE, "weft doc add --help"),
     "bad-choice": (USAGE, "weft doc resolve --help"),
     "nothing-said": (USAGE, "weft doc set --help"),
-    "too-large": (REFUSED, "smaller pieces: one entry has at most 65,536 bytes"),
-    "too-fast": (REFUSED, "the same again in a second"),
-    "storage-full": (REFUSED, "make room on the disk of that node; another node takes the entry"),
-    "not-allowed": (REFUSED, "another operator"),
-    "not-found": (REFUSED, "weft doc show: what there is"),
-    "bad-file": (REFUSED, "another file"),
+    "too-large": (DENIED, "smaller pieces: one entry has at most 65,536 bytes"),
+    "too-fast": (DENIED, "the same again in a second"),
+    "storage-full": (DENIED, "make room on the disk of that node; another node takes the entry"),
+    "not-allowed": (DENIED, "another operator"),
+    "not-found": (NOT_SO, "weft doc show: what there is"),
+    "bad-file": (DENIED, "another file"),
 }
 """Exit status and what to try, by the code of an error, where the node says nothing better; any other one is refused."""
 INERT: Final[dict[str, str]] = {
@@ -74,16 +71,8 @@ async def _at_session(node: str | None, session: str, work: Work) -> int:
 
 def failed(error: DocError) -> int:
     """Say what went wrong, and what to try; the exit status."""
-    status, mend = BY_CODE.get(error.code, (REFUSED, "weft doc --help"))
+    status, mend = BY_CODE.get(error.code, (DENIED, "weft doc --help"))
     return complain(f"{error.text}\n  try: {error.mend or INERT.get(error.code, mend)}", status)
-
-
-def complain(text: str, status: int) -> int:
-    """Say what went wrong, without anything that could move a cursor; the exit status."""
-    from weft.cli.doc_lines import clean
-
-    print("\n".join(clean(line) for line in f"weft: {text}".split("\n")), file=sys.stderr)
-    return status
 
 
 def file_named(word: str) -> str:

@@ -5,8 +5,9 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from weft.base.errors import UserError
-from weft.cli.doc_calls import DONE, INERT, REFUSED, Flag, Node, Session, Words, at_session, checked, complain
+from weft.cli.doc_calls import INERT, Flag, Node, Session, Words, at_session, checked
 from weft.cli.doc_lines import print_json, short
+from weft.cli.kit.exits import DENIED, DONE, complain
 from weft.client.doc.client import Client
 from weft.client.doc.values import Written
 
@@ -182,7 +183,7 @@ def _tell(written: Written, *, json: bool) -> int:
     """What became of an entry; it is in the log whatever that is."""
     from msgspec.structs import asdict
 
-    status = DONE if written.is_applied or written.resolved or written.outcome == "parked" else REFUSED
+    status = DONE if written.is_applied or written.resolved or written.outcome == "parked" else DENIED
     name = f"{short(written.source)}:{written.sequence}"
     if json:
         print_json(asdict(written))

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 from cyclopts import Parameter
 
 from weft.base.errors import UserError
-from weft.cli.doc_calls import DONE, INERT, REFUSED, File, Flag, Node, Session, at_session, complain, failed, file_named
+from weft.cli.doc_calls import INERT, File, Flag, Node, Session, at_session, failed, file_named
 from weft.cli.doc_lines import print_json
+from weft.cli.kit.exits import DENIED, DONE, NOT_SO, complain
 from weft.client.doc.client import Client
 from weft.client.doc.errors import BadFile, DocError, TooFast, Unreachable
 
@@ -225,7 +226,7 @@ async def _take_log(client: Client, file: str, text: str, *, partial: bool, json
     else:
         print(f"{file}: {counts['taken']:,} operations taken in, {counts['known']:,} known already")
     if counts["refused"]:
-        return complain(f"{counts['refused']:,} were refused\n  try: weft doc verify {file}", REFUSED)
+        return complain(f"{counts['refused']:,} were refused\n  try: weft doc verify {file}", DENIED)
     return DONE
 
 
@@ -252,8 +253,8 @@ async def _take_entries(client: Client, file: str, text: str, *, is_xml: bool, j
     others = [(outcome, count) for outcome, count in outcomes.items() if outcome != "applied"]
     for outcome, count in others:
         why = INERT.get(outcome.removeprefix("inert:"), "weft doc log")
-        complain(f"{count:,} without effect: {outcome}\n  try: {why}", REFUSED)
-    return REFUSED if others else DONE
+        complain(f"{count:,} without effect: {outcome}\n  try: {why}", DENIED)
+    return DENIED if others else DONE
 
 
 async def _enter_all(client: Client, entries: "list[Enter]") -> dict[str, int]:
@@ -340,12 +341,12 @@ def _judge(name: str, log: "LogFile", faults: list[str], *, json: bool) -> int:
     }
     if json:
         print_json(facts)
-        return REFUSED if faults else DONE
+        return NOT_SO if faults else DONE
     print(f"{name}: {tally.operations:,} operations of {tally.sources:,} sources, unsigned; check {tally.check}")
     print(f"document {facts['digest']}")
     for fault in faults:
-        complain(fault, REFUSED)
-    return REFUSED if faults else DONE
+        complain(fault, NOT_SO)
+    return NOT_SO if faults else DONE
 
 
 def rebuild(
@@ -439,4 +440,4 @@ def undo(*_: Annotated[str, Parameter(allow_leading_hyphen=True)]) -> int:
 
 
 def _unbuilt(what: str) -> int:
-    return complain(f"unsupported: {what} not built yet\n  try: docs/doc.md, Not yet", REFUSED)
+    return complain(f"unsupported: {what} not built yet\n  try: docs/doc.md, Not yet", DENIED)

@@ -13,7 +13,8 @@ from typing import Annotated, Any, Final
 from cyclopts import Parameter
 
 from weft.base.errors import UserError
-from weft.cli.doc_calls import REFUSED, Flag, Many, complain
+from weft.cli.doc_calls import Flag, Many
+from weft.cli.kit.exits import DENIED, complain
 from weft.client.doc.errors import BadFile, DocError
 
 PORT_FROM: Final = 29_500
@@ -101,7 +102,7 @@ def open_file(file: Path, /, *, session: str | None = None, options: Options = D
         _look_into(file, schema_of(options.schema))
     except DocError as error:
         text = f"{file}: {error.text}\n  try: {error.mend}"
-        return complain(text.replace("--partial", f"weft doc join {meant!r}, then weft doc import --partial"), REFUSED)
+        return complain(text.replace("--partial", f"weft doc join {meant!r}, then weft doc import --partial"), DENIED)
     if not options.check:
         from weft.node.settings import settings_of
         from weft.shell.process import state_directory

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from msgspec.structs import asdict
 
+from weft.cli.kit.text import clean
 from weft.client.doc.values import Change, Conflict, Operation
 from weft.wire.document.operations import SET, TEXT, parse
 
@@ -34,15 +35,6 @@ def short(source: str) -> str:
     '5f3a9c21'
     """
     return source[:HEAD]
-
-
-def clean(text: str) -> str:
-    r"""Text of others: what could move a cursor is shown and not obeyed (SEC-045).
-
-    >>> clean("Hall 5"), clean("\x1b[2J")
-    ('Hall 5', '\\x1b[2J')
-    """
-    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
 
 
 def clock(seconds: float) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 from cyclopts import App, Parameter
 
 from weft.cli.asking import order
-from weft.cli.quarantine import plain
+from weft.cli.kit.text import clean
 
 app = App(name="fleet", help="Mend a fleet that follows a wrong root.")
 
@@ -34,6 +34,6 @@ def reset_root(*, port: int = 27_500, json: Annotated[bool, Parameter(negative="
     if json:
         print(to_json.dumps({"root": root, "epoch": epoch, "now": now}))
     else:
-        followed = f"the node followed {plain(root)}, epoch {epoch}" if root else "the node followed no root"
-        print(f"{followed}; {NOW.get(now, plain(now))}")
+        followed = f"the node followed {clean(root)}, epoch {epoch}" if root else "the node followed no root"
+        print(f"{followed}; {NOW.get(now, clean(now))}")
     return 0

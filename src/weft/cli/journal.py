@@ -21,6 +21,7 @@ from weft.base.records import (
     StreamRecord,
     UnknownRecord,
 )
+from weft.cli.kit.text import clean
 
 app = App(name="journal", help="Look at a journal, mend it, copy it; none of these needs a running node.")
 
@@ -244,13 +245,8 @@ def _fields(record: Record) -> dict[str, Any]:
 
 def _line(fields: dict[str, Any]) -> str:
     """One line for a terminal; control characters of what was recorded never reach it (SEC-045)."""
-    shown = " ".join(f"{key}={_printable(value)}" for key, value in fields.items() if key not in ("lsn", "record"))
+    shown = " ".join(f"{key}={clean(value)}" for key, value in fields.items() if key not in ("lsn", "record"))
     return f"{fields['lsn']:>10} {fields['record']:7} {shown}"
-
-
-def _printable(value: Any) -> str:
-    text = str(value)
-    return text if text.isprintable() else repr(text)
 
 
 def _tell_repair(done: list[str], *, write: bool, json: bool) -> None:

@@ -8,6 +8,7 @@ from cyclopts import Parameter
 
 from weft.base.errors import UserError
 from weft.cli.home import home_of
+from weft.cli.kit.text import clean
 
 Flag = Annotated[bool, Parameter(negative="")]
 HEAP_MB: Final = 512
@@ -49,7 +50,7 @@ def anomalies(
     with without("pandas"):
         import pyarrow.dataset  # noqa: F401  # where it looks for pandas, once
     from weft.cli.tables import print_json
-    from weft.pipeline.sql import Lake, printable
+    from weft.pipeline.sql import Lake
 
     with Lake(home) as asked:
         if "gold.anomalies" not in {table.full_name for table in asked.tables()}:
@@ -59,7 +60,7 @@ def anomalies(
         print_json(rows)
         return
     for row in rows.to_pylist():
-        print(printable(_line(row)))
+        print(clean(_line(row)))
     if not rows.num_rows:
         print("nothing is odd")
 

@@ -13,6 +13,7 @@ from cyclopts import Parameter
 
 from weft.base.errors import EXIT_CODES, UserError
 from weft.cli.home import home_of
+from weft.cli.kit.text import clean
 from weft.lake.importing.delimited import ROLES, Reading
 from weft.lake.importing.importer import Report
 from weft.lake.importing.limits import FUTURE_NS
@@ -87,14 +88,14 @@ def show(reports: list[Report]) -> None:
     """One line a file, and what was strange in it."""
     for report in reports:
         print(
-            f"{_clean(report.file)}: {report.format or 'empty'}, {report.lines:,} lines, {report.samples:,} samples new, "
+            f"{clean(report.file)}: {report.format or 'empty'}, {report.lines:,} lines, {report.samples:,} samples new, "
             f"{report.held:,} held already, {report.changed:,} changed"
         )
         for what, counts in (("to quarantine", report.refused), ("no samples", report.passed)):
             if counts:
                 print(f"  {what}: " + ", ".join(f"{count:,} {name}" for name, count in sorted(counts.items())))
         if report.fault:
-            print(f"  cannot be read to its end: {_clean(report.fault)}")
+            print(f"  cannot be read to its end: {clean(report.fault)}")
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -115,10 +116,6 @@ def _zone(name: str) -> tzinfo:
         raise UserError("no-zone", f"there is no time zone {name!r}", "--tz Europe/Berlin") from None
 
 
-def _clean(text: str) -> str:
-    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
-
-
 class _Progress:
     """How far a long import is, on a terminal, in place."""
 
@@ -129,7 +126,7 @@ class _Progress:
         now = time.monotonic()
         if now - self.shown_at >= EVERY_S:
             self.shown_at = now
-            sys.stderr.write(f"\r\x1b[K{_clean(Path(report.file).name)}: {report.lines:,} lines\r")
+            sys.stderr.write(f"\r\x1b[K{clean(Path(report.file).name)}: {report.lines:,} lines\r")
             sys.stderr.flush()
 
 

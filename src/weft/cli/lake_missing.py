@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from weft.base.errors import EXIT_CODES
 from weft.cli.home import home_of
+from weft.cli.kit.text import clean
 
 if TYPE_CHECKING:
     from weft.pipeline.absent import Account, Accounts
@@ -52,11 +53,9 @@ def missing(
 
 
 def _tell(found: "Accounts") -> None:
-    from weft.pipeline.sql import printable
-
     lines = [sentence for row in found.rows for sentence in row.sentences()]
     for line in lines[:LINES]:
-        print(printable(line))
+        print(clean(line))
     if lines[LINES:]:
         print(f"and {len(lines) - LINES:,} more: --node, --stream, or --json")
     for stream in sorted({row.stream for row in found.rows if row.state == "sparse"}):

@@ -11,6 +11,7 @@ import msgspec
 from cyclopts import App, Parameter
 
 from weft.base.errors import UserError
+from weft.cli.kit.text import clean
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -190,15 +191,13 @@ def _stages(stream: str) -> Any:
 
 def _line(row: dict[str, Any]) -> str:
     """One row for people; nothing in it reaches a terminal as it is."""
-    from weft.cli.quarantine import plain
-
     at = datetime.fromtimestamp((row["received_ns"] or 0) / 1e9, UTC)
     who = "/".join(str(row[name]) for name in ("origin", "era", "sequence"))
     more = {
         name: value for name, value in row.items() if value is not None and name not in (*USUAL, "received_ns", "day")
     }
     said = json_module.dumps(more, default=_plain, sort_keys=True)
-    return plain(f"{at:%Y-%m-%d %H:%M:%S} {who}  {row['because']}  {said}"[:CUT])
+    return clean(f"{at:%Y-%m-%d %H:%M:%S} {who}  {row['because']}  {said}"[:CUT])
 
 
 def _plain(value: Any) -> str:

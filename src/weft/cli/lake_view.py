@@ -10,6 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from weft.cli.kit.console import console as quiet
 from weft.lake.layout import Layout
 from weft.pipeline.metrics import waiting_rows
 from weft.pipeline.tables import STAGES
@@ -53,7 +54,7 @@ class View:
     """Follows a run that has no end: a line for each stream, and the last thing that was not plain."""
 
     def __init__(self, console: Console | None = None) -> None:
-        self.live = Live(Table.grid(), console=console or Console(), refresh_per_second=4)
+        self.live = Live(Table.grid(), console=console or quiet(soft_wrap=False, highlight=True), refresh_per_second=4)
         self.lines: dict[str, Line] = {}
         self._trouble = ""
 
@@ -94,7 +95,7 @@ class Bar:
     def __init__(self, layout: Layout, console: Console | None = None) -> None:
         self.layout = layout
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        self.progress = Progress(*columns, console=console or Console())
+        self.progress = Progress(*columns, console=console or quiet(soft_wrap=False, highlight=True))
         self._task = self.progress.add_task("rows", total=None)
 
     def __enter__(self) -> Self:

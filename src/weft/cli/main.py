@@ -1,20 +1,18 @@
 """The command `weft`: parses, calls, prints; its rooms are imported only when they are asked for."""
 
-import errno
-import os
 import sys
 from typing import Final
 
-from cyclopts import App, CycloptsError
+from cyclopts import App
 
 from weft import __version__
-from weft.base.errors import StorageFailed, UserError, exit_code
+from weft.cli.kit.ending import ended
 
 app = App(
     name="weft",
     help="Weave a fleet of machines into one fabric, and query all of it.",
     version=__version__,
-    help_epilogue="Exit status: 0 done, 1 not so (weft get, set, del, catalog), 2 wrong usage, 3 no store or catalog, 4 denied, 5 unconfirmed, 69 no such node, 74 disk failed, 75 lease held, 76 lease lost, 77 name taken, 78 no Java.",
+    help_epilogue="Exit status, of all commands: 0 done, 1 not so (not found, a condition failed, a check found something), 2 wrong usage, 3 nobody answers, 4 refused, 5 unconfirmed or void, 70 a fault of Weft, 74 disk failed, 75 try again later, 76 lease lost, 77 name taken, 78 no Java.",
 )
 
 ROOMS: Final[dict[str, tuple[str, str]]] = {
@@ -47,43 +45,10 @@ for name, (where, what) in ROOMS.items():
     # Whoever asks for one command reads all of its own words, the list of commands shows these.
     app.command(where, name=name, help=None if [name] == sys.argv[1:2] else what)
 
-FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO})
-"""What befalls output that goes to a file."""
-
 
 def main() -> None:
-    """Run the command line; every error of a person is one sentence and its mend, with a documented exit code."""
-    try:
-        result = app(exit_on_error=False, print_error=False)
-        sys.stdout.flush()
-    except BrokenPipeError:  # whoever read us has seen enough
-        _hush()
-        sys.exit(0)
-    except CycloptsError as error:
-        command = " ".join(("weft", *(error.command_chain or ()), "--help"))
-        sys.exit(_complain(f"{error}\n  try: {command}", "usage"))
-    except UserError as error:
-        sys.exit(_complain(str(error), error.code))
-    except StorageFailed as error:
-        sys.exit(_complain(f"{error}\n  try: weft journal verify, and look at the disk", "storage-failed"))
-    except OSError as error:
-        if error.errno not in FULL:
-            raise
-        _hush()
-        sys.exit(
-            _complain(f"not all could be written: {error.strerror}\n  try: a disk with more room", "storage-failed")
-        )
-    sys.exit(result if isinstance(result, int) else 0)
-
-
-def _hush() -> None:
-    """Nothing more is printed: what is buffered would fail once more at the end."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _complain(text: str, code: str) -> int:
-    print(f"weft: {text}", file=sys.stderr)
-    return exit_code(code)
+    """Run the command line; every error of a person is one sentence and its mend, with a documented exit status."""
+    sys.exit(ended(lambda: app(exit_on_error=False, print_error=False)))
 
 
 if __name__ == "__main__":

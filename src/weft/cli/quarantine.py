@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from weft.cli.asking import page_of
+from weft.cli.kit.text import clean
 
 LINE_BYTES: Final = 16
 
@@ -33,8 +34,8 @@ def quarantine(*, port: int = 27_500, json: bool = False) -> int:
 def lines_of(message: dict[str, Any]) -> Iterator[str]:
     """A refused message for people: when, who, why; then its frames. Nothing in it reaches a terminal as it is."""
     at = datetime.fromtimestamp(message["at"] / 1e9, UTC)
-    why = f": {plain(message['why'])}" if message["why"] else ""
-    peer = f" from {plain(message['peer'])}" if message["peer"] else ""
+    why = f": {clean(message['why'])}" if message["why"] else ""
+    peer = f" from {clean(message['peer'])}" if message["peer"] else ""
     yield f"{at:%Y-%m-%d %H:%M:%S.%f} UTC  {message['channel']}{peer}  {message['code']}{why}"
     for number, frame in enumerate(message["frames"], 1):
         data, size = bytes.fromhex(frame["hex"]), frame["bytes"]
@@ -42,13 +43,13 @@ def lines_of(message: dict[str, Any]) -> Iterator[str]:
         yield f"  frame {number} of {message['count']}, {size} bytes{cut}"
         for start in range(0, len(data), LINE_BYTES):
             line = data[start : start + LINE_BYTES]
-            yield f"    {start:04x}  {line.hex(' '):{3 * LINE_BYTES - 1}}  {plain(line.decode('latin-1'))}"
+            yield f"    {start:04x}  {line.hex(' '):{3 * LINE_BYTES - 1}}  {_column(line.decode('latin-1'))}"
 
 
-def plain(text: str) -> str:
-    r"""Printable ASCII as it is, a dot for everything else.
+def _column(text: str) -> str:
+    r"""Beside hexadecimal digits each byte has one place: printable ASCII as it is, a dot for everything else.
 
-    >>> plain("a\x1b[2Jß")
+    >>> _column("a\x1b[2Jß")
     'a.[2J.'
     """
     return "".join(letter if " " <= letter <= "~" else "." for letter in text)

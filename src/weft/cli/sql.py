@@ -85,9 +85,9 @@ def _print(rows: "pa.Table", form: str) -> None:
     if form:
         {"json": print_json, "csv": print_csv}[form](rows)
     else:
-        from rich.console import Console
+        from weft.cli.kit.console import console
 
-        show(rows, Console())
+        show(rows, console(soft_wrap=False))
 
 
 class _Absent(MetaPathFinder):

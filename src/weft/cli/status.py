@@ -213,26 +213,27 @@ def _facts(picture: Picture) -> dict[str, Any]:
 
 
 def _show(picture: Picture, *, is_long: bool) -> None:
-    from rich.console import Console  # only people need it
     from rich.table import Table  # only people need it
     from rich.text import Text  # only people need it
 
-    console = Console(soft_wrap=True)
+    from weft.cli.kit.console import console  # loads rich
+
+    out = console()
     if any(node["open"] for node in picture.nodes):
-        console.print("[yellow]open fabric: no keys; loopback only[/yellow]")
-    console.print(Text(heading(picture)))
+        out.print("[yellow]open fabric: no keys; loopback only[/yellow]")
+    out.print(Text(heading(picture)))
     table = Table(*COLUMNS, box=None, pad_edge=False)
     for member in picture.members:
         table.add_row(*map(Text, cells(member)))
-    console.print(table)
+    out.print(table)
     if is_long:
         loads = Table(*LOADS, box=None, pad_edge=False)
         for depth, node in in_tree_order(picture.nodes):
             loads.add_row(*map(Text, row_of(node, depth)))
-        console.print(loads)
+        out.print(loads)
     for what, mend in troubles(picture):
-        console.print(Text(what, style="yellow"))
-        console.print(Text(f"  try: {mend}", style="dim"))
+        out.print(Text(what, style="yellow"))
+        out.print(Text(f"  try: {mend}", style="dim"))
 
 
 def heading(picture: Picture) -> str:

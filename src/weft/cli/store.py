@@ -6,8 +6,10 @@ from typing import Annotated, Any, Final, Literal
 from cyclopts import App, Parameter
 
 from weft.base.errors import PeerError, UserError
-from weft.cli.chain_lines import aligned, plain
-from weft.cli.store_calls import DONE, at_store, complain, ordered
+from weft.cli.chain_lines import aligned
+from weft.cli.kit.exits import DONE, complain
+from weft.cli.kit.text import clean
+from weft.cli.store_calls import at_store, ordered
 from weft.cli.store_lines import line, print_json
 from weft.client.store.client import Client
 from weft.client.store.values import MISSING
@@ -69,7 +71,7 @@ def state(*, port: int = PORT, json: Flag = False) -> int:
     if json:
         return _tell(told, "", json=True)
     serves = "serves clients" if told["serves"] else "serves nobody yet"
-    print(f"{plain(str(told['node']))}: {told['state']}, {serves}; change {told['tick']:,}, tock {told['tock']:,}")
+    print(f"{clean(str(told['node']))}: {told['state']}, {serves}; change {told['tick']:,}, tock {told['tock']:,}")
     if not told["serves"] and told["state"] in WAITING:
         print(f"it {WAITING[told['state']]}")
     if told.get("read_only"):
@@ -78,7 +80,7 @@ def state(*, port: int = PORT, json: Flag = False) -> int:
     members = f"{_count(told['members'], 'other node')} linked, {_count(told['foreign'], 'MoaT-KV server')}"
     print(f"{members}{', a broker' if told.get('has_broker') else ''}")
     for name, ranges in told["missing"].items():
-        print(f"missing of {plain(name)}: {_shown(ranges)}")
+        print(f"missing of {clean(name)}: {_shown(ranges)}")
     if told.get("conflicts"):
         print(f"{_count(told['conflicts'], 'conflict')} so far: weft store conflicts")
     return DONE
@@ -97,7 +99,7 @@ def members(*, port: int = PORT, json: Flag = False) -> int:
         return _tell(told, "", json=json)
     rows = [
         (
-            plain(row["node"]),
+            clean(row["node"]),
             row["kind"],
             row["link"] or "-",
             row["endpoint"] or "-",
@@ -125,7 +127,7 @@ def conflicts(*, restore: int | None = None, port: int = PORT, json: Flag = Fals
     if isinstance(told, int) or json:
         return _tell(_read(told, "conflicts"), "", json=json)
     rows = [
-        (str(row["number"]), plain(row["path"]), row["reason"], _side(row["kept"]), _side(row["lost"]))
+        (str(row["number"]), clean(row["path"]), row["reason"], _side(row["kept"]), _side(row["lost"]))
         for row in told["conflicts"]
     ]
     return _table(("number", "path", "reason", "kept", "lost"), rows, "no conflicts")
@@ -145,7 +147,7 @@ def orphans(*, replay: Flag = False, port: int = PORT, json: Flag = False) -> in
     told = ordered(port, "store-show", what="orphans")
     if isinstance(told, int) or json:
         return _tell(_read(told, "orphans"), "", json=json)
-    return _table(("path", "value"), [(plain(row["path"]), _side(row)) for row in told["orphans"]], "no orphans")
+    return _table(("path", "value"), [(clean(row["path"]), _side(row)) for row in told["orphans"]], "no orphans")
 
 
 @nodes.command
@@ -186,7 +188,7 @@ def deleter(what: What = "list", /, *names: str, port: int = PORT, json: Flag = 
     if json:
         print_json({"deleters": held})
     else:
-        print("\n".join(map(plain, held)) or "all nodes")
+        print("\n".join(map(clean, held)) or "all nodes")
     return DONE
 
 
@@ -244,7 +246,7 @@ def _tell(told: dict[str, Any] | int, words: str, *, json: bool) -> int:
     if json:
         print_json({name: fact for name, fact in told.items() if name != "answer"})
     elif words:
-        print(words.format(**{name: plain(str(fact)) for name, fact in told.items()}))
+        print(words.format(**{name: clean(str(fact)) for name, fact in told.items()}))
     return DONE
 
 
@@ -263,8 +265,8 @@ def _read(told: dict[str, Any] | int, name: str) -> dict[str, Any] | int:
 
 def _side(side: dict[str, Any]) -> str:
     value = MISSING if "value" not in side else unpack(bytes.fromhex(side["value"]))
-    by = f" {plain(side['by'])}" if side.get("by") else ""
-    return f"{line(value)} # {plain(side['node'])}:{side['tick']}{by}"
+    by = f" {clean(side['by'])}" if side.get("by") else ""
+    return f"{line(value)} # {clean(side['node'])}:{side['tick']}{by}"
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], nothing: str = "nothing") -> int:

@@ -1,23 +1,16 @@
 """How the commands of the store speak with a node, and what they say and return when that fails (ADM-020)."""
 
 import asyncio
-import sys
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 from weft.base.errors import UserError
 from weft.cli.asking import order
+from weft.cli.kit.exits import DENIED, DONE, NOT_SO, UNCONFIRMED, UNREACHABLE, USAGE, complain
 from weft.client.store.client import Client
 from weft.client.store.errors import StoreError
 from weft.client.store.finding import Node
 
-DONE: Final = 0
-NOT_SO: Final = 1
-"""Not found, or a condition failed."""
-USAGE: Final = 2
-UNREACHABLE: Final = 3
-DENIED: Final = 4
-UNCONFIRMED: Final = 5
 STORE_PORT: Final = 5
 """Of a node's ten."""
 PORT_MAX: Final = 65_526
@@ -98,10 +91,4 @@ def ordered(port: int, name: str, **fields: Any) -> dict[str, Any] | int:
             raise
         if error.code == "unavailable":
             return complain(str(error), UNREACHABLE)
-        return complain(f"{error.text}\n  try: {REFUSED.get(name, error.try_this)}", NOT_SO)
-
-
-def complain(text: str, status: int) -> int:
-    """Say what went wrong; the exit status."""
-    print(f"weft: {text}", file=sys.stderr)
-    return status
+        return complain(f"{error.text}\n  try: {REFUSED.get(name, error.try_this)}", DENIED)

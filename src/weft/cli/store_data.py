@@ -13,7 +13,8 @@ from cyclopts import Parameter
 from weft.base.changes import Link
 from weft.base.errors import PeerError, UserError
 from weft.cli.chain_ends import until_any
-from weft.cli.store_calls import DONE, NOT_SO, at_store, complain
+from weft.cli.kit.exits import DONE, NOT_SO, complain
+from weft.cli.store_calls import at_store
 from weft.cli.store_lines import chain_facts, document, facts, line, links, plain, print_json
 from weft.client.store.client import Client
 from weft.client.store.values import MISSING, Change, Mark, Written, path_of

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from weft.base.errors import PeerError, UserError
 from weft.cli.home import home_of
-from weft.cli.store_calls import DONE, NOT_SO, complain
+from weft.cli.kit.exits import DONE, NOT_SO, complain
 from weft.cli.store_lines import document, line, plain, print_json
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
+from weft.cli.kit.text import clean
 from weft.cli.octets import payload_json
-from weft.pipeline.sql import cells, printable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,7 +27,7 @@ def show(table: "pa.Table", console: "Console") -> None:
     shown = Table(box=None, pad_edge=False)
     for field in table.schema:
         is_number = str(field.type).startswith(("int", "double", "float", "decimal"))
-        shown.add_column(Text(printable(field.name)), justify="right" if is_number else "left")
+        shown.add_column(Text(clean(field.name)), justify="right" if is_number else "left")
     for row in cells(table):
         shown.add_row(*map(Text, row))
     console.print(shown)
@@ -87,7 +87,7 @@ def _harmless(value: Any) -> Any:
         return _as_json(value)
     if not isinstance(value, str):
         return value
-    text = printable(value)
+    text = clean(value)
     return f"'{text}" if text.startswith(FORMULA) else text
 
 
@@ -98,3 +98,24 @@ def _finite(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _finite(part) for name, part in value.items()}
     return [_finite(part) for part in value] if isinstance(value, list | tuple) else value
+
+
+def cells(table: "pa.Table") -> Iterator[list[str]]:
+    """Rows as text for a terminal: control characters escaped (SEC-045), nothing shown as an empty cell."""
+    for row in table.to_pylist():
+        yield [_cell(value) for value in row.values()]
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None else clean(_said(value))
+
+
+def _said(value: Any) -> str:
+    """A value, and what is in it, without the words of Python."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {_said(one)}" for key, one in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_said, value)) + "]"
+    if isinstance(value, tuple):  # an entry of a map
+        return ": ".join(map(_said, value))
+    return f"{value:%Y-%m-%d %H:%M:%S}" if hasattr(value, "hour") else str(value)

@@ -40,9 +40,8 @@ class Mistake(NamedTuple):
     text: str
 
     def said(self, file: str) -> str:
-        """As one line: file, line, code, path, sentence; control characters of the file are escaped (SEC-045)."""
-        line = f"{file}:{self.line}: {self.code} {self.path}: {self.text}"
-        return line if line.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
+        """As one line: file, line, code, path, sentence. What the file says stands in it as it is: clean it for a terminal."""
+        return f"{file}:{self.line}: {self.code} {self.path}: {self.text}"
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True):

@@ -24,7 +24,7 @@ class Executors:
         self._looked_at = self._seen_at = -1.0
 
     def look(self, now: float) -> None:
-        """UserError `unavailable` (69) if there has been none for too long; `now` is monotonic, in seconds."""
+        """UserError `unavailable` (3) if there has been none for too long; `now` is monotonic, in seconds."""
         if is_local(self.master) or now - self._looked_at < EVERY_S:
             return
         self._looked_at = now

@@ -31,7 +31,7 @@ STATIC: Final = (
 def connected(url: str, settings: Mapping[str, str]) -> "SparkSession":
     """A session of the server at `sc://HOST:PORT`, with these settings as far as a session has them.
 
-    UserError `bad-option` for another address, `no-connect` without the packages, `unavailable` (69) if nobody answers,
+    UserError `bad-option` for another address, `no-connect` without the packages, `unavailable` (3) if nobody answers,
     `refused-setting` if the server speculates.
     """
     if not url.startswith("sc://"):

@@ -98,7 +98,7 @@ class Runner:
         `wait_s`: how long a driver that is there already is waited for.
 
         UserError `bad-directory`, `lease-held` (75), `lost-lease` (76), `no-java` (78), `checkpoint-missing`, `segment-gone`,
-        `segment-changed`, `offset-mismatch`, `newer-lake`, `unavailable` (69; Spark's Java has ended, or a cluster has
+        `segment-changed`, `offset-mismatch`, `newer-lake`, `unavailable` (3; Spark's Java has ended, or a cluster has
         nobody left). Whatever else fails a batch is raised as it is.
         """
         refuse_odd(self.lake)

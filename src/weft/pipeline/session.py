@@ -144,7 +144,7 @@ def session(options: Options | None = None) -> "SparkSession":
     """The session of this process, started on first use; later calls return the same.
 
     Raises UserError `no-java` (exit 78), `refused-setting` naming the promise that a setting would break, `no-secret`,
-    or `unavailable` (69) if a cluster does not answer, or not to this driver's secret.
+    or `unavailable` (3) if a cluster does not answer, or not to this driver's secret.
     """
     options = options or Options()
     settings = settings_of(options)

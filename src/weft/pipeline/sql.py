@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from weft.base.errors import UserError
 from weft.lake.layout import Layout
@@ -272,33 +272,3 @@ def _has_datasets(values: "DeltaTable | None", mark: int) -> bool:
     if values is None or "dataset" not in [field.name for field in values.schema().fields]:
         return False
     return bool(values.file_uris(file_pruning_predicate=ANY.format(mark=mark)))
-
-
-def cells(table: "pa.Table") -> Iterator[list[str]]:
-    """Rows as text for a terminal: control characters escaped (SEC-045), nothing shown as an empty cell."""
-    for row in table.to_pylist():
-        yield [_cell(value) for value in row.values()]
-
-
-def _cell(value: Any) -> str:
-    return "" if value is None else printable(_said(value))
-
-
-def _said(value: Any) -> str:
-    """A value, and what is in it, without the words of Python."""
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{key}: {_said(one)}" for key, one in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_said, value)) + "]"
-    if isinstance(value, tuple):  # an entry of a map
-        return ": ".join(map(_said, value))
-    return f"{value:%Y-%m-%d %H:%M:%S}" if hasattr(value, "hour") else str(value)
-
-
-def printable(text: str) -> str:
-    r"""Text without control characters: each stands as its escape.
-
-    >>> printable("a\x1b[31m\n")
-    'a\\x1b[31m\\n'
-    """
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -50,9 +50,9 @@ class _Table:
     """The table of the specification, one row after another."""
 
     def __init__(self) -> None:
-        from rich.console import Console
+        from weft.cli.kit.console import console
 
-        self._console = Console(soft_wrap=True, highlight=False)
+        self._console = console()
         self._line(*COLUMNS, style="bold")
 
     def say(self, judged: Judged) -> None:

@@ -1,0 +1,67 @@
+"""How every command ends: what a person did wrong is a sentence and its mend, and lost output never ends in a traceback."""
+
+import errno
+import os
+import sys
+from collections.abc import Callable
+from typing import Any, Final
+
+from cyclopts import CycloptsError
+
+from weft.base.errors import EXIT_CODES, StorageFailed, UserError, exit_code
+from weft.cli.kit.exits import DONE, USAGE, complain
+
+FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG})
+"""What befalls output that goes to a file."""
+INTERRUPTED: Final = 130  # as shells say it: 128 and the signal's number
+DISK: Final = EXIT_CODES["storage-failed"]
+
+
+def ended(command: Callable[[], Any]) -> int:
+    """Run a command; its exit status. All that it printed has left, or its reader wants no more."""
+    if sys.stdout is None:  # started with a closed standard output
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115  # stays open as long as the process
+    try:
+        return _flushed(command)
+    except BrokenPipeError:  # whoever read us has seen enough
+        _hush()
+        return DONE
+    except OSError as error:
+        _hush()
+        if error.errno not in FULL:
+            raise
+        return complain(f"not all could be written: {error.strerror}\n  try: a disk with more room", DISK)
+    except KeyboardInterrupt:
+        _hush()
+        return INTERRUPTED
+
+
+def _flushed(command: Callable[[], Any]) -> int:
+    """The status of a command, or of the error that ended it, with nothing left in the buffer of the output."""
+    try:
+        status = _judged(command)
+    except SystemExit as end:
+        if isinstance(end.__context__, BrokenPipeError):  # rich ends the process, with 1, when nobody reads
+            raise end.__context__ from None
+        sys.stdout.flush()
+        raise
+    sys.stdout.flush()
+    return status
+
+
+def _judged(command: Callable[[], Any]) -> int:
+    try:
+        result = command()
+    except CycloptsError as error:
+        words = " ".join(("weft", *(error.command_chain or ()), "--help"))
+        return complain(f"{error}\n  try: {words}", USAGE)
+    except UserError as error:
+        return complain(str(error), exit_code(error.code))
+    except StorageFailed as error:
+        return complain(f"{error}\n  try: weft journal verify, and look at the disk", DISK)
+    return result if isinstance(result, int) else DONE
+
+
+def _hush() -> None:
+    """Nothing more is printed: what is buffered would fail once more at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

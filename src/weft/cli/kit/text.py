@@ -1,0 +1,31 @@
+"""Text that other machines, programs and files wrote, made safe for a terminal (SEC-045)."""
+
+from typing import Any
+
+
+def clean(text: Any, *, keeps: str = "") -> str:
+    r"""Text as it is, but what cannot be printed stands as its escape: nothing in it moves a cursor or changes a colour.
+
+    >>> clean("Hall 5"), clean("a\x1b[2J\n"), clean("a\x9b\u202eb\nc", keeps="\n")
+    ('Hall 5', 'a\\x1b[2J\\n', 'a\\x9b\\u202eb\nc')
+    """
+    told = str(text)
+    if told.isprintable():
+        return told
+    return "".join(one if one.isprintable() or one in keeps else _escape(one) for one in told)
+
+
+def clean_bytes(data: bytes) -> str:
+    r"""Bytes of others as text where they are text, else as Python writes them.
+
+    >>> clean_bytes(b"<a/>"), clean_bytes(b"a\x1b[2J"), clean_bytes(b"\xff")
+    ('<a/>', 'a\\x1b[2J', "b'\\xff'")
+    """
+    try:
+        return clean(data.decode())
+    except UnicodeDecodeError:
+        return repr(data)
+
+
+def _escape(one: str) -> str:
+    return one.encode("unicode_escape").decode()
