@@ -104,7 +104,7 @@ def test_a_person_reads_and_writes_the_running_fleet(grove: Grove) -> None:
     assert ("/CONFIG/lab/metric/load", LOAD) == (told["key"], told["value"])
     again = person.types("set", "lab/metric/load", json.dumps(LOAD))
     assert "nothing had to change" in again
-    refused = person.types("set", "lab/metric/load", json.dumps(FAST), "--if-number", told["number"] + 1, expected=2)
+    refused = person.types("set", "lab/metric/load", json.dumps(FAST), "--if-number", told["number"] + 1, expected=4)
     assert f"/CONFIG/lab/metric/load is at number {told['number']}" in refused
     assert ["cpu", "load", "memory"] == [row["key"].rpartition("/")[2] for row in person.reads("list", "lab/metric")]
     person.types("set", "lab/metric/fleeting", json.dumps(LOAD), "--ttl", "1s")
@@ -145,7 +145,7 @@ def test_a_file_is_checked_compared_loaded_exported_and_taken_back(grove: Grove)
 def test_a_sensor_refuses_writes_and_names_the_root(grove: Grove) -> None:
     person = Person(grove, "sensor-1", as_process)
     for words in (("set", "lab/fanout", 9), ("load", grove.file)):
-        assert f"the root: {grove.endpoint('root')}" in person.types(*words, expected=2), words
+        assert f"the root: {grove.endpoint('root')}" in person.types(*words, expected=4), words
     assert "/CONFIG/lab/metric/cpu" in person.types("list", "lab")
 
 

@@ -78,7 +78,7 @@ def test_people_read_hex_and_letters_and_no_terminal_obeys_a_frame() -> None:
     (row,) = kept.rows()
     lines = list(lines_of(row))
     assert [
-        "1970-01-01 00:00:05.000000 UTC  serve from 001b  key: not . a key",
+        "1970-01-01 00:00:05.000000 UTC  serve from 001b  key: not \\x1b a key",
         "  frame 1 of 3, 0 bytes",
         "  frame 2 of 3, 19 bytes",
         "    0000  4b 56 50 55 42 1b 5b 32 4a 00 00 00 00 00 00 00  KVPUB.[2J.......",
