@@ -57,6 +57,10 @@ class Kept:
         """The progress of one start of a child, if anything is known of it."""
         return self._children.get(node, {}).get(era)
 
+    def latest_era(self, node: bytes) -> int:
+        """The highest era of a child of which anything is held; 0: none."""
+        return max(self._children.get(node, ()), default=0)
+
     def note(self, held: Held, lsn: int, last: int) -> None:
         """What we hold, from a record in our journal at `lsn`; the last carried record before it stands at `last`."""
         known = self.find(held.node, held.era)

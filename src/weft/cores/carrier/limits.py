@@ -41,6 +41,9 @@ RELEASE_STEP: Final = 1_000  # records of other cores after which an idle carrie
 CHILDREN_MAX: Final = 10_000  # live links; one more is refused `busy`
 CHILDREN_KNOWN_MAX: Final = 20_000  # nodes whose progress is kept; the longest unheard is forgotten first
 ERAS_MAX: Final = 4  # starts of one child whose `upto` is kept (CHN-032)
+ERA_STEP_MAX: Final = (
+    1 << 58
+)  # above the highest era known of a node: microseconds, or milliseconds * 65,536 until 2109 (CHN-003)
 MARKS_MAX: Final = 256  # per child and era: places in our journal that wait to become safe; thinned out when full
 SEEN_ERAS_MAX: Final = 16  # starts of one origin per stream whose numbers the root keeps
 SEEN_RANGES_MAX: Final = 4_096  # holes in one origin's numbers; beyond, the lowest range is forgotten

@@ -137,6 +137,9 @@ class Parent:
     def _conflict_of(self, hello: Hello, now: Now) -> tuple[str, str, str] | None:
         """Who else is in the way: only live links count (CHN-037; specs/00, section 1)."""
         twin = self.links.of_node(hello.id)
+        known = self.kept.latest_era(hello.id)
+        if hello.era > known + limits.ERA_STEP_MAX:
+            return "bad-hello", f"era {hello.era} is too far above {known}", "era-jump"
         if twin is not None and hello.era < twin.era and self._is_live(twin, now):
             return "busy", "a later start of this node is here", "two-nodes-one-id"
         namesake = self.links.of_name(hello.name)

@@ -45,6 +45,9 @@ HELD_BYTES_ALL_MAX: Final = 64 << 20
 SOURCES_MAX: Final = 4_096
 OPERATIONS_MAX: Final = 2_000_000
 AHEAD_NS: Final = 300 * SECOND  # GSP-002
+FUTURE_NS: Final = (
+    36_525 * 24 * 3_600 * SECOND
+)  # 100 years: a clock that began in 1970 takes the time of today, and none the year 9999 (FLD-011)
 DIVERGED_NS: Final = 60 * SECOND
 COMPARE_NS: Final = 5 * SECOND  # with equal numbers and another check: what was on its way is there by then
 COMPARED_MAX: Final = 2_000  # operations asked for again with each BEAT, to find those that differ

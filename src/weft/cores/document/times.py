@@ -62,14 +62,21 @@ class Times:
     def _compare(self, peer: Peer, theirs: int) -> None:
         """PEE-043: a virgin adopts, with half of what question and answer took; others only note the skew."""
         station = self._station
-        if self.is_virgin:
+        is_jump = theirs - station.time_ns > limits.FUTURE_NS
+        if is_jump:
+            station.count("mesh.rx.time_jump")
+        if self.is_virgin and not is_jump:
             took = station.now.mono - self._asked_at if self._asked is peer else 0
             way = took // 2 if took <= limits.ASK_TIME_NS else 0
             assert station.offset_ns is not None, "time begins with the first verb"
             station.offset_ns += theirs + way - station.time_ns
             peer.skew_ns = 0
             self.settle()
-            return
+        else:
+            self._note_skew(peer, theirs)
+
+    def _note_skew(self, peer: Peer, theirs: int) -> None:
+        station = self._station
         is_told = abs(peer.skew_ns or 0) > limits.SKEW_TOLD_NS  # once: a peer that says it again and again fills no log
         peer.skew_ns = theirs - station.time_ns
         if abs(peer.skew_ns) > limits.SKEW_TOLD_NS and not is_told:

@@ -31,6 +31,7 @@ from weft.cores.store.replica import Replica
 from weft.cores.store.serving import Serving
 from weft.cores.store.show import SHOWN, facts
 from weft.cores.store.station import Station, StoreError
+from weft.cores.store.ticks import named_by
 from weft.wire.store import actor as actors
 from weft.wire.store import bus as codec
 from weft.wire.store.messages import Info, Ping, Said, Update
@@ -196,6 +197,7 @@ class Store:
     def _hear_info(self, info: Info, peer: str, now: Now) -> None:
         if info.node == self.station.name and peer == "mqtt":
             return
+        self.replica.book.check(named_by(info))
         self.deletion.heard(info.node, now)
         self.station.hear_tock(info.tock)
         self.recovery.hear_info(info, peer, now)
@@ -204,6 +206,7 @@ class Store:
     def _hear_ping(self, ping: Ping, peer: str, now: Now) -> None:
         if ping.node == self.station.name and peer == "mqtt":
             return
+        self.replica.book.check(ping.chain.links)
         self.deletion.heard(ping.node, now)
         self.station.hear_tock(ping.tock)
         self.pinging.hear(ping, peer, now)

@@ -149,6 +149,7 @@ class Download:
     def _raise_top(self, node: str, tick: int) -> None:
         """So far a node has come; what no node may be called, or no tick can be, is left out."""
         if is_name(node) and 0 < tick <= limits.TICK_MAX:
+            self._replica.book.check(((node, tick),))
             self._replica.book.raise_top(node, tick)
 
     def _say(self, message: ClientHello | Request) -> None:

@@ -9,6 +9,10 @@ NAME_BYTES_MAX: Final = 64  # STO-001
 TICK_MAX: Final = (1 << 63) - 1  # STO-002
 TOCKS_AHEAD: Final = 10_000  # persisted ahead of use: a restart continues above it (STO-007)
 TOCK_JUMP_MAX: Final = 1 << 32  # from a peer in one message (STO-007)
+TICK_JUMP_MAX: Final = (
+    1 << 32
+)  # above the highest known of a node: each change takes a tock, so it is bounded as those (FLD-011)
+BOOT_JUMP_MAX: Final = 1 << 58  # above the boot of the start before: a boot is an era, microseconds since 1970
 TOCK_MAX: Final = 1 << 62  # that is taken by a jump: who stood at the end could say nothing that anybody reads
 
 # Entries

@@ -117,6 +117,7 @@ class Mesh:
             raise PeerError("malformed", "topics are no answers")
 
     def _judge_answer(self, peer: Peer, hello: Hello, now: Now) -> None:
+        self._check_boot(hello)
         if hello.fabric != self._station.settings.fabric:
             self._turn(peer, On.REFUSED, now, "fabric")
         elif hello.node == self._station.name and hello.boot == self._station.settings.boot:
@@ -207,7 +208,16 @@ class Mesh:
         else:
             self._let_go(source.peer, caller, now)
 
+    def _check_boot(self, hello: Hello) -> None:
+        """PeerError `boot-jump` if this start is too far above those that are known of the node (FLD-011)."""
+        known = [self._station.settings.boot] if hello.node == self._station.name else []
+        known += [peer.boot for peer in self.peers.values() if peer.node == hello.node]
+        known += [caller.boot for caller in self.callers.values() if caller.node == hello.node]
+        if hello.boot - max(known, default=0) > limits.BOOT_JUMP_MAX:
+            raise PeerError("boot-jump", f"{hello.node}: {hello.boot}")
+
     def _judge_call(self, hello: Hello, routing_id: bytes, now: Now) -> None:
+        self._check_boot(hello)
         why = self._why_not(hello, now)
         if why:
             self._answer(routing_id, Bye(why))
@@ -240,7 +250,7 @@ class Mesh:
         if hello.node == self._station.name and hello.boot != mine.boot:
             if hello.boot > mine.boot:
                 return "name"
-            self._step_aside(hello.endpoint)
+            self.peer_heard(hello.endpoint, now)  # anybody can say so: who answers there tells (FLD-010)
         silent_before = now.mono - limits.MESH_SILENCE_NS
         for caller in self.callers.values():
             is_alive = caller.heard_at > silent_before and caller.endpoint != hello.endpoint

@@ -186,6 +186,7 @@ class Replica:
             raise PeerError("bad-chain", "a node stands on it twice")
         if not all(1 <= tick <= limits.TICK_MAX for _, tick in links):
             raise PeerError("bad-chain", "a tick that is none")
+        self.book.check(links)
         node, tick = links[0]
         if tick > self.book.caps.get(node, limits.TICK_MAX):
             raise PeerError("dropped", f"{node}:{tick}")

@@ -73,6 +73,11 @@ class Station:
             raise PeerError("tock-jump", str(tock))
         self.tock = tock
 
+    def check_tick(self, known: int, tick: int) -> None:
+        """Somebody names a change of a node of which `known` is the highest here; PeerError `tick-jump` (FLD-011)."""
+        if tick - known > limits.TICK_JUMP_MAX and not (self.takes_any_tock and tick <= limits.TOCK_MAX):
+            raise PeerError("tick-jump", str(tick))
+
     def restore_tock(self, limit: int) -> None:
         """No tock above the limit was sent before: this start begins there (STO-007)."""
         self._tock_limit_kept = self.tock_limit = max(self.tock_limit, limit)

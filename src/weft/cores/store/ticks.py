@@ -15,7 +15,7 @@ from weft.cores.store.memory import Claimed, MemoryKind, Settled, record_of
 from weft.cores.store.messages import LimitExceeded
 from weft.cores.store.station import Station
 from weft.cores.store.tree import Tree
-from weft.wire.store.messages import Ticks
+from weft.wire.store.messages import Info, Ticks
 
 
 class NodeTicks:
@@ -127,6 +127,12 @@ class TickBook:
         return top if top > self._station.tick else 0
 
     # Learning
+
+    def check(self, links: Iterable[Link]) -> None:
+        """PeerError `tick-jump` for changes that are too far above the highest known ones of their nodes."""
+        for node, tick in links:
+            own = self._station.tick if node == self._station.name else 0
+            self._station.check_tick(max(self.top(node), own), tick)
 
     def admit(self, links: Iterable[Link]) -> None:
         """Whether there is room to note these; PeerError `too-large` if not, and nothing has changed."""
@@ -256,6 +262,14 @@ class TickBook:
     def _exceed(self, what: str, limit: int) -> None:
         self._say_exceeded(what, limit)
         raise PeerError("too-large", f"more than {limit} {what}")
+
+
+def named_by(info: Info) -> Iterator[Link]:
+    """The highest changes that a message says exist; what it asks for need not."""
+    yield info.node, info.tick
+    yield from (info.ticks or {}).items()
+    for ticks in (info.known or {}, info.deleted or {}):
+        yield from ((node, ranges.highest) for node, ranges in ticks.items())
 
 
 def _joins(ranges: RangeSet, tick: int) -> bool:
