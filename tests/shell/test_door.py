@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import zmq
 
-from weft.base.errors import UserError
-from weft.shell.door import PATH_BYTES_MAX, Door
+from weft.base.errors import StorageFailed, UserError
+from weft.shell.door import PATH_BYTES_MAX, Door, note_down
 from weft.shell.ends import Heard
 from weft.shell.links import Links
 
@@ -96,3 +96,12 @@ def test_what_was_bound_before_a_crash_is_in_nobodys_way(tmp_path: Path) -> None
         links.close()
 
     asyncio.run(main())
+
+
+def test_a_node_that_starts_on_a_full_disk_says_so_instead_of_breaking_down(tmp_path: Path) -> None:
+    (tmp_path / "chains.new").symlink_to("/dev/full")
+    with pytest.raises(StorageFailed, match="No space left on device"):
+        Door(tmp_path).open(Shown(), CHANNELS)
+    (tmp_path / "store.new").symlink_to("/dev/full")
+    with pytest.raises(StorageFailed, match="No space left on device"):
+        note_down(tmp_path / "store.endpoint", "127.0.0.1:27505")

@@ -91,6 +91,14 @@ def test_a_message_arrives_once_and_a_reader_that_confirms_sees_it_at_least_once
     assert expected == why(judge(Delivered(), [*sent, fact("delivered", [protocol, counts], "lake"), QUIET]))
 
 
+def test_what_two_roots_have_drained_is_there_once_and_two_identities_are_two() -> None:
+    first, again = ("0a", 1, 1), ("0a", 1, 2)
+    rows = [torture.Row("m1", first, "one"), torture.Row("m1", first, "two")]
+    assert {"m1": 1} == torture.counted(rows)
+    assert {"m1": 2} == torture.counted([*rows, torture.Row("m1", again, "two")])
+    assert {"m1": 2} == torture.counted([rows[0], rows[0]])
+
+
 def verdict(*facts: Fact) -> list[str]:
     return [line.splitlines()[0] for line in torture.verdict([*facts, fact("healed", None), *LAST])]
 

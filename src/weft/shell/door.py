@@ -15,9 +15,20 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from weft.base.errors import StorageFailed
 from weft.shell.links import Links
 
 PATH_BYTES_MAX: Final = 107  # sun_path of Linux, with its closing zero
+
+
+def note_down(note: Path, line: str) -> None:
+    """Write where something listens, whole or not at all; StorageFailed if the disk refuses it."""
+    fresh = note.with_suffix(".new")
+    try:
+        fresh.write_text(f"{line}\n", "utf-8")
+        fresh.replace(note)
+    except OSError as error:
+        raise StorageFailed(f"{note} cannot be written: {error.strerror}") from error
 
 
 class Door:
@@ -34,14 +45,12 @@ class Door:
         return f"ipc://{self.path}"
 
     def open(self, links: Links, channels: Iterable[str]) -> None:
-        """Bind the socket, then write the note; UserError `socket-refused`."""
+        """Bind the socket, then write the note; UserError `socket-refused`, StorageFailed."""
         if len(os.fsencode(self.path)) > PATH_BYTES_MAX:
             self._makeshift = Path(tempfile.mkdtemp(prefix="weft-"))
             self.path = self._makeshift / self.path.name
         links.serve_locally(self.path, channels)
-        fresh = self.note.with_suffix(".new")
-        fresh.write_text(f"{self.endpoint}\n", "utf-8")
-        fresh.replace(self.note)
+        note_down(self.note, self.endpoint)
 
     def close(self) -> None:
         """Take the note away, and what was made besides."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from weft.base.chance import Chance
 from weft.cores.store.messages import Dial, HangUp
 from weft.node.settings import NodeSettings
+from weft.shell.door import note_down
 from weft.shell.links import Links
 from weft.shell.runner import Runner
 
@@ -38,7 +39,7 @@ class StoreDoors:
         self._port = StorePort(self._runner)
         port = table.client_port(own.port)
         await self._port.listen(own.host, port)
-        self._endpoint.write_text(f"{own.host}:{port}\n", "ascii")
+        note_down(self._endpoint, f"{own.host}:{port}")
         if table.broker:
             from weft.shell.mqtt import MqttLink, Place
 

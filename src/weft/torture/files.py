@@ -67,6 +67,8 @@ free_megabytes = {free}
 
 [lake]
 path = "{lake}"
+age_s = 5
+idle_s = 2
 
 [security]
 mode = "none"

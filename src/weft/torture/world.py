@@ -177,7 +177,7 @@ class World:
         """It has ended and no fault has killed it."""
         code = process.process.returncode if process.process is not None else None
         self.say(f"{process.name} ended by itself with {code}")
-        if not self._may_end.get(process.name):
+        if process.name != PIPELINE and not self._may_end.get(process.name):  # the driver ends to be started again
             self.unexplained.append(f"{process.name} ended by itself with {code} at {self.now:.1f} s")
 
     # Faults
