@@ -9,6 +9,8 @@ from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from weft.base.chance import Chance
 from weft.base.effects import (
     Confirm,
@@ -183,13 +185,17 @@ class Machine:
                 self.known.pop(key, None) if value is None else self.known.__setitem__(key, value)
             self.world.look_at(self)
         elif isinstance(event, ConfigurationApplied):
-            self.world.note_applied(self, event.number)
+            self.world.note_applied(self, event)
 
     # Looks
 
     @property
     def pairs(self) -> Pairs:
         return {key: pair.value for key, pair in self.core.store.pairs.items()}
+
+    def changes(self) -> list[PairsChanged]:
+        """What users were told, but for the digests."""
+        return [msgspec.structs.replace(event, digest=b"") for event in self.events(PairsChanged)]
 
     def events(self, kind: type) -> list[Any]:
         return [event for event in self.told if isinstance(event, kind)]
@@ -280,12 +286,13 @@ class World:
                 after = {key: value for key, value in self.history[before].items() if key != record.key}
                 self.history[number] = after | ({record.key: record.payload} if record.payload else {})
 
-    def note_applied(self, machine: Machine, number: int) -> None:
+    def note_applied(self, machine: Machine, told: ConfigurationApplied) -> None:
         """The event travels up at once."""
         for root in self.machines.values():
             if root.is_up and root.core.root.is_root and root is not machine:
                 is_voter = machine.name in self.voters
-                root.order(NoteApplied(machine.node, number, is_voter, len(self.voters) + 1))
+                voters = len(self.voters) + 1
+                root.order(NoteApplied(machine.node, told.number, is_voter, voters, told.count, told.digest))
 
     def look_at(self, machine: Machine) -> None:
         """What users know is what the store holds, and each chain is as the root had it at some number."""

@@ -142,7 +142,7 @@ def test_load_is_the_smallest_list_of_writes_and_is_shown_at_once() -> None:
     world.settle()
     more = [(update.key, update.value, update.is_more) for update in root.messages(KvPub)]
     assert [(C, b"2", False), (B, b"", True), ("/CONFIG/web/d", b"3", False)] == sorted(more, key=lambda m: m[0] != C)
-    assert [PairsChanged(((B, None), ("/CONFIG/web/d", b"3")), 7, numbers=(6, 7))] == sensor.events(PairsChanged)
+    assert [PairsChanged(((B, None), ("/CONFIG/web/d", b"3")), 7, numbers=(6, 7))] == sensor.changes()
     assert OrderRefused is type(ask(root, LoadTree(2, ((A, b"1"),), ("/TOPO/",))))
     assert Written(0, 0) == ask(root, LoadTree(3, tree, ("/CONFIG/",)))
     world.check()

@@ -265,7 +265,7 @@ def test_a_restarted_node_goes_on_by_what_it_had_until_something_newer_is_in() -
     root.start()
     world.write((A, "2"))
     world.advance(60)
-    assert [PairsChanged(((A, b"2"),), 3, numbers=(3,))] == sensor.events(PairsChanged)
+    assert [PairsChanged(((A, b"2"),), 3, numbers=(3,))] == sensor.changes()
 
 
 @pytest.mark.proves("CFG-034", "CFG-036")
@@ -285,7 +285,7 @@ def test_after_a_wipe_users_are_told_only_what_is_different() -> None:
     world.write((B, ""))
     world.advance(5)
     world.check()
-    assert [PairsChanged(((B, None),), 4, numbers=(4,))] == sensor.events(PairsChanged)
+    assert [PairsChanged(((B, None),), 4, numbers=(4,))] == sensor.changes()
 
 
 @pytest.mark.proves("CFG-046")

@@ -10,7 +10,7 @@ from weft.base.now import SECOND, Now
 from weft.base.records import CoreRecord
 from weft.cores.topology.core import Topology
 from weft.cores.topology.memory import Promised, from_record
-from weft.cores.topology.messages import Announcement, Asked, Control, ParentIs, RootTaken
+from weft.cores.topology.messages import Announcement, Asked, Control, LearnHolds, NoteDiverged, ParentIs, RootTaken
 from weft.cores.topology.states import Role
 
 ENDPOINT = "10.0.0.6:27500"
@@ -149,3 +149,59 @@ def test_a_root_that_speaks_again_ends_the_call() -> None:
     made.command(ParentIs("silent"), at(0))
     made.command(ParentIs("heard"), at(1))
     assert Role.FOLLOW is made.role
+
+
+DIGEST, OTHER = b"d" * 16, b"o" * 16
+
+
+def holding(number: int = 7, digest: bytes = DIGEST) -> Topology:
+    """A voter that holds that."""
+    made = quiet()
+    made.command(LearnHolds(number, digest), at(0))
+    made.effects()
+    return made
+
+
+def call_with(made: Topology, digest: bytes | None, holds: int = 7) -> list[tuple[str, dict[str, Any]]]:
+    content = {"fleet": "lab", "election": "e", "propose": 1, "holds": [0, holds]}
+    if digest is not None:
+        content["digest"] = digest.hex()
+    made.receive(Announcement("/RECOVERY/wutup", ENDPOINT, b"z" * 16, content), Source("announced", b""), at(0))
+    return said(made.effects())
+
+
+def test_a_voter_says_nay_to_who_has_other_pairs_at_the_same_number() -> None:
+    assert [("nay", {"election": "e", "why": "diverged"})] == call_with(holding(), OTHER)
+    assert [("nay", {"election": "e", "why": "diverged"})] == call_with(holding(), None)
+    shown = {"holds": [0, 7], "digest": DIGEST.hex()}
+    assert [("aye", {"election": "e", "propose": 1, **shown})] == call_with(holding(), DIGEST)
+    assert ["aye"] == [word for word, _ in call_with(holding(), OTHER, holds=8)], (
+        "of a higher number it has seen nothing"
+    )
+
+
+def test_who_has_other_pairs_than_its_parent_has_no_vote_and_does_not_call_until_its_next_snapshot() -> None:
+    made = holding()
+    made.command(NoteDiverged(), at(0))
+    assert [] == call_with(made, DIGEST)
+    made.command(ParentIs("silent"), at(1))
+    assert Role.FOLLOW is made.role
+    made.command(LearnHolds(7, DIGEST), at(2))
+    assert ["aye"] == [word for word, _ in call_with(made, DIGEST)]
+
+
+def test_a_candidate_counts_an_aye_only_of_who_has_shown_what_it_holds() -> None:
+    made = holding(9)
+    made.command(ParentIs("silent"), at(0))
+    made.effects()
+    assert Role.CALLING is made.role
+    for shown in (
+        {},
+        {"holds": [0, 9]},
+        {"holds": [0, 9], "digest": OTHER.hex()},
+        {"holds": [0, 10], "digest": DIGEST.hex()},
+    ):
+        answer(made, "aye", propose=1, **shown)
+        assert {} == made.election.ayes, shown
+    answer(made, "aye", propose=1, holds=[0, 9], digest=DIGEST.hex())
+    assert Role.ROOT is made.role

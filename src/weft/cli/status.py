@@ -20,6 +20,7 @@ ORDER: Final = {"root": 0, "collector": 1, "sensor": 2}
 COLUMNS: Final = ("node", "level", "group", "endpoint", "runs", "said", "health")
 LOADS: Final = ("node", "health", "parent link", "children", "samples", "spool", "journal", "memory", "up")
 ASKED_AT_ONCE: Final = 64
+DIGEST_SHOWN: Final = 8  # of 32 hex digits: enough to see that two are not the same
 NO_ANSWER: Final = "no answer"
 
 
@@ -241,9 +242,34 @@ def heading(picture: Picture) -> str:
     if picture.has_root and not picture.root:
         return f"fleet {picture.fleet}, its root has just started: it leads after two heartbeats"
     if picture.has_root:
-        return f"fleet {picture.fleet}, root {picture.root}, configuration number {picture.number}"
+        held = next((holding(node) for node in picture.nodes if own_endpoint(node) == picture.root), "")
+        return f"fleet {picture.fleet}, root {picture.root}, configuration number {picture.number}{held}"
     where = f"its root {picture.root} does not answer" if picture.root else "no root is known here"
     return f"fleet {picture.fleet}, {where}; this is what {picture.nodes[0]['name']} knows"
+
+
+def holding(told: dict[str, Any]) -> str:
+    """How many pairs of the configuration a node holds, and the beginning of their digest; empty: not the whole of it."""
+    facts = told["cores"].get("configuration", {})
+    digest = facts.get("digest")
+    return f", {facts['pairs']} pairs, digest {digest[:DIGEST_SHOWN]}" if digest else ""
+
+
+def diverged(nodes: Iterable[dict[str, Any]]) -> list[tuple[str, str]]:
+    """Nodes that hold other pairs at the same number."""
+    found: dict[int, dict[str, str]] = {}
+    for node in nodes:
+        if (number := number_of(node)) is not None and (held := holding(node)):
+            found.setdefault(number, {}).setdefault(held, node["name"])
+    return [
+        (
+            f"at number {number} of the configuration "
+            + "; ".join(f"{name} has{held[1:]}" for held, name in by.items()),
+            "wait a minute: the lower one asks for everything anew; else keep both states, and ask for help",
+        )
+        for number, by in found.items()
+        if len(by) > 1
+    ]
 
 
 def cells(member: Member) -> tuple[str, ...]:
@@ -285,6 +311,7 @@ def troubles(picture: Picture) -> list[tuple[str, str]]:
             found.append((f"{member.name} at {member.endpoint} does not answer", mend))
     if picture.root and not picture.has_root:
         found.append((f"the root at {picture.root} does not answer", "start it, or wait for another one to be elected"))
+    found += diverged(picture.nodes)
     placeless = {guest["endpoint"] for guest in picture.unassigned}
     for node in picture.nodes:
         is_told = own_endpoint(node) in placeless

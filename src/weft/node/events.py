@@ -99,6 +99,9 @@ class NumberReported(msgspec.Struct, frozen=True, gc=False):
 
     node: bytes
     number: int
+    count: int = 0
+    digest: str = ""
+    """As in `config.applied`; empty: it has not said."""
 
 
 class Event(NamedTuple):
@@ -194,6 +197,19 @@ EVENTS: Final[dict[type, Event]] = {
         "warning",
         "A lower number was heard: all values are deleted and asked for anew. Measuring goes on.",
         "See whether two roots are alive.",
+    ),
+    configuration.ConfigurationDiverged: Event(
+        "config.diverged",
+        "error",
+        "Two nodes have other pairs at one number of the configuration; the lower one asks for everything anew, and has "
+        "no vote until then.",
+        "Nothing, if config.resynced follows; else compare weft config list of both, and keep both states.",
+    ),
+    configuration.SnapshotDiffers: Event(
+        "config.snapshot-differs",
+        "warning",
+        "A snapshot was refused: other pairs came than its end speaks of. It is asked for again.",
+        "Nothing; often: look at the link.",
     ),
     configuration.ConfigurationRewound: Event(
         "config.rewound",
@@ -569,16 +585,20 @@ EVENTS: Final[dict[type, Event]] = {
 APPLIED: Final = EVENTS[configuration.ConfigurationApplied].name
 
 
-def applied_number(payload: bytes) -> int | None:
-    """The number that an event `config.applied` of any node tells; None if it tells none."""
+def applied_number(payload: bytes) -> "Applied | None":
+    """What an event `config.applied` of any node tells; None if it tells no number."""
     try:
-        return msgspec.json.decode(payload, type=_Applied).number
+        return msgspec.json.decode(payload, type=Applied)
     except msgspec.DecodeError:
         return None
 
 
-class _Applied(msgspec.Struct):
+class Applied(msgspec.Struct):
+    """The number that a node runs, and what it holds there; older nodes do not say that."""
+
     number: int
+    count: int = 0
+    digest: str = ""
 
 
 def describe(event: Any) -> tuple[str, str, dict[str, Any]]:

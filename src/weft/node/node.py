@@ -320,10 +320,10 @@ class Node:
         """The events in which nodes say what they run pass here on their way to the lake (CFG-047)."""
         for record in records:
             if type(record) is StreamRecord and record.key == APPLIED and record.stream == Stream.EVENTS:
-                number = applied_number(record.payload)
-                if number is not None and self.settings.level == "root":
-                    self.census.note(record.origin, number, record.at)
-                    self.tell_later(NumberReported(record.origin, number))
+                told = applied_number(record.payload)
+                if told is not None and self.settings.level == "root":
+                    self.census.note(record.origin, told.number, record.at)
+                    self.tell_later(NumberReported(record.origin, told.number, told.count, told.digest))
 
     def _refuse(self, source: Source, frames: list[bytes], error: PeerError, now: Now) -> None:
         self.quarantine.keep(source, frames, error, now)

@@ -172,7 +172,7 @@ def answer_writer(node: Orders, event: configuration.WriteDone) -> None:
 
 def learn_pairs(node: Orders, event: configuration.PairsChanged) -> None:
     """The configuration says something new: to the tree, and to what is measured."""
-    node.order("topology", topology.LearnPairs(event.pairs, event.number))
+    node.order("topology", topology.LearnPairs(event.pairs, event.number, event.digest))
     node.order("clone", clone.LearnPairs(event.pairs, event.number, event.numbers))
     node.census.learn(event.pairs, event.number)
     if any(key.startswith("/TOPO/") for key, _ in event.pairs):
@@ -185,8 +185,21 @@ def note_applied(node: Orders, event: NumberReported) -> None:
     """Who has which write: what a quorum is counted from (CFG-024)."""
     census = node.census
     is_voter = event.node != node.node and census.is_voter(event.node)  # as a voter, the root is counted for itself
-    note = configuration.NoteApplied(event.node, event.number, is_voter, census.voters(node.node))
+    voters = census.voters(node.node)
+    note = configuration.NoteApplied(event.node, event.number, is_voter, voters, event.count, event.digest)
     node.order("configuration", note)
+
+
+def hold_number(node: Orders, event: configuration.ConfigurationApplied) -> None:
+    """A number may have come without any other pair."""
+    if event.digest:
+        node.order("topology", topology.LearnHolds(event.number, bytes.fromhex(event.digest)))
+
+
+def lose_vote(node: Orders, event: configuration.ConfigurationDiverged) -> None:
+    """Whoever has other pairs than its parent at one number elects nobody, until it has a new snapshot."""
+    if event.is_here:
+        node.order("topology", topology.NoteDiverged())
 
 
 def note_child(node: Orders, event: carrier.ChildJoined | carrier.ChildLost) -> None:
@@ -312,12 +325,14 @@ WIRES: Final[list[Wire]] = [
     when(topology.ElectionCalled).then(append_event),
     when(configuration.PairsChanged).then(learn_pairs, compare_file),
     when(configuration.WriteDone).then(answer_writer),
-    when(configuration.ConfigurationApplied).then(append_event, found_fleet),
+    when(configuration.ConfigurationApplied).then(append_event, hold_number, found_fleet),
     when(configuration.ParentHeard).then(parent_is("heard")),
     when(configuration.ParentQuiet).then(parent_is("quiet")),
     when(configuration.ParentSilent).then(parent_is("silent"), append_event),
     when(configuration.ReplicaResynced).then(append_event),
     when(configuration.ConfigurationWiped).then(append_event),
+    when(configuration.ConfigurationDiverged).then(append_event, lose_vote),
+    when(configuration.SnapshotDiffers).then(append_event),
     when(configuration.ConfigurationRewound).then(append_event),
     when(configuration.WriteLost).then(append_event),
     when(configuration.SyncFailing).then(append_event),

@@ -185,6 +185,11 @@ FACTS: Final = (
     Fact("cores.measurement.foreign_series", "their series", "weft_measurement_foreign_series"),
     Fact("cores.configuration.state", "IDLE, SYNC (a snapshot is asked for), RUN or ROOT"),
     Fact("cores.configuration.number", "of the last write that is here", "weft_configuration_number"),
+    Fact("cores.configuration.pairs", "keys and values that are here", "weft_configuration_pairs"),
+    Fact(
+        "cores.configuration.digest",
+        "of all pairs, hex; null: this node follows only some, or has others than its parent",
+    ),
     *_counters(
         "cores.configuration",
         "configuration",
@@ -198,6 +203,8 @@ FACTS: Final = (
         resync_tip="snapshots asked for because the parent had more",
         attempts="snapshots asked for",
         snapshots="snapshots adopted",
+        differed="snapshots refused because other pairs came than their end spoke of",
+        unproved="snapshots adopted from a parent that says no digest",
         forwarded="updates passed on to children",
         telltales="last writes said again to children after a snapshot",
         hugz="beats said",

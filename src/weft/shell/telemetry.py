@@ -239,6 +239,8 @@ class Telemetry:
             facts |= msgspec.to_builtins(counters, str_keys=True)
         if isinstance(core, Configuration):
             facts["number"] = core.store.number
+            facts["pairs"] = core.store.tally.count
+            facts["digest"] = core.shown_digest.hex() or None
             facts["state"] = "ROOT" if core.root.is_root else facts["state"]
         if isinstance(core, Chains):
             facts["mail"] = core.totals()

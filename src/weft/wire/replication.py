@@ -11,6 +11,9 @@ KVPUB     key        number          root's UUID   properties   value, empty: de
 HUGZ      "HUGZ"     8 zero bytes    empty         empty        empty
 WTF       "WTF"      u32 code        text
 
+An ICANHAZ with the property `digest`: true asks for the properties `count` and `digest` of the KTHXBAI: how many pairs the
+answer had, and their digest in 32 hex digits (FLD-002). Who does not know them leaves them out.
+
 number = epoch * 2**40 + counter, u64 in network order (CFG-003)
 
 Strings are UTF-8 without length or terminator; JSON is sent canonical and received in any layout (CFG-002).
@@ -50,6 +53,7 @@ CODE_MAX: Final = (1 << 32) - 1
 ABSOLUTE: Final = 1e9  # a `ttl` in text that is no less is an instant, and no span (CFG-064)
 FRAMES: Final = 5
 COUNTER_BITS: Final = 40
+DIGEST_BYTES: Final = 16
 EPOCH_MAX: Final = (1 << 23) - 1
 UNSPECIFIED, MALFORMED, UNKNOWN_COMMAND, NOT_AUTHORISED, UNKNOWN_NODE, BUSY, TOO_LARGE = range(7)
 NOT_READY, WRONG_DIALECT, STALE_EPOCH, NO_GROUP, NO_QUORUM, NOT_ROOT = range(7, 13)
@@ -67,6 +71,8 @@ class ICanHaz(msgspec.Struct, frozen=True, gc=False):
     """It wants one answer of many frames (CFG-013)."""
     dialect: str = "strict"
     """`chp`: asked in two frames; the answer takes the dialect of the request (CFG-014)."""
+    wants_digest: bool = False
+    """The end is to say how many pairs there were, and their digest."""
 
 
 class KvSync(msgspec.Struct, frozen=True, gc=False):
@@ -83,6 +89,10 @@ class KThxBai(msgspec.Struct, frozen=True, gc=False):
     subtree: str | None
     """None: not said; belongs to the oldest open request (CFG-014)."""
     number: int
+    count: int = 0
+    """How many pairs the answer had; only said together with `digest`."""
+    digest: bytes = b""
+    """Of these pairs, 16 bytes; empty: not said."""
 
 
 class Bundle(msgspec.Struct, frozen=True, gc=False):
@@ -132,10 +142,17 @@ _KTHXBAI: Final = b"KTHXBAI"
 _HUGZ: Final = b"HUGZ"
 _WTF: Final = b"WTF"
 _ASKS: Final = frozenset({_ICANHAZ, _ICANHAZ_CHP})
-_BUNDLE: Final = b'{"bundle":true}'
+_PROPERTIES: Final = {
+    (False, False): b"",
+    (True, False): b'{"bundle":true}',
+    (False, True): b'{"digest":true}',
+    (True, True): b'{"bundle":true,"digest":true}',
+}
+"""Of a request, by whether it wants a bundle, and a digest."""
 _HUGZ_FRAMES: Final = (_HUGZ, NO_NUMBER, b"", b"", b"")
 _ASCII_ZEROS: Final = b"0" * NUMBER_BYTES
 _ONLY_PREV: Final = re.compile(rb'\{"prev":(0|[1-9][0-9]{0,17})\}')
+_DIGEST: Final = re.compile(f"[0-9a-f]{{{2 * DIGEST_BYTES}}}")
 _REFUSALS: Final = {"command": UNKNOWN_COMMAND, "too-large": TOO_LARGE}
 
 
@@ -176,7 +193,7 @@ def encode_ask(message: ICanHaz) -> list[bytes]:
     subtree = message.subtree.encode()
     if message.dialect == "chp":
         return [_ICANHAZ_CHP, subtree]
-    return [b"", _ICANHAZ, b"", b"", _BUNDLE if message.is_bundle else b"", subtree]
+    return [b"", _ICANHAZ, b"", b"", _PROPERTIES[message.is_bundle, message.wants_digest], subtree]
 
 
 def decode_ask(frames: list[bytes]) -> Asked:
@@ -194,8 +211,9 @@ def decode_ask(frames: list[bytes]) -> Asked:
     if number:
         read_number(number)
     read_uuid(uuid)
-    is_bundle = read_properties(properties).get("bundle") is True
-    return Asked(envelope, ICanHaz(read_subtree(subtree), is_bundle, dialect))
+    known = read_properties(properties)
+    wants_digest = known.get("digest") is True
+    return Asked(envelope, ICanHaz(read_subtree(subtree), known.get("bundle") is True, dialect, wants_digest))
 
 
 def encode_answer(answer: Answer) -> list[bytes]:
@@ -327,17 +345,27 @@ def _pair(frames: list[bytes]) -> KvSync:
 
 
 def _end_frames(end: KThxBai) -> tuple[bytes, ...]:
-    return _KTHXBAI, end.number.to_bytes(NUMBER_BYTES), b"", b"", (end.subtree or "").encode()
+    proof = b'{"count":%d,"digest":"%s"}' % (end.count, end.digest.hex().encode()) if end.digest else b""
+    return _KTHXBAI, end.number.to_bytes(NUMBER_BYTES), b"", proof, (end.subtree or "").encode()
 
 
 def _end(frames: list[bytes]) -> KThxBai:
     _, number, uuid, properties, subtree = frames
     read_uuid(uuid)
-    if properties:
-        read_properties(properties)
+    count, digest = _proof(read_properties(properties), properties)
     if number in (b"", NO_NUMBER) and len(subtree) == NUMBER_BYTES and subtree[:1] != b"/":
-        return KThxBai(None, read_number(subtree))
-    return KThxBai(read_subtree(subtree) or None, read_number(number))
+        return KThxBai(None, read_number(subtree), count, digest)
+    return KThxBai(read_subtree(subtree) or None, read_number(number), count, digest)
+
+
+def _proof(known: dict[str, Any], frame: bytes) -> tuple[int, bytes]:
+    """What an end says of its pairs: count and digest, or neither."""
+    digest, count = known.get("digest"), known.get("count")
+    if digest is None:
+        return 0, b""
+    if type(digest) is not str or not _DIGEST.fullmatch(digest) or type(count) is not int or not is_count(count):
+        raise PeerError("properties", "count and digest of another type", frame)
+    return count, bytes.fromhex(digest)
 
 
 def _bundle_frames(bundle: Bundle) -> list[bytes]:

@@ -84,6 +84,11 @@ class Configuration:
         return self.station.store
 
     @property
+    def shown_digest(self) -> bytes:
+        """Of all pairs; empty on a node that holds only some, or other ones than its parent (FLD-002)."""
+        return self.station.shown_digest()
+
+    @property
     def counters(self) -> Counters:
         """What was applied, repeated, asked anew, served (CFG-090)."""
         return self.station.counters

@@ -47,6 +47,7 @@ BUNDLE_BYTES_MAX: Final = 8 << 20
 
 ACK_NS: Final = 5 * SECOND  # how long a write waits for its majority (CFG-024)
 PENDING_MAX: Final = 10_000  # writes that wait for it; a fleet of people types fewer in 5 s
+DIGESTS_MAX: Final = 20_000  # numbers whose digest a root still knows: reports are 100 ms apart, and some seconds late
 NODES_MAX: Final = 10_000  # nodes whose number is known
 HISTORY_MAX: Final = 10_000  # writes that can be listed and undone (CFG-027)
 HISTORY_BYTES_MAX: Final = 64 << 20  # their values, old and new

@@ -8,6 +8,7 @@ from weft.wire.replication import Bundle, Hugz, ICanHaz, KThxBai, KvPub, KvSync,
 __all__ = [
     "Bundle",
     "ConfigurationApplied",
+    "ConfigurationDiverged",
     "ConfigurationRewound",
     "ConfigurationSettings",
     "ConfigurationWiped",
@@ -33,6 +34,7 @@ __all__ = [
     "ReplicaResynced",
     "RollBack",
     "SetTimes",
+    "SnapshotDiffers",
     "StepDown",
     "Stop",
     "SyncFailing",
@@ -156,6 +158,9 @@ class NoteApplied(msgspec.Struct, frozen=True, gc=False):
     is_voter: bool
     voters: int
     """How many voters there are, this root included (REC-010)."""
+    count: int = 0
+    digest: str = ""
+    """As in `ConfigurationApplied`."""
 
 
 class NoteVoters(msgspec.Struct, frozen=True, gc=False):
@@ -230,6 +235,8 @@ class PairsChanged(msgspec.Struct, frozen=True, gc=False):
     is_root: bool = False
     numbers: tuple[int, ...] = ()
     """Of the writes that made the pairs so, in the same order; of a deletion that a snapshot showed: `number`."""
+    digest: bytes = b""
+    """Of all pairs that this node holds at `number` (FLD-003)."""
 
 
 class ConfigurationApplied(msgspec.Struct, frozen=True, gc=False):
@@ -238,6 +245,10 @@ class ConfigurationApplied(msgspec.Struct, frozen=True, gc=False):
     number: int
     why: str
     """`update`, `snapshot` or `root`."""
+    count: int = 0
+    """How many pairs this node holds."""
+    digest: str = ""
+    """Theirs, in 32 hex digits; empty: this node does not follow the whole configuration."""
 
 
 class ReplicaResynced(msgspec.Struct, frozen=True, gc=False):
@@ -260,6 +271,29 @@ class ConfigurationRewound(msgspec.Struct, frozen=True, gc=False):
 
     number: int
     last: int
+
+
+class ConfigurationDiverged(msgspec.Struct, frozen=True, gc=False):
+    """Event: another node has other pairs at the same number (FLD-002); the replica asks for everything anew."""
+
+    other: str
+    """The endpoint of the parent, or the UUID of a node that reported."""
+    number: int
+    count: int
+    digest: str
+    other_count: int
+    other_digest: str
+    is_here: bool = True
+    """Whether this node asks anew, because its parent has other pairs; False: this is the root, and the other one will."""
+
+
+class SnapshotDiffers(msgspec.Struct, frozen=True, gc=False):
+    """Event: a snapshot was refused, because other pairs came than its end speaks of; it is asked for again (FLD-002)."""
+
+    number: int
+    missing: int
+    """How many pairs fewer than said; negative: more; 0: others."""
+    attempts: int
 
 
 class WriteLost(msgspec.Struct, frozen=True, gc=False):

@@ -11,10 +11,12 @@ from weft.cores.configuration import limits, station
 from weft.cores.configuration.lost import lost_writes
 from weft.cores.configuration.memory import Applied, Last, Noted, Wiped
 from weft.cores.configuration.messages import (
+    ConfigurationDiverged,
     ConfigurationRewound,
     ConfigurationWiped,
     FollowParent,
     ReplicaResynced,
+    SnapshotDiffers,
     SyncFailing,
 )
 from weft.cores.configuration.silence import Silence
@@ -142,8 +144,22 @@ class Replica:
             self._turn(On.ANSWERED, message, now)
 
     def _hear_tip(self, message: KThxBai, now: Now) -> None:
-        if self.tips.hear(message, now):
+        topic = (message.subtree or "").removeprefix(TIP)
+        if self.tips.hear(message, now) or (
+            self.state is State.RUN and message.digest and self._differs(topic, message)
+        ):
             self._turn(On.TIP, None, now)
+
+    def _differs(self, topic: str, tip: KThxBai) -> bool:
+        """Whether the parent has other pairs at the same number: then this node's, or the parent's, are not what the root wrote."""
+        store = self.station.store
+        own = store.tally_of(topic)
+        if tip.number != store.tip(topic) or (own.count, own.digest) == (tip.count, tip.digest):
+            return False
+        self.station.is_diverged = True
+        here, there = own.digest.hex(), tip.digest.hex()
+        self.station.tell(ConfigurationDiverged(self.parent, tip.number, own.count, here, tip.count, there))
+        return True
 
     def wake(self, now: Now) -> None:
         """Time has passed."""
@@ -165,7 +181,7 @@ class Replica:
             if self.tips.is_unanswered:
                 self._open_ask()
             for topic in self.tips.ask(self.topics, now):
-                self.station.say(station.ASK, b"", ICanHaz(topic))
+                self.station.say(station.ASK, b"", ICanHaz(topic, wants_digest=True))
 
     def deadline(self) -> int | None:
         """When `wake` is wanted."""
@@ -229,6 +245,7 @@ class Replica:
         """Subscribe, then ask for everything (CFG-031). What is here stays readable."""
         self._why = "parent" if self.parent else "start"
         self.parent, self.topics, self.serves = order.endpoint, order.topics, order.serves
+        self.station.is_whole = self._is_whole()
         self._attempts = self._rewinds = 0
         self._resync_pause, self._resynced_at = limits.RESYNC_NS, None
         self.silence.begin(now)
@@ -270,7 +287,7 @@ class Replica:
 
     def _ask_more(self, stage: Stage) -> None:
         for subtree in stage.questions():
-            self.station.say(station.ASK, b"", ICanHaz(subtree))
+            self.station.say(station.ASK, b"", ICanHaz(subtree, wants_digest=True))
 
     def hold(self, on: On, update: KvPub, now: Now) -> None:
         """Updates wait until the snapshot is in."""
@@ -302,8 +319,17 @@ class Replica:
         if stage.is_full():
             self._turn(On.FAILED, Failure(TOO_LARGE, is_told=True), now)
         elif not stage.open:
-            failure = self._weigh(stage)
+            failure = self._compare(stage) or self._weigh(stage)
             self._turn(On.COMPLETED if failure is None else On.FAILED, failure, now)
+
+    def _compare(self, stage: Stage) -> Failure | None:
+        """Whether what has come is not what the parent says that it sent (FLD-002)."""
+        missing = stage.short_by()
+        if missing is None:
+            return None
+        self.station.counters.differed += 1
+        self.station.tell(SnapshotDiffers(stage.number, missing, self._attempts))
+        return Failure(UNSPECIFIED)
 
     def _weigh(self, stage: Stage) -> Failure | None:
         """Whether a complete snapshot comes from the past (CFG-044)."""
@@ -355,6 +381,8 @@ class Replica:
         self.station.tell(ReplicaResynced(self._why, stage.number, self._attempts))
         counters = self.station.counters
         counters.snapshots += 1
+        counters.unproved += not stage.is_proved
+        self.station.is_diverged = False
         counters.snapshot_ms = (now.mono - self._asked_at) * 1_000 // SECOND
         counters.snapshot_bytes = stage.bytes
         self._attempts = self._rewinds = 0

@@ -11,6 +11,7 @@ from weft.cores.configuration import limits
 from weft.cores.configuration.history import History
 from weft.cores.configuration.memory import Took, Wrote
 from weft.cores.configuration.messages import (
+    ConfigurationDiverged,
     HistoryRead,
     LoadTree,
     NoteApplied,
@@ -58,6 +59,7 @@ class Report(NamedTuple):
     number: int
     heard_at: int
     is_voter: bool
+    """And has shown the digest of that number (FLD-003)."""
 
 
 class Root:
@@ -70,6 +72,8 @@ class Root:
         self.epoch = 0
         self.nodes: dict[bytes, Report] = {}
         self.voters = 1
+        self._digests: dict[int, tuple[int, bytes]] = {}
+        """Count and digest of the store at its last numbers."""
         self._alone_since: int | None = None
         """Since when less than a majority of the voters has a link here."""
         self._pending: list[Pending] = []
@@ -84,6 +88,9 @@ class Root:
         was_root, self.is_root, self.is_acting, self.epoch = self.is_root, True, order.is_acting, order.epoch
         if not was_root:
             self.nodes, self.voters, self._alone_since = {}, 1, None
+            self._digests = {}
+            self.station.is_whole, self.station.is_diverged = True, False
+            self._note_digest()
         if not order.is_acting and not store.wrote_from:
             took = Took(self._next_number())
             self.station.keep(took)
@@ -196,6 +203,7 @@ class Root:
         self.station.keep(Wrote(key, number, value, prev, expires_at, who, now.wall))
         self._to_lake(KvPub(key, number, self.station.node, value, prev), who, now)
         self.adopt(Wrote(key, number, value, prev, expires_at, who, now.wall), old)
+        self._note_digest()
         if ttl is not None:
             self._expire_at(key, now.mono + round(ttl * SECOND))
         self.station.counters.written += 1
@@ -238,13 +246,30 @@ class Root:
         self.nodes.pop(order.node, None)
         if len(self.nodes) >= limits.NODES_MAX:
             del self.nodes[next(iter(self.nodes))]
-        self.nodes[order.node] = Report(order.number, now.mono, order.is_voter)
+        self.nodes[order.node] = Report(order.number, now.mono, order.is_voter and self._is_shown(order))
         self.voters = max(order.voters, 1)
         confirmed = self._confirmed()
         done = [each for each in self._pending if each.number <= confirmed]
         self._pending = [each for each in self._pending if each.number > confirmed]
         for each in done:
             self._answer(each, is_confirmed=True)
+
+    def _note_digest(self) -> None:
+        store = self.station.store
+        if len(self._digests) >= limits.DIGESTS_MAX:
+            del self._digests[next(iter(self._digests))]
+        self._digests[store.number] = store.tally.count, store.tally.digest
+
+    def _is_shown(self, order: NoteApplied) -> bool:
+        """Whether a node has the pairs that its number stands for; one that has others is told of (FLD-003)."""
+        count, digest = self._digests.get(order.number, (0, b""))
+        if not digest or not order.digest:
+            return False
+        if (order.count, order.digest) == (count, digest.hex()):
+            return True
+        there, here = (order.count, order.digest), (count, digest.hex())
+        self.station.tell(ConfigurationDiverged(order.node.hex(), order.number, *here, *there, is_here=False))
+        return False
 
     def note_voters(self, order: NoteVoters, now: Now) -> None:
         """Who has a link; without a majority for D a quorum is not even tried (REC-015)."""

@@ -16,6 +16,7 @@ from weft.base.errors import PeerError
 from weft.base.now import Now
 from weft.cores.configuration import limits
 from weft.cores.configuration.station import SERVE, Station
+from weft.cores.configuration.tally import Tally, tally_of
 from weft.wire.envelope import Answer, Asked, Envelope
 from weft.wire.replication import (
     BUSY,
@@ -103,6 +104,13 @@ class Stream:
         self.due_at = now.mono + (limits.PORTION_NS if refused else 0)
 
 
+def _end(request: ICanHaz, number: int, tally: Tally | None) -> KThxBai:
+    """The end of an answer; with count and digest of its pairs, if that was asked for."""
+    if tally is None:
+        return KThxBai(request.subtree, number)
+    return KThxBai(request.subtree, number, tally.count, tally.digest)
+
+
 class Serving:
     """Answers children. Times are monotonic nanoseconds."""
 
@@ -150,10 +158,10 @@ class Serving:
 
     def _answer(self, request: ICanHaz, source: Source, envelope: Envelope, now: Now) -> None:
         if request.subtree.startswith(TIP + "/"):
-            end = KThxBai(request.subtree, self._station.store.tip(request.subtree[len(TIP) :]))
+            end = self._tip(request)
             self._station.say(SERVE, source.peer, Answer(envelope, end))  # one that is lost is asked for again
             return
-        pairs, end = self._content(request.subtree)
+        pairs, end = self._content(request)
         if request.is_bundle or source.kind == "REQ":
             self._say_bundle(pairs, end, source.peer, envelope)
             return
@@ -162,8 +170,12 @@ class Serving:
         self.streams.append(stream)
         self._step(stream)
 
-    def _content(self, subtree: str) -> tuple[Sequence[KvSync], KThxBai]:
-        store = self._station.store
+    def _tip(self, request: ICanHaz) -> KThxBai:
+        path, store = request.subtree[len(TIP) :], self._station.store
+        return _end(request, store.tip(path), store.tally_of(path) if request.wants_digest else None)
+
+    def _content(self, request: ICanHaz) -> tuple[Sequence[KvSync], KThxBai]:
+        store, subtree = self._station.store, request.subtree
         if subtree.startswith(CHAINS + "/"):
             path = subtree[len(CHAINS) :]
             told = [
@@ -174,8 +186,9 @@ class Serving:
                 )
                 for _, last in store.lasts("" if path == "/" else path)
             ]
-            return told, KThxBai(subtree, store.tip(path))
-        return store.view(subtree), KThxBai(subtree, store.tip(subtree))
+            return told, _end(request, store.tip(path), tally_of(told) if request.wants_digest else None)
+        tally = store.tally_of(subtree) if request.wants_digest else None
+        return store.view(subtree), _end(request, store.tip(subtree), tally)
 
     def _say_bundle(self, pairs: Sequence[KvSync], end: KThxBai, peer: bytes, envelope: Envelope) -> None:
         size = sum(len(pair.key) + len(pair.value) + FRAME_BYTES for pair in pairs)

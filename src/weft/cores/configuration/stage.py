@@ -13,6 +13,7 @@ from weft.cores.configuration import limits
 from weft.cores.configuration.memory import Adopted, Begun, Last, Part
 from weft.cores.configuration.station import Station
 from weft.cores.configuration.store import Packer, is_coarse
+from weft.cores.configuration.tally import Tally
 from weft.wire.replication import CHAINS, KThxBai, KvSync, chain_of
 
 
@@ -39,6 +40,12 @@ class Stage:
         self.pairs: dict[str, KvSync] = {}
         self.lasts: dict[str, Last] = {}
         self.bytes = 0
+        self.tally = Tally()
+        """Of the pairs."""
+        self._heard, self._said = Tally(), Tally()
+        """Of all that came, chains too and pairs of several topics each time; and of what the ends say that came."""
+        self.is_proved = True
+        """Whether every end that has come has said how much belongs to it."""
         self._packer = Packer()
         self._is_begun = False
 
@@ -61,11 +68,14 @@ class Stage:
         """One answer; PeerError `not-asked` for a key that lies in no open topic."""
         if pair.key.startswith(CHAINS + "/"):
             self._add_last(pair)
+            self._heard.put(pair)
             return
         if not any(is_under(pair.key, "" if topic == "/" else topic) for topic in self._topics if topic in self.open):
             raise PeerError("not-asked", pair.key)
         before = self.pairs.get(pair.key)
         self.pairs[pair.key] = pair
+        self._heard.put(pair)
+        self.tally.put(pair, before)
         self.bytes += len(pair.key) + len(pair.value) - (len(before.key) + len(before.value) if before else 0)
         if (before or self._station.store.pairs.get(pair.key)) != pair and (part := self._packer.add_pair(pair)):
             self._keep(part)
@@ -87,6 +97,14 @@ class Stage:
             raise PeerError("not-asked", str(end.subtree))
         del self.open[subtree]
         self.ends[subtree] = end.number
+        self.is_proved = self.is_proved and bool(end.digest)
+        self._said.join(end.count, end.digest)
+
+    def short_by(self) -> int | None:
+        """How many of the pairs that the ends speak of have not come, 0 if others came; None: all is as they say, or they say nothing."""
+        if not self.is_proved or self._heard == self._said:
+            return None
+        return self._said.count - self._heard.count
 
     def close(self) -> None:
         """Journal what is left, and that it is complete; then let it stand in the place of the store."""
@@ -106,7 +124,7 @@ class Stage:
             self._begin()
         adopted = Adopted(self.number, [(topic, self.ends[topic]) for topic in self._topics])
         self._station.keep(adopted)
-        store.replace(self.pairs, self.lasts, adopted)
+        store.replace(self.pairs, self.lasts, adopted, self.tally)
 
     def _derive(self) -> None:
         """What was not said of chains: a pair is a write too, and so is the end of a topic that has one chain."""

@@ -48,6 +48,10 @@ class Counters(msgspec.Struct):
     """Snapshots asked for."""
     snapshots: int = 0
     """Snapshots adopted."""
+    differed: int = 0
+    """Snapshots refused because their pairs were not those that their ends spoke of."""
+    unproved: int = 0
+    """Snapshots adopted from a parent that says no count and digest: of another make, or older."""
     snapshot_ms: int = 0
     """How long the last one took, from the question to the adoption."""
     snapshot_bytes: int = 0
@@ -84,6 +88,8 @@ class Station:
         "dead_ns",
         "effects",
         "heartbeat_ns",
+        "is_diverged",
+        "is_whole",
         "node",
         "parts",
         "published_at",
@@ -101,6 +107,10 @@ class Station:
         self.effects: list[Effect] = []
         self.parts: list[Begun | Part] = []
         """What is journaled of a snapshot that is not adopted."""
+        self.is_whole = False
+        """Whether the store here is that of the root, or follows all of it: then its digest may be compared."""
+        self.is_diverged = False
+        """Whether the parent has other pairs at the same number, until the next snapshot."""
         self.published_at = 0
         """When children last heard something, monotonic ns (CFG-045)."""
 
@@ -124,6 +134,10 @@ class Station:
             self.parts.append(memory)
         else:
             self.parts = []
+
+    def shown_digest(self) -> bytes:
+        """What this node shows for its number; empty: it holds only some of the configuration, or not what its parent has."""
+        return self.store.tally.digest if self.is_whole and not self.is_diverged else b""
 
     def publish(self, message: KvPub | Hugz, now: Now) -> None:
         """Let all children hear it."""

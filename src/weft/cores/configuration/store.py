@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from weft.cores.configuration import limits
 from weft.cores.configuration.memory import Adopted, Begun, Kept, Last, Memory, Part
+from weft.cores.configuration.tally import Tally, tally_of
 from weft.wire.replication import KvSync, chain_of
 
 
@@ -48,6 +49,8 @@ class Store:
     def __init__(self, room: Room) -> None:
         self.room = room
         self.pairs: dict[str, KvSync] = {}
+        self.tally = Tally()
+        """Of all pairs."""
         self.chains: dict[str, Last] = {}
         self.expiries: dict[str, int] = {}
         """Keys that end, wall ns; only a root ends them."""
@@ -64,6 +67,7 @@ class Store:
         self._fresh: list[str] = []
         self._is_thinned = False
         self._views: dict[str, tuple[KvSync, ...]] = {}
+        self._tallies: dict[str, Tally] = {}
 
     # Questions
 
@@ -91,9 +95,19 @@ class Store:
         if view is None:
             view = tuple([self.pairs[key] for key in self.keys_under(subtree)])
             if len(self._views) >= limits.REQUESTS_PER_CHILD_MAX:
-                self._views.clear()
+                self._forget_views()
             self._views[subtree] = view
         return view
+
+    def tally_of(self, subtree: str) -> Tally:
+        """Count and digest of the pairs of a subtree, as they are now."""
+        if not subtree or subtree == "/":
+            return self.tally
+        view = self.view(subtree)
+        tally = self._tallies.get(subtree)
+        if tally is None:
+            tally = self._tallies[subtree] = tally_of(view)
+        return tally
 
     def tip(self, subtree: str) -> int:
         """The highest number of any write in the chains that the subtree touches; 0 if none (CFG-018)."""
@@ -121,7 +135,8 @@ class Store:
         pairs = self.pairs
         before = pairs.get(key)
         if value:
-            pairs[key] = KvSync(key, number, value)
+            pairs[key] = pair = KvSync(key, number, value)
+            self.tally.put(pair, before)
             if before is None:
                 self.bytes += len(key) + len(value)
                 self._fresh.append(key)
@@ -129,6 +144,7 @@ class Store:
                 self.bytes += len(value) - len(before.value)
         elif before is not None:
             del pairs[key]
+            self.tally.remove(before)
             self.bytes -= len(key) + len(before.value)
             self._is_thinned = True
         self.chains[chain_of(key)] = Last(key, number, prev, not value)
@@ -137,7 +153,7 @@ class Store:
         if self.expiries:
             self.expiries.pop(key, None)
         if self._views:
-            self._views = {}
+            self._forget_views()
 
     def note(self, last: Last) -> bool:
         """A write that is not applied, because it is here already; whether it is news."""
@@ -151,7 +167,8 @@ class Store:
     def wipe(self) -> None:
         """Delete everything but the highest numbers seen."""
         self.floors = {topic: self.tip(topic) for topic in self.floors}
-        self.pairs, self.chains, self.expiries, self._views = {}, {}, {}, {}
+        self.pairs, self.chains, self.expiries, self.tally = {}, {}, {}, Tally()
+        self._forget_views()
         self.number = self.bytes = 0
         self._is_thinned = True
 
@@ -162,12 +179,16 @@ class Store:
             self.bytes + len(key) + len(value) <= self.room.bytes
         )
 
-    def replace(self, pairs: dict[str, KvSync], chains: dict[str, Last], adopted: Adopted) -> None:
+    def _forget_views(self) -> None:
+        self._views, self._tallies = {}, {}
+
+    def replace(self, pairs: dict[str, KvSync], chains: dict[str, Last], adopted: Adopted, tally: Tally) -> None:
         """Let a complete snapshot stand in the place of everything."""
         self.expiries = {key: at for key, at in self.expiries.items() if pairs.get(key) == self.pairs[key]}
-        self.pairs, self.chains = pairs, chains
+        self.pairs, self.chains, self.tally = pairs, chains, tally
         self.bytes = sum([len(pair.key) + len(pair.value) for pair in pairs.values()])
-        self._is_thinned, self._views = True, {}
+        self._is_thinned = True
+        self._forget_views()
         self.adopt(adopted)
 
     def take(self, part: Part) -> None:
@@ -175,17 +196,20 @@ class Store:
         for key in part.gone:
             if (pair := self.pairs.pop(key, None)) is not None:
                 self.bytes -= len(key) + len(pair.value)
+                self.tally.remove(pair)
                 self.expiries.pop(key, None)
         for key, number, value in part.pairs:
             before = self.pairs.get(key)
             self.bytes += len(key) + len(value) - (len(key) + len(before.value) if before else 0)
-            self.pairs[key] = KvSync(key, number, value)
+            self.pairs[key] = pair = KvSync(key, number, value)
+            self.tally.put(pair, before)
             self.expiries.pop(key, None)
         for chain in part.lasts_gone:
             self.chains.pop(chain, None)
         self.chains.update(part.lasts)
         self.expiries.update(part.expiries)
-        self._is_thinned, self._views = True, {}
+        self._is_thinned = True
+        self._forget_views()
 
     def adopt(self, adopted: Adopted | Kept) -> None:
         """The parts are in: these are the numbers."""

@@ -112,8 +112,16 @@ class Atlas:
         self.dead_after: int | None = None
         self.number = 0
         """Highest number applied: what this node holds (REC-010)."""
+        self.digest = b""
+        """Of all pairs at that number (FLD-003)."""
+        self.is_diverged = False
+        """Whether the parent has other pairs at that number: then this node has no vote."""
         self._settings: dict[str, dict[str, Any]] = {}
         self._changed = Changes([], [])
+
+    def hold(self, number: int, digest: bytes) -> None:
+        """The store is at that number."""
+        self.number, self.digest, self.is_diverged = number, digest, False
 
     def apply(self, pairs: tuple[tuple[str, bytes | None], ...], number: int) -> Changes:
         """Take pairs as they stand now, None: deleted."""

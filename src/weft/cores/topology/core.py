@@ -27,8 +27,10 @@ from weft.cores.topology.messages import (
     Beacon,
     ChildIs,
     Control,
+    LearnHolds,
     LearnPairs,
     LinkIs,
+    NoteDiverged,
     ParentIs,
     RecordWritten,
     ResetRoot,
@@ -364,12 +366,19 @@ class Topology:
 
     def _learn(self, order: LearnPairs, now: Now) -> None:
         changes = self.station.atlas.apply(order.pairs, order.number)
+        self.station.atlas.hold(order.number, order.digest)
         if self.station.leads:
             self.registry.learn(changes, now)
         elif self._is_member:
             self._compare_place(now)
         else:
             self.election.has_learnt(now)
+
+    def _hold(self, order: LearnHolds, now: Now) -> None:
+        self.station.atlas.hold(order.number, order.digest)
+
+    def _note_diverged(self, order: NoteDiverged, now: Now) -> None:
+        self.station.atlas.is_diverged = True
 
     def _compare_place(self, now: Now) -> None:
         """The store knows a later root, or another place of this node: we have missed a call (REC-006)."""
@@ -432,6 +441,8 @@ HEARS: Final[dict[type, Callable[[Topology, Any, Source, Now], None]]] = {
 ORDERS: Final[dict[type, Callable[[Topology, Any, Now], None]]] = {
     Stop: Topology._stop,
     LearnPairs: Topology._learn,
+    LearnHolds: Topology._hold,
+    NoteDiverged: Topology._note_diverged,
     RecordWritten: Topology._note_written,
     LinkIs: Topology._note_link,
     ParentIs: Topology._note_parent,

@@ -66,7 +66,8 @@ class Election:
     def is_voter(self) -> bool:
         """Whether this node has a vote: it stands right below the root and holds everything."""
         place = self.station.place
-        return place.parent != "" and place.level == "branch" and place.tier == 1
+        is_placed = place.parent != "" and place.level == "branch" and place.tier == 1
+        return is_placed and not self.station.atlas.is_diverged
 
     @property
     def is_quiet(self) -> bool:
@@ -114,6 +115,8 @@ class Election:
         is_free = promised.epoch < propose or promised == Promised(propose, said.uuid)
         if self.role in (Role.ROOT, Role.STARTING) or not self.is_quiet:
             self._turn(Event.DENIED, cue._replace(why="alive"), now)
+        elif rank[0] == self.rank[0] and str(said.content.get("digest", "")) != self.station.atlas.digest.hex():
+            self._turn(Event.DENIED, cue._replace(why="diverged"), now)
         elif rank < self.rank:
             self._turn(Event.WORSE, cue, now)
         elif is_free and self.station.root.epoch < propose <= EPOCH_MAX:
@@ -127,7 +130,8 @@ class Election:
         if said.get("election") != self.election or self.role not in (Role.CALLING, Role.ACTING):
             return
         if message.command == "aye":
-            if whole(said.get("propose")) == self.propose and message.uuid in self.voters():
+            is_current = whole(said.get("propose")) == self.propose and message.uuid in self.voters()
+            if is_current and self._is_shown(said):
                 self.ayes[message.uuid] = None
                 if self._has_majority():
                     self._turn(Event.AYES, Cue(), now)
@@ -138,6 +142,14 @@ class Election:
             self._turn(Event.PROMISED, Cue(propose=min(whole(said.get("promised")), EPOCH_MAX - 1)), now)
         elif said.get("why") == "alive":
             self._turn(Event.ALIVE, Cue(), now)
+
+    def _is_shown(self, aye: dict[str, Any]) -> bool:
+        """Whether a voter holds less than this node, or has shown the same digest at the same number (FLD-003)."""
+        digest = self.station.atlas.digest.hex()
+        if not digest:
+            return True
+        number, shown = _number(aye.get("holds")), aye.get("digest")
+        return isinstance(shown, str) and (number < self.rank[0] or (number == self.rank[0] and shown == digest))
 
     def is_above(self, cue: Cue) -> bool:
         """Whether this node has to give way to a root of epoch `cue.propose`, if there is one."""
@@ -217,6 +229,7 @@ class Election:
             "election": self.election,
             "propose": self.propose,
             "holds": self.station.holds,
+            **self.station.shown,
         }
         self.announcer.say(self.station.announcement(WUTUP, content))
 
@@ -292,7 +305,8 @@ class Election:
             self._reset()
         station.recall(Promised(cue.propose, cue.node))
         station.effects.append(Persist((to_record(station.promised),)))  # again too: the first may be under way
-        station.say(cue.endpoint, "aye", {"election": cue.election, "propose": cue.propose})
+        shown = {"holds": station.holds, **station.shown} if station.shown else {}
+        station.say(cue.endpoint, "aye", {"election": cue.election, "propose": cue.propose, **shown})
 
     def say_yo(self, cue: Cue, now: Now) -> None:
         """There is somebody better: this node."""

@@ -17,6 +17,7 @@ __all__ = [
     "ChildIs",
     "Control",
     "ElectionCalled",
+    "LearnHolds",
     "LearnPairs",
     "LinkIs",
     "NameTaken",
@@ -26,6 +27,7 @@ __all__ = [
     "NodeUnassigned",
     "NodeVanished",
     "NodesStopped",
+    "NoteDiverged",
     "ParentAssigned",
     "ParentIs",
     "ParentMoved",
@@ -85,6 +87,19 @@ class LearnPairs(msgspec.Struct, frozen=True, gc=False):
     pairs: tuple[tuple[str, bytes | None], ...]
     number: int
     """Highest number applied: what this node holds (REC-010)."""
+    digest: bytes = b""
+    """Of all pairs at that number (FLD-003)."""
+
+
+class LearnHolds(msgspec.Struct, frozen=True, gc=False):
+    """Order: the replicated store is at that number, though no pair may have changed."""
+
+    number: int
+    digest: bytes
+
+
+class NoteDiverged(msgspec.Struct, frozen=True, gc=False):
+    """Order: the parent has other pairs at this node's number; until the next snapshot this node has no vote (FLD-003)."""
 
 
 class RecordWritten(msgspec.Struct, frozen=True, gc=False):

@@ -51,6 +51,11 @@ class Station:
         return [epoch_of(self.atlas.number), counter_of(self.atlas.number)]
 
     @property
+    def shown(self) -> dict[str, str]:
+        """The digest of what this node holds, as it is said; nothing before anything is known (FLD-003)."""
+        return {"digest": self.atlas.digest.hex()} if self.atlas.digest else {}
+
+    @property
     def leads(self) -> bool:
         """Whether POLOs are answered here."""
         return self.is_root or self.is_acting
