@@ -101,7 +101,6 @@ class NumberReported(msgspec.Struct, frozen=True, gc=False):
     number: int
     count: int = 0
     digest: str = ""
-    """As in `config.applied`; empty: it has not said."""
 
 
 class Event(NamedTuple):
@@ -201,8 +200,7 @@ EVENTS: Final[dict[type, Event]] = {
     configuration.ConfigurationDiverged: Event(
         "config.diverged",
         "error",
-        "Two nodes have other pairs at one number of the configuration; the lower one asks for everything anew, and has "
-        "no vote until then.",
+        "Two nodes have other pairs at one number; the lower one asks for everything anew, and has no vote until then.",
         "Nothing, if config.resynced follows; else compare weft config list of both, and keep both states.",
     ),
     configuration.SnapshotDiffers: Event(
