@@ -20,6 +20,32 @@ class Applied(msgspec.Struct, frozen=True, gc=False):
     """Wall-clock ns, by the node's own clock."""
 
 
+class NumberReported(msgspec.Struct, frozen=True, gc=False):
+    """Event, at the root: a node has said which number of the configuration it runs. It is in the journal already."""
+
+    node: bytes
+    number: int
+    count: int = 0
+    """How many pairs it holds there."""
+    digest: str = ""
+    """Of these pairs, hex; empty: it is older and does not say, or has no vote."""
+
+
+class _Said(msgspec.Struct):
+    number: int
+    count: int = 0
+    digest: str = ""
+
+
+def report_of(node: bytes, payload: bytes) -> NumberReported | None:
+    """What an event `config.applied` of any node tells; None if it tells no number."""
+    try:
+        said = msgspec.json.decode(payload, type=_Said)
+    except msgspec.DecodeError:
+        return None
+    return NumberReported(node, said.number, said.count, said.digest)
+
+
 class Census:
     """Records of nodes by UUID, and what they run."""
 

@@ -94,15 +94,6 @@ class FileDiffers(msgspec.Struct, frozen=True, gc=False):
     count: int
 
 
-class NumberReported(msgspec.Struct, frozen=True, gc=False):
-    """Event, at the root: a node has said which number of the configuration it runs. It is in the journal already."""
-
-    node: bytes
-    number: int
-    count: int = 0
-    digest: str = ""
-
-
 class Event(NamedTuple):
     """How an event is journaled."""
 
@@ -581,22 +572,6 @@ EVENTS: Final[dict[type, Event]] = {
 
 
 APPLIED: Final = EVENTS[configuration.ConfigurationApplied].name
-
-
-def applied_number(payload: bytes) -> "Applied | None":
-    """What an event `config.applied` of any node tells; None if it tells no number."""
-    try:
-        return msgspec.json.decode(payload, type=Applied)
-    except msgspec.DecodeError:
-        return None
-
-
-class Applied(msgspec.Struct):
-    """The number that a node runs, and what it holds there; older nodes do not say that."""
-
-    number: int
-    count: int = 0
-    digest: str = ""
 
 
 def describe(event: Any) -> tuple[str, str, dict[str, Any]]:

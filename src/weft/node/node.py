@@ -18,9 +18,9 @@ from weft.base.now import SECOND, Now
 from weft.base.records import Carried, CoreRecord, Entry, Record, Stream, StreamRecord
 from weft.base.spool import Journaled, RecordsFetched
 from weft.cores.measurement import messages as measurement
-from weft.node.census import Census
+from weft.node.census import Census, report_of
 from weft.node.channels import CHANNELS, channels_of
-from weft.node.events import APPLIED, InputRefused, NumberReported, RoleChanged, applied_number
+from weft.node.events import APPLIED, InputRefused, RoleChanged
 from weft.node.ledger import Ledger
 from weft.node.plan import plan_of
 from weft.node.planner import Planner
@@ -320,10 +320,10 @@ class Node:
         """The events in which nodes say what they run pass here on their way to the lake (CFG-047)."""
         for record in records:
             if type(record) is StreamRecord and record.key == APPLIED and record.stream == Stream.EVENTS:
-                told = applied_number(record.payload)
-                if told is not None and self.settings.level == "root":
-                    self.census.note(record.origin, told.number, record.at)
-                    self.tell_later(NumberReported(record.origin, told.number, told.count, told.digest))
+                report = report_of(record.origin, record.payload)
+                if report is not None and self.settings.level == "root":
+                    self.census.note(record.origin, report.number, record.at)
+                    self.tell_later(report)
 
     def _refuse(self, source: Source, frames: list[bytes], error: PeerError, now: Now) -> None:
         self.quarantine.keep(source, frames, error, now)

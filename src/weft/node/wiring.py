@@ -15,6 +15,7 @@ from weft.cores.drain import messages as drain
 from weft.cores.measurement import messages as measurement
 from weft.cores.store import messages as store
 from weft.cores.topology import messages as topology
+from weft.node.census import NumberReported
 from weft.node.events import (
     FileDiffers,
     InputRefused,
@@ -22,7 +23,6 @@ from weft.node.events import (
     JournalDamaged,
     MemoryExceeded,
     NodeStarted,
-    NumberReported,
     PairRefused,
     RoleChanged,
 )
