@@ -88,6 +88,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _ByRoom:
     return _ByRoom(config, log)
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Give a test that is marked with `varies` its values: a few in every run, a night's worth with --soak."""
+    for mark in metafunc.definition.iter_markers("varies"):
+        name, usual, soaked = mark.args
+        metafunc.parametrize(name, soaked if metafunc.config.getoption("--soak") else usual)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Hold docs/requirements.md to its word: in a full run each proved id had a test that passed."""

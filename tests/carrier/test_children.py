@@ -9,7 +9,6 @@ from weft.base.effects import Persist, Source
 from weft.base.errors import PeerError
 from weft.base.records import EraRecord, LostRecord, Stream, StreamRecord
 from weft.base.spool import Journaled
-from weft.cores.carrier import limits
 from weft.cores.carrier.kept import Kept, Progress
 from weft.cores.carrier.memory import Held
 from weft.cores.carrier.messages import (
@@ -561,7 +560,7 @@ def test_many_marks_are_thinned_out_and_the_last_one_stays(hops: int) -> None:
     told = 0
     for upto in range(1, hops + 1):
         progress.mark(upto, 10 * upto)
-        assert len(progress.marks) <= limits.MARKS_MAX
+        assert len(progress.marks) <= 256
     for frontier in range(0, 10 * hops, 7):
         progress.pass_on(frontier)
         assert progress.safe <= frontier // 10

@@ -66,7 +66,7 @@ def test_the_window_bounds_messages_and_bytes_in_flight() -> None:
     world, a, b = pair()
     for _ in range(1_300):
         a.make()
-    assert limits.HOP_WINDOW == a.core.outbox.in_flight()
+    assert 1_000 == a.core.outbox.in_flight()
     world.settle()
     all_there(a, b, 1_300)
     for _ in range(100):
@@ -254,7 +254,7 @@ def test_a_node_that_nobody_needs_lets_its_journal_forget() -> None:
     for _ in range(limits.RELEASE_STEP + 5):
         root.make()
     world.advance(1)
-    assert root.events(Released)[-1].upto >= limits.RELEASE_STEP
+    assert root.events(Released)[-1].upto >= 1_000
 
 
 @pytest.mark.proves("CHN-039", "MEA-025", "CHN-032")

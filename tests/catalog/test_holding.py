@@ -7,7 +7,6 @@ import pytest
 
 from tests.catalog.net import Net, beat, of, register
 from weft.base.now import SECOND, seconds
-from weft.cores.catalog import limits
 from weft.cores.catalog.holding import Holding
 from weft.cores.catalog.messages import EvictionsHeld
 
@@ -212,4 +211,4 @@ def test_goodbyes_are_never_held() -> None:
     net.stop("n7")
     net.run(0.1)
     assert [("inactive", "n7")] == [(change.op, change.id) for change in net.broker.ops if change.op == "inactive"]
-    assert limits.HOLD_INSTANCES <= len(net.catalog.liveness.holding)
+    assert 10 <= len(net.catalog.liveness.holding)

@@ -7,7 +7,6 @@ import pytest
 
 from tests.catalog.net import HOME, TIME, Net, beat, of, pinged, register
 from weft.base.now import SECOND
-from weft.cores.catalog import limits
 from weft.cores.catalog.messages import PathChanged
 from weft.cores.catalog.states import State
 from weft.cores.catalog.station import PROBE
@@ -108,10 +107,10 @@ def test_no_more_are_called_at_once_than_allowed_and_all_have_their_turn() -> No
         register(net, f"n{number}", f"10.1.{number // 250}.{number % 250}", port=9, heartbeat=4_000)
     probing = net.catalog.liveness.probing
     net.run(6.1)
-    assert limits.PROBES_MAX == len(probing)
+    assert 256 == len(probing)
     net.run(1.6)
     assert 600 == len({endpoint for _, endpoint in pinged(net)})
-    assert 600 - limits.PROBES_MAX <= net.catalog.station.counters["probes", "stretched"]
+    assert 600 - 256 <= net.catalog.station.counters["probes", "stretched"]
 
 
 def test_a_socket_that_called_in_vain_is_closed() -> None:

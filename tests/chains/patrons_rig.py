@@ -28,7 +28,6 @@ from weft.wire.clients import (
     SendItem,
     Status,
 )
-from weft.wire.multipart import HEADER_BYTES_MAX
 
 NODE = b"b" * 16
 
@@ -148,7 +147,7 @@ class Node:
                     unsent[effect.peer] += 1
                 else:
                     frames = clients.encode(effect.message)
-                    assert len(frames[0]) <= HEADER_BYTES_MAX
+                    assert len(frames[0]) <= 64 << 10
                     self.heard.setdefault(effect.peer, []).append(clients.decode_answered(frames))
             elif isinstance(effect, Tell):
                 self.told.append(effect.event)

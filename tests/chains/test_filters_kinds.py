@@ -195,7 +195,7 @@ def test_a_long_key_is_remembered_by_its_digest() -> None:
     of = link(kind="dedupe", fields=["k"], within="1h")
     texts = ["x" * 9_999 + end for end in "aab"]
     assert [True, False, True] == [passed(of, {"k": text}) is not None for text in texts]
-    assert [limits.KEY_BYTES_MAX] * 2 == [len(key) for key in of.filter._passed]  # type: ignore[attr-defined]  # a Dedupe
+    assert [64] * 2 == [len(key) for key in of.filter._passed]  # type: ignore[attr-defined]  # a Dedupe
 
 
 # Properties

@@ -11,7 +11,7 @@ from weft.base.effects import Persist, Tell
 from weft.base.mail import INBOX, OUTBOX, Mail, of_record, to_record
 from weft.base.now import Now
 from weft.base.records import CoreRecord, LostRecord, Record, Stream, StreamRecord
-from weft.cores.chains import Chains, limits, memory
+from weft.cores.chains import Chains, memory
 from weft.cores.chains.memory import Done, Waits
 from weft.cores.chains.messages import BatchPassed, ChainsSettings, PassBatch, Placed, PlanFilters, PressureChanged
 from weft.cores.chains.parcel import Parcel
@@ -200,7 +200,7 @@ def test_what_waits_is_kept_as_it_came_and_done_when_it_has_ended() -> None:
     assert (1, 2) == (len(site.core.inbox), site.core.inbox.bytes)
     site.core.engine.delete(site.patrons["h"], 1, clients.GiveUp(id=1), rig.now)
     (effect,) = site.core.effects()
-    assert Persist((done(),), limits.DONE_WITHIN_NS) == effect
+    assert Persist((done(),), 1_000_000_000) == effect
     assert (0, 0) == (len(site.core.inbox), site.core.inbox.bytes)
 
 

@@ -1,6 +1,5 @@
 """Each checker beside a twin that is too slow to be wrong, and against histories with one thing wrong (CHK-004)."""
 
-import os
 from collections import Counter
 from typing import Any
 
@@ -12,9 +11,7 @@ from weft.checks import Complete, ExactlyOnce, Fact, Order, Violation, judge
 from weft.sim.run import Run
 from weft.sim.swarm import draw_plan
 
-HISTORIES = int(os.environ.get("WEFT_SOAK") or 0) * 10 or 10_000
 FORGETFUL = {"crash-lost", "crash-old", "kill-collector", "fill"}  # then some numbers may rightly be missing
-MUTANTS = 1_000 if os.environ.get("WEFT_SOAK") else 250
 NAMES = ("r", "c", "a")
 LEVELS = {"r": "root", "c": "collector", "a": "sensor"}
 
@@ -149,16 +146,17 @@ PAIRS = {
 
 @pytest.mark.proves("CHK-004")
 @pytest.mark.parametrize("name", PAIRS)
-def test_a_checker_agrees_with_its_twin(name: str) -> None:
+def test_a_checker_agrees_with_its_twin(name: str, soak: bool) -> None:
     kind, twin = PAIRS[name]
+    histories = 100_000 if soak else 10_000
     chance, good = Chance(f"twins/{name}"), 0
-    for number in range(HISTORIES):
+    for number in range(histories):
         facts = random_history(chance)
         expected = twin(facts)
         actual = judge(kind(), facts) is None
         assert expected == actual, (number, [str(fact) for fact in facts], str(judge(kind(), facts)))
         good += expected
-    assert HISTORIES // 50 < good < HISTORIES * 49 // 50, "the histories are of both kinds"
+    assert histories // 50 < good < histories * 49 // 50, "the histories are of both kinds"
 
 
 @pytest.fixture(scope="module")
@@ -243,9 +241,9 @@ MUTATIONS = {
 
 @pytest.mark.proves("CHK-004")
 @pytest.mark.parametrize("name", MUTATIONS)
-def test_one_thing_wrong_in_a_long_night_is_found(name: str, night: list[Fact]) -> None:
+def test_one_thing_wrong_in_a_long_night_is_found(name: str, night: list[Fact], soak: bool) -> None:
     kind, spoil = MUTATIONS[name]
     assert judge(kind(), night) is None
-    chance, count = Chance(f"mutation/{name}"), MUTANTS
+    chance, count = Chance(f"mutation/{name}"), 1_000 if soak else 250
     found = sum(isinstance(judge(kind(), spoil(night, chance)), Violation) for _ in range(count))
     assert found >= count * 99 // 100

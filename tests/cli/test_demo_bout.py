@@ -76,6 +76,31 @@ def test_whatever_is_different_at_the_end_is_said(tmp_path: Path, facts: dict[st
     assert expected is None or found[0].startswith(expected)
 
 
+@pytest.mark.proves("JAM-041")
+@pytest.mark.parametrize("found, expected", [([], ("PASS", 0)), (["bob lacks 2 of 15 entries"], ("FAIL", 1))])
+def test_a_bout_that_ended_with_a_difference_has_failed(
+    found: list[str],
+    expected: tuple[str, int],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def entered(judged: Bout) -> Bout:
+        judged.equal_after = 0.0
+        teams = {"home": {"score": 1}, "away": {"score": 3}}
+        judged.laptops = {"ann": _laptop("ann"), "bob": _laptop("bob")}
+        setattr(judged.laptops["ann"].client, "board", lambda: {"board": {"teams": teams}})  # noqa: B010  # a double, whatever its type says
+        return judged
+
+    monkeypatch.setattr(Bout, "__enter__", entered)
+    monkeypatch.setattr(Bout, "__exit__", lambda *_: None)
+    monkeypatch.setattr(Bout, "play", lambda _: found)
+    monkeypatch.setattr("weft.cli.demos.bout.signal.signal", lambda *_: None)
+    status = bout(Plan(), directory=tmp_path, as_json=True)
+    result = json.loads(capsys.readouterr().out)
+    assert (expected, found) == ((result["verdict"], status), result["differences"])
+
+
 def test_the_script_goes_on_in_order_and_disputes_the_first_jam_behind_the_cut() -> None:
     acts = list(islice(script(5.0), 60))
     assert [act.at for act in acts] == sorted(act.at for act in acts)

@@ -46,7 +46,7 @@ class Typed:
     def json(self, *words: str, desk: int = 0) -> Any:
         """What a command says as JSON."""
         status, [line] = self(*words, "--json", desk=desk)
-        assert 0 == status
+        assert status == 0
         return json.loads(line)
 
     def soon(self, work: Coroutine[Any, Any, None]) -> None:

@@ -14,7 +14,6 @@ from weft.base.effects import Persist
 from weft.base.errors import OurFault
 from weft.base.now import SECOND, Now
 from weft.base.records import CoreRecord, Record, Stream, StreamRecord
-from weft.cores.document import limits
 from weft.cores.document import log as log_module
 from weft.cores.document.log import Log
 from weft.cores.document.memory import HeldKept, PieceKept, SessionKept, memory_of, record_of, session_of
@@ -64,7 +63,7 @@ def test_any_operation_has_a_record_that_the_journal_takes(at: Any, expected: in
     )
     desk.take(B, huge)
     (row,) = desk.rows()
-    assert (expected, limits.WORDS_MAX, limits.WORDS_MAX) == (row.at, len(row.key), len(row.attributes["by"]))
+    assert (expected, 1_024, 1_024) == (row.at, len(row.key), len(row.attributes["by"]))
     assert journal.is_sound(row)
     assert journal.encode_body([row])
 
@@ -132,7 +131,7 @@ def test_a_snapshot_is_made_of_pieces_of_a_mebibyte() -> None:
     desk.take(B, *run(B, 1, 20, value="x" * 200_000))
     pieces = [record for record in desk.log.condense() if isinstance(memory_of(record), PieceKept)]
     assert 4 == len(pieces)
-    assert all(len(piece.data) <= limits.PIECE_BYTES for piece in pieces)
+    assert all(len(piece.data) <= 1 << 20 for piece in pieces)
     assert same(desk.log, desk.again(list(desk.log.condense())).log)
 
 

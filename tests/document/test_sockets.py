@@ -187,3 +187,16 @@ def test_a_note_of_ports_that_cannot_be_read_is_none(tmp_path: Path) -> None:
         assert {} == _noted(note)
     note.write_text('{"S": 50000}', "utf-8")
     assert {"S": 50_000} == _noted(note)
+
+
+@pytest.mark.proves("PEE-002")
+def test_a_socket_to_a_peer_has_the_options_of_the_protocol() -> None:
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    links = SessionLinks(context, "S", lambda *_: None)
+    links.uuid = A
+    made = links._dial(b"127.0.0.1:50000")
+    assert made is not None
+    options = (zmq.HEARTBEAT_IVL, zmq.HEARTBEAT_TIMEOUT, zmq.SNDHWM, zmq.SNDTIMEO, zmq.LINGER, zmq.ROUTING_ID)
+    assert [2_000, 6_000, 3_000, 0, 0, A] == [made.getsockopt(option) for option in options]
+    made.close(0)
+    context.term()

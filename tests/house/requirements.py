@@ -18,10 +18,19 @@ SOAK: Final = "pytest.mark.soak"
 HEAD: Final = """\
 # Requirements
 
-Written by `make docs` from `docs/requirements.toml` and the tests; a test fails when it is stale. *Proved* means: the
-named tests assert it and run in every `make test`. Everything else is *not done*, with the reason.
+Written by `make docs` from `docs/requirements.toml` and the tests; a test fails when it is stale. A requirement is
+
+- *proved*: the named tests assert it, and run in every `make test`;
+- *part*: they assert some of it; what is missing is said. A test that asserts one clause of several names the clause;
+- *interop*: only tests beside programs of others assert it, and those run in `make interop`, not in `make test`;
+- *not done*: no test asserts it, with the reason.
 
 """
+
+
+Mark = tuple[str, str]
+"""An id, and the clause of it that is asserted; empty: the whole."""
+STATES: Final = ("proved", "part", "interop", "not done")
 
 
 class Requirement(NamedTuple):
@@ -31,6 +40,8 @@ class Requirement(NamedTuple):
     room: str
     meaning: str
     why: str
+    missing: str = ""
+    """What the tests that name it do not assert of it; empty: nothing."""
 
 
 class Proof(NamedTuple):
@@ -40,6 +51,13 @@ class Proof(NamedTuple):
     path: str
     line: int
     test: str
+    part: str = ""
+    """The clause that it asserts; empty: the whole."""
+
+    @property
+    def is_interop(self) -> bool:
+        """Whether only `make interop` runs it."""
+        return self.path.startswith("tests/interop/")
 
 
 def known(source: Path = SOURCE) -> dict[str, Requirement]:
@@ -52,14 +70,16 @@ def _area(prefix: str, area: dict[str, object]) -> Iterator[Requirement]:
     lines = area.get("id") or {}
     assert isinstance(lines, dict), prefix
     listed = _expand(str(area["ids"])) if "ids" in area else []
-    why = area.get("why") or {}
+    why, missing = area.get("why") or {}, area.get("missing") or {}
     steps = area["step"]
     assert isinstance(why, dict), prefix
+    assert isinstance(missing, dict), prefix
     assert isinstance(steps, list), prefix
     reasons = {number: str(step["is"]) for step in steps for number in _expand(str(step["ids"]))}
     for number in [*lines, *listed]:
         meaning = lines.get(number) or str(area["about"])
-        yield Requirement(f"{prefix}-{number}", str(area["room"]), meaning, why.get(number) or reasons[number])
+        reason = why.get(number) or reasons[number]
+        yield Requirement(f"{prefix}-{number}", str(area["room"]), meaning, reason, missing.get(number, ""))
 
 
 def _expand(text: str) -> list[str]:
@@ -95,12 +115,12 @@ def _proofs_of(module: ast.Module, path: str) -> Iterator[Proof]:
             yield from _proofs_of_test(node, path, whole, "")
 
 
-def _proofs_of_test(node: ast.stmt, path: str, outer: list[str], prefix: str) -> Iterator[Proof]:
+def _proofs_of_test(node: ast.stmt, path: str, outer: list[Mark], prefix: str) -> Iterator[Proof]:
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test"):
         if any(ast.unparse(mark) == SOAK for mark in node.decorator_list):
             return  # it is left out of `make test`
-        for number in dict.fromkeys([*outer, *_marks(node.decorator_list)]):
-            yield Proof(number, path, node.lineno, prefix + node.name)
+        for number, part in dict.fromkeys([*outer, *_marks(node.decorator_list)]):
+            yield Proof(number, path, node.lineno, prefix + node.name, part)
 
 
 def _assigned(body: list[ast.stmt]) -> list[ast.expr]:
@@ -113,10 +133,10 @@ def _assigned(body: list[ast.stmt]) -> list[ast.expr]:
     ]
 
 
-def _marks(expressions: Iterable[ast.expr]) -> list[str]:
-    """The ids inside every `…mark.proves(…)` of the expressions, also those of single parameters."""
+def _marks(expressions: Iterable[ast.expr]) -> list[Mark]:
+    """The ids inside every `…mark.proves(…)` of the expressions, also those of single parameters, with their clause."""
     return [
-        str(argument.value)
+        (str(argument.value), "".join(ast.literal_eval(one.value) for one in node.keywords if one.arg == "part"))
         for expression in expressions
         for node in ast.walk(expression)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "proves"
@@ -133,23 +153,51 @@ def render(requirements: dict[str, Requirement], proved: list[Proof]) -> str:
     areas: dict[str, list[Requirement]] = {}
     for one in requirements.values():
         areas.setdefault(one.id[:3], []).append(one)
-    lines = [HEAD + "| | room | proved | of |", "|---|---|---|---|"]
+    lines = [HEAD + f"| | room | {' | '.join(STATES)} | of |", "|---|---|---|---|---|---|---|"]
     for prefix, members in areas.items():
-        done = sum(one.id in by_id for one in members)
-        lines.append(f"| [{prefix}](#{prefix.lower()}) | {members[0].room} | {done} | {len(members)} |")
+        states = [state(one, by_id.get(one.id, [])) for one in members]
+        counts = " | ".join(str(states.count(name)) for name in STATES)
+        lines.append(f"| [{prefix}](#{prefix.lower()}) | {members[0].room} | {counts} | {len(members)} |")
     for prefix, members in areas.items():
         lines += ["", f"## {prefix}", "", "| id | what | state |", "|---|---|---|"]
-        lines += [f"| {one.id} | {one.meaning} | {_state(one, by_id.get(one.id, []))} |" for one in members]
+        lines += [f"| {one.id} | {one.meaning} | {_said(one, by_id.get(one.id, []))} |" for one in members]
     return "\n".join(lines) + "\n"
 
 
-def _state(one: Requirement, proved: list[Proof]) -> str:
+def state(one: Requirement, proved: list[Proof]) -> str:
+    """Which of the four a requirement is, by the tests that name it."""
     if not proved:
+        return "not done"
+    if one.missing or all(proof.part for proof in proved):
+        return "part"
+    return "interop" if all(proof.is_interop or proof.part for proof in proved) else "proved"
+
+
+def unsaid(requirements: dict[str, Requirement], proved: list[Proof]) -> list[str]:
+    """What the file and the marks do not agree about: parts of which nobody says what is missing, and the like."""
+    by_id: dict[str, list[Proof]] = {}
+    for proof in proved:
+        by_id.setdefault(proof.id, []).append(proof)
+    found = []
+    for one in requirements.values():
+        told = by_id.get(one.id, [])
+        if state(one, told) == "part" and not one.missing:
+            found.append(f"{one.id}: every test of it proves a part; say in [{one.id[:3]}.missing] what is missing")
+        if one.missing and not told:
+            found.append(f"{one.id}: [{one.id[:3]}.missing] says what is missing, and no test proves the rest")
+    return found
+
+
+def _said(one: Requirement, proved: list[Proof]) -> str:
+    name = state(one, proved)
+    if name == "not done":
         return f"not done: {one.why}"
     files: dict[str, list[str]] = {}
     for proof in proved:
-        files.setdefault(proof.path.removeprefix("tests/"), []).append(proof.test.removeprefix("test_"))
-    return "proved: " + "; ".join(f"{path}: {', '.join(dict.fromkeys(tests))}" for path, tests in files.items())
+        test = proof.test.removeprefix("test_") + (f" ({proof.part})" if proof.part else "")
+        files.setdefault(proof.path.removeprefix("tests/"), []).append(test)
+    told = "; ".join(f"{path}: {', '.join(dict.fromkeys(tests))}" for path, tests in files.items())
+    return f"part: {told}. Missing: {one.missing}" if name == "part" else f"{name}: {told}"
 
 
 def unproved(proved: list[Proof], passed: set[str]) -> list[str]:

@@ -213,3 +213,52 @@ def test_crafted_heads_do_not_make_a_judgement_quadratic() -> None:
     heads = bytes(body[:32]) * 30_000  # each claims a body of a million bytes that is not its own
     judgement = segments.judge(header + bytes(8) + heads, NODE, is_last=True)
     assert judgement.verdict is segments.Verdict.TORN
+
+
+DEEP = b"\x91" * 200_000 + b"\xc0"
+
+
+@pytest.mark.proves("FUZ-001", part="footers and contents")
+@pytest.mark.parametrize(
+    "body",
+    [b"\xc1", b"\x91", b"\x93\x01", b"\x91\x97\x01\xa1\xff\xc0\x01\x01\x01\x01", b"\x91\x97\x01" + DEEP],
+    ids=["no msgpack", "too short", "another form", "no text", "deeper than the stack"],
+)
+def test_a_footer_that_cannot_be_read_is_one_typed_error(body: bytes) -> None:
+    with pytest.raises(PeerError) as refused:
+        segments.decode_footer(body)
+    assert "malformed" == refused.value.code
+
+
+@pytest.mark.parametrize("body", [b"\xc1", b"\x93\x01", b"\x91\x92\xa1\xff\x01", DEEP])
+def test_contents_of_a_snapshot_that_cannot_be_read_are_one_typed_error(body: bytes) -> None:
+    with pytest.raises(PeerError) as refused:
+        segments.decode_contents(body)
+    assert "malformed" == refused.value.code
+
+
+def _batch(salt: int, lsn: int, prev: int, records: int = 1) -> bytes:
+    body, count = encode_body([CoreRecord("core", 1, bytes([lsn]))] * records)
+    segments.close_batch(body, segments.Place(lsn, count, prev), salt)
+    return bytes(body)
+
+
+@pytest.mark.proves("JRN-020")
+@pytest.mark.parametrize("is_last", [True, False])
+def test_a_batch_of_lower_numbers_behind_a_gap_is_not_taken(is_last: bool) -> None:
+    header = segments.encode_header(segments.SEGMENT, NODE, 5, 0, 0)
+    salt = segments.decode_header(header).salt
+    first = _batch(salt, 5, 0, records=2)
+    stale, later = _batch(salt, 6, 0), _batch(salt, 9, 0)
+    data = header + first + b"\xff" * 40 + stale + later
+    judgement = segments.judge(data, NODE, is_last=is_last)
+    assert [5, 9] == [batch.lsn for batch in judgement.batches]
+    assert [(64 + len(first), len(data) - len(later), 7, 9)] == [gap[:4] for gap in judgement.gaps]
+    assert (segments.Verdict.DAMAGED, 10) == (judgement.verdict, judgement.next_lsn)
+
+
+def test_a_batch_of_lower_numbers_right_behind_another_is_not_taken() -> None:
+    header = segments.encode_header(segments.SEGMENT, NODE, 5, 0, 0)
+    salt = segments.decode_header(header).salt
+    judgement = segments.judge(header + _batch(salt, 5, 0) + _batch(salt, 5, 0), NODE, is_last=True)
+    assert ([5], 6) == ([batch.lsn for batch in judgement.batches], judgement.next_lsn)

@@ -8,7 +8,7 @@ from tests.journal.model import DIRECTORY, NODE, SMALL, STATE, WALL, all_entries
 from weft.base.now import SECOND
 from weft.base.records import CoreRecord, Entry, StreamRecord
 from weft.shell.journal import Journal, Limits, Recovery, State, StorageFull
-from weft.shell.journal.limits import HOUR_NS, SNAPSHOT_AGE_NS
+from weft.shell.journal.limits import HOUR_NS
 from weft.shell.journal.survey import Survey
 from weft.testing.disk import Fault, FaultyFiles, MemoryFiles
 from weft.wire.segments import Verdict
@@ -101,12 +101,12 @@ def test_a_large_snapshot_comes_back_in_order() -> None:
 @pytest.mark.proves("JRN-040")
 def test_a_snapshot_is_due_after_four_segments_or_ten_minutes_with_changes() -> None:
     room = Room(Limits(budget_bytes=1 << 20, segment_bytes=4 << 10, ballast_bytes=0, free_bytes_min=0))
-    assert not room.journal.is_snapshot_due(WALL + SNAPSHOT_AGE_NS), "nothing has changed"
+    assert not room.journal.is_snapshot_due(WALL + 600_000_000_000), "nothing has changed"
     room.write(1)
-    assert not room.journal.is_snapshot_due(WALL + SNAPSHOT_AGE_NS - SECOND)
-    assert room.journal.is_snapshot_due(WALL + SNAPSHOT_AGE_NS)
+    assert not room.journal.is_snapshot_due(WALL + 600_000_000_000 - SECOND)
+    assert room.journal.is_snapshot_due(WALL + 600_000_000_000)
     room.journal.snapshot([state(1)], WALL)
-    assert not room.journal.is_snapshot_due(WALL + SNAPSHOT_AGE_NS)
+    assert not room.journal.is_snapshot_due(WALL + 600_000_000_000)
     number = 1
     while len(room.journal.shelf.segments) < 5:
         assert not room.journal.is_snapshot_due(WALL)

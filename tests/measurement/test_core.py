@@ -8,7 +8,6 @@ from tests.measurement.world import World, metrics, records
 from weft.base.effects import Source
 from weft.base.errors import PeerError
 from weft.base.now import SECOND
-from weft.cores.measurement import limits
 from weft.cores.measurement.core import Measurement
 from weft.cores.measurement.messages import (
     ClockStepped,
@@ -189,7 +188,7 @@ def test_lines_of_what_has_vanished_are_forgotten() -> None:
         spec.name, at_ms, tuple(((("process", str(next(numbers))),), 1, None) for _ in range(10))
     )
     world.run(60)
-    assert len(world.core.tasks["m"].lines) <= 2 * 10 + limits.LINES_SPARE
+    assert len(world.core.tasks["m"].lines) <= 2 * 10 + 64
     assert len(world.numbered) >= 5_900
 
 

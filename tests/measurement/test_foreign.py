@@ -91,7 +91,7 @@ def test_stamps_are_remembered_in_bounded_memory() -> None:
     world = World()
     hear(world, *(sample(n) for n in range(3 * limits.FOREIGN_STAMPS_MAX)))
     (source,) = world.core.foreign.sources.values()
-    assert limits.FOREIGN_STAMPS_MAX == len(source.stamps["cpu"])
+    assert 64 == len(source.stamps["cpu"])
     hear(world, sample(3 * limits.FOREIGN_STAMPS_MAX - 1))
     assert 1 == world.core.counters.foreign_repeated
 
@@ -205,5 +205,5 @@ def test_a_stamp_is_that_of_the_message_whatever_the_clock_of_this_node_says() -
     world.run(0.1)
     hear(world, sample(-AT), sample(samples.MS_MAX - AT))
     world.run(2)
-    assert [0, samples.MS_MAX] == [stamp for _, _, stamp, *_ in foreign_rows(world)]
+    assert [0, ((1 << 63) - 1) // 1_000_000] == [stamp for _, _, stamp, *_ in foreign_rows(world)]
     assert world.now.wall // MILLISECOND > AT

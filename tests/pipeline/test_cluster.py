@@ -40,7 +40,7 @@ def test_the_secret_is_for_its_owner_and_in_no_list_of_arguments(tmp_path: Path)
     assert {0o700} == {stat.S_IMODE(place.stat().st_mode) for place in (plan.place, plan.place.parent)}
     text = read_secret(secret)
     assert text == first["_SPARK_AUTH_SECRET"]
-    assert len(text) == 2 * cluster.SECRET_BYTES
+    assert len(text) == 2 * 32
     told = [*cluster.master_command(plan), *cluster.worker_command(plan)]
     assert not any(text in word for word in told)
     assert not any(text in value for value in settings_of(Options(master=plan.url, secret=secret)).values())
@@ -178,13 +178,13 @@ def test_a_query_whose_python_is_gone_begins_again_a_few_times_between_two_batch
     driver._writers |= {"samples": (gone, gone), "events": (other, other), "logs": (done, done)}
     for _ in range(5):
         driver._begin_again()
-    assert (runner.BEGUN_MAX, 0, 0) == (gone.started, other.started, done.started)
+    assert (3, 0, 0) == (gone.started, other.started, done.started)
     gone.last_number += 1
     driver._begin_again()
-    assert runner.BEGUN_MAX + 1 == gone.started
+    assert 3 + 1 == gone.started
     driver._failure = RuntimeError("a batch")
     driver._begin_again()
-    assert runner.BEGUN_MAX + 1 == gone.started
+    assert 3 + 1 == gone.started
 
 
 def test_what_is_leashed_ends_with_its_parent(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from tests.pipeline.ground import ERA, MEM, OTHER_DRAIN, A, Ground, taken
 from weft.base.chance import Chance
 from weft.base.identity import Origin
 from weft.base.ranges import RangeSet
-from weft.pipeline.batch import RANGES_PER_BUCKET_MAX, shift_for
+from weft.pipeline.batch import shift_for
 from weft.pipeline.transforms.dedup import outside, within
 
 NODE = Origin(bytes.fromhex(A), ERA)
@@ -42,7 +42,7 @@ def test_buckets_are_as_wide_as_few_ranges_allow() -> None:
         return [(NODE, (1 + step * i, 1 + step * i)) for i in range(count)]
 
     assert 62 == shift_for([(NODE, (1, (1 << 63) - 1))])
-    assert 62 == shift_for(pairs(RANGES_PER_BUCKET_MAX, 10))
+    assert 62 == shift_for(pairs(16, 10))
     assert 8 == shift_for(pairs(1000, 100))
     assert 12 == shift_for(pairs(1000, 1000))
     assert 40 == shift_for([*pairs(1000, 2), (NODE, (1 << 40, 1 << 50))])

@@ -128,8 +128,8 @@ def test_an_origin_that_says_nothing_is_silent_and_never_complete() -> None:
     heard = round(instant(2).timestamp()) * 1_000_000_000
     early, late = (completed(row, tally, heard + OVERDUE_NS + more) for more in (0, 1_000))
     assert ("complete", "silent", 1_000, 1) == (early["state"], late["state"], late["lag_ms"], late["duplicates"])
-    assert "complete" == completed(row | {"closed": True}, tally, heard + 2 * OVERDUE_NS)["state"]
-    assert "sparse" == completed(row | {"state": "sparse"}, tally, heard + 2 * OVERDUE_NS)["state"]
+    assert "complete" == completed(row | {"closed": True}, tally, heard + 2 * (15 * 60 * 1_000_000_000))["state"]
+    assert "sparse" == completed(row | {"state": "sparse"}, tally, heard + 2 * (15 * 60 * 1_000_000_000))["state"]
     nothing = completed(row, Tally(), heard)
     assert ("n1", None, None, 0) == (nothing["node"], nothing["last_at"], nothing["lag_ms"], nothing["silver_rows"])
 

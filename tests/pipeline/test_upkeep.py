@@ -69,7 +69,7 @@ def test_what_is_joined_has_at_most_256_mib() -> None:
     files = [file(batch, 30 * MIB) for batch in range(15)]
     found = list(bundles(SAMPLES, files, Marks(100), TODAY))
     assert [6, 6, 3] == [len(bundle.files) for bundle in found]
-    assert all(bundle.size <= compact.TARGET_BYTES for bundle in found)
+    assert all(bundle.size <= 201_326_592 for bundle in found)
 
 
 def test_what_a_driver_replaces_is_joined_when_its_time_is_over_or_never() -> None:

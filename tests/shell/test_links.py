@@ -15,7 +15,7 @@ from weft.base.effects import Connect
 from weft.base.endpoints import LINK
 from weft.base.errors import UserError
 from weft.node.channels import CHANNELS, FRAMES_MAX, LINK_QUEUE
-from weft.shell import ends, links
+from weft.shell import ends
 from weft.shell.ends import Heard
 from weft.shell.links import Links, make_beacon_socket
 
@@ -102,7 +102,7 @@ def test_what_is_heard_in_one_turn_fits_into_one_batch() -> None:
         async with asyncio.timeout(20):
             while count < 12:
                 heard, more = parent.drain()
-                assert sum(len(frame) for item in heard for frame in item.frames) <= links.SHARE_BYTES + (4 << 20)
+                assert sum(len(frame) for item in heard for frame in item.frames) <= 2_097_152 + (4 << 20)
                 assert bool(heard) == more
                 count += len(heard)
                 await asyncio.sleep(0)

@@ -21,8 +21,7 @@ from weft.cores.store.show import COUNTED
 from weft.cores.topology import Topology
 from weft.cores.topology.groups import Guest
 from weft.shell.ends import Heard
-from weft.shell.metrics import FACTS, SERIES_MAX, TIMINGS, exposition, leaves_at
-from weft.shell.process import HOUSE_IDLE_S
+from weft.shell.metrics import FACTS, TIMINGS, exposition, leaves_at
 from weft.wire.data import Data
 from weft.wire.data import encode as encode_data
 
@@ -156,7 +155,7 @@ def test_metrics_are_such_as_promtool_asks_for(told: list[dict[str, Any]]) -> No
             assert is_counter == (family.type == "counter"), family.name
             words = family.name.split("_")
             assert not {"counter", "gauge", "metric", "ms", "ns", "minutes", "hours", "mb", "megabytes"} & set(words)
-            assert 0 < len(family.samples) <= SERIES_MAX
+            assert 0 < len(family.samples) <= 500
             for sample in family.samples:
                 assert all(re.fullmatch(r"[a-z][a-z0-9_]*", label) for label in sample.labels)
         assert len(families) == text.count("# HELP ") == text.count("# TYPE ")
@@ -186,7 +185,7 @@ def test_metrics_say_what_the_status_says(told: list[dict[str, Any]]) -> None:
 def test_a_thousand_kinds_of_refusals_do_not_become_a_thousand_series(told: list[dict[str, Any]]) -> None:
     status = told[0] | {"refused": {f"down:code-{n}": n for n in range(2_000)}}
     text = exposition(status).decode()
-    assert SERIES_MAX == text.count("weft_node_refused_total{")
+    assert 500 == text.count("weft_node_refused_total{")
 
 
 def test_strange_words_in_labels_are_escaped(told: list[dict[str, Any]]) -> None:
@@ -212,7 +211,7 @@ def test_health_says_whether_it_is_ready_and_since_when_something_is_wrong(tmp_p
         assert (200, 503) == (code, ask(sensor, "/healthz", "ready=1")[0])
         (parent,) = [check for check in facts["checks"] if check["name"] == "parent"]
         assert ("degraded", "degraded") == (facts["state"], parent["state"])
-        assert 0 <= parent["since"] - began <= HOUSE_IDLE_S + 1  # whole seconds, by a node that looks when it is idle
+        assert 0 <= parent["since"] - began <= 5.0 + 1  # whole seconds, by a node that looks when it is idle
         assert ("records wait" in parent["text"], "runs" in parent["do"]) == (True, True)
         root.start()
         await world.until(lambda: ask(sensor, "/healthz", "ready=1")[0] == 200)

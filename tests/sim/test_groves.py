@@ -1,7 +1,5 @@
 """Fleets that place themselves, lose collectors and roots, and are cut: what they promise about it (specs/01, 9.3)."""
 
-import os
-
 import pytest
 
 from weft.checks import FLEET_CHECKERS, Violation
@@ -12,25 +10,22 @@ from weft.sim.run import run
 from weft.sim.shrink import without
 from weft.sim.swarm import draw_plan
 
-SEEDS = int(os.environ.get("WEFT_SOAK") or 10)
-LARGE = int(os.environ.get("WEFT_SOAK") or 2)
-
 
 @pytest.mark.proves("SIM-008", "REC-010", "REC-011", "REC-012", "REC-014", "REC-015", "REC-017", "CFG-024", "TOP-010")
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.varies("seed", range(10), range(500))
 def test_every_copse_is_green(seed: int) -> None:
     outcome = run(draw_plan(str(seed), "copse"))
     assert outcome.is_green, report.failure(outcome, "-", f"weft sim --seed {seed} --scenario copse --explain")
 
 
-@pytest.mark.parametrize("seed", range(LARGE))
+@pytest.mark.varies("seed", range(2), range(100))
 def test_every_grove_is_green(seed: int) -> None:
     outcome = run(draw_plan(str(seed), "grove"))
     assert outcome.is_green, report.failure(outcome, "-", f"weft sim --seed {seed} --scenario grove --explain")
 
 
 @pytest.mark.proves("FLD-001")
-@pytest.mark.parametrize("seed", range(LARGE))
+@pytest.mark.varies("seed", range(2), range(100))
 def test_snapshots_are_whole_where_sockets_take_eight_messages_at_once(seed: int) -> None:
     outcome = run(draw_plan(str(seed), "narrow"))
     assert outcome.plan.queue in (8, 9, 12)

@@ -34,7 +34,6 @@ from weft.sim.tree import Tree
 from weft.sim.troupe import MISDEEDS
 from weft.wire import clients
 
-SEEDS = int(os.environ.get("WEFT_SOAK") or 10)
 BUGS = {name: bug for name, bug in load().items() if bug.scenario in ("mail", "chains", "readers")}
 QUICK = (
     "mail_hacked_before_persist",
@@ -58,7 +57,7 @@ PYTHON = "import sys; from weft.sim.run import run; from weft.sim.swarm import d
 
 
 @pytest.mark.proves("CHN-033", "CHN-034", "CHN-035", "CHN-036", "CHN-042", "CHN-082")
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.varies("seed", range(10), range(1_000))
 def test_messages_of_a_few_programs_come_to_the_root_once(seed: int) -> None:
     outcome = run(draw_plan(str(seed), "mail"))
     assert outcome.is_green, report.failure(outcome, "-", f"weft sim --seed {seed} --scenario mail --explain")
@@ -66,13 +65,13 @@ def test_messages_of_a_few_programs_come_to_the_root_once(seed: int) -> None:
 
 
 @pytest.mark.proves("CHN-012", "CHN-016", "CHN-017", "CHN-019", "CHN-030", "CHN-033", "CHN-036")
-@pytest.mark.parametrize("seed", range(SEEDS // 2))
+@pytest.mark.varies("seed", range(5), range(500))
 def test_programs_that_hang_and_die_and_answer_wrongly_cost_no_message(seed: int) -> None:
     outcome = run(draw_plan(str(seed), "chains"))
     assert outcome.is_green, report.failure(outcome, "-", f"weft sim --seed {seed} --scenario chains --explain")
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.varies("seed", range(10), range(1_000))
 def test_what_arrives_while_a_confirming_reader_or_its_node_is_away_is_confirmed_or_given_up_by_name(seed: int) -> None:
     outcome = run(draw_plan(str(seed), "readers"))
     assert outcome.is_green, report.failure(outcome, "-", f"weft sim --seed {seed} --scenario readers --explain")
@@ -130,7 +129,7 @@ def test_every_habit_is_one_that_programs_know() -> None:
 # Planted bugs.
 
 
-@pytest.mark.parametrize("name", tuple(BUGS) if os.environ.get("WEFT_SOAK") else QUICK)
+@pytest.mark.varies("name", QUICK, tuple(BUGS))
 def test_a_planted_bug_of_messages_is_caught_by_its_checker(name: str) -> None:
     caught = catch(BUGS[name])
     assert (caught.rule, caught.is_right) == (BUGS[name].caught_by, True)

@@ -23,7 +23,6 @@ from weft.sim.run import Run, run
 from weft.sim.sometimes import SITUATIONS, unmet
 from weft.sim.swarm import draw_plan
 
-SEEDS = int(os.environ.get("WEFT_SOAK") or 12)
 QUICK = (
     "hack_before_persist",
     "era_kept_over_a_restart",
@@ -42,7 +41,7 @@ PYTHON = "import sys; from weft.sim.run import run; from weft.sim.swarm import d
 
 
 @pytest.mark.proves("SIM-001", "SIM-002", "SIM-008", "CHK-002", "JRN-042")
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.varies("seed", range(12), range(1_000))
 def test_every_seed_is_green(seed: int) -> None:
     outcome = run(draw_plan(str(seed)))
     MET[seed] = outcome.counts
@@ -127,7 +126,7 @@ def test_a_run_in_which_nothing_happened_is_void_not_green() -> None:
 
 
 @pytest.mark.proves("CHK-005", "CHK-009", "CHK-010", "CHK-018")
-@pytest.mark.parametrize("name", tuple(BUGS) if os.environ.get("WEFT_SOAK") else QUICK)
+@pytest.mark.varies("name", QUICK, tuple(BUGS))
 def test_a_planted_bug_is_caught_by_its_checker(name: str) -> None:
     caught = catch(BUGS[name])
     assert (caught.rule, caught.is_right) == (BUGS[name].caught_by, True)

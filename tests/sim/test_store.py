@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from functools import cache
+from functools import lru_cache
 
 import pytest
 
@@ -18,7 +18,6 @@ from weft.sim.run import Outcome, run
 from weft.sim.sometimes import PREFIX
 from weft.sim.swarm import draw_plan
 
-SOAK = int(os.environ.get("WEFT_SOAK") or 0)
 BUGS = {name: bug for name, bug in load().items() if bug.scenario in DEPOTS}
 QUICK = (
     "store_no_tie_break",
@@ -34,13 +33,8 @@ QUICK = (
     "watcher_without_room_is_skipped",
     "losers_are_shown",
 )
-SEEDS = {
-    "store": SOAK or 4,
-    "store-small": SOAK or 12,
-    "store-deletes": SOAK or 3,
-    "store-large": SOAK // 20,
-    "store-long": SOAK // 20,
-}
+SEEDS = {"store": 4, "store-small": 12, "store-deletes": 3}
+SOAKED = {"store": 500, "store-small": 1_000, "store-deletes": 500, "store-large": 50, "store-long": 50}
 FOUND = {
     32: "TCP broke, and the other end was deaf to the same socket for ever after",
     269: "a watcher that had seen everything went on in the journal of a new disk as if it were the old one",
@@ -50,14 +44,18 @@ FOUND = {
 PYTHON = "import sys; from weft.sim.run import run; from weft.sim.swarm import draw_plan; print(run(draw_plan(sys.argv[1], 'store-small')).trace_hash)"
 
 
-@cache
+def _nights(counts: dict[str, int]) -> list[tuple[str, int]]:
+    return [(name, seed) for name, count in counts.items() for seed in range(count)]
+
+
+@lru_cache(maxsize=64)
 def night(scenario: str, seed: int) -> Outcome:
     """What came of a seed; several tests look at it."""
     return run(draw_plan(str(seed), scenario))
 
 
 @pytest.mark.proves("STO-012", "STO-013", "STO-030", "STO-031", "STO-032", "HEA-010", "HEA-011", "PNG-013", "CLN-010")
-@pytest.mark.parametrize("scenario,seed", [(name, seed) for name, count in SEEDS.items() for seed in range(count)])
+@pytest.mark.varies("scenario,seed", _nights(SEEDS), _nights(SOAKED))
 def test_every_night_of_a_store_is_green(scenario: str, seed: int) -> None:
     outcome = night(scenario, seed)
     assert () == outcome.verdicts, report.failure(
@@ -123,7 +121,7 @@ def test_what_befalls_a_store_is_in_the_plan() -> None:
 # Planted bugs.
 
 
-@pytest.mark.parametrize("name", tuple(BUGS) if SOAK else QUICK)
+@pytest.mark.varies("name", QUICK, tuple(BUGS))
 def test_a_planted_bug_of_the_store_is_caught_by_its_checker(name: str) -> None:
     caught = catch(BUGS[name])
     assert (caught.rule, caught.is_right) == (BUGS[name].caught_by, True)

@@ -171,7 +171,7 @@ def behind(count: int) -> tuple[Desk, Visitor, int, int]:
 @pytest.mark.proves("CLN-010")
 def test_a_watcher_far_behind_costs_no_more_than_one_a_little_behind() -> None:
     held = [behind(count)[3] for count in (200, 2_000)]
-    assert [limits.WATCH_AHEAD, limits.WATCH_AHEAD] == held
+    assert [64, 64] == held
     desk, client, seq, _ = behind(2_000)
     client.resume()
     desk.settle()
@@ -199,7 +199,7 @@ def test_the_latest_values_are_enough_for_who_asks_for_them() -> None:
     desk.settle()
     words = client.told(seq)
     assert {("0", 1_998), ("1", 1_999), ("2", 1_997)} == set(words[-3:])
-    assert len(words) <= limits.WATCH_AHEAD + 3
+    assert len(words) <= 64 + 3
 
 
 def last_position(answers: list[Answer]) -> Any:
@@ -291,8 +291,8 @@ def test_a_watcher_that_retention_passes_while_it_waits_hears_of_the_gap() -> No
     client.resume()
     desk.settle()
     words = client.told(seq)
-    assert [("0", number) for number in range(limits.WATCH_AHEAD)] == words[: limits.WATCH_AHEAD]
-    assert ["gap", ("0", 499), "uptodate"] == words[limits.WATCH_AHEAD :]
+    assert [("0", number) for number in range(64)] == words[:64]
+    assert ["gap", ("0", 499), "uptodate"] == words[64:]
     client.ask("set_value", path="a.0", value="on")
     assert [("0", "on")] == client.told(seq)
 
