@@ -36,13 +36,15 @@ def aye_before_durable(right: Any) -> Any:
 
 @canary(Election, "hear", caught_by="kept", within=40, scenario="heirs")
 def voter_ignores_what_is_held(right: Any) -> Any:
-    """Voters and candidates look at the UUID only, not at what somebody holds."""
+    """Voters look at the UUID only: each says of itself that it holds just what the candidate holds."""
 
     def hear(self: Election, said: Any, now: Now) -> None:
-        kept, self.station.atlas.number = self.station.atlas.number, 0
-        said.content["holds"] = [0, 0]
+        atlas, content = self.station.atlas, said.content
+        held = atlas.number, atlas.digest
+        epoch, counter = content.get("holds") or (0, 0)
+        atlas.number, atlas.digest = number_of(epoch, counter), bytes.fromhex(content.get("digest", ""))
         right(self, said, now)
-        self.station.atlas.number = kept
+        atlas.number, atlas.digest = held
 
     return hear
 
