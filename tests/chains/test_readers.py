@@ -57,6 +57,7 @@ def test_who_confirms_is_on_disk_before_it_hears_that_it_stands() -> None:
     assert 1 == len(site.core.engine.readers), "who need not be waited for is not remembered"
 
 
+@pytest.mark.proves("FLD-020")
 def test_what_arrives_while_a_reader_is_away_is_kept_and_comes_in_its_order_and_marked() -> None:
     rig, site = node()
     confirming(rig)
@@ -75,6 +76,7 @@ def test_what_arrives_while_a_reader_is_away_is_kept_and_comes_in_its_order_and_
     assert ((4, 4, {}, 0), 0) == (copies(site), len(site.core.inbox))
 
 
+@pytest.mark.proves("FLD-020")
 @pytest.mark.parametrize("is_condensed", [False, True])
 def test_what_arrives_at_a_node_that_was_killed_before_its_reader_is_back_waits_for_it(is_condensed: bool) -> None:
     rig, site = node()
@@ -88,6 +90,7 @@ def test_what_arrives_at_a_node_that_was_killed_before_its_reader_is_back_waits_
     settle(rig)
 
 
+@pytest.mark.proves("FLD-020")
 def test_who_stays_away_for_too_long_is_forgotten_and_what_waited_is_given_up_by_name() -> None:
     rig, site = node()
     confirming(rig, away=10_000)
@@ -118,6 +121,7 @@ def test_nobody_is_forgotten_while_the_journal_has_no_room_to_say_so() -> None:
     assert 0 == len(site.core.engine.readers)
 
 
+@pytest.mark.proves("FLD-020")
 @pytest.mark.parametrize("bound", [{"reader_messages": 2}, {"reader_bytes": 13}])
 def test_what_finds_no_room_is_given_up_and_what_waits_already_stays(bound: dict[str, Any]) -> None:
     rig, site = node(**bound)

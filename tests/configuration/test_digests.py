@@ -63,6 +63,7 @@ def test_a_digest_knows_no_order_and_goes_back_when_pairs_go() -> None:
     assert (0, OF_NONE) == (one.tally.count, one.tally.digest)
 
 
+@pytest.mark.proves("FLD-002")
 def test_a_snapshot_with_fewer_pairs_than_its_end_says_is_refused_and_asked_for_again() -> None:
     child = follower()
     child.hear(KvSync(A, 1, b"1"))
@@ -79,6 +80,7 @@ def test_a_snapshot_with_fewer_pairs_than_its_end_says_is_refused_and_asked_for_
     assert (State.RUN, 2) == (child.core.state, child.core.store.number)
 
 
+@pytest.mark.proves("FLD-002")
 def test_a_snapshot_with_as_many_pairs_but_others_is_refused() -> None:
     child = follower()
     child.hear(KvSync(A, 1, b"1"))
@@ -97,6 +99,7 @@ def test_a_parent_of_another_make_says_no_digest_and_is_followed_and_counted() -
     assert OF_A == child.core.shown_digest, "what it shows is of what it holds"
 
 
+@pytest.mark.proves("FLD-002")
 def test_a_parent_with_other_pairs_at_the_same_number_is_told_of_and_asked_for_everything() -> None:
     child = current()
     assert OF_BOTH == child.core.shown_digest
@@ -132,6 +135,7 @@ def test_a_store_that_is_read_back_has_the_digest_that_it_had() -> None:
     assert digest == replica.start().core.store.tally.digest != OF_NONE
 
 
+@pytest.mark.proves("FLD-003")
 def test_a_majority_is_of_those_that_have_shown_the_right_digest() -> None:
     world = World()
     root = world.root()

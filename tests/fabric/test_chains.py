@@ -263,6 +263,7 @@ def test_a_confirming_reader_whose_node_is_killed_again_and_again_sees_all_that_
     assert set(range(600)) == seen
 
 
+@pytest.mark.proves("FLD-020")
 def test_what_a_reader_will_never_get_is_counted_by_reason_and_a_row_of_the_lake(tmp_path: Path) -> None:
     async def play(fabric: Fabric) -> None:
         here, there = tmp_path / "sensor-1", tmp_path / "collector-1"

@@ -71,6 +71,7 @@ def test_programs_that_hang_and_die_and_answer_wrongly_cost_no_message(seed: int
     assert outcome.is_green, report.failure(outcome, "-", f"weft sim --seed {seed} --scenario chains --explain")
 
 
+@pytest.mark.proves("FLD-020")
 @pytest.mark.varies("seed", range(10), range(1_000))
 def test_what_arrives_while_a_confirming_reader_or_its_node_is_away_is_confirmed_or_given_up_by_name(seed: int) -> None:
     outcome = run(draw_plan(str(seed), "readers"))

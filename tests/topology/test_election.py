@@ -170,6 +170,7 @@ def call_with(made: Topology, digest: bytes | None, holds: int = 7) -> list[tupl
     return said(made.effects())
 
 
+@pytest.mark.proves("FLD-003")
 def test_a_voter_says_nay_to_who_has_other_pairs_at_the_same_number() -> None:
     assert [("nay", {"election": "e", "why": "diverged"})] == call_with(holding(), OTHER)
     assert [("nay", {"election": "e", "why": "diverged"})] == call_with(holding(), None)
@@ -180,6 +181,7 @@ def test_a_voter_says_nay_to_who_has_other_pairs_at_the_same_number() -> None:
     )
 
 
+@pytest.mark.proves("FLD-002", "FLD-003")
 def test_who_has_other_pairs_than_its_parent_has_no_vote_and_does_not_call_until_its_next_snapshot() -> None:
     made = holding()
     made.command(NoteDiverged(), at(0))
@@ -190,6 +192,7 @@ def test_who_has_other_pairs_than_its_parent_has_no_vote_and_does_not_call_until
     assert ["aye"] == [word for word, _ in call_with(made, DIGEST)]
 
 
+@pytest.mark.proves("FLD-003")
 def test_a_candidate_counts_an_aye_only_of_who_has_shown_what_it_holds() -> None:
     made = holding(9)
     made.command(ParentIs("silent"), at(0))

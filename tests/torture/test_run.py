@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from weft.torture import plan
 from weft.torture.plan import Event, Plan
 
@@ -19,6 +21,9 @@ PLAN = Plan(
 )
 
 
+@pytest.mark.proves(
+    "FLD-040", part="eight nodes, all protocols, plain clients, three kinds of faults, without the pipeline"
+)
 def test_a_short_run_keeps_what_was_acknowledged_in_every_protocol(tmp_path: Path) -> None:
     file = tmp_path / "plan.json"
     file.write_bytes(plan.write(PLAN))
