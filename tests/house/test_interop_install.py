@@ -61,7 +61,7 @@ def test_what_apt_will_do_is_said_before_it_does_it(tmp_path: Path) -> None:
     done = tmp_path / "var" / "peers" / "moat-new" / "weft.done"
     done.parent.mkdir(parents=True)
     done.touch()  # newer than its pins, which are not here
-    words = [place / "interop-install", "new"]
+    words = [str(place / "interop-install"), "new"]
     environment = {"PATH": f"{tmp_path}:/usr/sbin:/usr/bin:/bin", "HOME": str(tmp_path)}
     ended = subprocess.run(words, capture_output=True, text=True, env=environment, check=True)
     said = [
