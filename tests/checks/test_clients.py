@@ -7,12 +7,22 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.checks.catalogs import announced, document, holds, log, mirrored, opened, passes, shown
+from tests.checks.standard import QUIET, Line
 from weft.base.chance import Chance
-from weft.checks import Checker, Fact, Linearizable, PrefixFold, Sessions, Unknown, Violation, Watched, judge
+from weft.checks import (
+    Checker,
+    Deregistered,
+    Fact,
+    Linearizable,
+    PrefixFold,
+    Sessions,
+    Unknown,
+    Violation,
+    Watched,
+    judge,
+)
 from weft.checks.history import VOCABULARY
-
-Line = tuple[str, str, str, Any]
-"""Node, kind, what, value."""
 
 
 def told(*lines: Line) -> list[Fact]:
@@ -60,6 +70,16 @@ LINEAR: dict[str, tuple[Line, ...]] = {
         *one("a", 2, "swap", "a", None, result=True),
         *one("b", 1, "swap", None, "b", result=True),
     ),
+    "a name is claimed again by who has it": (
+        *one("a", 1, "claim", "a", result=True),
+        *one("a", 2, "claim", "a", result=True),
+        *one("b", 1, "claim", "b", result=False),
+    ),
+    "a name is claimed once it is free": (
+        *one("a", 1, "claim", "a", result=True),
+        *one("a", 2, "swap", "a", None, result=True),
+        *one("b", 1, "claim", "b", result=True),
+    ),
     "keys know nothing of each other": (*one("a", 1, "set", 1), *one("b", 1, "get", key="other")),
 }
 
@@ -98,6 +118,12 @@ NOT_LINEAR: dict[str, tuple[Line, ...]] = {
         *one("a", 1, "swap", None, "a", result=True),
         *one("b", 1, "swap", "b", None, result=True),
     ),
+    "two claim one name": (
+        asks("a", 1, "claim", "a"),
+        *one("b", 1, "claim", "b", result=True),
+        hears("a", 1, result=True),
+        *one("c", 1, "get", result="b"),
+    ),
     "a value is read before anybody asked for it": (*one("b", 1, "get", result=1), *one("a", 1, "set", 1)),
     "an answer without a call": (hears("a", 1),),
 }
@@ -124,24 +150,34 @@ SESSIONS_BAD = {
 }
 
 
-def announced(epoch: str, index: int, name: str = "x") -> Line:
-    return "r", "durable", "announced", [epoch, index, "add", name]
-
-
-def mirrored(epoch: str, index: int) -> Line:
-    return "", "ok", "mirrored", ["w", epoch, index]
-
-
-def shown(epoch: str, index: int, name: str = "x") -> Line:
-    return "", "ok", "told", ["w", epoch, index, "add", name]
-
-
-QUIET: Line = ("", "info", "quiet", None)
 WATCHED_GOOD = {
     "all of it": (announced("e", 1), mirrored("e", 0), shown("e", 1), QUIET),
     "a list, then the rest": (announced("e", 1), mirrored("e", 1), announced("e", 2), shown("e", 2), QUIET),
     "a list anew, of another start": (announced("e", 1), mirrored("e", 1), announced("f", 1), mirrored("f", 1), QUIET),
     "who left misses nothing": (announced("e", 1), mirrored("e", 0), ("", "ok", "unwatched", ["w"]), QUIET),
+    "nobody watches": (announced("e", 1), announced("e", 2), QUIET),
+    "nothing happens": (opened("e"), mirrored("e", 0, []), QUIET),
+    "what was kept over a start": (opened("f", "x"), mirrored("f", 0, ["x"]), QUIET),
+    "a list by name": (announced("e", 1), mirrored("e", 1, ["x"]), QUIET),
+    "a list without what is removed": (
+        announced("e", 1),
+        announced("e", 2, "x", "remove"),
+        mirrored("e", 2, []),
+        QUIET,
+    ),
+    "a list that is a little old, and the rest": (
+        announced("e", 1),
+        announced("e", 2, "x", "remove"),
+        mirrored("e", 1, ["x"]),
+        shown("e", 2, "x", "remove"),
+        QUIET,
+    ),
+    "another broker begins anew meanwhile": (
+        announced("e", 1),
+        mirrored("e", 1),
+        announced("g", 1, node="other"),
+        QUIET,
+    ),
 }
 WATCHED_BAD = {
     "one is left out": (announced("e", 1), announced("e", 2), mirrored("e", 0), shown("e", 2)),
@@ -153,45 +189,101 @@ WATCHED_BAD = {
     "the last is never told": (announced("e", 1), mirrored("e", 0), QUIET),
     "an index is left out": (announced("e", 1), announced("e", 3)),
     "nobody asked for it": (announced("e", 1), shown("e", 1)),
+    "a list with what is removed": (announced("e", 1), announced("e", 2, "x", "remove"), mirrored("e", 2, ["x"])),
+    "a list without what is there": (announced("e", 1), mirrored("e", 1, [])),
+    "a list with a name twice": (announced("e", 1), mirrored("e", 1, ["x", "x"])),
+    "still at a start that is over": (announced("e", 1), mirrored("e", 1), opened("f", "x"), QUIET),
+}
+REMOVED = announced("e", 2, "x", "remove")
+DISK: Line = ("r", "info", "disk", ["old", [], []])
+DEREGISTERED_GOOD = {
+    "registered and removed": (announced("e", 1), REMOVED),
+    "registered again": (announced("e", 1), REMOVED, announced("e", 3)),
+    "changed while it is there": (announced("e", 1), announced("e", 2, "x", "update"), REMOVED),
+    "silent, and there again": (
+        announced("e", 1),
+        announced("e", 2, "x", "inactive"),
+        announced("e", 3, "x", "active"),
+    ),
+    "kept over a start": (announced("e", 1), opened("f", "x")),
+    "not there after a start": (announced("e", 1), REMOVED, opened("f")),
+    "registered after a start": (announced("e", 1), REMOVED, opened("f"), announced("f", 1)),
+    "back with an old disk": (announced("e", 1), REMOVED, DISK, opened("f", "x")),
+    "changed after it came back with an old disk": (DISK, opened("f", "x"), announced("f", 1, "x", "update")),
+    "at another broker": (announced("e", 1), REMOVED, announced("g", 1, "x", "register", "other")),
+    "removed twice": (announced("e", 1), REMOVED, announced("e", 3, "x", "remove")),
+}
+DEREGISTERED_BAD = {
+    "active after it was removed": (announced("e", 1), REMOVED, announced("e", 3, "x", "active")),
+    "changed after it was removed": (announced("e", 1), REMOVED, announced("e", 3, "x", "update")),
+    "silent after it was removed": (announced("e", 1), REMOVED, announced("e", 3, "x", "suspect")),
+    "in the journal after it was removed": (announced("e", 1), REMOVED, opened("f", "x")),
+    "in the journal two starts later": (announced("e", 1), REMOVED, opened("f"), opened("g", "x")),
+    "never registered": (announced("e", 1, "x", "active"),),
+    "in the journal of who never had it": (opened("f", "x"),),
+    "by the registration of another name": (announced("e", 1), REMOVED, announced("e", 3, "y"), opened("f", "x", "y")),
+    "by a registration at another broker": (
+        announced("e", 1),
+        REMOVED,
+        announced("g", 1, "x", "register", "other"),
+        announced("e", 3, "x", "active"),
+    ),
+    "long after the old disk": (announced("e", 1), REMOVED, DISK, opened("f"), announced("f", 1, "x", "active")),
+    "after it left": (announced("e", 1), announced("e", 2, "x", "leave"), announced("e", 3, "x", "health")),
 }
 
 
-def holds(node: str, sequence: int) -> Line:
-    return node, "durable", "operation", ["s", "p", sequence]
-
-
-def passes(node: str, sequence: int) -> Line:
-    return node, "sent", "operation", ["s", "p", sequence]
-
-
-def document(node: str, log: str, shows: str, anew: str) -> Line:
-    return node, "info", "document", ["s", log, shows, anew]
-
-
+LOST: Line = ("a", "info", "disk", ["lost", [], []])
 FOLD_GOOD = {
     "in order": (holds("a", 1), passes("a", 1), holds("a", 2), passes("a", 2)),
     "a hole that was filled": (holds("a", 2), holds("a", 1), passes("a", 2)),
     "equal logs": (document("a", "l", "d", "d"), document("b", "l", "d", "d")),
     "another log": (document("a", "l", "d", "d"), document("b", "m", "e", "e")),
+    "nothing": (),
+    "said again": (holds("a", 1), passes("a", 1), passes("a", 1)),
+    "an older one": (holds("a", 1), holds("a", 2), passes("a", 2), passes("a", 1)),
+    "a hole behind what is said": (holds("a", 1), holds("a", 3), passes("a", 1)),
+    "had again after its disk was lost": (holds("a", 1), LOST, holds("a", 1), passes("a", 1)),
+    "another's disk is lost": (holds("b", 1), LOST, passes("b", 1)),
+    "a log from the first number on": (log("a", ["p", [[1, 3]]], ["q", []]),),
+    "another session's document": (
+        document("a", "l", "d", "d"),
+        ("b", "info", "document", ["other", "l", "e", "e"]),
+    ),
 }
 FOLD_BAD = {
     "past a hole": (holds("a", 2), passes("a", 2)),
     "what it does not have": (holds("a", 1), passes("b", 1)),
-    "what its lost disk had": (holds("a", 1), ("a", "info", "disk", ["lost", [], []]), passes("a", 1)),
+    "what its lost disk had": (holds("a", 1), LOST, passes("a", 1)),
     "one log, two documents": (document("a", "l", "d", "d"), document("b", "l", "e", "e")),
     "not what the log folds to": (document("a", "l", "d", "e"),),
+    "before it is durable": (passes("a", 1), holds("a", 1)),
+    "past a hole in the middle": (holds("a", 1), holds("a", 3), passes("a", 3)),
+    "the next one, which nobody had": (holds("a", 1), passes("a", 1), passes("a", 2)),
+    "of another source": (holds("a", 1, "q"), passes("a", 1, "p")),
+    "of another session": (("a", "durable", "operation", ["t", "p", 1]), passes("a", 1)),
+    "past the hole that a lost disk made": (holds("a", 1), LOST, holds("a", 2), passes("a", 2)),
+    "a log with a hole": (log("a", ["p", [[1, 3], [5, 6]]]),),
+    "a log that begins late": (log("a", ["p", [[2, 3]]]),),
+    "one log, two documents, later": (
+        document("a", "l", "d", "d"),
+        document("b", "m", "e", "e"),
+        document("b", "l", "e", "e"),
+    ),
 }
 
 GOOD = [
     *((Linearizable, LINEAR[name], name) for name in LINEAR),
     *((Sessions, SESSIONS_GOOD[name], name) for name in SESSIONS_GOOD),
     *((Watched, WATCHED_GOOD[name], name) for name in WATCHED_GOOD),
+    *((Deregistered, DEREGISTERED_GOOD[name], name) for name in DEREGISTERED_GOOD),
     *((PrefixFold, FOLD_GOOD[name], name) for name in FOLD_GOOD),
 ]
 BAD = [
     *((Linearizable, NOT_LINEAR[name], name) for name in NOT_LINEAR),
     *((Sessions, SESSIONS_BAD[name], name) for name in SESSIONS_BAD),
     *((Watched, WATCHED_BAD[name], name) for name in WATCHED_BAD),
+    *((Deregistered, DEREGISTERED_BAD[name], name) for name in DEREGISTERED_BAD),
     *((PrefixFold, FOLD_BAD[name], name) for name in FOLD_BAD),
 ]
 
@@ -208,7 +300,13 @@ def test_what_is_wrong_is_named(kind: type[Checker], lines: tuple[Line, ...]) ->
     verdict = judge(kind(), told(*lines))
     assert isinstance(verdict, Violation)
     assert verdict.rule == kind.rule
-    assert verdict.witnesses
+    assert 1 <= len(verdict.witnesses) <= 20
+
+
+@pytest.mark.proves("CHK-004")
+@pytest.mark.parametrize("kind", [Linearizable, Watched, Deregistered, PrefixFold])
+def test_each_has_ten_of_both(kind: type[Checker]) -> None:
+    assert [True, True] == [sum(each is kind for each, _, _ in cases) >= 10 for cases in (GOOD, BAD)]
 
 
 def test_a_history_that_ends_before_quiet_says_nothing_of_watchers() -> None:
@@ -246,9 +344,11 @@ def random_calls(chance: Chance, calls: int, clients: int) -> list[Fact]:
 
 
 def random_operation(chance: Chance) -> list[Any]:
-    kind = chance.choice(("get", "set", "swap"))
+    kind = chance.choice(("get", "set", "swap", "claim"))
     if kind == "get":
         return ["get"]
+    if kind == "claim":
+        return ["claim", chance.randrange(3)]
     return ["set", chance.randrange(3)] if kind == "set" else ["swap", chance.randrange(3), chance.randrange(3)]
 
 
@@ -258,6 +358,8 @@ def obey(state: Any, operation: list[Any]) -> tuple[Any, Any]:
         return state, state
     if operation[0] == "set":
         return None, operation[1]
+    if operation[0] == "claim":
+        return (False, state) if state is not None and state != operation[1] else (True, operation[1])
     return (True, operation[2]) if state == operation[1] else (False, state)
 
 
@@ -323,12 +425,13 @@ def wrong_answer(facts: list[Fact], chance: Chance) -> list[Fact]:
 
 
 @pytest.mark.proves("CHK-004")
-def test_one_wrong_answer_among_five_hundred_is_found() -> None:
+def test_one_wrong_answer_among_five_hundred_is_found(soak: bool) -> None:
+    count = 1_000 if soak else 100
     chance = Chance("one wrong answer")
     facts = random_calls(chance, calls=500, clients=5)
     assert judge(Linearizable(), facts) is None
-    found = sum(isinstance(judge(Linearizable(), wrong_answer(facts, chance)), Violation) for _ in range(100))
-    assert found == 100
+    found = sum(isinstance(judge(Linearizable(), wrong_answer(facts, chance)), Violation) for _ in range(count))
+    assert found == count
 
 
 @pytest.mark.parametrize(("calls", "clients"), [(5_000, 5), (1_000, 10)])

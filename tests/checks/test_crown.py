@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from weft.base.now import SECOND
-from weft.checks import Checker, Fact, Forward, Kept, Numbers, OneRoot, Settled, Swift, Unknown, judge
+from weft.checks import Checker, Fact, Kept, NeverBack, Numbers, OneRoot, Settled, Swift, Unknown, judge
 
 Told = tuple[int, str, str, str, Any]
 TAKEN = ("event", "root-taken")
@@ -42,7 +42,7 @@ RIGHT: dict[str, tuple[type[Checker], list[Fact]]] = {
         history((1, "a", "ok", "wrote", ["f", "/k", "v", 3, True]), (9, "a", "info", "store", ["f", [["/k", 4, "w"]]])),
     ),
     "a node that says that it goes back": (
-        Forward,
+        NeverBack,
         history(
             (1, "a", "event", "applied", [5]),
             (2, "a", "event", "went-back", [3, 5]),
@@ -93,7 +93,7 @@ WRONG: dict[str, tuple[type[Checker], list[Fact]]] = {
         history((1, "a", "ok", "wrote", ["f", "/k", "v", 3, True]), (9, "b", "info", "store", ["f", [["/k", 2, "u"]]])),
     ),
     "a node that goes back and says nothing": (
-        Forward,
+        NeverBack,
         history((1, "a", "event", "applied", [5]), (3, "a", "event", "applied", [3])),
     ),
     "no root": (

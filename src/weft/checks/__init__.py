@@ -4,7 +4,7 @@ from weft.checks.bounded import Bounded
 from weft.checks.checker import Broken, Checker, Suite, Verdict, judge, judge_all
 from weft.checks.complete import Complete
 from weft.checks.converged import Converged
-from weft.checks.crown import Forward, Kept, Numbers, OneRoot, Settled, Swift
+from weft.checks.crown import Kept, NeverBack, Numbers, OneRoot, Settled, Swift
 from weft.checks.documents import PrefixFold
 from weft.checks.durable import Durable
 from weft.checks.exactly_once import ExactlyOnce
@@ -19,7 +19,7 @@ from weft.checks.sessions import Sessions
 from weft.checks.store import STORE_RULES
 from weft.checks.timely import Timely
 from weft.checks.wall import Wall
-from weft.checks.watched import Watched
+from weft.checks.watched import Deregistered, Watched
 
 CHECKERS: tuple[type[Checker], ...] = (Wall, ExactlyOnce, Order, Durable, Inert, Bounded, Timely, Converged, Complete)
 """All that run beside a simulation, in the order in which they are asked; `Same` needs two runs."""
@@ -29,7 +29,7 @@ FLEET_CHECKERS: tuple[type[Checker], ...] = (
     OneRoot,
     Numbers,
     Kept,
-    Forward,
+    NeverBack,
     Settled,
     Swift,
 )
@@ -56,13 +56,14 @@ __all__ = [
     "Complete",
     "Converged",
     "Delivered",
+    "Deregistered",
     "Durable",
     "ExactlyOnce",
     "Fact",
-    "Forward",
     "Inert",
     "Kept",
     "Linearizable",
+    "NeverBack",
     "Numbers",
     "OneRoot",
     "Order",

@@ -145,10 +145,10 @@ class Kept(Checker):
         return Unknown(self.rule, f"nobody said what {missing[0]} holds at the end") if missing else None
 
 
-class Forward(Checker):
+class NeverBack(Checker):
     """What a node runs never becomes older, unless it says so (CFG-034, CFG-044)."""
 
-    rule = "forward"
+    rule = "never_back"
     HEARS: ClassVar = {
         ("info", "disk"): "note_reset",
         ("event", "went-back"): "note_reset",

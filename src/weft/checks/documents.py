@@ -1,4 +1,11 @@
-"""A document is the fold of its log, at every node; and nobody passes on what it could not have folded (CHK-015)."""
+"""A document is the fold of its log, at every node; and nobody passes on what it could not have folded (CHK-015).
+
+The history lines are these. `durable operation`: an operation of a source is in this node's journal. `sent operation`: this
+node passes it on, or says again. `info document`: how this node stands: digests of its log (the gapless part of each
+source), of the document that it shows, and of that log folded anew by somebody else. `info log`: the numbers that a node
+shows of each source. `info disk`: its disk is lost, or an old one. An element that was deleted comes back by a fold of the
+same log only if an operation of that log brings it back: so this rule is also that of CHK-011 for documents.
+"""
 
 from typing import ClassVar
 
@@ -16,6 +23,7 @@ class PrefixFold(Checker):
         ("durable", "operation"): "note_operation",
         ("sent", "operation"): "note_sent",
         ("info", "document"): "note_document",
+        ("info", "log"): "note_log",
     }
 
     def __init__(self) -> None:
@@ -45,3 +53,10 @@ class PrefixFold(Checker):
         first = self.folded.setdefault((session, log), fact)
         if first.value[2] != document:
             self.broken(f"{first.node} and {fact.node} have one log of {session}, and two documents", first, fact)
+
+    def note_log(self, fact: Fact) -> None:
+        session, sources = fact.value
+        for source, ranges in sources:
+            numbers = RangeSet([(first, last) for first, last in ranges])
+            if not numbers.covers(1, numbers.highest):
+                self.broken(f"{fact.node} shows operations of {source} in {session} behind a hole", fact)

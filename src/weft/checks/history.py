@@ -89,7 +89,7 @@ VOCABULARY: Final[dict[tuple[str, str], str]] = {
     (
         "invoke",
         "call",
-    ): "client, number, key, operation (get, set or swap, with its words): a client asks for something at one place",
+    ): "client, number, key, operation (get, set, swap or claim, with its words): a client asks for something at one place",
     ("ok", "call"): "client, number, result: it is answered",
     ("fail", "call"): "client, number: it is refused, without effect",
     ("ok", "session"): "client: what it had seen counts no more, since it asks another node from now on",
@@ -98,8 +98,13 @@ VOCABULARY: Final[dict[tuple[str, str], str]] = {
     ("durable", "operation"): "session, source, sequence: an operation of a document is in this node's journal",
     ("sent", "operation"): "session, source, sequence: this node passes the operation on",
     ("info", "document"): "session, digests of its log, of the document that is shown, and of the log folded anew",
+    ("info", "log"): "session, list of (source, ranges): the numbers of operations that this node shows",
     ("durable", "announced"): "start of the broker, index, operation, name: a change of the catalog is durable",
-    ("ok", "mirrored"): "watcher, start of the broker, index: a watcher has the whole list as of that change",
+    ("info", "opened"): "start of the broker, names: this broker begins, and lists these services that it has kept",
+    (
+        "ok",
+        "mirrored",
+    ): "watcher, start of the broker, index[, names]: a watcher has the whole list as of that change",
     ("ok", "told"): "watcher, start of the broker, index, operation, name: a watcher is told the next change",
     ("ok", "unwatched"): "watcher: it watches no more",
     ("info", "injected"): "channel, digest of the node's state before: bytes that nobody may accept are handed in",

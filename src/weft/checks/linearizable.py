@@ -39,16 +39,17 @@ def outcome(state: State, operation: list[Any], result: Any) -> tuple[bool, Stat
 
     `["get"]` answers what is held; `["set", value]` is obeyed whatever is held and answers nothing;
     `["swap", expected, value]` writes only over `expected`, and answers whether it did. None stands for nothing:
-    to register a name is `["swap", None, who]`, to free it is `["swap", who, None]`.
+    to register a name is `["swap", None, who]`, to free it is `["swap", who, None]`. `["claim", who]` writes only where
+    nothing stands or `who` does, and answers whether `who` has it now: who registers may have done so before.
     """
     verb = operation[0]
     if verb == "get":
         return result is UNANSWERED or result == state, state
     if verb == "set":
         return result is UNANSWERED or result is None, operation[1]
-    is_done = state == operation[1]
+    is_done = state in (None, operation[1]) if verb == "claim" else state == operation[1]
     fits = result is UNANSWERED or result == is_done
-    return fits, operation[2] if is_done else state
+    return fits, operation[-1] if is_done else state
 
 
 class Search:

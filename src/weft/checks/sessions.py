@@ -13,7 +13,7 @@ from weft.checks.history import Fact
 class Sessions(Checker):
     """A session reads its own writes, and never an older version than it has read before."""
 
-    rule = "sessions"
+    rule = "causal"
     HEARS: ClassVar = {
         ("ok", "session"): "note_session",
         ("ok", "wrote-version"): "note_version",

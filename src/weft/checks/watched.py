@@ -1,17 +1,53 @@
-"""Watchers of a broker are told its changes once, in order, without a hole, and in the end all of them (CHK-017)."""
+"""What a broker promises of its catalog: to those who watch it (CHK-017), and of services that are removed (CHK-011).
 
-from typing import ClassVar
+The history lines are these. `announced`: a change of the catalog is durable at the broker; each start of the broker has a
+name of its own and numbers its changes 1, 2, 3. `opened`: a start of the broker begins with these services, which its
+journal has kept. `mirrored`: a watcher takes a whole list, as of that change; the list itself may be left out. `told`: the
+watcher is told the next change. `unwatched`: it watches no more. `quiet`: everybody had time to hear everything.
+"""
+
+from bisect import bisect_right
+from typing import ClassVar, Final
 
 from weft.checks.checker import Checker
 from weft.checks.history import Fact, Unknown, Violation
 
+REMOVED: Final = ("remove", "leave")
+"""Operations after which a service is not listed any more. After any other it is."""
+
+
+class Listing:
+    """What one start of a broker lists, as of any of its changes."""
+
+    def __init__(self) -> None:
+        self.turns: dict[str, list[int]] = {}
+        """Per name: the changes with which it came and went, in turn, beginning with the one with which it came."""
+
+    def note(self, name: str, index: int, *, is_there: bool) -> None:
+        """From this change on the name is listed, or is not."""
+        turns = self.turns.setdefault(name, [])
+        if is_there != bool(len(turns) % 2):
+            turns.append(index)
+
+    def has(self, name: str, index: int) -> bool:
+        """Whether the name was listed then."""
+        return bisect_right(self.turns.get(name, ()), index) % 2 == 1
+
+    def names(self, index: int) -> list[str]:
+        """All that were listed then, sorted."""
+        return sorted(name for name in self.turns if self.has(name, index))
+
 
 class Watched(Checker):
-    """A watcher stands at an index of one start of a broker; what it is told next is the change behind that index."""
+    """A watcher stands at an index of one start of a broker; what it is told next is the change behind that index.
+
+    A list that it is given holds what is listed as of that change, nothing else and nothing less.
+    """
 
     rule = "watched"
     HEARS: ClassVar = {
         ("durable", "announced"): "note_announced",
+        ("info", "opened"): "note_opened",
         ("ok", "mirrored"): "note_mirrored",
         ("ok", "told"): "note_told",
         ("ok", "unwatched"): "note_unwatched",
@@ -22,25 +58,45 @@ class Watched(Checker):
         self.changes: dict[tuple[str, int], list[str]] = {}
         """Per start of a broker and index: operation and name."""
         self.last: dict[str, int] = {}
-        self.newest = ""
-        """The start of the broker that announced last."""
+        self.listings: dict[str, Listing] = {}
+        self.brokers: dict[str, str] = {}
+        """Whose start it is."""
+        self.newest: dict[str, str] = {}
+        """Per broker: its newest start."""
         self.watchers: dict[str, Fact] = {}
         """Where each stands: the fact that brought it there."""
         self.is_quiet = False
+
+    def note_opened(self, fact: Fact) -> None:
+        """A start of the broker, and what it lists before its first change."""
+        epoch, names = fact.value
+        self._begin(epoch, fact)
+        listing = self.listings.setdefault(epoch, Listing())
+        for name in names:
+            listing.note(name, 0, is_there=True)
 
     def note_announced(self, fact: Fact) -> None:
         epoch, index, operation, name = fact.value
         expected = self.last.get(epoch, 0) + 1
         if index != expected:
             self.broken(f"{fact.node} announces change {index} of {epoch} where {expected} is due", fact)
-        self.last[epoch], self.newest = index, epoch
+        self._begin(epoch, fact)
+        self.last[epoch] = index
         self.changes[epoch, index] = [operation, name]
+        self.listings.setdefault(epoch, Listing()).note(name, index, is_there=operation not in REMOVED)
+
+    def _begin(self, epoch: str, fact: Fact) -> None:
+        self.brokers[epoch], self.newest[fact.node] = fact.node, epoch
 
     def note_mirrored(self, fact: Fact) -> None:
         """The watcher took a whole list, as of that index."""
-        watcher, epoch, index = fact.value
+        watcher, epoch, index, *names = fact.value
         if index > self.last.get(epoch, 0):
             self.broken(f"{watcher} is given a list as of {index} of {epoch}, which is not durable", fact)
+        listing = self.listings.get(epoch, Listing())
+        if names and sorted(names[0]) != listing.names(index):
+            wrong = sorted({*names[0]} ^ {*listing.names(index)}) or ["a name twice"]
+            self.broken(f"the list that {watcher} is given as of {index} of {epoch} is wrong about {wrong[0]}", fact)
         self.watchers[watcher] = fact
 
     def note_told(self, fact: Fact) -> None:
@@ -59,7 +115,8 @@ class Watched(Checker):
     def note_quiet(self, fact: Fact) -> None:
         self.is_quiet = True
         for watcher, stands in self.watchers.items():
-            if stands.value[1:3] != [self.newest, self.last.get(self.newest, 0)]:
+            newest = self.newest.get(self.brokers.get(stands.value[1], ""), "")
+            if stands.value[1:3] != [newest, self.last.get(newest, 0)]:
                 self.broken(
                     f"after quiet {watcher} still stands at {stands.value[2]} of {stands.value[1]}", stands, fact
                 )
@@ -68,3 +125,51 @@ class Watched(Checker):
         if self.watchers and not self.is_quiet:
             return Unknown(self.rule, "the history ends before quiet, so nobody knows what watchers would have heard")
         return None
+
+
+class Deregistered(Checker):
+    """A service that is removed comes back by a registration alone, also over a restart of the broker (CHK-011).
+
+    After a disk that was lost or went back, the broker may know what it had removed since.
+    """
+
+    rule = "no_resurrection"
+    HEARS: ClassVar = {
+        ("info", "disk"): "note_disk",
+        ("durable", "announced"): "note_announced",
+        ("info", "opened"): "note_opened",
+    }
+
+    def __init__(self) -> None:
+        self.live: dict[str, set[str]] = {}
+        """Per broker: what it has registered and not removed."""
+        self.gone: dict[tuple[str, str], Fact] = {}
+        """Per broker and name: its removal."""
+        self.is_excused: set[str] = set()
+
+    def note_disk(self, fact: Fact) -> None:
+        self.is_excused.add(fact.node)
+
+    def note_announced(self, fact: Fact) -> None:
+        _, _, operation, name = fact.value
+        live = self.live.setdefault(fact.node, set())
+        if operation in REMOVED:
+            live.discard(name)
+            self.gone[fact.node, name] = fact
+            return
+        if operation not in ("register", "enter", "add"):
+            self._judge(name, f"is told to be `{operation}`", fact)
+        live.add(name)
+
+    def note_opened(self, fact: Fact) -> None:
+        for name in fact.value[1]:
+            self._judge(name, "stands in the journal", fact)
+        self.live[fact.node] = set(fact.value[1])
+        self.is_excused.discard(fact.node)
+
+    def _judge(self, name: str, how: str, fact: Fact) -> None:
+        if name in self.live.get(fact.node, ()) or fact.node in self.is_excused:
+            return
+        removal = self.gone.get((fact.node, name))
+        why = "was removed" if removal is not None else "was never registered"
+        self.broken(f"{name} {why} at {fact.node}, and {how}", *([removal] if removal else []), fact)

@@ -134,7 +134,7 @@ def death_takes_twice_as_long(right: Any) -> Any:
     return lambda self, heartbeat_ns, dead_after: right(self, heartbeat_ns, 2 * dead_after)
 
 
-@canary(Replica, "_note_adopted", caught_by="forward", within=40, scenario="memories")
+@canary(Replica, "_note_adopted", caught_by="never_back", within=40, scenario="memories")
 def older_snapshot_taken_unsaid(right: Any) -> Any:
     """A node that takes a snapshot from the past does not say so."""
 
