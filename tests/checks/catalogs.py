@@ -49,7 +49,7 @@ def _is_due(before: list[Fact], fact: Fact) -> bool:
     stands = next((other for other in reversed(before) if other.what in ("mirrored", "told", "unwatched")), None)
     place = stands.value[1:3] if stands is not None and stands.what != "unwatched" else None
     if fact.what == "announced":
-        return fact.value[1] == sum(value[0] == fact.value[0] for value in said) + 1
+        return bool(fact.value[1] == sum(value[0] == fact.value[0] for value in said) + 1)
     if fact.what == "mirrored":
         _, epoch, index, *names = fact.value
         is_durable = index == 0 or any(value[:2] == [epoch, index] for value in said)
@@ -59,7 +59,7 @@ def _is_due(before: list[Fact], fact: Fact) -> bool:
     if fact.what == "quiet" and place is not None:
         starts = [other.value[0] for other in before if other.what in ("announced", "opened")]
         newest = starts[-1] if starts else None
-        return place == [newest, sum(value[0] == newest for value in said)]
+        return bool(place == [newest, sum(value[0] == newest for value in said)])
     return True
 
 
@@ -84,7 +84,9 @@ def draw_watched(chance: Chance) -> list[Line]:
         elif do == "tell":
             said = [line[3] for line in lines if line[2] == "announced"]
             due = [value for value in said if value[:2] == [stands, at + 1]]
-            value = due[0] if due and chance.random() < 0.97 else chance.choice(said) if said else [epoch, 1, "", ""]
+            value: list[Any] = (
+                due[0] if due and chance.random() < 0.97 else chance.choice(said) if said else [epoch, 1, "", ""]
+            )
             if due or chance.random() < 0.03:
                 lines.append(("", "ok", "told", ["w", *value]))
                 at = value[1]
