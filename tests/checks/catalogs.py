@@ -1,5 +1,6 @@
 """Histories of a catalog and of documents: small ones, long ones, and what is wrong with them; their twins."""
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 from tests.checks.standard import QUIET, Case, Line, changed, places, put, without
@@ -298,21 +299,20 @@ def draw_prefix_fold(chance: Chance) -> list[Line]:
     return lines
 
 
+def _shuffled(chance: Chance, node: str, source: str) -> Iterator[Line]:
+    numbers = list(range(1, 41))
+    chance.shuffle(numbers)
+    said = 0
+    for at, number in enumerate(numbers):
+        yield holds(node, number, source)
+        while said + 1 in numbers[: at + 1]:
+            said += 1
+            yield passes(node, said, source)
+
+
 def long_prefix_fold(chance: Chance) -> list[Line]:
     """Three nodes, two sources: what comes out of order is passed on when the hole is filled."""
-    lines: list[Line] = []
-    for node in "abc":
-        for source in "pq":
-            numbers = list(range(1, 41))
-            chance.shuffle(numbers)
-            held: set[int] = set()
-            said = 0
-            for number in numbers:
-                held.add(number)
-                lines.append(holds(node, number, source))
-                while said + 1 in held:
-                    said += 1
-                    lines.append(passes(node, said, source))
+    lines = [line for node in "abc" for source in "pq" for line in _shuffled(chance, node, source)]
     ends = [document(node, "l", "d", "d") for node in "abc"] + [log(node, ["p", [[1, 40]]]) for node in "abc"]
     return [*lines, *ends]
 
