@@ -187,6 +187,9 @@ def test_the_check_of_a_log_is_that_of_the_vectors() -> None:
         [LINES[0].replace('"fold":1', '"fold":2'), *LINES[1:]],
         [*LINES[:2], "{", *LINES[2:]],
         ["<bout/>"],
+        [LINES[0], "[" * 100_000, *LINES[1:]],
+        [LINES[0], LINES[1].replace('"received_at":', '"received_at":1e999,"was":'), *LINES[2:]],
+        [LINES[0].replace("Hall 5", "Hall \\ud800"), *LINES[1:]],
     ],
 )
 def test_a_log_that_is_not_what_its_trailer_says_is_refused(lines: list[str]) -> None:
@@ -200,6 +203,12 @@ def test_a_log_that_was_cut_off_is_taken_in_part_and_says_what_is_missing() -> N
     assert (1, 2) == (len(cut.entries), len(cut.faults))
     gap = read_log([LINES[0], LINES[3], LINES[2]], partial=True)
     assert ["missing of a0000000-0000-4000-8000-000000000000: 1", "trailer" in gap.faults[1]] == [gap.faults[0], True]
+
+
+def test_a_log_with_a_number_of_sixteen_digits_is_looked_at_without_counting_up_to_it() -> None:
+    far = entry(A, (1 << 53) - 1, "set", {"path": "venue"}, Payload("x"), 5.0)
+    [gap] = Tally.of([far]).gaps()
+    assert "a0000000-0000-4000-8000-000000000000: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 …" == gap
 
 
 def test_a_log_is_brought_in_so_that_no_source_is_turned_round_and_nothing_is_late() -> None:

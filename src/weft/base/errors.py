@@ -2,6 +2,11 @@
 
 from typing import Final
 
+import msgspec
+
+UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""All that msgspec raises for bytes that are not what was asked for (SEC-042)."""
+
 
 class WeftError(Exception):
     """Raised on purpose, by blame: ours, a peer's, the user's. Nothing else leaves a core."""

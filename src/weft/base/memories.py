@@ -5,7 +5,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from weft.base.errors import OurFault
+from weft.base.errors import UNREADABLE, OurFault
 from weft.base.records import CoreRecord
 
 M = TypeVar("M")
@@ -31,7 +31,7 @@ class Memories(Generic[M]):
             raise OurFault(f"newer-data: the core {self.core} knows no record of kind {record.kind}")
         try:
             return decoder.decode(record.data)
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             raise OurFault(
                 f"newer-data: a record of kind {record.kind} of {self.core} cannot be read: {error}"
             ) from None

@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 
+from weft.base.errors import UNREADABLE
+
 _PREFIX = "/TOPO/"
 NODES_MAX = 10_000  # specs/01, 3.5
 
@@ -41,7 +43,7 @@ def report_of(node: bytes, payload: bytes) -> NumberReported | None:
     """What an event `config.applied` of any node tells; None if it tells no number."""
     try:
         said = msgspec.json.decode(payload, type=_Said)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return None
     return NumberReported(node, said.number, said.count, said.digest)
 
@@ -81,7 +83,7 @@ class Census:
             try:
                 node = bytes.fromhex(parts[4])
                 record = msgspec.json.decode(value, type=dict[str, Any]) if value else None
-            except (ValueError, msgspec.DecodeError):
+            except (ValueError, *UNREADABLE):
                 continue
             if record is not None and len(self.records) < NODES_MAX:
                 self.records[node] = {**record, "group": parts[2]}

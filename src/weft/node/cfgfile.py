@@ -25,12 +25,11 @@ from typing import Any, Final
 import msgspec
 
 from weft.base.endpoints import is_endpoint
-from weft.base.settings import is_plain_name, nearest
+from weft.base.settings import FILE_BYTES_MAX, is_plain_name, nearest
 from weft.cores.measurement.details import DETAILS
 from weft.cores.measurement.settings import parse_metrics
 from weft.node.fleetchecks import between_groups
 from weft.node.fleetparts import RESERVED, Fleet, Group, Mistake, Reading, placed, reading_of
-from weft.node.settings import FILE_BYTES_MAX
 
 AGGREGATES: Final = ("max", "min", "avg", "sum")
 HEARTBEAT_MAX_S: Final = 3_600  # CFG-074

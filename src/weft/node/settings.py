@@ -4,7 +4,6 @@ The text is bounded before it is parsed (SEC-044), every table is decoded typed,
 once, each error with its code and the place in the file (CFG-071).
 """
 
-import tomllib
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import msgspec
@@ -14,7 +13,7 @@ from weft.base.endpoints import PORT_MAX, host_of, is_endpoint, port_of
 from weft.base.errors import UserError
 from weft.base.now import MILLISECOND, SECOND
 from weft.base.paths import is_key, is_under
-from weft.base.settings import is_plain_name, span_ns
+from weft.base.settings import is_plain_name, parse_toml, span_ns
 from weft.cores.chains.settings import FilterSpec, parse_filters
 from weft.cores.drain.messages import DrainSettings
 from weft.cores.measurement.settings import MetricSpec, parse_metrics
@@ -25,9 +24,6 @@ from weft.node.doctable import faults_of as doc_faults
 from weft.node.storetable import StoreTable, faults_of
 from weft.wire.beacon import LEVELS
 
-FILE_BYTES_MAX: Final = 1 << 20
-LINE_BYTES_MAX: Final = 4 << 10
-DOTS_MAX: Final = 32
 BASE_PORT: Final = 27_500
 MIB: Final = 1 << 20
 MEGABYTES_MAX: Final = 1 << 20
@@ -266,18 +262,9 @@ DEFAULT_METRICS: Final[dict[str, dict[str, Any]]] = {
 def read_document(text: str, where: str) -> dict[str, Any]:
     """The tables of a TOML file, bounded before they are parsed (SEC-044); UserError `bad-settings`."""
     try:
-        _bound(text)
-        return tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
+        return parse_toml(text)
+    except ValueError as error:
         raise UserError("bad-settings", f"{where} is not TOML: {error}", "weft up --example") from None
-
-
-def _bound(text: str) -> None:
-    if len(text) > FILE_BYTES_MAX:
-        raise ValueError(f"longer than {FILE_BYTES_MAX} characters")
-    for number, line in enumerate(text.splitlines(), 1):
-        if len(line) > LINE_BYTES_MAX or line.partition("=")[0].count(".") > DOTS_MAX:
-            raise ValueError(f"line {number} is too long or too deeply dotted")
 
 
 def settings_of(document: dict[str, Any], where: str = "the settings") -> NodeSettings:

@@ -16,7 +16,7 @@ import zmq
 
 from weft.base.effects import Source
 from weft.base.endpoints import endpoint_of, host_of, is_address, port_of
-from weft.base.errors import UserError
+from weft.base.errors import UNREADABLE, UserError
 from weft.cores.document.messages import Begin, LinkFull, Opened, OpenSession
 from weft.node.doctable import DocSessionTable
 from weft.node.settings import NodeSettings
@@ -251,7 +251,7 @@ def _noted(note: Path) -> dict[str, int]:
     """Ports of the start before, by session."""
     try:
         return msgspec.json.decode(note.read_bytes(), type=dict[str, int])
-    except (OSError, msgspec.DecodeError):
+    except (OSError, *UNREADABLE):
         return {}
 
 

@@ -17,13 +17,13 @@ from typing import Any, Final, TypeGuard
 import msgspec
 
 from weft.base import mail as mails
-from weft.base.errors import PeerError
+from weft.base.errors import UNREADABLE, PeerError
 from weft.base.identity import NODE_ID_BYTES, Origin, is_canonical
 from weft.base.mail import INBOX, OUTBOX, Mail
 from weft.base.records import Carried, EraRecord, LostRecord, Stream, StreamRecord
 from weft.wire import journal
 from weft.wire.hop import VIA_MAX, HopItem, is_type
-from weft.wire.multipart import HEADER_BYTES_MAX, MULTIPART_BYTES_MAX, PAYLOAD_BYTES_MAX, UNREADABLE
+from weft.wire.multipart import HEADER_BYTES_MAX, MULTIPART_BYTES_MAX, PAYLOAD_BYTES_MAX
 
 LOST: Final = "weft.lost"
 ERA: Final = "weft.era"

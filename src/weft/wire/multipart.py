@@ -18,7 +18,7 @@ from zlib import crc32
 import msgspec
 from msgspec import Meta
 
-from weft.base.errors import PeerError
+from weft.base.errors import UNREADABLE, PeerError
 
 HEADER_BYTES_MAX: Final = 64 << 10
 PAYLOAD_BYTES_MAX: Final = 1 << 20  # one frame
@@ -26,8 +26,6 @@ MULTIPART_BYTES_MAX: Final = 4 << 20
 MULTIPART_FRAMES_MAX: Final = 257  # the header and 256 payload frames
 MESSAGES_MAX: Final = 256  # items of one batch
 ITEM_FRAMES_MAX: Final = 16
-UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""All that msgspec raises for bytes that are not what was asked for."""
 BAD_SUM: Final = "bad-sum"
 """The refusal of a message that was altered on the way: no fault of its sender, who says it again (FLD-030)."""
 _SUM: Final = b"\xa3sum\xce"  # the key, and the head of a number of four bytes

@@ -11,6 +11,7 @@ nanoseconds there. A body that is no UTF-8 stands in `base64` instead. The trail
 import base64
 import json
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any, Final, NamedTuple, Self
 
 from weft.base.errors import PeerError, UserError
@@ -24,6 +25,7 @@ from weft.wire.document.operations import Operation, parse, uuid_of, uuid_text
 FORMAT: Final = "weft-log-1"
 FOLD: Final = 1
 """Version of the rules by which a log becomes a document (DOC-002)."""
+GAPS_SHOWN: Final = 10  # missing numbers of one source
 AGAIN: Final = "export it anew; --partial takes what is there"
 NOTHING: Final = bytes(16)
 
@@ -116,8 +118,8 @@ class Tally:
         found = []
         for source, beyond in sorted(self._beyond.items()):
             after = self._sources[source].latest
-            missing = sorted(set(range(after + 1, max(beyond))) - beyond)
-            shown = ", ".join(map(str, missing[:10])) + (" …" if missing[10:] else "")
+            missing = list(islice((n for n in range(after + 1, max(beyond)) if n not in beyond), GAPS_SHOWN + 1))
+            shown = ", ".join(map(str, missing[:GAPS_SHOWN])) + (" …" if missing[GAPS_SHOWN:] else "")
             found.append(f"{uuid_text(source)}: {shown or 'the order of lines'}")
         return found
 
@@ -204,7 +206,9 @@ def read_log(lines: Iterable[str], *, partial: bool = False) -> LogFile:
 def _read(line: str, number: int, faults: list[str], *, partial: bool) -> dict[str, Any]:
     try:
         told = json.loads(line)
-    except ValueError:
+        if "\\u" in line:
+            json.dumps(told, ensure_ascii=False).encode()  # a lone surrogate can be neither shown nor written
+    except (ValueError, RecursionError):
         told = None
     if isinstance(told, dict):
         return told
@@ -232,7 +236,7 @@ def _entry(told: dict[str, Any], number: int) -> Entry:
         if (operation.source, operation.sequence) != (uuid_of(str(told["source"])), told["sequence"]):
             raise BadFile(f"line {number} says another source or sequence than its body", mend=AGAIN)
         return Entry(operation, body, int(told.get("received_at", 0)), str(told.get("received_from", "")))
-    except (KeyError, ValueError, TypeError, PeerError) as error:
+    except (KeyError, ValueError, TypeError, OverflowError, PeerError) as error:
         raise BadFile(f"line {number} holds no operation: {error}", mend=AGAIN) from None
 
 

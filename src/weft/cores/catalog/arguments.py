@@ -4,6 +4,7 @@ from typing import TypeVar
 
 import msgspec
 
+from weft.base.errors import UNREADABLE
 from weft.cores.catalog.station import Refusal
 
 T = TypeVar("T")
@@ -14,5 +15,5 @@ def read_argument(args: tuple[bytes, ...], position: int, decoder: msgspec.json.
     frame = args[position] if position < len(args) else b""
     try:
         return decoder.decode(frame or b"{}")
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except UNREADABLE as error:
         raise Refusal("bad-argument", str(error)) from None

@@ -18,6 +18,7 @@ import msgspec
 
 from weft.base.effects import Send
 from weft.base.endpoints import endpoint_of
+from weft.base.errors import UNREADABLE
 from weft.base.now import MILLISECOND, SECOND, Now
 from weft.base.records import CoreRecord, Entry, Stream, StreamRecord
 from weft.cores.catalog import limits
@@ -120,7 +121,7 @@ class Logs:
     def _note(self, payload: bytes) -> None:
         try:
             log = decode(payload)
-        except (msgspec.DecodeError, UnicodeDecodeError):  # of a later version
+        except UNREADABLE:  # of a later version
             return
         if log.level not in LEVELS:
             return

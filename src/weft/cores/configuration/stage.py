@@ -7,7 +7,7 @@ from collections import deque
 
 import msgspec
 
-from weft.base.errors import PeerError
+from weft.base.errors import UNREADABLE, PeerError
 from weft.base.paths import is_under
 from weft.cores.configuration import limits
 from weft.cores.configuration.memory import Adopted, Begun, Last, Part
@@ -83,7 +83,7 @@ class Stage:
     def _add_last(self, pair: KvSync) -> None:
         try:
             told = _decode_told(pair.value)
-        except msgspec.MsgspecError:
+        except UNREADABLE:
             raise PeerError("value", "no last write of a chain") from None
         key = pair.key[len(CHAINS) :]
         if len(self.lasts) >= self._station.store.room.keys:

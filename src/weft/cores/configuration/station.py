@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from weft.base.effects import Connect, Disconnect, Effect, Persist, Reply, Send, Tell
+from weft.base.errors import UNREADABLE
 from weft.base.now import Now
 from weft.base.records import Record
 from weft.cores.configuration import limits
@@ -171,7 +172,7 @@ class Station:
         """The root of record; empty if it is not known or not readable."""
         try:
             return _decode_root(self.store.value(ROOT_KEY))
-        except msgspec.MsgspecError:
+        except UNREADABLE:
             return RootRecord()
 
     def root_uuid(self) -> bytes:

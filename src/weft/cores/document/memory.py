@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from weft.base.errors import OurFault
+from weft.base.errors import UNREADABLE, OurFault
 from weft.base.memories import Memories
 from weft.base.records import CoreRecord, Record, Stream, StreamRecord
 from weft.cores.document.holding import Kept
@@ -80,7 +80,7 @@ def session_of(record: Record) -> str | None:
         return None
     try:
         return _name_of(record.data).session
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise OurFault(f"newer-data: a record of kind {record.kind} of {CORE} cannot be read: {error}") from None
 
 

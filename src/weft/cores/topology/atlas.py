@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Meta
 
 from weft.base.endpoints import is_endpoint
+from weft.base.errors import UNREADABLE
 from weft.base.settings import is_plain_name, span_ns
 from weft.cores.topology import limits
 
@@ -202,7 +203,7 @@ def _decoded(decode: Any, value: bytes | None) -> Any:
         return None
     try:
         return decode(value)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except UNREADABLE:
         return None
 
 
@@ -211,5 +212,5 @@ def _plain(value: bytes | None, kind: Any) -> Any:
         return None
     try:
         return msgspec.json.decode(value, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except UNREADABLE:
         return None

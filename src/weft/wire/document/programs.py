@@ -12,9 +12,8 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta
 
-from weft.base.errors import PeerError
+from weft.base.errors import UNREADABLE, PeerError
 from weft.wire.document.clients import Answer, Asked
-from weft.wire.multipart import UNREADABLE
 
 ID_BYTES_MAX: Final = 8
 ARGS_MAX: Final = 64

@@ -28,7 +28,6 @@ single = ["lead"]              # tags of which there should be one below it
 """
 
 import re
-import tomllib
 from collections.abc import Iterator
 from functools import lru_cache
 from hashlib import sha256
@@ -38,6 +37,7 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from weft.base.errors import UserError
+from weft.base.settings import parse_toml
 from weft.cores.document.fold.tree import Element
 from weft.wire.document.operations import SEALS, STAMPS
 from weft.wire.document.xml import EID, canonical, is_name, is_sayable
@@ -149,8 +149,8 @@ def _load(text: str) -> Schema:
     if text in SHIPPED:
         text = (resources.files("weft.cores.document.fold") / "schemas" / f"{text}.toml").read_text("utf-8")
     try:
-        return Schema(msgspec.convert(tomllib.loads(text), Written))
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        return Schema(msgspec.convert(parse_toml(text), Written))
+    except ValueError as error:
         raise _bad(str(error)) from None
 
 

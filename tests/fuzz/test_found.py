@@ -1,0 +1,81 @@
+"""What the targets and the machines have found, each as a test of its name (FUZ-004)."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.configuration.test_states import Child
+from weft.base.errors import OurFault, PeerError, UserError
+from weft.base.memories import Memories
+from weft.base.records import CoreRecord
+from weft.cores.configuration.messages import FollowParent
+from weft.cores.document import memory
+from weft.cores.document.fold.schema import Schema
+from weft.cores.topology.atlas import Atlas
+from weft.node.census import Census, report_of
+from weft.wire.replication import KvSync
+
+NODE = b"n" * 16
+NO_TEXT = b'{"number":1,"uuid":"\xff","level":"\xff","digest":"\xff"}'
+DEEP = b'{"number":1,"x":' + b"[" * 5_000 + b"]" * 5_000 + b"}"
+
+
+class Kept(msgspec.Struct, array_like=True, frozen=True):
+    text: str
+
+
+def _report(value: bytes) -> Any:
+    return report_of(NODE, value)
+
+
+def _census(value: bytes) -> Any:
+    census = Census()
+    census.learn([(f"/TOPO/site/node/{NODE.hex()}", value)], 1)
+    return census.records.get(NODE)
+
+
+def _atlas(value: bytes) -> Any:
+    atlas = Atlas()
+    atlas.apply((("/TOPO/root", value), (f"/TOPO/g/node/{NODE.hex()}", value)), 1)
+    return atlas.root or atlas.nodes.get(NODE)
+
+
+def _root_of_record(value: bytes) -> Any:
+    child = Child()
+    child.core.store.apply("/TOPO/root", 1, value, None)
+    return child.core.station.root_uuid() or None
+
+
+@pytest.mark.proves("FUZ-001", "SEC-042")
+@pytest.mark.parametrize("value", [NO_TEXT, DEEP], ids=["no-text", "deep"])
+@pytest.mark.parametrize("read", [_report, _census, _atlas, _root_of_record])
+def test_an_event_or_a_pair_that_no_reader_of_json_takes_ended_the_node(
+    read: Callable[[bytes], Any], value: bytes
+) -> None:
+    assert None is read(value)
+
+
+@pytest.mark.proves("FUZ-001", "SEC-042")
+def test_the_last_write_of_a_chain_that_is_nested_deeply_ended_the_child() -> None:
+    child = Child()
+    child.order(FollowParent("p:27500", ("/CONFIG/web/",), True))
+    with pytest.raises(PeerError) as refused:
+        child.hear(KvSync("/.chains/CONFIG/web/a", 5, DEEP))
+    assert "value" == refused.value.code
+
+
+def test_a_memory_that_is_no_text_is_newer_data_and_no_other_exception() -> None:
+    with pytest.raises(OurFault, match="newer-data"):
+        Memories("x", {1: Kept}).from_record(CoreRecord("x", 1, b"\x91\xa1\xff"))
+    with pytest.raises(OurFault, match="newer-data"):
+        memory.session_of(CoreRecord("document", 1, b"\x91\xa1\xff"))
+
+
+@pytest.mark.proves("SEC-044")
+@pytest.mark.parametrize("text", ["a = " + "[" * 5_000, "a." * 5_000 + "a = 1"], ids=["deep", "dotted"])
+def test_the_schema_of_a_session_is_bounded_before_it_is_parsed(text: str) -> None:
+    with pytest.raises(UserError) as refused:
+        Schema.load(text)
+    assert "bad-schema" == refused.value.code
