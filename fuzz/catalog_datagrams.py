@@ -1,8 +1,11 @@
-"""Datagrams of the catalog: any bytes are beats and a count, and a beacon or none (BEA-003, BEA-010)."""  # noqa: INP001  # a script
+"""Datagrams of the catalog: any bytes are beats and a count, and a beacon or none (BEA-003, BEA-010)."""
 
-from house.running import attempt, run
+from collections.abc import Iterable
+
 from msgspec.structs import replace
 
+from fuzz.house.running import attempt, run
+from fuzz.house.vectors import hostile, payloads
 from weft.wire.catalog import beacon, beats
 
 
@@ -17,6 +20,16 @@ def one(data: bytes) -> None:
     if said is not None:
         assert all(0 <= port <= 65_535 for port in (said.port, said.hb, said.pub)), said
         assert replace(said, signed=b"") == replace(beacon.decode(beacon.encode(said)), signed=b""), said
+
+
+def seeds() -> Iterable[bytes]:
+    """Of the vectors."""
+    return [
+        *payloads("catalog-computed", of="udp"),
+        *payloads("catalog-computed", of="beacon"),
+        *payloads("catalog-hermes"),
+        *hostile("udp-beat"),
+    ]
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
-"""Operations: any bytes have no header, or are an operation that the fold takes, and that it can take back (GSP-012)."""  # noqa: INP001  # a script
+"""Operations: any bytes have no header, or are an operation that the fold takes, and that it can take back (GSP-012)."""
 
 import xml.etree.ElementTree as ET
+from collections.abc import Iterable
 
-from house.running import attempt, run
-
+from fuzz.house.running import attempt, run
+from fuzz.house.vectors import lines
 from weft.cores.document.fold.folding import Fold
 from weft.cores.document.fold.schema import Schema
 from weft.wire.document import operations
@@ -32,6 +33,12 @@ def one(data: bytes) -> None:
     assert ET.canonicalize(written.decode()).encode() == written, written
     fold.rewind(mark)
     assert canonical(fold.root) == GENESIS, data
+
+
+def seeds() -> Iterable[bytes]:
+    """The operations of the vectors."""
+    for line in lines("document-fold", "document-wire"):
+        yield from (said for frame in line["frames"] if (said := bytes.fromhex(frame))[:1] == b"<")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
-"""The words of real servers: any payload is a message that comes back, or refused by a name (COD-007)."""  # noqa: INP001  # a script
+"""The words of real servers: any payload is a message that comes back, or refused by a name (COD-007)."""
 
-from house.running import attempt, run
+from collections.abc import Iterable
 
+from fuzz.house.running import attempt, run
+from fuzz.house.vectors import payloads
 from weft.wire.store import actor
 
 CODES = frozenset(["accepted", "malformed", "bad-type", "missing-field", "bad-field", "too-large", "wrong-dialect"])
@@ -14,6 +16,11 @@ def one(data: bytes) -> None:
         assert code in CODES, code
         if message is not None:
             assert message == actor.decode(actor.encode(message), topic), message
+
+
+def seeds() -> Iterable[bytes]:
+    """Of the vectors."""
+    return payloads("store-moat")
 
 
 if __name__ == "__main__":

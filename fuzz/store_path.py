@@ -1,7 +1,9 @@
-"""Paths of the store: any bytes and any text are a path that comes back, or `bad-path` (STO-004, COD-005)."""  # noqa: INP001  # a script
+"""Paths of the store: any bytes and any text are a path that comes back, or `bad-path` (STO-004, COD-005)."""
 
-from house.running import attempt, run
+from collections.abc import Iterable
 
+from fuzz.house.running import attempt, run
+from fuzz.house.vectors import lines
 from weft.base.changes import Path
 from weft.wire.store.path import normal, pack_path, parse, text_of, unpack_path
 
@@ -24,6 +26,14 @@ def _comes_back(path: Path) -> None:
         assert code in ("accepted", "bad-path"), code
         if found is not None:
             assert pack_path(found) == pack_path(normal(found, keys)), path
+
+
+def seeds() -> Iterable[bytes]:
+    """Texts and bodies of the vectors."""
+    for line in lines("store-computed"):
+        if line["id"].startswith("path"):
+            yield line["means"]["text"].encode()
+            yield bytes.fromhex(line["payload"])[2:]
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
-"""Values of the store: three readers agree about any bytes, and what one accepts can be written again (STO-005)."""  # noqa: INP001  # a script
+"""Values of the store: three readers agree about any bytes, and what one accepts can be written again (STO-005)."""
 
-from house.running import attempt, run
+from collections.abc import Iterable
 
+from fuzz.house.running import attempt, run
+from fuzz.house.vectors import hostile, payloads
 from weft.wire.store import pack
 
 
@@ -15,6 +17,11 @@ def one(data: bytes) -> None:
         assert plain == pack.canonical(plain)
         assert pack.same_value(data, plain)
         assert plain == pack.canonical(pack.pack(pack.unpack(data)))
+
+
+def seeds() -> Iterable[bytes]:
+    """Of the vectors."""
+    return [*payloads("store-computed", of="mp"), *hostile("msgpack", "msgpack-value")]
 
 
 if __name__ == "__main__":

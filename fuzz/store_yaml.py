@@ -1,7 +1,9 @@
-"""YAML of the store: any text is a value that comes back, or `bad-yaml` (COD-006)."""  # noqa: INP001  # a script
+"""YAML of the store: any text is a value that comes back, or `bad-yaml` (COD-006)."""
 
-from house.running import attempt, run
+from collections.abc import Iterable
 
+from fuzz.house.running import attempt, run
+from fuzz.house.vectors import lines
 from weft.wire.store import pack, yamltext
 
 
@@ -13,6 +15,11 @@ def one(data: bytes) -> None:
     assert code in ("accepted", "unencodable"), code  # an integer that nobody could send
     if raw is not None:
         assert raw == pack.pack(yamltext.load(yamltext.dump(value))), value
+
+
+def seeds() -> Iterable[bytes]:
+    """Texts of the vectors."""
+    return [line["means"]["yaml"].encode() for line in lines("store-computed") if "yaml" in line["means"]]
 
 
 if __name__ == "__main__":
