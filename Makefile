@@ -41,7 +41,7 @@ interop: .venv/test.done ## what needs programs of the system beside Weft (strac
 	scripts/check interop
 
 docs: .venv/test.done ## write what is generated: docs/requirements.md and the pages like it
-	$(BIN)/python -m pytest -q -m generates --generate
+	$(BIN)/python -m pytest -q -m generates --generate $$(grep -rl --include='test_*.py' mark.generates tests)
 
 bless: .venv/test.done ## take what happened as what should happen: transcripts, golden files; then read the diff
 	WEFT_BLESS=1 $(BIN)/python -m pytest tests/transcripts $(ARGS)
