@@ -6,7 +6,7 @@ BIN := .venv/bin
 SOURCES := pyproject.toml src/weft/__init__.py
 
 .DEFAULT_GOAL := help
-.PHONY: run demo test check sim soak torture fuzz bench docs bless lock interop help clean
+.PHONY: run demo test check sim soak torture fuzz mutants bench docs bless lock interop help clean
 
 run: .venv/run.done ## show the product: a fleet measures this machine, its tables answer (FOR=60s)
 	$(BIN)/weft demo --for $(FOR) $(ARGS)
@@ -32,6 +32,10 @@ torture: .venv/run.done ## a real fabric under drawn faults, judged (FOR=60s ARG
 
 fuzz: .venv/test.done ## run every target of fuzz/ (FOR=60s each)
 	scripts/fuzz $(FOR)
+
+mutants: FOR := 10m
+mutants: .venv/test.done ## plant small bugs and list those that no test sees (FOR=10m ARGS="src/weft/lake")
+	scripts/mutants $(FOR) $(ARGS)
 
 bench: .venv/test.done ## measure, beside peers of the same run; writes var/bench.txt (ARGS="ranges")
 	bench/run $(ARGS)

@@ -9,7 +9,7 @@ from weft.base.now import MILLISECOND, SECOND
 from weft.node.fleet import fleet_of
 from weft.node.fleetkeys import to_pairs
 from weft.node.fleetparts import Fleet
-from weft.node.plan import DEAD_AFTER, plan_of, why_unusable
+from weft.node.plan import plan_of, why_unusable
 
 CPU = b'{"detail":"CPU","rate":"1s"}'
 
@@ -54,7 +54,7 @@ def test_one_bad_pair_spoils_no_other() -> None:
     }
     plan = plan_of(pairs, ["g"])
     assert ["good"] == [spec.name for spec in plan.metrics]
-    assert (2_000_000_000, DEAD_AFTER) == (plan.heartbeat_ns, plan.dead_after)
+    assert (2_000_000_000, 5) == (plan.heartbeat_ns, plan.dead_after)
     told = {text.partition(": ")[0] for text in plan.mistakes}
     assert set(pairs) - {"/CONFIG/g/metric/good"} == told
 

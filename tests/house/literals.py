@@ -1,15 +1,33 @@
-"""Expected values that follow the program: an `assert` that holds a limit against what the limit itself has made (FLD-043).
+"""Expected values that follow the program: an `assert` that holds a constant against what the constant itself has made (FLD-043).
 
 `assert limits.PEERS_MAX == len(peers)` holds whatever the limit is, so it says nothing of what was promised. With the
 figure of the specification it does. A limit beside nothing but literals is the other way round, and welcome.
+
+Numbers that do not stand in a `limits.py` are found by what a test imports. They may be expected by name if
+`figures.toml` says what they are, and so may units of time.
 """
 
 import ast
+import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import TypeGuard
 
 ROOT = Path(__file__).parents[2]
+UNITS = "weft.base.now."
+"""Where seconds are nanoseconds: `3 * SECOND` is a literal."""
+MADE_OF = (
+    ast.Constant,
+    ast.Tuple,
+    ast.List,
+    ast.Set,
+    ast.BinOp,
+    ast.UnaryOp,
+    ast.operator,
+    ast.unaryop,
+    ast.expr_context,
+)
 
 
 def findings(tests: Path = ROOT / "tests") -> list[str]:
@@ -17,9 +35,12 @@ def findings(tests: Path = ROOT / "tests") -> list[str]:
     return [
         f"{path.relative_to(tests.parent).as_posix()}:{line}"
         for path in sorted(tests.rglob("*.py"))
-        if "limits." in (text := path.read_text("utf-8"))
-        for line in lines(ast.parse(text))
+        for line in _all_lines(ast.parse(path.read_text("utf-8")))
     ]
+
+
+def _all_lines(module: ast.Module) -> list[int]:
+    return sorted({*lines(module), *named_lines(module, open_numbers())})
 
 
 def lines(module: ast.Module) -> Iterator[int]:
@@ -27,6 +48,77 @@ def lines(module: ast.Module) -> Iterator[int]:
     for function in ast.walk(module):
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             yield from _of(function)
+
+
+def named_lines(module: ast.Module, numbers: frozenset[str]) -> Iterator[int]:
+    """The lines on which one of these constants, imported from the product, is compared with what is no literal."""
+    imported = {
+        one.asname or one.name: f"{node.module}.{one.name}"
+        for node in ast.walk(module)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("weft")
+        for one in node.names
+    }
+    for node in ast.walk(module):
+        if isinstance(node, ast.Assert) and any(_follows_name(one, imported, numbers) for one in ast.walk(node.test)):
+            yield node.lineno
+
+
+def _follows_name(node: ast.AST, imported: dict[str, str], numbers: frozenset[str]) -> bool:
+    if not isinstance(node, ast.Compare) or not any(isinstance(one, ast.Eq) for one in node.ops):
+        return False
+    sides = [node.left, *node.comparators]
+    named = [{_full(one, imported) for one in ast.walk(side)} & numbers for side in sides]
+    return any(named) and any(not _is_made_of(side, imported, numbers) for side in sides)
+
+
+def _full(node: ast.AST, imported: dict[str, str]) -> str:
+    if isinstance(node, ast.Attribute):
+        return f"{_full(node.value, imported)}.{node.attr}"
+    return imported.get(node.id, "") if isinstance(node, ast.Name) else ""
+
+
+def _is_made_of(side: ast.AST, imported: dict[str, str], numbers: frozenset[str]) -> bool:
+    """Whether there is nothing in it but literals and those constants."""
+    if _full(side, imported) in numbers:
+        return True
+    return isinstance(side, MADE_OF) and all(_is_made_of(one, imported, numbers) for one in ast.iter_child_nodes(side))
+
+
+@cache
+def open_numbers() -> frozenset[str]:
+    """Numbers of the product that a module gives a name, but units and those whose figure is said."""
+    said = tomllib.loads(Path(__file__).with_name("figures.toml").read_text("utf-8"))
+    figures = {f"{module}.{name}" for module, names in said.items() for name in names}
+    return frozenset(
+        name
+        for path in (ROOT / "src").rglob("*.py")
+        if path.name != "limits.py"
+        for name in _numbers(ast.parse(path.read_text("utf-8")), _module(path))
+        if name not in figures and not name.startswith(UNITS)
+    )
+
+
+def _module(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT / "src").with_suffix("").parts).removesuffix(".__init__")
+
+
+def _numbers(module: ast.Module, prefix: str) -> Iterator[str]:
+    for node in module.body:
+        target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0] if _is_one(node) else None
+        value = node.value if isinstance(node, ast.AnnAssign | ast.Assign) else None
+        if isinstance(target, ast.Name) and target.id.isupper() and value is not None and _is_number(value):
+            yield f"{prefix}.{target.id}"
+
+
+def _is_one(node: ast.stmt) -> TypeGuard[ast.Assign]:
+    return isinstance(node, ast.Assign) and len(node.targets) == 1
+
+
+def _is_number(value: ast.expr) -> bool:
+    parts = list(ast.walk(value))
+    return all(isinstance(one, MADE_OF) for one in parts) and all(
+        type(one.value) in (int, float) for one in parts if isinstance(one, ast.Constant)
+    )
 
 
 def _of(function: ast.AST) -> Iterator[int]:

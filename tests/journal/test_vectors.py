@@ -95,7 +95,7 @@ def test_batch(name: str) -> None:
 
 def test_mark() -> None:
     batch, means = _batch("j-mark"), BY_ID["j-mark"]["means"]
-    assert (means["lsn"], means["count"], means["prev"], means["flags"]) == (batch.lsn, 0, batch.prev, segments.MARK)
+    assert (means["lsn"], means["count"], means["prev"], means["flags"]) == (batch.lsn, 0, batch.prev, 1)
     assert _payload("j-mark") == bytes(segments.encode_mark(batch.lsn, batch.prev, SALT))
 
 

@@ -63,8 +63,9 @@ def merged_of(duck: duckdb.DuckDBPyConnection, cases: list[Parts], share: float)
 
 
 def test_the_constants_are_what_they_are_called() -> None:
-    assert math.log(GAMMA) == LN_GAMMA
-    assert 2 / (GAMMA + 1) == SHARE
+    assert (1.01 / 0.99, 0.020000666706669435) == (GAMMA, LN_GAMMA)
+    assert (math.log(1.01 / 0.99), 2 / (1.01 / 0.99 + 1)) == (0.020000666706669435, 0.9900000000000001)
+    assert 0.9900000000000001 == SHARE
 
 
 @pytest.mark.proves("PIP-047")

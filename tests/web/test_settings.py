@@ -6,7 +6,7 @@ import json
 import pytest
 
 from weft.base.errors import UserError
-from weft.web.settings import PORT, Settings, settings_of
+from weft.web.settings import Settings, settings_of
 
 
 def told(*words: str, stdin: str = "") -> Settings:
@@ -24,7 +24,7 @@ def test_words_json_and_standard_input_say_the_same() -> None:
 @pytest.mark.proves("JAM-020")
 def test_a_board_is_on_loopback_unless_it_is_given_an_address_and_a_token() -> None:
     alone = told("ipc:///x", "S")
-    assert ("127.0.0.1", PORT, True) == (alone.host, alone.port, alone.is_loopback)
+    assert ("127.0.0.1", 8_090, True) == (alone.host, alone.port, alone.is_loopback)
     assert not told("ipc:///x", "S", "--host", "0.0.0.0", "--token", "long enough").is_loopback
     assert told('{"node": "x", "host": "::1"}').is_loopback
     with pytest.raises(UserError) as refused:
