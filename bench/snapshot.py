@@ -74,9 +74,10 @@ def documents(place: Path, keys: int) -> tuple[dict[str, Any], dict[str, Any]]:
     )
     shared = {
         "fleet": {"name": "bench", "beacon_port": root_port, "heartbeat": "10s"},
+        "limits": {"memory_megabytes": 8_192},
         "store": {"keys": keys + 1_000, "megabytes": 1_024},
     }
-    own = {"memory_megabytes": 8_192, "host": "127.0.0.1"}
+    own = {"host": "127.0.0.1"}
     root = {
         "name": "root",
         "level": "root",

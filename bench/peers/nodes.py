@@ -24,9 +24,11 @@ state = "{state}"
 runs = ["measurement", "chains", "carrier", "topology"]
 beacons = false
 flush_s = 0.2
-memory_megabytes = 8192
 
 [metric]
+
+[limits]
+memory_megabytes = 8192
 
 [journal]
 megabytes = 8192

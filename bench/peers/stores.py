@@ -41,9 +41,11 @@ port = {port}
 state = "{state}"
 runs = ["topology", "store"]
 beacons = false
-memory_megabytes = 8192
 
 [metric]
+
+[limits]
+memory_megabytes = 8192
 
 [journal]
 megabytes = 16384

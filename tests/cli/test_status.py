@@ -173,3 +173,13 @@ def test_it_is_printed_for_people_and_for_programs(
     assert [False, False, False, True, True] == [member["is_behind"] for member in told["members"]]
     assert ([GUEST], 9, True) == (told["unassigned"], told["number"], told["has_root"])
     assert ["root", "collector", "s1"] == [node["name"] for node in told["nodes"]]
+
+
+@pytest.mark.proves("FLD-032")
+def test_what_each_core_holds_stands_beside_what_it_may_and_what_it_refused() -> None:
+    part = {"bytes": 1, "budget_bytes": 2, "refused": 3}
+    held = {"bytes": 1_500_000, "budget_bytes": 20_000_000, "parts": {"records": part, "values": part}}
+    cores = {"catalog": held, "drain": {"bytes": 0, "budget_bytes": 9, "parts": {}}}
+    told = page("root", "root", 27_500, memory={"cores": cores})
+    assert [("root", "catalog", "1.5 MB", "20 MB", "6")] == module.memory_of(told)
+    assert [] == module.memory_of(page("old", "root", 27_500))

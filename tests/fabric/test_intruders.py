@@ -99,12 +99,13 @@ class EvilParent:
         self.context.term()
 
 
-def alone(place: Path, port: int, **node: Any) -> list[str]:
+def alone(place: Path, port: int, limits: dict[str, Any] | None = None, **node: Any) -> list[str]:
     """The words that start a node by itself, at a port block."""
     document = {
         "node": {"state": str(place / "state"), "port": port, "beacons": False, "flush_s": 0.1, **node},
         "metric": {"cpu": {"detail": "CPU", "rate": "0.1s"}},
         "lake": {"path": str(place / "lake")},
+        "limits": limits or {},
     }
     return ["-m", "weft.shell.serve", msgspec.json.encode(document).decode()]
 
@@ -178,7 +179,7 @@ def endless(port: int, megabytes: int) -> Iterator[None]:
 def test_a_message_that_never_ends_ends_the_process_which_restores_itself(tmp_path: Path) -> None:
     with Fabric(tmp_path, {}) as fabric:
         fabric.ports["guarded"] = port = free_blocks(1, 31_000)[0]
-        words = alone(tmp_path, port, name="guarded", level="root", memory_megabytes=160)
+        words = alone(tmp_path, port, name="guarded", level="root", limits={"memory_megabytes": 160})
         guarded = Member("guarded", words, port)
         fabric.fleet.add(guarded)
         fabric.until(lambda: fabric.taken("guarded") > 0, "it measures")

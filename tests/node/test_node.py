@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from weft.base.budget import Budget
 from weft.base.effects import Effect, Perform, Persist, Send, Source, Tell
 from weft.base.errors import PeerError
 from weft.base.now import SECOND, Now
@@ -29,7 +30,7 @@ class Scripted:
     """A core that answers everything with the effects it was given."""
 
     def __init__(self, name: str, *answers: Effect) -> None:
-        self.name = name
+        self.name, self.budget = name, Budget()
         self.answers = list(answers)
         self.heard: list[Any] = []
         self.refusal: PeerError | None = None

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import zmq
 
+from weft.base.budget import Budget
 from weft.base.effects import Confirm, Confirmed, Connect, Disconnect, Effect, Reply, Send, SendFailed, Source
 from weft.base.endpoints import CONTROL, DATA, LINK, SNAPSHOTS, UPDATES, shifted
 from weft.base.now import SECOND, Now
@@ -55,7 +56,7 @@ class Listener:
     """A core that notes what it hears and says what it is told to."""
 
     def __init__(self, name: str) -> None:
-        self.name = name
+        self.name, self.budget = name, Budget()
         self.heard: list[tuple[Any, Source]] = []
         self.orders: list[Any] = []
         self.answer: Callable[[Any, Source], list[Effect]] = lambda _, __: []

@@ -16,7 +16,7 @@ from weft.base.now import SECOND
 from weft.base.records import DamageRecord, Stream, StreamRecord
 from weft.cli.fleet import free_blocks
 from weft.cli.journal import accept_loss
-from weft.node.events import MemoryExceeded
+from weft.node.guard import MemoryExceeded
 from weft.node.roles import role_record
 from weft.node.settings import NodeSettings, Role, settings_of
 from weft.shell import process, serve
@@ -169,7 +169,7 @@ def test_a_process_that_grows_over_its_limit_says_so_writes_it_down_and_ends_wit
             for _, record in root.records()
             if isinstance(record, StreamRecord) and record.stream == Stream.EVENTS
         ]
-        assert ["node.started", "node.memory-exceeded", "node.started"] == events
+        assert ["node.started", "node.memory-tight", "node.memory-exceeded", "node.started"] == events
         assert {} == dict(world.made() - samples_in(root.lake))
 
     world.run(play())

@@ -425,11 +425,11 @@ class World:
             "port": port,
             "state": str(self.place / name),
             "beacons": False,
-            "memory_megabytes": 1 << 16,  # the tests' own memory counts, too
             "parent": f"127.0.0.1:{self.hosts[parent].port}" if parent else "",
             **tables.pop("node", {}),
         }
-        document = {"node": node, "metric": tables.pop("metric", {}), **tables}
+        limits = {"memory_megabytes": 1 << 16}  # the tests' own memory counts, too
+        document = {"node": node, "metric": tables.pop("metric", {}), "limits": limits, **tables}
         self.hosts[name] = Host(self, name, port, document)
         return self.hosts[name]
 

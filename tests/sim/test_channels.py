@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from weft.base.budget import Budget
 from weft.base.effects import Connect, Disconnect, Effect, Persist, Send, SendFailed, Source
 from weft.base.endpoints import SNAPSHOTS, UPDATES, shifted
 from weft.base.now import SECOND, Now
@@ -30,7 +31,7 @@ class Listener:
     """A core that notes what it hears and says what it is told to."""
 
     def __init__(self, name: str) -> None:
-        self.name = name
+        self.name, self.budget = name, Budget()
         self.counters = Counters()
         self.heard: list[tuple[Any, Source]] = []
         self.orders: list[Any] = []

@@ -20,6 +20,7 @@ from weft.sim.swarm import draw_plan
 
 BUGS = {name: bug for name, bug in load().items() if bug.scenario in DEPOTS}
 QUICK = (
+    "budget_not_asked",
     "store_no_tie_break",
     "deletion_merged_as_absence",
     "conflict_not_reported",
@@ -33,8 +34,15 @@ QUICK = (
     "watcher_without_room_is_skipped",
     "losers_are_shown",
 )
-SEEDS = {"store": 4, "store-small": 12, "store-deletes": 3}
-SOAKED = {"store": 500, "store-small": 1_000, "store-deletes": 500, "store-large": 50, "store-long": 50}
+SEEDS = {"store": 4, "store-small": 12, "store-deletes": 3, "store-flood": 2}
+SOAKED = {
+    "store-flood": 100,
+    "store": 500,
+    "store-small": 1_000,
+    "store-deletes": 500,
+    "store-large": 50,
+    "store-long": 50,
+}
 FOUND = {
     32: "TCP broke, and the other end was deaf to the same socket for ever after",
     269: "a watcher that had seen everything went on in the journal of a new disk as if it were the old one",
@@ -92,6 +100,16 @@ def test_nights_of_a_store_meet_what_they_are_about() -> None:
         "a crash inside a write",
     }
     assert counts["store acknowledged"] > 1_000
+
+
+@pytest.mark.proves("FLD-032", "CHK-020")
+def test_a_store_that_is_flooded_refuses_holds_no_more_than_it_may_and_loses_nothing_acknowledged() -> None:
+    outcomes = [night("store-flood", seed) for seed in range(SEEDS["store-flood"])]
+    assert [()] * 2 == [outcome.verdicts for outcome in outcomes]
+    refused = [outcome.counts[f"{PREFIX}a client told storage-full"] for outcome in outcomes]
+    acknowledged = [outcome.counts["store acknowledged"] for outcome in outcomes]
+    assert all(count > 20 for count in refused), refused
+    assert all(count > 20 for count in acknowledged), acknowledged
 
 
 @pytest.mark.proves("SIM-012")

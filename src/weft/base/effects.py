@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from weft.base.budget import Budget
 from weft.base.now import Now
 from weft.base.records import CoreRecord, Entry, Record
 
@@ -121,6 +122,8 @@ class Core(Protocol):
     """The verbs that every core has. The same calls in the same order give the same effects."""
 
     name: str
+    budget: Budget
+    """What it may hold; the node says how much that is (FLD-032)."""
 
     def restore(self, entries: Iterable[Entry], now: Now) -> None:
         """Take back what the journal kept: own `CoreRecord`s and stream records since the last snapshot, in order.

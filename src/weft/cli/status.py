@@ -19,6 +19,7 @@ Ask = Callable[[int, str], dict[str, Any]]
 ORDER: Final = {"root": 0, "collector": 1, "sensor": 2}
 COLUMNS: Final = ("node", "level", "group", "endpoint", "runs", "said", "health")
 LOADS: Final = ("node", "health", "parent link", "children", "samples", "spool", "journal", "memory", "up")
+MEMORY: Final = ("node", "core", "holds", "may hold", "refused")
 ASKED_AT_ONCE: Final = 64
 DIGEST_SHOWN: Final = 8  # of 32 hex digits: enough to see that two are not the same
 NO_ANSWER: Final = "no answer"
@@ -232,6 +233,11 @@ def _show(picture: Picture, *, is_long: bool) -> None:
         for depth, node in in_tree_order(picture.nodes):
             loads.add_row(*map(Text, row_of(node, depth)))
         out.print(loads)
+        memory = Table(*MEMORY, box=None, pad_edge=False)
+        for _, node in in_tree_order(picture.nodes):
+            for row in memory_of(node):
+                memory.add_row(*map(Text, row))
+        out.print(memory)
     for what, mend in troubles(picture):
         out.print(Text(what, style="yellow"))
         out.print(Text(f"  try: {mend}", style="dim"))
@@ -354,6 +360,21 @@ def row_of(node: dict[str, Any], depth: int) -> tuple[str, ...]:
         f"{node['memory_bytes'] / 1e6:.0f} MB",
         f"{node['uptime_s']} s",
     )
+
+
+def memory_of(node: dict[str, Any]) -> list[tuple[str, ...]]:
+    """What each core of a node holds beside what it may, and what it has refused for that; a line each, as columns."""
+    return [
+        (
+            node["name"],
+            core,
+            f"{told['bytes'] / 1e6:.1f} MB",
+            f"{told['budget_bytes'] / 1e6:.0f} MB",
+            str(sum(part["refused"] for part in told["parts"].values())),
+        )
+        for core, told in node.get("memory", {"cores": {}})["cores"].items()
+        if told["parts"]
+    ]
 
 
 def troubles_of(node: dict[str, Any]) -> list[tuple[str, str, str, str]]:

@@ -229,6 +229,8 @@ def build_node(settings: NodeSettings, node: bytes, era: int, seed: str, secret:
     start = Start(settings, node, era, seed, secret)
     cores = {name: MAKERS[name](start) for name in MAKERS if name in settings.runs}
     _join(cores)
+    for name, size in settings.budgets.items():
+        cores[name].budget.give(size)
     return Node(node, era, list(cores.values()), index(WIRES), settings)
 
 

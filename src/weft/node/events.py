@@ -14,6 +14,7 @@ from weft.cores.drain import messages as drain
 from weft.cores.measurement import messages as measurement
 from weft.cores.store import messages as store
 from weft.cores.topology import messages as topology
+from weft.node.guard import BudgetReached, MemoryExceeded, MemoryTight
 
 
 class InputRefused(msgspec.Struct, frozen=True, gc=False):
@@ -63,13 +64,6 @@ class JournalChanged(msgspec.Struct, frozen=True, gc=False):
     """How many of this start were not numbered, and so not kept, for want of room."""
     events: int = 0
     """The same of events; they stand in the log."""
-
-
-class MemoryExceeded(msgspec.Struct, frozen=True, gc=False):
-    """Event: the process holds more memory than it may (SEC-014)."""
-
-    resident_bytes: int
-    limit_bytes: int
 
 
 class RoleChanged(msgspec.Struct, frozen=True, gc=False):
@@ -128,8 +122,20 @@ EVENTS: Final[dict[type, Event]] = {
     MemoryExceeded: Event(
         "node.memory-exceeded",
         "error",
-        "The process grew over its limit and ends with 75; its journal keeps everything.",
-        "Start it again; if it grows again, look at who sends to its ports, or raise [node] memory_megabytes.",
+        "The process grew over its limit, mostly by what no core holds, and ends with 75; its journal keeps everything.",
+        "Start it again; if it grows again, look at who sends to its ports, or raise [limits] memory_megabytes.",
+    ),
+    MemoryTight: Event(
+        "node.memory-tight",
+        "warning",
+        "The process is near its limit: no core takes more than it holds. Or, with `is_tight` false, there is room again.",
+        "weft status: which core holds how much. Look at who sends to its ports, or raise [limits] memory_megabytes.",
+    ),
+    BudgetReached: Event(
+        "node.budget-reached",
+        "warning",
+        "A core has no memory left for more of something: it refuses it, by the answer that its protocol has.",
+        "Look at who sends so much; else [limits.cores] gives this core more, or raise [limits] memory_megabytes.",
     ),
     topology.NameTaken: Event(
         "topology.name-taken", "error", "An older live node of this fleet has this name.", "Give one another --name."

@@ -54,7 +54,7 @@ from weft.node.tomllines import lines_of
 __all__ = ["Fleet", "Group", "Mistake", "Reading", "fleet_of", "read_fleet"]
 
 TABLES: Final = ("fleet", "metric", "chains", "group", "security", "chp")
-OF_NODES: Final = ("node", "lake", "journal", "store", "catalog", "doc")
+OF_NODES: Final = ("node", "lake", "journal", "limits", "store", "catalog", "doc")
 _LINE: Final = re.compile(r"line (\d+)")
 _TWICE: Final = ("twice", "Cannot overwrite", "Cannot mutate")
 

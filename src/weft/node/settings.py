@@ -35,6 +35,23 @@ MEMORY_BYTES: Final = {"sensor": 256 * MIB, "collector": 2048 * MIB, "root": 204
 JOURNAL_BYTES: Final = {"sensor": 64 * MIB, "collector": 1024 * MIB, "root": 8192 * MIB, AUTO: 256 * MIB}  # JRN-031
 _ALL: Final = ("configuration", "measurement", "chains", "carrier", "topology")
 RUNS: Final = {"sensor": _ALL, "collector": _ALL, AUTO: _ALL, "root": (*_ALL, "drain")}
+PROCESS_BYTES: Final = 144 * MIB  # what a node takes with nothing in its cores: Python, libraries, buffers of sockets
+BUDGET_PERCENT: Final = (
+    50  # of the rest for the cores: a counted byte may cost two, and queues of sockets are not counted
+)
+BUDGET_WEIGHTS: Final = {
+    "store": 8,
+    "catalog": 6,
+    "document": 6,
+    "chains": 6,
+    "configuration": 4,
+    "carrier": 4,
+    "drain": 1,
+    "measurement": 2,
+    "clone": 2,
+    "topology": 1,
+}
+"""How cores share what is for all of them; only those that a node runs count."""
 HEARTBEAT_NS: Final = (50 * MILLISECOND, 3_600 * SECOND)  # CFG-074
 FLEETS: Final = ("group",)
 """Tables of a fleet's file, which may be that of its root, too."""
@@ -66,8 +83,6 @@ class NodeTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     runs: tuple[str, ...] | None = None
     beacons: bool = True
     flush_s: Span = 1.0
-    memory_megabytes: Megabytes | None = None
-    """Over this much resident memory the node ends with 75, to be started again (SEC-014)."""
 
 
 class FleetTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -119,6 +134,15 @@ class ConfigurationTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     keys: Annotated[int, Meta(ge=1, le=CONFIGURATION_KEYS_MAX)] = 200_000
     megabytes: Megabytes = 256
     """Of keys and values; memory holds each pair in some 400 bytes more."""
+
+
+class LimitsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`[limits]`: how much memory the process may have, and each core of it (SEC-014, FLD-032)."""
+
+    memory_megabytes: Megabytes | None = None
+    """Of resident memory. At 90 % nothing new is taken; above it, the node ends if a start would free memory."""
+    cores: dict[str, Megabytes] = {}
+    """Budgets of cores by name, in the place of their usual share."""
 
 
 class SecurityTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -184,6 +208,7 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """None: this node is no broker of services."""
     doc: DocTable | None = None
     """None: it edits no documents."""
+    limits: LimitsTable = LimitsTable()
     security: SecurityTable = SecurityTable()
     chp: ChpTable = ChpTable()
     chains: ChainsTable = ChainsTable()
@@ -238,8 +263,17 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def memory_bytes(self) -> int:
         """How large the process may become (SEC-014)."""
-        megabytes = self.node.memory_megabytes
+        megabytes = self.limits.memory_megabytes
         return megabytes * MIB if megabytes else MEMORY_BYTES[self._size]
+
+    @property
+    def budgets(self) -> dict[str, int]:
+        """How many bytes each core of this node may hold: what the file says, else its share (FLD-032)."""
+        chosen = {name: megabytes * MIB for name, megabytes in self.limits.cores.items()}
+        sharing = {name: weight for name, weight in BUDGET_WEIGHTS.items() if name in self.runs}
+        shared = max(self.memory_bytes - PROCESS_BYTES, self.memory_bytes // 4) * BUDGET_PERCENT // 100
+        usual = {name: shared * weight // sum(sharing.values()) for name, weight in sharing.items()}
+        return usual | {name: size for name, size in chosen.items() if name in usual}
 
     @property
     def drain(self) -> DrainSettings:
@@ -280,6 +314,7 @@ def settings_of(document: dict[str, Any], where: str = "the settings") -> NodeSe
             ("lake", LakeTable),
             ("journal", JournalTable),
             ("configuration", ConfigurationTable),
+            ("limits", LimitsTable),
             ("store", StoreTable),
             ("catalog", CatalogTable),
             ("doc", DocTable),
@@ -296,6 +331,8 @@ def settings_of(document: dict[str, Any], where: str = "the settings") -> NodeSe
         errors += _contradictions(tables["node"], tables["fleet"], tables["security"])
     if tables["node"] is not None and tables["chp"] is not None:
         errors += _chp_faults(tables["chp"], tables["node"], tables["security"])
+    if tables["limits"] is not None:
+        errors += _limits_faults(tables["limits"])
     if tables["store"] is not None and tables["node"] is not None:
         errors += faults_of(tables["store"], tables["node"].host)
     if tables["catalog"] is not None:
@@ -357,6 +394,14 @@ def _contradictions(node: NodeTable, fleet: FleetTable, security: SecurityTable 
         ),
     )
     return [text for holds, text in rules if not holds]
+
+
+def _limits_faults(limits: LimitsTable) -> list[str]:
+    errors = [f"E02 limits.cores.{name}: no such core" for name in limits.cores if name not in BUDGET_WEIGHTS]
+    total, memory = sum(limits.cores.values()), limits.memory_megabytes
+    if memory is not None and total > memory:
+        errors.append(f"E04 limits.cores: {total} megabytes together; the process may have {memory}")
+    return errors
 
 
 def _chp_faults(chp: ChpTable, node: NodeTable, security: SecurityTable | None) -> list[str]:

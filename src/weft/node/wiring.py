@@ -21,11 +21,11 @@ from weft.node.events import (
     InputRefused,
     JournalChanged,
     JournalDamaged,
-    MemoryExceeded,
     NodeStarted,
     PairRefused,
     RoleChanged,
 )
+from weft.node.guard import BudgetReached, MemoryExceeded, MemoryTight
 from weft.node.settings import Role
 from weft.node.wires import Action, Orders, Wire, when
 
@@ -352,6 +352,8 @@ WIRES: Final[list[Wire]] = [
     when(JournalDamaged).then(record_damage, append_event),
     when(JournalChanged).then(hold_back, append_event),
     when(MemoryExceeded).then(append_event, end_node),
+    when(MemoryTight).then(append_event),
+    when(BudgetReached).then(append_event),
     when(NodeStarted).then(append_event),
     when(InputRefused).then(append_event),
     when(measurement.MetricUnsupported).then(append_event),

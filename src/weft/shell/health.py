@@ -13,6 +13,7 @@ from weft.cores.carrier import Carrier
 from weft.cores.carrier.states import State as Link
 from weft.cores.drain.messages import LakeBack, LakeFailed, LakeFull
 from weft.cores.measurement.messages import ClockStepped
+from weft.node.guard import TIGHT_PERCENT, MemoryGuard
 from weft.node.node import Node
 from weft.node.settings import MIB, NodeSettings
 from weft.shell.journal import Journal, State
@@ -21,7 +22,7 @@ OK: Final = "ok"
 DEGRADED: Final = "degraded"
 FAILED: Final = "failed"
 STEP_SHOWN_NS: Final = 10 * MINUTE  # a step of the clock is news for so long
-MEMORY_PERCENT: Final = 80  # of what the process may have; at 100 it ends (SEC-014)
+LOOK: Final = "look at who sends to its ports (weft status: which core holds what); or "
 
 
 class Check(NamedTuple):
@@ -46,8 +47,11 @@ class Machine(NamedTuple):
 class Health:
     """Watches one node; changes nothing."""
 
-    def __init__(self, settings: NodeSettings, node: Node, journal: Journal, machine: Machine) -> None:
+    def __init__(
+        self, settings: NodeSettings, node: Node, journal: Journal, machine: Machine, guard: MemoryGuard
+    ) -> None:
         self.settings, self.node, self.journal, self.machine = settings, node, journal, machine
+        self.guard = guard
         self.lake_trouble = ""
         """Why the lake cannot be written; empty: it can."""
         self.steps: tuple[int, int] | None = None
@@ -149,11 +153,14 @@ class Health:
         return Check(DEGRADED, text, "look at the time service")
 
     def memory_check(self) -> Check:
-        """How far the process is from the limit at which it ends (SEC-014)."""
+        """How far the process is from its limit, and whether a core is from its budget (SEC-014, FLD-032)."""
         resident, limit = self.machine.resident_bytes(), self.settings.memory_bytes
         text = f"{resident // MIB} of {limit // MIB} MiB"
-        if resident * 100 >= limit * MEMORY_PERCENT:
-            return Check(DEGRADED, text, "look at who sends to its ports, or raise [node] memory_megabytes")
+        if self.guard.is_tight or resident * 100 >= limit * TIGHT_PERCENT:
+            return Check(DEGRADED, f"{text}: nothing more is taken", f"{LOOK}raise [limits] memory_megabytes")
+        if short := self.guard.short(self.now):
+            what = f"{text}, but no memory is left for more in {', '.join(short)}"
+            return Check(DEGRADED, what, f"{LOOK}[limits.cores] gives that core more")
         return Check(OK, text)
 
 

@@ -31,7 +31,8 @@ from weft.cores.store import messages as store
 from weft.cores.topology import messages as topology
 from weft.node.assembly import build_node
 from weft.node.channels import CHANNELS, CLONE, LOCAL
-from weft.node.events import JournalDamaged, MemoryExceeded, NodeStarted
+from weft.node.events import JournalDamaged, NodeStarted
+from weft.node.guard import MemoryExceeded, MemoryGuard
 from weft.node.node import Node
 from weft.node.roles import role_of
 from weft.node.settings import MIB, NodeSettings, Role
@@ -126,6 +127,7 @@ class Process:
         self.links = self.doors.links(self._on_readable)
         self.runner = Runner(self.node, self.clock, self.journal, self.links)
         self.log = Log(settings.node.name)
+        self.guard = MemoryGuard(settings.memory_bytes, {name: core.budget for name, core in self.node.cores.items()})
         machine = Machine(resident_bytes, self._free_bytes, open_files)
         self.telemetry = Telemetry(
             settings,
@@ -137,6 +139,7 @@ class Process:
             machine,
             self.runner.timings,
             self.runner.flight,
+            self.guard,
         )
         self.watch = Watch(self.runner.order)
         self.runner.on_tell = self._told
@@ -331,9 +334,8 @@ class Process:
         journal.forget(self.node.releasable)
         self.runner.note_room()
         self.telemetry.look()
-        resident = resident_bytes()
-        if resident > self.settings.memory_bytes:
-            self.runner.tell(MemoryExceeded(resident, self.settings.memory_bytes))
+        for event in self.guard.look(resident_bytes(), now):
+            self.runner.tell(event)
 
     def _condense(self, wall_ns: int) -> None:
         """Write a snapshot; where the one before covers everything, what the node knows anyway is said again first.

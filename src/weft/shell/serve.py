@@ -16,7 +16,8 @@ import msgspec
 from weft.base.endpoints import host_of, is_address
 from weft.base.errors import StorageFailed, UserError, WeftError, exit_code
 from weft.cores.topology import messages as topology
-from weft.node.events import MemoryExceeded, RoleChanged
+from weft.node.events import RoleChanged
+from weft.node.guard import MemoryExceeded
 from weft.node.settings import MIB, NodeSettings, settings_of
 from weft.shell.log import to_stderr
 from weft.shell.process import Process
@@ -132,7 +133,7 @@ def _reason(reason: Any) -> tuple[str, str, str]:
             return "storage-failed", str(reason), "weft journal verify, and look at the disk"
         case MemoryExceeded():
             text = f"{reason.resident_bytes // MIB} MiB of memory are more than the {reason.limit_bytes // MIB} it may have"
-            return "memory-exceeded", text, "start it again; [node] memory_megabytes says how much it may have"
+            return "memory-exceeded", text, "start it again; [limits] memory_megabytes says how much it may have"
         case topology.NameTaken():
             text = f"an older node {reason.node.hex()} of this fabric is called {reason.name!r} and is alive"
             return "name-taken", text, "another --name"

@@ -21,6 +21,7 @@ from weft.cores.topology import Topology
 from weft.cores.topology.memory import Place
 from weft.cores.topology.station import topics_of
 from weft.node.events import EVENTS, describe
+from weft.node.guard import MemoryGuard
 from weft.node.node import Node
 from weft.node.settings import NodeSettings
 from weft.shell.clock import Clock
@@ -50,6 +51,7 @@ class Telemetry:
     machine: Machine
     timings: Timings
     flight: Flight
+    guard: MemoryGuard
     is_drained: bool = False
     """The drain has written everything and closed."""
     segments: int = 0
@@ -59,7 +61,7 @@ class Telemetry:
     def __post_init__(self) -> None:
         self.started_at = self.clock.now().mono
         self.http = Http(self.pages())
-        self.health = Health(self.settings, self.node, self.journal, self.machine)
+        self.health = Health(self.settings, self.node, self.journal, self.machine, self.guard)
 
     def on_tell(self, event: Any) -> None:
         """Log an event that has a row in the table of events; others are told between cores only."""
@@ -101,6 +103,7 @@ class Telemetry:
             "port": table.port,
             "uptime_s": self._uptime_s(),
             "memory_bytes": self.machine.resident_bytes(),
+            "memory": self.guard.facts(),
             "open_files": self.machine.open_files(),
             "timings": self.timings.facts(),
             "health": self.health_facts(),

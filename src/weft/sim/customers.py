@@ -120,15 +120,15 @@ class Asker(Customer):
         self.heads.clear()
 
     def obey(self, action: Action) -> None:
-        """`how`: put, compare, delete or read; `number`: which entry; `second`: makes the value unlike all others."""
+        """`how`: put, flood, compare, delete or read; `number`: which entry; `second`: makes the value unlike all others."""
         scribe = self.machine.fabric.scribe
         if not self.is_open:
             scribe.meet("a client that nobody serves")
             return
         path = path_of(action.number)
         fields: dict[str, Any] = {"action": ACTIONS[action.how], "path": path, "nchain": 1}
-        if action.how in ("put", "compare"):
-            fields["value"] = Raw(pack(action.second))
+        if action.how in ("put", "compare", "flood"):
+            fields["value"] = Raw(pack(action.second if action.how != "flood" else f"{action.second:0{FLOOD_BYTES}}"))
         wanted: Any = ANY
         if action.how == "compare" and path in self.heads:
             wanted = self.heads[path]
@@ -153,7 +153,14 @@ class Asker(Customer):
 
 
 ANY: Final = "any"
-ACTIONS: Final = {"put": "set_value", "compare": "set_value", "delete": "delete_value", "read": "get_value"}
+FLOOD_BYTES: Final = 20_000  # of a value of a flood
+ACTIONS: Final = {
+    "put": "set_value",
+    "flood": "set_value",
+    "compare": "set_value",
+    "delete": "delete_value",
+    "read": "get_value",
+}
 
 
 class Watcher(Customer):

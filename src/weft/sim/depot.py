@@ -27,6 +27,8 @@ class Size(NamedTuple):
     menu: tuple[str, ...] = ()
     """What befalls it; nothing: it is drawn."""
     clocks_ms: tuple[int, ...] = (500, 500, 1_000, 5_000)
+    megabytes: int = 0
+    """Of memory for each store; 0: its usual share. Else all requests are of one client, which floods its node."""
 
 
 DEPOTS: Final[dict[str, Size]] = {
@@ -34,9 +36,13 @@ DEPOTS: Final[dict[str, Size]] = {
     "store-small": Size((2, 3), (30 * SECOND, 60 * SECOND), (40, 150)),
     "store-large": Size((7, 9), (60 * SECOND, 180 * SECOND), (200, 900)),
     "store-deletes": Size((3, 4), (40 * SECOND, 60 * SECOND), (5, 20), ("deleter_away",), (500,)),
+    "store-flood": Size(
+        (2, 3), (30 * SECOND, 40 * SECOND), (100, 200), ("crash", "slow", "hang_up", "stall"), (500,), megabytes=1
+    ),
     "store-long": Size((3, 5), (1_200 * SECOND, 3_600 * SECOND), (400, 1_500)),
 }
-"""Scenarios: everyday stores; two or three nodes; nine of them; one that is away while others delete; an hour."""
+"""Scenarios: everyday stores; two or three nodes; nine of them; one that is away while others delete; one that is
+flooded with several times of what its memory holds; an hour."""
 
 
 class Draw(NamedTuple):
@@ -250,7 +256,8 @@ def draw_depot(seed: str, scenario: str = "store") -> Plan:
         mine = draw._replace(chance=Chance(f"{seed}/fault/{name}"))
         times = 1 if name in RARE else mine.chance.randint(1, 4)
         actions += [action for _ in range(times) for action in FAULTS[name](mine)]
-    actions += _asks(draw._replace(chance=Chance(f"{seed}/asks")), chance.randint(*size.asks), begin_ns)
+    asks = _flood if size.megabytes else _asks
+    actions += asks(draw._replace(chance=Chance(f"{seed}/asks")), chance.randint(*size.asks), begin_ns)
     delay = chance.choice((1, 5, 20)) * MILLISECOND
     return Plan(
         seed=seed,
@@ -260,6 +267,7 @@ def draw_depot(seed: str, scenario: str = "store") -> Plan:
             clock_ms=clock_ns // MILLISECOND,
             ping_length=chance.choice((2, 4)),
             chain_length=chance.choice((2, 5)),
+            megabytes=size.megabytes,
         ),
         nodes=tuple(_node(Chance(f"{seed}/nodes/{name}"), name, names) for name in names),
         links=tuple(_links(Chance(f"{seed}/links"), names)),
@@ -301,6 +309,17 @@ def _asks(draw: Draw, count: int, begin_ns: int) -> list[Action]:
         kind = chance.random()
         how = "delete" if kind < deletes else "compare" if kind < deletes + 0.1 else "read" if kind > 0.95 else "put"
         made.append(Action(at, "ask", draw.one(), how=how, number=key, second=number * 10))
+    return made
+
+
+def _flood(draw: Draw, count: int, begin_ns: int) -> list[Action]:
+    """A client of the founder writes new entries, each of them large, and now and then deletes one."""
+    chance, made = draw.chance, []
+    for number in range(count):
+        at = chance.randrange(begin_ns // 2, draw.end_ns)
+        how = "delete" if chance.random() < 0.1 else "flood"
+        key = chance.randrange(number + 1) if how == "delete" else number
+        made.append(Action(at, "ask", FOUNDER, how=how, number=key, second=number * 10))
     return made
 
 

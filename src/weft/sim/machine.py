@@ -483,6 +483,8 @@ class Machine:
             carrier: Any = self.node.cores.get("carrier")
             children = carrier.counters.children if carrier is not None else 0
             yield "links to children", children, self.fabric.children_max(self.name)
+            for name, core in self.node.cores.items():
+                yield from core.budget.gauges(name)
 
     # Waking.
 

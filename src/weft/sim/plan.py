@@ -110,6 +110,8 @@ class StorePlan(msgspec.Struct, frozen=True, kw_only=True):
     clock_ms: int = 5_000
     ping_length: int = 4
     chain_length: int = 5
+    megabytes: int = 0
+    """Of memory for the store of each node; 0: its usual share."""
 
 
 class NodePlan(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from weft.base.now import SECOND
 from weft.cores.chains.settings import FilterSpec, parse_filters
 from weft.cores.measurement.settings import MetricSpec
 from weft.node.fleetkeys import canonical
-from weft.node.settings import FleetTable, JournalTable, LakeTable, NodeSettings, NodeTable, Role
+from weft.node.settings import FleetTable, JournalTable, LakeTable, LimitsTable, NodeSettings, NodeTable, Role
 from weft.node.storetable import StoreTable
 from weft.sim.plan import BASE_PORT, FleetPlan, GroupPlan, Metric, NodePlan, Plan, StorePlan
 
@@ -44,6 +44,7 @@ def settings_for(plan: Plan, node: NodePlan, address_of: Callable[[str], str], r
         follows=is_fleet,
         pairs=pairs_of(fleet, endpoint) if fleet is not None and node.level == "root" else (),
         role=role,
+        limits=LimitsTable(cores={"store": plan.store.megabytes} if plan.store and plan.store.megabytes else {}),
         store=None if plan.store is None else _store_table(plan.store, tuple(map(endpoint, node.peers))),
     )
 

@@ -4,6 +4,7 @@
 from typing import Any
 
 import weft.cores.store.replica as replica_module
+from weft.base.budget import Part
 from weft.base.changes import Chain, Event
 from weft.base.effects import Persist
 from weft.base.records import StreamRecord
@@ -22,6 +23,15 @@ from weft.cores.store.watching import WatchStream
 from weft.sim.canaries import canary
 
 SMALL = "store-small"
+
+# Memory
+
+
+@canary(Part, "has_room", caught_by="bounded", within=10, scenario="store-flood")
+def budget_not_asked(right: Any) -> Any:
+    """Whatever comes is taken, however much memory there is."""
+    return lambda self, more: True
+
 
 # Merging
 

@@ -70,7 +70,9 @@ class Carrier:
 
     def __init__(self, settings: CarrierSettings, node: bytes, era: int, chance: Chance) -> None:
         self.station = Station(settings, node, era)
-        self.outbox = Outbox(node, era, settings.memory_bytes, self.station.counters)
+        self.budget = self.station.budget
+        self.outbox = outbox = Outbox(node, era, settings.memory_bytes, self.station.counters)
+        outbox.room = self.budget.part("records", limits.RECORDS_PERCENT, lambda: outbox.cost, settings.memory_bytes)
         self.mailroom = Mailroom(self.station)
         self.parent = Parent(self.station, lambda: self.outbox.seen_lsn, self.mailroom)
         self.child = Child(self.station, chance, self.outbox, self.mailroom)

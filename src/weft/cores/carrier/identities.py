@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import Final
 
+from weft.base.budget import Part
 from weft.cores.carrier import limits
 from weft.cores.carrier.memory import Met, MetKept
 
@@ -55,6 +56,11 @@ class Window:
                 self.pages = {at: kept for at, kept in self.pages.items() if at >= first}
         return Meeting.NEW
 
+    @property
+    def cost(self) -> int:
+        """Bytes of memory."""
+        return limits.WINDOW_COST + limits.PAGE_COST * len(self.pages)
+
     def bits(self, width: int) -> int:
         """What was met within the window: bit k is its lowest number + k."""
         base = min(self.pages)
@@ -86,27 +92,33 @@ class Identities:
         self._width, self._is_durable = width, is_durable
         self._windows: OrderedDict[Pair, Window] = OrderedDict()
         self._news: dict[Pair, list[int]] = {}
+        self.bytes = 0
+        """Of memory."""
+        self.room = Part("met", lambda: self.bytes)
+        """Of the core's budget; here, all there is."""
 
     def meet(self, origin: bytes, era: int, sequence: int) -> Meeting:
         """Judge an identity, and remember it if it is NEW; `news` names it then."""
         pair = (origin, era)
         window = self._windows.get(pair)
+        before = 0 if window is None else window.cost
         if window is None:
             window = Window()
         meeting = window.meet(sequence, self._width)
         if meeting is Meeting.NEW:
-            self._use(pair, window)
+            self._use(pair, window, before)
             if self._is_durable:
                 numbers = self._news.pop(pair, [])
                 numbers.append(sequence)
                 self._news[pair] = numbers
         return meeting
 
-    def _use(self, pair: Pair, window: Window) -> None:
+    def _use(self, pair: Pair, window: Window, before: int) -> None:
         self._windows[pair] = window
         self._windows.move_to_end(pair)
-        if len(self._windows) > limits.IDENTITY_PAIRS_MAX:
-            self._windows.popitem(last=False)
+        self.bytes += window.cost - before
+        while len(self._windows) > 1 and (len(self._windows) > limits.IDENTITY_PAIRS_MAX or self.room.is_over):
+            self.bytes -= self._windows.popitem(last=False)[1].cost
 
     def news(self) -> list[Met]:
         """What was met since the last question: to be made durable with whatever became of it."""
@@ -116,9 +128,10 @@ class Identities:
     def replay(self, met: Met) -> None:
         """Take back what was met; what is known of it already changes nothing."""
         pair = (met.origin, met.era)
-        window = self._windows.get(pair) or Window()
+        known = self._windows.get(pair)
+        before, window = (0, Window()) if known is None else (known.cost, known)
         if Meeting.NEW in [window.meet(number, self._width) for number in met.numbers]:
-            self._use(pair, window)
+            self._use(pair, window, before)
 
     def condense(self) -> Iterator[MetKept]:
         """A piece for each pair, in the order in which `adopt` wants them."""
@@ -130,7 +143,9 @@ class Identities:
         """Take back a piece of a snapshot."""
         window = Window()
         window.adopt(kept.high, int.from_bytes(kept.bits, "big"), self._width)
-        self._use((kept.origin, kept.era), window)
+        pair = (kept.origin, kept.era)
+        known = self._windows.get(pair)
+        self._use(pair, window, 0 if known is None else known.cost)
 
     def state(self) -> list[tuple[Pair, int, int]]:
         """Everything, comparable, in order."""

@@ -20,6 +20,11 @@ LATE_BYTES_MAX: Final = 4 << 20  # records that come while a fetch is under way,
 FETCH_RETRY_NS: Final = 50 * MILLISECOND  # the journal had nothing new yet: its buffer is written within 200 ms
 FETCH_RETRY_MAX_NS: Final = 5 * SECOND
 
+RECORDS_PERCENT: Final = 50  # of the core's budget, for recent records: the rest is read back from the journal
+LOOSE_PERCENT: Final = 25  # for mail without a promise: beyond, it ends as `overload`
+MET_PERCENT: Final = 20  # for the identities of mail: the window that was longest without news makes room
+WINDOW_COST: Final = 500  # bytes of memory of one origin's start in them, and
+PAGE_COST: Final = 400  # of each page of its numbers
 DELIVERY_NS: Final = 10 * SECOND  # mail without a promise waits no longer for a link (CHN-031)
 LOOSE_MAX: Final = 10_000  # pieces of it that wait for one node: 1,000/s for as long as they may
 LOOSE_BYTES_MAX: Final = 16 << 20

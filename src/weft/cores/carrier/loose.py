@@ -17,12 +17,14 @@ from weft.wire.multipart import MULTIPART_FRAMES_MAX
 class Letter:
     """One piece of mail on one such stream."""
 
-    __slots__ = ("frames", "item", "number", "size", "ticket", "to", "until", "why")
+    __slots__ = ("frames", "is_counted", "item", "number", "size", "ticket", "to", "until", "why")
 
     def __init__(self, item: HopItem, frames: list[bytes], ticket: int | None) -> None:
         self.item, self.frames, self.ticket = item, frames, ticket
         self.size = limits.RECORD_BYTES + sum(map(len, frames))
         self.number = 0
+        self.is_counted = False
+        """Whether its bytes are among those that wait."""
         self.until = 0
         """Monotonic nanoseconds; then it is given up, and this is why."""
         self.why = "unreachable"

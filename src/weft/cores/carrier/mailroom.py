@@ -8,6 +8,7 @@ from weft.base.errors import PeerError
 from weft.base.mail import INBOX, OUTBOX, of_record
 from weft.base.now import Now
 from weft.base.records import Record, StreamRecord
+from weft.cores.carrier import limits
 from weft.cores.carrier.identities import Identities, Meeting
 from weft.cores.carrier.links import Link, Links
 from weft.cores.carrier.loose import Heard
@@ -36,7 +37,8 @@ class Mailroom:
         self.links = Links()
         self.office = PostOffice(station, self.links)
         self.screen: Screen = keep_all
-        self.met, self._met_loose = Identities(), Identities(is_durable=False)
+        self.met, self._met_loose = met, loose = Identities(), Identities(is_durable=False)
+        met.room = loose.room = station.budget.part("met", limits.MET_PERCENT, lambda: met.bytes + loose.bytes)
         self._heard = Heard()
         self.loose: list[Record] = []
         """What is to be kept of mail that came without a promise."""

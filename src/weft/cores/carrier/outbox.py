@@ -19,6 +19,7 @@ from typing import TypeGuard
 
 import msgspec
 
+from weft.base.budget import Part
 from weft.base.errors import PeerError
 from weft.base.mail import OUTBOX, TICKET
 from weft.base.records import Carried, Entry, EraRecord, LostRecord, Record, StreamRecord
@@ -102,7 +103,7 @@ class Outbox:
     """The records that go up, by hop number and by lsn."""
 
     def __init__(self, node: bytes, era: int, memory_bytes: int, counters: Counters) -> None:
-        self._node, self._era, self._memory_bytes, self._counters = node, era, memory_bytes, counters
+        self._node, self._era, self._counters = node, era, counters
         self.safe = self.held = self.sent = self.given = 0
         self.safe_lsn = 0
         """All carried records up to here are safe or given up."""
@@ -111,6 +112,8 @@ class Outbox:
         self._ledger = Ledger()
         self._slots: list[Slot] = []
         self._bytes = self._flight_bytes = 0
+        self.room = Part("records", lambda: self._bytes, cap=memory_bytes)
+        """How much of what waits stands in memory, too. It does not shrink when memory is short: what waits has to leave."""
         self._upto = 0
         self._fetching: int | None = None
         self._late: list[Slot] = []
@@ -122,6 +125,11 @@ class Outbox:
         self._parent: bytes | None = None
         self.home_lsn = 0
         """Mail up to here was given to this node's own `in` chain when it was a root."""
+
+    @property
+    def cost(self) -> int:
+        """Of the records in memory."""
+        return self._bytes
 
     # What the journal has
 
@@ -141,7 +149,7 @@ class Outbox:
             self.seen_lsn = lsn
             counters.spool_records += 1
             counters.spool_bytes += size
-            if is_at_end and self._bytes < self._memory_bytes:
+            if is_at_end and self._bytes < self.room.full_max:
                 self._slots.append((lsn, record, size))
                 self._bytes += size
                 continue
@@ -162,7 +170,7 @@ class Outbox:
         """What to read back now, if memory runs dry; one at a time."""
         if self._fetching is not None or self._upto >= self.seen_lsn:
             return None
-        if self._bytes - self._flight_bytes >= limits.FETCH_BYTES or self._bytes >= self._memory_bytes:
+        if self._bytes - self._flight_bytes >= limits.FETCH_BYTES or self._bytes >= self.room.full_max:
             return None
         self._fetching = self._upto
         self._late, self._late_bytes, self._late_from = [], 0, self.seen_lsn + 1

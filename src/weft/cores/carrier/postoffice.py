@@ -40,6 +40,9 @@ class PostOffice:
         """By child, as long as there is something for it."""
         self.ready: dict[bytes, None] = {}
         """Children for which there may be something to send now."""
+        self._waiting = 0
+        """Bytes of memory of all that waits."""
+        self._room = station.budget.part("loose", limits.LOOSE_PERCENT, lambda: self._waiting)
         self._due: int | None = None
         self.has_parent = False
         self._numbers = {True: 0, False: 0}
@@ -106,6 +109,12 @@ class PostOffice:
             if len(stream) >= limits.LOOSE_MAX or stream.bytes + letter.size > limits.LOOSE_BYTES_MAX:
                 self._settle(letter, "overload")
                 continue
+            if not self._room.has_room(letter.size):
+                self._room.refuse()
+                self._settle(letter, "overload")
+                continue
+            letter.is_counted = True
+            self._waiting += letter.size
             if way != UP:
                 self.down[way] = stream
                 self.ready[way] = None
@@ -153,6 +162,9 @@ class PostOffice:
 
     def _settle(self, letter: Letter, why: str) -> None:
         """One way of a post has ended; relayed mail has nobody here who waits, so it is counted."""
+        if letter.is_counted:
+            letter.is_counted = False
+            self._waiting -= letter.size
         if letter.ticket is None:
             if why:
                 self._station.counters.lose_mail(why)

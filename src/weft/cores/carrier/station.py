@@ -4,6 +4,7 @@ from typing import Any, Final
 
 import msgspec
 
+from weft.base.budget import Budget
 from weft.base.effects import Effect, Tell
 from weft.base.now import MILLISECOND
 from weft.cores.carrier import limits
@@ -88,11 +89,12 @@ class Counters(msgspec.Struct):
 class Station:
     """What both sides of a carrier share. Effects are collected here in order."""
 
-    __slots__ = ("_told", "beat_ns", "counters", "dead_ns", "effects", "era", "node", "root", "settings")
+    __slots__ = ("_told", "beat_ns", "budget", "counters", "dead_ns", "effects", "era", "node", "root", "settings")
 
     def __init__(self, settings: CarrierSettings, node: bytes, era: int) -> None:
         self.settings, self.node, self.era = settings, node, era
         self.counters = Counters()
+        self.budget = Budget()
         self.effects: list[Effect] = []
         self.root: tuple[bytes, int] | None = None
         """The root of record: node id and epoch; None: not known yet."""

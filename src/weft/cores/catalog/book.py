@@ -39,6 +39,8 @@ class Book:
         self._owners: Counter[str] = Counter()
         self._addresses: dict[str, dict[Key, Instance]] = {}
         self._states_at: dict[str, Counter[State]] = {}
+        self.bytes = 0
+        """Of memory, for all instances."""
         self.live_addresses = 0
         """Observed addresses with an ACTIVE or SUSPECT instance."""
         self.silent_addresses = 0
@@ -81,13 +83,22 @@ class Book:
     def put(self, instance: Instance) -> None:
         """Enter an instance; one of the same name and id is replaced."""
         key = instance.key
-        if (before := self._instances.get(key)) is not None and before is not instance:
+        before = self._instances.get(key)
+        if before is not None and before is not instance:
             self.drop(before)
+        if before is not instance:
+            self.bytes += instance.cost
         if instance.name not in self._by_name:
             self._by_name[instance.name] = {}
             insort(self._names, instance.name)
         self._by_name[instance.name][instance.id] = self._instances[key] = instance
         self.changed(instance)
+
+    def weigh(self, instance: Instance, cost: int) -> None:
+        """It takes so many bytes of memory from now on."""
+        if self._instances.get(instance.key) is instance:
+            self.bytes += cost - instance.cost
+        instance.cost = cost
 
     def drop(self, instance: Instance) -> None:
         """Strike an instance out; one that is not in the book is no fault."""
@@ -95,6 +106,7 @@ class Book:
         if self._instances.get(key) is not instance:
             return
         del self._instances[key]
+        self.bytes -= instance.cost
         of_name = self._by_name[instance.name]
         del of_name[instance.id]
         if not of_name:

@@ -52,6 +52,7 @@ class Catalog:
 
     def __init__(self, settings: CatalogSettings, node: bytes, era: int, chance: Chance) -> None:
         self.station = station = Station(settings, node, era, chance)
+        self.budget = station.budget
         self.book = book = Book(station)
         self.registry = Registry(station, book)
         self.connections = Connections(station)

@@ -10,6 +10,7 @@ class Instance:
 
     __slots__ = (
         "bound",
+        "cost",
         "due_at",
         "health",
         "heard_at",
@@ -40,6 +41,8 @@ class Instance:
         self.observed_ip = observed_ip
         self.record: dict[str, Any] = {}
         """The sender's keys less `name`, and only those."""
+        self.cost = 0
+        """Bytes of memory that it takes, about; kept by `Book.weigh`."""
         self.state = State.ACTIVE
         self.reason = ""
         """Why it is INACTIVE: `silent`, `left`."""

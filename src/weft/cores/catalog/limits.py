@@ -20,6 +20,19 @@ PER_OWNER_MAX: Final = 20_000
 LISTED_MAX: Final = 16  # full records of one name in an answer (CAT-030)
 LIST_MAX: Final = 1_000  # names in one answer of `dbp.list`
 
+INSTANCE_BYTES: Final = 2_000  # of memory that an instance costs besides its record: names, indices, its place in line
+COPIES: Final = (
+    4  # of a record in memory, once it was looked up: itself, its answer, that of its name, that of all names
+)
+TOKEN_BYTES: Final = 64  # of memory for each value of a record, however short it is
+
+# Parts of the core's budget, in percent: what has no room is refused (records) or makes room for what is new
+RECORDS_PERCENT: Final = 50
+VALUES_PERCENT: Final = 20
+CHANGES_PERCENT: Final = 12
+LOGS_PERCENT: Final = 6  # remembered for `dbp.logs`
+LOGS_WAITING_PERCENT: Final = 4  # each of: behind holes, in line for the journal, and repeated
+
 # Messages
 ENVELOPE_FRAMES_MAX: Final = 8  # CAT-005
 ENVELOPE_BYTES_MAX: Final = 255
@@ -59,6 +72,7 @@ RING_MAX: Final = 65_536  # changes that can be asked for again
 RING_BYTES_MAX: Final = 64 << 20  # of them: both bounds, since a record may be 64 KiB
 CHANGES_LIST_MAX: Final = 1_000  # in one answer of `dbp.changes`
 CHANGES_BYTES_MAX: Final = 1 << 20  # of them; one goes in any case
+CHANGE_COST: Final = 300  # bytes of memory of a change besides its text
 TOPICS_MAX: Final = 1_000  # filters that are watched
 TOPIC_IDLE_NS: Final = 60 * SECOND  # without a subscriber
 TICK_NS: Final = SECOND
@@ -69,6 +83,7 @@ FILTER_TICK_NS: Final = 10 * SECOND
 VALUES_MAX: Final = 100_000
 VALUES_BYTES_MAX: Final = 256 << 20
 VALUE_BYTES_MAX: Final = 1 << 20
+VALUE_COST: Final = 600  # bytes of memory of a value besides its frames
 VALUES_LISTED_MAX: Final = 1_000
 SOURCES_MAX: Final = 1_000  # publishers that are subscribed to: a socket each
 PUBLISHERS_MAX: Final = 16  # of one instance: more are no service but a flood
@@ -82,6 +97,7 @@ WANTED_MAX: Final = 10_000  # subscriptions that are told apart; beyond them eve
 # Logs
 LOGS_MAX: Final = 10_000  # remembered for `dbp.logs`
 LOGS_BYTES_MAX: Final = 64 << 20
+LOG_COST: Final = 1_500  # bytes of memory of a record besides its text: it is taken apart, too
 LOG_BYTES_MAX: Final = 64 << 10  # of a message; it is cut, and fields of a longer record are left out
 LOG_TS_NS: Final = 24 * 3_600 * SECOND  # a stamp that far from ours is no time: the lake refuses such rows (PIP-031)
 LOG_TURN_BYTES: Final = 4 << 20  # kept in one turn, `CHANGE_BYTES` of each included: a turn has 16 MiB; the rest waits

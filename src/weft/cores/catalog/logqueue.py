@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Callable
 
+from weft.base.budget import Part
 from weft.cores.catalog import limits
 from weft.cores.catalog.logforms import SEVERE, Line
 
@@ -16,6 +17,13 @@ class LogQueue:
         """Below WARNING, and from there on; each entry with its number."""
         self._number = 0
         self._bytes = 0
+        self.room = Part("logs-queued", lambda: self.cost)
+        """Of the core's budget; here, all there is."""
+
+    @property
+    def cost(self) -> int:
+        """Of memory."""
+        return self._bytes + limits.LOG_COST * len(self)
 
     def __len__(self) -> int:
         return len(self._lines[0]) + len(self._lines[1])
@@ -25,7 +33,7 @@ class LogQueue:
         self._number += 1
         self._lines[entry.log.severity >= SEVERE].append((self._number, entry))
         self._bytes += len(entry.data)
-        while len(self) > limits.LOGS_MAX or self._bytes > limits.LOGS_BYTES_MAX:
+        while len(self) > limits.LOGS_MAX or self._bytes > limits.LOGS_BYTES_MAX or (len(self) and self.room.is_over):
             self._dropped(self._pop(self._lines[0] or self._lines[1]))
 
     def next(self) -> Line:

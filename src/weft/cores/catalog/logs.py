@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
+from weft.base.budget import Part
 from weft.base.effects import Send
 from weft.base.endpoints import endpoint_of
 from weft.base.errors import UNREADABLE
@@ -102,10 +103,20 @@ class Logs:
         self._held = self._held_bytes = 0
         """Records behind holes, of all publishers."""
         self._queue = LogQueue(lambda _: station.count("log_dropped", "queue"))
+        self._rooms = self._parts_of(station)
         self._turn_at = self._turn_bytes = 0
         """How much was kept in the turn of this instant: all messages of a turn come with one."""
         station.listeners.append(self.changed)
         queries.add("dbp.logs", self.answer)
+
+    def _parts_of(self, station: Station) -> dict[str, Part]:
+        """What of the core's budget is for records: each gives up its oldest for what is new."""
+        part, waiting = station.budget.part, limits.LOGS_WAITING_PERCENT
+        self._queue.room = part("logs-queued", waiting, lambda: self._queue.cost)
+        self._repeats.room = part("logs-repeated", waiting, lambda: self._repeats.cost)
+        held = part("logs-behind-holes", waiting, lambda: self._held_bytes + limits.LOG_COST * self._held)
+        ring = part("logs", limits.LOGS_PERCENT, lambda: self._ring_bytes + limits.LOG_COST * len(self.ring))
+        return {each.name: each for each in (held, ring)}
 
     # Memory
 
@@ -200,7 +211,10 @@ class Logs:
             hole.owner = talker
             self._holes.append(hole)
             self._ask(talker, hole, now)
-        while (self._held > limits.LOGS_MAX or self._held_bytes > limits.LOGS_BYTES_MAX) and self._holes:
+        room = self._rooms["logs-behind-holes"]
+        while self._holes and (
+            self._held > limits.LOGS_MAX or self._held_bytes > limits.LOGS_BYTES_MAX or room.is_over
+        ):
             self._give_up(self._holes.popleft(), now)
 
     def _ask(self, talker: Talker, hole: Hole, now: Now) -> None:
@@ -320,7 +334,8 @@ class Logs:
     def _remember(self, entry: Line) -> None:
         self.ring.append(entry)
         self._ring_bytes += len(entry.data)
-        while len(self.ring) > self.station.settings.logs_max or self._ring_bytes > limits.LOGS_BYTES_MAX:
+        logs_max, room = self.station.settings.logs_max, self._rooms["logs"]
+        while self.ring and (len(self.ring) > logs_max or self._ring_bytes > limits.LOGS_BYTES_MAX or room.is_over):
             self._ring_bytes -= len(self.ring.popleft().data)
 
     def _keep(self, now: Now) -> None:

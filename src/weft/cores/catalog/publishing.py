@@ -46,6 +46,7 @@ class Publishing:
         self._station, self._book, self._answers = station, book, queries.answers
         self._watching = Watching(station.settings.topics_max)
         self._ring = Ring(station.settings.ring_max)
+        self._ring.room = station.budget.part("changes", limits.CHANGES_PERCENT, lambda: self._ring.cost)
         self._names: dict[str, int] = {}
         """Index of the last event of each name that has an instance, or an event in the ring."""
         self._forgotten = 0

@@ -162,6 +162,13 @@ def is_same(record: dict[str, Any], other: dict[str, Any]) -> bool:
     return canonical(record) == canonical(other)
 
 
+def cost_of(record: dict[str, Any]) -> int:
+    """Bytes of memory that an instance with this record takes, at most about (FLD-032). O(record)."""
+    text = canonical(record)
+    values = text.count(b",") + text.count(b"[") + text.count(b"{")
+    return limits.INSTANCE_BYTES + limits.COPIES * len(text) + limits.TOKEN_BYTES * values
+
+
 def is_name(name: str) -> bool:
     r"""Whether a service may be called so (CAT-014).
 

@@ -73,6 +73,7 @@ class Registry:
     def __init__(self, station: Station, book: Book) -> None:
         self.station, self.book = station, book
         self.liveness: Watcher | None = None
+        self._room = station.budget.part("records", limits.RECORDS_PERCENT, lambda: book.bytes)
         self._turn_at = self._turn_bytes = 0
         """When this turn is, and what has changed in it."""
 
@@ -102,6 +103,7 @@ class Registry:
             instance = _unknown(registration.name, instance_id, asker)
         plan = self._planned(instance, on, Said(asker, registration))
         self._check_room(instance, on, asker)
+        self._check_memory(plan)
         self._check_journal(plan)
         return plan
 
@@ -116,6 +118,7 @@ class Registry:
         plan = self._planned(instance, on, Said(asker, merged))
         if instance.state is State.INACTIVE:
             self._check_unique(instance)
+        self._check_memory(plan)
         self._check_journal(plan)
         return self.enter(plan)
 
@@ -233,6 +236,7 @@ class Registry:
         if kept is not None:
             instance = instance_of(kept)
             instance.net = self.station.settings.net
+            self.book.weigh(instance, records.cost_of(instance.record))
             self.book.put(instance)
             self._began(instance)  # also what is INACTIVE: it is forgotten one day
 
@@ -283,6 +287,13 @@ class Registry:
         is_owners = instance.state is not State.NONE and on is not On.CLAIMED
         if not is_owners and self.book.by_owner(asker.owner) >= settings.per_owner_max:
             raise Refusal("limit", f"{settings.per_owner_max} instances are yours", service=name)
+
+    def _check_memory(self, plan: Plan) -> None:
+        """Refuse what there is no memory for; who takes no more than before is always obeyed (FLD-032)."""
+        more = records.cost_of(plan.said.entry.record) - plan.instance.cost
+        if not self._room.has_room(more):
+            self._room.refuse()
+            raise Refusal("limit", "the catalog has no memory left for more", service=plan.instance.name)
 
     def _check_unique(self, instance: Instance) -> None:
         if self.station.settings.unique_names and self._has_rival(instance):
@@ -405,6 +416,7 @@ class Registry:
 
     def _describe(self, instance: Instance, registration: Registration) -> None:
         instance.record = registration.record
+        self.book.weigh(instance, records.cost_of(registration.record))
         instance.interval_ns, instance.health = registration.interval_ns, registration.health
 
     def _become(self, instance: Instance, state: State, reason: str = "") -> None:

@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from weft.base.budget import Part
 from weft.cores.catalog import limits
 from weft.cores.catalog.logforms import Line, Log, line_of
 
@@ -29,8 +30,15 @@ class Repeats:
     def __init__(self) -> None:
         self._windows: dict[Key, Window] = {}
         self._bytes = 0
+        self.room = Part("logs-repeated", lambda: self.cost)
+        """Of the core's budget; here, all there is."""
         self._speaking = 0
         """Windows with something to say at their end."""
+
+    @property
+    def cost(self) -> int:
+        """Of memory."""
+        return self._bytes + limits.LOG_COST * len(self._windows)
 
     def passes(self, entry: Line, now: int) -> bool:
         """Whether a record goes on by itself."""
@@ -52,7 +60,7 @@ class Repeats:
         while self._windows:
             key = next(iter(self._windows))
             window = self._windows[key]
-            is_full = len(self._windows) > limits.LOGS_MAX or self._bytes > limits.LOGS_BYTES_MAX
+            is_full = len(self._windows) > limits.LOGS_MAX or self._bytes > limits.LOGS_BYTES_MAX or self.room.is_over
             if window.ends_at > now and not is_full:
                 break
             del self._windows[key]

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from weft.base.budget import Part
 from weft.cores.catalog import limits
 
 
@@ -21,11 +22,18 @@ class Ring:
         self._count_max, self._bytes_max = count_max, bytes_max
         self._kept: dict[int, tuple[str, bytes]] = {}
         self._bytes = 0
+        self.room = Part("changes", lambda: self.cost)
+        """Of the core's budget; here, all there is."""
         self.first = 1
         """Index of the oldest that is kept, or would be."""
 
     def __len__(self) -> int:
         return len(self._kept)
+
+    @property
+    def cost(self) -> int:
+        """Of memory."""
+        return self._bytes + limits.CHANGE_COST * len(self._kept)
 
     @property
     def last(self) -> int:
@@ -38,7 +46,7 @@ class Ring:
         self._kept[index] = (name, text)
         self._bytes += len(text)
         gone = []
-        while len(self._kept) > self._count_max or self._bytes > self._bytes_max:
+        while len(self._kept) > self._count_max or self._bytes > self._bytes_max or (self._kept and self.room.is_over):
             name, text = self._kept.pop(self.first)
             self._bytes -= len(text)
             gone.append((self.first, name))

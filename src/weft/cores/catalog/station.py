@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from weft.base.budget import Budget
 from weft.base.chance import Chance
 from weft.base.effects import Effect, Persist, Send, Tell
 from weft.base.now import Now
@@ -88,6 +89,7 @@ class Station:
 
     def __init__(self, settings: CatalogSettings, node: bytes, era: int, chance: Chance) -> None:
         self.settings, self.node, self.era, self.chance = settings, node, era, chance
+        self.budget = Budget()
         self.epoch = hashlib.sha256(node + era.to_bytes(8, "big")).hexdigest()[:16]
         """Of this run of the broker: no two runs share it (CAT-051)."""
         self.index = 0

@@ -58,6 +58,9 @@ class Values:
     def __init__(self, station: Station, book: Book, queries: Queries, publishing: Publishing) -> None:
         self.station, self.book, self.publishing = station, book, publishing
         self.bytes = self.evicted = 0
+        self._room = station.budget.part(
+            "values", limits.VALUES_PERCENT, lambda: self.bytes + limits.VALUE_COST * len(self._order)
+        )
         self._publishers: dict[Key, Publisher] = {}
         self._topics = Topics()
         self._order: OrderedDict[tuple[Key, bytes], Value] = OrderedDict()
@@ -120,7 +123,9 @@ class Values:
     def _evict(self) -> None:
         """What was heard longest ago makes room (LVC-008)."""
         settings = self.station.settings
-        while len(self._order) > settings.values_max or self.bytes > settings.values_bytes_max:
+        while self._order and (
+            len(self._order) > settings.values_max or self.bytes > settings.values_bytes_max or self._room.is_over
+        ):
             self._drop(next(iter(self._order.values())))
             self.evicted += 1
             self.station.count("lvc_evicted")

@@ -68,6 +68,7 @@ class Chains:
         era: int = 0,
     ) -> None:
         self.station = Station(settings or ChainsSettings(), node, era)
+        self.budget = self.station.budget
         self.roster = Roster()
         mine = self.station.settings
         self.waiting = Waiting(mine.wait_ms, mine.reader_messages, mine.reader_bytes)

@@ -11,7 +11,7 @@ from typing import Any, Final
 from weft.base.mail import INBOX, of_record, to_record
 from weft.base.now import Now
 from weft.base.records import CoreRecord, Record, StreamRecord
-from weft.cores.chains import memory
+from weft.cores.chains import limits, memory
 from weft.cores.chains.clientlink import Held, HolderLink
 from weft.cores.chains.memory import Done, GaveUp, Handed, InboxKept, TagsKept, Waits
 from weft.cores.chains.messages import PressureChanged
@@ -51,10 +51,18 @@ class Inbox:
         self._open: dict[Mid, Entry] = {}
         self.bytes = 0
         """Payload bytes of what is open."""
+        self._loose = 0
+        """Bytes of memory of the messages at links that no entry stands for."""
+        self._room = station.budget.part("inbox", limits.INBOX_PERCENT, lambda: self.cost)
         self._is_high = False
 
     def __len__(self) -> int:
         return len(self._open)
+
+    @property
+    def cost(self) -> int:
+        """Bytes of memory."""
+        return self.bytes + limits.PARCEL_COST * len(self._open) + self._loose
 
     # Arriving
 
@@ -67,9 +75,23 @@ class Inbox:
         if len(chain.links) < 2 and (made := self._straight(chain, record, now)) is not None:
             return made
         parcel = self._parcel(record)
-        made = self._walker.start(parcel, now)
         is_durable = not record.attributes.get("mem")
-        return [*self._keep(parcel, record, made), *made] if is_durable and self._is_held(parcel) else made
+        if not is_durable and not self._room.has_room(weight_of(parcel)):
+            self._room.refuse()
+            self._walker.enter(parcel)
+            self.end(parcel, "overload")
+            return []
+        made = self._walker.start(parcel, now)
+        if not self._is_held(parcel):
+            return made
+        return [*self._keep(parcel, record, made), *made] if is_durable else self._hold(parcel, made)
+
+    def _hold(self, parcel: Parcel, made: list[Record]) -> list[Record]:
+        """It waits at a link, and is lost if this node ends."""
+        parcel.weight = weight_of(parcel)
+        self._loose += parcel.weight
+        self._feel_pressure()
+        return made
 
     def _straight(self, chain: Chain, record: StreamRecord, now: Now) -> list[Record] | None:
         """What most messages meet, without the making of a parcel: nobody, or at the root the `journal` filter alone."""
@@ -86,6 +108,13 @@ class Inbox:
         chain.flow.delivered += 1
         return made
 
+    def has_room(self, parcel: Parcel) -> bool:
+        """Whether a message of this node's own programs may come in; what another one brought about always may (CHN-040)."""
+        if parcel.depth or self._room.has_room(weight_of(parcel)):
+            return True
+        self._room.refuse()
+        return False
+
     def receive_own(self, sent: Parcel, by: list[Any] | None, now: Now) -> bool:
         """A message that this node has sent to itself; what came of it is durable before the sender hears `local`.
 
@@ -96,6 +125,8 @@ class Inbox:
         parcel.sender = sent.sender
         self._station.note_depth(parcel.id, parcel.depth)
         made = self._walker.start(parcel, now)
+        if sent.keep != "disk" and self._is_held(parcel):
+            self._hold(parcel, made)
         if sent.keep == "disk" and self._is_held(parcel):
             record = to_record(mail, INBOX, now.wall)
             if by is not None:
@@ -141,6 +172,10 @@ class Inbox:
         self._finish(parcel)
 
     def _finish(self, parcel: Parcel) -> None:
+        if parcel.weight and not self._is_held(parcel):
+            self._loose -= parcel.weight
+            parcel.weight = 0
+            self._feel_pressure()
         if parcel.is_kept and not self._is_held(parcel):
             parcel.is_kept = False
             mid = parcel.sent.mid
@@ -247,11 +282,17 @@ class Inbox:
             self._feel_pressure()
 
     def _feel_pressure(self) -> None:
-        most = self._station.settings.inbox_bytes
-        is_high = self.bytes > (most * RELIEF if self._is_high else most)
+        share = RELIEF if self._is_high else 1
+        most = self._room.bytes_max * limits.PRESSURE_PERCENT // 100
+        is_high = self.bytes > self._station.settings.inbox_bytes * share or self.cost > most * share
         if is_high is not self._is_high:
             self._is_high = is_high
             self._station.tell(PressureChanged(is_high))
+
+
+def weight_of(parcel: Parcel) -> int:
+    """Bytes of memory that a message takes while it waits."""
+    return limits.PARCEL_COST + sum(map(len, parcel.frames))
 
 
 def mid_of(record: StreamRecord) -> Mid:

@@ -49,6 +49,14 @@ SPANS_MAX: Final = 256  # ranges of messages that one event names; more make a f
 CHAINS_TRIED_MAX: Final = 8  # chains looked at for one that can be forgotten, when there are as many as may be
 LATENCY_CLASSES: Final = 16  # powers of two of a millisecond: the last begins at 16 s
 
+# Parts of the core's budget, in percent, and what memory things take besides their payload, in bytes
+SENDS_PERCENT: Final = 25  # messages on `out` that wait at links: beyond, sends are refused as `overload`
+INBOX_PERCENT: Final = 45  # messages on `in` that have not ended: beyond, nothing is taken from children and programs
+PRESSURE_PERCENT: Final = 75  # of that, from where on children wait: programs that answer what came have the rest
+COPIES_PERCENT: Final = 20  # copies that wait for clients: of those that are behind the oldest make room
+PARCEL_COST: Final = 2_000
+COPY_COST: Final = 600
+
 # Messages
 PAYLOAD_BYTES_MAX: Final = 1 << 20  # of one message, over all its frames
 DEPTH_MAX: Final = 16  # messages that caused messages (RTE-005)

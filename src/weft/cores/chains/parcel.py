@@ -24,6 +24,8 @@ class Parcel:
     """It was offered before, by an earlier run of this node or to an earlier client (`re`)."""
     is_handed = False
     """`forward` or `journal` has taken it: none of them does so again (CHN-036)."""
+    weight = 0
+    """Bytes of memory that it is counted with while it waits."""
     is_over = False
     """Its walk has ended."""
     unconfirmed = 0

@@ -28,7 +28,7 @@ from weft.cores.chains.messages import (
     ProcessAttached,
 )
 from weft.cores.chains.parcel import Parcel
-from weft.cores.chains.post import CLIENTS, Post
+from weft.cores.chains.post import CLIENTS, Copies, Post
 from weft.cores.chains.station import Station
 from weft.wire import clients
 from weft.wire.clients import (
@@ -271,6 +271,8 @@ class Patrons:
         self._dirty: dict[bytes, Post] = {}
         """Who has something new to hear, and is not behind."""
         self._behind: dict[bytes, Post] = {}
+        self._copies = copies = Copies()
+        copies.room = station.budget.part("copies", limits.COPIES_PERCENT, lambda: copies.cost)
         settings = station.settings
         self._beat_ns, self._dead_ns = settings.beat_ms * MILLISECOND, settings.dead_ms * MILLISECOND
         self._sweep_ns = min(limits.SWEEP_NS, max(self._beat_ns // 2, MILLISECOND))
@@ -382,7 +384,7 @@ class Patrons:
             self._lose(same, "replaced", now, bye=same.peer != peer)
         if there is not None and there is not same:
             self._lose(there, "replaced", now)
-        patron = Patron(hello, Post(peer, self._dirty), self._station.settings)
+        patron = Patron(hello, Post(peer, self._dirty, self._copies), self._station.settings)
         patron.heard_at, patron.process = now.mono, process_of(source.kind)
         self._by_peer[peer] = self._by_id[hello.id] = patron
         self.counters.welcomed += 1
@@ -558,6 +560,7 @@ class Patrons:
         self._behind.pop(peer, None)
         self.counters.lost += 1
         self.counters.copies_lost += patron.post.copies_lost
+        patron.post.close()
         held = sum([len(link.pending) for link in patron.links.values() if isinstance(link, HolderLink)])
         self._engine.lose(patron, now)
         self._station.tell(ClientLost(patron.name, why, held))

@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from weft.base.budget import Part
 from weft.base.effects import Effect, Send
 from weft.cores.chains import limits
 from weft.wire.clients import Answered, Rec, RecItem, Status, StatusItem
@@ -20,6 +21,22 @@ CLIENTS: Final = "clients"
 """The channel."""
 STATUSES: Final = -1
 """Where a registration's number stands: no client has this one."""
+
+
+class Copies:
+    """What copies take that wait for any client."""
+
+    __slots__ = ("bytes", "count", "room")
+
+    def __init__(self) -> None:
+        self.bytes = self.count = 0
+        self.room = Part("copies", lambda: self.cost)
+        """Of the core's budget; here, all there is."""
+
+    @property
+    def cost(self) -> int:
+        """Bytes of memory."""
+        return self.bytes + limits.COPY_COST * self.count
 
 
 class Batch:
@@ -67,6 +84,7 @@ class Post:
     """All that waits for one client. `dirty` holds those who have something new, by peer."""
 
     __slots__ = (
+        "_all",
         "_before",
         "_copies",
         "_copies_bytes",
@@ -88,8 +106,9 @@ class Post:
         "said_at",
     )  # fmt: skip
 
-    def __init__(self, peer: bytes, dirty: dict[bytes, "Post"]) -> None:
-        self.peer, self._dirty = peer, dirty
+    def __init__(self, peer: bytes, dirty: dict[bytes, "Post"], copies: Copies | None = None) -> None:
+        """`copies`: those of all clients."""
+        self.peer, self._dirty, self._all = peer, dirty, copies or Copies()
         self.retry_at: int | None = None
         """When to speak again to a client that is behind; None: it is not."""
         self.said_at = 0
@@ -121,8 +140,7 @@ class Post:
         """A copy: the oldest ones of a client that is behind make room for it."""
         batch, size = self._gather(reg, item, frames, is_copies=True)
         self._copies.append(batch)
-        self._copies_count += 1
-        self._copies_bytes += size
+        self._count_out(-1, -size)
         if self.retry_at is not None:
             self._trim()
 
@@ -167,7 +185,11 @@ class Post:
     # Copies
 
     def _trim(self) -> None:
-        while self._copies_count > limits.COPIES_MAX or self._copies_bytes > limits.COPIES_BYTES_MAX:
+        while self._copies_count and (
+            self._copies_count > limits.COPIES_MAX
+            or self._copies_bytes > limits.COPIES_BYTES_MAX
+            or self._all.room.is_over
+        ):
             batch = self._copies.popleft()
             if batch.is_said:
                 continue
@@ -179,6 +201,12 @@ class Post:
     def _count_out(self, count: int, size: int) -> None:
         self._copies_count -= count
         self._copies_bytes -= size
+        self._all.count -= count
+        self._all.bytes -= size
+
+    def close(self) -> None:
+        """Its client is gone: nothing waits for it any more."""
+        self._count_out(self._copies_count, self._copies_bytes)
 
     # Saying it
 

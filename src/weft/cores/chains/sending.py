@@ -31,6 +31,9 @@ class Sending:
     def __init__(self, station: Station, walker: Walker, inbox: Inbox, tags: Tags, straight: Straight) -> None:
         self._station, self._walker, self._inbox, self._tags = station, walker, inbox, tags
         self._straight = straight
+        self.held = 0
+        """Bytes of memory of the messages that have not ended."""
+        self._room = station.budget.part("sends", limits.SENDS_PERCENT, lambda: self.held)
         self._posted: dict[int, Parcel] = {}
         self._last_ticket = 0
         self._types: dict[str, None] = {}
@@ -48,7 +51,15 @@ class Sending:
             return
         if self._straight.take(patron, item, frames, now):
             return
+        weight = limits.PARCEL_COST + sum(map(len, frames))
+        if not self._room.has_room(weight):
+            self._room.refuse()
+            self._station.counters.refuse("overload")
+            patron.answer(item.tag, False, "overload")
+            return
         parcel = self._parcel(patron, item, frames, now)
+        self.held += weight
+        parcel.weight = weight
         self._walker.start(parcel, now)
         if has_status and not parcel.is_over:
             self._tags.note(patron.id, item.tag, parcel)
@@ -134,6 +145,9 @@ class Sending:
         self._finish(parcel, Outcome(ok=True, why="delivered", reached=0))
 
     def _send_here(self, parcel: Parcel, way: Way, now: Now) -> None:
+        if not self._inbox.has_room(parcel):
+            self.end(parcel, "overload")
+            return
         is_kept = self._inbox.receive_own(parcel, self._by(parcel), now)
         self._finish(parcel, SENT_HERE if is_kept else SEEN_HERE)
 
@@ -193,6 +207,7 @@ class Sending:
         """The one final status, to whoever has sent it, if it is still there."""
         assert not parcel.is_over, parcel.id
         parcel.is_over = True
+        self.held -= parcel.weight
         parcel.flow.end("delivered" if outcome.ok else outcome.why)
         sender = parcel.sender
         if parcel.want != "none":

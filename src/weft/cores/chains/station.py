@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from weft.base.budget import Budget
 from weft.base.effects import Effect, Persist, Tell
 from weft.base.mail import Mail
 from weft.base.now import Now
@@ -80,6 +81,7 @@ class Station:
         "_lazy",
         "_records",
         "_told",
+        "budget",
         "copies",
         "counters",
         "effects",
@@ -93,6 +95,7 @@ class Station:
 
     def __init__(self, settings: ChainsSettings, node: bytes, era: int) -> None:
         self.settings, self.node, self.era = settings, node, era
+        self.budget = Budget()
         self.placed = Placed(settings.level, "")
         self.counters = MailCounters()
         self.copies = Flow()

@@ -25,6 +25,7 @@ class Clone:
 
     def __init__(self, settings: CloneSettings, node: bytes) -> None:
         self.station = Station(settings, node)
+        self.budget = self.station.budget
         self.server = Server(self.station)
         self.follower = Follower(self.station)
 

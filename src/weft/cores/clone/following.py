@@ -38,6 +38,9 @@ class Follower:
         """Open orders by ticket, each with its first key."""
         self._unanswered = self._holes = 0
         """Questions since the last snapshot; holes since the server was followed in calm."""
+        self._room = station.budget.part(
+            "stage", limits.STAGE_PERCENT, lambda: self._stage_bytes + limits.PAIR_COST * len(self._stage)
+        )
         self._tag = b""
         self._heard_at = self._adopted_at = 0
         self._due_at: int | None = None
@@ -150,7 +153,10 @@ class Follower:
             return
         self._stage[key] = wanted(key, pair, now)
         self._stage_bytes += len(key) + len(pair.value)
-        if len(self._stage) > limits.STAGE_PAIRS_MAX or self._stage_bytes > limits.STAGE_BYTES_MAX:
+        is_full = len(self._stage) > limits.STAGE_PAIRS_MAX or self._stage_bytes > limits.STAGE_BYTES_MAX
+        if self._room.is_over:
+            self._room.refuse()
+        if is_full or self._room.is_over:
             self._turn(On.HOLE, None, now)
 
     def hold_update(self, update: KvPub, now: Now) -> None:

@@ -23,6 +23,10 @@ ORDER_BYTES_MAX: Final = 1 << 20  # of one order, and one value more
 OPEN_MAX: Final = 1_000  # writes of clients that the configuration has not answered
 TTL_MAX_S: Final = 10 * 365 * 86_400  # longer is for ever
 
+PAIR_COST: Final = 400  # bytes of memory of a pair besides key and value
+STAGE_PERCENT: Final = 45  # of the core's budget, for a snapshot on its way in: a larger one is not taken
+WRITES_PERCENT: Final = 10  # for writes of clients that are not answered: beyond, they are refused as `busy`
+
 REQUESTS_MAX: Final = 1_000  # snapshots on their way out
 REQUESTS_PER_CLIENT_MAX: Final = 8
 PORTION: Final = 500  # pairs to one client in one turn; half of its queue

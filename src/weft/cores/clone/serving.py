@@ -70,6 +70,9 @@ class Server:
         self.is_active = False
         self.streams: deque[Stream] = deque()
         self._causes: dict[int, Cause] = {}
+        self._open_bytes = 0
+        """Of memory, for writes of clients that are not answered."""
+        self._room = station.budget.part("writes", limits.WRITES_PERCENT, lambda: self._open_bytes)
         self._published_at = 0
         self._tokens = 0
 
@@ -144,14 +147,21 @@ class Server:
             key = settings.loose_prefix + key
         self._check("key", key, holds=is_key(key) and not key.endswith("/HUGZ"))
         self._check("not-writable", key, holds=any(is_under(key, prefix) for prefix in settings.writable))
-        self._check("busy", key, holds=len(self._causes) < limits.OPEN_MAX)
+        cost = limits.PAIR_COST + len(message.value)
+        if not (has_room := self._room.has_room(cost)):
+            self._room.refuse()
+        self._check("busy", key, holds=has_room and len(self._causes) < limits.OPEN_MAX)
         self._station.counters.sets += 1
+        self._open_bytes += cost
         self._causes[self._station.want((wanted(key, message, now),))] = Cause(key, message)
 
     def done(self, ticket: int, code: int) -> None:
         """The configuration has answered a write of a client."""
         cause = self._causes.pop(ticket, None)
-        if cause is not None and code:
+        if cause is None:
+            return
+        self._open_bytes -= limits.PAIR_COST + len(cause.message.value)
+        if code:
             self._station.refuse(cause.key, code)
 
     # What is published

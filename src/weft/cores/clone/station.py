@@ -4,6 +4,7 @@ from typing import Any, Final
 
 import msgspec
 
+from weft.base.budget import Budget
 from weft.base.effects import Connect, Disconnect, Effect, Send, Tell
 from weft.base.now import MILLISECOND, Now
 from weft.cores.clone import limits
@@ -70,6 +71,7 @@ class Station:
     def __init__(self, settings: CloneSettings, node: bytes) -> None:
         self.settings, self.node = settings, node
         self.counters = Counters()
+        self.budget = Budget()
         self.effects: list[Effect] = []
         self.pairs: dict[str, KvSync] = {}
         """The configuration as this core was told of it."""

@@ -64,6 +64,7 @@ class Configuration:
 
     def __init__(self, settings: ConfigurationSettings, node: bytes, chance: Chance) -> None:
         self.station = Station(settings, node)
+        self.budget = self.station.budget
         self.teller = Teller(self.station)
         self.replica = Replica(self.station, self.teller, chance)
         self.root = Root(self.station, self.teller)

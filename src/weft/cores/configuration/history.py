@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Iterable, Iterator
 
+from weft.base.budget import Part
 from weft.base.paths import is_under
 from weft.cores.configuration import limits
 from weft.cores.configuration.memory import Old
@@ -19,6 +20,13 @@ class History:
         self.reaches = 0
         """Everything after this number is here."""
         self._bytes = 0
+        self.room = Part("history", lambda: self.cost)
+        """Of the core's budget; here, all there is."""
+
+    @property
+    def cost(self) -> int:
+        """Of memory."""
+        return self._bytes + limits.WRITE_COST * len(self.writes)
 
     def begin(self, number: int) -> None:
         """A root that has nothing on what came just before `number` begins here."""
@@ -32,7 +40,9 @@ class History:
             return
         self.writes.append(write)
         self._bytes += _size(write)
-        while len(self.writes) > limits.HISTORY_MAX or self._bytes > limits.HISTORY_BYTES_MAX:
+        while self.writes and (
+            len(self.writes) > limits.HISTORY_MAX or self._bytes > limits.HISTORY_BYTES_MAX or self.room.is_over
+        ):
             oldest = self.writes.popleft()
             self._bytes -= _size(oldest)
             self.reaches = oldest[0]

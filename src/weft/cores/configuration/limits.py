@@ -40,6 +40,7 @@ WAIT_NS: Final = 10 * SECOND  # a request for a snapshot waits so long for our o
 REQUESTS_MAX: Final = 1_000  # snapshot requests being served or waiting
 REQUESTS_PER_CHILD_MAX: Final = 8
 PORTION: Final = 1_000  # answers to one child in one turn (CFG-043)
+PORTION_BYTES: Final = 4 << 20  # of them: both bounds, since a value may be 1 MiB
 TURN_MAX: Final = 8 * PORTION  # answers to all children in one turn: 30 ms of encoding
 PORTION_NS: Final = 10 * MILLISECOND  # before a full queue is tried again
 STUCK_NS: Final = 10 * SECOND  # a child that takes nothing so long is dropped
@@ -51,6 +52,12 @@ DIGESTS_MAX: Final = 20_000  # numbers whose digest a root still knows: reports 
 NODES_MAX: Final = 10_000  # nodes whose number is known
 HISTORY_MAX: Final = 10_000  # writes that can be listed and undone (CFG-027)
 HISTORY_BYTES_MAX: Final = 64 << 20  # their values, old and new
+PAIR_COST: Final = 400  # bytes of memory of a pair besides key and value
+WRITE_COST: Final = 400  # the same of a write that can be undone
+PAIRS_PERCENT: Final = (
+    55  # of the core's budget: beyond, a root refuses writes; a replica takes what its root has taken
+)
+HISTORY_PERCENT: Final = 20  # the oldest make room
 WHO_BYTES_MAX: Final = 256
 LIST_MAX: Final = 10_000  # pairs or writes of one answer
 LIST_BYTES_MAX: Final = 4 << 20

@@ -27,10 +27,11 @@ from weft.cores.configuration.messages import (
 )
 from weft.cores.configuration.station import Station
 from weft.cores.configuration.telling import Teller
-from weft.cores.configuration.writes import is_unchanged, refusal, smallest
+from weft.cores.configuration.writes import growth, is_unchanged, refusal, smallest
 from weft.wire.replication import (
     NO_QUORUM,
     NOT_ROOT,
+    TOO_LARGE,
     UNSPECIFIED,
     KvPub,
     chain_of,
@@ -67,7 +68,8 @@ class Root:
 
     def __init__(self, station: Station, teller: Teller) -> None:
         self.station, self.teller = station, teller
-        self.history = History()
+        self.history = history = History()
+        history.room = station.budget.part("history", limits.HISTORY_PERCENT, lambda: history.cost)
         self.is_root = self.is_acting = False
         self.epoch = 0
         self.nodes: dict[bytes, Report] = {}
@@ -168,7 +170,7 @@ class Root:
         if not self.is_root:
             self._refuse(order.ticket, order.by, self._not_root())
             return
-        refused = refusal(self.station.store, writes)
+        refused = refusal(self.station.store, writes) or self._lacks_memory(writes)
         if self.is_acting:
             refused = OrderRefused(NO_QUORUM, "there is no root, only one that acts for it")
         elif refused is None and not order.by and self._waits(order) and self._is_alone(now):
@@ -185,6 +187,14 @@ class Root:
         if changing:
             self.teller.flush(now, is_root=True)
         self._promise(order, len(changing), now)
+
+    def _lacks_memory(self, writes: tuple[Write, ...]) -> OrderRefused | None:
+        """Refuse what there is no memory for; deletions and shorter values are always taken (FLD-032)."""
+        store = self.station.store
+        if self.station.room.has_room(sum([growth(store, write) for write in writes])):
+            return None
+        self.station.room.refuse()
+        return OrderRefused(TOO_LARGE, f"no memory left: {store.cost} bytes of {self.station.room.bytes_max}")
 
     def _changing(self, writes: tuple[Write, ...]) -> list[Write]:
         """Without what is so already; of several writes of one key only the last counts."""

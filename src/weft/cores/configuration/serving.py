@@ -84,7 +84,7 @@ class Stream:
 
     def step(self, effects: list[Any], token: int) -> int:
         """Say the next portion, or the end; returns how many messages."""
-        messages: Sequence[Any] = self.pairs[self.position : self.position + self.portion] or (self.end,)
+        messages: Sequence[Any] = _portion(self.pairs, self.position, self.portion) or (self.end,)
         effects += [Send(SERVE, self.peer, Answer(self.envelope, message)) for message in messages]
         effects.append(Confirm(SERVE, self.peer, len(messages), token))
         self.sent, self.token, self.due_at = len(messages), token, None
@@ -102,6 +102,16 @@ class Stream:
         else:
             self.portion = min(self.portion * 2, limits.PORTION)
         self.due_at = now.mono + (limits.PORTION_NS if refused else 0)
+
+
+def _portion(pairs: Sequence[KvSync], begin: int, count: int) -> Sequence[KvSync]:
+    """The next pairs: at most so many, and one at least, however large it is."""
+    size = 0
+    for at in range(begin, min(begin + count, len(pairs))):
+        size += len(pairs[at].value)
+        if size > limits.PORTION_BYTES and at > begin:
+            return pairs[begin:at]
+    return pairs[begin : begin + count]
 
 
 def _end(request: ICanHaz, number: int, tally: Tally | None) -> KThxBai:

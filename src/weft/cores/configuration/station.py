@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from weft.base.budget import Budget
 from weft.base.effects import Connect, Disconnect, Effect, Persist, Reply, Send, Tell
 from weft.base.errors import UNREADABLE
 from weft.base.now import Now
@@ -85,6 +86,7 @@ class Station:
     """What the rooms share. Effects are collected here in order, records before them."""
 
     __slots__ = (
+        "budget",
         "counters",
         "dead_ns",
         "effects",
@@ -95,6 +97,7 @@ class Station:
         "parts",
         "published_at",
         "records",
+        "room",
         "settings",
         "store",
     )
@@ -103,7 +106,9 @@ class Station:
         self.settings, self.node = settings, node
         self.set_times(settings.heartbeat_ns, settings.dead_after)
         self.counters = Counters()
+        self.budget = Budget()
         self.store = Store(Room(settings.keys_max, settings.bytes_max))
+        self.room = self.budget.part("pairs", limits.PAIRS_PERCENT, lambda: self.store.cost)
         self.records: list[Record] = []
         self.effects: list[Effect] = []
         self.parts: list[Begun | Part] = []

@@ -69,6 +69,11 @@ class Store:
         self._views: dict[str, tuple[KvSync, ...]] = {}
         self._tallies: dict[str, Tally] = {}
 
+    @property
+    def cost(self) -> int:
+        """Bytes of memory that all of it takes, about."""
+        return self.bytes + limits.PAIR_COST * (len(self.pairs) + len(self.chains))
+
     # Questions
 
     def keys(self) -> list[str]:

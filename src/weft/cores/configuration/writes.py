@@ -32,6 +32,13 @@ def refusal(store: Store, writes: tuple[Write, ...]) -> OrderRefused | None:
     return None
 
 
+def growth(store: Store, write: Write) -> int:
+    """By how many bytes of memory a write makes the store larger; negative: smaller."""
+    before = store.pairs.get(write.key)
+    was = limits.PAIR_COST + len(write.key) + len(before.value) if before is not None else 0
+    return (limits.PAIR_COST + len(write.key) + len(write.value) if write.value else 0) - was
+
+
 def _fault(write: Write) -> OrderRefused | None:
     key = write.key
     if not is_key(key) or key.startswith(RESERVED) or key.endswith("/HUGZ"):

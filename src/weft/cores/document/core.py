@@ -3,10 +3,11 @@
 from collections.abc import Iterable
 from typing import Any, Final
 
+from weft.base.budget import Budget, Part
 from weft.base.effects import Disconnect, Effect, Send, SendFailed, Source
 from weft.base.now import Now
 from weft.base.records import CoreRecord, Entry
-from weft.cores.document import messages
+from weft.cores.document import limits, messages
 from weft.cores.document.log import Log
 from weft.cores.document.memory import session_of
 from weft.cores.document.messages import SessionSettings
@@ -28,10 +29,26 @@ class Documents:
     name = "document"
 
     def __init__(self, sessions: Iterable[SessionSettings]) -> None:
-        self.sessions = {settings.name: Session(settings) for settings in sessions}
+        self.budget = Budget()
         self.dormant: dict[str, Log] = {}
         """Logs of sessions that this start was not told to open."""
+        self.sessions = {settings.name: Session(settings) for settings in sessions}
+        self._log, self._held = self._rooms()
+        for session in self.sessions.values():
+            session.log.share(self._log, self._held)
         self._answers: list[Effect] = []
+
+    def _rooms(self) -> tuple[Part, Part]:
+        """What of the budget is for logs, and for what is held beyond gaps; all sessions share."""
+        part, meshes = self.budget.part, [session.mesh for session in self.sessions.values()]
+        queued = part("queued", limits.QUEUED_PERCENT, lambda: sum([mesh.queued_bytes for mesh in meshes]))
+        for mesh in meshes:
+            mesh.room = queued
+        log = part("log", limits.LOG_PERCENT, lambda: sum([log.bytes for log in self._logs()]))
+        return log, part("held", limits.HELD_PERCENT, lambda: sum([log.held_bytes for log in self._logs()]))
+
+    def _logs(self) -> Iterable[Log]:
+        return (*[session.log for session in self.sessions.values()], *self.dormant.values())
 
     # Memory
 
@@ -46,6 +63,7 @@ class Documents:
                 if not isinstance(entry[1], CoreRecord):
                     continue  # of a session that is none of ours: on its way up
                 self.dormant[name] = Log(Station(SessionSettings(name=name, uuid=NOBODY)))
+                self.dormant[name].share(self._log, self._held)
             parts.setdefault(name, []).append(entry)
         for name, mine in parts.items():
             if name in self.dormant:

@@ -4,7 +4,8 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from weft.cores.document.limits import HELD_BYTES_ALL_MAX, HELD_BYTES_MAX, HELD_MAX
+from weft.base.budget import Part
+from weft.cores.document.limits import HELD_BYTES_ALL_MAX, HELD_BYTES_MAX, HELD_MAX, OPERATION_COST
 
 
 class Kept(NamedTuple):
@@ -45,6 +46,13 @@ class Holding:
         self._shelves: dict[bytes, Shelf] = {}
         self.bytes = 0
         self.count = 0
+        self.room = Part("held", lambda: self.cost)
+        """Of the core's budget; here, all there is."""
+
+    @property
+    def cost(self) -> int:
+        """Bytes of memory."""
+        return self.bytes + OPERATION_COST * self.count
 
     def __contains__(self, source: bytes) -> bool:
         """Whether there is a gap in what we have of it."""
@@ -112,7 +120,7 @@ class Holding:
         shelf = self._shelves.get(source)
         if shelf is not None and (len(shelf.numbers) > HELD_MAX or shelf.bytes > HELD_BYTES_MAX):
             return source
-        if self.bytes <= HELD_BYTES_ALL_MAX:
+        if not self._shelves or (self.bytes <= HELD_BYTES_ALL_MAX and not self.room.is_over):
             return None
         return max(
             self._shelves, key=lambda each: (self._shelves[each].numbers[-1] - self._shelves[each].numbers[0], each)

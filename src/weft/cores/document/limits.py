@@ -44,6 +44,13 @@ HELD_BYTES_MAX: Final = 16 << 20
 HELD_BYTES_ALL_MAX: Final = 64 << 20
 SOURCES_MAX: Final = 4_096
 OPERATIONS_MAX: Final = 2_000_000
+LOG_PERCENT: Final = 75  # of the core's budget, for all logs and documents: beyond, no operation is taken, own or not
+HELD_PERCENT: Final = 10  # for what waits beyond gaps: what is farthest ahead makes room
+QUEUED_PERCENT: Final = 10  # for what peers say before they are ACTIVE: beyond, it is not heard
+OPERATION_COST: Final = 1_500  # bytes of memory of an operation besides its body: its places in log and fold
+BODY_COPIES: Final = 3  # of a body in memory, about: its bytes, the elements that it makes, the texts in them
+TAG_COST: Final = 400  # bytes of memory of each tag of a body: a short one may hold many
+NAMED_COST: Final = 150  # bytes of memory of each source that a waiting message names
 AHEAD_NS: Final = 300 * SECOND  # GSP-002
 FUTURE_NS: Final = (
     36_525 * 24 * 3_600 * SECOND

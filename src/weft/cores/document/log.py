@@ -15,12 +15,21 @@ from collections import OrderedDict
 from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Final, NamedTuple
 
+from weft.base.budget import Part
 from weft.base.errors import OurFault, PeerError
 from weft.base.now import Now
 from weft.base.records import CoreRecord, Entry, StreamRecord
 from weft.cores.document.forks import Forks, next_uuid, wins
 from weft.cores.document.holding import Holding, Kept
-from weft.cores.document.limits import KEPT_BYTES_MAX, OPERATIONS_MAX, PIECE_BYTES, SOURCES_MAX
+from weft.cores.document.limits import (
+    BODY_COPIES,
+    KEPT_BYTES_MAX,
+    OPERATION_COST,
+    OPERATIONS_MAX,
+    PIECE_BYTES,
+    SOURCES_MAX,
+    TAG_COST,
+)
 from weft.cores.document.memory import (
     HeldKept,
     LoserKept,
@@ -70,6 +79,10 @@ class Log:
         self._sorted: list[bytes] = []
         """UUIDs of those with a prefix."""
         self._holding = Holding()
+        self.bytes = 0
+        """Of memory, for all prefixes and what is folded of them, about."""
+        self.room = Part("log", lambda: self.bytes)
+        """Of the core's budget; here, all there is."""
         self._forks = Forks(station)
         self._arrivals = array("Q")
         self._fresh: dict[tuple[bytes, int], Operation] = {}
@@ -86,6 +99,15 @@ class Log:
         """Nobody folds what it holds."""
         self._bare: dict[tuple[bytes, int], None] = {}
         """Restored, in a prefix by now, and perhaps without a record of the stream: the node ended in between."""
+
+    @property
+    def held_bytes(self) -> int:
+        """Of memory, for what is held beyond gaps."""
+        return self._holding.cost
+
+    def share(self, log: Part, held: Part) -> None:
+        """Let these say how much room there is, for the logs of all sessions together."""
+        self.room, self._holding.room = log, held
 
     def begin(self) -> None:
         """All is restored. Keep name and schema of the session, once: by that a later start knows it as this node's own."""
@@ -206,6 +228,8 @@ class Log:
                 return Taken("duplicate", source, sequence)
             return Taken("fork", source, sequence, self._fork(operation, kept, known))
         if self.refuses(source):
+            if not self.room.has_room(1):
+                self.room.refuse()
             return Taken("full", source, sequence)
         self.stamps.see(source, sequence, operation.timestamp)
         if sequence == self.latest(source) + 1:
@@ -250,7 +274,7 @@ class Log:
         if is_new and len(self._sources) >= SOURCES_MAX:
             what = "sources"
         elif self.is_full:
-            what = "operations"
+            what = "operations" if self.room.has_room(1) else "memory"
         if what and not self._is_full_told:
             self._is_full_told = True
             self.station.tell(LogFull(self.station.session, what))
@@ -258,8 +282,8 @@ class Log:
 
     @property
     def is_full(self) -> bool:
-        """Whether no more operations are taken."""
-        return len(self._arrivals) + self._holding.count >= OPERATIONS_MAX
+        """Whether no more operations are taken: there are as many as may be, or no memory is left for more (FLD-032)."""
+        return len(self._arrivals) + self._holding.count >= OPERATIONS_MAX or not self.room.has_room(1)
 
     def _hold(self, source: bytes, sequence: int, kept: Kept) -> bool:
         self._source(source)
@@ -285,6 +309,7 @@ class Log:
         if not there.bodies:
             insort(self._sorted, source)
         there.append(kept, operation.timestamp, len(self._arrivals))
+        self.bytes += cost_of(kept.body)
         there.settle(self.station.now.mono - self.station.timing.fresh_ns)
         self._arrivals.append(there.index << INDEX_SHIFT | operation.sequence)
         self._turned[source] = None
@@ -333,6 +358,7 @@ class Log:
         if sequence > self.latest(source):
             self._holding.put(source, sequence, kept)
         else:
+            self.bytes += cost_of(kept.body) - cost_of(self.body(source, sequence))
             self._sources[source].replace(sequence, kept, operation.timestamp)
             self._turned[source] = None
             if (source, sequence) in self._fresh:
@@ -463,6 +489,11 @@ class Log:
             room -= len(body) + 64
         if operations:
             yield record_of(PieceKept(session, list(places), operations))
+
+
+def cost_of(body: bytes) -> int:
+    """Bytes of memory that an operation takes, in the log and in the document, about."""
+    return OPERATION_COST + BODY_COPIES * len(body) + TAG_COST * body.count(b"<")
 
 
 COUNTED: Final = {

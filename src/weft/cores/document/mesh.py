@@ -7,6 +7,7 @@ whom, `times` keeps session time; what is said about the log is for others (`on_
 from collections.abc import Callable
 from typing import Any, Final
 
+from weft.base.budget import Part
 from weft.base.effects import Perform
 from weft.base.errors import PeerError
 from weft.base.now import MILLISECOND, SECOND, Now
@@ -41,6 +42,10 @@ class Mesh:
         self.on_gone: Callable[[Peer], None] = lambda _peer: None
         self.on_message: Callable[[Peer, Message], None] = lambda _peer, _message: None
         """GSIP, BEAT and XMSG of an ACTIVE peer."""
+        self.queued_bytes = 0
+        """Of memory, for what peers said before they were ACTIVE."""
+        self.room = Part("queued", lambda: self.queued_bytes)
+        """Of the core's budget; here, all there is."""
         self._manual: dict[str, None] = {}
         self._is_open = False
         self._beat_soon_at: int | None = None
@@ -238,7 +243,7 @@ class Mesh:
         self.beat(peer)
         self.times.active(peer)
         self._station.tell(messages.PeerActive(self._station.session, peer.id, peer.endpoint))
-        held, peer.queue = peer.queue, []
+        held = self._take_queue(peer)
         for gossip in held:
             self.on_message(peer, gossip)
 
@@ -253,10 +258,17 @@ class Mesh:
 
     def hold(self, peer: Peer, about: Any = None) -> None:
         """What it holds is of interest once it is a peer."""
-        if len(peer.queue) < limits.QUEUED_MAX:
+        if len(peer.queue) < limits.QUEUED_MAX and self.room.has_room(_cost(about)):
             peer.queue.append(about)
+            self.queued_bytes += _cost(about)
         else:
             self.overhear(peer)
+
+    def _take_queue(self, peer: Peer) -> list[Gsip]:
+        """What waited until it is a peer."""
+        held, peer.queue = peer.queue, []
+        self.queued_bytes -= sum(map(_cost, held))
+        return held
 
     def overhear(self, peer: Peer, about: Any = None) -> None:
         """It speaks before it has said of which session it is."""
@@ -307,7 +319,8 @@ class Mesh:
         peer.gone_at, peer.called_at, peer.tries, peer.paused_until = now, now, 0, 0
         peer.repaired_at = peer.hinted_at = None
         peer.helo, peer.bout = Saying(), Saying()
-        peer.queue, peer.told, peer.view, peer.repaired_by, peer.is_evasive = [], {}, None, [], False
+        self._take_queue(peer)
+        peer.told, peer.view, peer.repaired_by, peer.is_evasive = {}, None, [], False
         self.introductions.forget(peer.endpoint)
         if not self._peers.active() and self.alone_since is None:
             self.alone_since = now
@@ -457,6 +470,13 @@ def _nth(pauses: tuple[int, ...], number: int) -> int:
 
 
 JUDGED: Final[dict[type, On]] = {Helo: On.HELO, Gsip: On.GOSSIP, Gbye: On.GBYE}
+
+
+def _cost(gossip: Gsip) -> int:
+    """Bytes of memory of what waits until its peer is ACTIVE."""
+    return limits.NAMED_COST * (1 + len(gossip.entries))
+
+
 HEARD: Final[dict[type, Callable[[Mesh, Peer, Any], None]]] = {
     PeerAt: Mesh._hear_of_peer,
     Chat: Mesh._hear_chat,

@@ -103,6 +103,11 @@ class Own:
             )
         if self.station.is_full:
             raise Refusal("storage-full", "the journal has no room", "make room on the disk; it goes on by itself")
+        if not self.log.room.has_room(1):
+            self.log.room.refuse()
+            raise Refusal(
+                "log-full", "this node has no memory left for more entries", "begin another session elsewhere"
+            )
         if self.log.is_full:
             raise Refusal("log-full", "the session holds as many operations as it can", "begin another session")
         if self._tokens(self.station.now.mono) < SECOND // RATE:

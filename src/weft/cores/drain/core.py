@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
+from weft.base.budget import Budget
 from weft.base.effects import Effect, Perform, Persist, Source, Tell
 from weft.base.errors import PeerError
 from weft.base.now import Now
@@ -59,6 +60,7 @@ class Drain:
 
     def __init__(self, settings: DrainSettings | None = None) -> None:
         self._effects: list[Effect] = []
+        self.budget = Budget()
         chosen = settings or DrainSettings()
         assert 1 <= chosen.rows_max <= limits.ROWS_MOST, chosen
         self.lanes = {int(stream): Lane(stream, chosen, self._effects) for stream in Stream}

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
+from weft.base.budget import Budget
 from weft.base.calculated import Calculated, Point
 from weft.base.effects import Effect, Perform, Persist, Source, Tell
 from weft.base.errors import PeerError
@@ -89,6 +90,7 @@ class Measurement:
     def __init__(self, settings: MeasurementSettings, node: bytes, era: int) -> None:
         self.settings = settings
         self.state = State.PLANNED
+        self.budget = Budget()
         self.counters = Counters()
         self.tasks: dict[str, Task] = {}
         self.numbering = Numbering(node, era)
@@ -96,6 +98,8 @@ class Measurement:
         self._started = Now(0, 0)
         self._batch = OpenBatch(settings.rows_max, settings.bytes_max)
         self.foreign = Foreign(settings.rows_max, settings.bytes_max, settings.flush_ns, self._tell_batch)
+        foreign = self.foreign
+        foreign.room = self.budget.part("foreign", limits.FOREIGN_PERCENT, lambda: foreign.bytes)
         self._flush_at: int | None = None
         self._configuration: int | None = None
         self._serial = 0

@@ -9,6 +9,7 @@ that was quiet for long makes room for others; without room a sample is refused,
 from collections.abc import Callable
 from typing import Final
 
+from weft.base.budget import Part
 from weft.base.errors import PeerError
 from weft.cores.measurement import limits
 from weft.cores.measurement.batch import OpenBatch
@@ -46,13 +47,12 @@ class Foreigner:
         while len(self.stamps) > len(self.lines):
             del self.stamps[next(iter(self.stamps))]
 
-    def forget_quiet_line(self, mono: int) -> bool:
-        """Whether a series that was quiet for long made room."""
+    def take_quiet_line(self, mono: int) -> Line | None:
+        """Take out a series that was quiet for long, to make room; None: there is none."""
         key = next(iter(self.lines), None)
         if key is None or mono < self.lines[key][1] + limits.FOREIGN_QUIET_NS:
-            return False
-        del self.lines[key]
-        return True
+            return None
+        return self.lines.pop(key)[0]
 
 
 class Foreign:
@@ -62,6 +62,10 @@ class Foreign:
         self.sources: dict[str, Foreigner] = {}
         self.series = 0
         """Of all sources together."""
+        self.bytes = 0
+        """Of memory, for these series."""
+        self.room = Part("foreign", lambda: self.bytes)
+        """Of the core's budget; here, all there is."""
         self.flush_at: int | None = None
         """Monotonic ns at which what is held is to leave; None: nothing is held."""
         self._batch = OpenBatch(rows_max, bytes_max)
@@ -123,22 +127,37 @@ class Foreign:
         if not source.lines and len(self.sources) >= limits.FOREIGN_SOURCES_MAX and not self._forget_quiet(mono):
             raise PeerError("too-many-sources", f"{limits.FOREIGN_SOURCES_MAX} foreign nodes are enough")
         if len(source.lines) >= limits.FOREIGN_SERIES_OF_SOURCE_MAX:
-            if not source.forget_quiet_line(mono):
+            quiet = source.take_quiet_line(mono)
+            if quiet is None:
                 raise PeerError("too-many-series", f"{limits.FOREIGN_SERIES_OF_SOURCE_MAX} of one source are enough")
-            self.series -= 1
+            self._forget([quiet])
         if self.series >= limits.FOREIGN_SERIES_MAX and not self._forget_quiet(mono):
             raise PeerError("too-many-series", f"{limits.FOREIGN_SERIES_MAX} of foreign nodes are enough")
-        self.series += 1
         name, detail, kind, labels = key
-        return Line(Series(name, detail, kind, dict(labels)))
+        line = Line(Series(name, detail, kind, dict(labels)))
+        if not self.room.has_room(cost_of(line)):
+            self.room.refuse()
+            raise PeerError("too-many-series", "no memory is left for more of foreign nodes")
+        self.series += 1
+        self.bytes += cost_of(line)
+        return line
 
     def _forget_quiet(self, mono: int) -> bool:
         """Whether a source that was quiet for long made room."""
         name = next(iter(self.sources), None)
         if name is None or mono < self.sources[name].heard_at + limits.FOREIGN_QUIET_NS:
             return False
-        self.series -= len(self.sources.pop(name).lines)
+        self._forget([line for line, _ in self.sources.pop(name).lines.values()])
         return True
+
+    def _forget(self, lines: list[Line]) -> None:
+        self.series -= len(lines)
+        self.bytes -= sum(map(cost_of, lines))
+
+
+def cost_of(line: Line) -> int:
+    """Bytes of memory of a foreign series, with the stamps by which its repeats are known."""
+    return limits.FOREIGN_SERIES_COST + 3 * line.bytes
 
 
 def key_of(message: Data) -> Key:

@@ -22,6 +22,8 @@ FOREIGN_SERIES_MAX: Final = 4_096  # of all of them; with 6 KB of labels each 24
 FOREIGN_SERIES_OF_SOURCE_MAX: Final = 512  # so that one cannot take the place of all others
 FOREIGN_STAMPS_MAX: Final = 64  # of one name, by which repeats are known: a minute at one a second
 FOREIGN_ROWS_MAX: Final = 2 * FOREIGN_SERIES_MAX  # of one flush: all series each second, and as much to catch up
+FOREIGN_SERIES_COST: Final = 6_000  # bytes of memory of a series besides its names: most for the stamps of repeats
+FOREIGN_PERCENT: Final = 60  # of the core's budget, for foreign series: beyond, new ones are refused
 FOREIGN_QUIET_NS: Final = 600 * SECOND  # who was not heard for so long makes room
 
 assert RATE_MIN_NS <= FLUSH_NS, "a batch holds at least one tick of the fastest metric"

@@ -7,6 +7,7 @@ same entry stands there, has nothing to add: the pair is another one, the loss i
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
+from weft.base.budget import Part
 from weft.base.changes import Event, Link
 from weft.cores.store import limits
 from weft.cores.store.memory import ConflictKept, LosersKept, MemoryKind, event_of_kept, kept_of
@@ -38,10 +39,17 @@ class Conflicts:
         self.last_number = 0
         self._kept: dict[int, Conflict] = {}
         self._bytes = 0
+        self.room = Part("conflicts", lambda: self.cost)
+        """Of the core's budget; here, all there is."""
         self._losers: dict[Link, None] = {}
 
     def __len__(self) -> int:
         return len(self._kept)
+
+    @property
+    def cost(self) -> int:
+        """Of memory."""
+        return self._bytes + limits.CONFLICT_COST * len(self._kept)
 
     def __iter__(self) -> Iterator[Conflict]:
         """Those that are remembered, oldest first."""
@@ -86,7 +94,7 @@ class Conflicts:
         self._kept[conflict.number] = conflict
         self._bytes += _size(conflict)
         while len(self._kept) > limits.CONFLICTS_MAX or (
-            self._bytes > limits.CONFLICT_BYTES_MAX and len(self._kept) > 1
+            len(self._kept) > 1 and (self._bytes > limits.CONFLICT_BYTES_MAX or self.room.is_over)
         ):
             self.forget(next(iter(self._kept)))
 

@@ -61,6 +61,7 @@ class Store:
 
     def __init__(self, settings: StoreSettings, chance: Chance) -> None:
         self.station = station = Station(settings, chance)
+        self.budget = station.budget
         self.bus = bus = Bus(station)
         self.replica = replica = Replica(station, bus)
         self.recovery = Recovery(station, bus, replica)

@@ -26,6 +26,13 @@ CONFLICT_BYTES_MAX: Final = 16 << 20  # of the values of these: a thousand large
 LOSSES_MAX: Final = 10_000  # changes of which it is remembered that their loss was told (STO-013)
 ENTRIES_MAX: Final = 2_000_000  # with a value; beyond, orders are refused, what comes from others is kept
 STORE_BYTES_MAX: Final = 2 << 30  # of all values; same
+ENTRY_COST: Final = (
+    900  # bytes of memory of an entry besides its value and path, deleted or not; with a chain of five links
+)
+ENTRIES_PERCENT: Final = 80  # of the core's budget: beyond, orders are refused, what comes from others is kept
+CONFLICTS_PERCENT: Final = 5  # the oldest make room
+BACKLOG_PERCENT: Final = 10  # of what waits for watchers: beyond, it waits in the journal
+CONFLICT_COST: Final = 1_200  # bytes of memory of a remembered conflict besides the values
 
 # Nodes
 NODES_MAX: Final = 4_096  # ever heard of

@@ -19,7 +19,7 @@ from weft.cores.store.merging import clash_order, judge, merged_twins
 from weft.cores.store.messages import Change, IdClash, LimitExceeded, NameChanged, StaleDropped
 from weft.cores.store.station import Station, StoreError
 from weft.cores.store.ticks import TickBook
-from weft.cores.store.tree import Tree
+from weft.cores.store.tree import Tree, cost_of, path_cost
 from weft.cores.store.unsaid import Unsaid
 from weft.wire.store.messages import Ticks, Update
 from weft.wire.store.pack import LEFT_OUT, check
@@ -79,6 +79,10 @@ class Replica:
         self._is_named = False
         """Whether the present name is durable."""
         self._over: set[str] = set()
+        tree = self.tree
+        self.room = station.budget.part("entries", limits.ENTRIES_PERCENT, lambda: tree.cost)
+        conflicts = self.conflicts
+        conflicts.room = station.budget.part("conflicts", limits.CONFLICTS_PERCENT, lambda: conflicts.cost)
 
     # Writing
 
@@ -94,7 +98,7 @@ class Replica:
         before = self.tree.at(path)
         if value is None and chain is None and (before is None or before.value is None):
             return Written(before, before)
-        self._check_room(before, value)
+        self._check_room(path, before, value)
         below = chain or (before.chain if before else Chain(()))
         for link in below.links:
             self.book.see(*link)
@@ -131,8 +135,14 @@ class Replica:
             _check_value(value)
         return path
 
-    def _check_room(self, before: Event | None, value: bytes | None) -> None:
+    def _check_room(self, path: Path, before: Event | None, value: bytes | None) -> None:
+        """Refuse what there is no room for; a deletion is never refused for that (FLD-032)."""
         tree = self.tree
+        if value is not None and not self.room.has_room(
+            limits.ENTRY_COST + path_cost(path) + len(value) - cost_of(before)
+        ):
+            self.room.refuse()
+            raise StoreError("storage-full", "this node has no memory left for more")
         is_new = value is not None and (before is None or before.value is None)
         if is_new and tree.entries >= limits.ENTRIES_MAX:
             raise StoreError("too-large", f"more than {limits.ENTRIES_MAX} entries")
@@ -238,6 +248,7 @@ class Replica:
         for what, present, limit in (
             ("entries", tree.entries, limits.ENTRIES_MAX),
             ("bytes", tree.bytes, limits.STORE_BYTES_MAX),
+            ("memory", tree.cost, self.room.full_max),
         ):
             if present <= limit:
                 self._over.discard(what)

@@ -7,6 +7,7 @@ All records of a turn stand in one Persist in front of everything that the turn 
 from collections import Counter
 from typing import Any
 
+from weft.base.budget import Budget
 from weft.base.chance import Chance
 from weft.base.effects import Effect, Persist, Reply, Tell
 from weft.base.errors import PeerError, WeftError
@@ -33,6 +34,7 @@ class Station:
 
     def __init__(self, settings: StoreSettings, chance: Chance) -> None:
         self.settings, self.chance = settings, chance
+        self.budget = Budget()
         self.name = settings.name
         self.tick = 0
         """Of this node's last change; 0: it has no data of its own (R7)."""

@@ -10,6 +10,7 @@ import msgspec
 
 from weft.base.changes import Element, Event, Link, Path
 from weft.base.ranges import RangeSet
+from weft.cores.store import limits
 from weft.wire.store.path import normal, pack_path
 
 Key = str | bytes
@@ -40,6 +41,8 @@ class Tree:
         self.tombstones = 0
         self.bytes = 0
         """Of all values."""
+        self.cost = 0
+        """Bytes of memory that all entries take, about, deleted ones too."""
 
     # Asking
 
@@ -100,7 +103,7 @@ class Tree:
         self._root = Twig(None)
         self._heads.clear()
         self._clashes.clear()
-        self.entries = self.tombstones = self.bytes = 0
+        self.entries = self.tombstones = self.bytes = self.cost = 0
 
     def put(self, event: Event) -> Event:
         """Make it what stands at its (normal) path; returns it as it is kept."""
@@ -188,6 +191,7 @@ class Tree:
         is_live, is_gone, is_bytes = _weight(now)
         self.tombstones += is_gone - was_gone
         self.bytes += is_bytes - was_bytes
+        self.cost += cost_of(now) - cost_of(before)
         more = is_live - was_live
         if more:
             self.entries += more
@@ -203,6 +207,18 @@ def key_of_element(element: Element) -> Key:
 def _is_plain(path: Path) -> bool:
     """Whether it is surely normal as it stands: all text."""
     return all(type(element) is str for element in path)
+
+
+def cost_of(event: Event | None) -> int:
+    """Bytes of memory that an entry takes with this as its latest change, about."""
+    if event is None:
+        return 0
+    return limits.ENTRY_COST + len(event.value or b"") + path_cost(event.path)
+
+
+def path_cost(path: Path) -> int:
+    """Bytes of memory of the names in a path."""
+    return sum([len(element) for element in path if type(element) is str or type(element) is bytes])
 
 
 def _weight(event: Event | None) -> tuple[int, int, int]:

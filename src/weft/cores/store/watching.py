@@ -22,6 +22,7 @@ from weft.base.spool import FetchRecords, Journaled, RecordsFetched
 from weft.cores.store import limits, memory
 from weft.cores.store.station import StoreError
 from weft.cores.store.streams import Client, Depths, Desk, EntryStream, flag, weight
+from weft.cores.store.tree import cost_of
 from weft.wire.store.clients import Request
 from weft.wire.store.path import pack_path
 
@@ -49,6 +50,9 @@ class Place:
         self._early: dict[WatchStream, None] = {}
         """Who began in this turn, or ended a snapshot in it: the records of the turn are not in the journal yet."""
         self._is_fetching = False
+        self.ahead_bytes = 0
+        """Of memory, for what all watchers have not taken."""
+        self.room = desk.station.budget.part("watchers", limits.BACKLOG_PERCENT, lambda: self.ahead_bytes)
 
     @property
     def pending(self) -> int:
@@ -207,7 +211,7 @@ class WatchStream(EntryStream):
     def _gap(self) -> None:
         """What was to come is not there any more: say so, and show everything as it stands."""
         self.state("gap")
-        self._ahead.clear()
+        self._forget_ahead()
         self._snapshot()
 
     def _snapshot(self) -> None:
@@ -217,12 +221,28 @@ class WatchStream(EntryStream):
         self._events = self.desk.replica.tree.walk(self.top, self.depths.least, self.depths.most)
 
     def stop(self) -> None:
-        self._place.remove(self)
+        self.leave()
         super().stop()
 
     def leave(self) -> None:
         """The client is gone."""
         self._place.remove(self)
+        self._forget_ahead()
+
+    # What the client has not taken
+
+    def _put_ahead(self, lsn: int, event: Event | None) -> None:
+        self._ahead.append((lsn, event))
+        self._place.ahead_bytes += cost_of(event)
+
+    def _take_ahead(self) -> tuple[int, Event | None]:
+        lsn, event = self._ahead.popleft()
+        self._place.ahead_bytes -= cost_of(event)
+        return lsn, event
+
+    def _forget_ahead(self) -> None:
+        while self._ahead:
+            self._take_ahead()
 
     # Saying
 
@@ -235,8 +255,7 @@ class WatchStream(EntryStream):
     def go_on(self, steps: int) -> int:
         used = 0
         while self._ahead and self.room > 0 and used < steps:
-            lsn, event = self._ahead.popleft()
-            self._tell(lsn, event)
+            self._tell(*self._take_ahead())
             used += 1
         if self.phase is Phase.SNAPSHOT:
             return used + self._go_round(steps - used)
@@ -314,8 +333,8 @@ class WatchStream(EntryStream):
         """Show it, hold it, or let it wait in the journal: False."""
         if not self._ahead and self.room > 0:
             self._tell(lsn, event)
-        elif len(self._ahead) < limits.WATCH_AHEAD:
-            self._ahead.append((lsn, event))
+        elif len(self._ahead) < limits.WATCH_AHEAD and self._place.room.has_room(cost_of(event)):
+            self._put_ahead(lsn, event)
         else:
             self.phase, self.after = Phase.BEHIND, lsn - 1
             return False
@@ -343,7 +362,7 @@ class WatchStream(EntryStream):
             self.phase = Phase.LIVE
             if self._is_awaited and self._ahead:
                 self._is_awaited = False
-                self._ahead.append((self.after, None))
+                self._put_ahead(self.after, None)
 
     def _is_whole(self, order: RecordsFetched) -> bool:
         """Whether nothing is missing behind the position, and the position is one of this journal."""

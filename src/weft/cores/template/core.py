@@ -7,6 +7,7 @@ told twice for two meetings. Everything else is only believed, and found out aga
 from collections.abc import Iterable
 from typing import Any, Final
 
+from weft.base.budget import Budget
 from weft.base.chance import Chance
 from weft.base.effects import Effect, Persist, Send, Source, Tell
 from weft.base.errors import PeerError
@@ -29,6 +30,7 @@ class Template:
     def __init__(self, chance: Chance) -> None:
         self.state = State.ABSENT
         self.meetings = 0
+        self.budget = Budget()
         self._chance = chance
         self._serial = 0
         self._heard_at = 0

@@ -7,6 +7,7 @@ places; first-level collectors elect a root when it is silent; and a root, by fi
 from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
+from weft.base.budget import Budget
 from weft.base.chance import Chance
 from weft.base.effects import Effect, Reply, Source
 from weft.base.endpoints import is_endpoint
@@ -77,6 +78,7 @@ class Topology:
 
     def __init__(self, settings: TopologySettings, node: bytes, era: int, chance: Chance) -> None:
         self.settings, self.node, self.era = settings, node, era
+        self.budget = Budget()
         self.station = Station(settings, node, era, chance)
         self.announcer = Announcer(self.station, self._standing_call)
         self.beaconing = Beaconing(self.station, self._note_neighbour)

@@ -1,0 +1,113 @@
+"""How much memory a node takes, and what follows of it (SEC-014, FLD-032); pure: the shell says how much is resident.
+
+    tight      the process is near its limit: no part of any core grows until there is room again
+    exceeded   it is above the limit, and mostly by what no core holds: the node ends, since a start would free that
+    refused    a core has refused something for want of memory: told at most once a minute
+
+What the cores hold comes back with the next start. So a node that is above its limit by that goes on, refuses what is
+new, and says that it is degraded; it is never ended for it.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from weft.base.budget import Budget
+from weft.base.now import SECOND, Now
+
+TIGHT_PERCENT: Final = 90  # of the limit: then nothing grows, and what is on its way in sockets has room
+RELIEF_PERCENT: Final = 80  # below that everything may grow again
+TOLD_NS: Final = 60 * SECOND  # between two events about the same part of a core; all refusals are counted
+SHOWN_NS: Final = 60 * SECOND  # so long a refusal is news for the health of the node
+
+
+class MemoryExceeded(msgspec.Struct, frozen=True, gc=False):
+    """Event: the process holds more memory than it may (SEC-014)."""
+
+    resident_bytes: int
+    limit_bytes: int
+
+
+class MemoryTight(msgspec.Struct, frozen=True, gc=False):
+    """Event: the process is near its limit, so no core takes more than it holds; or there is room again (FLD-032)."""
+
+    is_tight: bool
+    resident_bytes: int
+    limit_bytes: int
+    held_bytes: int
+    """Of that, what the cores know of."""
+
+
+class BudgetReached(msgspec.Struct, frozen=True, gc=False):
+    """Event: a core has no memory left for more of something, and refuses it (FLD-032). At most one a minute and part."""
+
+    core: str
+    part: str
+    held_bytes: int
+    budget_bytes: int
+    refused: int
+    """Since the start."""
+
+
+class MemoryGuard:
+    """Watches the memory of one node."""
+
+    def __init__(self, limit_bytes: int, budgets: Mapping[str, Budget]) -> None:
+        self.limit_bytes, self._budgets = limit_bytes, dict(budgets)
+        self.is_tight = False
+        self._seen: dict[tuple[str, str], int] = {}
+        """Refusals by core and part, when they were looked at last."""
+        self._refused_at: dict[str, int] = {}
+        """When a core was last seen to have refused something, monotonic ns."""
+        self._told_at: dict[tuple[str, str], int] = {}
+
+    @property
+    def held_bytes(self) -> int:
+        """In all cores."""
+        return sum([budget.held for budget in self._budgets.values()])
+
+    def look(self, resident_bytes: int, now: Now) -> list[Any]:
+        """What is to be told of a process that takes so much; freezes and thaws the cores."""
+        told = [*self._judge(resident_bytes), *self._refusals(now)]
+        if resident_bytes > self.limit_bytes and resident_bytes - self.held_bytes > self.limit_bytes // 2:
+            told.append(MemoryExceeded(resident_bytes, self.limit_bytes))
+        return told
+
+    def _judge(self, resident_bytes: int) -> Iterator[Any]:
+        percent = RELIEF_PERCENT if self.is_tight else TIGHT_PERCENT
+        is_tight = resident_bytes * 100 >= self.limit_bytes * percent
+        if is_tight is self.is_tight:
+            return
+        self.is_tight = is_tight
+        for budget in self._budgets.values():
+            budget.freeze(is_frozen=is_tight)
+        yield MemoryTight(is_tight, resident_bytes, self.limit_bytes, self.held_bytes)
+
+    def _refusals(self, now: Now) -> Iterator[Any]:
+        for core, budget in self._budgets.items():
+            for name, count in budget.refused.items():
+                key = (core, name)
+                if count == self._seen.get(key, 0):
+                    continue
+                self._seen[key] = count
+                self._refused_at[core] = now.mono
+                told_at = self._told_at.get(key)
+                if told_at is None or now.mono >= told_at + TOLD_NS:
+                    self._told_at[key] = now.mono
+                    part = budget.parts[name]
+                    yield BudgetReached(core, name, part.held(), part.bytes_max, count)
+
+    def short(self, now: Now) -> list[str]:
+        """Cores that hold more than they may, or have refused something lately."""
+        lately = {core for core, at in self._refused_at.items() if now.mono < at + SHOWN_NS}
+        return [core for core, budget in self._budgets.items() if core in lately or budget.held > budget.bytes_max]
+
+    def facts(self) -> dict[str, Any]:
+        """For status and metrics; plain data."""
+        return {
+            "limit_bytes": self.limit_bytes,
+            "tight": self.is_tight,
+            "held_bytes": self.held_bytes,
+            "cores": {name: budget.facts() for name, budget in self._budgets.items()},
+        }
