@@ -1,6 +1,7 @@
 """Histories in, verdicts out: each checker judges one promise."""
 
 from weft.checks.bounded import Bounded
+from weft.checks.catalog import CATALOG_RULES
 from weft.checks.checker import Broken, Checker, Suite, Verdict, judge, judge_all
 from weft.checks.complete import Complete
 from weft.checks.converged import Converged
@@ -38,10 +39,15 @@ FLEET_CHECKERS: tuple[type[Checker], ...] = (
 STORE_CHECKERS: tuple[type[Checker], ...] = (Converged, *STORE_RULES, Inert, Bounded)
 """Those of the store: what its nodes send up is the lake's affair."""
 
+CATALOG_CHECKERS: tuple[type[Checker], ...] = (Watched, Deregistered, *CATALOG_RULES)
+"""Those of brokers, beside those of the nodes that they are on."""
+
 FIELD_CHECKERS: tuple[type[Checker], ...] = (*FIELD_RULES, Converged, Complete)
 """Those of a real fabric, whose history is made of what its clients were told, and of what is found at the end."""
 
 __all__ = [
+    "CATALOG_CHECKERS",
+    "CATALOG_RULES",
     "CHECKERS",
     "FIELD_CHECKERS",
     "FIELD_RULES",

@@ -107,6 +107,18 @@ VOCABULARY: Final[dict[tuple[str, str], str]] = {
     ): "watcher, start of the broker, index[, names]: a watcher has the whole list as of that change",
     ("ok", "told"): "watcher, start of the broker, index, operation, name: a watcher is told the next change",
     ("ok", "unwatched"): "watcher: it watches no more",
+    ("info", "gave-up"): "channel: TCP has broken what this machine had connected there; the other ends notice later",
+    (
+        "info",
+        "service",
+    ): "what (started, paused, resumed, stopped, ended), name, interval (ns), brokers: of a service's process; stopped: it says goodbye",
+    (
+        "durable",
+        "listed",
+    ): "start of the broker, name, instance, operation, reason: a change of one instance is durable at the broker",
+    ("sent", "catalog"): "start of the broker, index: an approval or an event leaves that names this change",
+    ("info", "catalog"): "start of the broker, index, list of (name, instance): who is listed as live after quiet",
+    ("event", "registered"): "instance: a service is told that it is registered",
     ("info", "injected"): "channel, digest of the node's state before: bytes that nobody may accept are handed in",
     (
         "info",

@@ -16,11 +16,12 @@ from weft import __version__
 from weft.base.errors import EXIT_CODES, UserError
 from weft.base.now import seconds
 from weft.sim import report
+from weft.sim.catalogplan import CATALOGS
 from weft.sim.depot import DEPOTS
 from weft.sim.grove import GROVES
 from weft.sim.plan import Plan, read, write
 from weft.sim.run import Outcome, Run, run
-from weft.sim.sometimes import PROGRAMS, SITUATIONS, STORES, unmet
+from weft.sim.sometimes import CATALOG, PROGRAMS, SITUATIONS, STORES, situations_of, unmet
 from weft.sim.swarm import SIZES, draw_plan
 from weft.sim.troupe import MAILS
 
@@ -81,7 +82,7 @@ def run_one(
 
 def _plan(seed: int, scenario: str, path: Path | None) -> Plan:
     if path is None:
-        known = (*SIZES, *GROVES, *DEPOTS)
+        known = (*SIZES, *GROVES, *DEPOTS, *CATALOGS)
         if scenario not in known:
             raise UserError("no-scenario", f"there is no scenario {scenario!r}", f"--scenario {' | '.join(known)}")
         return draw_plan(str(seed), scenario)
@@ -179,7 +180,7 @@ def soak(*, node_minutes: float = 10_000, seed: int = 0, scenario: str = "fabric
     if outcome is not None and outcome.verdicts:
         _tell(outcome, json=json)
         return VIOLATED
-    names = STORES if scenario in DEPOTS else () if scenario in GROVES else SITUATIONS  # each meets its own
+    names = situations_of(scenario)
     missing = unmet(counts, (*names, *PROGRAMS) if scenario in MAILS else names)
     _tell_soak(done, seed, voids, (counts, missing), json=json)
     return VIOLATED if missing and done >= LONG_SOAK else GREEN
@@ -304,8 +305,9 @@ def list_all(*, json: Flag = False) -> int:
     Args:
         json: for machines.
     """
-    from weft.checks import CHECKERS, FLEET_CHECKERS, MAIL_CHECKERS, STORE_CHECKERS
+    from weft.checks import CATALOG_CHECKERS, CHECKERS, FLEET_CHECKERS, MAIL_CHECKERS, STORE_CHECKERS
     from weft.sim.canaries import load
+    from weft.sim.catalogplan import FAULTS as OF_CATALOGS
     from weft.sim.depot import FAULTS as OF_STORES
     from weft.sim.swarm import FAULTS
 
@@ -314,14 +316,16 @@ def list_all(*, json: Flag = False) -> int:
             name: f"{size.nodes[0]} to {size.nodes[1]} sensors, {size.tiers[1]} tiers" for name, size in SIZES.items()
         }
         | {name: f"fleets that place themselves: {', '.join(variants)}" for name, variants in GROVES.items()}
-        | {name: f"stores of {size.nodes[0]} to {size.nodes[1]} nodes" for name, size in DEPOTS.items()},
+        | {name: f"stores of {size.nodes[0]} to {size.nodes[1]} nodes" for name, size in DEPOTS.items()}
+        | {name: f"{size.services[0]} to {size.services[1]} services at brokers" for name, size in CATALOGS.items()},
         "faults": {name: _first_line(draw) for name, draw in FAULTS.items()}
-        | {f"{name} (store)": _first_line(draw) for name, draw in OF_STORES.items()},
+        | {f"{name} (store)": _first_line(draw) for name, draw in OF_STORES.items()}
+        | {f"{name} (catalog)": _first_line(draw) for name, draw in OF_CATALOGS.items()},
         "checkers": {
             kind.rule: _first_line(kind)
-            for kind in dict.fromkeys((*CHECKERS, *FLEET_CHECKERS, *MAIL_CHECKERS, *STORE_CHECKERS))
+            for kind in dict.fromkeys((*CHECKERS, *FLEET_CHECKERS, *MAIL_CHECKERS, *STORE_CHECKERS, *CATALOG_CHECKERS))
         },
-        "situations": dict.fromkeys((*SITUATIONS, *PROGRAMS, *STORES), ""),
+        "situations": dict.fromkeys((*SITUATIONS, *PROGRAMS, *STORES, *CATALOG), ""),
         "canaries": {bug.name: f"{bug.why} -> {bug.caught_by}" for bug in load().values()},
     }
     if json:

@@ -1,4 +1,4 @@
-"""The broadcast channel as UDP really behaves (SIM-020)."""
+"""Datagrams as UDP really behaves (SIM-020)."""
 
 from collections import Counter
 from typing import NamedTuple
@@ -9,20 +9,22 @@ from weft.sim.world import World
 
 
 class Datagrams:
-    """The broadcast channel: loss, duplication, any order, bytes changed (FLT-010, FLT-011)."""
+    """Datagrams: loss, duplication, any order, bytes changed (FLT-010, FLT-011)."""
 
     def __init__(self, world: World, seed: str, weather: "Weather") -> None:
         self.world, self.seed, self.weather = world, seed, weather
         self.fates: Counter[str] = Counter()
         """What has become of datagrams that did not simply arrive."""
-        self._noise: dict[tuple[str, str], NoiseSource] = {}
+        self._noise: dict[tuple[str, str, str], NoiseSource] = {}
 
-    def send(self, here: str, source: bytes, there: Host, path: Path, frames: list[bytes]) -> None:
+    def send(  # tidy: from where to where, and what
+        self, here: str, source: bytes, there: Host, path: Path, frames: list[bytes], channel: str = "beacon"
+    ) -> None:
         """One datagram to one of those who listen."""
-        key = (here, there.name)
+        key = (here, there.name, channel)
         source_of = self._noise.get(key)
         if source_of is None:
-            source_of = self._noise[key] = NoiseSource(self.seed, f"{here}>{there.name}/beacon")
+            source_of = self._noise[key] = NoiseSource(self.seed, f"{here}>{there.name}/{channel}")
         noise, weather = source_of.draw(), self.weather
         if not path.is_open or noise.loss < weather.loss:
             self.fates["lost"] += 1
@@ -35,15 +37,17 @@ class Datagrams:
         if noise.damage < weather.damage:
             self.fates["damaged"] += 1
             said = _damaged(frames, noise.second)
-        self.world.call_at(due, self._arrive, (there, source, said))
+        self.world.call_at(due, self._arrive, (there, channel, source, said))
         if noise.duplication < weather.duplication:
             self.fates["doubled"] += 1
-            self.world.call_at(due + (weather.late_ns * noise.second >> 32), self._arrive, (there, source, said))
+            self.world.call_at(
+                due + (weather.late_ns * noise.second >> 32), self._arrive, (there, channel, source, said)
+            )
 
-    def _arrive(self, what: tuple[Host, bytes, list[bytes]]) -> None:
-        there, source, frames = what
+    def _arrive(self, what: tuple[Host, str, bytes, list[bytes]]) -> None:
+        there, channel, source, frames = what
         if there.is_listening:
-            there.hear("beacon", source, frames, None)
+            there.hear(channel, source, frames, None)
 
 
 class Weather(NamedTuple):

@@ -1,20 +1,29 @@
 """All machines of a plan, the cables between them, and the air that beacons travel through."""
 
-from collections.abc import Iterable
-from typing import Any, Final
+from collections.abc import Callable, Iterable
+from typing import Any, Final, Protocol
 
+from weft.base.records import Entry
 from weft.checks import Checker, Suite
+from weft.node.node import NodeEffect
+from weft.sim.catalog import ServiceProgram, WatcherProgram
+from weft.sim.catalogbook import CatalogBook
 from weft.sim.datagrams import Datagrams
 from weft.sim.datagrams import Weather as Air
+from weft.sim.documentbook import DocumentBook
 from weft.sim.herald import Herald
+from weft.sim.hosts import Host, Program
 from weft.sim.links import Path, Streams
 from weft.sim.machine import Machine
 from weft.sim.mailbook import Mailbook
-from weft.sim.plan import BASE_PORT, Plan, pairs
+from weft.sim.plan import BASE_PORT, Plan, names_of, pairs
 from weft.sim.scribe import Scribe
 from weft.sim.storebook import Storebook
 from weft.sim.world import World
+from weft.wire.journal import decode_record
 
+PROGRAMS: Final[dict[str, Callable[[Host], Program]]] = {"service": ServiceProgram, "watcher": WatcherProgram}
+"""What a host may run."""
 SELF: Final = Path(10_000, 10_000)  # from a machine to itself
 SLOW_NS: Final = 200_000_000  # a cable slower than this is called slow: beats come late on it
 
@@ -22,6 +31,28 @@ SLOW_NS: Final = 200_000_000  # a cable slower than this is called slow: beats c
 def address(number: int) -> str:
     """Of the machine with that number."""
     return f"10.0.{number >> 8}.{number & 255}"
+
+
+class Book(Protocol):
+    """Notes facts of one protocol, for its checkers."""
+
+    is_wanted: bool
+    """Whether the plan has anything of that protocol."""
+
+    def durable(self, machine: Machine, entries: Iterable[Entry]) -> None:
+        """A batch is about to be durable."""
+
+    def spoke(self, machine: Machine, effect: NodeEffect) -> None:
+        """An effect is about to be done."""
+
+    def went_back(self, machine: Machine) -> None:
+        """Its disk is empty, or an old one."""
+
+    def waits(self, machine: Machine) -> str:
+        """For what it waits; empty: for nothing."""
+
+    def rest(self, machine: Machine) -> None:
+        """How it stands in the end."""
 
 
 class Fabric:
@@ -39,8 +70,11 @@ class Fabric:
         self.streams.queue_max = plan.queue
         self.datagrams = Datagrams(self.world, plan.seed, Air())
         self.mailbook, self.storebook = Mailbook(self), Storebook(self)
-        self.addresses = {node.name: address(number) for number, node in enumerate(plan.nodes, 1)}
+        self.documentbook = DocumentBook(self)
+        self.books: tuple[Book, ...] = (self.mailbook, self.storebook, CatalogBook(self), self.documentbook)
+        self.addresses = {name: address(number) for number, name in enumerate(names_of(plan), 1)}
         self.machines = {node.name: Machine(node, number, self) for number, node in enumerate(plan.nodes, 1)}
+        self.hosts = {host.name: Host(host, self, PROGRAMS[host.runs]) for host in plan.hosts}
         self.is_stormy = False
         self.herald = Herald(self) if plan.fleets else None
         self._delays = pairs(plan)
@@ -49,7 +83,7 @@ class Fabric:
         self._slow: dict[tuple[str, str], tuple[int, int]] = {}
         for (here, there), (least, spread) in self._delays.items():
             self.streams.set_path(here, there, Path(least, spread))
-        for name in self.machines:
+        for name in self.addresses:
             self.streams.set_path(name, name, SELF)
 
     # Names.
@@ -85,9 +119,11 @@ class Fabric:
 
     def durable(self, machine: Machine, first_lsn: int) -> None:
         """The batch of a machine is about to be durable, or has become so unheard."""
-        batch = machine.disk.unsynced_bytes()
-        self.mailbook.durable(machine, batch, first_lsn)
-        self.storebook.durable(machine, batch, first_lsn)
+        books = [book for book in self.books if book.is_wanted]
+        if books:
+            entries = [(lsn, decode_record(data)) for lsn, data in enumerate(machine.disk.unsynced_bytes(), first_lsn)]
+            for book in books:
+                book.durable(machine, entries)
 
     # Cables.
 
@@ -140,8 +176,7 @@ class Fabric:
 
     def _link_changed(self, child: str, parent: str) -> None:
         """Say in the history when a transport begins or ceases to carry messages in time."""
-        plan = self.machines[child].plan
-        if plan.parent != parent:
+        if child not in self.machines or self.machines[child].plan.parent != parent:
             return
         ways = (self.streams.path(child, parent), self.streams.path(parent, child))
         is_up = self.streams.works(child, parent) and all(self._state(way) == "open" for way in ways)
@@ -158,6 +193,19 @@ class Fabric:
                 continue
             path = self.streams.path(machine.name, other.name)
             self.datagrams.send(machine.name, machine.address.encode(), other, path, frames)
+
+    def post(self, here: str, source: bytes, there: Machine | Host, frames: list[bytes], channel: str) -> None:
+        """One datagram from a machine to another, or to itself."""
+        self.datagrams.send(here, source, there, self.streams.path(here, there.name), frames, channel)
+
+    def host_at(self, address: str) -> Host | None:
+        """The host with that address."""
+        return next((host for host in self.hosts.values() if host.address == address), None)
+
+    def broker_at(self, address: str) -> Machine | None:
+        """The node with that address, if it is a broker that runs."""
+        found = (machine for machine in self.machines.values() if machine.address == address)
+        return next((machine for machine in found if "catalog" in machine.doors.bound), None)
 
     def set_weather(self, air: Air) -> None:
         """How datagrams fare from now on."""

@@ -12,15 +12,22 @@ from weft.cores.measurement import messages as measurement
 from weft.cores.store import messages as store
 from weft.cores.topology import messages as topology
 from weft.node.fleetkeys import canonical
+from weft.sim.catalog import ServiceProgram, name_of
 from weft.sim.fabric import Fabric
 from weft.sim.garbage import make
 from weft.sim.machine import Machine
 from weft.sim.plan import Action
+from weft.wire.catalog import beats, commands
+from weft.wire.catalog.messages import DISCONNECT, HEARTBEAT, REQUEST, Beat, Message
 
 STOP_NS: Final = SECOND // 5  # between two orders to stop
 ACKS: Final = ("", "quorum", "local")
 NOTHING: Final = b"\xc0"
 STRANGER: Final = b"\x7fstranger"
+ADMINISTRATOR: Final = b"\x7fadmin"
+"""Somebody at a broker's socket in the state directory."""
+GHOST: Final = "ghost"
+"""An instance that nobody ever registers."""
 
 
 def perform(fabric: Fabric, action: Action) -> None:
@@ -150,6 +157,7 @@ def _slow(fabric: Fabric, action: Action) -> None:
 
 def _give_up(fabric: Fabric, action: Action) -> None:
     """TCP breaks the connections of `node` on channel `how`, else to its parent; the others notice after `number` ns."""
+    fabric.scribe.note(action.node, 0, "info", "gave-up", [action.how or "up"])
     fabric.streams.give_up(action.node, action.number, action.how or "up")
 
 
@@ -232,6 +240,70 @@ def _drop_node(fabric: Fabric, action: Action) -> None:
         machine.obey("store", store.DropNode(0, action.other))
 
 
+def _start_host(fabric: Fabric, action: Action) -> None:
+    """The program on the host `node` starts, if it does not run."""
+    fabric.hosts[action.node].start()
+
+
+def _end_host(fabric: Fabric, action: Action) -> None:
+    """The program on the host `node` ends; `how` `goodbye`: in order; `number` 1: its kernel lives on; `second` 1: for good."""
+    host = fabric.hosts[action.node]
+    host.is_gone = host.is_gone or bool(action.second)
+    if action.how == "goodbye":
+        host.stop()
+    else:
+        host.kill(is_loud=bool(action.number))
+
+
+def _pause_host(fabric: Fabric, action: Action) -> None:
+    """The program on the host `node` stands still."""
+    fabric.hosts[action.node].pause()
+
+
+def _resume_host(fabric: Fabric, action: Action) -> None:
+    """It goes on."""
+    fabric.hosts[action.node].resume()
+
+
+def _change_service(fabric: Fabric, action: Action) -> None:
+    """The service on the host `node` says something else of itself: `number`."""
+    host = fabric.hosts[action.node]
+    if isinstance(host.program, ServiceProgram):
+        host.order(partial(host.program.change, action.number))
+
+
+def _meddle(fabric: Fabric, action: Action) -> None:
+    """The service on the host `node` tries to change what the one on `other` says of itself."""
+    host, other = fabric.hosts[action.node], fabric.hosts[action.other]
+    if isinstance(host.program, ServiceProgram):
+        host.order(partial(host.program.meddle, other.name))
+
+
+def _deregister(fabric: Fabric, action: Action) -> None:
+    """An administrator takes the service on the host `other` out of the list of the broker `node`."""
+    broker, name = fabric.machines[action.node], name_of(action.other)
+    if broker.node is not None:
+        asked = Message(REQUEST, b"1", (b"dbp.deregister", name.encode(), action.other.encode()))
+        broker.hear("catalog", ADMINISTRATOR, commands.encode(asked), None)
+
+
+def _forge(fabric: Fabric, action: Action) -> None:
+    """The broker `node` is sent a beat in the name, and with the address, of the host `other`; `how`: goodbye or ghost."""
+    broker, host = fabric.machines[action.node], fabric.hosts[action.other]
+    if broker.node is None:
+        return
+    word, name = (DISCONNECT, host.name) if action.how == "goodbye" else (HEARTBEAT, GHOST)
+    beat = Beat(word, name_of(host.name), 1.0, name, action.number)
+    fabric.post(host.name, f"{host.address}:1".encode(), broker, beats.encode(beat), "catalog-beats")
+
+
+def _edit(fabric: Fabric, action: Action) -> None:
+    """Somebody at `node` enters something into a document: see `Editor.obey`."""
+    machine = fabric.machines[action.node]
+    if machine.node is not None:
+        machine.editor.obey(action)
+
+
 ACTIONS: Final[dict[str, Callable[[Fabric, Action], None]]] = {
     "start": _start,
     "crash": _crash,
@@ -258,5 +330,14 @@ ACTIONS: Final[dict[str, Callable[[Fabric, Action], None]]] = {
     "stall": _stall,
     "hang-up": _hang_up,
     "drop-node": _drop_node,
+    "start-host": _start_host,
+    "end-host": _end_host,
+    "pause-host": _pause_host,
+    "resume-host": _resume_host,
+    "change-service": _change_service,
+    "meddle": _meddle,
+    "deregister": _deregister,
+    "forge": _forge,
+    "edit": _edit,
 }
 """Every action a plan may name."""

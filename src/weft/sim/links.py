@@ -17,7 +17,18 @@ from typing import Final, NamedTuple, Protocol
 
 from weft.base.chance import Chance
 from weft.base.now import MILLISECOND, SECOND
-from weft.node.channels import ADDS, BEAT, CALLS, CHANNELS, LINK_QUEUE
+from weft.node.channels import (
+    ADDS,
+    ANSWER_QUEUE,
+    BEAT,
+    CALLS,
+    CHANNELS,
+    DIALS,
+    EVENTS_QUEUE,
+    LINK_QUEUE,
+    PUBLISH_QUEUE,
+    Channel,
+)
 from weft.sim.noise import NoiseSource
 from weft.sim.world import World
 
@@ -30,7 +41,28 @@ RETRANSMIT_NS: Final = 60 * SECOND  # the longest that TCP waits between two tri
 
 UP, DOWN = 0, 1
 """Directions of a connection: from the socket that connects, to it."""
-SUBSCRIBED: Final = b"\x01"  # first frame of what a SUB tells its PUB; nobody else sees it
+SUBSCRIBED: Final = b"\x01"  # first frame of what a SUB tells its PUB; only an XPUB hands it on
+UNSUBSCRIBED: Final = b"\x00"
+DOCUMENT_QUEUE: Final = 3_000  # high-water mark of a DEALER between two sessions (PEE-002)
+
+
+def _dealer(queue: int, how: str = DIALS) -> Channel:
+    return CHANNELS["ask"]._replace(queue=queue, how=how)
+
+
+ROWS: Final[dict[str, Channel]] = {
+    **CHANNELS,
+    "document": _dealer(DOCUMENT_QUEUE, CALLS),
+    "served": CHANNELS["catalog"],
+    "broker": _dealer(ANSWER_QUEUE),
+    "broker-events": CHANNELS["updates"]._replace(queue=EVENTS_QUEUE),
+    "chp-ask": _dealer(ANSWER_QUEUE),
+    "chp-updates": CHANNELS["updates"]._replace(queue=PUBLISH_QUEUE),
+    "chp-sets": CHANNELS["announce"]._replace(queue=ANSWER_QUEUE),
+}
+"""What Streams know of a channel: those of nodes, those between document sessions, and those of programs."""
+HANDS_OVER: Final = frozenset({"document"})
+"""ROUTERs with ROUTER_HANDOVER: of two peers of one id the later one is heard."""
 
 
 class Host(Protocol):
@@ -172,7 +204,7 @@ class Dealer:
     __slots__ = ("channel", "connection", "endpoint", "host", "is_closed", "plug", "routing_id", "row", "waiting")
 
     def __init__(self, host: Host, plug: Plug) -> None:
-        self.host, self.plug, self.row = host, plug, CHANNELS[plug.channel]
+        self.host, self.plug, self.row = host, plug, ROWS[plug.channel]
         self.routing_id, self.endpoint, self.channel = plug.routing_id, plug.endpoint, plug.channel
         self.connection: Connection | None = None
         self.waiting: deque[list[bytes]] = deque()
@@ -183,10 +215,11 @@ class Dealer:
 class Router:
     """A bound socket of one start of a node: a ROUTER, the PUB of a parent, or the SUB of announcements."""
 
-    __slots__ = ("channel", "host", "is_closed", "peers")
+    __slots__ = ("channel", "host", "is_closed", "is_xpub", "peers", "prefix")
 
-    def __init__(self, host: Host, channel: str) -> None:
-        self.host, self.channel = host, channel
+    def __init__(self, host: Host, channel: str, prefix: bytes = b"") -> None:
+        self.host, self.channel, self.prefix = host, channel, prefix
+        self.is_xpub = ROWS[channel].socket == "XPUB"
         self.peers: dict[bytes, Connection] = {}
         self.is_closed = False
 
@@ -281,9 +314,9 @@ class Streams:
 
     # Sockets.
 
-    def bind(self, host: Host, address: str, channel: str = "down") -> Router:
-        """A process waits for others at `address`, `host:port`."""
-        router = self._routers[address] = Router(host, channel)
+    def bind(self, host: Host, address: str, channel: str = "down", prefix: bytes = b"") -> Router:
+        """A process waits for others at `address`, `host:port`; `prefix` stands before the id of whoever is heard."""
+        router = self._routers[address] = Router(host, channel, prefix)
         for dealer in self._dealers.values():
             if dealer.endpoint == address:
                 self._meet_anew(dealer)
@@ -321,7 +354,7 @@ class Streams:
         self._attempt(dealer)
 
     def _key(self, name: str, plug: Plug) -> tuple[str, str, str]:
-        return name, plug.channel, plug.endpoint if CHANNELS[plug.channel].how in (ADDS, CALLS) else ""
+        return name, plug.channel, plug.endpoint if ROWS[plug.channel].how in (ADDS, CALLS) else ""
 
     def is_connected(self, name: str, channel: str, endpoint: str) -> bool:
         """Whether there is a socket to that endpoint, be it heard there or not."""
@@ -377,7 +410,20 @@ class Streams:
         peers = connection.router.peers
         if peers.get(connection.key) is connection:
             del peers[connection.key]
+            self._tell_xpub(connection.router, UNSUBSCRIBED, self._lost_topics(connection))
         self._changed(connection)
+
+    def _lost_topics(self, gone: Connection) -> tuple[bytes, ...]:
+        """What nobody else there has subscribed to."""
+        others = {topic for connection in gone.router.peers.values() for topic in connection.topics or ()}
+        return tuple(topic for topic in gone.topics or () if topic not in others)
+
+    def _tell_xpub(self, router: Router, what: bytes, topics: tuple[bytes, ...]) -> None:
+        """An XPUB hears of every subscription, and of the last one that ends (XPUB_VERBOSE)."""
+        if router.is_xpub and not router.is_closed and router.host.is_listening:
+            for topic in topics:
+                if topic != BEAT:
+                    router.host.hear(router.channel, b"", [what + topic], None)
 
     def _dealer_forgets(self, connection: Connection) -> None:
         connection.is_known_to_dealer = False
@@ -413,10 +459,13 @@ class Streams:
             return  # `bind` or `set_path` tries again
         flows = self._flow(dealer, dealer.host, router.host), self._flow(dealer, router.host, dealer.host)
         connection = dealer.connection = Connection(dealer, router, flows, self._peer_key(dealer))
-        if connection.key in router.peers:
+        before = router.peers.get(connection.key)
+        if before is not None and router.channel not in HANDS_OVER:
             connection.is_deaf = True  # Z7: the id is taken, HANDOVER is off
             self.deaf += 1
         else:
+            if before is not None:
+                before.is_deaf = True  # what it still brings nobody reads (Z8)
             router.peers[connection.key] = connection
         self._changed(connection)
         if dealer.row.is_published:
@@ -515,11 +564,13 @@ class Streams:
         if is_published and frames[0] == SUBSCRIBED:
             flow.read(size)
             connection.topics = tuple(frames[1:])
+            self._tell_xpub(router, SUBSCRIBED, connection.topics)
         elif direction == UP:
             if router.is_closed or connection.is_deaf or not router.host.is_listening:
                 flow.read(size)
                 return
-            router.host.hear(router.channel, b"" if is_published else dealer.routing_id, frames, flow)
+            peer = b"" if is_published else router.prefix + dealer.routing_id
+            router.host.hear(router.channel, peer, frames, flow)
         elif dealer.is_closed or connection.is_deaf or (is_published and dealer.connection is not connection):
             flow.read(size)
             if is_published:

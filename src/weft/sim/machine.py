@@ -14,11 +14,8 @@ from weft.base.effects import Confirm, Connect, Disconnect, Perform, Reply, Sour
 from weft.base.identity import NODE_ID_BYTES, next_era
 from weft.base.now import MILLISECOND, SECOND, Now
 from weft.base.records import Entry, Record
-from weft.base.spool import DropOldest, FetchRecords
-from weft.cores.drain.messages import InspectLake, SegmentWritten, WriteSegment
-from weft.cores.measurement.details import Place
-from weft.cores.measurement.messages import Measure, Measured
-from weft.cores.store.messages import Dial, HangUp
+from weft.base.spool import DropOldest
+from weft.cores.drain.messages import SegmentWritten
 from weft.node.assembly import build_node
 from weft.node.channels import CHANNELS
 from weft.node.events import JournalChanged, NodeStarted, RoleChanged
@@ -30,24 +27,25 @@ from weft.sim.clocks import Clocks
 from weft.sim.customers import Customers
 from weft.sim.digest import memory_digest, state_digest
 from weft.sim.disk import Claim, Image, JournalDisk
+from weft.sim.documents import Editor
+from weft.sim.doors import Doors
 from weft.sim.garbage import probe
-from weft.sim.lake import Lake, Segment
+from weft.sim.lake import Lake
 from weft.sim.links import Flow, Router, size_of
 from weft.sim.meters import Meters
 from weft.sim.mouth import Mouth
 from weft.sim.plan import EPOCH_NS, NodePlan
 from weft.sim.programs import Programs
 from weft.sim.settings import settings_for
+from weft.sim.work import WORK, publish
 
 if TYPE_CHECKING:
     from weft.sim.fabric import Fabric
 
 WAKES_AT_ONCE_MAX: Final = 1_000  # SIM-004
-ANSWER_NS: Final = 300_000  # a reading of kernel counters, a read of the journal: on the loop, at once
 SLOW_SYNC_BITS: Final = 12  # one sync in 4,096 takes seconds while there are faults (SIM-022)
 SLOW_SYNC_NS: Final = (SECOND, 10 * SECOND)
 TIDY_NS: Final = SECOND  # how often the process looks after its journal
-HANG_NS: Final = 10 * SECOND
 INBOX_MAX: Final = 20_000
 ROLE_NS: Final = (100 * MILLISECOND, 500 * MILLISECOND)  # from an end in another role to the start in it
 RESTART_NS: Final = 5 * SECOND  # what a supervisor waits before it starts a process again
@@ -70,7 +68,7 @@ class Machine:
         self.meters = Meters(plan.name, plan.metrics)
         self.disk = JournalDisk(self.claim_of, plan.segment_records, plan.journal_bytes)
         self._settings = settings_for(fabric.plan, plan, fabric.address_of, Role())
-        self.lake = Lake(self.world, Chance(f"{fabric.plan.seed}/lake/{plan.name}"), self._published)
+        self.lake = Lake(self.world, Chance(f"{fabric.plan.seed}/lake/{plan.name}"), partial(publish, self))
         self.node_id = self.chance.randbytes(NODE_ID_BYTES)
         self.image: Image | None = None
         self.era = 0
@@ -94,7 +92,10 @@ class Machine:
         self._wakes = (0, 0)
         self._receipts = Receipts()
         self.mouth = Mouth(self)
-        self.programs, self.customers = Programs(self), Customers(self)
+        self.doors: Doors = Doors(self)
+        self.programs: Programs = Programs(self)
+        self.customers: Customers = Customers(self)
+        self.editor: Editor = Editor(self)
         self._tidy_at = self._paused_at = 0
 
     # The process.
@@ -152,13 +153,11 @@ class Machine:
         if self.fabric.herald is not None:
             self.fabric.herald.promised(self, entries)
         node.restore(entries, self.disk.next_lsn, now)
-        for channel, row in node.channels.items():
-            if row.is_bound:
-                address = f"{self.address}:{fabric.base_port + row.place}"
-                self.bound[channel] = fabric.streams.bind(self, address, channel)
+        self.doors.open(node)
         node.tell(NodeStarted(self.name, self.level, "simulated", "clean"), now)
         self.programs.note_start()
         self.customers.note_start()
+        self.editor.note_start()
         self._act(now)
 
     def crash(self, disk: str, *, is_loud: bool) -> None:
@@ -192,15 +191,15 @@ class Machine:
     def _end(self, *, is_loud: bool) -> None:
         assert self.node is not None, "who ends has begun"
         self.fabric.scribe.count(self.node)
-        for router in self.bound.values():
-            self.fabric.streams.unbind(router, is_loud=is_loud)
+        self.doors.close(is_loud=is_loud)
         self.fabric.streams.leave(self.name, is_loud=is_loud)
         self.programs.note_end(is_loud=is_loud)
         self.customers.note_end()
+        self.editor.note_end()
         self.node = self._waiting = self._timer_at = self._armed = None
         self.is_busy = self.is_paused = self._is_slow = self._is_synced = self._stood_still = False
         self._inbox, self._orders, self._buffered = [], [], []
-        self.bound, self._receipts = {}, Receipts()
+        self._receipts = Receipts()
         self.mouth.called_at.clear()
 
     def pause(self) -> None:
@@ -286,6 +285,10 @@ class Machine:
         elif isinstance(order, SegmentWritten):
             self.fabric.scribe.meet("a segment nobody was told of")
 
+    def is_alive_since(self, starts: int) -> Callable[[], bool]:
+        """Whether the start of that number still runs, whenever it is asked."""
+        return partial(self._is_alive, starts)
+
     def _is_alive(self, starts: int) -> bool:
         return self.node is not None and starts == self.starts
 
@@ -305,9 +308,7 @@ class Machine:
                 if flow is not None:
                     flow.read(size_of(frames))
                 self.fabric.scribe.heard(self, channel, peer, frames)
-            kinds = self.programs.kinds
-            said = [(Source(channel, peer, kind=kinds.get(peer, "")), frames) for channel, peer, frames, _ in inbox]
-            node.hear(said, now)
+            node.hear([self.doors.heard(channel, peer, frames) for channel, peer, frames, _ in inbox], now)
         due = node.deadline()  # what this round has brought forward is due, too: as in the runner
         if due is not None and due <= now.mono:
             self._armed = None
@@ -433,7 +434,8 @@ class Machine:
             return
         self._tidy_at = self.world.at + TIDY_NS
         self.later(TIDY_NS, self._keep_house)
-        self.later(0, partial(self._drop_oldest, node.releasable))
+        if "drain" not in node.cores:  # a root gives up nothing
+            self.later(0, partial(self._drop_oldest, node.releasable))
         is_full = self.disk.bytes_used > self.disk.budget
         if is_full != node.is_full:
             self.later(0, partial(self._tell, JournalChanged("FULL" if is_full else "OPEN", "simulated")))
@@ -459,7 +461,8 @@ class Machine:
         behind = sum(claim is not None for claim in self.disk.claims[max(0, done - self.disk.first_lsn + 1) :])
         if behind:
             return f"{behind} records behind lsn {done} that are not delivered"
-        return self.fabric.mailbook.waits(self) or self.fabric.storebook.waits(self) or self.programs.waits()
+        waits = (why for book in self.fabric.books if (why := book.waits(self)))
+        return next(waits, "") or self.programs.waits()
 
     def memories(self) -> tuple[str, str]:
         """What the cores would condense now, and what those of a start from this disk would (JRN-042): digests."""
@@ -532,7 +535,7 @@ class Machine:
         self.mouth.disconnect(effect)
 
     def _perform(self, effect: Perform) -> None:
-        self._WORK[type(effect.work)](self, effect.work)
+        WORK[type(effect.work)](self, effect.work)
 
     def _heard_elsewhere(self, _: Tell | Reply) -> None:
         """Events are for the history; nobody waits for replies yet."""
@@ -551,35 +554,6 @@ class Machine:
         if self.node is None:
             self.start()
 
-    # Work.
-
-    def _fetch(self, work: FetchRecords) -> None:
-        self.later(ANSWER_NS, partial(self._fetched, work))
-
-    def _fetched(self, work: FetchRecords) -> None:
-        self.obey(work.holder, self.disk.read(work.holder, work.after, work.bytes_max))
-
-    def _measure(self, work: Measure) -> None:
-        hangs = self.fabric.is_stormy and self.chance.getrandbits(16) < self.plan.hangs
-        delay = ANSWER_NS
-        if work.place is not Place.INLINE:
-            delay = self.chance.randint(MILLISECOND, 50 * MILLISECOND)
-        self.later(self.chance.randint(0, HANG_NS) if hangs else delay, partial(self._measured, work, is_failing=hangs))
-
-    def _measured(self, work: Measure, *, is_failing: bool) -> None:
-        wall = self.clocks.now(self.world.at).wall
-        read = self.meters.fail if is_failing else self.meters.read
-        self.obey("measurement", Measured(tuple(read(spec.name, wall) for spec in work.specs), work.number))
-
-    def _inspect(self, work: InspectLake) -> None:
-        self.lake.inspect(work, self.answerer("drain"))
-
-    def _write_segment(self, work: WriteSegment) -> None:
-        self.lake.write(work, self.disk, self.answerer("drain"), partial(self._is_alive, self.starts))
-
-    def _published(self, stream: int, segment: Segment) -> None:
-        self.fabric.scribe.published(self, stream, segment)
-
     _SAY: Final[dict[type, Callable[..., None]]] = {
         Transmit: _transmit,
         Confirm: lambda self, effect: self._receipts.confirm(effect),
@@ -589,12 +563,4 @@ class Machine:
         Tell: _heard_elsewhere,
         Reply: _heard_elsewhere,
         Ended: _ended,
-    }
-    _WORK: Final[dict[type, Callable[..., None]]] = {
-        FetchRecords: _fetch,
-        Dial: lambda self, work: self.customers.dial(work),
-        HangUp: lambda self, work: self.customers.hang_up(work.peer),
-        Measure: _measure,
-        InspectLake: _inspect,
-        WriteSegment: _write_segment,
     }

@@ -4,14 +4,14 @@ What a journal holds is read off the batches that become durable, what is acknow
 at rest, and now and then before, the chains core is asked, since then the question is what it counts.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from weft.base.effects import Tell
 from weft.base.mail import INBOX, OUTBOX
-from weft.base.records import CoreRecord, Record, Stream, StreamRecord
+from weft.base.records import CoreRecord, Entry, Record, Stream, StreamRecord
 from weft.checks.accounts import stretches
 from weft.cores.carrier.memory import CORE, Met, from_record
 from weft.cores.carrier.messages import SpoolDropped
@@ -19,7 +19,6 @@ from weft.cores.chains.messages import MessagesGivenUp, ReaderForgotten
 from weft.node.node import NodeEffect, Transmit
 from weft.sim.programs import shown
 from weft.wire import hop
-from weft.wire.journal import decode_record
 
 if TYPE_CHECKING:
     from weft.sim.fabric import Fabric
@@ -45,12 +44,11 @@ class Mailbook:
 
     # Durable
 
-    def durable(self, machine: "Machine", batch: Sequence[bytes], first_lsn: int) -> None:
+    def durable(self, machine: "Machine", entries: Iterable[Entry]) -> None:
         """A batch is about to be durable."""
         if not self.is_wanted:
             return
-        for lsn, data in enumerate(batch, first_lsn):
-            record = decode_record(data)
+        for lsn, record in entries:
             if type(record) is StreamRecord and record.stream in BOXES:
                 self._note_mail(machine, record, lsn)
             elif type(record) is CoreRecord and record.core == CORE:

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Final
 from weft.base.effects import Connect, Disconnect
 from weft.base.endpoints import shifted
 from weft.base.now import SECOND
-from weft.node.channels import ADDS, BINDS, CALLS, CHANNELS, DIALS, INSIDE, SHOUTS, Channel
+from weft.node.channels import ADDS, BINDS, CALLS, CHANNELS, DIALS, DOCUMENT, INSIDE, LOCAL, SHOUTS, Channel
 from weft.node.node import Transmit
 from weft.sim.links import Plug, routing_id
-from weft.sim.programs import CHANNEL as PROGRAMS
 
 if TYPE_CHECKING:
     from weft.sim.machine import Machine
@@ -43,6 +42,9 @@ class Mouth:
 
     def disconnect(self, effect: Disconnect) -> None:
         """Close what was opened on a channel, or its one socket to an endpoint."""
+        if effect.channel == DOCUMENT:
+            self.machine.doors.hang_up(effect.peer)
+            return
         if effect.peer:
             self.called_at.pop(effect.peer, None)
             self._close(effect.channel, effect.peer)
@@ -58,12 +60,12 @@ class Mouth:
 
     def _send_down(self, effect: Transmit) -> bool:
         machine = self.machine
-        if effect.channel == PROGRAMS:
-            return machine.programs.deliver(effect.peer, effect.frames)
-        return machine.fabric.streams.send_down(machine.bound[effect.channel], effect.peer, effect.frames)
+        if CHANNELS[effect.channel].block in (LOCAL, DOCUMENT):
+            return machine.doors.say_local(effect)
+        return machine.fabric.streams.send_down(machine.doors.bound[effect.channel], effect.peer, effect.frames)
 
     def _publish(self, effect: Transmit) -> bool:
-        self.machine.fabric.streams.publish(self.machine.bound[effect.channel], effect.frames)
+        self.machine.fabric.streams.publish(self.machine.doors.bound[effect.channel], effect.frames)
         return True
 
     def _announce(self, effect: Transmit) -> bool:
@@ -108,4 +110,6 @@ _SAY: Final[dict[tuple[str, str], Callable[[Mouth, Transmit], bool]]] = {
     (ADDS, "publish"): Mouth._announce,
     (CALLS, "stream"): Mouth._call,
     (INSIDE, "tcp"): Mouth._serve,
+    (INSIDE, "stream"): lambda mouth, effect: mouth.machine.doors.say_document(effect),
+    (INSIDE, "datagram"): lambda mouth, effect: mouth.machine.doors.say_datagram(effect),
 }

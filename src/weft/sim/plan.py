@@ -16,6 +16,9 @@ FORMAT: Final = 1
 PLAN_BYTES_MAX: Final = 1 << 20
 EPOCH_NS: Final = 1_795_227_290 * SECOND  # what a right wall clock shows when a run begins: late in 2026
 BASE_PORT: Final = 27_500
+CATALOG_PORT: Final = 5_246  # of every broker; its events are on the next one
+DOCUMENT_PORT: Final = 50_000  # of a node's first session; the others follow
+CLONE_PORT: Final = 27_600  # of a root's snapshots in the dialect of the Clone pattern
 
 
 class Metric(msgspec.Struct, frozen=True):
@@ -114,6 +117,35 @@ class StorePlan(msgspec.Struct, frozen=True, kw_only=True):
     """Of memory for the store of each node; 0: its usual share."""
 
 
+class CatalogPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What the brokers of the plan have in common."""
+
+    beacon_ms: int = 1_000
+    reap_ms: int = 600_000
+
+
+class DocumentPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What the document sessions of the plan have in common."""
+
+    schema: str = "derby"
+    gone_ms: int = 30_000
+
+
+class HostPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """A machine without a node, and the program on it."""
+
+    name: str
+    runs: str
+    """`service`, `watcher` of a catalog, or `clone`, a client of the Clone pattern."""
+    calls: tuple[str, ...] = ()
+    """Nodes that it calls, in turn; a service that names none follows the beacon of `net`."""
+    net: str = ""
+    """A node whose beacon it follows."""
+    interval_ms: int = 1_000
+    start_at: int = 0
+    drift_ppm: int = 0
+
+
 class NodePlan(msgspec.Struct, frozen=True, kw_only=True):
     """One machine and the node on it."""
 
@@ -152,6 +184,14 @@ class NodePlan(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes that its file names as holders of the store."""
     watchers: int = 0
     """Clients of its store that watch everything."""
+    is_broker: bool = False
+    """Whether it is a broker of services."""
+    sessions: tuple[str, ...] = ()
+    """Documents that it edits, by the names of their sessions."""
+    meets: tuple[str, ...] = ()
+    """Nodes that its file names as peers of every session."""
+    serves_clones: bool = False
+    """Whether it answers clients of the Clone pattern, as long as it is the root."""
 
 
 class Link(msgspec.Struct, frozen=True):
@@ -204,6 +244,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     weather: Weather = Weather()
     fleets: tuple[FleetPlan, ...] = ()
     store: StorePlan | None = None
+    catalog: CatalogPlan | None = None
+    documents: DocumentPlan | None = None
     mail: tuple[MailType, ...] = ()
     """Types of messages that programs send; none: no programs."""
     queue: int = 0
@@ -211,6 +253,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     skips: tuple[str, ...] = ()
     """Rules that the faults of this plan excuse: a root's lost disk takes what it had called safe."""
     nodes: tuple[NodePlan, ...]
+    hosts: tuple[HostPlan, ...] = ()
     links: tuple[Link, ...] = ()
     """Cables that differ from `least_ns` and `spread_ns`."""
     least_ns: int = MILLISECOND
@@ -220,6 +263,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """How long there are faults."""
     settle_ns: int
     """How long the fabric may take, after all faults, to deliver everything and come to rest."""
+
+
+def names_of(plan: Plan) -> list[str]:
+    """All machines of a plan, those with a node first."""
+    return [node.name for node in plan.nodes] + [host.name for host in plan.hosts]
 
 
 def write(plan: Plan) -> bytes:
@@ -246,14 +294,16 @@ def read(data: bytes) -> Plan:
 
 
 def _mistakes(plan: Plan) -> str:
-    names = {node.name for node in plan.nodes}
+    listed = names_of(plan)
+    names = set(listed)
     if plan.format != FORMAT:
         return f"format {plan.format}, this program reads {FORMAT}"
-    if len(names) != len(plan.nodes) or not any(node.level == "root" for node in plan.nodes):
+    if len(names) != len(listed) or not any(node.level == "root" for node in plan.nodes):
         return "every node needs a name of its own, and one has to be the root"
     known = {*names, ""}
     strangers: list[str] = [node.parent for node in plan.nodes if node.parent not in known]
-    strangers += [name for node in plan.nodes for name in (*node.join, *node.peers) if name not in known]
+    strangers += [name for node in plan.nodes for name in (*node.join, *node.peers, *node.meets) if name not in known]
+    strangers += [name for host in plan.hosts for name in (*host.calls, host.net) if name not in known]
     strangers += [name for action in plan.actions for name in (action.node, action.other) if name not in known]
     return f"no node is called {strangers[0]!r}" if strangers else ""
 
@@ -271,7 +321,7 @@ def plan_hash(plan: Plan) -> str:
 
 def pairs(plan: Plan) -> dict[tuple[str, str], tuple[int, int]]:
     """Least delay and spread of each direction between any two nodes."""
-    names = [node.name for node in plan.nodes]
+    names = names_of(plan)
     table: dict[tuple[str, str], tuple[int, int]] = {
         (here, there): (plan.least_ns, plan.spread_ns) for here in names for there in names if here != there
     }

@@ -213,6 +213,8 @@ _TELL: Final[dict[str, str | Callable[[Prose, str, Any], str]]] = {
     "resumed": "goes on",
     "healed": "all faults are over",
     "store": lambda _, __, text: text,
+    "host": lambda _, __, text: text,
+    "catalog": lambda _, __, text: text,
 }
 
 _SAID: Final[dict[type, Callable[[Prose, str, Any], str]]] = {
@@ -274,5 +276,10 @@ _ACTED: Final[dict[str, str | Callable[[Action], str]]] = {
     "end-program": lambda action: f"its program {action.how} dies",
     "run-program": lambda action: f"its program {action.how} is started again",
     "hang-program": lambda action: f"its program {action.how} stands still",
+    "change-service": lambda action: f"is told to say {action.number} of itself",
+    "meddle": lambda action: f"tries to change {action.other}",
+    "deregister": lambda action: f"an administrator removes {action.other}",
+    "forge": lambda action: f"is sent a forged datagram in the name of {action.other}: {action.how}",
+    "edit": lambda action: f"somebody enters {action.how} {action.number}: {action.second}",
     "wake-program": lambda action: f"its program {action.how} goes on",
 }

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from weft.base.now import MILLISECOND, SECOND
 from weft.checks import (
+    CATALOG_CHECKERS,
     CHECKERS,
     FLEET_CHECKERS,
     MAIL_CHECKERS,
@@ -21,6 +22,7 @@ from weft.cores.measurement.messages import PlanMetrics
 from weft.sim.datagrams import Weather as Air
 from weft.sim.fabric import Fabric
 from weft.sim.faults import perform
+from weft.sim.hosts import Host
 from weft.sim.machine import Machine
 from weft.sim.plan import Plan, plan_hash
 from weft.sim.scribe import Listener
@@ -71,6 +73,7 @@ class Run:
         rules = FLEET_CHECKERS if plan.fleets else CHECKERS
         rules = (*MAIL_CHECKERS, *rules) if plan.mail else rules
         rules = STORE_CHECKERS if plan.store is not None else rules
+        rules = (*CATALOG_CHECKERS, *rules) if plan.catalog is not None else rules
         chosen = [kind() for kind in rules if kind.rule not in plan.skips] if checkers is None else checkers
         self.fabric = Fabric(plan, chosen, keep=keep)
         self.world = self.fabric.world
@@ -136,6 +139,8 @@ class Run:
         for machine in fabric.machines.values():
             machine.lake.failures = plan.lake_failures
             world.call_at(machine.plan.start_at, self._begin, machine)
+        for host in fabric.hosts.values():
+            world.call_at(host.plan.start_at, self._begin_host, host)
         for action in plan.actions:
             world.call_at(action.at, self._perform, action)
         for at in range(GAUGE_NS, plan.safety_ns, GAUGE_NS):
@@ -145,6 +150,10 @@ class Run:
     def _begin(self, machine: Machine) -> None:
         if machine.node is None and not machine.starts:
             machine.start()
+
+    def _begin_host(self, host: Host) -> None:
+        if not host.starts:
+            host.start()
 
     def _perform(self, action: Any) -> None:
         perform(self.fabric, action)
@@ -169,6 +178,10 @@ class Run:
             if machine.node is None:
                 machine.start()
             machine.programs.calm()
+        for host in fabric.hosts.values():
+            host.resume()
+            if not host.is_gone:
+                host.start()
         fabric.scribe.note("", 0, "info", "healed", None)
         if fabric.scribe.listener is not None:
             fabric.scribe.listener(self.world.at, "", "healed", None)
@@ -208,8 +221,8 @@ class Run:
     def _report_rest(self) -> None:
         scribe = self.fabric.scribe
         for machine in self._living():
-            self.fabric.mailbook.rest(machine)
-            self.fabric.storebook.rest(machine)
+            for book in self.fabric.books:
+                book.rest(machine)
         for machine in self._living():
             waiting = machine.waits()
             if waiting:

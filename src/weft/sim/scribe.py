@@ -113,8 +113,8 @@ class Scribe:
 
     def went_back(self, machine: "Machine", how: str) -> None:
         """A disk is empty, or an old one."""
-        self.fabric.mailbook.went_back(machine)
-        self.fabric.storebook.went_back(machine)
+        for book in self.fabric.books:
+            book.went_back(machine)
         self.meet("a disk lost" if how == "lost" else "a disk from the past")
         if how == "lost" and machine.level == "collector":
             self.meet("a collector's disk lost")
@@ -210,6 +210,8 @@ class Scribe:
         """A message is read from a socket."""
         self.counts["heard"] += 1
         self.world.trace(_mark(self.world.at, machine.number, HEARD) + peer + b"".join(frames))
+        if channel == "document":
+            self.fabric.documentbook.heard(machine, peer, frames)
         self._tell(machine, "heard", (channel, peer, frames))
 
     def spoke(self, machine: "Machine", effect: NodeEffect) -> None:
@@ -222,8 +224,8 @@ class Scribe:
                 self._tells(machine, effect.event)
         if self.fabric.herald is not None:
             self.fabric.herald.spoke(machine, effect)
-        self.fabric.mailbook.spoke(machine, effect)
-        self.fabric.storebook.spoke(machine, effect)
+        for book in self.fabric.books:
+            book.spoke(machine, effect)
         self._tell(machine, "spoke", effect)
 
     def _transmits(self, machine: "Machine", effect: Transmit) -> None:

@@ -6,14 +6,30 @@ from typing import Any, Final
 from weft.base.now import SECOND
 from weft.cores.chains.settings import FilterSpec, parse_filters
 from weft.cores.measurement.settings import MetricSpec
+from weft.node.catalogtable import CatalogTable
+from weft.node.doctable import DocSessionTable, DocTable, DocTimingTable
 from weft.node.fleetkeys import canonical
-from weft.node.settings import FleetTable, JournalTable, LakeTable, LimitsTable, NodeSettings, NodeTable, Role
+from weft.node.settings import ChpTable, FleetTable, JournalTable, LakeTable, LimitsTable, NodeSettings, NodeTable, Role
 from weft.node.storetable import StoreTable
-from weft.sim.plan import BASE_PORT, FleetPlan, GroupPlan, Metric, NodePlan, Plan, StorePlan
+from weft.sim.plan import (
+    BASE_PORT,
+    CATALOG_PORT,
+    CLONE_PORT,
+    DOCUMENT_PORT,
+    CatalogPlan,
+    FleetPlan,
+    GroupPlan,
+    Metric,
+    NodePlan,
+    Plan,
+    StorePlan,
+)
 
 FLEET: Final = "simulated"
 TIMEOUT_NS: Final = SECOND  # of a metric without a rate
 AUTO: Final = "auto"
+CLONE_PREFIX: Final = "/clone/"
+"""What clients of the Clone pattern may write."""
 
 
 def settings_for(plan: Plan, node: NodePlan, address_of: Callable[[str], str], role: Role) -> NodeSettings:
@@ -46,7 +62,30 @@ def settings_for(plan: Plan, node: NodePlan, address_of: Callable[[str], str], r
         role=role,
         limits=LimitsTable(cores={"store": plan.store.megabytes} if plan.store and plan.store.megabytes else {}),
         store=None if plan.store is None else _store_table(plan.store, tuple(map(endpoint, node.peers))),
+        catalog=_catalog_table(plan.catalog, node) if plan.catalog is not None and node.is_broker else None,
+        doc=_doc_table(plan, node, address_of) if plan.documents is not None and node.sessions else None,
+        chp=ChpTable(port=CLONE_PORT, writable=(CLONE_PREFIX,)) if node.serves_clones else ChpTable(),
     )
+
+
+def _catalog_table(catalog: CatalogPlan, node: NodePlan) -> CatalogTable:
+    return CatalogTable(port=CATALOG_PORT, net=node.name, beacon=catalog.beacon_ms / 1e3, reap=catalog.reap_ms / 1e3)
+
+
+def _doc_table(plan: Plan, node: NodePlan, address_of: Callable[[str], str]) -> DocTable:
+    """Each session of a node listens at a port of its own, in the order in which the node names them."""
+    assert plan.documents is not None, "asked for by whoever has some"
+    others = {other.name: other.sessions for other in plan.nodes}
+
+    def peers(session: str) -> tuple[str, ...]:
+        met = [name for name in node.meets if session in others[name]]
+        return tuple(f"{address_of(name)}:{DOCUMENT_PORT + others[name].index(session)}" for name in met)
+
+    listen, schema = address_of(node.name), plan.documents.schema
+    tables = {
+        name: DocSessionTable(schema=schema, listen=listen, peers=peers(name), mdns=False) for name in node.sessions
+    }
+    return DocTable(session=tables, timing=DocTimingTable(gone=plan.documents.gone_ms / 1e3))
 
 
 def _store_table(store: StorePlan, peers: tuple[str, ...]) -> StoreTable:

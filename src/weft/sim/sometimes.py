@@ -14,6 +14,7 @@ from weft.cores.drain import messages as drain
 from weft.cores.measurement import messages as measurement
 from weft.cores.topology import messages as topology
 from weft.node import events
+from weft.sim.grove import GROVES
 from weft.sim.programs import ANSWERS
 
 PREFIX: Final = "met "
@@ -133,6 +134,26 @@ STORES: Final = (
     "a process that stood still longer than death",
 )
 """What a soak of a store has to meet."""
+
+
+CATALOG: Final = (
+    *(f"an instance: {op}" for op in ("register", "update", "suspect", "active", "inactive", "remove")),
+    *("a service dropped: silent", "a service dropped: restarted", "a service dropped: told"),
+    *("a watcher that takes everything anew", "a watcher that hears nothing", "beats that go another way"),
+    *("a broker that stood still", "a request that a broker denies", "a disk lost", "a crash inside a write"),
+    *("a batch that survived its crash unheard", "a snapshot restored", "a journal FULL", "a deaf ROUTER"),
+    *("a datagram lost", "a datagram doubled", "a datagram damaged", "a datagram late"),
+)
+"""What a soak of a catalog has to meet."""
+
+
+def situations_of(scenario: str) -> tuple[str, ...]:
+    """What a soak of that scenario has to meet: each its own."""
+    tables = {"store": STORES, "catalog": CATALOG}
+    for kind, names in tables.items():
+        if scenario.startswith(kind):
+            return names
+    return () if scenario in GROVES else SITUATIONS
 
 
 def of_event(event: Any) -> str:

@@ -3,17 +3,16 @@
 What a journal holds is read off the batches that become durable. Only at rest the store core is asked what it has.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
 from weft.base.changes import Event, Link
 from weft.base.effects import Tell
-from weft.base.records import CoreRecord, Record, Stream, StreamRecord
+from weft.base.records import CoreRecord, Entry, Record, Stream, StreamRecord
 from weft.cores.store import memory, messages
 from weft.cores.store.states import State
 from weft.node.node import NodeEffect
-from weft.wire.journal import decode_record
 from weft.wire.store.path import text_of
 
 if TYPE_CHECKING:
@@ -35,11 +34,11 @@ class Storebook:
 
     # Durable
 
-    def durable(self, machine: "Machine", batch: Sequence[bytes], first_lsn: int) -> None:
+    def durable(self, machine: "Machine", entries: Iterable[Entry]) -> None:
         """A batch is about to be durable."""
         if self.is_wanted:
-            for lsn, data in enumerate(batch, first_lsn):
-                self._durable(machine, lsn, decode_record(data))
+            for lsn, record in entries:
+                self._durable(machine, lsn, record)
 
     def _durable(self, machine: "Machine", lsn: int, record: Record) -> None:
         if type(record) is StreamRecord and record.stream == Stream.STORE:

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from weft.base.chance import Chance
 from weft.base.now import MILLISECOND, SECOND
+from weft.sim.catalogplan import CATALOGS, draw_catalog
 from weft.sim.depot import DEPOTS, draw_depot
 from weft.sim.garbage import KINDS, channel_of
 from weft.sim.grove import GROVES, draw_grove
@@ -302,6 +303,8 @@ def draw_plan(seed: str, scenario: str = "fabric") -> Plan:
         return draw_grove(seed, scenario)
     if scenario in DEPOTS:
         return draw_depot(seed, scenario)
+    if scenario in CATALOGS:
+        return draw_catalog(seed, scenario)
     size, chance = SIZES[scenario], Chance(f"{seed}/plan/{scenario}")
     beat_ms = chance.choice((1_000, 2_000, 5_000))
     dead_ms = beat_ms * chance.choice((3, 5))

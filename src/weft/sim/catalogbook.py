@@ -1,0 +1,105 @@
+"""Notes what becomes of catalogs: changes that are durable at their broker, and what brokers say of them."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from weft.base.effects import Tell
+from weft.base.records import Entry, Stream, StreamRecord
+from weft.cores.catalog import messages
+from weft.node.node import NodeEffect, Transmit
+from weft.wire.catalog.messages import APPROVED
+
+if TYPE_CHECKING:
+    from weft.sim.fabric import Fabric
+    from weft.sim.machine import Machine
+
+ABOUT: Final = ("catalog/", "watch/")
+
+
+class CatalogBook:
+    """Notes for the checkers of catalogs; silent where nobody is a broker."""
+
+    def __init__(self, fabric: "Fabric") -> None:
+        self.fabric, self.scribe = fabric, fabric.scribe
+        self.is_wanted = fabric.plan.catalog is not None
+
+    def _note(self, machine: "Machine", kind: str, what: str, value: list[Any]) -> None:
+        self.scribe.note(machine.name, machine.era, kind, what, value)
+
+    def durable(self, machine: "Machine", entries: Iterable[Entry]) -> None:
+        """A batch is about to be durable; changes of the broker itself may be in it."""
+        for _, record in entries if self.is_wanted and machine.plan.is_broker else ():
+            if type(record) is StreamRecord and record.stream == Stream.CATALOG and record.origin == machine.node_id:
+                self._changed(machine, record)
+
+    def _changed(self, machine: "Machine", record: StreamRecord) -> None:
+        said = record.attributes
+        op, instance = said["op"], f"{record.key}/{said['instance']}"
+        self.scribe.counts["catalog changes"] += 1
+        self.scribe.meet(f"an instance: {op}")
+        self._note(machine, "durable", "announced", [said["epoch"], record.sequence, op, instance])
+        self._note(machine, "durable", "listed", [said["epoch"], record.key, said["instance"], op, said["reason"]])
+        if self.scribe.listener is not None:
+            text = f"keeps change {record.sequence} of its catalog: {instance}, {op} {said['reason']}".rstrip()
+            self.scribe.listener(self.fabric.world.at, machine.name, "catalog", text)
+
+    def spoke(self, machine: "Machine", effect: NodeEffect) -> None:
+        """An effect is about to be done."""
+        if not (self.is_wanted and machine.plan.is_broker):
+            return
+        if type(effect) is Transmit:
+            if effect.channel == "catalog" and APPROVED in effect.frames:
+                self._said(machine, effect.frames[-1])
+            elif effect.channel == "catalog-events" and effect.frames[0] != b"tick":
+                self._said(machine, effect.frames[1])
+        elif type(effect) is Tell and isinstance(effect.event, messages.CatalogOpened):
+            self._note(machine, "info", "opened", [effect.event.epoch, self._kept(machine)])
+        elif type(effect) is Tell and type(effect.event) in TOLD:
+            self.scribe.meet(TOLD[type(effect.event)])
+
+    def _kept(self, machine: "Machine") -> list[str]:
+        """Whom a start of the broker lists before its first change."""
+        core: Any = machine.running.cores["catalog"]
+        return sorted(f"{instance.name}/{instance.id}" for instance in core.book.all())
+
+    def _said(self, machine: "Machine", data: bytes) -> None:
+        """An approval or an event: it names a change that has to be durable."""
+        said = msgspec.json.decode(data)
+        self._note(machine, "sent", "catalog", [said["epoch"], said["index"]])
+
+    def went_back(self, machine: "Machine") -> None:
+        """Its disk is empty, or an old one: so is its catalog."""
+
+    def waits(self, machine: "Machine") -> str:
+        """For what a broker and who speaks with it wait; empty: for nothing."""
+        core = self._core(machine)
+        if core is None:
+            return ""
+        live = {instance.id for instance in core.book.all() if instance.is_live}
+        for host in self.fabric.hosts.values():
+            why = "" if machine.name not in (*host.plan.calls, host.plan.net) else host.waits(core, live)
+            if why:
+                return f"{host.name}, {why}"
+        return ""
+
+    def rest(self, machine: "Machine") -> None:
+        """Who is listed in the end, and who may be looked for."""
+        core = self._core(machine)
+        if core is not None:
+            live = sorted([instance.name, instance.id] for instance in core.book.all() if instance.is_live)
+            self._note(machine, "info", "catalog", [core.station.epoch, core.station.index, live])
+
+    def _core(self, machine: "Machine") -> Any:
+        return machine.node.cores.get("catalog") if machine.node is not None and self.is_wanted else None
+
+
+TOLD: Final[dict[type, str]] = {
+    messages.Paused: "a broker that stood still",
+    messages.RequestDenied: "a request that a broker denies",
+    messages.PathChanged: "beats that go another way",
+    messages.EvictionsHeld: "evictions that are held",
+    messages.PeerMalformed: "a peer that says what is no message",
+}
+"""What events of a broker say of themselves."""

@@ -1,0 +1,143 @@
+"""Notes what becomes of documents: operations that are heard, durable and passed on, and how all logs stand in the end.
+
+What a journal holds is read off the batches that become durable, what is heard and said off the bytes. Only at rest the
+sessions are asked what they show.
+"""
+
+from collections.abc import Iterable
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final
+
+from weft.base.effects import Tell
+from weft.base.errors import PeerError
+from weft.base.records import CoreRecord, Entry, Record, Stream, StreamRecord
+from weft.cores.document import memory, messages
+from weft.cores.document.fold.engine import Engine
+from weft.node.node import NodeEffect, Transmit
+from weft.wire.document.operations import header_of, parse
+
+if TYPE_CHECKING:
+    from weft.sim.fabric import Fabric
+    from weft.sim.machine import Machine
+
+CHANNEL: Final = "document"
+BETWEEN: Final = b"\0"
+
+
+class DocumentBook:
+    """Notes for the checkers of documents; silent where nobody edits any."""
+
+    def __init__(self, fabric: "Fabric") -> None:
+        self.fabric, self.scribe = fabric, fabric.scribe
+        self.is_wanted = fabric.plan.documents is not None
+
+    def _note(self, machine: "Machine", kind: str, what: str, value: list[Any]) -> None:
+        self.scribe.note(machine.name, machine.era, kind, what, value)
+
+    # Durable
+
+    def durable(self, machine: "Machine", entries: Iterable[Entry]) -> None:
+        """A batch is about to be durable."""
+        for _, record in entries if self.is_wanted and machine.plan.sessions else ():
+            self._durable(machine, record)
+
+    def _durable(self, machine: "Machine", record: Record) -> None:
+        if type(record) is StreamRecord and record.stream == Stream.DOCUMENTS:
+            session, _, source = str(record.origin).rpartition("/")
+            if session in machine.plan.sessions:
+                self._note(machine, "durable", "operation", [session, source, record.sequence])
+        elif type(record) is CoreRecord and record.core == memory.CORE:
+            kept = memory.memory_of(record)
+            if isinstance(kept, memory.HeldKept):
+                self.scribe.meet("an operation beyond a gap")
+                self._note(machine, "durable", "operation", [kept.session, kept.source.hex(), kept.sequence])
+
+    # Heard and said
+
+    def heard(self, machine: "Machine", peer: bytes, frames: list[bytes]) -> None:
+        """A message of another session is read from a socket."""
+        if self.is_wanted and len(frames) == 2 and frames[0] == b"XMSG":
+            self._operation(machine, "event", peer, frames[1])
+
+    def spoke(self, machine: "Machine", effect: NodeEffect) -> None:
+        """An effect is about to be done."""
+        if not self.is_wanted:
+            return
+        if type(effect) is Transmit:
+            if effect.channel == CHANNEL and effect.frames[0] == b"XMSG":
+                self.scribe.counts["operations said"] += 1
+                self._operation(machine, "sent", effect.peer, effect.frames[1])
+        elif type(effect) is Tell and type(effect.event) in TOLD:
+            self.scribe.meet(TOLD[type(effect.event)])
+
+    def _operation(self, machine: "Machine", kind: str, peer: bytes, body: bytes) -> None:
+        session = peer.partition(BETWEEN)[0].decode()
+        try:
+            header = header_of(body)
+        except PeerError:
+            return
+        self._note(machine, kind, "operation", [session, header.source.hex(), header.sequence])
+
+    def went_back(self, machine: "Machine") -> None:
+        """Its disk is empty, or an old one."""
+
+    # In the end
+
+    def waits(self, machine: "Machine") -> str:
+        """For what its sessions wait; empty: for nothing."""
+        for name, session in self._sessions(machine).items():
+            if session.is_catching_up:
+                return f"the document {name}, which is being folded"
+            for other in self._others(machine, name):
+                if _log_digest(session) != _log_digest(other):
+                    return f"the log of {name}, which others have otherwise"
+        return machine.editor.waits()
+
+    def rest(self, machine: "Machine") -> None:
+        """What its sessions hold in the end."""
+        for name, session in self._sessions(machine).items():
+            log, shown = _log_digest(session), session.engine.digest()
+            self._note(machine, "info", "document", [name, log, shown, _folded_anew(session)])
+            self._note(machine, "info", "state", [f"the document {name}", shown])
+            held = [[source.hex(), [[1, latest]]] for source, latest in session.log.sources()]
+            self._note(machine, "info", "log", [name, held])
+
+    def _sessions(self, machine: "Machine") -> dict[str, Any]:
+        core: Any = machine.node.cores.get("document") if machine.node is not None and self.is_wanted else None
+        return core.sessions if core is not None else {}
+
+    def _others(self, machine: "Machine", name: str) -> list[Any]:
+        machines = (other for other in self.fabric.machines.values() if other is not machine)
+        return [self._sessions(other)[name] for other in machines if name in self._sessions(other)]
+
+
+def _log_digest(session: Any) -> str:
+    """Every operation of every source."""
+    log = session.log
+    said = [
+        (source, number, log.body(source, number))
+        for source, latest in log.sources()
+        for number in range(1, latest + 1)
+    ]
+    return blake2b(repr(said).encode(), digest_size=16).hexdigest()
+
+
+def _folded_anew(session: Any) -> str:
+    """What the log folds to in a document that begins with the first operation."""
+    engine = Engine(session.schema)
+    log = session.log
+    engine.insert([parse(log.body(*log.arrival(place))) for place in range(log.count)])
+    while engine.is_behind:
+        engine.work()
+    return engine.digest()
+
+
+TOLD: Final[dict[type, str]] = {
+    messages.PeerGone: "a peer that is gone",
+    messages.PeerEvasive: "a peer that is silent",
+    messages.LogFork: "a fork of a log",
+    messages.IdentityReused: "an identity that was used before",
+    messages.LogDegraded: "a log without room on its disk",
+    messages.ConflictFound: "a conflict in a document",
+}
+"""What events of documents say of themselves."""

@@ -1,0 +1,132 @@
+"""The sockets of a simulated node: its block of ports, and as the shell's doors open them, those of catalog, documents and Clone.
+
+What the shell learns of whoever speaks (kind of socket, address) is in `Source.kind` here, too. Programs of the same
+machine have no sockets: what is said on a local channel is handed to them.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from weft.base.effects import Source
+from weft.base.endpoints import host_of
+from weft.cores.catalog.messages import Ports
+from weft.cores.document.messages import Begin, LinkFull, Opened, OpenSession
+from weft.node.channels import CATALOG, CLONE, Channel
+from weft.node.node import Node, Transmit
+from weft.sim.links import Plug, Router
+from weft.sim.plan import CATALOG_PORT, CLONE_PORT, DOCUMENT_PORT
+
+if TYPE_CHECKING:
+    from weft.sim.machine import Machine
+
+BETWEEN: Final = b"\0"
+"""Stands between a session and a peer on the channel `document`."""
+DOCUMENT: Final = "document"
+EVENTS: Final = "catalog-events"
+
+
+class Doors:
+    """All bound sockets of one machine's node, and the links between its document sessions and others."""
+
+    def __init__(self, machine: "Machine") -> None:
+        self.machine, self.streams = machine, machine.fabric.streams
+        self.bound: dict[str, Router] = {}
+        """By channel."""
+        self._sessions: dict[str, tuple[Router, str]] = {}
+        """By session: its ROUTER and where that listens."""
+        self._uuids: dict[str, bytes] = {}
+
+    def open(self, node: Node) -> None:
+        """Bind what its cores need, and tell them."""
+        machine = self.machine
+        for channel, row in node.channels.items():
+            if row.is_bound:
+                address = f"{machine.address}:{self._port(channel, row)}"
+                self.bound[channel] = self.streams.bind(machine, address, channel)
+        if "catalog" in node.cores:
+            machine.later(0, partial(machine.obey, "catalog", Ports(CATALOG_PORT, CATALOG_PORT + 1)))
+        if "document" in node.cores:
+            machine.later(0, partial(machine.obey, "document", Begin()))
+
+    def _port(self, channel: str, row: Channel) -> int:
+        if row.block == CATALOG:
+            return CATALOG_PORT + (channel == EVENTS)
+        return (CLONE_PORT if row.block == CLONE else self.machine.fabric.base_port) + row.place
+
+    def close(self, *, is_loud: bool) -> None:
+        """The process has ended."""
+        for router in (*self.bound.values(), *(router for router, _ in self._sessions.values())):
+            self.streams.unbind(router, is_loud=is_loud)
+        self.bound, self._sessions, self._uuids = {}, {}, {}
+
+    # Hearing
+
+    def heard(self, channel: str, peer: bytes, frames: list[bytes]) -> tuple[Source, list[bytes]]:
+        """A message as the shell hands it over: with all that a socket knows of its sender."""
+        machine = self.machine
+        if channel == DOCUMENT:
+            sender = peer.partition(BETWEEN)[2]
+            return Source(channel, peer, kind=self._address_of(sender)), [sender, *frames]
+        if channel == "catalog":
+            return Source(channel, peer, kind=f"DEALER {self._address_of(peer)}"), frames
+        return Source(channel, peer, kind=machine.programs.kinds.get(peer, "")), frames
+
+    def _address_of(self, routing_id: bytes) -> str:
+        return self.machine.fabric.address_of(self.streams.owner_of(routing_id) or "")
+
+    # Speaking
+
+    def say_local(self, effect: Transmit) -> bool:
+        """To a program of this machine; False: it takes nothing."""
+        return LOCAL[effect.channel](self.machine, effect)
+
+    def say_document(self, effect: Transmit) -> bool:
+        """To a session of another node, through a socket of its own; who takes no more is told of as in the shell."""
+        machine = self.machine
+        name, _, endpoint = effect.peer.partition(BETWEEN)
+        session, where = name.decode(), endpoint.decode()
+        if not self.streams.is_connected(machine.name, DOCUMENT, where):
+            self.streams.connect(machine, Plug(where, self._uuids[session], DOCUMENT))
+        if not self.streams.send_up(machine.name, effect.frames, DOCUMENT, where):
+            machine.later(0, partial(machine.obey, "document", LinkFull(session, where)))
+        return True
+
+    def hang_up(self, peer: bytes) -> None:
+        """Close the link to a session of another node; last words still leave."""
+        self.streams.hang_up(self.machine.name, DOCUMENT, peer.partition(BETWEEN)[2].decode())
+
+    def say_datagram(self, effect: Transmit) -> bool:
+        """A beacon of the catalog to everybody, or the answer to a beat."""
+        fabric, machine = self.machine.fabric, self.machine
+        source = machine.address.encode()
+        if effect.channel == "catalog-beacon":
+            for host in fabric.hosts.values():
+                fabric.post(machine.name, source, host, effect.frames, "beacons")
+            return True
+        known = fabric.host_at(host_of(effect.peer.decode()))
+        if known is not None:
+            fabric.post(machine.name, source, known, effect.frames, "beats")
+        return True
+
+    # Work
+
+    def open_session(self, work: OpenSession) -> None:
+        """Listen for a session, or go on as somebody else at the same place."""
+        machine = self.machine
+        self._uuids[work.session] = work.uuid
+        if work.session in self._sessions:
+            self.streams.disconnect(machine.name, DOCUMENT)
+        else:
+            where = f"{machine.address}:{DOCUMENT_PORT + len(self._sessions)}"
+            prefix = work.session.encode() + BETWEEN
+            self._sessions[work.session] = self.streams.bind(machine, where, DOCUMENT, prefix), where
+        where = self._sessions[work.session][1]
+        machine.later(0, partial(machine.obey, "document", Opened(work.session, where)))
+
+
+LOCAL: Final[dict[str, Callable[["Machine", Transmit], bool]]] = {
+    "clients": lambda machine, effect: machine.programs.deliver(effect.peer, effect.frames),
+    "doc-clients": lambda machine, effect: machine.editor.deliver(effect.frames),
+}
+"""Who is spoken to on a channel of this machine's own file system."""

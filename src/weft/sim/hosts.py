@@ -1,0 +1,221 @@
+"""Machines without a node: each runs one program, which speaks with nodes over cables of its own.
+
+A program is a core, or works like one: it hears bytes, asks to be woken, and says what is to be done. The host gives it
+sockets, datagrams and a clock that drifts. A process that has ended hears nothing; one that stands still hears later.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from weft.base.chance import Chance
+from weft.base.now import MILLISECOND, Now
+from weft.sim.clocks import Clocks
+from weft.sim.links import Flow, Plug, Router, routing_id, size_of
+from weft.sim.plan import EPOCH_NS, HostPlan
+
+if TYPE_CHECKING:
+    from weft.sim.fabric import Fabric
+
+LATE_NS: Final = 5 * MILLISECOND  # how late a wake-up comes at most (SIM-003)
+PORT: Final = 7_000  # where a program serves, if it serves
+
+
+class Program(Protocol):
+    """What runs on a host; `act` does what follows from what it was told."""
+
+    def begin(self, now: Now) -> None:
+        """The process has started."""
+
+    def hear(self, channel: str, peer: bytes, frames: list[bytes], now: Now) -> None:
+        """A message has come."""
+
+    def wake(self, now: Now) -> None:
+        """Time has passed."""
+
+    def deadline(self) -> int | None:
+        """When to be woken, monotonic ns."""
+
+    def stop(self, now: Now) -> None:
+        """Somebody asks it to end in order."""
+
+    def act(self) -> None:
+        """Do what follows."""
+
+    def waits(self, core: Any) -> str:
+        """For what it waits of the core that it speaks with; empty: for nothing."""
+
+    def noted(self, what: str) -> None:
+        """What has become of the process: started, ended, paused, resumed, stopped."""
+
+
+class Host:
+    """One machine, and on it, while it runs, one program."""
+
+    queue_messages = 0
+
+    def __init__(self, plan: HostPlan, fabric: "Fabric", make: Callable[["Host"], Program]) -> None:
+        self.plan, self.name, self.fabric = plan, plan.name, fabric
+        self.world = fabric.world
+        self.address = fabric.address_of(plan.name)
+        self.chance = Chance(f"{fabric.plan.seed}/host/{plan.name}")
+        self.clocks = Clocks(EPOCH_NS, 0, plan.drift_ppm)
+        self._make = make
+        self.program: Program | None = None
+        self.starts = 0
+        self.is_gone = False
+        """Ended for good: nobody starts it again."""
+        self.is_paused = False
+        self._inbox: list[tuple[str, bytes, list[bytes], Flow | None]] = []
+        self._timer_at: int | None = None
+        self._routers: list[Router] = []
+
+    # The process
+
+    @property
+    def is_listening(self) -> bool:
+        return self.program is not None
+
+    @property
+    def now(self) -> Now:
+        return self.clocks.now(self.world.at)
+
+    def start(self) -> None:
+        """A process begins, if none runs."""
+        if self.program is not None or self.is_gone:
+            return
+        self.clocks.boot(self.world.at, self.chance.randint(0, 1 << 50))
+        self.starts += 1
+        program = self.program = self._make(self)
+        self._note(program, "started")
+        self._turn(program.begin)
+
+    def kill(self, *, is_loud: bool) -> None:
+        """It ends here and now."""
+        program = self.program
+        if program is None:
+            return
+        for router in self._routers:
+            self.fabric.streams.unbind(router, is_loud=is_loud)
+        self.fabric.streams.leave(self.name, is_loud=is_loud)
+        self._routers.clear()
+        self._inbox.clear()
+        self.program = self._timer_at = None
+        self.is_paused = False
+        self._note(program, "ended")
+
+    def stop(self) -> None:
+        """It is asked to end, says goodbye, and ends."""
+        program = self.program
+        if program is not None and not self.is_paused:
+            self._note(program, "stopped")
+            self._turn(program.stop)
+            self.kill(is_loud=True)
+
+    def pause(self) -> None:
+        """It stands still."""
+        if self.program is not None and not self.is_paused:
+            self.is_paused = True
+            self._note(self.program, "paused")
+
+    def resume(self) -> None:
+        """It goes on: it hears what has come meanwhile, or looks at the clock before that."""
+        if self.program is None or not self.is_paused:
+            return
+        self.is_paused = False
+        self._note(self.program, "resumed")
+        if self.chance.getrandbits(1):
+            self._turn(self._wake)
+        inbox, self._inbox = self._inbox, []
+        for channel, peer, frames, flow in inbox:
+            self.hear(channel, peer, frames, flow)
+        self._turn(self._wake)
+
+    def _note(self, program: Program, what: str) -> None:
+        """Say what becomes of the process, in the history and in the story."""
+        program.noted(what)
+        listener = self.fabric.scribe.listener
+        if listener is not None:
+            listener(
+                self.world.at, self.name, "host", f"the {self.plan.runs} {what.replace('stopped', 'says goodbye')}"
+            )
+
+    def waits(self, core: Any, listed: set[str]) -> str:
+        """For what it waits of the core that it speaks with; empty: for nothing."""
+        if self.program is None:
+            return "which is gone and listed" if self.name in listed else ""
+        return self.program.waits(core)
+
+    # Turns
+
+    def hear(self, channel: str, peer: bytes, frames: list[bytes], heard: Flow | None) -> None:
+        """A message has reached a socket."""
+        if self.is_paused:
+            self._inbox.append((channel, peer, frames, heard))
+        elif self.program is not None:
+            if heard is not None:
+                heard.read(size_of(frames))
+            self._turn(partial(self.program.hear, channel, peer, frames))
+
+    def order(self, do: Callable[[Now], Any]) -> None:
+        """Let the program do something now, unless it stands still."""
+        if not self.is_paused:
+            self._turn(do)
+
+    def _turn(self, do: Callable[[Now], Any]) -> None:
+        program = self.program
+        if program is None:
+            return
+        now = self.now
+        do(now)
+        program.act()
+        self._arm(program, now)
+
+    def _wake(self, now: Now) -> None:
+        if self.program is not None:
+            self.program.wake(now)
+
+    def _arm(self, program: Program, now: Now) -> None:
+        due = program.deadline()
+        if due is None:
+            return
+        late_ns = self.chance.getrandbits(20) * LATE_NS >> 20
+        at = max(self.clocks.true_at(max(due, now.mono)), self.world.at) + late_ns
+        if self._timer_at is None or at < self._timer_at:
+            self._timer_at = at
+            self.world.call_at(at, self._rung, (self.starts, at))
+
+    def _rung(self, what: tuple[int, int]) -> None:
+        starts, at = what
+        if starts == self.starts and at == self._timer_at:
+            self._timer_at = None
+            if not self.is_paused:
+                self._turn(self._wake)
+
+    # Sockets
+
+    def serve(self, channel: str) -> None:
+        """Wait for others at its own port."""
+        self._routers.append(self.fabric.streams.bind(self, f"{self.address}:{PORT}", channel))
+
+    def answer(self, peer: bytes, frames: list[bytes]) -> None:
+        """Say something to who was heard there."""
+        if self._routers:
+            self.fabric.streams.send_down(self._routers[0], peer, frames)
+
+    def connect(self, channel: str, endpoint: str, tag: bytes, topics: tuple[bytes, ...] = ()) -> None:
+        """A fresh socket in place of the one before."""
+        self.fabric.streams.disconnect(self.name, channel)
+        self.fabric.streams.connect(self, Plug(endpoint, routing_id(self.chance), channel, tag, topics))
+
+    def disconnect(self, channel: str) -> None:
+        """Close it."""
+        self.fabric.streams.disconnect(self.name, channel)
+
+    def say(self, channel: str, frames: list[bytes]) -> None:
+        """Say something through it."""
+        self.fabric.streams.send_up(self.name, frames, channel)
+
+    def note(self, kind: str, what: str, value: list[Any]) -> None:
+        """A fact for the checkers."""
+        self.fabric.scribe.note(self.name, self.starts, kind, what, value)

@@ -1,0 +1,68 @@
+"""What a simulated node asks its machine to do: read the journal, measure, write the lake, dial, open a session."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from weft.base.now import MILLISECOND, SECOND
+from weft.base.spool import FetchRecords
+from weft.cores.document.messages import OpenSession
+from weft.cores.drain.messages import InspectLake, WriteSegment
+from weft.cores.measurement.details import Place
+from weft.cores.measurement.messages import Measure, Measured
+from weft.cores.store.messages import Dial, HangUp
+from weft.sim.lake import Segment
+
+if TYPE_CHECKING:
+    from weft.sim.machine import Machine
+
+ANSWER_NS: Final = 300_000  # a reading of kernel counters, a read of the journal: on the loop, at once
+HANG_NS: Final = 10 * SECOND
+
+
+def _fetch(machine: "Machine", work: FetchRecords) -> None:
+    machine.later(ANSWER_NS, partial(_fetched, machine, work))
+
+
+def _fetched(machine: "Machine", work: FetchRecords) -> None:
+    machine.obey(work.holder, machine.disk.read(work.holder, work.after, work.bytes_max))
+
+
+def _measure(machine: "Machine", work: Measure) -> None:
+    hangs = machine.fabric.is_stormy and machine.chance.getrandbits(16) < machine.plan.hangs
+    delay = ANSWER_NS
+    if work.place is not Place.INLINE:
+        delay = machine.chance.randint(MILLISECOND, 50 * MILLISECOND)
+    delay = machine.chance.randint(0, HANG_NS) if hangs else delay
+    machine.later(delay, partial(_measured, machine, work, is_failing=hangs))
+
+
+def _measured(machine: "Machine", work: Measure, *, is_failing: bool) -> None:
+    wall = machine.clocks.now(machine.world.at).wall
+    read = machine.meters.fail if is_failing else machine.meters.read
+    machine.obey("measurement", Measured(tuple(read(spec.name, wall) for spec in work.specs), work.number))
+
+
+def _inspect(machine: "Machine", work: InspectLake) -> None:
+    machine.lake.inspect(work, machine.answerer("drain"))
+
+
+def _write_segment(machine: "Machine", work: WriteSegment) -> None:
+    machine.lake.write(work, machine.disk, machine.answerer("drain"), machine.is_alive_since(machine.starts))
+
+
+def publish(machine: "Machine", stream: int, segment: Segment) -> None:
+    """A segment of its lake exists."""
+    machine.fabric.scribe.published(machine, stream, segment)
+
+
+WORK: Final[dict[type, Callable[["Machine", Any], None]]] = {
+    FetchRecords: _fetch,
+    Dial: lambda machine, work: machine.customers.dial(work),
+    HangUp: lambda machine, work: machine.customers.hang_up(work.peer),
+    Measure: _measure,
+    InspectLake: _inspect,
+    WriteSegment: _write_segment,
+    OpenSession: lambda machine, work: machine.doors.open_session(work),
+}
+"""Who does what."""
