@@ -6,7 +6,8 @@ import pytest
 
 from weft.base.now import MILLISECOND, SECOND
 from weft.sim.datagrams import Datagrams, Weather
-from weft.sim.links import QUEUE_MESSAGES, Flow, Path, Plug, Router, Streams, size_of
+from weft.sim.links import Streams, size_of
+from weft.sim.sockets import QUEUE_MESSAGES, Flow, Path, Plug, Router
 from weft.sim.world import World
 
 ADDRESS = "10.0.0.1:27507"

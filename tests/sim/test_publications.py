@@ -4,7 +4,8 @@ import pytest
 
 from tests.sim.test_links import CABLE, CUT, Ear
 from weft.base.now import MILLISECOND, SECOND
-from weft.sim.links import Plug, Router, Streams
+from weft.sim.links import Streams
+from weft.sim.sockets import Plug, Router
 from weft.sim.world import World
 
 PARENT = "10.0.0.1:27502"

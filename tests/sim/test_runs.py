@@ -17,9 +17,10 @@ from weft.sim import report
 from weft.sim.canaries import catch, load, planted
 from weft.sim.fabric import Fabric
 from weft.sim.lake import Lake
-from weft.sim.links import Flow, Streams
+from weft.sim.links import Streams
 from weft.sim.plan import Action
 from weft.sim.run import Run, run
+from weft.sim.sockets import Flow
 from weft.sim.sometimes import SITUATIONS, unmet
 from weft.sim.swarm import draw_plan
 

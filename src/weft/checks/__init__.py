@@ -6,7 +6,7 @@ from weft.checks.checker import Broken, Checker, Suite, Verdict, judge, judge_al
 from weft.checks.complete import Complete
 from weft.checks.converged import Converged
 from weft.checks.crown import Kept, NeverBack, Numbers, OneRoot, Settled, Swift
-from weft.checks.documents import PrefixFold
+from weft.checks.documents import DOCUMENT_RULES, PrefixFold
 from weft.checks.durable import Durable
 from weft.checks.exactly_once import ExactlyOnce
 from weft.checks.field import FIELD_RULES, Acknowledged, Delivered
@@ -49,6 +49,7 @@ __all__ = [
     "CATALOG_CHECKERS",
     "CATALOG_RULES",
     "CHECKERS",
+    "DOCUMENT_RULES",
     "FIELD_CHECKERS",
     "FIELD_RULES",
     "FLEET_CHECKERS",

@@ -37,6 +37,8 @@ class Complete(Checker):
 
     def __init__(self) -> None:
         self.taken: Shelf = {}
+        self.makers: dict[Key, str] = {}
+        """Who took it first: where an origin is no start of a node, it is that of whoever makes it."""
         self.unknown: Shelf = {}
         """Taken, and gone with the disk of their origin."""
         self.held: dict[str, Shelf] = {}
@@ -55,6 +57,7 @@ class Complete(Checker):
 
     def note_taken(self, fact: Fact) -> None:
         stream, origin, first, last = fact.value
+        self.makers[stream, origin] = fact.node
         numbers_of(self.taken, stream, origin).add(first, last)
         numbers_of(self.held.setdefault(fact.node, {}), stream, origin).add(first, last)
 
@@ -114,7 +117,7 @@ class Complete(Checker):
                 numbers_of(shelves.setdefault(fact.node, {}), stream, origin).add(first, last)
         for key, numbers in gone.items():
             missing = self._missing(key, numbers)
-            if missing and key[1].rpartition("/")[0] not in self.rewound:
+            if missing and key[1].rpartition("/")[0] not in self.rewound and self.makers.get(key) != fact.node:
                 self.broken(f"with the disk of {fact.node} went {shown(missing)} of {key[1]}, which only it had", fact)
             self._doubt(key, missing)
         for key, numbers in unsaid.items():

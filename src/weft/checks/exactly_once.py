@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 from weft.base.ranges import RangeSet
+from weft.base.records import Stream
 from weft.checks.checker import Checker, Shelf, numbers_of, shown
 from weft.checks.history import Fact
 
@@ -25,6 +26,8 @@ class ExactlyOnce(Checker):
         """By root: what its journal has ever held."""
         self.lakes: dict[str, Shelf] = {}
         """By root: what its lake holds. Two may hold the same, since who becomes the root may drain it again."""
+        self.again: dict[str, Shelf] = {}
+        """By root, and by its lake (`lake of NAME`): operations of documents that are there a second time."""
         self.carried: dict[str, Shelf] = {}
         self.doubled: dict[str, Shelf] = {}
         """What a node held twice, by two paths, before it was the root: its lake has that twice, the tables once."""
@@ -40,6 +43,7 @@ class ExactlyOnce(Checker):
         """A root whose disk is gone begins anew; what is in the lake stays there."""
         if fact.node in self.delivered:
             self.delivered[fact.node] = {}
+            self.again.pop(fact.node, None)
 
     def note_taken(self, fact: Fact) -> None:
         stream, origin, first, last = fact.value
@@ -50,7 +54,8 @@ class ExactlyOnce(Checker):
         shelf = self.delivered.get(fact.node)
         stream, origin, first, last = fact.value
         if shelf is not None:
-            self._once(numbers_of(shelf, stream, origin), first, last, f"{fact.node} delivered of {origin}", fact)
+            seen = self._seen(shelf, fact.node, (stream, origin, first, last))
+            self._once(seen, first, last, f"{fact.node} delivered of {origin}", fact)
         elif numbers_of(self.carried.setdefault(fact.node, {}), stream, origin).add(first, last) != last - first + 1:
             numbers_of(self.doubled.setdefault(fact.node, {}), stream, origin).add(first, last)
 
@@ -64,7 +69,16 @@ class ExactlyOnce(Checker):
         for origin, first, last in claims:
             if numbers_of(self.doubled.get(fact.node, {}), stream, origin).overlap(first, last):
                 continue
-            self._once(numbers_of(lake, stream, origin), first, last, f"segment {number} holds of {origin}", fact)
+            seen = self._seen(lake, f"lake of {fact.node}", (stream, origin, first, last))
+            self._once(seen, first, last, f"segment {number} holds of {origin}", fact)
+
+    def _seen(self, shelf: Shelf, where: str, claim: tuple[int, str, int, int]) -> RangeSet:
+        """What the claim may not meet. A root of a session has its operations once from below, and once as its own."""
+        stream, origin, first, last = claim
+        seen = numbers_of(shelf, stream, origin)
+        if stream == Stream.DOCUMENTS and seen.overlap(first, last):
+            return numbers_of(self.again.setdefault(where, {}), stream, origin)
+        return seen
 
     def _once(self, seen: RangeSet, first: int, last: int, who: str, fact: Fact) -> None:
         if seen.add(first, last) != last - first + 1:

@@ -96,6 +96,8 @@ VOCABULARY: Final[dict[tuple[str, str], str]] = {
     ("ok", "wrote-version"): "client, key, version: its write stands as that version",
     ("ok", "read-version"): "client, key, version: it reads that version; 0: there is none",
     ("durable", "operation"): "session, source, sequence: an operation of a document is in this node's journal",
+    ("event", "operation"): "session, source, sequence: this node has heard the operation of another one",
+    ("ok", "entered"): "session, source, sequence: somebody is told that an entry of his is taken",
     ("sent", "operation"): "session, source, sequence: this node passes the operation on",
     ("info", "document"): "session, digests of its log, of the document that is shown, and of the log folded anew",
     ("info", "log"): "session, list of (source, ranges): the numbers of operations that this node shows",

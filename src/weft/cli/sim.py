@@ -18,10 +18,11 @@ from weft.base.now import seconds
 from weft.sim import report
 from weft.sim.catalogplan import CATALOGS
 from weft.sim.depot import DEPOTS
+from weft.sim.documentplan import DOCUMENTS
 from weft.sim.grove import GROVES
 from weft.sim.plan import Plan, read, write
 from weft.sim.run import Outcome, Run, run
-from weft.sim.sometimes import CATALOG, PROGRAMS, SITUATIONS, STORES, situations_of, unmet
+from weft.sim.sometimes import CATALOG, DOCUMENTED, PROGRAMS, SITUATIONS, STORES, situations_of, unmet
 from weft.sim.swarm import SIZES, draw_plan
 from weft.sim.troupe import MAILS
 
@@ -82,7 +83,7 @@ def run_one(
 
 def _plan(seed: int, scenario: str, path: Path | None) -> Plan:
     if path is None:
-        known = (*SIZES, *GROVES, *DEPOTS, *CATALOGS)
+        known = (*SIZES, *GROVES, *DEPOTS, *CATALOGS, *DOCUMENTS)
         if scenario not in known:
             raise UserError("no-scenario", f"there is no scenario {scenario!r}", f"--scenario {' | '.join(known)}")
         return draw_plan(str(seed), scenario)
@@ -305,10 +306,11 @@ def list_all(*, json: Flag = False) -> int:
     Args:
         json: for machines.
     """
-    from weft.checks import CATALOG_CHECKERS, CHECKERS, FLEET_CHECKERS, MAIL_CHECKERS, STORE_CHECKERS
+    from weft.checks import CATALOG_CHECKERS, CHECKERS, DOCUMENT_RULES, FLEET_CHECKERS, MAIL_CHECKERS, STORE_CHECKERS
     from weft.sim.canaries import load
     from weft.sim.catalogplan import FAULTS as OF_CATALOGS
     from weft.sim.depot import FAULTS as OF_STORES
+    from weft.sim.documentplan import FAULTS as OF_DOCUMENTS
     from weft.sim.swarm import FAULTS
 
     rows = {
@@ -317,15 +319,19 @@ def list_all(*, json: Flag = False) -> int:
         }
         | {name: f"fleets that place themselves: {', '.join(variants)}" for name, variants in GROVES.items()}
         | {name: f"stores of {size.nodes[0]} to {size.nodes[1]} nodes" for name, size in DEPOTS.items()}
-        | {name: f"{size.services[0]} to {size.services[1]} services at brokers" for name, size in CATALOGS.items()},
+        | {name: f"{size.services[0]} to {size.services[1]} services at brokers" for name, size in CATALOGS.items()}
+        | {name: f"documents at {size.nodes[0]} to {size.nodes[1]} nodes" for name, size in DOCUMENTS.items()},
         "faults": {name: _first_line(draw) for name, draw in FAULTS.items()}
         | {f"{name} (store)": _first_line(draw) for name, draw in OF_STORES.items()}
-        | {f"{name} (catalog)": _first_line(draw) for name, draw in OF_CATALOGS.items()},
+        | {f"{name} (catalog)": _first_line(draw) for name, draw in OF_CATALOGS.items()}
+        | {f"{name} (documents)": _first_line(draw) for name, draw in OF_DOCUMENTS.items()},
         "checkers": {
             kind.rule: _first_line(kind)
-            for kind in dict.fromkeys((*CHECKERS, *FLEET_CHECKERS, *MAIL_CHECKERS, *STORE_CHECKERS, *CATALOG_CHECKERS))
+            for kind in dict.fromkeys(
+                (*CHECKERS, *FLEET_CHECKERS, *MAIL_CHECKERS, *STORE_CHECKERS, *CATALOG_CHECKERS, *DOCUMENT_RULES)
+            )
         },
-        "situations": dict.fromkeys((*SITUATIONS, *PROGRAMS, *STORES, *CATALOG), ""),
+        "situations": dict.fromkeys((*SITUATIONS, *PROGRAMS, *STORES, *CATALOG, *DOCUMENTED), ""),
         "canaries": {bug.name: f"{bug.why} -> {bug.caught_by}" for bug in load().values()},
     }
     if json:

@@ -3,8 +3,8 @@
 from collections import Counter
 from typing import NamedTuple
 
-from weft.sim.links import Host, Path
 from weft.sim.noise import NoiseSource
+from weft.sim.sockets import Host, Path
 from weft.sim.world import World
 
 

@@ -11,6 +11,8 @@ from typing import Any, Final
 import msgspec
 
 from weft.base.now import Now
+from weft.cores.document import memory
+from weft.cores.document.core import Documents
 from weft.node.node import Node
 from weft.wire.journal import encode_record
 
@@ -33,8 +35,24 @@ def memory_digest(node: Node) -> str:
     digest = blake2b(digest_size=16)
     for core in node.cores.values():
         for record in core.condense():
-            digest.update(encode_record(record))
+            digest.update(encode_record(record) if record.core != memory.CORE else b"")
+        if isinstance(core, Documents):
+            digest.update(repr(_operations(core)).encode())
     return digest.hexdigest()
+
+
+def _operations(core: Documents) -> list[Any]:
+    """All operations by session and source.
+
+    When they became known, and from whom, may be another after a start: what a node also passes on stands twice in its
+    journal, and the first copy counts.
+    """
+    logs = {**core.dormant, **{name: session.log for name, session in core.sessions.items()}}
+    return [
+        (name, source, [log.body(source, number) for number in range(1, latest + 1)], sorted(log.held()))
+        for name, log in sorted(logs.items())
+        for source, latest in log.sources()
+    ]
 
 
 class Walk:

@@ -30,6 +30,8 @@ class DocumentBook:
     def __init__(self, fabric: "Fabric") -> None:
         self.fabric, self.scribe = fabric, fabric.scribe
         self.is_wanted = fabric.plan.documents is not None
+        self._rewound: dict[str, None] = {}
+        """Machines whose disk is another one than they had, and which have not started since."""
 
     def _note(self, machine: "Machine", kind: str, what: str, value: list[Any]) -> None:
         self.scribe.note(machine.name, machine.era, kind, what, value)
@@ -68,7 +70,7 @@ class DocumentBook:
                 self.scribe.counts["operations said"] += 1
                 self._operation(machine, "sent", effect.peer, effect.frames[1])
         elif type(effect) is Tell and type(effect.event) in TOLD:
-            self.scribe.meet(TOLD[type(effect.event)])
+            self.scribe.meet(TOLD[type(effect.event)].format(event=effect.event))
 
     def _operation(self, machine: "Machine", kind: str, peer: bytes, body: bytes) -> None:
         session = peer.partition(BETWEEN)[0].decode()
@@ -79,7 +81,17 @@ class DocumentBook:
         self._note(machine, kind, "operation", [session, header.source.hex(), header.sequence])
 
     def went_back(self, machine: "Machine") -> None:
-        """Its disk is empty, or an old one."""
+        """Its disk is empty, or an old one: what that still holds is said when it starts."""
+        self._rewound[machine.name] = None
+
+    def began(self, machine: "Machine") -> None:
+        """A start has taken back what its disk holds."""
+        if self._rewound.pop(machine.name, True):
+            return
+        for name, session in self._sessions(machine).items():
+            for source, latest in session.log.sources():
+                for number in range(1, latest + 1):
+                    self._note(machine, "durable", "operation", [name, source.hex(), number])
 
     # In the end
 
@@ -126,14 +138,15 @@ def _folded_anew(session: Any) -> str:
     """What the log folds to in a document that begins with the first operation."""
     engine = Engine(session.schema)
     log = session.log
-    engine.insert([parse(log.body(*log.arrival(place))) for place in range(log.count)])
+    for source, latest in log.sources():
+        engine.insert([parse(log.body(source, number)) for number in range(1, latest + 1)])
     while engine.is_behind:
         engine.work()
     return engine.digest()
 
 
 TOLD: Final[dict[type, str]] = {
-    messages.PeerGone: "a peer that is gone",
+    messages.PeerGone: "a peer that is gone: {event.why}",
     messages.PeerEvasive: "a peer that is silent",
     messages.LogFork: "a fork of a log",
     messages.IdentityReused: "an identity that was used before",

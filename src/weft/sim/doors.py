@@ -12,10 +12,11 @@ from weft.base.effects import Source
 from weft.base.endpoints import host_of
 from weft.cores.catalog.messages import Ports
 from weft.cores.document.messages import Begin, LinkFull, Opened, OpenSession
-from weft.node.channels import CATALOG, CLONE, Channel
+from weft.node.channels import CATALOG, CLONE, LOCAL, Channel
+from weft.node.channels import DOCUMENT as PROGRAMS_OF_DOCUMENTS
 from weft.node.node import Node, Transmit
-from weft.sim.links import Plug, Router
 from weft.sim.plan import CATALOG_PORT, CLONE_PORT, DOCUMENT_PORT
+from weft.sim.sockets import Plug, Router
 
 if TYPE_CHECKING:
     from weft.sim.machine import Machine
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 BETWEEN: Final = b"\0"
 """Stands between a session and a peer on the channel `document`."""
 DOCUMENT: Final = "document"
+INSIDE: Final = (LOCAL, PROGRAMS_OF_DOCUMENTS)
+"""Blocks of channels that no cable reaches: their programs are on this machine."""
 EVENTS: Final = "catalog-events"
 
 
@@ -41,7 +44,7 @@ class Doors:
         """Bind what its cores need, and tell them."""
         machine = self.machine
         for channel, row in node.channels.items():
-            if row.is_bound:
+            if row.is_bound and row.block not in INSIDE:
                 address = f"{machine.address}:{self._port(channel, row)}"
                 self.bound[channel] = self.streams.bind(machine, address, channel)
         if "catalog" in node.cores:
@@ -79,7 +82,7 @@ class Doors:
 
     def say_local(self, effect: Transmit) -> bool:
         """To a program of this machine; False: it takes nothing."""
-        return LOCAL[effect.channel](self.machine, effect)
+        return HANDS[effect.channel](self.machine, effect)
 
     def say_document(self, effect: Transmit) -> bool:
         """To a session of another node, through a socket of its own; who takes no more is told of as in the shell."""
@@ -125,7 +128,7 @@ class Doors:
         machine.later(0, partial(machine.obey, "document", Opened(work.session, where)))
 
 
-LOCAL: Final[dict[str, Callable[["Machine", Transmit], bool]]] = {
+HANDS: Final[dict[str, Callable[["Machine", Transmit], bool]]] = {
     "clients": lambda machine, effect: machine.programs.deliver(effect.peer, effect.frames),
     "doc-clients": lambda machine, effect: machine.editor.deliver(effect.frames),
 }

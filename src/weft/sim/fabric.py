@@ -13,11 +13,12 @@ from weft.sim.datagrams import Weather as Air
 from weft.sim.documentbook import DocumentBook
 from weft.sim.herald import Herald
 from weft.sim.hosts import Host, Program
-from weft.sim.links import Path, Streams
+from weft.sim.links import Streams
 from weft.sim.machine import Machine
 from weft.sim.mailbook import Mailbook
 from weft.sim.plan import BASE_PORT, Plan, names_of, pairs
 from weft.sim.scribe import Scribe
+from weft.sim.sockets import Path
 from weft.sim.storebook import Storebook
 from weft.sim.world import World
 from weft.wire.journal import decode_record
@@ -94,7 +95,7 @@ class Fabric:
         if known is None:
             prefix = f"{fleet}:" if fleet else ""
             name = self.names.get(node, node.hex()) if isinstance(node, bytes) else prefix + node
-            known = self._origins[node, era, fleet] = f"{name}/{era}"
+            known = self._origins[node, era, fleet] = f"{name}/{era or 0}"
         return known
 
     def address_of(self, name: str) -> str:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from weft.base.chance import Chance
 from weft.base.now import MILLISECOND, Now
 from weft.sim.clocks import Clocks
-from weft.sim.links import Flow, Plug, Router, routing_id, size_of
+from weft.sim.links import routing_id, size_of
 from weft.sim.plan import EPOCH_NS, HostPlan
+from weft.sim.sockets import Flow, Plug, Router
 
 if TYPE_CHECKING:
     from weft.sim.fabric import Fabric

@@ -11,29 +11,16 @@ A publication goes to the subscriptions that have arrived: the first messages of
 beyond the limit of a subscriber that does not read are, too (Z2), and all of a connection that died.
 """
 
-from collections import deque
 from collections.abc import Callable
-from typing import Final, NamedTuple, Protocol
+from typing import Final
 
 from weft.base.chance import Chance
 from weft.base.now import MILLISECOND, SECOND
-from weft.node.channels import (
-    ADDS,
-    ANSWER_QUEUE,
-    BEAT,
-    CALLS,
-    CHANNELS,
-    DIALS,
-    EVENTS_QUEUE,
-    LINK_QUEUE,
-    PUBLISH_QUEUE,
-    Channel,
-)
+from weft.node.channels import ADDS, BEAT, CALLS
 from weft.sim.noise import NoiseSource
+from weft.sim.sockets import HANDS_OVER, ROWS, Connection, Dealer, Flow, Host, Limits, Path, Plug, Router
 from weft.sim.world import World
 
-QUEUE_MESSAGES: Final = LINK_QUEUE  # each side's high-water mark of the hop link
-KERNEL_BYTES: Final = 800_000  # what both kernels' buffers hold on loopback (Z3: 420 of 20,000 x 2 kB at HWM 10)
 RECONNECT_NS: Final = 100 * MILLISECOND  # RECONNECT_IVL of libzmq
 HANDSHAKE_TRIPS: Final = 4  # TCP and ZMTP, one way each
 NOTICE_NS: Final = 20 * MILLISECOND  # how soon a reset is seen where the cable is whole
@@ -43,185 +30,6 @@ UP, DOWN = 0, 1
 """Directions of a connection: from the socket that connects, to it."""
 SUBSCRIBED: Final = b"\x01"  # first frame of what a SUB tells its PUB; only an XPUB hands it on
 UNSUBSCRIBED: Final = b"\x00"
-DOCUMENT_QUEUE: Final = 3_000  # high-water mark of a DEALER between two sessions (PEE-002)
-
-
-def _dealer(queue: int, how: str = DIALS) -> Channel:
-    return CHANNELS["ask"]._replace(queue=queue, how=how)
-
-
-ROWS: Final[dict[str, Channel]] = {
-    **CHANNELS,
-    "document": _dealer(DOCUMENT_QUEUE, CALLS),
-    "served": CHANNELS["catalog"],
-    "broker": _dealer(ANSWER_QUEUE),
-    "broker-events": CHANNELS["updates"]._replace(queue=EVENTS_QUEUE),
-    "chp-ask": _dealer(ANSWER_QUEUE),
-    "chp-updates": CHANNELS["updates"]._replace(queue=PUBLISH_QUEUE),
-    "chp-sets": CHANNELS["announce"]._replace(queue=ANSWER_QUEUE),
-}
-"""What Streams know of a channel: those of nodes, those between document sessions, and those of programs."""
-HANDS_OVER: Final = frozenset({"document"})
-"""ROUTERs with ROUTER_HANDOVER: of two peers of one id the later one is heard."""
-
-
-class Host(Protocol):
-    """What a link needs of a machine."""
-
-    name: str
-    queue_messages: int
-    """How many updates wait for it at most; 0: as many as its sockets take."""
-
-    @property
-    def is_listening(self) -> bool:
-        """Whether its process runs and has bound its sockets."""
-
-    def hear(self, channel: str, peer: bytes, frames: list[bytes], heard: "Flow | None") -> None:
-        """Take one message in; `heard` is told when the node has read it."""
-
-
-class Path(NamedTuple):
-    """The cable in one direction."""
-
-    least_ns: int
-    spread_ns: int
-    is_open: bool = True
-
-
-class Limits(NamedTuple):
-    """How much one direction of a connection holds."""
-
-    at_once: int
-    """Messages that its socket takes at one instant."""
-    messages: int
-    bytes: int = KERNEL_BYTES
-
-
-class Flow:
-    """One direction of a connection: what is on its way, in order."""
-
-    __slots__ = (
-        "at_once",
-        "at_once_max",
-        "bytes",
-        "bytes_max",
-        "epoch",
-        "flight",
-        "last_at",
-        "messages",
-        "messages_max",
-        "noise",
-        "taken_at",
-    )
-
-    def __init__(self, noise: NoiseSource, limits: "Limits") -> None:
-        self.noise = noise
-        self.at_once_max, self.messages_max, self.bytes_max = limits
-        self.taken_at = self.at_once = 0
-        """When it last took a message, and how many at that instant."""
-        self.flight: deque[tuple[list[bytes], int]] = deque()
-        self.epoch = 0
-        """Counts up when what was on its way is lost or delayed: what was scheduled before does not happen."""
-        self.last_at = 0
-        self.messages = self.bytes = 0
-        """Sent and not yet read by the node at the other end."""
-
-    def read(self, size: int) -> None:
-        """The other end has taken a message out of its socket."""
-        self.messages -= 1
-        self.bytes -= size
-
-    def has_room(self, at: int) -> bool:
-        """Whether it takes one more: the queues of both sockets, and what both kernels hold."""
-        if at == self.taken_at and self.at_once >= self.at_once_max:
-            return False
-        return self.messages < self.messages_max or self.bytes < self.bytes_max
-
-    def take(self, frames: list[bytes], at: int) -> None:
-        """One more is on its way."""
-        size = sum(map(len, frames))
-        self.messages += 1
-        self.bytes += size
-        self.flight.append((frames, size))
-        self.at_once = self.at_once + 1 if at == self.taken_at else 1
-        self.taken_at = at
-
-    def lose(self) -> int:
-        """What is on its way never arrives; how many messages that were."""
-        lost = len(self.flight)
-        for _, size in self.flight:
-            self.read(size)
-        self.flight.clear()
-        self.epoch += 1
-        return lost
-
-
-class Connection:
-    """A TCP connection between a socket that connects and one that is bound."""
-
-    __slots__ = (
-        "dealer",
-        "flows",
-        "is_deaf",
-        "is_known_to_dealer",
-        "is_known_to_router",
-        "is_stalled",
-        "key",
-        "router",
-        "stalled_at",
-        "topics",
-    )
-
-    def __init__(self, dealer: "Dealer", router: "Router", flows: tuple[Flow, Flow], key: bytes) -> None:
-        self.dealer, self.router, self.flows, self.key = dealer, router, flows, key
-        self.topics: tuple[bytes, ...] | None = None
-        """What the SUB of this connection wants, as far as its PUB knows; None: nothing has arrived."""
-        self.is_stalled = False
-        self.stalled_at = 0
-        self.is_deaf = False
-        self.is_known_to_dealer = self.is_known_to_router = True
-
-    @property
-    def works(self) -> bool:
-        """Whether messages pass both ways, now."""
-        return not self.is_stalled and not self.is_deaf and self.is_known_to_dealer and self.is_known_to_router
-
-
-class Plug(NamedTuple):
-    """What a socket that connects is told: where to, and as whom."""
-
-    endpoint: str
-    routing_id: bytes
-    channel: str = "up"
-    tag: bytes = b""
-    """What `Source.peer` of everything heard through it is."""
-    topics: tuple[bytes, ...] = ()
-
-
-class Dealer:
-    """A socket that connects, from one Connect to the next: a DEALER, the SUB of a child, or the PUB of announcements."""
-
-    __slots__ = ("channel", "connection", "endpoint", "host", "is_closed", "plug", "routing_id", "row", "waiting")
-
-    def __init__(self, host: Host, plug: Plug) -> None:
-        self.host, self.plug, self.row = host, plug, ROWS[plug.channel]
-        self.routing_id, self.endpoint, self.channel = plug.routing_id, plug.endpoint, plug.channel
-        self.connection: Connection | None = None
-        self.waiting: deque[list[bytes]] = deque()
-        """Accepted while there was nobody to send to (Z4)."""
-        self.is_closed = False
-
-
-class Router:
-    """A bound socket of one start of a node: a ROUTER, the PUB of a parent, or the SUB of announcements."""
-
-    __slots__ = ("channel", "host", "is_closed", "is_xpub", "peers", "prefix")
-
-    def __init__(self, host: Host, channel: str, prefix: bytes = b"") -> None:
-        self.host, self.channel, self.prefix = host, channel, prefix
-        self.is_xpub = ROWS[channel].socket == "XPUB"
-        self.peers: dict[bytes, Connection] = {}
-        self.is_closed = False
 
 
 class Streams:

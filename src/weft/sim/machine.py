@@ -31,12 +31,13 @@ from weft.sim.documents import Editor
 from weft.sim.doors import Doors
 from weft.sim.garbage import probe
 from weft.sim.lake import Lake
-from weft.sim.links import Flow, Router, size_of
+from weft.sim.links import size_of
 from weft.sim.meters import Meters
 from weft.sim.mouth import Mouth
 from weft.sim.plan import EPOCH_NS, NodePlan
 from weft.sim.programs import Programs
 from weft.sim.settings import settings_for
+from weft.sim.sockets import Flow, Router
 from weft.sim.work import WORK, publish
 
 if TYPE_CHECKING:
@@ -153,6 +154,7 @@ class Machine:
         if self.fabric.herald is not None:
             self.fabric.herald.promised(self, entries)
         node.restore(entries, self.disk.next_lsn, now)
+        fabric.documentbook.began(self)
         self.doors.open(node)
         node.tell(NodeStarted(self.name, self.level, "simulated", "clean"), now)
         self.programs.note_start()

@@ -9,7 +9,8 @@ from weft.base.endpoints import shifted
 from weft.base.now import SECOND
 from weft.node.channels import ADDS, BINDS, CALLS, CHANNELS, DIALS, DOCUMENT, INSIDE, LOCAL, SHOUTS, Channel
 from weft.node.node import Transmit
-from weft.sim.links import Plug, routing_id
+from weft.sim.links import routing_id
+from weft.sim.sockets import Plug
 
 if TYPE_CHECKING:
     from weft.sim.machine import Machine

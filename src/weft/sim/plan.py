@@ -128,7 +128,8 @@ class DocumentPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What the document sessions of the plan have in common."""
 
     schema: str = "derby"
-    gone_ms: int = 30_000
+    is_quick: bool = False
+    """Whether beats, and the silence after which a peer is gone, are a fifth of the usual."""
 
 
 class HostPlan(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from weft.base.now import MILLISECOND, SECOND
 from weft.checks import (
     CATALOG_CHECKERS,
     CHECKERS,
+    DOCUMENT_RULES,
     FLEET_CHECKERS,
     MAIL_CHECKERS,
     STORE_CHECKERS,
@@ -74,6 +75,7 @@ class Run:
         rules = (*MAIL_CHECKERS, *rules) if plan.mail else rules
         rules = STORE_CHECKERS if plan.store is not None else rules
         rules = (*CATALOG_CHECKERS, *rules) if plan.catalog is not None else rules
+        rules = (*DOCUMENT_RULES, *rules) if plan.documents is not None else rules
         chosen = [kind() for kind in rules if kind.rule not in plan.skips] if checkers is None else checkers
         self.fabric = Fabric(plan, chosen, keep=keep)
         self.world = self.fabric.world

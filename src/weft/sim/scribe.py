@@ -166,7 +166,7 @@ class Scribe:
         own = f"{machine.name}/{machine.era}"
         for kind, stream, origin, first, last in claims:
             if kind == RECORD:
-                is_own = origin == own or (stream == Stream.CONFIGURATION and self._is_writer(machine, origin))
+                is_own = origin == own or stream == Stream.DOCUMENTS or self._is_writer(machine, stream, origin)
                 # What a former root gives back was taken before.
                 is_own = is_own and last > self._given.get((origin, stream), 0)
                 what = "taken" if is_own else "held"
@@ -180,8 +180,13 @@ class Scribe:
                 before = f"{origin.rpartition('/')[0]}/{first}"
                 self.note(machine.name, machine.era, "durable", "link", [stream, origin, before, last])
 
-    def _is_writer(self, machine: "Machine", origin: str) -> bool:
-        """The root's writes are those of the fleet: their origin is its epoch, no start of a node (specs/00, section 1)."""
+    def _is_writer(self, machine: "Machine", stream: int, origin: str) -> bool:
+        """The root's writes are those of the fleet: their origin is its epoch, no start of a node (specs/00, section 1).
+
+        Operations of a document are those of their source: whoever keeps one first has entered it.
+        """
+        if stream != Stream.CONFIGURATION:
+            return False
         writer = self._writers.setdefault(origin, machine.name if machine.level == "root" else "")
         return writer == machine.name and machine.level == "root"
 

@@ -28,6 +28,7 @@ from weft.sim.plan import (
 FLEET: Final = "simulated"
 TIMEOUT_NS: Final = SECOND  # of a metric without a rate
 AUTO: Final = "auto"
+QUICK: Final = DocTimingTable(beat=1.0, beat_most=3.0, evasive=2.0, gone=6.0)
 CLONE_PREFIX: Final = "/clone/"
 """What clients of the Clone pattern may write."""
 
@@ -85,7 +86,7 @@ def _doc_table(plan: Plan, node: NodePlan, address_of: Callable[[str], str]) -> 
     tables = {
         name: DocSessionTable(schema=schema, listen=listen, peers=peers(name), mdns=False) for name in node.sessions
     }
-    return DocTable(session=tables, timing=DocTimingTable(gone=plan.documents.gone_ms / 1e3))
+    return DocTable(session=tables, timing=QUICK if plan.documents.is_quick else DocTimingTable())
 
 
 def _store_table(store: StorePlan, peers: tuple[str, ...]) -> StoreTable:

@@ -147,9 +147,18 @@ CATALOG: Final = (
 """What a soak of a catalog has to meet."""
 
 
+DOCUMENTED: Final = (
+    *("a peer that is gone: silent", "a peer that is gone: restarted", "a peer that is silent"),
+    *("an operation beyond a gap", "a conflict in a document", "a log without room on its disk"),
+    *("a disk lost", "a disk from the past", "a crash inside a write", "a batch that survived its crash unheard"),
+    *("a snapshot restored", "one block lost at a cut", "identities that the root had already"),
+)
+"""What a soak of documents has to meet."""
+
+
 def situations_of(scenario: str) -> tuple[str, ...]:
     """What a soak of that scenario has to meet: each its own."""
-    tables = {"store": STORES, "catalog": CATALOG}
+    tables = {"store": STORES, "catalog": CATALOG, "documents": DOCUMENTED}
     for kind, names in tables.items():
         if scenario.startswith(kind):
             return names

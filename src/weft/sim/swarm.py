@@ -12,6 +12,7 @@ from weft.base.chance import Chance
 from weft.base.now import MILLISECOND, SECOND
 from weft.sim.catalogplan import CATALOGS, draw_catalog
 from weft.sim.depot import DEPOTS, draw_depot
+from weft.sim.documentplan import DOCUMENTS, draw_documents
 from weft.sim.garbage import KINDS, channel_of
 from weft.sim.grove import GROVES, draw_grove
 from weft.sim.noise import SHARE
@@ -305,6 +306,8 @@ def draw_plan(seed: str, scenario: str = "fabric") -> Plan:
         return draw_depot(seed, scenario)
     if scenario in CATALOGS:
         return draw_catalog(seed, scenario)
+    if scenario in DOCUMENTS:
+        return draw_documents(seed, scenario)
     size, chance = SIZES[scenario], Chance(f"{seed}/plan/{scenario}")
     beat_ms = chance.choice((1_000, 2_000, 5_000))
     dead_ms = beat_ms * chance.choice((3, 5))

@@ -1,0 +1,78 @@
+"""Planted bugs of documents. Nothing imports this but `canaries.load`."""
+# a bug takes what the right method takes, and ignores it
+
+from typing import Any, Final
+
+from weft.base.effects import Persist
+from weft.cores.document.fold.order import Order
+from weft.cores.document.gossip import HEARD, Gossip
+from weft.cores.document.log import Log, Taken
+from weft.cores.document.station import Station
+from weft.sim.canaries import canary
+from weft.wire.document.messages import Xmsg
+from weft.wire.document.operations import header_of
+
+DOCUMENTS: Final = "documents"
+FEW: Final = 2
+
+
+@canary(Station, "take", caught_by="wall", within=3, scenario=DOCUMENTS)
+def operation_said_before_persist(right: Any) -> Any:
+    """An own operation is said to everybody, and then written down."""
+    return lambda self: sorted(right(self), key=lambda effect: isinstance(effect, Persist))
+
+
+@canary(Order, "_merge", caught_by="prefix_fold", within=5, scenario=DOCUMENTS)
+def folded_in_the_order_of_arrival(_: Any) -> Any:
+    """The document is what came, in the order in which it came."""
+
+    def merge(self: Order, fresh: list[Any]) -> int:
+        self.entries.extend(fresh)
+        return len(self.entries) - len(fresh)
+
+    return merge
+
+
+@canary(HEARD, Xmsg, caught_by="prefix_fold", within=40, scenario=DOCUMENTS)
+def forwarded_past_a_gap(right: Any) -> Any:
+    """Whatever is heard goes on to all, at once."""
+
+    def flood(self: Gossip, knowing: Any, xmsg: Any) -> None:
+        right(self, knowing, xmsg)
+        if self.log.held():
+            self._answering.spread(xmsg.body)
+
+    return flood
+
+
+@canary(Log, "take", caught_by="durable", within=5, scenario=DOCUMENTS)
+def others_have_no_room_for_more(right: Any) -> Any:
+    """Of each other source a log takes a few operations, and says nothing of the rest."""
+
+    def take(self: Log, body: bytes, sender: bytes) -> Taken:
+        taken: Taken = right(self, body, sender) if header_of(body).sequence <= FEW else Taken("full")
+        return taken
+
+    return take
+
+
+@canary(Station, "keep", caught_by="wall", within=5, scenario=DOCUMENTS)
+def own_operation_is_not_kept(right: Any) -> Any:
+    """What is entered here is said to others, and not written down."""
+
+    def keep(self: Station, record: Any, *, is_own: bool = False) -> None:
+        if not is_own:
+            right(self, record)
+
+    return keep
+
+
+@canary(Station, "keep", caught_by="converged", within=10, scenario=DOCUMENTS)
+def what_others_enter_is_not_kept(right: Any) -> Any:
+    """Only own operations are in the journal; a snapshot of the memory shows it."""
+
+    def keep(self: Station, record: Any, *, is_own: bool = False) -> None:
+        if is_own:
+            right(self, record, is_own=True)
+
+    return keep

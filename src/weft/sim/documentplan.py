@@ -1,0 +1,209 @@
+"""Draws nodes that edit documents together, what is entered, and what befalls them (specs/04).
+
+All nodes of a session are equal, and stand in a small tree whose root takes every operation into its lake. Each knows a
+few others; the rest it hears of.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from weft.base.chance import Chance
+from weft.base.now import MILLISECOND, SECOND
+from weft.sim.plan import Action, DocumentPlan, NodePlan, Plan
+
+ROOT: Final = "root"
+BEGIN_NS: Final = 10 * SECOND
+PLACES: Final = 16  # where in a document something is entered: few, so that entries meet
+HOW: Final = ("set", "set", "set", "add", "add", "remove")
+
+
+class Size(NamedTuple):
+    """How large and how long the runs of a scenario are."""
+
+    nodes: tuple[int, int]
+    safety_ns: tuple[int, int]
+    entries: tuple[int, int]
+    menu: tuple[str, ...] = ()
+    """What befalls it; nothing: it is drawn."""
+
+
+DOCUMENTS: Final[dict[str, Size]] = {
+    "documents": Size((2, 4), (40 * SECOND, 90 * SECOND), (20, 80)),
+    "documents-large": Size((5, 7), (120 * SECOND, 300 * SECOND), (100, 600)),
+    "documents-lost": Size((3, 4), (60 * SECOND, 90 * SECOND), (40, 80), ("lose",)),
+}
+"""Scenarios: a few nodes; many of them; one whose disk is lost, or an old one."""
+
+
+class Draw(NamedTuple):
+    """What a fault draws from."""
+
+    chance: Chance
+    names: tuple[str, ...]
+    begin_ns: int
+    end_ns: int
+
+    def moment(self) -> int:
+        """Some instant of the stormy phase."""
+        return self.chance.randrange(self.begin_ns, self.end_ns)
+
+    def span(self) -> int:
+        """Shorter than anybody notices, or longer than the silence after which a peer is gone."""
+        return self.chance.randint(SECOND // 5, SECOND << self.chance.randrange(7))
+
+    def lasts(self, begin: Action, end: Action) -> list[Action]:
+        """Both ends of something; what outlasts the stormy phase is ended by the heal."""
+        return [begin, end] if end.at < self.end_ns else [begin]
+
+    def two(self) -> list[str]:
+        return self.chance.sample(self.names, k=2)
+
+
+Fault = Callable[[Draw], list[Action]]
+
+
+def cut(draw: Draw) -> list[Action]:
+    """The cable between two nodes is cut for a while, in both directions or one."""
+    (here, there), how, at = draw.two(), draw.chance.choice(("both", "both", "one")), draw.moment()
+    return draw.lasts(Action(at, "cut", here, there, how), Action(at + draw.span(), "mend", here, there, how))
+
+
+def halves(draw: Draw) -> list[Action]:
+    """The session falls into two parts."""
+    here = [name for name in draw.names if draw.chance.random() < 0.5]
+    at, span, made = draw.moment(), draw.span(), []
+    for one in here:
+        for other in draw.names:
+            if other not in here:
+                made += draw.lasts(Action(at, "cut", one, other), Action(at + span, "mend", one, other))
+    return made
+
+
+def give_up(draw: Draw) -> list[Action]:
+    """TCP breaks the links of a node to all others, which notice later: what was under way is lost."""
+    name, notice = draw.chance.choice(draw.names), draw.chance.randint(1, 5 * SECOND)
+    return [Action(draw.moment(), "give-up", name, how="document", number=notice)]
+
+
+def slow(draw: Draw) -> list[Action]:
+    """The cable between two nodes is slow for a while: operations overtake one another by other ways."""
+    (here, there), at = draw.two(), draw.moment()
+    least = draw.chance.randint(20 * MILLISECOND, 3 * SECOND)
+    begin = Action(at, "slow", here, there, "both", least, least // 2)
+    return draw.lasts(begin, Action(at + draw.span(), "slow", here, there, "both"))
+
+
+def pause(draw: Draw) -> list[Action]:
+    """A process stands still for a while."""
+    name, at = draw.chance.choice(draw.names), draw.moment()
+    return draw.lasts(Action(at, "pause", name), Action(at + draw.span(), "resume", name))
+
+
+def crash(draw: Draw) -> list[Action]:
+    """A process is killed, or the power fails inside a write."""
+    chance, name, at = draw.chance, draw.chance.choice(draw.names), draw.moment()
+    how = chance.choice(("kept", "torn"))
+    begin = Action(at, "crash", name, how=how, number=chance.randint(0, 1), second=chance.randint(0, 1))
+    return draw.lasts(begin, Action(at + draw.span(), "start", name))
+
+
+def lose(draw: Draw) -> list[Action]:
+    """A machine comes back with an empty disk, or with one from the past: others know more of it than it does."""
+    name, at = draw.names[-1], draw.moment()
+    how = draw.chance.choice(("lost", "old"))
+    begin = Action(at, "crash", name, how=how, number=draw.chance.randint(0, 1))
+    image = Action(max(1, at - draw.span()), "image", name)
+    return [image, *draw.lasts(begin, Action(at + draw.span(), "start", name))]
+
+
+def fill(draw: Draw) -> list[Action]:
+    """A journal has no room for a while."""
+    name, at = draw.chance.choice(draw.names[1:] or draw.names), draw.moment()
+    return draw.lasts(Action(at, "fill", name, number=1_000), Action(at + draw.span(), "fill", name))
+
+
+def step(draw: Draw) -> list[Action]:
+    """A wall clock is set forward."""
+    by = draw.chance.choice((SECOND, 60 * SECOND))
+    return [Action(draw.moment(), "step", draw.chance.choice(draw.names), number=by)]
+
+
+FAULTS: Final[dict[str, Fault]] = {
+    fault.__name__: fault for fault in (cut, halves, give_up, slow, pause, crash, lose, fill, step)
+}
+RARE: Final = frozenset({"lose", "fill", "halves"})
+
+
+def menu_of(chance: Chance) -> tuple[str, ...]:
+    """Which faults can occur: one run in ten has all, half of the others few."""
+    kind = chance.random()
+    share = 1.0 if kind < 0.1 else 0.2 if kind < 0.55 else 0.5
+    return tuple(name for name in FAULTS if chance.random() < share) or (chance.choice(tuple(FAULTS)),)
+
+
+def befall(seed: str, menu: tuple[str, ...], draw: Draw) -> list[Action]:
+    """The faults of a run."""
+    made: list[Action] = []
+    for name in menu:
+        mine = draw._replace(chance=Chance(f"{seed}/document/{name}"))
+        times = 1 if name in RARE else mine.chance.randint(1, 5)
+        made += [action for _ in range(times) for action in FAULTS[name](mine)]
+    return made
+
+
+def entries(draw: Draw, count: int) -> list[Action]:
+    """What people enter, each at their node, now and then several at once."""
+    chance, made = draw.chance, []
+    for number in range(count):
+        at, places = chance.randrange(draw.begin_ns, draw.end_ns + 5 * SECOND), chance.randrange(PLACES)
+        names = draw.names if chance.random() < 0.1 else (chance.choice(draw.names),)
+        how = chance.choice(HOW)
+        made += [
+            Action(at, "edit", name, how=how, number=places, second=number * 10 + index)
+            for index, name in enumerate(names)
+        ]
+    return made
+
+
+def draw_documents(seed: str, scenario: str = "documents") -> Plan:
+    """The plan of a seed."""
+    size, chance = DOCUMENTS[scenario], Chance(f"{seed}/documents/{scenario}")
+    names = (ROOT, *"abcdefg"[: chance.randint(*size.nodes)])
+    editing = names if chance.random() < 0.5 else names[1:]
+    safety_ns = BEGIN_NS + chance.randint(*size.safety_ns)
+    draw = Draw(chance, editing, BEGIN_NS, safety_ns)
+    menu = size.menu or menu_of(Chance(f"{seed}/menu"))
+    actions = befall(seed, menu, draw)
+    actions += entries(draw._replace(chance=Chance(f"{seed}/entries")), chance.randint(*size.entries))
+    delay = chance.choice((1, 5, 20, 200)) * MILLISECOND
+    sessions = ("bout", "notes")[: chance.choice((1, 1, 2))]
+    return Plan(
+        seed=seed,
+        scenario=scenario,
+        menu=menu,
+        documents=DocumentPlan(is_quick=chance.random() < 0.5),
+        nodes=tuple(_node(Chance(f"{seed}/nodes/{name}"), name, editing, sessions) for name in names),
+        least_ns=delay // 2,
+        spread_ns=delay,
+        actions=tuple(sorted(actions, key=lambda action: action.at)),
+        safety_ns=safety_ns,
+        settle_ns=300 * SECOND,
+    )
+
+
+def _node(chance: Chance, name: str, editing: tuple[str, ...], sessions: tuple[str, ...]) -> NodePlan:
+    more: dict[str, Any] = {}
+    if chance.random() < 0.4:
+        more = {"segment_records": chance.choice((4, 64)), "snapshot_records": chance.choice((8, 64, 256))}
+    others = [other for other in editing if other != name]
+    return NodePlan(
+        name=name,
+        level="root" if name == ROOT else "sensor",
+        parent="" if name == ROOT else ROOT,
+        sessions=sessions if name in editing else (),
+        meets=tuple(others if chance.random() < 0.5 else others[:1]),
+        start_at=chance.randint(0, 5 * SECOND),
+        drift_ppm=chance.randint(-200, 200),
+        offset_ns=chance.randint(-3_600, 3_600) * SECOND // chance.choice((1, 100, 10_000)),
+        **more,
+    )
