@@ -7,19 +7,32 @@ import msgspec
 import pytest
 
 from tests.configuration.test_states import Child
+from weft.base.chance import Chance
+from weft.base.effects import Source
 from weft.base.errors import OurFault, PeerError, UserError
 from weft.base.memories import Memories
+from weft.base.now import SECOND, Now
 from weft.base.records import CoreRecord
 from weft.cores.configuration.messages import FollowParent
 from weft.cores.document import memory
 from weft.cores.document.fold.schema import Schema
+from weft.cores.store import Store
+from weft.cores.store.messages import StoreSettings
 from weft.cores.topology.atlas import Atlas
 from weft.node.census import Census, report_of
-from weft.wire.replication import KvSync
+from weft.sim.digest import Walk
+from weft.wire.replication import Bundle, KThxBai, KvSync
+from weft.wire.store import mesh
+from weft.wire.store.messages import Said
 
 NODE = b"n" * 16
 NO_TEXT = b'{"number":1,"uuid":"\xff","level":"\xff","digest":"\xff"}'
 DEEP = b'{"number":1,"x":' + b"[" * 5_000 + b"]" * 5_000 + b"}"
+
+
+def whole(core: Any) -> bytes:
+    """All that it remembers, but for what it counts."""
+    return b"".join(Walk().pieces(core, 0))
 
 
 class Kept(msgspec.Struct, array_like=True, frozen=True):
@@ -79,3 +92,39 @@ def test_the_schema_of_a_session_is_bounded_before_it_is_parsed(text: str) -> No
     with pytest.raises(UserError) as refused:
         Schema.load(text)
     assert "bad-schema" == refused.value.code
+
+
+@pytest.mark.proves("CHK-019")
+@pytest.mark.parametrize(
+    "answer",
+    [
+        KThxBai("/.tip/CONFIG/web/", 7),
+        KThxBai("/CONFIG/g1/", 7),
+        KvSync("/CONFIG/g1/a", 7, b"1"),
+        Bundle((KvSync("/CONFIG/web/a", 7, b"1"), KvSync("/CONFIG/g1/a", 7, b"1")), KThxBai("/CONFIG/web/", 7)),
+    ],
+    ids=["tip", "end", "pair", "bundle"],
+)
+def test_an_answer_that_nobody_asked_for_counted_as_a_sign_of_life_or_in_part(answer: Any) -> None:
+    child = Child()
+    child.order(FollowParent("p:27500", ("/CONFIG/web/",), False))
+    before = whole(child.core)
+    with pytest.raises(PeerError) as refused:
+        child.hear(answer)
+    assert ("not-asked", [], before) == (refused.value.code, child.do(), whole(child.core))
+
+
+@pytest.mark.proves("CHK-019")
+@pytest.mark.parametrize(
+    "answer", [Said("ping", b"\xc0"), mesh.Hello(fabric="weft", node="b", boot=1 << 62)], ids=["topic", "boot"]
+)
+def test_what_may_not_be_said_on_a_dialled_link_of_the_store_counted_as_a_sign_of_life(answer: Any) -> None:
+    there = "10.0.0.2:27500"
+    core = Store(StoreSettings(name="me", boot=7, endpoint="10.0.0.1:27500", peers=(there,)), Chance("found"))
+    core.restore([], Now(SECOND, SECOND))
+    core.wake(Now(SECOND, SECOND))
+    core.effects()
+    before = whole(core)
+    with pytest.raises(PeerError):
+        core.receive(answer, Source("mesh-call", there.encode()), Now(2 * SECOND, 2 * SECOND))
+    assert ([], before) == (core.effects(), whole(core))

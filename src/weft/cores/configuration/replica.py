@@ -131,8 +131,8 @@ class Replica:
         if source.peer != self._ask_tag or self.state is State.IDLE:
             self.station.counters.late += 1
             return
-        self.silence.hear(now)
         if type(message) is Wtf:
+            self.silence.hear(now)
             self.station.counters.count(self.station.counters.wtf_heard, message.code)
             if self._stage is not None:
                 self._turn(On.FAILED, Failure(message.code), now)
@@ -145,9 +145,9 @@ class Replica:
 
     def _hear_tip(self, message: KThxBai, now: Now) -> None:
         topic = (message.subtree or "").removeprefix(TIP)
-        if self.tips.hear(message, now) or (
-            self.state is State.RUN and message.digest and self._differs(topic, message)
-        ):
+        is_other = self.tips.hear(message, now)
+        self.silence.hear(now)
+        if is_other or (self.state is State.RUN and message.digest and self._differs(topic, message)):
             self._turn(On.TIP, None, now)
 
     def _differs(self, topic: str, tip: KThxBai) -> bool:
@@ -310,9 +310,8 @@ class Replica:
         elif type(answer) is KThxBai:
             stage.end(answer)
         elif type(answer) is Bundle:
-            for pair in answer.pairs:
-                stage.add(pair)
-            stage.end(answer.end)
+            stage.add_all(answer)
+        self.silence.hear(now)
         if type(answer) is not KvSync:
             self._ask_more(stage)  # an answer has ended: there is room for the next question
         self._answer_by = now.mono + limits.SNAPSHOT_NS

@@ -14,7 +14,7 @@ from weft.cores.configuration.memory import Adopted, Begun, Last, Part
 from weft.cores.configuration.station import Station
 from weft.cores.configuration.store import Packer, is_coarse
 from weft.cores.configuration.tally import Tally
-from weft.wire.replication import CHAINS, KThxBai, KvSync, chain_of
+from weft.wire.replication import CHAINS, Bundle, KThxBai, KvSync, chain_of
 
 
 class Told(msgspec.Struct, frozen=True, gc=False):
@@ -64,14 +64,34 @@ class Stage:
         room = self._station.store.room
         return len(self.pairs) > room.keys or self.bytes > room.bytes
 
+    def add_all(self, bundle: Bundle) -> None:
+        """A whole answer in one; PeerError if one part of it may not be said, and then none of it is taken."""
+        for pair in bundle.pairs:
+            self._look_at(pair)
+        self._asked_by(bundle.end)
+        for pair in bundle.pairs:
+            self.add(pair)
+        self.end(bundle.end)
+
+    def _look_at(self, pair: KvSync) -> Told | None:
+        """What it tells of a chain, if it is of one; PeerError for what may not be said."""
+        if not pair.key.startswith(CHAINS + "/"):
+            opened = [topic for topic in self._topics if topic in self.open]
+            if not any(is_under(pair.key, "" if topic == "/" else topic) for topic in opened):
+                raise PeerError("not-asked", pair.key)
+            return None
+        try:
+            return _decode_told(pair.value)
+        except UNREADABLE:
+            raise PeerError("value", "no last write of a chain") from None
+
     def add(self, pair: KvSync) -> None:
         """One answer; PeerError `not-asked` for a key that lies in no open topic."""
-        if pair.key.startswith(CHAINS + "/"):
-            self._add_last(pair)
+        told = self._look_at(pair)
+        if told is not None:
+            self._add_last(pair, told)
             self._heard.put(pair)
             return
-        if not any(is_under(pair.key, "" if topic == "/" else topic) for topic in self._topics if topic in self.open):
-            raise PeerError("not-asked", pair.key)
         before = self.pairs.get(pair.key)
         self.pairs[pair.key] = pair
         self._heard.put(pair)
@@ -80,11 +100,7 @@ class Stage:
         if (before or self._station.store.pairs.get(pair.key)) != pair and (part := self._packer.add_pair(pair)):
             self._keep(part)
 
-    def _add_last(self, pair: KvSync) -> None:
-        try:
-            told = _decode_told(pair.value)
-        except UNREADABLE:
-            raise PeerError("value", "no last write of a chain") from None
+    def _add_last(self, pair: KvSync, told: Told) -> None:
         key = pair.key[len(CHAINS) :]
         if len(self.lasts) >= self._station.store.room.keys:
             raise PeerError("too-many", "chains")
@@ -92,13 +108,18 @@ class Stage:
 
     def end(self, end: KThxBai) -> None:
         """The end of one answer; PeerError `not-asked` if it ends none that is open."""
-        subtree = next(iter(self.open)) if end.subtree is None and self.open else end.subtree
-        if subtree is None or subtree not in self.open or subtree in self._unasked:
-            raise PeerError("not-asked", str(end.subtree))
+        subtree = self._asked_by(end)
         del self.open[subtree]
         self.ends[subtree] = end.number
         self.is_proved = self.is_proved and bool(end.digest)
         self._said.join(end.count, end.digest)
+
+    def _asked_by(self, end: KThxBai) -> str:
+        """Which open question it answers."""
+        subtree = next(iter(self.open)) if end.subtree is None and self.open else end.subtree
+        if subtree is None or subtree not in self.open or subtree in self._unasked:
+            raise PeerError("not-asked", str(end.subtree))
+        return subtree
 
     def short_by(self) -> int | None:
         """How many of the pairs that the ends speak of have not come, 0 if others came; None: all is as they say, or they say nothing."""

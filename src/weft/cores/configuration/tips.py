@@ -45,7 +45,7 @@ class Tips:
         return list(self._asked)
 
     def hear(self, answer: KThxBai, now: Now) -> bool:
-        """An answer; returns whether the parent has less than it once gave us: then its history is another one."""
+        """An answer; PeerError `not-asked`. Returns whether the parent has less than it once gave us: then its history is another one."""
         asked = self._asked.pop(answer.subtree or "", None)
         if asked is None:
             raise PeerError("not-asked", str(answer.subtree))

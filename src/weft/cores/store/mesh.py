@@ -105,6 +105,10 @@ class Mesh:
         peer = self.peers.get(source.peer.decode("ascii", "replace"))
         if peer is None:
             raise PeerError("malformed", "an answer from nobody")
+        if isinstance(message, Said):
+            raise PeerError("malformed", "topics are no answers")
+        if isinstance(message, Hello):
+            self._check_boot(message)
         peer.heard_at = now.mono
         if isinstance(message, Hello):
             self._judge_answer(peer, message, now)
@@ -113,11 +117,8 @@ class Mesh:
             self._turn(peer, On.REFUSED if is_kept_off else On.BYE, now, message.why)
             if message.why == "name":
                 self._step_aside(peer.endpoint)
-        elif isinstance(message, Said):
-            raise PeerError("malformed", "topics are no answers")
 
     def _judge_answer(self, peer: Peer, hello: Hello, now: Now) -> None:
-        self._check_boot(hello)
         if hello.fabric != self._station.settings.fabric:
             self._turn(peer, On.REFUSED, now, "fabric")
         elif hello.node == self._station.name and hello.boot == self._station.settings.boot:
