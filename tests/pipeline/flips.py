@@ -46,7 +46,7 @@ def files_of(journal: Path, lake: Layout) -> dict[str, list[Path]]:
         root, handle = lake.table(table.layer, table.name), opened(lake, table)
         assert handle is not None, table.full_name
         data += [root / file.path for file in live_files(handle, table)]
-        log += [path for path in (root / "_delta_log").iterdir() if path.suffix in (".json", ".parquet")]
+        log += [path for path in (root / "_delta_log").iterdir() if path.is_file()]
     drained = [path for path in (lake.root / "drain").rglob("*") if path.is_file()]
     return {
         "journal": sorted(path for path in journal.iterdir() if path.suffix in (".seg", ".snap")),

@@ -3,10 +3,12 @@
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
 from tests.journal.model import NODE, SMALL, WALL
 from tests.pipeline import flips
@@ -21,12 +23,14 @@ from weft.cli.sql import sql
 from weft.lake.layout import Layout
 from weft.lake.manifest import SegmentFault
 from weft.pipeline.check import Check
+from weft.pipeline.delta import Tables
 from weft.pipeline.sql import Lake
 from weft.pipeline.tables import SAMPLES
+from weft.pipeline.upkeep.compact import Bundle, joined
 from weft.pipeline.upkeep.log import live_files, there
 from weft.pipeline.upkeep.log import opened as table_of
 from weft.shell.files import Files
-from weft.shell.journal import Journal
+from weft.shell.journal import Journal, JournalReader
 
 SUM = "SELECT sum(sequence) AS total FROM silver.samples"
 
@@ -66,12 +70,14 @@ def journal(tmp_path: Path) -> Path:
     return tmp_path / "journal"
 
 
+@pytest.mark.proves(
+    "FLD-030", part="a byte changed at rest is found by the deep check: journals, segments, manifests, tables, logs"
+)
 def test_a_byte_that_changed_anywhere_in_journal_segments_or_tables_is_noticed(
     lake: Layout, journal: Path, *, soak: bool
 ) -> None:
     assert "" == flips.noticed_in_journal(journal) == flips.noticed_in_lake(lake)
-    kinds = ("journal", "segment", "manifest", "table")
-    for outcome in flips.play(journal, lake, 200 if soak else 24, Chance("bytes"), kinds):
+    for outcome in flips.play(journal, lake, 400 if soak else 30, Chance("bytes")):
         assert outcome.noticed, flips.told(outcome)
     assert "" == flips.noticed_in_journal(journal) == flips.noticed_in_lake(lake)
 
@@ -96,6 +102,7 @@ def _byte_of_a_value(lake: Layout) -> Path:
     return file
 
 
+@pytest.mark.proves("FLD-030", part="weft sql --verify")
 def test_a_question_that_is_to_be_proved_is_refused_where_a_byte_has_changed(
     lake: Layout, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -111,6 +118,7 @@ def test_a_question_that_is_to_be_proved_is_refused_where_a_byte_has_changed(
     assert file.name in refused.value.text
 
 
+@pytest.mark.proves("FLD-030", part="checksums of pages")
 def test_pages_of_tables_and_segments_have_checksums_of_their_own(lake: Layout) -> None:
     for file in (_byte_of_a_value(lake), _byte_of_a_segment(lake)):
         with pytest.raises(OSError, match=r"(?i)crc"), pq.ParquetFile(file, page_checksum_verification=True) as opened:
@@ -128,6 +136,7 @@ def _flipped(segment: Path) -> None:
     flip(segment, segment.stat().st_size // 2)
 
 
+@pytest.mark.proves("FLD-030", part="the driver verifies what it takes")
 @pytest.mark.parametrize(("harm", "code"), [(_flipped, "segment-changed"), (Path.unlink, "segment-gone")])
 def test_the_driver_takes_no_segment_whose_bytes_are_not_those_that_were_drained(
     harm: Callable[[Path], None], code: str, ground: Ground
@@ -138,6 +147,48 @@ def test_the_driver_takes_no_segment_whose_bytes_are_not_those_that_were_drained
         ground.take()
     assert refused.value.code == code
     assert ground.job.tables.is_empty(SAMPLES)
+
+
+@pytest.mark.proves("FLD-030", part="who makes new rows of old ones proves the old ones first")
+def test_nothing_new_is_made_of_a_file_of_a_table_that_changed(lake: Layout, spark: SparkSession) -> None:
+    file = _byte_of_a_value(lake)
+    delta = table_of(lake, SAMPLES)
+    assert delta is not None
+    (live,) = [one for one in live_files(delta, SAMPLES) if one.path.endswith(file.name)]
+    nobody: Any = None
+    makers: list[Callable[[], object]] = [
+        lambda: joined(lake, Bundle(SAMPLES, (live,))),
+        lambda: Tables(lake, spark).read(SAMPLES),
+        lambda: Tables(lake, nobody).read(SAMPLES, [str(file)]),
+    ]
+    for make in makers:
+        with pytest.raises(UserError) as refused:
+            make()
+        assert "damaged" == refused.value.code
+        assert file.name in refused.value.text
+
+
+@pytest.mark.proves("FLD-030", part="what is read from a journal is what was written")
+def test_no_altered_record_is_read_from_a_journal_that_rests(journal: Path) -> None:
+    written = [record.payload for _, record in records_of(journal)]
+    assert [bytes([number]) * 300 for number in range(1, 41)] == written
+    chance = Chance("at rest")
+    for _ in range(20):
+        file = chance.choice(sorted(journal.glob("*.seg")))
+        whole = file.read_bytes()
+        flip(file, chance.randint(0, len(whole) - 1), chance.randint(0, 7))
+        try:
+            assert {record.payload for _, record in records_of(journal)} <= set(written)
+        except UserError:
+            pass
+        finally:
+            file.write_bytes(whole)
+
+
+def records_of(journal: Path) -> list[tuple[int, StreamRecord]]:
+    """What a reader beside the node finds."""
+    found = JournalReader(journal).entries()
+    return [(lsn, record) for lsn, record in found if isinstance(record, StreamRecord)]
 
 
 def test_files_of_an_earlier_version_have_no_digest_and_never_count_as_proved_until_they_are_adopted(

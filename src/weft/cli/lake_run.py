@@ -85,7 +85,7 @@ def run(
 def check(*, lake: Where = None, deep: Flag = False, adopt: Flag = False, json: Flag = False) -> int:
     """Compare what the drains wrote with what the tables hold, by number: equal (0), behind (1), or broken (2).
 
-    With --deep every byte of segments and tables is read first and compared with its digest. Files that an earlier version
+    With --deep every byte of segments, tables and their logs is read first and compared with its digest. Files that an earlier version
     or another program has written have none: they are counted, and the status is 3, until --adopt takes them on as they are.
 
     The chain of manifests is proved, every file that a table names is looked at, and the numbers in segments, in

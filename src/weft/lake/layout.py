@@ -5,7 +5,7 @@
 <lake>/drain/<stream>/<drain>/<number // 4096, 8 hex>/<number, 16 hex>.parquet | .json | .wv
 <lake>/tables/<layer>/<name>/
 <lake>/checkpoints/<job>/
-<lake>/_weft/lease | consumers | runs | imports | spill | removal.json
+<lake>/_weft/lease | consumers | runs | imports | digests | spill | removal.json
 ```
 
 Segment numbers start at 1 and have no holes, so a reader probes the next name and never lists a directory.
@@ -168,6 +168,10 @@ class Layout:
     def adopted(self, table: str) -> Path:
         """Digests of files of a table whose names say none (FLD-030)."""
         return self.root / "_weft" / "digests" / f"{table}.json"
+
+    def log_digests(self, table: str) -> Path:
+        """Lists of what the files of a table's log held when they were written (FLD-030)."""
+        return self.root / "_weft" / "digests" / table
 
     def removal(self) -> Path:
         """What is being removed from a table at this moment (LAK-037)."""

@@ -7,7 +7,7 @@ were there: the accounts of it say from which table, and how many rows (LAK-037)
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -17,9 +17,10 @@ from weft.lake.layout import Layout
 from weft.lake.manifest import SegmentFault
 from weft.lake.reader import Source
 from weft.lake.summary import streams_of
-from weft.pipeline.digests import adopt, proofs
+from weft.pipeline.digests import Proof, adopt, proofs
 from weft.pipeline.held import TWINS_OF, Held, held_in, union
 from weft.pipeline.intake import received_of
+from weft.pipeline.logdigests import adopt_log, log_proofs
 from weft.pipeline.progress import reached
 from weft.pipeline.sql import Lake
 from weft.pipeline.tables import STAGES, Table
@@ -110,20 +111,30 @@ class Check:
         except DeltaError as error:
             why = str(error).partition("\n")[0]
             self.differences.append(Difference(f"{table.full_name}: its log cannot be read: {why}", {}))
+            self._judge(table, log_proofs(self.layout, table))
             return
         assert handle is not None, table.full_name
+        files = self._judge(table, proofs(self.layout, table, handle))
+        logged = self._judge(table, log_proofs(self.layout, table))
+        if not files and not logged:
+            return
+        if self.adopt:
+            adopt(self.layout, table, files)
+            adopt_log(self.layout, table, logged)
+        else:
+            self.unproved[table.full_name] = len(files) + len(logged)
+
+    def _judge(self, table: Table, found: Iterable[Proof]) -> list[str]:
+        """Count what is proved, name what is not as its digest says; returns what has no digest."""
         unproved = []
-        for proof in proofs(self.layout, table, handle):
+        for proof in found:
             if proof.fault == "unproved":
                 unproved.append(proof.path)
             elif proof.fault:
                 self.differences.append(Difference(f"{table.full_name}: {proof.path} is {proof.fault}", {}))
             else:
                 self.proved += proof.bytes
-        if unproved and self.adopt:
-            adopt(self.layout, table, unproved)
-        elif unproved:
-            self.unproved[table.full_name] = len(unproved)
+        return unproved
 
     def _compare(self) -> Verdict:
         segments = waiting = 0

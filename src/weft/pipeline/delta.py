@@ -21,9 +21,11 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from weft import __version__
 from weft.base.errors import OurFault, UserError, WeftError
 from weft.lake.layout import Layout
-from weft.pipeline.digests import with_digest
+from weft.pipeline.digests import refuse_damaged, with_digest
+from weft.pipeline.logdigests import note_commits, note_missed, refuse_changed
 from weft.pipeline.tables import Table
 from weft.pipeline.transforms.columns import columns
 from weft.pipeline.versions import paths_of
@@ -84,6 +86,8 @@ class Tables:
         # by its real path, as the log names files: else those that a commit replaces would not be found in it
         self.lake, self.spark, self.writer = Layout(lake.root.resolve()), spark, writer
         self._open: dict[str, DeltaTable] = {}
+        self._proved: set[str] = set()
+        """Files that this process has written, or read whole and found to be what their digests say."""
         self.commit_s = 0.0
         """Seconds spent in transactions so far."""
 
@@ -164,6 +168,7 @@ class Tables:
         from deltalake.transaction import AddAction, RemoveAction
 
         now_ms = round(datetime.now(UTC).timestamp() * 1000)
+        self._proved.update(str(self.path(table) / file.path) for file in add)
         gone = list(remove)
         actions: list[Any] = [
             AddAction(file.path, file.size, file.partition, now_ms, data_change=True, stats=file.statistics)
@@ -185,7 +190,7 @@ class Tables:
 
         handle = self.handle(table)
         self._check_lease(handle)
-        began = time.perf_counter()
+        before, began = handle.version(), time.perf_counter()
         try:
             handle.create_write_transaction(
                 actions,
@@ -194,6 +199,7 @@ class Tables:
                 [table.partition] if table.partition else [],
                 commit_properties=properties,
             )
+            note_commits(self.lake, table, before)
         except CommitFailedError as error:
             if CONFLICT in str(error):
                 raise LeaseLost(f"another driver has committed to {table.full_name}") from error
@@ -233,10 +239,17 @@ class Tables:
         return zip(*columns, strict=True)
 
     def read(self, table: Table, files: Sequence[str] | None = None) -> "DataFrame":
-        """The rows of a table, or of some of its files, through Spark's own Parquet reader (PIP-092)."""
+        """The rows of a table, or of some of its files, through Spark's own Parquet reader (PIP-092).
+
+        A file that this process meets first is proved whole (FLD-030): UserError `damaged`. Spark looks at the checksums of
+        pages each time.
+        """
         chosen = self.files(table) if files is None else list(files)
         if not chosen:
             return self.spark.createDataFrame([], table.spark())
+        fresh = [file for file in chosen if file not in self._proved]
+        refuse_damaged(self.path(table), table, self.relative(table, fresh))
+        self._proved.update(fresh)
         reader = self.spark.read.schema(table.spark()).option("basePath", str(self.path(table)))
         return reader.parquet(*chosen)
 
@@ -264,7 +277,7 @@ class Tables:
         if not DeltaTable.is_deltatable(str(path)):
             assert self.writer is not None, table.full_name
             path.mkdir(parents=True, exist_ok=True)
-            return DeltaTable.create(
+            made = DeltaTable.create(
                 path,
                 wanted,
                 mode="ignore",
@@ -272,10 +285,18 @@ class Tables:
                 name=table.full_name,
                 description=table.grain,
                 configuration=configuration_of(table),
+                commit_properties=made_by_us(),
             )
+            note_commits(self.lake, table, -1)
+            return made
+        if self.writer is None:
+            return DeltaTable(path)
+        note_missed(self.lake, table)
+        refuse_changed(self.lake, table)
         handle = DeltaTable(path)
-        if self.writer is not None:
-            _evolve(handle, table, wanted)
+        before = handle.version()
+        _evolve(handle, table, wanted)
+        note_commits(self.lake, table, before)
         return handle
 
     def _check_lease(self, handle: "DeltaTable") -> None:
@@ -315,6 +336,13 @@ class Tables:
         target = place / name
         file.rename(target)
         return named(root, table, target, footer)
+
+
+def made_by_us() -> "CommitProperties":
+    """What a commit says that is no batch: it is one of this program, so its log file gets a digest (FLD-030)."""
+    from deltalake import CommitProperties
+
+    return CommitProperties(custom_metadata={"weft.version": __version__})
 
 
 def configuration_of(table: Table) -> dict[str, str | None]:
@@ -428,9 +456,10 @@ def _evolve(handle: "DeltaTable", table: Table, wanted: Any) -> None:
     if changed := [name for name, field in have.items() if field.type != want[name].type]:
         raise OurFault(f"{table.full_name}: {', '.join(changed)} changed its type")
     if fresh := [field for name, field in want.items() if name not in have]:
-        handle.alter.add_columns(fresh)
+        handle.alter.add_columns(fresh, commit_properties=made_by_us())
         handle.update_incremental()
     wanted_properties = configuration_of(table)
     if handle.metadata().configuration.get(SKIPPING) != wanted_properties[SKIPPING]:
-        handle.alter.set_table_properties({SKIPPING: wanted_properties[SKIPPING] or ""})
+        wish = {SKIPPING: wanted_properties[SKIPPING] or ""}
+        handle.alter.set_table_properties(wish, commit_properties=made_by_us())
         handle.update_incremental()

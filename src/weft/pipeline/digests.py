@@ -1,5 +1,7 @@
 """What proves the bytes of a table's files (FLD-030): a digest in the name under which the log has them.
 
+The log itself is proved by lists (`logdigests.py`).
+
 A file is written, read back, and gets the first half of its SHA-256 into its name, before a transaction names it. So the log
 says what the file must hold, whoever copies, compacts or rebuilds the table, and no second place has to be kept in step.
 Files that another program committed, or an earlier version, have no digest until somebody adopts them as they are: then it
@@ -8,7 +10,7 @@ stands in a list of the lake. What has none is told, and never counts as proved.
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from pathlib import Path
@@ -16,6 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
+from weft.base.errors import UserError
 from weft.lake.files import LocalFiles, make_directories, put
 from weft.lake.layout import Layout
 from weft.pipeline.tables import Table
@@ -43,12 +46,17 @@ class Proof(NamedTuple):
 
 def digest_of(file: Path) -> str:
     """The digest of a file's bytes. OSError as the disk says."""
+    return sha256_of(file)[:DIGITS]
+
+
+def sha256_of(file: Path) -> str:
+    """The SHA-256 of a file's bytes, 64 hex. OSError as the disk says."""
     found, piece = sha256(), bytearray(PIECE_BYTES)
     view = memoryview(piece)
     with file.open("rb", buffering=0) as opened:
         while count := opened.readinto(piece):
             found.update(view[:count])
-    return found.hexdigest()[:DIGITS]
+    return found.hexdigest()
 
 
 def with_digest(file: Path) -> Path:
@@ -86,6 +94,18 @@ def adopt(layout: Layout, table: Table, paths: Iterable[str]) -> int:
     make_directories(LocalFiles(), target.parent)
     put(LocalFiles(), target, msgspec.json.encode(known | fresh, order="sorted") + b"\n")
     return len(fresh)
+
+
+def refuse_damaged(root: Path, table: Table, paths: Iterable[str], known: Mapping[str, str] | None = None) -> None:
+    """UserError `damaged` if one of these files, named as the log does, is not what its digest says; what has none passes.
+
+    Whoever writes new rows of old ones asks this first: else a flipped bit would get a right digest.
+    """
+    for path in paths:
+        wanted = digest_in(path) or (known or {}).get(path)
+        if wanted and (root / path).exists() and digest_of(root / path) != wanted:
+            mend = "weft lake check --deep names all; weft lake rebuild makes the table anew"
+            raise UserError("damaged", f"{table.full_name}: {path} is changed", mend)
 
 
 def proofs(layout: Layout, table: Table, handle: "DeltaTable") -> Iterator[Proof]:

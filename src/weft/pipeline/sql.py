@@ -12,12 +12,14 @@ import glob
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from weft.base.errors import UserError
 from weft.lake.layout import Layout
 from weft.pipeline.digests import proofs
+from weft.pipeline.logdigests import log_proofs
 from weft.pipeline.scan import MISSING, quoted, scan
 from weft.pipeline.tables import ALL, LATEST, SAMPLES, VALUES, VIEWS, Table
 from weft.pipeline.versions import AsOf, made_at, opened
@@ -221,8 +223,8 @@ class Lake:
         return name
 
     def _prove(self, table: Table, handle: "DeltaTable") -> None:
-        """Every file that an answer may rest on holds what its digest says (FLD-030)."""
-        for proof in proofs(self.layout, table, handle):
+        """Every file that an answer may rest on, and the table's log, hold what their digests say (FLD-030)."""
+        for proof in chain(proofs(self.layout, table, handle), log_proofs(self.layout, table)):
             if proof.fault == "unproved":
                 mend = "weft lake check --deep --adopt, or ask without --verify"
                 raise UserError("unproved", f"{table.full_name}: {proof.path} has no digest", mend)

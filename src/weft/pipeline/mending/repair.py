@@ -37,6 +37,7 @@ from weft.pipeline.checkpoint import Carried, Checkpoint, Record, read_record
 from weft.pipeline.delta import partition_of
 from weft.pipeline.digests import adopt
 from weft.pipeline.kinds import Kind
+from weft.pipeline.logdigests import note_commits
 from weft.pipeline.marks import Mark, added_by, newest_mark, said
 from weft.pipeline.mending.recall import recalled
 from weft.pipeline.sql import Lake
@@ -210,6 +211,7 @@ class Repair:
         """One commit: back to a version, if there is one, and how far the table is under the new id."""
         batch = min(self.marks[table].batch, behind.number)
         handle = DeltaTable(self._path(table))
+        before = handle.version()
         told = self._properties(record, batch, table)
         if version is None:
             self._commit_nothing(table, told)
@@ -217,6 +219,7 @@ class Repair:
             self._delete(table, handle, f"job = '{self.kind.stream}' AND batch > {batch}", told)
         else:
             self._go_back(table, version, told)
+        note_commits(self.lake, table, before)
 
     def _delete(self, table: Table, handle: DeltaTable, rows: str, told: CommitProperties) -> None:
         """Take rows out in one commit; the files that deltalake writes for the others have no digest in their names."""
@@ -314,4 +317,6 @@ def _let_go(lake: Layout, table: Table, epoch: int) -> None:
         app_transactions=[Transaction(APP, epoch, int(datetime.now(UTC).timestamp() * 1000))],
     )
     parts = [table.partition] if table.partition else []
+    before = delta.version()
     delta.create_write_transaction([], "append", delta.schema(), parts, commit_properties=told)
+    note_commits(lake, table, before)

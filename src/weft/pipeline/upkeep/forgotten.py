@@ -28,8 +28,9 @@ from weft.base.vectors import VersionVector
 from weft.lake.files import LocalFiles, make_directories, put
 from weft.lake.layout import Layout
 from weft.lake.manifest import origin_of
-from weft.pipeline.delta import PARQUET, configuration_of, named
+from weft.pipeline.delta import PARQUET, configuration_of, made_by_us, named
 from weft.pipeline.intake import SPREAD
+from weft.pipeline.logdigests import note_commits
 from weft.pipeline.quarantined import CHANGED
 from weft.pipeline.tables import ALL, FORGOTTEN, STAGES, Table
 from weft.pipeline.upkeep.log import APP, Exchange, LiveFile, exchange, opened
@@ -241,7 +242,9 @@ def _append(layout: Layout, note: Note, epoch: int) -> None:
             name=FORGOTTEN.full_name,
             description=FORGOTTEN.grain,
             configuration=configuration_of(FORGOTTEN),
+            commit_properties=made_by_us(),
         )
+        note_commits(layout, FORGOTTEN, -1)
     now_ms = round(datetime.now(UTC).timestamp() * 1000)
     properties = CommitProperties(
         custom_metadata={APP: "account", "weft.lease": str(epoch)},
@@ -252,7 +255,9 @@ def _append(layout: Layout, note: Note, epoch: int) -> None:
     told = named(path, FORGOTTEN, file)
     added = AddAction(told.path, told.size, told.partition, now_ms, data_change=True, stats=told.statistics)
     delta = DeltaTable(path)
+    before = delta.version()
     delta.create_write_transaction([added], "append", delta.schema(), [], commit_properties=properties)
+    note_commits(layout, FORGOTTEN, before)
 
 
 def _table(note: Note) -> "pa.Table":

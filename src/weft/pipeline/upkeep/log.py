@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from weft import __version__
 from weft.lake.layout import Layout
 from weft.pipeline.delta import RETRIES, DataFile, LeaseLost, partition_of
+from weft.pipeline.logdigests import note_commits
 from weft.pipeline.tables import ALL, Table
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ def exchange(layout: Layout, wanted: Exchange, epoch: int) -> int:
     delta = opened(layout, wanted.table)
     assert delta is not None, wanted.table.full_name
     _refuse_if_overtaken(delta, wanted, epoch)
+    before = delta.version()
     now_ms = round(datetime.now(UTC).timestamp() * 1000)
     apps = {APP: epoch, **wanted.apps}
     about = {APP: wanted.what, "weft.version": __version__, "weft.lease": str(epoch)}
@@ -113,6 +115,7 @@ def exchange(layout: Layout, wanted: Exchange, epoch: int) -> int:
         )
     except CommitFailedError as error:
         raise Overtaken(f"{wanted.table.full_name}: {error}") from error
+    note_commits(layout, wanted.table, before)
     delta.update_incremental()
     return delta.version()
 

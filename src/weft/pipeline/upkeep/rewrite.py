@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from weft.lake.layout import Layout
 from weft.pipeline.delta import NO_PARTITION, PARQUET, DataFile, named
+from weft.pipeline.digests import adopted, refuse_damaged
 from weft.pipeline.tables import Table
 from weft.pipeline.upkeep.log import LiveFile, absolute, opened
 
@@ -65,9 +66,11 @@ def file_schema(layout: Layout, table: Table) -> "pa.Schema":
 
 
 def held_by(layout: Layout, table: Table, files: Sequence[LiveFile]) -> "Dataset":
-    """The rows of some files, all with the columns that the table has now."""
+    """The rows of some files, all with the columns that the table has now; UserError `damaged` if one changed (FLD-030)."""
     import pyarrow.dataset as ds
 
+    root = layout.table(table.layer, table.name)
+    refuse_damaged(root, table, [file.path for file in files], adopted(layout, table))
     return ds.dataset(absolute(layout, table, files), schema=file_schema(layout, table), format="parquet")
 
 

@@ -1,0 +1,141 @@
+"""What proves the bytes of a table's log (FLD-030): lists of digests outside the log, a line per file.
+
+```
+<lake>/_weft/digests/silver.samples/00000007.sha256   of versions 7000 to 7999: digest, two spaces, name
+```
+
+Whoever commits adds the line right after (`note_commits`): of commits that carry this program's mark, and of the checkpoints made with
+them. A driver that was killed in between adds it at its next start. The last line of a name counts. What other programs and
+earlier versions committed has no line until somebody adopts it as it is: that is told, and never counts as proved.
+"""
+
+import json
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final
+
+from weft.base.errors import UserError
+from weft.lake.files import LocalFiles, make_directories
+from weft.lake.layout import Layout
+from weft.pipeline.digests import THREADS_MAX, Proof, sha256_of
+from weft.pipeline.tables import Table
+
+MARK: Final = b'"weft.'
+"""What the commit information of each commit of this program contains."""
+VERSIONS_PER_LIST: Final = 1_000
+HINT: Final = "_last_checkpoint"
+LOG: Final = "_delta_log"
+_FILE: Final = re.compile(r"(\d{20})\.(?:json|checkpoint\.parquet)")
+_LINE: Final = re.compile(r"([0-9a-f]{64})  (\S+)")
+
+
+def note_commits(layout: Layout, table: Table, after: int) -> None:
+    """Add what was committed to the log behind version `after` to the lists; commits of other programs stay without."""
+    log, version = _log_of(layout, table), after + 1
+    fresh: list[str] = []
+    while (file := log / f"{version:020d}.json").exists():
+        checkpoint = log / f"{version:020d}.checkpoint.parquet"
+        if MARK in file.read_bytes():
+            fresh.append(file.name)
+            fresh += [checkpoint.name, HINT] if checkpoint.exists() else []
+        version += 1
+    _append(layout, table, fresh)
+    if HINT in fresh:
+        _drop_old(layout, table)
+
+
+def note_missed(layout: Layout, table: Table) -> None:
+    """Add what was committed by a process that ended before it could; nothing for a log that has no list."""
+    if known := listed(layout, table):
+        note_commits(layout, table, max(_version(name) for name in known))
+
+
+def refuse_changed(layout: Layout, table: Table) -> None:
+    """UserError `damaged` if a file of the log changed on which the newest version rests."""
+    log = _log_of(layout, table)
+    newest = max((_version(file.name) for file in log.glob("*.checkpoint.parquet")), default=0)
+    for proof in log_proofs(layout, table, newest):
+        if proof.fault == "changed":
+            mend = "weft lake check --deep names all; put this file back from a copy, or weft lake rebuild"
+            raise UserError("damaged", f"{table.full_name}: {proof.path} is {proof.fault}", mend)
+
+
+def adopt_log(layout: Layout, table: Table, paths: Iterable[str]) -> None:
+    """Take files of the log on as they are now."""
+    _append(layout, table, [path.removeprefix(f"{LOG}/") for path in paths])
+
+
+def listed(layout: Layout, table: Table) -> dict[str, str]:
+    """The digest of each file of the log that has one. What cannot be read as a line is none."""
+    known = {}
+    for file in sorted(layout.log_digests(table.full_name).glob("*.sha256")):
+        for line in file.read_text("utf-8", errors="replace").splitlines():
+            if found := _LINE.fullmatch(line):
+                known[found[2]] = found[1]
+    return known
+
+
+def log_proofs(layout: Layout, table: Table, first: int = 0) -> Iterator[Proof]:
+    """Every file of the log from a version on, read whole and compared with its digest. OSError as the disk says."""
+    log = _log_of(layout, table)
+    names = sorted(file.name for file in log.iterdir() if file.name == HINT or _version(file.name) >= first)
+    known = listed(layout, table)  # later than the names: a commit of this instant has its line
+
+    def prove(name: str) -> Proof | None:
+        try:
+            size, found = (log / name).stat().st_size, sha256_of(log / name)
+        except FileNotFoundError:
+            return None  # the log forgets old versions
+        fault = "" if known.get(name) == found else _fault(log, name, known)
+        return Proof(f"{LOG}/{name}", size, fault)
+
+    with ThreadPoolExecutor(min(THREADS_MAX, os.cpu_count() or 1)) as pool:
+        yield from (proof for proof in pool.map(prove, names) if proof)
+
+
+def _fault(log: Path, name: str, known: Mapping[str, str]) -> str:
+    """`unproved` for what has no digest: also for a hint at a checkpoint that another program made since."""
+    if name not in known:
+        return "unproved"
+    if name != HINT:
+        return "changed"
+    try:
+        version = int(json.loads((log / name).read_bytes())["version"])
+    except (ValueError, KeyError, TypeError):
+        return "changed"
+    return "changed" if f"{version:020d}.checkpoint.parquet" in known else "unproved"
+
+
+def _append(layout: Layout, table: Table, names: Iterable[str]) -> None:
+    """A line for each, in one write per list: two processes may do so at once."""
+    log, directory = _log_of(layout, table), layout.log_digests(table.full_name)
+    lines: defaultdict[int, str] = defaultdict(str)
+    for name in names:
+        lines[max(_version(name), 0) // VERSIONS_PER_LIST] += f"{sha256_of(log / name)}  {name}\n"
+    if lines:
+        make_directories(LocalFiles(), directory)
+    for number, text in lines.items():
+        with (directory / f"{number:08d}.sha256").open("ab", buffering=0) as opened:
+            opened.write(b"\n" * bool(opened.tell()) + text.encode())
+
+
+def _drop_old(layout: Layout, table: Table) -> None:
+    """Delete the lists of versions that the log has forgotten."""
+    oldest = min(_version(file.name) for file in _log_of(layout, table).glob("*.json"))
+    for file in layout.log_digests(table.full_name).glob("*.sha256"):
+        if int(file.stem) < oldest // VERSIONS_PER_LIST and int(file.stem):
+            file.unlink(missing_ok=True)
+
+
+def _version(name: str) -> int:
+    """The version that a file of the log belongs to; -1 for the hint at the newest checkpoint."""
+    found = _FILE.fullmatch(name)
+    return int(found[1]) if found else -1
+
+
+def _log_of(layout: Layout, table: Table) -> Path:
+    return layout.table(table.layer, table.name) / LOG
