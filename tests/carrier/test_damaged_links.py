@@ -1,6 +1,5 @@
 """Cables that alter bits: what arrives is what was sent, or it is refused as `bad-sum` and sent again (FLD-030)."""
 
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -8,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.carrier.rig import Frames, Machine, World
+from tests.carrier.rig import Machine, World
+from tests.weather import flipped
 from weft.base.chance import Chance
 from weft.base.errors import PeerError
 from weft.base.mail import Mail, of_record
@@ -29,22 +29,6 @@ from weft.wire import hop, multipart
 from weft.wire.hop import HopItem
 
 A = b"\x0a" * 16
-
-
-def flipped(chance: Chance, one_in: int) -> Callable[[Frames], Frames]:
-    """One bit of one multipart in so many; sometimes a frame takes the next one's bytes along, as on a torn socket."""
-
-    def weather(frames: Frames) -> Frames:
-        if chance.randint(1, one_in) > 1:
-            return frames
-        if len(frames) > 2 and chance.randint(1, 4) == 1:
-            return [*frames[:-2], frames[-2] + frames[-1]]
-        at = chance.choice([index for index, frame in enumerate(frames) if frame])
-        whole = bytearray(frames[at])
-        whole[chance.randint(0, len(whole) - 1)] ^= 1 << chance.randint(0, 7)
-        return [*frames[:at], bytes(whole), *frames[at + 1 :]]
-
-    return weather
 
 
 def play(seed: int) -> tuple[World, list[Any], list[Mail]]:
@@ -88,6 +72,7 @@ def why_lost(machine: Machine) -> set[str]:
     return {event.why for event in machine.told if isinstance(event, ChildLost | ParentLost)}
 
 
+@pytest.mark.proves("FLD-030", part="links of the tree")
 @pytest.mark.parametrize("seed", range(12))
 def test_bits_that_flip_on_the_cables_change_nothing_that_arrives(seed: int) -> None:
     world, made, posted = play(seed)

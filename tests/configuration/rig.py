@@ -226,6 +226,8 @@ class World:
         """By first number of a new root: the number that it held."""
         self.voters: tuple[str, ...] = ()
         self.refused: list[str] = []
+        self.weather: Callable[[list[bytes]], list[bytes]] = lambda frames: frames
+        """What becomes of the frames of a message on any line."""
         self._numbers = 0
         self._tickets = 0
 
@@ -320,7 +322,7 @@ class World:
     def carry(self, sender: Machine, send: Send) -> bool:
         """Whether its queue took it."""
         if send.channel == "publish":
-            frames = codec.encode_update(send.message)
+            frames = codec.seal_update(send.message)
             for line in self.lines():
                 wants = line.channel == "updates" and any(frames[0].startswith(topic) for topic in line.topics)
                 if line.target == sender.name and wants and self.is_joined(line):
@@ -328,7 +330,7 @@ class World:
         elif send.channel == "ask":
             line = sender.lines["ask"]
             if self.is_joined(line):
-                line.up.append(codec.encode_ask(send.message))
+                line.up.append(codec.seal_ask(send.message))
         else:
             return self._answer(sender, send)
         return True
@@ -337,7 +339,7 @@ class World:
         line = next((line for line in self.lines() if line.peer == send.peer and self.is_joined(line)), None)
         if line is None or len(line.down) >= sender.queue_max:
             return False
-        line.down.append(codec.encode_answer(send.message))
+        line.down.append(codec.seal_answer(send.message))
         return True
 
     def cut(self, *names: str) -> None:
@@ -355,13 +357,18 @@ class World:
 
     def deliver(self, line: Line) -> None:
         """One message of a line, if there is one."""
-        if line.up:
-            frames = line.up.popleft()
-            self._hear(self.machines[line.target], codec.decode_ask(frames), Source("serve", line.peer))
-        elif line.down:
-            frames = line.down.popleft()
-            decode = codec.decode_update if line.channel == "updates" else codec.decode_answer
-            self._hear(line.owner, decode(frames), Source(line.channel, line.tag))
+        try:
+            if line.up:
+                message = codec.decode_ask(self.weather(line.up.popleft()))
+                self._hear(self.machines[line.target], message, Source("serve", line.peer))
+            elif line.down:
+                frames = self.weather(line.down.popleft())
+                decode = codec.decode_update if line.channel == "updates" else codec.decode_answer
+                self._hear(line.owner, decode(frames), Source(line.channel, line.tag))
+        except PeerError as error:
+            self.refused.append(error.code)
+            if line.channel == "ask" and not line.down:
+                line.down.append([b"", *codec.wtf_frames(codec.refusal(error))])
 
     def _hear(self, machine: Machine, message: Any, source: Source) -> None:
         try:

@@ -14,6 +14,7 @@ from uuid import UUID
 from tests.document.witness import Life
 from weft.base.chance import Chance
 from weft.base.effects import Disconnect, Perform, Persist, Reply, Send, Source, Tell
+from weft.base.errors import PeerError
 from weft.base.now import MILLISECOND, SECOND, Now
 from weft.base.records import Entry, Record, StreamRecord
 from weft.cores.document import messages
@@ -92,6 +93,10 @@ class Net:
         self.full: set[tuple[str, str]] = set()
         """Links whose queue is full."""
         self.faults: list[str] = []
+        self.flip: Callable[[list[bytes]], list[bytes]] = lambda said: said
+        """What the cables make of the frames of a message."""
+        self.refused: Counter[str] = Counter()
+        """Messages that nobody could read, by code."""
         self.ears: dict[str, Callable[[Said], None]] = {}
         """Whoever else listens at an endpoint."""
         self._flying: Counter[tuple[str, str]] = Counter()
@@ -219,7 +224,11 @@ class Net:
         """Somebody at `source` says it, as the network lets it; `source` need be no machine's."""
         if isinstance(message, Xmsg):
             self.bytes += len(message.body)
-        said = frames.decode([sender, *frames.encode(message)])
+        try:
+            said = frames.decode([sender, *self.flip(frames.encode(message))])
+        except PeerError as error:
+            self.refused[error.code] += 1
+            return
         for _ in range(1 + (self.chance.random() < self.weather.double)):
             if (source, target) in self.cut or self.chance.random() < self.weather.loss:
                 continue

@@ -343,6 +343,7 @@ MESSAGES = [
 ]
 
 
+@pytest.mark.proves("FLD-030", part="links of the mesh of the store")
 @pytest.mark.parametrize("message", MESSAGES, ids=("hello", "update"))
 def test_no_bit_of_a_hello_or_of_a_change_can_flip_on_the_way_unnoticed(message: codec.Message) -> None:
     frames = codec.encode(message)

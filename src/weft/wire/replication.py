@@ -14,6 +14,12 @@ WTF       "WTF"      u32 code        text
 An ICANHAZ with the property `digest`: true asks for the properties `count` and `digest` of the KTHXBAI: how many pairs the
 answer had, and their digest in 32 hex digits (FLD-002). Who does not know them leaves them out.
 
+A node of ours says such an ICANHAZ, such a KTHXBAI, and every KVPUB that it writes with `sum` as the last property: in eight hex
+digits the CRC-32 of all five frames, the properties as far as they stand before it (FLD-030). What was altered on the way is
+refused as `bad-sum`; who does not know the property passes it by, and what carries none is taken as it comes. A KVPUB is forwarded
+as it came, so its sum is that of the root (CFG-040). The digest proves the pairs of a snapshot; HUGZ and WTF have no sum, and
+nothing rests on them that is not asked for again.
+
 number = epoch * 2**40 + counter, u64 in network order (CFG-003)
 
 Strings are UTF-8 without length or terminator; JSON is sent canonical and received in any layout (CFG-002).
@@ -31,6 +37,7 @@ import msgspec
 from weft.base.errors import PeerError
 from weft.wire import jsontext, parts
 from weft.wire.envelope import Answer, Asked, opened, split
+from weft.wire.multipart import BAD_SUM, sum_of
 from weft.wire.parts import (
     NO_NUMBER,
     NUMBER_BYTES,
@@ -151,7 +158,9 @@ _PROPERTIES: Final = {
 """Of a request, by whether it wants a bundle, and a digest."""
 _HUGZ_FRAMES: Final = (_HUGZ, NO_NUMBER, b"", b"", b"")
 _ASCII_ZEROS: Final = b"0" * NUMBER_BYTES
-_ONLY_PREV: Final = re.compile(rb'\{"prev":(0|[1-9][0-9]{0,17})\}')
+_ONLY_PREV: Final = re.compile(rb'\{"prev":(0|[1-9][0-9]{0,17})(?:,"sum":"[0-9a-f]{8}")?\}')
+_SUM_KEY: Final = b'"sum":"'
+_SUM_BYTES: Final = len(_SUM_KEY) + len('01234567"}')
 _DIGEST: Final = re.compile(f"[0-9a-f]{{{2 * DIGEST_BYTES}}}")
 _REFUSALS: Final = {"command": UNKNOWN_COMMAND, "too-large": TOO_LARGE}
 
@@ -167,6 +176,12 @@ def encode_update(message: Update) -> list[bytes]:
     return [message.key.encode(), message.number.to_bytes(NUMBER_BYTES), message.uuid, properties, message.value]
 
 
+def seal_update(message: Update) -> list[bytes]:
+    """As a node says it: with a sum, but a received one as it came (FLD-030)."""
+    frames = encode_update(message)
+    return frames if type(message) is Hugz or message.raw else _sealed(frames)
+
+
 def decode_update(frames: list[bytes]) -> Update:
     """What a parent has published."""
     if len(frames) != FRAMES:
@@ -174,6 +189,7 @@ def decode_update(frames: list[bytes]) -> Update:
     name, number, uuid, properties, value = frames
     if name == _HUGZ or name.endswith(b"/HUGZ"):
         return _hugz(frames)
+    _refuse_altered(frames)
     key = read_key(name)
     write = read_number(number, 1)
     read_uuid(uuid)
@@ -196,6 +212,12 @@ def encode_ask(message: ICanHaz) -> list[bytes]:
     return [b"", _ICANHAZ, b"", b"", _PROPERTIES[message.is_bundle, message.wants_digest], subtree]
 
 
+def seal_ask(message: ICanHaz) -> list[bytes]:
+    """As a node says it: with a sum where it asks for a digest (FLD-030)."""
+    frames = encode_ask(message)
+    return [frames[0], *_sealed(frames[1:])] if message.wants_digest else frames
+
+
 def decode_ask(frames: list[bytes]) -> Asked:
     """The request of a child, from the frames behind its identity (CFG-010, CFG-011)."""
     envelope, message = split(frames, _ASKS)
@@ -207,6 +229,7 @@ def decode_ask(frames: list[bytes]) -> Asked:
         return Asked(envelope, ICanHaz(read_subtree(message[1]), dialect=dialect))
     if len(message) != FRAMES:
         raise PeerError("frame-count", f"{len(message)} frames", command)
+    _refuse_altered(message)
     _, number, uuid, properties, subtree = message
     if number:
         read_number(number)
@@ -226,6 +249,14 @@ def encode_answer(answer: Answer) -> list[bytes]:
     if type(message) is Bundle:
         return [*answer.envelope, *_bundle_frames(message)]
     return [*answer.envelope, *wtf_frames(message)]
+
+
+def seal_answer(answer: Answer) -> list[bytes]:
+    """As a node says it: an end that says a digest has a sum, too (FLD-030)."""
+    frames, message = encode_answer(answer), answer.message
+    if type(message) is not KThxBai or not message.digest:
+        return frames
+    return [*frames[:-FRAMES], *_sealed(frames[-FRAMES:])]
 
 
 def decode_answer(frames: list[bytes]) -> SnapshotPart:
@@ -281,6 +312,27 @@ def read_wtf(frames: list[bytes]) -> Wtf:
 def refusal(error: PeerError) -> Wtf:
     """What to answer on a ROUTER to a message that was malformed (CFG-007, CFG-008)."""
     return Wtf(_REFUSALS.get(error.code, MALFORMED), str(error))
+
+
+def _sealed(frames: list[bytes]) -> list[bytes]:
+    """Five frames whose properties are none or a JSON object of ours, with a sum as the last of them."""
+    key, number, uuid, properties, value = frames
+    begin = properties[:-1] + b"," if properties else b"{"
+    return [key, number, uuid, begin + _sum(frames, begin), value]
+
+
+def _refuse_altered(frames: list[bytes]) -> None:
+    """PeerError `bad-sum` for five frames that carry a sum, and were altered on the way."""
+    properties = frames[3]
+    begin, end = properties[:-_SUM_BYTES], properties[-_SUM_BYTES:]
+    if end.startswith(_SUM_KEY) and end != _sum(frames, begin):
+        raise PeerError(BAD_SUM, "altered on the way", frames[0])
+
+
+def _sum(frames: list[bytes], begin: bytes) -> bytes:
+    """The end of the properties that begin so."""
+    key, number, uuid, _, value = frames
+    return b'%b%08x"}' % (_SUM_KEY, sum_of(key, (number, uuid, begin, value)))
 
 
 def _is_span(value: Any) -> bool:
@@ -350,6 +402,7 @@ def _end_frames(end: KThxBai) -> tuple[bytes, ...]:
 
 
 def _end(frames: list[bytes]) -> KThxBai:
+    _refuse_altered(frames)
     _, number, uuid, properties, subtree = frames
     read_uuid(uuid)
     count, digest = _proof(read_properties(properties), properties)

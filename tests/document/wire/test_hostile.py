@@ -14,7 +14,7 @@ from weft.base.errors import PeerError
 from weft.wire.document import frames
 from weft.wire.document.messages import Said, Time
 
-CODES: Final = frozenset({"unknown_type", "bad_identity", "bad_frames", "bad_body"})
+CODES: Final = frozenset({"unknown_type", "bad_identity", "bad_frames", "bad_sum", "bad_body"})
 MIB: Final = 1 << 20
 
 

@@ -20,8 +20,23 @@ from weft.cores.document.station import Station
 from weft.cores.document.times import Times
 from weft.wire.document import endpoints
 from weft.wire.document.frames import word_of
-from weft.wire.document.messages import Beat, Bout, Chat, Gbye, Gsip, Held, Helo, Message, PeerAt, Time, Xmsg
+from weft.wire.document.messages import (
+    READS_SUMS,
+    Beat,
+    Bout,
+    Chat,
+    Gbye,
+    Gsip,
+    Held,
+    Helo,
+    Message,
+    PeerAt,
+    Time,
+    Xmsg,
+)
 
+CAPS: Final = (READS_SUMS,)
+"""What our BEATs say that we can."""
 SILENT, LINK_FULL, GOODBYE = "silent", "link-full", "goodbye"
 """Why a peer is gone."""
 
@@ -170,9 +185,17 @@ class Mesh:
         if not self._is_open:
             return
         peer = self._speaker(sender, message, address)
-        if peer is not None:
+        if peer is not None and self._is_whole(peer, message):
             peer.heard_at, peer.is_evasive, peer.hinted_at = self._station.now.mono, False, None
             self._turn(peer, self._judge(message), message)
+
+    def _is_whole(self, peer: Peer, message: Message) -> bool:
+        """Whether it is as it was said, as far as one can know: whoever says checksums says them always (FLD-030)."""
+        if peer.says_sums and not message.has_sum and not isinstance(message, Helo):
+            self._station.count("mesh.rx.bad_sum")
+            return False
+        peer.says_sums = message.has_sum
+        return True
 
     def _speaker(self, sender: bytes, message: Message, address: str) -> Peer | None:
         if isinstance(message, Helo):
@@ -296,7 +319,7 @@ class Mesh:
         """Say that we are alive, whom we see, and where our log stands."""
         sequence, check = self.log_beat()
         peer.beat_at = self._station.now.mono
-        self._station.send(peer.endpoint, Beat(sequence, self._peers.view, check))
+        self._station.send(peer.endpoint, Beat(sequence, self._peers.view, check, CAPS))
 
     def nudge(self, peer: Peer, about: Any = None) -> None:
         """It is silent: say something that calls for an answer, if anything is missing."""
@@ -320,6 +343,8 @@ class Mesh:
         peer.repaired_at = peer.hinted_at = None
         peer.helo, peer.bout = Saying(), Saying()
         self._take_queue(peer)
+        peer.caps, peer.says_sums = (), False
+        self._station.sums.discard(peer.endpoint)
         peer.told, peer.view, peer.repaired_by, peer.is_evasive = {}, None, [], False
         self.introductions.forget(peer.endpoint)
         if not self._peers.active() and self.alone_since is None:
@@ -367,6 +392,7 @@ class Mesh:
 
     def _hear_beat(self, peer: Peer, message: Beat) -> None:
         peer.caps = message.caps
+        (self._station.sums.add if READS_SUMS in peer.caps else self._station.sums.discard)(peer.endpoint)
         self.introductions.compare(peer, message)
         self.on_message(peer, message)
 

@@ -52,6 +52,8 @@ class Peer(msgspec.Struct, eq=False, kw_only=True):
     """A person has named it: it is called for ever."""
     is_mdns: bool = False
     caps: tuple[str, ...] = ()
+    says_sums: bool = False
+    """A checksum came with what it said since its last HELO: what comes without one is altered."""
     heard_at: int = 0
     beat_at: int = 0
     """When we last said BEAT to it."""

@@ -8,6 +8,8 @@ import hashlib
 from collections import Counter
 from typing import Any, Final
 
+import msgspec
+
 from weft.base.effects import Effect, Persist, Send, Tell
 from weft.base.now import Now
 from weft.base.records import Record
@@ -54,6 +56,8 @@ class Station:
         """What has happened, by the names of specs/04, Observability: `mesh.rx.bad_body`, `log.duplicate`."""
         self.said_at: dict[str, int] = {}
         """When something was last said to an endpoint, monotonic nanoseconds: who hears nothing for a while gets a BEAT."""
+        self.sums: set[str] = set()
+        """Endpoints of peers that read a checksum behind what is said to them (FLD-030)."""
         self._jitters = 0
 
     def begin(self, now: Now) -> None:
@@ -80,15 +84,20 @@ class Station:
 
     def send(self, endpoint: str, message: Message) -> None:
         """Say a message to the peer at an endpoint."""
-        self.effects.append(Send(PEERS, endpoint.encode(), message))
+        self.effects.append(self._said(endpoint, message))
         self.said_at[endpoint] = self.now.mono
         self.counters[f"mesh.tx.{word_of(message)}"] += 1
 
     def ahead(self, endpoint: str, message: Message) -> None:
         """The same, in front of what the turn keeps: for a question that need not wait for the disk (GSP-010)."""
-        self._aheads.append(Send(PEERS, endpoint.encode(), message))
+        self._aheads.append(self._said(endpoint, message))
         self.said_at[endpoint] = self.now.mono
         self.counters[f"mesh.tx.{word_of(message)}"] += 1
+
+    def _said(self, endpoint: str, message: Message) -> Send:
+        if endpoint in self.sums:
+            message = msgspec.structs.replace(message, has_sum=True)
+        return Send(PEERS, endpoint.encode(), message)
 
     def keep(self, record: Record, *, is_own: bool = False) -> None:
         """Make a record durable with this turn."""

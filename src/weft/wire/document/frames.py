@@ -1,16 +1,20 @@
 """What peers of a session say, as ZeroMQ carries it (PEE-004 to PEE-006; seed: Messages).
 
-    sent      = type body                                  ; by a DEALER: its identity is no frame
-    delivered = identity ["" ] [identity] type [body]      ; by a ROUTER; at most 4 frames
+    sent      = type body [sum]                            ; by a DEALER: its identity is no frame
+    delivered = identity ["" ] [identity] type [body [sum]] ; by a ROUTER; at most 4 frames
+    sum       = 4OCTET                                     ; CRC-32 of the type, and of the body behind its length
     body      = endpoint / session / text / beat / seconds / *(uuid SP number LF) / XML
 
 Only the strict forms are said; what is heard may be written otherwise, as PEE-005 lists. Whether an operation has a
-header is not judged here (`operations.header_of`), so every body of `XMSG` is accepted.
+header is not judged here (`operations.header_of`), so every body of `XMSG` is accepted. A sum is said to peers that have `c1`
+among the capabilities of their BEAT; what was altered on the way is refused as `bad_sum` (FLD-030).
 """
 
 import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final
+
+import msgspec
 
 from weft.base.errors import PeerError
 from weft.wire.document import endpoints
@@ -30,9 +34,11 @@ from weft.wire.document.messages import (
     Time,
     Xmsg,
 )
+from weft.wire.multipart import sum_of
 
 FRAMES_MIN: Final = 2
 FRAMES_MAX: Final = 4
+SUM_BYTES: Final = 4
 SEQUENCE_MAX: Final = (1 << 53) - 1  # GSP-012
 SECONDS_MAX: Final = 253_402_300_799.0  # the year 9999: later times are no operation's either (DOC-011)
 CHAT_BYTES_MAX: Final = 65_536  # as much as an operation of ours (GSP-013); people write less
@@ -53,7 +59,7 @@ _UUID: Final = re.compile(r"\{?(?:[0-9A-Fa-f]{32}|[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{
 def decode(frames: Sequence[bytes]) -> Said:
     """Who said what, of the frames that a ROUTER delivers.
 
-    PeerError `bad_identity`, `bad_frames`, `unknown_type` or `bad_body`: the counter's last word (PEE-006).
+    PeerError `bad_identity`, `bad_frames`, `bad_sum`, `unknown_type` or `bad_body`: the counter's last word (PEE-006).
 
     >>> decode([bytes.fromhex("b0000000000040008000000000000002"), b"TIME"]).message
     Time(seconds=None)
@@ -61,11 +67,15 @@ def decode(frames: Sequence[bytes]) -> Said:
     sender = frames[0] if frames else b""
     if len(sender) != UUID_BYTES:
         raise PeerError("bad_identity", f"{len(sender)} bytes", sender)
-    said = _without_envelope(sender, frames)
-    read = _READ.get(said[0])
+    kind, *rest = _without_envelope(sender, frames)
+    body = rest[0] if rest else b""
+    if (has_sum := len(rest) > 1) and rest[1] != _sum(kind, body):
+        raise PeerError("bad_sum", "altered on the way", kind)
+    read = _READ.get(kind)
     if read is None:
-        raise PeerError("unknown_type", "", said[0])
-    return Said(sender, read(said[1] if len(said) == 2 else b""))
+        raise PeerError("unknown_type", "", kind)
+    message = read(body)
+    return Said(sender, msgspec.structs.replace(message, has_sum=True) if has_sum else message)
 
 
 def encode(message: Message) -> list[bytes]:
@@ -74,8 +84,9 @@ def encode(message: Message) -> list[bytes]:
     >>> encode(Beat(7, 0x10000000, 0, ("z1",)))
     [b'BEAT', b'7 10000000 00000000 z1']
     """
-    word, body = _WRITE[type(message)]
-    return [word, body(message)]
+    word, write = _WRITE[type(message)]
+    body = write(message)
+    return [word, body, _sum(word, body)] if message.has_sum else [word, body]
 
 
 def word_of(message: Message) -> str:
@@ -96,14 +107,20 @@ def uuid_text(uuid: bytes) -> str:
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
+def _sum(kind: bytes, body: bytes) -> bytes:
+    return sum_of(kind, (body,)).to_bytes(SUM_BYTES)
+
+
 def _without_envelope(sender: bytes, frames: Sequence[bytes]) -> Sequence[bytes]:
-    """The type, and the body if there is one."""
+    """The type, and behind it the body and the sum, if they are there."""
     begin = 1
     for skipped in (b"", sender):
         if begin < len(frames) and frames[begin] == skipped:
             begin += 1
     said = frames[begin:]
-    if not FRAMES_MIN <= len(frames) <= FRAMES_MAX or not 1 <= len(said) <= 2:
+    if not FRAMES_MIN <= len(frames) <= FRAMES_MAX or not (
+        1 <= len(said) <= 2 or (len(said) == 3 and len(said[2]) == SUM_BYTES)
+    ):
         raise PeerError("bad_frames", f"{len(frames)} frames", sender)
     return said
 

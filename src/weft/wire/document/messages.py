@@ -8,40 +8,49 @@ UUID_BYTES: Final = 16
 OPERATION_BYTES_MAX: Final = 262_144  # GSP-012
 FRAME_BYTES_MAX: Final = 4 << 20  # PEE-001
 SESSION_BYTES_MAX: Final = 256  # PEE-011
+READS_SUMS: Final = "c1"
+"""Capability in a BEAT: a third frame behind type and body is read as their checksum."""
 
 
-class Helo(msgspec.Struct, frozen=True, gc=False):
+class Spoken(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """What all messages have in common."""
+
+    has_sum: bool = False
+    """Whether a checksum goes with it: only to peers whose BEAT says that they read it (FLD-030)."""
+
+
+class Helo(Spoken, frozen=True, gc=False):
     """My ROUTER is there."""
 
     endpoint: str
     """`a.b.c.d:port` or `[ipv6]:port`, numeric."""
 
 
-class PeerAt(msgspec.Struct, frozen=True, gc=False):
+class PeerAt(Spoken, frozen=True, gc=False):
     """Meet this one (`PEER`)."""
 
     endpoint: str
 
 
-class Bout(msgspec.Struct, frozen=True, gc=False):
+class Bout(Spoken, frozen=True, gc=False):
     """My session, as in PEE-011; may be empty."""
 
     session: str
 
 
-class Gbye(msgspec.Struct, frozen=True, gc=False):
+class Gbye(Spoken, frozen=True, gc=False):
     """I leave."""
 
     text: str = ""
 
 
-class Chat(msgspec.Struct, frozen=True, gc=False):
+class Chat(Spoken, frozen=True, gc=False):
     """To people."""
 
     text: str
 
 
-class Beat(msgspec.Struct, frozen=True, gc=False):
+class Beat(Spoken, frozen=True, gc=False):
     """Alive (PEE-022). Any body is a heartbeat: what cannot be read of it is None."""
 
     sequence: int | None = None
@@ -53,7 +62,7 @@ class Beat(msgspec.Struct, frozen=True, gc=False):
     caps: tuple[str, ...] = ()
 
 
-class Time(msgspec.Struct, frozen=True, gc=False):
+class Time(Spoken, frozen=True, gc=False):
     """Session time in seconds; None: please tell."""
 
     seconds: float | None = None
@@ -66,13 +75,13 @@ class Held(NamedTuple):
     upto: int
 
 
-class Gsip(msgspec.Struct, frozen=True, gc=False):
+class Gsip(Spoken, frozen=True, gc=False):
     """Gossip: what the sender holds; one entry as emitted, several as accepted (PEE-005)."""
 
     entries: tuple[Held, ...]
 
 
-class Xmsg(msgspec.Struct, frozen=True, gc=False):
+class Xmsg(Spoken, frozen=True, gc=False):
     """One operation, the bytes as its source made them."""
 
     body: bytes
