@@ -25,6 +25,7 @@ from weft.node.ledger import Ledger
 from weft.node.node import Node, Turn
 from weft.sim.canaries import canary
 from weft.sim.disk import JournalDisk
+from weft.wire import hop
 
 MEMORY_NS: Final = 60 * SECOND
 
@@ -148,6 +149,12 @@ def receiver_ignores_the_era(right: Any) -> Any:
             right(self, link, message, now)
 
     return hop
+
+
+@canary(hop, "is_altered", caught_by="wall", within=100, scenario="link")
+def sum_not_checked(right: Any) -> Any:
+    """What was altered on the way is taken as it comes."""
+    return lambda header, payload=(): False
 
 
 @canary(Outbox, "frontier", caught_by="wall", within=20)

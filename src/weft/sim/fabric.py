@@ -82,6 +82,7 @@ class Fabric:
         self._links_up: set[tuple[str, str]] = set()
         self.cuts: dict[tuple[str, str], int] = {}
         self._slow: dict[tuple[str, str], tuple[int, int]] = {}
+        self._flips: dict[tuple[str, str], int] = {}
         for (here, there), (least, spread) in self._delays.items():
             self.streams.set_path(here, there, Path(least, spread))
         for name in self.addresses:
@@ -152,11 +153,17 @@ class Fabric:
             self._slow.pop((here, there), None)
         self._lay(here, there)
 
+    def flip(self, here: str, there: str, one_in: int) -> None:
+        """From here to there a bit of one message in so many changes on the way; of none, if that is 0."""
+        self._flips[here, there] = one_in
+        self._lay(here, there)
+
     def make_whole(self) -> None:
         """All cables are as they were laid."""
-        touched = [*self.cuts, *(pair for pair in self._slow if pair not in self.cuts)]
+        touched = list(dict.fromkeys([*self.cuts, *self._slow, *self._flips]))
         self.cuts.clear()
         self._slow.clear()
+        self._flips.clear()
         for pair in touched:
             self._lay(*pair)
 
@@ -164,7 +171,7 @@ class Fabric:
         least, spread = self._slow.get((here, there), self._delays[here, there])
         is_open = (here, there) not in self.cuts
         before = self.streams.path(here, there)
-        self.streams.set_path(here, there, Path(least, spread, is_open))
+        self.streams.set_path(here, there, Path(least, spread, is_open, self._flips.get((here, there), 0)))
         if self._state(before) != (state := self._state(self.streams.path(here, there))):
             self.scribe.note(here, 0, "info", "path", [here, there, state])
         for pair in ((here, there), (there, here)):
@@ -173,6 +180,8 @@ class Fabric:
     def _state(self, path: Path) -> str:
         if not path.is_open:
             return "cut"
+        if path.flips:
+            return "flipping"
         return "slow" if path.least_ns + path.spread_ns > SLOW_NS else "open"
 
     def _link_changed(self, child: str, parent: str) -> None:

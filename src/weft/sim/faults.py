@@ -155,6 +155,12 @@ def _slow(fabric: Fabric, action: Action) -> None:
         fabric.slow(here, there, action.number, action.second)
 
 
+def _flip(fabric: Fabric, action: Action) -> None:
+    """Between `node` and `other` a bit of one message in `number` changes on the way; of none, if that is 0."""
+    for here, there in _ways(action):
+        fabric.flip(here, there, action.number)
+
+
 def _give_up(fabric: Fabric, action: Action) -> None:
     """TCP breaks the connections of `node` on channel `how`, else to its parent; the others notice after `number` ns."""
     fabric.scribe.note(action.node, 0, "info", "gave-up", [action.how or "up"])
@@ -317,6 +323,7 @@ ACTIONS: Final[dict[str, Callable[[Fabric, Action], None]]] = {
     "cut": _cut,
     "mend": _mend,
     "slow": _slow,
+    "flip": _flip,
     "give-up": _give_up,
     "image": _image,
     "fill": _fill,

@@ -17,7 +17,7 @@ from typing import Final
 from weft.base.chance import Chance
 from weft.base.now import MILLISECOND, SECOND
 from weft.node.channels import ADDS, BEAT, CALLS
-from weft.sim.noise import NoiseSource
+from weft.sim.noise import Noise, NoiseSource
 from weft.sim.sockets import HANDS_OVER, ROWS, Connection, Dealer, Flow, Host, Limits, Path, Plug, Router
 from weft.sim.world import World
 
@@ -25,6 +25,8 @@ RECONNECT_NS: Final = 100 * MILLISECOND  # RECONNECT_IVL of libzmq
 HANDSHAKE_TRIPS: Final = 4  # TCP and ZMTP, one way each
 NOTICE_NS: Final = 20 * MILLISECOND  # how soon a reset is seen where the cable is whole
 RETRANSMIT_NS: Final = 60 * SECOND  # the longest that TCP waits between two tries
+SUMMED: Final = frozenset({"up", "updates", "ask", "mesh-call"})
+"""Channels, by the end that connects, whose messages carry checksums: only on these bits flip (FLD-030)."""
 
 UP, DOWN = 0, 1
 """Directions of a connection: from the socket that connects, to it."""
@@ -45,10 +47,14 @@ class Streams:
         self._serial = 0
         self._stalled: list[Connection] = []
         self._noise: dict[str, NoiseSource] = {}
+        self._flips: dict[tuple[str, str], NoiseSource] = {}
+        """Of the cables that alter messages, by direction."""
         self._owners: dict[bytes, str] = {}
         self.queue_max = 0
         """High-water mark of all sockets, where it is lower than that of their channel; 0: it is not."""
         self.dropped = 0
+        self.flipped = 0
+        """Messages that were altered on the way."""
         self.lost = 0
         self.unheard = 0
         """Publications that nobody there had subscribed to yet."""
@@ -378,13 +384,26 @@ class Streams:
                 flow.read(size)
                 return
             peer = b"" if is_published else router.prefix + dealer.routing_id
+            frames = self._as_it_comes(dealer.channel, dealer.host.name, router.host.name, frames)
             router.host.hear(router.channel, peer, frames, flow)
         elif dealer.is_closed or connection.is_deaf or (is_published and dealer.connection is not connection):
             flow.read(size)
             if is_published:
                 self._router_forgets(connection)  # the kernel there says that nobody wants this
         else:
+            frames = self._as_it_comes(dealer.channel, router.host.name, dealer.host.name, frames)
             dealer.host.hear(dealer.channel, dealer.plug.tag, frames, flow)
+
+    def _as_it_comes(self, channel: str, here: str, there: str, frames: list[bytes]) -> list[bytes]:
+        """What a cable that flips bits makes of a message."""
+        one_in = self._paths[here, there].flips
+        if not one_in or channel not in SUMMED:
+            return frames
+        noise = self._flips.setdefault((here, there), NoiseSource(self.seed, f"{here}>{there}/flips")).draw()
+        if noise.loss % one_in or not any(frames):
+            return frames
+        self.flipped += 1
+        return altered(frames, noise)
 
     # What is true.
 
@@ -406,6 +425,17 @@ class Streams:
 def size_of(frames: list[bytes]) -> int:
     """The bytes of a message, as its flow counts them."""
     return sum(map(len, frames))
+
+
+def altered(frames: list[bytes], noise: Noise) -> list[bytes]:
+    """One bit of one frame is another; or, of one message in eight, the last frame but one has the last one's bytes, too."""
+    if len(frames) > 1 and noise.damage % 8 == 0:
+        return [*frames[:-2], frames[-2] + frames[-1]]
+    places = [number for number, frame in enumerate(frames) if frame]
+    at = places[noise.damage % len(places)]
+    frame = bytearray(frames[at])
+    frame[noise.second % len(frame)] ^= 1 << noise.duplication % 8
+    return [*frames[:at], bytes(frame), *frames[at + 1 :]]
 
 
 def routing_id(chance: Chance) -> bytes:

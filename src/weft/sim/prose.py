@@ -262,10 +262,17 @@ def _fill(action: Action) -> str:
     return f"its journal may use {action.number} bytes" if action.number else "its journal has room again"
 
 
+def _flip(action: Action) -> str:
+    if not action.number:
+        return f"{action.node} and {action.other}: the cable flips no bits any more"
+    return f"{action.node} and {action.other}: the cable flips a bit of one message in {action.number}"
+
+
 _ACTED: Final[dict[str, str | Callable[[Action], str]]] = {
     "cut": _cut,
     "mend": _cut,
     "slow": _slow,
+    "flip": _flip,
     "give-up": lambda action: f"TCP gives up; the other side will notice after {span(action.number)}",
     "step": lambda action: f"someone sets its clock by {span(action.number)}",
     "drift": lambda action: f"its quartz runs {action.number} ppm fast",

@@ -121,6 +121,7 @@ class Run:
             "one block lost at a cut": streams.lost,
             "a deaf ROUTER": streams.deaf,
             "messages that TCP brought late": streams.late,
+            "a message altered on its way": streams.flipped,
             **{f"a datagram {fate}": count for fate, count in self.fabric.datagrams.fates.items()},
         }
         for name, count in met.items():

@@ -63,6 +63,8 @@ class Path(NamedTuple):
     least_ns: int
     spread_ns: int
     is_open: bool = True
+    flips: int = 0
+    """Of one message in so many a bit changes on the way, or a frame takes the next one's bytes along; 0: of none."""
 
 
 class Limits(NamedTuple):

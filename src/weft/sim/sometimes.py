@@ -59,6 +59,7 @@ MODELS: Final = (
     "one block lost at a cut",
     "a deaf ROUTER",
     "messages that TCP brought late",
+    "a message altered on its way",
     "a disk lost",
     "a disk from the past",
     "an announcement of loss in the lake",

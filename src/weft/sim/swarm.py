@@ -122,6 +122,14 @@ def slow(draw: Draw) -> list[Action]:
     return draw.while_(begin, Action(at + span, "slow", child.name, child.parent, "both"))
 
 
+def flip(draw: Draw) -> list[Action]:
+    """A cable flips bits for a while: a bad network card, a switch whose memory is broken."""
+    child = draw.child()
+    at, span = draw.moment(), draw.span(SECOND, 2 * MINUTE)
+    begin = Action(at, "flip", child.name, child.parent, "both", draw.chance.randint(2, 40))
+    return draw.while_(begin, Action(at + span, "flip", child.name, child.parent, "both"))
+
+
 def pause(draw: Draw) -> list[Action]:
     """Processes stand still and go on later: SIGSTOP, a suspended machine, a host that swaps."""
     made: list[Action] = []
@@ -238,6 +246,7 @@ FAULTS: Final[dict[str, Callable[[Draw], list[Action]]]] = {
     "stop": stop,
     "fill": fill,
     "garbage": garbage,
+    "flip": flip,
 }
 """The menu, by name."""
 
