@@ -16,7 +16,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
-from deltalake.transaction import AddAction
+from deltalake.transaction import AddAction, RemoveAction
 
 from weft.base.records import Stream, StreamRecord
 from weft.lake.layout import Layout
@@ -47,7 +47,7 @@ def filled(root: Path) -> Layout:
     rows = [pa.table({"x": [os.urandom(PAYLOAD) for _ in range(RECORDS)]}) for _ in range(FILES)]
     table.mkdir(parents=True)
     delta = DeltaTable.create(table, rows[0].schema, commit_properties=made_by_us())
-    actions = []
+    actions: list[AddAction | RemoveAction] = []
     for number, part in enumerate(rows):
         pq.write_table(part, table / f"{number}.parquet", **PARQUET)
         told = named(table, BRONZE_MESSAGES, table / f"{number}.parquet")

@@ -179,7 +179,7 @@ def encode_update(message: Update) -> list[bytes]:
 def seal_update(message: Update) -> list[bytes]:
     """As a node says it: with a sum, but a received one as it came (FLD-030)."""
     frames = encode_update(message)
-    return frames if type(message) is Hugz or message.raw else _sealed(frames)
+    return _sealed(frames) if type(message) is KvPub and not message.raw else frames
 
 
 def decode_update(frames: list[bytes]) -> Update:
