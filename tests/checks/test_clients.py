@@ -16,13 +16,11 @@ from weft.checks import (
     Fact,
     Linearizable,
     PrefixFold,
-    Sessions,
     Unknown,
     Violation,
     Watched,
     judge,
 )
-from weft.checks.history import VOCABULARY
 
 
 def told(*lines: Line) -> list[Fact]:
@@ -126,27 +124,6 @@ NOT_LINEAR: dict[str, tuple[Line, ...]] = {
     ),
     "a value is read before anybody asked for it": (*one("b", 1, "get", result=1), *one("a", 1, "set", 1)),
     "an answer without a call": (hears("a", 1),),
-}
-
-
-def wrote(client: str, version: int) -> Line:
-    return "", "ok", "wrote-version", [client, "k", version]
-
-
-def reads(client: str, version: int) -> Line:
-    return "", "ok", "read-version", [client, "k", version]
-
-
-SESSIONS_GOOD = {
-    "its own write": (wrote("a", 3), reads("a", 3)),
-    "a later one": (wrote("a", 3), reads("a", 5), reads("a", 5)),
-    "another client may see less": (wrote("a", 3), reads("b", 2)),
-    "another node may have less": (reads("a", 3), ("", "ok", "session", ["a"]), reads("a", 2)),
-}
-SESSIONS_BAD = {
-    "not its own write": (wrote("a", 3), reads("a", 2)),
-    "an older one than before": (reads("a", 3), reads("a", 2)),
-    "a write below what it had read": (reads("a", 3), wrote("a", 3)),
 }
 
 
@@ -274,14 +251,12 @@ FOLD_BAD = {
 
 GOOD = [
     *((Linearizable, LINEAR[name], name) for name in LINEAR),
-    *((Sessions, SESSIONS_GOOD[name], name) for name in SESSIONS_GOOD),
     *((Watched, WATCHED_GOOD[name], name) for name in WATCHED_GOOD),
     *((Deregistered, DEREGISTERED_GOOD[name], name) for name in DEREGISTERED_GOOD),
     *((PrefixFold, FOLD_GOOD[name], name) for name in FOLD_GOOD),
 ]
 BAD = [
     *((Linearizable, NOT_LINEAR[name], name) for name in NOT_LINEAR),
-    *((Sessions, SESSIONS_BAD[name], name) for name in SESSIONS_BAD),
     *((Watched, WATCHED_BAD[name], name) for name in WATCHED_BAD),
     *((Deregistered, DEREGISTERED_BAD[name], name) for name in DEREGISTERED_BAD),
     *((PrefixFold, FOLD_BAD[name], name) for name in FOLD_BAD),
@@ -311,11 +286,6 @@ def test_each_has_ten_of_both(kind: type[Checker]) -> None:
 
 def test_a_history_that_ends_before_quiet_says_nothing_of_watchers() -> None:
     assert isinstance(judge(Watched(), told(announced("e", 1), mirrored("e", 1))), Unknown)
-
-
-@pytest.mark.parametrize("kind", [Linearizable, Sessions, Watched, PrefixFold])
-def test_what_a_checker_hears_is_described(kind: type[Checker]) -> None:
-    assert kind.HEARS.keys() <= VOCABULARY.keys()
 
 
 def random_calls(chance: Chance, calls: int, clients: int) -> list[Fact]:

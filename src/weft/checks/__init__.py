@@ -2,6 +2,7 @@
 
 from weft.checks.bounded import Bounded
 from weft.checks.catalog import CATALOG_RULES
+from weft.checks.chain_order import ChainOrder
 from weft.checks.checker import Broken, Checker, Suite, Verdict, judge, judge_all
 from weft.checks.complete import Complete
 from weft.checks.converged import Converged
@@ -9,13 +10,15 @@ from weft.checks.crown import Kept, NeverBack, Numbers, OneRoot, Settled, Swift
 from weft.checks.documents import DOCUMENT_RULES, PrefixFold
 from weft.checks.durable import Durable
 from weft.checks.exactly_once import ExactlyOnce
-from weft.checks.field import FIELD_RULES, Acknowledged, Delivered
+from weft.checks.field import FIELD_RULES, Acknowledged, Delivered, Read, Saw
 from weft.checks.history import Fact, Unknown, Violation, read_lines, write_lines
 from weft.checks.inert import Inert
 from weft.checks.linearizable import Linearizable
 from weft.checks.mail import MAIL_CHECKERS
 from weft.checks.order import Order
+from weft.checks.own_numbers import OwnNumbers
 from weft.checks.same import Same
+from weft.checks.sealed import Sealed
 from weft.checks.sessions import Sessions
 from weft.checks.store import STORE_RULES
 from weft.checks.timely import Timely
@@ -59,6 +62,7 @@ __all__ = [
     "Acknowledged",
     "Bounded",
     "Broken",
+    "ChainOrder",
     "Checker",
     "Complete",
     "Converged",
@@ -74,8 +78,12 @@ __all__ = [
     "Numbers",
     "OneRoot",
     "Order",
+    "OwnNumbers",
     "PrefixFold",
+    "Read",
     "Same",
+    "Saw",
+    "Sealed",
     "Sessions",
     "Settled",
     "Suite",

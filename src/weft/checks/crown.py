@@ -4,15 +4,21 @@ At most one root of an epoch, numbers that only ascend, nothing lost that a majo
 unsaid; after quiet one root and everybody placed; and the dead replaced within their bounds.
 """
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from weft.base.now import SECOND
 from weft.checks.checker import Checker
 from weft.checks.history import Fact, Unknown, Violation
 
+EPOCH_BITS: Final = 40
+"""A number is its epoch, then so many bits of a counter (CFG-003)."""
+
 
 class OneRoot(Checker):
-    """No two nodes are the root of one epoch, but by a lost disk; and nobody votes by what is not durable (REC-011)."""
+    """No two nodes are the root of one epoch, but by a lost disk (CHK-013, REC-011).
+
+    Nobody votes by what is not durable, and nobody writes below an epoch that it has promised to another.
+    """
 
     rule = "one_root"
     HEARS: ClassVar = {
@@ -20,6 +26,7 @@ class OneRoot(Checker):
         ("event", "root-taken"): "note_taken",
         ("durable", "promise"): "note_promise",
         ("sent", "aye"): "note_aye",
+        ("sent", "write"): "note_write",
     }
 
     def __init__(self) -> None:
@@ -38,6 +45,11 @@ class OneRoot(Checker):
         epoch = fact.value[1]
         if epoch > self.promises.get(fact.node, -1):
             self.broken(f"{fact.node} votes in epoch {epoch} before its promise is durable", fact)
+
+    def note_write(self, fact: Fact) -> None:
+        epoch, promised = fact.value[1] >> EPOCH_BITS, self.promises.get(fact.node, -1)
+        if epoch < promised:
+            self.broken(f"{fact.node} writes in epoch {epoch}, and has promised epoch {promised}", fact)
 
     def note_taken(self, fact: Fact) -> None:
         fleet, epoch, is_acting = fact.value
@@ -146,27 +158,54 @@ class Kept(Checker):
 
 
 class NeverBack(Checker):
-    """What a node runs never becomes older, unless it says so (CFG-034, CFG-044)."""
+    """What a node runs never becomes older, unless it says so, and is what a root wrote (CHK-012, CFG-034, CFG-044)."""
 
     rule = "never_back"
     HEARS: ClassVar = {
-        ("info", "disk"): "note_reset",
+        ("info", "disk"): "note_disk",
         ("event", "went-back"): "note_reset",
         ("event", "other-topics"): "note_reset",
         ("event", "applied"): "note_applied",
+        ("sent", "write"): "note_write",
+        ("ok", "read-pair"): "note_pair",
     }
 
     def __init__(self) -> None:
         self.last: dict[str, Fact] = {}
+        self.writes: dict[tuple[str, int], Fact] = {}
+        self.pairs: dict[str, dict[tuple[int, str], Fact]] = {}
+        """Per node, per its start and key: what was read there last."""
+        self.has_lost = False
+        """With a disk went what was written before: a number may come again."""
+
+    def note_disk(self, fact: Fact) -> None:
+        self.has_lost = True
+        self.note_reset(fact)
 
     def note_reset(self, fact: Fact) -> None:
         self.last.pop(fact.node, None)
+        self.pairs.pop(fact.node, None)
 
     def note_applied(self, fact: Fact) -> None:
         before = self.last.get(fact.node)
         if before is not None and fact.value[0] < before.value[0]:
             self.broken(f"{fact.node} goes back from number {before.value[0]} to {fact.value[0]}", before, fact)
         self.last[fact.node] = fact
+
+    def note_write(self, fact: Fact) -> None:
+        self.writes[fact.value[0], fact.value[1]] = fact
+
+    def note_pair(self, fact: Fact) -> None:
+        """A pair is read at this node; a write that is known by its number must be that very write."""
+        fleet, key, number, value = fact.value
+        wrote = self.writes.get((fleet, number))
+        if wrote is not None and wrote.value[2:] != [key, value] and not self.has_lost:
+            self.broken(f"{fact.node} has {value} at {key} as number {number}, which no root wrote", wrote, fact)
+        known = self.pairs.setdefault(fact.node, {})
+        before = known.get((fact.process, key))
+        if before is not None and number < before.value[2]:
+            self.broken(f"{fact.node} reads {key} of number {number}, and had read {before.value[2]}", before, fact)
+        known[fact.process, key] = fact
 
 
 class Settled(Checker):

@@ -5,6 +5,7 @@ when the fabric has come to rest. Each key has one writer, which writes one valu
 end is the value that was acknowledged last, or one that was asked for since and never answered.
 """
 
+from bisect import bisect_left
 from collections import Counter
 from typing import Any, ClassVar, Final
 
@@ -104,8 +105,72 @@ class Delivered(Written):
             self.broken(f"{protocol}: {fact.node} holds what nobody sent: {', '.join(strange[:SHOWN_MAX])}")
 
 
+class Read(Written):
+    """What one client reads of a key never goes back: not behind its own write, not behind an earlier read (CHK-008).
+
+    A key has one writer, which never writes a value twice but may delete; so it is known which write a value is of. After
+    a key was read as deleted, an older value does not come back (CHK-011), and no value that nobody wrote (CHK-012).
+    """
+
+    rule = "causal"
+    HEARS: ClassVar = {
+        ("invoke", "put"): "note_put",
+        ("ok", "put"): "note_told",
+        ("ok", "got"): "note_got",
+    }
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: dict[tuple[str, str], dict[Any, list[int]]] = {}
+        """Per protocol and key: which of the writes asked for each value; None, the first: nothing is there."""
+        self.count: Counter[tuple[str, str]] = Counter()
+        self.stands: dict[tuple[str, str, str], tuple[int, Fact]] = {}
+        """Per reader, protocol and key: the latest write that it surely knows, and by which fact."""
+
+    def note_put(self, fact: Fact) -> None:
+        protocol, key, value = fact.value
+        self.count[protocol, key] += 1
+        self._writes(protocol, key).setdefault(value, []).append(self.count[protocol, key])
+
+    def _writes(self, protocol: str, key: str) -> dict[Any, list[int]]:
+        return self.asked.setdefault((protocol, key), {None: [0]})
+
+    def note_told(self, fact: Fact) -> None:
+        """What a client was told is written, it knows."""
+        protocol, key, value = fact.value
+        numbers = self._writes(protocol, key).get(value)
+        if numbers is None:
+            self.broken(f"{protocol}: {key} was acknowledged as {value!r}, which nobody had asked for", fact)
+        before, _ = self.stands.get((fact.node, protocol, key), (0, fact))
+        self.stands[fact.node, protocol, key] = max(before, numbers[-1]), fact
+
+    def note_got(self, fact: Fact) -> None:
+        """`fact.node` is who reads; it may be any write from the one that it knows on."""
+        protocol, key, value = fact.value
+        writes = self._writes(protocol, key)
+        at, known = self.stands.get((fact.node, protocol, key), (0, fact))
+        numbers = writes.get(value, [])
+        later = bisect_left(numbers, at)
+        if later == len(numbers):
+            how = "an older value" if numbers else "what nobody wrote"
+            is_gone = known.value[2] is None and bool(numbers)
+            why = "which was deleted" if is_gone else f"and knows {known.value[2]!r}"
+            self.broken(f"{protocol}: {fact.node} reads {value!r} at {key}, {how}, {why}", known, fact)
+        self.stands[fact.node, protocol, key] = numbers[later], fact
+
+    def end(self) -> Violation | Unknown | None:
+        return None
+
+
+class Saw(Read):
+    """What one watcher is shown of a key never goes back; what it has seen in the end is judged as a replica is (CHK-017)."""
+
+    rule = "watched"
+    HEARS: ClassVar = {("invoke", "put"): "note_put", ("ok", "saw"): "note_got"}
+
+
 DELIVERED: Final = frozenset({"messages", "readers"})
 """Protocols whose writes go somewhere, instead of standing everywhere."""
 AGAIN: Final = frozenset({"readers"})
 """Of these, what may arrive more than once: a reader that confirms is handed again what it had in hand."""
-FIELD_RULES: Final[tuple[type[Checker], ...]] = (Acknowledged, Delivered)
+FIELD_RULES: Final[tuple[type[Checker], ...]] = (Acknowledged, Delivered, Read, Saw)

@@ -1,0 +1,78 @@
+"""Who is none of the fabric has no effect on it (CHK-021; SEC-015).
+
+The history lines are `members`, the names of all nodes and programs that belong to the fabric, and whatever says who was
+heard: who joined, whose records are durable, who leads, who is listed. A name that is none of the members is a stranger's.
+There are no keys yet, so a stranger who takes a member's name is judged by what becomes of it: a replay by `exactly_once`,
+`mail_once` and `inert`, a hint by what it moves. Whether a key is known and what its role may do comes with the keys.
+"""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from weft.checks.checker import Checker
+from weft.checks.history import Fact, Unknown, Violation
+
+
+def node_of(origin: str) -> str:
+    """The node of `node/era`."""
+    return origin.rpartition("/")[0]
+
+
+class Sealed(Checker):
+    """No stranger is joined, believed, kept, listed or voted for."""
+
+    rule = "sealed"
+    HEARS: ClassVar = {
+        ("info", "members"): "note_members",
+        ("event", "parent-joined"): "note_joined",
+        ("event", "child-joined"): "note_joined",
+        ("durable", "held"): "note_record",
+        ("durable", "lost"): "note_record",
+        ("durable", "segment"): "note_segment",
+        ("durable", "mail"): "note_mail",
+        ("durable", "met"): "note_met",
+        ("durable", "change"): "note_change",
+        ("durable", "operation"): "note_operation",
+    }
+
+    def __init__(self) -> None:
+        self.members: set[str] | None = None
+        self.doubt: Fact | None = None
+        """What was heard before anybody said who belongs to the fabric."""
+
+    def note_members(self, fact: Fact) -> None:
+        self.members = {*fact.value}
+
+    def note_joined(self, fact: Fact) -> None:
+        self._judge([fact.value[0]], "has joined", fact)
+
+    def note_record(self, fact: Fact) -> None:
+        self._judge([node_of(fact.value[1])], "has records", fact)
+
+    def note_segment(self, fact: Fact) -> None:
+        _, _, claims, losses, _ = fact.value
+        self._judge([node_of(claim[0]) for claim in (*claims, *losses)], "has rows in the lake", fact)
+
+    def note_mail(self, fact: Fact) -> None:
+        self._judge([node_of(fact.value[1])], "has messages", fact)
+
+    def note_met(self, fact: Fact) -> None:
+        self._judge([node_of(fact.value[0])], "has messages", fact)
+
+    def note_change(self, fact: Fact) -> None:
+        """A node whose disk was lost goes on as `NAME~2` (STO-034)."""
+        self._judge([node.partition("~")[0] for node, _ in fact.value[4]], "has changed the store", fact)
+
+    def note_operation(self, fact: Fact) -> None:
+        self._judge([fact.value[1]], "has edited a document", fact)
+
+    def _judge(self, names: Iterable[str], how: str, fact: Fact) -> None:
+        if self.members is None:
+            self.doubt = self.doubt or fact
+            return
+        for name in names:
+            if name not in self.members:
+                self.broken(f"{name or 'nobody'}, who is none of the fabric, {how} at {fact.node}", fact)
+
+    def end(self) -> Violation | Unknown | None:
+        return Unknown(self.rule, "the history does not say who belongs to the fabric") if self.doubt else None
