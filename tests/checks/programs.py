@@ -311,7 +311,8 @@ def one_left_in_the_end(facts: list[Fact], chance: Chance) -> list[Fact]:
 
 
 def members(*names: str) -> Line:
-    return "", "info", "members", list(names)
+    """`a` of no fleet, `a@f` of fleet f."""
+    return "", "info", "members", [[*name.partition("@")[::2]] for name in names]
 
 
 def joins(node: str, what: str = "child-joined") -> Line:
@@ -347,7 +348,7 @@ KINDS: Final = (joins, held, segment, mail, met, change, operation)
 
 
 def twin_of_sealed(facts: list[Fact]) -> bool:
-    known = next(fact.value for fact in facts if fact.what == "members")
+    known = [name for name, _ in next(fact.value for fact in facts if fact.what == "members")]
     return all(f'"{name}' not in str(fact).replace("~", '"') for fact in facts for name in "xyz" if name not in known)
 
 
@@ -366,7 +367,7 @@ def a_strangers(facts: list[Fact], chance: Chance) -> list[Fact]:
 
 
 def one_is_no_member(facts: list[Fact], chance: Chance) -> list[Fact]:
-    return changed(facts, 0, value=["r", chance.choice("ab")])
+    return changed(facts, 0, value=[["r", ""], [chance.choice("ab"), ""]])
 
 
 CASES: Final = (
@@ -467,6 +468,7 @@ GOOD: Final[dict[type[Any], dict[str, tuple[Line, ...]]]] = {
         "the store": (_ABR, change("a")),
         "the store under a new name": (_ABR, change("a~2")),
         "a document": (_ABR, operation("a")),
+        "of the same fleet": (members("a@f", "r@f", "b@g"), joins("a"), held("a")),
         "one more member": (_ABR, members("a", "c"), joins("c")),
     },
 }
@@ -553,6 +555,8 @@ BAD: Final[dict[type[Any], dict[str, tuple[Line, ...]]]] = {
         "the store": (_ABR, change("x")),
         "the store under a new name": (_ABR, change("x~2")),
         "a document": (_ABR, operation("x")),
+        "of another fleet": (members("a@f", "r@g"), joins("a")),
+        "records of another fleet": (members("a@f", "r@g"), held("a")),
         "among others": (_ABR, held("a"), held("b"), held("x")),
         "without a name": (_ABR, joins("")),
     },

@@ -142,7 +142,8 @@ def _is_forward(before: list[Fact], fact: Fact) -> bool:
     if fact.what == "read-pair":
         fleet, key, number, value = fact.value
         wrote = [other.value[2:] for other in before if other.what == "write" and other.value[:2] == [fleet, number]]
-        if wrote and wrote[-1] != [key, value] and not any(other.what == "disk" for other in before):
+        is_heard = any(other.what == "write" and other.value[0] == fleet for other in before)
+        if is_heard and wrote[-1:] != [[key, value]] and not any(other.what == "disk" for other in before):
             return False
         read = [o.value[2] for o in since if o.what == "read-pair" and (o.process, o.value[1]) == (fact.process, key)]
         return all(other <= number for other in read)
@@ -377,6 +378,7 @@ BAD: Final[dict[type[Any], dict[str, tuple[Line, ...]]]] = {
         "back again, though it said so before": (BACK, applied("a", 2), applied("a", 1)),
         "a pair back": (pair("a", 2), pair("a", 1)),
         "a pair back beside another": (pair("a", 2), pair("a", 3, "/l"), pair("a", 1)),
+        "a number that no root wrote": (write("r", 0, 1), pair("a", 2)),
         "a pair that no root wrote": (write("r", 0, 1), pair("a", 1, value="w")),
         "a pair of another key": (write("r", 0, 1), pair("a", 1, "/l")),
         "a pair that no root wrote, after another": (write("r", 0, 1), write("r", 0, 2), pair("a", 2, value="w")),

@@ -25,13 +25,17 @@ from weft.checks.timely import Timely
 from weft.checks.wall import Wall
 from weft.checks.watched import Deregistered, Watched
 
-CHECKERS: tuple[type[Checker], ...] = (Wall, ExactlyOnce, Order, Durable, Inert, Bounded, Timely, Converged, Complete)
+CHECKERS: tuple[type[Checker], ...] = (
+    *(Wall, ExactlyOnce, Order, Durable, Inert, Sealed, Bounded, Timely, Converged, Complete),
+)
 """All that run beside a simulation, in the order in which they are asked; `Same` needs two runs."""
 
 FLEET_CHECKERS: tuple[type[Checker], ...] = (
     *(kind for kind in CHECKERS if kind not in (Order, Timely)),
     OneRoot,
     Numbers,
+    OwnNumbers,
+    Linearizable,
     Kept,
     NeverBack,
     Settled,
@@ -39,7 +43,7 @@ FLEET_CHECKERS: tuple[type[Checker], ...] = (
 )
 """Those of fleets that place themselves. Where parents change, a resend may come by another way, behind what followed."""
 
-STORE_CHECKERS: tuple[type[Checker], ...] = (Converged, *STORE_RULES, Inert, Bounded)
+STORE_CHECKERS: tuple[type[Checker], ...] = (Converged, *STORE_RULES, OwnNumbers, Sessions, Sealed, Inert, Bounded)
 """Those of the store: what its nodes send up is the lake's affair."""
 
 CATALOG_CHECKERS: tuple[type[Checker], ...] = (Watched, Deregistered, *CATALOG_RULES)

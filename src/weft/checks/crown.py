@@ -173,6 +173,8 @@ class NeverBack(Checker):
     def __init__(self) -> None:
         self.last: dict[str, Fact] = {}
         self.writes: dict[tuple[str, int], Fact] = {}
+        self.heard: set[str] = set()
+        """Fleets whose writes are in the history."""
         self.pairs: dict[str, dict[tuple[int, str], Fact]] = {}
         """Per node, per its start and key: what was read there last."""
         self.has_lost = False
@@ -193,14 +195,17 @@ class NeverBack(Checker):
         self.last[fact.node] = fact
 
     def note_write(self, fact: Fact) -> None:
+        self.heard.add(fact.value[0])
         self.writes[fact.value[0], fact.value[1]] = fact
 
     def note_pair(self, fact: Fact) -> None:
-        """A pair is read at this node; a write that is known by its number must be that very write."""
+        """A pair is read at this node; where the writes of roots are known, it must be one of them."""
         fleet, key, number, value = fact.value
         wrote = self.writes.get((fleet, number))
-        if wrote is not None and wrote.value[2:] != [key, value] and not self.has_lost:
-            self.broken(f"{fact.node} has {value} at {key} as number {number}, which no root wrote", wrote, fact)
+        is_known = wrote is not None and wrote.value[2:] == [key, value]
+        if fleet in self.heard and not is_known and not self.has_lost:
+            facts = (fact,) if wrote is None else (wrote, fact)
+            self.broken(f"{fact.node} has {value} at {key} as number {number}, which no root wrote", *facts)
         known = self.pairs.setdefault(fact.node, {})
         before = known.get((fact.process, key))
         if before is not None and number < before.value[2]:

@@ -69,7 +69,7 @@ VOCABULARY: Final[dict[tuple[str, str], str]] = {
         "ok",
         "read-pair",
     ): "fleet, key, number, value: this node, or who asks it, reads that pair of the configuration",
-    ("info", "members"): "names of all nodes that belong to the fabric: whoever else is named is a stranger",
+    ("info", "members"): "list of (name, fleet): all that belong to the fabric; whoever else is named is a stranger",
     (
         "sent",
         "offer",

@@ -6,6 +6,7 @@ something behind a `+`. What a disk that was lost or went back had taken along i
 
 from typing import Any, ClassVar, Final
 
+from weft.checks.chain_order import ChainOrder
 from weft.checks.checker import Checker
 from weft.checks.history import Fact
 
@@ -395,6 +396,7 @@ MAIL_CHECKERS: Final[tuple[type[Any], ...]] = (
     MailOrder,
     OneStatus,
     OfferedOnce,
+    ChainOrder,
     Conserved,
     MailComplete,
     ReadersServed,

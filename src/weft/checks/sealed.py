@@ -1,7 +1,7 @@
 """Who is none of the fabric has no effect on it (CHK-021; SEC-015).
 
-The history lines are `members`, the names of all nodes and programs that belong to the fabric, and whatever says who was
-heard: who joined, whose records are durable, who leads, who is listed. A name that is none of the members is a stranger's.
+The history lines are `members`, the names of all nodes and of the fleet that each belongs to, and whatever says who was
+heard: who joined, whose records are durable. A name that is none of the members, or one of another fleet, is a stranger's.
 There are no keys yet, so a stranger who takes a member's name is judged by what becomes of it: a replay by `exactly_once`,
 `mail_once` and `inert`, a hint by what it moves. Whether a key is known and what its role may do comes with the keys.
 """
@@ -19,7 +19,7 @@ def node_of(origin: str) -> str:
 
 
 class Sealed(Checker):
-    """No stranger is joined, believed, kept, listed or voted for."""
+    """No stranger is joined, and nothing of a stranger is kept."""
 
     rule = "sealed"
     HEARS: ClassVar = {
@@ -36,12 +36,13 @@ class Sealed(Checker):
     }
 
     def __init__(self) -> None:
-        self.members: set[str] | None = None
+        self.members: dict[str, str] = {}
+        """The fleet of each."""
         self.doubt: Fact | None = None
         """What was heard before anybody said who belongs to the fabric."""
 
     def note_members(self, fact: Fact) -> None:
-        self.members = {*fact.value}
+        self.members = dict(fact.value)
 
     def note_joined(self, fact: Fact) -> None:
         self._judge([fact.value[0]], "has joined", fact)
@@ -67,12 +68,15 @@ class Sealed(Checker):
         self._judge([fact.value[1]], "has edited a document", fact)
 
     def _judge(self, names: Iterable[str], how: str, fact: Fact) -> None:
-        if self.members is None:
+        if not self.members:
             self.doubt = self.doubt or fact
             return
+        fleet = self.members.get(fact.node, "")
         for name in names:
             if name not in self.members:
                 self.broken(f"{name or 'nobody'}, who is none of the fabric, {how} at {fact.node}", fact)
+            if self.members[name] != fleet:
+                self.broken(f"{name}, who is of fleet {self.members[name]}, {how} at {fact.node} of {fleet}", fact)
 
     def end(self) -> Violation | Unknown | None:
         return Unknown(self.rule, "the history does not say who belongs to the fabric") if self.doubt else None

@@ -3,8 +3,12 @@
 
 from typing import Any
 
+import msgspec
+
 import weft.cores.configuration.core as core_module
 import weft.cores.configuration.root as root_module
+import weft.cores.configuration.writes as writes_module
+import weft.sim.machine as machine_module
 from weft.base.effects import Persist
 from weft.base.now import Now
 from weft.cores.carrier.core import Carrier
@@ -143,3 +147,26 @@ def older_snapshot_taken_unsaid(right: Any) -> Any:
         right(self, stage, seen, now)
 
     return note_adopted
+
+
+@canary(Configuration, "effects", caught_by="own_numbers", within=5, scenario="splits")
+def published_before_durable(right: Any) -> Any:
+    """A root publishes what it writes, and then writes it down."""
+    return lambda self: sorted(right(self), key=lambda effect: isinstance(effect, Persist))
+
+
+@canary(writes_module, "_mismatch", caught_by="linearizable", within=60, scenario="deaths")
+def condition_of_a_write_not_checked(right: Any) -> Any:
+    """A write that is to replace one number replaces any."""
+    return lambda store, write: None
+
+
+@canary(machine_module, "build_node", caught_by="sealed", within=20, scenario="neighbours")
+def fleet_not_asked(right: Any) -> Any:
+    """Nobody looks to which fleet another belongs: all call theirs by one name."""
+
+    def build_node(settings: Any, node: bytes, era: int, seed: str) -> Any:
+        fleet = msgspec.structs.replace(settings.fleet, name="any")
+        return right(msgspec.structs.replace(settings, fleet=fleet), node, era, seed)
+
+    return build_node

@@ -55,6 +55,11 @@ class Customer:
         """Whether the node has greeted it."""
         self.seq = 0
 
+    @property
+    def title(self) -> str:
+        """Which of all clients it is."""
+        return f"{self.name} of {self.machine.name}"
+
     def begin(self) -> None:
         """Connect."""
         if self.peer:
@@ -146,10 +151,18 @@ class Asker(Customer):
         head = (answer.chain.node, answer.chain.tick) if isinstance(answer.chain, Links) else None
         is_there = bytes(answer.value) != b"" or answer.changed is not UNSET
         self.heads[path] = head if is_there else None
+        if head is not None and answer.tock >= 0:
+            self._note_version(text_of(path), head, answer)
         if answer.changed is True and head is not None:
             scribe.counts["store acknowledged"] += 1
             scribe.counts["taken"] += 1
             self.note("stored", [text_of(path), *head, wanted if wanted in (ANY, None) else list(wanted)])
+
+    def _note_version(self, path: str, head: Link, answer: Answer) -> None:
+        """What it has written, or reads, in the order of changes (STO-010): at this node it never goes back."""
+        version = [answer.tock, head[1], *(255 - byte for byte in head[0].encode()), 256]
+        what = "wrote-version" if answer.changed is True else "read-version"
+        self.note(what, [self.title, path, version])
 
 
 ANY: Final = "any"

@@ -5,6 +5,7 @@ from typing import Any, Final, Protocol
 
 from weft.base.records import Entry
 from weft.checks import Checker, Suite
+from weft.cores.configuration.root import ORIGIN
 from weft.node.node import NodeEffect
 from weft.sim.catalog import ServiceProgram, WatcherProgram
 from weft.sim.catalogbook import CatalogBook
@@ -98,6 +99,11 @@ class Fabric:
             name = self.names.get(node, node.hex()) if isinstance(node, bytes) else prefix + node
             known = self._origins[node, era, fleet] = f"{name}/{era or 0}"
         return known
+
+    def members(self) -> list[list[str]]:
+        """All that belong here, and to which fleet: nodes, and the roots of fleets as origins of their configuration."""
+        roots = [[f"{fleet.name}:{ORIGIN}", fleet.name] for fleet in self.plan.fleets]
+        return [*([machine.name, machine.plan.fleet] for machine in self.machines.values()), *roots]
 
     def address_of(self, name: str) -> str:
         """Where a machine is; empty for none."""

@@ -302,6 +302,7 @@ GROVES: Final[dict[str, tuple[str, ...]]] = {
     COPSE: tuple(name for name in VARIANTS if name != "mass start"),
     "quick": ("a quick election", "a quick substitute"),
     "heirs": ("a lagging heir",),
+    "neighbours": ("two fleets",),
     "splits": ("writes on both sides", "rates in a partition"),
     NARROW: ("collectors come and go", "the root comes and goes"),
     "memories": ("the root forgets", "the root's disk is an old one"),

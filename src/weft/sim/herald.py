@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from weft.sim.machine import Machine
 
 HUGZ: Final = b"HUGZ"  # the first frame of a beat
+CAREFUL: Final = 3
+"""Of so many writes one has a condition."""
+PEOPLE: Final = ("one", "another")
+"""Who writes, in turn. Each knows what was confirmed to itself."""
 MARGIN_NS: Final = 3 * SECOND // 2  # of both bounds (REC-005, REC-013)
 Noted = Callable[["Machine", Any], list[Any]]
 
@@ -42,6 +46,10 @@ class Herald:
     def __init__(self, fabric: "Fabric") -> None:
         self.fabric, self.scribe = fabric, fabric.scribe
         self._tickets: dict[int, tuple[str, str, str]] = {}
+        self._careful: dict[int, bool] = {}
+        """Tickets of writes that wait for an answer: whether they had a condition."""
+        self._confirmed: dict[tuple[str, str, str], tuple[int, str]] = {}
+        """Per writer, fleet and key: number and digest of the write that a majority has, as its writer was told last."""
         self._topics: dict[str, tuple[str, ...]] = {}
         self._published_before: dict[tuple[str, int, str, str], None] = {}
         """What a collector repeats for its children is no new write."""
@@ -105,22 +113,43 @@ class Herald:
     # Writes of people
 
     def write(self, machine: "Machine", key: str, value: bytes, ack: str) -> None:
-        """Somebody writes a pair at this node."""
+        """Somebody writes a pair at this node; every third time only over the write that was confirmed to him last."""
         ticket = len(self._tickets) + 1
-        self._tickets[ticket] = (key, digest_of(value), ack)
-        order = configuration.WriteKeys(ticket, (configuration.Write(key, value),), who="somebody", ack=ack)
+        digest = digest_of(value)
+        self._tickets[ticket] = (key, digest, ack)
+        known = self._confirmed.get((_who(ticket), machine.plan.fleet, key)) if ticket % CAREFUL == 0 else None
+        self._careful[ticket] = known is not None
+        operation = ["set", digest] if known is None else ["swap", known[1], digest]
+        self._call("invoke", [_who(ticket), ticket, f"{machine.plan.fleet}{key}", operation])
+        write = configuration.Write(key, value, if_number=None if known is None else known[0])
+        order = configuration.WriteKeys(ticket, (write,), who="somebody", ack=ack)
         machine.obey("configuration", order)
+
+    def _call(self, kind: str, value: list[Any]) -> None:
+        self.scribe.note("", 0, kind, "call", value)
 
     def _replied(self, machine: "Machine", effect: Reply) -> None:
         answer, wanted = effect.answer, self._tickets.get(effect.ticket)
         if wanted is None or not isinstance(answer, configuration.Written):
             self.scribe.meet("a write refused")
+            if wanted is not None:
+                self._call("fail", [_who(effect.ticket), effect.ticket])
             return
         self.scribe.meet("a write confirmed" if answer.is_confirmed else "a write not confirmed")
         if answer.number:
             key, digest, ack = wanted
-            value = [machine.plan.fleet, key, digest, answer.number, answer.is_confirmed and ack == "quorum"]
+            is_confirmed = answer.is_confirmed and ack == "quorum"
+            value = [machine.plan.fleet, key, digest, answer.number, is_confirmed]
             self.scribe.note(machine.name, machine.era, "ok", "wrote", value)
+            if is_confirmed:
+                self._confirm(machine.plan.fleet, effect.ticket, answer.number)
+
+    def _confirm(self, fleet: str, ticket: int, number: int) -> None:
+        """A majority has it: from here on it has taken effect. What nobody confirmed may yet, or never."""
+        key, digest, _ = self._tickets[ticket]
+        is_careful = self._careful.pop(ticket, False)
+        self._call("ok", [_who(ticket), ticket, True if is_careful else None])
+        self._confirmed[_who(ticket), fleet, key] = number, digest
 
     # The dead
 
@@ -142,7 +171,15 @@ class Herald:
                 due = ["parent", other.name, at + dead_ns + MARGIN_NS, machine.name]
                 self.scribe.note(machine.name, machine.era, "info", "due", due)
 
-    # At rest
+    # Now and then, and at rest
+
+    def read(self, machine: "Machine") -> None:
+        """Somebody reads the configuration at this node."""
+        if machine.node is None:
+            return
+        for pair in _store(machine).pairs.values():
+            value = [machine.plan.fleet, pair.key, pair.number, digest_of(pair.value)]
+            self.scribe.note(machine.name, machine.era, "ok", "read-pair", value)
 
     def look(self) -> None:
         """How everybody stands, and what is held of what others hold too."""
@@ -150,6 +187,7 @@ class Herald:
             living = [machine for machine in self.fabric.fleet_of(fleet.name) if machine.node is not None]
             topics = dict.fromkeys(topic for machine in living for topic in _topics(machine))
             for machine in living:
+                self.read(machine)
                 self._standing(machine)
                 for topic in topics if _role(machine) is Role.ROOT else _topics(machine):
                     held = [f"{pair.key} {pair.number} {digest_of(pair.value)}" for pair in _store(machine).view(topic)]
@@ -166,6 +204,19 @@ class Herald:
         if role is Role.ROOT:
             pairs = [[pair.key, pair.number, digest_of(pair.value)] for pair in _store(machine).view("")]
             self.scribe.note(machine.name, machine.era, "info", "store", [fleet, pairs])
+            for key in dict.fromkeys(key for _, at, key in self._confirmed if at == fleet):
+                self._read_last(fleet, key, {pair[0]: pair[2] for pair in pairs}.get(key))
+
+    def _read_last(self, fleet: str, key: str, digest: str | None) -> None:
+        """What stands there in the end is the outcome of all that was written."""
+        ticket = len(self._tickets) + 1
+        self._tickets[ticket] = (key, "", "")
+        self._call("invoke", [_who(ticket), ticket, f"{fleet}{key}", ["get"]])
+        self._call("ok", [_who(ticket), ticket, digest])
+
+
+def _who(ticket: int) -> str:
+    return PEOPLE[ticket % len(PEOPLE)]
 
 
 def _role(machine: "Machine") -> Role:

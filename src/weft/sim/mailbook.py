@@ -15,10 +15,11 @@ from weft.base.records import CoreRecord, Entry, Record, Stream, StreamRecord
 from weft.checks.accounts import stretches
 from weft.cores.carrier.memory import CORE, Met, from_record
 from weft.cores.carrier.messages import SpoolDropped
+from weft.cores.chains.clientlink import HolderLink
 from weft.cores.chains.messages import MessagesGivenUp, ReaderForgotten
 from weft.node.node import NodeEffect, Transmit
 from weft.sim.programs import shown
-from weft.wire import hop
+from weft.wire import clients, hop
 
 if TYPE_CHECKING:
     from weft.sim.fabric import Fabric
@@ -83,6 +84,21 @@ class Mailbook:
             note = TOLD.get(type(effect.event))
             if note is not None:
                 note(self, machine, effect.event)
+
+    def handed(self, machine: "Machine", peer: bytes, frames: list[bytes]) -> None:
+        """A program has been handed what its node says; where its link stands, and who else may rewrite there."""
+        if not self.is_wanted or b"\xa3rec" not in frames[0][:12]:
+            return
+        said = clients.decode_answered(frames)
+        core: Any = machine.running.cores["chains"]
+        patron = core.patrons._by_peer.get(peer)
+        link = patron.links.get(said.reg) if patron is not None and isinstance(said, clients.Rec) else None
+        for item in said.m if link is not None and _rewrites(link) else ():
+            chain = core.roster.chain(link.direction, item.type)
+            places = [list(other.key) for other in chain.links if _rewrites(other) and _is_asked(other)]
+            origin = self.fabric.origin_name(item.mid[0], item.mid[1])
+            value = [link.direction, origin, item.mid[2], list(link.key), places, item.re]
+            self.scribe.note(machine.name, machine.era, "sent", "offer", value)
 
     def _sent(self, machine: "Machine", effect: Transmit) -> None:
         message = hop.decode(effect.frames)
@@ -156,6 +172,15 @@ TOLD: Final[dict[type, Callable[[Mailbook, "Machine", Any], None]]] = {
     MessagesGivenUp: Mailbook._given_up,
     ReaderForgotten: Mailbook._forgotten,
 }
+
+
+def _rewrites(link: Any) -> bool:
+    return isinstance(link, HolderLink) and not link.confirms
+
+
+def _is_asked(link: HolderLink) -> bool:
+    """Whether every message has to be offered there: nobody's own is left out, and it never was too slow to be asked."""
+    return not link.noself and not link.counters.timed_out
 
 
 def _in_flight(core: Any) -> int:

@@ -1,6 +1,7 @@
 """The planted bugs of messages between programs. Nothing imports this but `canaries.load`."""
 # ruff: noqa: ARG001, ARG005  # a bug takes what the right method takes, and ignores it
 
+from bisect import bisect_right
 from typing import Any, Final
 
 import weft.node.assembly as assembly_module
@@ -22,6 +23,7 @@ from weft.cores.chains.patrons import Patron, Patrons
 from weft.cores.chains.readers import Readers
 from weft.cores.chains.relay import RelayLink
 from weft.cores.chains.station import Station
+from weft.cores.chains.walk import Walker
 from weft.node.node import Node
 from weft.sim.canaries import canary
 from weft.wire.clients import StatusItem
@@ -162,6 +164,20 @@ def backlog_not_refilled_after_drop(right: Any) -> Any:
         return False
 
     return resolve
+
+
+@canary(Walker, "resume", caught_by="chain_order", within=20, scenario="chains")
+def next_link_by_its_old_number(right: Any) -> Any:
+    """A message goes on at the place in line that was the next when the node knew fewer links."""
+    lengths: dict[tuple[str, str], int] = {}
+
+    def resume(self: Walker, parcel: Any, after: Any, now: Now) -> None:
+        chain = self._roster.chain(parcel.direction, parcel.type)
+        count = lengths.setdefault((parcel.direction, parcel.type), len(chain.links))
+        behind = max(0, bisect_right(chain.keys, after) - max(0, len(chain.links) - count))
+        right(self, parcel, chain.keys[behind - 1] if behind else (-1, 0, 0, 0), now)
+
+    return resume
 
 
 @canary(Engine, "_answer", caught_by="mail_once", within=40, scenario="chains")

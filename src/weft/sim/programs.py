@@ -439,7 +439,10 @@ class Programs:
         """The node says something to a peer; False: nobody is there, or its queue is full."""
         for program in self:
             if program.peer == peer and program.is_alive:
-                return program.take(frames)
+                is_taken = program.take(frames)
+                if is_taken:
+                    self.machine.fabric.mailbook.handed(self.machine, peer, frames)
+                return is_taken
         return False
 
     def note_start(self) -> None:

@@ -137,6 +137,7 @@ class Run:
         """Everything of the plan, up to the end of the faults."""
         fabric, plan, world = self.fabric, self.plan, self.world
         fabric.is_stormy = True
+        fabric.scribe.note("", 0, "info", "members", fabric.members())
         fabric.mailbook.begin()
         fabric.set_weather(Air(*(getattr(plan.weather, name) for name in Air._fields)))
         for machine in fabric.machines.values():
@@ -166,6 +167,8 @@ class Run:
             for name, value, limit in machine.gauges():
                 self.fabric.scribe.note(machine.name, machine.era, "info", "gauge", [name, value, limit])
             self.fabric.mailbook.look(machine)
+            if self.fabric.herald is not None:
+                self.fabric.herald.read(machine)
 
     def _heal(self) -> None:
         """All faults end: cables whole, disks with room, processes up."""

@@ -85,6 +85,7 @@ class Storebook:
         """Its disk is empty, or an old one: the journal goes on behind that."""
         if self.is_wanted:
             self._note(machine, "info", "journal", [machine.disk.next_lsn])
+            self._note(machine, "ok", "session", [machine.customers.asker.title])
 
     # Said
 

@@ -3,11 +3,14 @@
 
 from typing import Any
 
+import msgspec
+
 import weft.cores.store.replica as replica_module
 from weft.base.budget import Part
 from weft.base.changes import Chain, Event
 from weft.base.effects import Persist
 from weft.base.records import StreamRecord
+from weft.cores.store import actions as actions_module
 from weft.cores.store import limits, memory
 from weft.cores.store.actions import Conditions
 from weft.cores.store.conflicts import Conflicts
@@ -200,6 +203,18 @@ def tombstone_dropped_while_a_deleter_is_away(right: Any) -> Any:
 def condition_not_checked(right: Any) -> Any:
     """A conditional write is one like all others."""
     return lambda self: None
+
+
+@canary(actions_module.ACTIONS, "get_value", caught_by="causal", within=40, scenario=SMALL)
+def first_answer_remembered(right: Any) -> Any:
+    """What a client has read is kept, and read again, whatever has happened since."""
+    kept: dict[Any, Any] = {}
+
+    def get_value(asked: Any) -> Any:
+        answer = kept.setdefault((asked.tree, asked.path), right(asked))
+        return msgspec.structs.replace(answer, seq=asked.request.seq)
+
+    return get_value
 
 
 @canary(WatchStream, "_take", caught_by="watched", within=20, scenario=SMALL)
