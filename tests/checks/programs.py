@@ -274,7 +274,7 @@ def twin_of_conserved(facts: list[Fact]) -> bool:
     sums = [fact.value for fact in facts if fact.what == "idle"]
     sums += [missing * missing for fact in facts if fact.what == "accounts" for _, _, missing in fact.value]
     sums += [sum(fact.value) for fact in facts if fact.what == "chains"]
-    return sum(sums) == 0
+    return not sum(sums)
 
 
 def draw_conserved(chance: Chance) -> list[Line]:

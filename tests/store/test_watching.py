@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -9,7 +10,10 @@ from msgspec import UNSET
 
 from tests.store.desk import Desk, Visitor, value_of
 from tests.store.rig import DELETE, Node, change
+from weft.base.now import SECOND
 from weft.base.ranges import RangeSet
+from weft.base.records import StreamRecord
+from weft.base.spool import Journaled
 from weft.cores.store import limits
 from weft.cores.store.watching import WatchStream
 from weft.wire.store.clients import Answer, PathExpander
@@ -70,6 +74,31 @@ def test_losers_are_not_shown_and_winners_are() -> None:
     # The same from the journal.
     late = client.open("watch", path="a", mode="all", since=before)
     assert ["start", ("0", "won"), ("0", "later"), "uptodate"] == client.told(late)
+
+
+def come_back(desk: Desk, records: list[StreamRecord]) -> None:
+    """What this node has written once comes up the tree: its node, a root now, forwards it for another."""
+    back = tuple(msgspec.structs.replace(record, received=record.received + SECOND) for record in records)
+    first = len(desk.node.journal) + 1
+    desk.node.journal += enumerate(back, first)
+    desk.serving.journaled(Journaled(first, back), desk.now)
+
+
+@pytest.mark.proves("CLN-010")
+def test_a_change_that_comes_back_up_the_tree_to_who_made_it_was_shown_again_behind_later_ones() -> None:
+    desk = filled(1)
+    client = desk.client()
+    seq = client.open("watch", path="a", mode="all")
+    position = ["n1", len(desk.node.journal), 0]
+    client.ask("set_value", path="a.0", value="later")
+    come_back(desk, [record for _, record in desk.node.journal if isinstance(record, StreamRecord)][:1])
+    desk.settle()
+    assert ["start", "uptodate", ("0", "later")] == client.told(seq)
+    # The same from the journal, and after a restart.
+    for at in (desk, Desk("n1", desk.node.journal)):
+        again = at.client()
+        late = again.open("watch", path="a", mode="all", since=position)
+        assert ["start", ("0", "later"), "uptodate"] == again.told(late)
 
 
 @pytest.mark.proves("DEL-005")

@@ -160,3 +160,89 @@ def test_the_book_counts_what_was_acknowledged_and_keeps_every_line(tmp_path: Pa
     book.close()
     assert {"store": 1} == book.acknowledged()
     assert 3 == len((tmp_path / "history").read_bytes().splitlines())
+
+
+def got(key: str, value: Any, what: str = "got", who: str = "sensor-1") -> Fact:
+    return Fact(0, who, 0, "ok", what, ["store", key, value])
+
+
+def call(client: str, number: int, *operation: Any) -> Fact:
+    return Fact(0, "", 0, "invoke", "call", [client, number, "/app/shared/0", list(operation)])
+
+
+def answer(client: str, number: int, result: Any) -> Fact:
+    return Fact(0, "", 0, "ok", "call", [client, number, result])
+
+
+@pytest.mark.proves("CHK-008", part="clients of a real store never miss their own write, and never read backwards")
+def test_a_store_that_reads_backwards_is_told() -> None:
+    ends = [replica("store", {"a": 2})]
+    assert [] == verdict(*WRITES, got("a", 2), got("a", 2), *ends)
+    assert ["causal: store: sensor-1 reads 1 at a, an older value, and knows 2"] == verdict(
+        *WRITES, got("a", 2), got("a", 1), *ends
+    )
+    assert ["causal: store: client reads None at a, an older value, and knows 2"] == verdict(
+        *WRITES, got("a", None, who="client"), *ends
+    )
+
+
+@pytest.mark.proves("CHK-011", part="clients of a real store are not shown again what they had read as deleted")
+def test_an_entry_that_comes_back_is_told() -> None:
+    ends = [replica("store", {"a": 2})]
+    assert ["causal: store: sensor-1 reads 1 at b, an older value, which was deleted"] == verdict(
+        *WRITES, got("b", 1), got("b", None), got("b", 1), *ends
+    )
+
+
+@pytest.mark.proves("CHK-017", part="watchers of a real store see nothing twice out of order, and the final state")
+def test_a_watcher_that_is_shown_an_older_value_or_never_the_last_is_told() -> None:
+    ends = [replica("store", {"a": 2}), replica("store", {"a": 2}, "watcher at sensor-1")]
+    assert [] == verdict(*WRITES, got("a", 1, "saw"), got("a", 2, "saw"), *ends)
+    assert ["watched: store: sensor-1 reads 1 at a, an older value, and knows 2"] == verdict(
+        *WRITES, got("a", 2, "saw"), got("a", 1, "saw"), *ends
+    )
+    assert ["acknowledged: store: 1 acknowledged and lost at watcher at sensor-1: a"] == verdict(
+        *WRITES, replica("store", {"a": 2}), replica("store", {"a": 1}, "watcher at sensor-1")
+    )
+
+
+@pytest.mark.proves("CHK-014", part="orders with a condition, at whoever is the root of a real fabric")
+def test_two_who_replace_one_value_are_told_and_one_who_was_not_answered_is_not() -> None:
+    first = [call("a", 1, "swap", None, "a 1"), answer("a", 1, True)]
+    second = [call("b", 1, "swap", None, "b 1"), answer("b", 1, True)]
+    last = [call("reader", 1, "get"), answer("reader", 1, "b 1")]
+    assert [] == verdict(*first, call("b", 1, "swap", "a 1", "b 1"), *last)
+    assert ["linearizable: no order of the calls on /app/shared/0 explains the last answer"] == verdict(
+        *first, *second, *last
+    )
+    assert ["linearizable: no order of the calls on /app/shared/0 explains the last answer"] == verdict(*first, *last)
+
+
+@pytest.mark.proves("CHK-015", part="logs and documents that nodes of a real fabric show")
+def test_a_log_with_a_hole_and_two_documents_of_one_log_are_told(tmp_path: Path) -> None:
+    def shown(node: str, document: str, ranges: list[list[int]]) -> list[Fact]:
+        book = Book(tmp_path / f"{node} {document}")
+        values = {torture.BODIES: "log", torture.SHOWN: document, torture.NUMBERS: {"p": ranges}}
+        torture.note_document(book, "documents", node, values)
+        book.close()
+        return book.facts
+
+    assert [] == verdict(*shown("root", "d", [[1, 9]]), *shown("sensor-1", "d", [[1, 9]]))
+    assert ["prefix_fold: sensor-1 shows operations of p in torture behind a hole"] == verdict(
+        *shown("root", "d", [[1, 9]]), *shown("sensor-1", "d", [[1, 3], [5, 9]])
+    )
+    assert ["prefix_fold: root and sensor-1 have one log of torture, and two documents"] == verdict(
+        *shown("root", "d", [[1, 9]]), *shown("sensor-1", "e", [[1, 9]])
+    )
+
+
+def test_what_readers_of_shared_values_find_is_one_more_call(tmp_path: Path) -> None:
+    book = Book(tmp_path / "history")
+    torture.note_replicas(book, {"registers": {"root": {"/app/shared/0": "a 1"}}})
+    book.close()
+    assert [
+        ("info", "state"),
+        ("invoke", "call"),
+        ("ok", "call"),
+    ] == [(fact.kind, fact.what) for fact in book.facts]
+    assert ["linearizable: no order of the calls on /app/shared/0 explains the last answer"] == verdict(*book.facts)

@@ -49,7 +49,7 @@ STORE_CHECKERS: tuple[type[Checker], ...] = (Converged, *STORE_RULES, OwnNumbers
 CATALOG_CHECKERS: tuple[type[Checker], ...] = (Watched, Deregistered, *CATALOG_RULES)
 """Those of brokers, beside those of the nodes that they are on."""
 
-FIELD_CHECKERS: tuple[type[Checker], ...] = (*FIELD_RULES, Converged, Complete)
+FIELD_CHECKERS: tuple[type[Checker], ...] = (*FIELD_RULES, Linearizable, PrefixFold, Converged, Complete)
 """Those of a real fabric, whose history is made of what its clients were told, and of what is found at the end."""
 
 __all__ = [

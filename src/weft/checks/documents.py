@@ -1,8 +1,9 @@
 """A document is the fold of its log, at every node; and nobody passes on what it could not have folded (CHK-015).
 
 The history lines are these. `durable operation`: an operation of a source is in this node's journal. `event operation`:
-the node has heard it. `sent operation`: this node passes it on, or says again. `info document`: how this node stands: digests of its log (the gapless part of each
-source), of the document that it shows, and of that log folded anew by somebody else. `info log`: the numbers that a node
+the node has heard it. `sent operation`: this node passes it on, or says again. `info document`: how this node stands:
+digests of its log (the gapless part of each source), of the document that it shows, and of that log folded anew, where
+somebody did that. `info log`: the numbers that a node
 shows of each source. `info disk`: its disk is lost, or an old one. An element that was deleted comes back by a fold of the
 same log only if an operation of that log brings it back: so this rule is also that of CHK-011 for documents.
 """
@@ -48,9 +49,9 @@ class PrefixFold(Checker):
             self.broken(f"{fact.node} passes on operation {sequence} of {source}, and lacks one before it", fact)
 
     def note_document(self, fact: Fact) -> None:
-        session, log, document, anew = fact.value
-        if document != anew:
-            self.broken(f"{fact.node} shows {document} of {session}, and its log folds to {anew}", fact)
+        session, log, document, *anew = fact.value
+        if anew and document != anew[0]:
+            self.broken(f"{fact.node} shows {document} of {session}, and its log folds to {anew[0]}", fact)
         first = self.folded.setdefault((session, log), fact)
         if first.value[2] != document:
             self.broken(f"{first.node} and {fact.node} have one log of {session}, and two documents", first, fact)

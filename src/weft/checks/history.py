@@ -113,7 +113,7 @@ VOCABULARY: Final[dict[tuple[str, str], str]] = {
     ("event", "operation"): "session, source, sequence: this node has heard the operation of another one",
     ("ok", "entered"): "session, source, sequence: somebody is told that an entry of his is taken",
     ("sent", "operation"): "session, source, sequence: this node passes the operation on",
-    ("info", "document"): "session, digests of its log, of the document that is shown, and of the log folded anew",
+    ("info", "document"): "session, digests of its log, of the document that is shown[, and of the log folded anew]",
     ("info", "log"): "session, list of (source, ranges): the numbers of operations that this node shows",
     ("durable", "announced"): "start of the broker, index, operation, name: a change of the catalog is durable",
     ("info", "opened"): "start of the broker, names: this broker begins, and lists these services that it has kept",

@@ -92,8 +92,10 @@ class Mailbook:
         said = clients.decode_answered(frames)
         core: Any = machine.running.cores["chains"]
         patron = core.patrons._by_peer.get(peer)
-        link = patron.links.get(said.reg) if patron is not None and isinstance(said, clients.Rec) else None
-        for item in said.m if link is not None and _rewrites(link) else ():
+        if not isinstance(said, clients.Rec) or patron is None:
+            return
+        link = patron.links.get(said.reg)
+        for item in said.m if _rewrites(link) else ():
             chain = core.roster.chain(link.direction, item.type)
             places = [list(other.key) for other in chain.links if _rewrites(other) and _is_asked(other)]
             origin = self.fabric.origin_name(item.mid[0], item.mid[1])

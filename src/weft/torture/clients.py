@@ -13,6 +13,7 @@ import struct
 import threading
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
@@ -267,10 +268,15 @@ def _send(link: "zmq.Socket[bytes]", tag: int, text: str) -> None:
 
 
 class Stored(Client):
-    """Writes and deletes entries of its own in the store of its node."""
+    """Writes and deletes entries of its own in the store of its node, and reads there what others wrote, too."""
 
     protocol = "store"
     KEYS: ClassVar[int] = 40
+
+    def __init__(self, at: Machine, book: Book, seed: str, writers: tuple[str, ...]) -> None:
+        super().__init__(at, book, seed)
+        self.writers = writers
+        """At which nodes there are others of its kind."""
 
     def turn(self) -> None:
         link = StoreLink(self.at)
@@ -283,10 +289,17 @@ class Stored(Client):
                 told = link.ask("set_value", path=path, value=value) if value else link.ask("delete_value", path=path)
                 if "error" not in told:
                     self.book.told(self.at.name, self.protocol, name, value)
+                self._read(link, name)
+                self._read(link, f"{self.chance.choice(self.writers)}.{self.chance.randrange(self.KEYS)}")
                 self.pause()
         finally:
             link.close()
         self.is_over.wait(limits.LOOK_S)
+
+    def _read(self, link: "StoreLink", name: str) -> None:
+        told = link.ask("get_value", path=StoreLink.path("t", *name.split(".")))
+        if "error" not in told:
+            self.book.note(self.at.name, "ok", "got", [self.protocol, name, told.get("value")])
 
 
 class StoreLink:
@@ -318,6 +331,25 @@ class StoreLink:
         while (told := self._hear()).get("seq") != seq:
             continue
         return told
+
+    def watch(self, *elements: Any) -> Iterator[tuple[str, Any]]:
+        """What stands below a path, then each change: its elements with dots between, and the value; None: none any more.
+
+        `("", None)` stands between the two, and again whenever all is said. Raises Away if changes were left out.
+        """
+        seq = self._say("watch", {"path": self.path(*elements), "fetch": True})
+        before: list[Any] = []
+        while True:
+            told = self._hear()
+            if told.get("seq") != seq:
+                continue
+            if "error" in told or told.get("state") == "gap":
+                raise Away(str(told.get("error", "gap")))
+            if told.get("state") == "uptodate":
+                yield "", None
+            elif "path" in told:
+                before = before[: told.get("depth", 0)] + self.elements(told["path"])
+                yield ".".join(map(str, before)), told.get("value")
 
     def tree(self, *elements: Any) -> dict[str, Any]:
         """All values below a path, by their elements with dots between."""

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import zmq
 
+from weft.base.ranges import RangeSet
 from weft.base.records import Stream, StreamRecord
 from weft.base.vectors import VersionVector
 from weft.checks import FIELD_CHECKERS, judge_all
@@ -23,15 +24,19 @@ from weft.lake.reader import Follower
 from weft.shell.journal import JournalReader
 from weft.torture import limits
 from weft.torture.book import Book
-from weft.torture.clients import Away, DocumentLink, Machine, StoreLink, ask, listed
+from weft.torture.clients import SESSION, Away, DocumentLink, Machine, StoreLink, ask, listed
 from weft.torture.files import DOCUMENTS, STORES, broker_port
+from weft.torture.lookers import registers
 from weft.torture.plan import COLLECTORS, ROOT
 
 KEYS: Final = "/app/torture/"
 MARK: Final = ' n="'
 PAGE: Final = 1_000
 BODIES: Final = "all operations"
-"""Where a digest stands among the notes of a document."""
+SHOWN: Final = "the document"
+NUMBERS: Final = "numbers by source"
+ABOUT: Final = (BODIES, SHOWN, NUMBERS)
+"""What stands beside the notes of a document: digests of its log and of what it shows, and what its log has of whom."""
 ROAD: Final = (Stream.SAMPLES, Stream.EVENTS, Stream.CATALOG, Stream.STORE, Stream.DOCUMENTS)
 """Streams whose origins number without a hole; messages are judged by what their senders were told."""
 LATE: Final = (Stream.EVENTS, Stream.CATALOG)
@@ -62,6 +67,11 @@ def configuration_of(at: Machine, _: "zmq.Context[Any]") -> dict[str, Any]:
             return found
 
 
+def registers_of(at: Machine, _: "zmq.Context[Any]") -> dict[str, Any]:
+    """The values that clients replaced in turn."""
+    return {key: value for key, (_, value) in registers(at).items()}
+
+
 def store_of(at: Machine, _: "zmq.Context[Any]") -> dict[str, Any]:
     """All entries that clients wrote."""
     link = StoreLink(at)
@@ -72,7 +82,7 @@ def store_of(at: Machine, _: "zmq.Context[Any]") -> dict[str, Any]:
 
 
 def document_of(at: Machine, context: "zmq.Context[Any]") -> dict[str, Any]:
-    """How often each note stands in the log, and a digest of all operations with every byte of them."""
+    """How often each note stands in the log, and what stands beside them (`ABOUT`)."""
     link = context.socket(zmq.DEALER)
     link.setsockopt(zmq.LINGER, 0)
     try:
@@ -80,6 +90,7 @@ def document_of(at: Machine, context: "zmq.Context[Any]") -> dict[str, Any]:
         asked = DocumentLink(link)
         counts: Counter[str] = Counter()
         bodies: dict[str, str] = {}
+        numbers: dict[str, RangeSet] = {}
         start = 0
         while True:
             (told,) = asked.ask("log", {"from": start, "limit": PAGE})
@@ -88,9 +99,12 @@ def document_of(at: Machine, context: "zmq.Context[Any]") -> dict[str, Any]:
             for operation in told["body"]["operations"]:
                 counts.update(notes_in(operation))
                 bodies[f"{operation['source']}:{operation['sequence']}"] = digest(operation["body"].hex())
+                numbers.setdefault(str(operation["source"]), RangeSet()).add(operation["sequence"])
             start = told["body"]["next"]
             if start is None or start >= told["body"]["total"]:
-                return {**counts, BODIES: digest(bodies)}
+                (shown,) = asked.ask("digest", {})
+                ranges = {source: list(map(list, each)) for source, each in sorted(numbers.items())}
+                return {**counts, BODIES: digest(bodies), SHOWN: shown["body"]["digest"], NUMBERS: ranges}
     finally:
         link.close()
 
@@ -113,6 +127,7 @@ def notes_in(operation: Any) -> Iterator[str]:
 Look = Callable[[Machine, "zmq.Context[Any]"], dict[str, Any]]
 REPLICAS: Final[dict[str, tuple[tuple[str, ...], Look]]] = {
     "configuration": ((ROOT, *COLLECTORS), configuration_of),
+    "registers": ((ROOT, *COLLECTORS), registers_of),
     "store": (STORES, store_of),
     "documents": (DOCUMENTS, document_of),
 }
@@ -129,14 +144,37 @@ def note_replicas(book: Book, held: dict[str, dict[str, Any]]) -> None:
     for protocol, by_node in held.items():
         for node, values in by_node.items():
             book.note(node, "info", "state", [protocol, digest(values)])
-            if protocol != "documents":
-                book.note(node, "info", "replica", [protocol, values])
-                continue
-            counts = {key: count for key, count in values.items() if key != BODIES}
-            book.note(node, "info", "replica", [protocol, dict.fromkeys(counts, "")])
-            doubled = {key: count for key, count in counts.items() if count > 1}
-            if doubled:
-                book.strange.append(f"documents: {node} holds {len(doubled)} notes more than once: {doubled}")
+            NOTES.get(protocol, note_replica)(book, protocol, node, values)
+
+
+def note_replica(book: Book, protocol: str, node: str, values: dict[str, Any]) -> None:
+    """All that a node holds."""
+    book.note(node, "info", "replica", [protocol, values])
+
+
+def note_document(book: Book, protocol: str, node: str, values: dict[str, Any]) -> None:
+    """A node's log, and the document that it shows."""
+    counts = {key: count for key, count in values.items() if key not in ABOUT}
+    note_replica(book, protocol, node, dict.fromkeys(counts, ""))
+    book.note(node, "info", "log", [SESSION, [list(each) for each in values.get(NUMBERS, {}).items()]])
+    book.note(node, "info", "document", [SESSION, values.get(BODIES, ""), values.get(SHOWN, "")])
+    doubled = {key: count for key, count in counts.items() if count > 1}
+    if doubled:
+        book.strange.append(f"documents: {node} holds {len(doubled)} notes more than once: {doubled}")
+
+
+def note_registers(book: Book, _: str, node: str, values: dict[str, Any]) -> None:
+    """Somebody reads there what all the replacing has come to."""
+    for number, (key, value) in enumerate(sorted(values.items())):
+        book.note("", "invoke", "call", [f"reader at {node}", number, key, ["get"]])
+        book.note("", "ok", "call", [f"reader at {node}", number, value])
+
+
+NOTES: Final[dict[str, Callable[[Book, str, str, dict[str, Any]], None]]] = {
+    "documents": note_document,
+    "registers": note_registers,
+}
+"""Protocols whose replicas hold something else than what clients put there."""
 
 
 # Journals and the lake

@@ -25,6 +25,7 @@ from weft.torture.clients import (
     ask,
 )
 from weft.torture.files import BROKER, DOCUMENTS, STORES, broker_port
+from weft.torture.lookers import Register, Watcher
 from weft.torture.plan import COLLECTORS, NODES, PIPELINE, ROOT, SENSORS, Event, Plan
 from weft.torture.room import step_into
 from weft.torture.world import World
@@ -106,10 +107,13 @@ class Run:
     def _made(self) -> Iterator[Client]:
         machines, seed = self.world.machines, self.plan.seed
         for kind, names in (
-            (Configuration, LEADERS), (Messages, SENSORS), (Reader, LEADERS), (Stored, STORES), (Documents, DOCUMENTS),
+            (Configuration, LEADERS), (Messages, SENSORS), (Reader, LEADERS), (Documents, DOCUMENTS),
+            (Watcher, STORES), (Register, LEADERS),
         ):  # fmt: skip
             for name in names:
                 yield kind(machines[name], self.book, seed)
+        for name in STORES:
+            yield Stored(machines[name], self.book, seed, STORES)
         broker = machines[BROKER]
         for name in SERVED:
             yield Service(machines[name], self.book, seed, f"{broker.host}:{broker_port(broker)}")
@@ -245,7 +249,7 @@ class Run:
 
     def _holders(self, protocol: str, names: tuple[str, ...]) -> list[str]:
         """Who holds all of it now: a root that another has replaced stands below as a sensor, which has its own topics."""
-        if protocol != "configuration":
+        if protocol not in ("configuration", "registers"):
             return list(names)
         told = {name: self.desks[name].ask(status_of) or {} for name in names}
         return [name for name in names if told[name].get("level") in ("root", "collector")]
@@ -257,6 +261,9 @@ class Run:
         if catalog is None:
             return "catalog: the broker does not answer"
         self.replicas["catalog"] = {BROKER: catalog}
+        for watcher in self._watchers():
+            if watcher.seen != self.replicas["store"][watcher.at.name]:
+                return f"store: the {watcher.title} has not seen all of it"
         wrong = [name for name, values in possible.items() if catalog.get(name) not in values]
         if wrong:
             return f"catalog: {sorted(wrong)[:5]} is wrong"
@@ -264,6 +271,9 @@ class Run:
             self._seen()
         )
         return f"readers: {len(unseen)} not seen: {sorted(unseen)[:3]}" if unseen else ""
+
+    def _watchers(self) -> list[Watcher]:
+        return [client for client in self.clients if isinstance(client, Watcher)]
 
     def _seen(self) -> Counter[str]:
         seen: Counter[str] = Counter()
@@ -310,6 +320,7 @@ class Run:
     def _judge(self) -> None:
         self.say("judging")
         judge.note_replicas(self.book, self.replicas)
+        judge.note_replicas(self.book, {"store": {each.title: each.seen for each in self._watchers()}})
         self.book.note("readers", "info", "delivered", ["readers", dict(self._seen())])
         judge.note_messages(self.book, self.world.lake)
         judge.note_road(self.book, self.at_rest, self._taken(), self.world.lake)

@@ -199,9 +199,13 @@ def event_of(record: Record, names: Container[str]) -> Event | None:
 
 
 def shown(record: Record, names: Container[str]) -> Event | None:
-    """The same, if it became what stands at its path; None for losers and for what was known before."""
+    """The same, if it became what stands at its path; None for losers and for what was known before.
+
+    Known before is also what comes back up the tree to who made it: it was received later than it was made.
+    """
     if isinstance(record, StreamRecord):
-        return None if "lost" in record.attributes else event_of(record, names)
+        is_back = record.received != record.at
+        return None if is_back or "lost" in record.attributes else event_of(record, names)
     kept = memory_of(record)
     return event_of_kept(kept) if isinstance(kept, EventKept) and kept.is_shown else None
 
