@@ -340,11 +340,7 @@ def change(node: str) -> Line:
     return "r", "durable", "change", [1, "k", 1, "01", [[node, 1]], False, True, None]
 
 
-def operation(node: str) -> Line:
-    return "r", "durable", "operation", ["s", node, 1]
-
-
-KINDS: Final = (joins, held, segment, mail, met, change, operation)
+KINDS: Final = (joins, held, segment, mail, met, change)
 
 
 def twin_of_sealed(facts: list[Fact]) -> bool:
@@ -467,7 +463,6 @@ GOOD: Final[dict[type[Any], dict[str, tuple[Line, ...]]]] = {
         "messages": (_ABR, mail("a"), met("b")),
         "the store": (_ABR, change("a")),
         "the store under a new name": (_ABR, change("a~2")),
-        "a document": (_ABR, operation("a")),
         "of the same fleet": (members("a@f", "r@f", "b@g"), joins("a"), held("a")),
         "one more member": (_ABR, members("a", "c"), joins("c")),
     },
@@ -554,7 +549,6 @@ BAD: Final[dict[type[Any], dict[str, tuple[Line, ...]]]] = {
         "messages that have been here": (_ABR, met("x")),
         "the store": (_ABR, change("x")),
         "the store under a new name": (_ABR, change("x~2")),
-        "a document": (_ABR, operation("x")),
         "of another fleet": (members("a@f", "r@g"), joins("a")),
         "records of another fleet": (members("a@f", "r@g"), held("a")),
         "among others": (_ABR, held("a"), held("b"), held("x")),

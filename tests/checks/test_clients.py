@@ -263,13 +263,13 @@ BAD = [
 ]
 
 
-@pytest.mark.proves("CHK-003")
+@pytest.mark.proves("CHK-003", "CHK-011", "CHK-014", "CHK-015", "CHK-017")
 @pytest.mark.parametrize(("kind", "lines"), [pytest.param(k, x, id=f"{k.rule}: {n}") for k, x, n in GOOD])
 def test_what_is_right_passes(kind: type[Checker], lines: tuple[Line, ...]) -> None:
     assert judge(kind(), told(*lines)) is None
 
 
-@pytest.mark.proves("CHK-003")
+@pytest.mark.proves("CHK-003", "CHK-011", "CHK-014", "CHK-015", "CHK-017")
 @pytest.mark.parametrize(("kind", "lines"), [pytest.param(k, x, id=f"{k.rule}: {n}") for k, x, n in BAD])
 def test_what_is_wrong_is_named(kind: type[Checker], lines: tuple[Line, ...]) -> None:
     verdict = judge(kind(), told(*lines))
@@ -373,7 +373,7 @@ def spoiled(facts: list[Fact], chance: Chance) -> list[Fact]:
     return [*facts[:at], msgspec.structs.replace(facts[at], value=[client, number, other]), *facts[at + 1 :]]
 
 
-@pytest.mark.proves("CHK-004")
+@pytest.mark.proves("CHK-004", "CHK-014")
 def test_the_search_agrees_with_trying_all_orders() -> None:
     chance, good = Chance("orders"), 0
     for number in range(10_000):
@@ -404,6 +404,7 @@ def test_one_wrong_answer_among_five_hundred_is_found(soak: bool) -> None:
     assert found == count
 
 
+@pytest.mark.proves("CHK-030", part="a call of many takes a bounded number of steps")
 @pytest.mark.parametrize(("calls", "clients"), [(5_000, 5), (1_000, 10)])
 def test_long_histories_are_searched_step_by_step(calls: int, clients: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The number of steps, which says the same on every machine: at most 60 a call, where a wild search has no bound."""

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from tests.checks import catalogs, programs, roots
+from tests.checks import catalogs, programs, roots, stores
 from tests.checks.standard import SMALL, SPOILED, Case, Line, agrees, facts_of, finds
 from weft.checks import Checker, Unknown, Violation, judge
 from weft.checks.history import VOCABULARY
 from weft.checks.sealed import Sealed
 
-CASES = (*catalogs.CASES, *programs.CASES, *roots.CASES)
+CASES = (*catalogs.CASES, *programs.CASES, *roots.CASES, *stores.CASES)
 EACH = [pytest.param(case, id=f"{case.kind.rule}-{case.kind.__name__}") for case in CASES]
 GOOD = {**programs.GOOD, **roots.GOOD}
 BAD = {**programs.BAD, **roots.BAD}
@@ -22,13 +22,17 @@ def _named(table: dict[type[Any], dict[str, tuple[Line, ...]]]) -> list[Any]:
     ]
 
 
-@pytest.mark.proves("CHK-004")
+@pytest.mark.proves(
+    "CHK-004", "CHK-008", "CHK-011", "CHK-012", "CHK-013", "CHK-015", "CHK-016", "CHK-017", "CHK-021", "JRN-006"
+)
 @pytest.mark.parametrize(("kind", "lines"), _named(GOOD))
 def test_what_is_right_is_left_alone(kind: type[Any], lines: tuple[Line, ...]) -> None:
     assert judge(kind(), facts_of(lines)) is None
 
 
-@pytest.mark.proves("CHK-004")
+@pytest.mark.proves(
+    "CHK-004", "CHK-008", "CHK-011", "CHK-012", "CHK-013", "CHK-015", "CHK-016", "CHK-017", "CHK-021", "JRN-006"
+)
 @pytest.mark.parametrize(("kind", "lines"), _named(BAD))
 def test_what_is_wrong_is_named(kind: type[Any], lines: tuple[Line, ...]) -> None:
     verdict = judge(kind(), facts_of(lines))

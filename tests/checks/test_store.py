@@ -404,13 +404,13 @@ def _names(cases: list[tuple[type[Checker], str, list[Told]]]) -> list[str]:
     return [f"{kind.rule}-{name}" for kind, name, _ in cases]
 
 
-@pytest.mark.proves("CHK-004")
+@pytest.mark.proves("CHK-004", "CHK-008", "CHK-011", "CHK-017")
 @pytest.mark.parametrize("kind,_name,told", RIGHT, ids=_names(RIGHT))
 def test_what_is_right_is_left_alone(kind: type[Checker], _name: str, told: list[Told]) -> None:
     assert not isinstance(judge(kind(), history(*told)), Violation)
 
 
-@pytest.mark.proves("CHK-004")
+@pytest.mark.proves("CHK-004", "CHK-008", "CHK-011", "CHK-017")
 @pytest.mark.parametrize("kind,_name,told", WRONG, ids=_names(WRONG))
 def test_what_is_wrong_is_named(kind: type[Checker], _name: str, told: list[Told]) -> None:
     verdict = judge(kind(), history(*told))

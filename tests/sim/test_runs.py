@@ -31,6 +31,9 @@ QUICK = (
     "silence_by_wall_clock",
     "newest_first",
     "aye_before_durable",
+    "published_before_durable",
+    "condition_of_a_write_not_checked",
+    "next_link_by_its_old_number",
     "voter_ignores_what_is_held",
     "new_root_forgets_what_it_has",
     "death_takes_twice_as_long",
@@ -126,7 +129,7 @@ def test_a_run_in_which_nothing_happened_is_void_not_green() -> None:
     assert not outcome.is_green
 
 
-@pytest.mark.proves("CHK-005", "CHK-009", "CHK-010", "CHK-018")
+@pytest.mark.proves("CHK-005", "CHK-009", "CHK-010", "CHK-013", "CHK-014", "CHK-016", "CHK-018", "JRN-006")
 @pytest.mark.varies("name", QUICK, tuple(BUGS))
 def test_a_planted_bug_is_caught_by_its_checker(name: str) -> None:
     caught = catch(BUGS[name])

@@ -31,6 +31,7 @@ QUICK = (
     "known_before_the_entry",
     "tombstone_dropped_while_a_deleter_is_away",
     "condition_not_checked",
+    "first_answer_remembered",
     "watcher_without_room_is_skipped",
     "losers_are_shown",
 )

@@ -32,7 +32,6 @@ class Sealed(Checker):
         ("durable", "mail"): "note_mail",
         ("durable", "met"): "note_met",
         ("durable", "change"): "note_change",
-        ("durable", "operation"): "note_operation",
     }
 
     def __init__(self) -> None:
@@ -63,9 +62,6 @@ class Sealed(Checker):
     def note_change(self, fact: Fact) -> None:
         """A node whose disk was lost goes on as `NAME~2` (STO-034)."""
         self._judge([node.partition("~")[0] for node, _ in fact.value[4]], "has changed the store", fact)
-
-    def note_operation(self, fact: Fact) -> None:
-        self._judge([fact.value[1]], "has edited a document", fact)
 
     def _judge(self, names: Iterable[str], how: str, fact: Fact) -> None:
         if not self.members:
