@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.chains.rig import ERA, WALL, Recorder, Rig, Site
@@ -72,6 +73,7 @@ def done(*mid: Any) -> CoreRecord:
 
 FORWARD = {"name": "f", "kind": "forward", "place": 4_000_000_000}
 JOURNAL = {"name": "j", "kind": "journal", "place": 4_000_000_000}
+JOURNAL_BEHIND = {"name": "j", "kind": "journal", "place": 4_000_000_001}
 
 
 # The screen
@@ -269,6 +271,24 @@ def restarted(old: Site, entries: Iterable[Record], *filters: dict[str, Any], er
     rig, site = node(*filters, era=era)
     site.core.restore(list(enumerate(entries, 1)), rig.now)
     return rig, site
+
+
+@pytest.mark.proves("CHN-034")
+def test_what_a_collector_had_forwarded_while_a_reader_had_it_was_lost_when_it_became_the_root() -> None:
+    """It comes home from the outbox, one deeper, and the reader has not confirmed it: it is journaled, once."""
+    rig, site = node(FORWARD, JOURNAL_BEHIND)
+    rig.reg("B", "c", 1, {"confirm": True})
+    journal = list(site.core.screen(letter(), rig.now))
+    (forwarded,) = [one for one in journal if isinstance(one, StreamRecord) and one.stream == OUTBOX]
+    home = msgspec.structs.replace(forwarded, stream=INBOX)
+
+    rig, site = node(FORWARD, JOURNAL_BEHIND, level="root", era=ERA + 1)
+    site.core.restore(list(enumerate(journal, 1)), rig.now)
+    (made,) = site.core.screen(home, rig.now)
+    assert isinstance(made, StreamRecord)
+    assert (Stream.MESSAGES, *MID) == (made.stream, made.origin, made.era, made.sequence)
+    assert [] == list(site.core.screen(home, rig.now)), "it came home before"
+    assert [] == list(site.core.screen(letter(), rig.now)), "a child that says it again says nothing new"
 
 
 @pytest.mark.proves("CHN-034")

@@ -15,6 +15,7 @@ from weft.cores.chains import limits, memory
 from weft.cores.chains.clientlink import Held, HolderLink
 from weft.cores.chains.memory import Done, GaveUp, Handed, InboxKept, TagsKept, Waits
 from weft.cores.chains.messages import PressureChanged
+from weft.cores.chains.messageview import MessageView
 from weft.cores.chains.order import Key
 from weft.cores.chains.parcel import IN, Parcel
 from weft.cores.chains.readers import Readers
@@ -33,7 +34,7 @@ RELIEF: Final = 0.8  # of the inbox's room: below it sends are taken again (CHN-
 class Entry:
     """One message that has not ended."""
 
-    __slots__ = ("is_handed", "is_under_way", "record", "waits")
+    __slots__ = ("is_handed", "is_home", "is_under_way", "record", "waits")
 
     def __init__(self, record: StreamRecord, waits: list[tuple[str, bool]], *, is_under_way: bool = False) -> None:
         self.record, self.waits = record, waits
@@ -41,6 +42,8 @@ class Entry:
         """Not left by an earlier run, or sent down again already."""
         self.is_handed = False
         """`forward` or `journal` has taken it."""
+        self.is_home = False
+        """What `forward` had made of it came home, since its node is the root now."""
 
 
 class Inbox:
@@ -68,9 +71,9 @@ class Inbox:
 
     def arrive(self, record: StreamRecord, now: Now) -> list[Record]:
         """Mail from another node walks down the chain; what to keep in place of its record."""
-        if mid_of(record) in self._open:
-            self._station.counters.duplicates += 1
-            return []
+        entry = self._open.get(mid_of(record))
+        if entry is not None:
+            return self._come_again(entry, record, now)
         chain = self._roster.chain(IN, record.key)
         if len(chain.links) < 2 and (made := self._straight(chain, record, now)) is not None:
             return made
@@ -92,6 +95,25 @@ class Inbox:
         self._loose += parcel.weight
         self._feel_pressure()
         return made
+
+    def _come_again(self, entry: Entry, record: StreamRecord, now: Now) -> list[Record]:
+        """Mail that is here and has not ended: nothing new, unless it comes home.
+
+        What this node had forwarded lies one deeper in its outbox. Now that it is the root it is its own parent, and takes
+        that into its journal; whoever still stands in the way of the message is handed it by what is here (REC-015).
+        """
+        is_home = self._station.is_root and entry.is_handed and _depth(record) > _depth(entry.record)
+        if not is_home or entry.is_home:
+            self._station.counters.duplicates += 1
+            return []
+        entry.is_home = True
+        chain, parcel = self._roster.chain(IN, record.key), self._parcel(record)
+        chain.flow.accepted += 1
+        chain.flow.delivered += 1
+        links = [link for link in chain.links if isinstance(link, JournalLink)]
+        takers = [link for link in links if link.sees_all or link.takes(MessageView(parcel)) is None]
+        made = [link.take(parcel, now) for link in takers]
+        return [record for record in made if record is not None]
 
     def _straight(self, chain: Chain, record: StreamRecord, now: Now) -> list[Record] | None:
         """What most messages meet, without the making of a parcel: nobody, or at the root the `journal` filter alone."""
@@ -293,6 +315,10 @@ class Inbox:
 def weight_of(parcel: Parcel) -> int:
     """Bytes of memory that a message takes while it waits."""
     return limits.PARCEL_COST + sum(map(len, parcel.frames))
+
+
+def _depth(record: StreamRecord) -> int:
+    return int(record.attributes.get("depth", 0))
 
 
 def mid_of(record: StreamRecord) -> Mid:
