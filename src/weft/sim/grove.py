@@ -252,7 +252,7 @@ STORM: Final[tuple[Fault, ...]] = (
 SMALL: Final = (2, 8)
 
 
-FORGOTTEN: Final = ("complete", "durable", "wall", "kept", "exactly_once")
+FORGOTTEN: Final = ("complete", "durable", "wall", "kept", "exactly_once", "linearizable")
 """What a root's lost disk takes with it."""
 
 
