@@ -101,11 +101,12 @@ def twin_of_saw(facts: list[Fact]) -> bool:
 
 def _explained(facts: list[Fact], what: str) -> bool:
     readers = {(fact.node, fact.value[1]) for fact in facts if fact.kind == "ok"}
-    return all(_has_a_way(facts, node, key, what, 0, 0) for node, key in sorted(readers))
+    return all(_has_a_way(facts, (node, what, key), 0, 0) for node, key in sorted(readers))
 
 
-def _has_a_way(facts: list[Fact], node: str, key: str, what: str, begin: int, stands: int) -> bool:
+def _has_a_way(facts: list[Fact], reader: tuple[str, str, str], begin: int, stands: int) -> bool:
     """By trying all: `stands` is the write that is known when the facts from `begin` on follow."""
+    node, what, key = reader
     for at in range(begin, len(facts)):
         fact = facts[at]
         if (fact.kind, fact.node, fact.value[1]) != ("ok", node, key):
@@ -115,7 +116,7 @@ def _has_a_way(facts: list[Fact], node: str, key: str, what: str, begin: int, st
         if fact.what == "put":
             stands = max([stands, *fits])
         elif fact.what == what:
-            return any(_has_a_way(facts, node, key, what, at + 1, number) for number in fits if number >= stands)
+            return any(_has_a_way(facts, reader, at + 1, number) for number in fits if number >= stands)
     return True
 
 
