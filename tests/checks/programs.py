@@ -464,6 +464,7 @@ GOOD: Final[dict[type[Any], dict[str, tuple[Line, ...]]]] = {
         "messages": (_ABR, mail("a"), met("b")),
         "the store": (_ABR, change("a")),
         "the store under a new name": (_ABR, change("a~2")),
+        "an operation of a document": (_ABR, ("r", "durable", "held", [8, "bout/4256/0", 1, 1])),
         "of the same fleet": (members("a@f", "r@f", "b@g"), joins("a"), held("a")),
         "one more member": (_ABR, members("a", "c"), joins("c")),
     },
