@@ -26,6 +26,7 @@ from tests.fabric import floods
 from weft.cli.asking import try_status
 from weft.cli.fleet import free_blocks
 
+CASES: Final = floods.CASES | floods.WORSE
 MEGABYTES: Final = 512
 PAUSE_S: Final = 0.02
 FLOOD: Final = "--flood"
@@ -82,7 +83,7 @@ def flood(name: str, spot: floods.Spot, seconds: float) -> None:
     ends_at = time.monotonic() + seconds
     while time.monotonic() < ends_at:
         with contextlib.suppress(OSError, EOFError, TimeoutError):
-            tell(floods.CASES[name].flood(spot), ends_at)
+            tell(CASES[name].flood(spot), ends_at)
 
 
 def tell(outcomes: Iterator[str], ends_at: float) -> None:
@@ -100,7 +101,7 @@ def tell(outcomes: Iterator[str], ends_at: float) -> None:
 
 def measure(name: str, seconds: float, clients: int) -> Result:
     """Flood one core."""
-    case = floods.CASES[name]
+    case = CASES[name]
     with tempfile.TemporaryDirectory() as place, node(case, Path(place)) as (spot, process):
         _, quiet = used(case, spot, QUIET_S)
         words = [sys.executable, "-m", "bench.flood", FLOOD, name, str(seconds), *map(str, spot)]
@@ -152,7 +153,7 @@ def at(times_s: list[float], percent: int) -> float:
 
 def show(name: str, result: Result, seconds: float) -> bool:
     """Print it; whether the bars hold."""
-    case = floods.CASES[name]
+    case = CASES[name]
     told = result.status["memory"]["cores"][case.core]
     p50, p99 = at(result.times_s, 50), at(result.times_s, 99)
     quiet = f"(quiet {at(result.quiet_s, 50):.1f} and {at(result.quiet_s, 99):.1f} ms)"
@@ -173,7 +174,7 @@ def main() -> int:
         flood(name, floods.Spot(int(port), int(broker), Path(state)), float(seconds))
         return 0
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("cores", nargs="*", default=list(floods.CASES), choices=[*floods.CASES, []])
+    parser.add_argument("cores", nargs="*", default=list(CASES), choices=[*CASES, []])
     parser.add_argument("--seconds", type=float, default=120.0)
     parser.add_argument("--clients", type=int, default=2)
     chosen = parser.parse_args()

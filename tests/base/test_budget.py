@@ -22,17 +22,19 @@ def test_a_cap_is_below_the_share_however_large_the_budget_is() -> None:
     assert [True, False] == [part.has_room(40), part.has_room(41)]
 
 
-def test_what_is_frozen_grows_no_more_and_may_shrink_and_grows_again_when_it_is_thawed() -> None:
+def test_what_is_frozen_takes_only_what_makes_it_smaller_until_it_is_thawed() -> None:
     held = [30]
     budget = Budget()
     part = budget.part("things", 50, lambda: held[0])
     budget.give(100)
     budget.freeze(is_frozen=True)
-    assert [False, True] == [part.has_room(1), part.has_room(0)]
+    assert [False, False, True] == [part.has_room(1), part.has_room(0), part.has_room(-1)]
+    held[0] = 31
+    assert part.is_over
     held[0] = 20
-    assert [True, False] == [part.has_room(10), part.has_room(11)]
+    assert [False, False] == [part.has_room(1), part.is_over]
     budget.freeze(is_frozen=False)
-    assert [True, False] == [part.has_room(30), part.has_room(31)]
+    assert [True, True, False] == [part.has_room(0), part.has_room(30), part.has_room(31)]
 
 
 def test_what_holds_more_than_it_may_is_over_and_stays_frozen_at_its_share() -> None:

@@ -53,6 +53,16 @@ def test_what_is_registered_already_may_say_the_same_less_and_be_removed_and_roo
     assert [b"OwO"] == peer.commands(b"UwU", record("c"))
 
 
+@pytest.mark.proves("SEC-014")
+def test_near_the_limit_of_the_process_nothing_changes_and_who_says_the_same_again_is_approved() -> None:
+    broker = small(1 << 20)
+    peer = broker.req(ONE)
+    peer.say(b"UwU", record("a", function="x"))
+    broker.core.budget.freeze(is_frozen=True)
+    assert ["limit", "limit"] == [peer.code(b"UoU", record("a", function="y")), peer.code(b"UwU", record("b"))]
+    assert [b"OwO"] == peer.commands(b"UwU", record("a", function="x"))
+
+
 @pytest.mark.proves("FLD-032")
 def test_a_restart_counts_what_it_takes_back() -> None:
     broker = small(10_000)

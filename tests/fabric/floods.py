@@ -117,6 +117,28 @@ def flood_catalog(spot: Spot) -> Steps:
         yield outcome
 
 
+def flood_watcher(spot: Spot) -> Steps:
+    """Somebody who watches and reads nothing, and a service whose record of 60 kB is another one each time."""
+    link = http.client.HTTPConnection(LOCAL, spot.port + ORDERS, timeout=10)
+    try:
+        link.request("GET", "/status")
+        port = json.loads(link.getresponse().read())["cores"]["catalog"]["events_port"]
+    finally:
+        link.close()
+    deaf: zmq.Socket[bytes] = _context.socket(zmq.SUB)
+    _open.append(deaf)
+    for option, value in ((zmq.LINGER, 0), (zmq.RCVHWM, 1), (zmq.RCVBUF, 4_096), (zmq.SUBSCRIBE, b"")):
+        deaf.setsockopt(option, value)
+    deaf.connect(f"tcp://{LOCAL}:{port}")
+    name = next(_unique())
+    outcome, service = _registered(spot, name)
+    yield outcome
+    for number in itertools.count():
+        large = {f"k{place}": f"{number:08}{'x' * 992}" for place in range(60)}
+        heard = _asked(service, b"UoU", json.dumps({"name": name, "metadata": large}).encode())
+        yield OK if heard[1] == b"u.u" else str(json.loads(heard[3])["code"])
+
+
 def use_catalog(spot: Spot) -> Steps:
     """A service that was there before the flood is looked up."""
     outcome, link = _registered(spot, "honest")
@@ -305,6 +327,8 @@ CASES: Final = {
     "chains": Case("chains", flood_chains, use_chains, frozenset({"overload"})),
     "inbox": Case("chains", flood_inbox, use_chains, frozenset({"overload"}), frozenset({OK, "overload"})),
 }
+WORSE: Final = {"watcher": Case("catalog", flood_watcher, use_catalog, frozenset({"limit"}))}
+"""What no budget bounds, but the guard of the process; it takes longer until there is something to see."""
 
 SETTINGS: Final = """
 [node]

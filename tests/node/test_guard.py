@@ -30,7 +30,8 @@ def at(seconds: int) -> Now:
 def test_at_nine_tenths_nothing_grows_any_more_and_below_eight_it_does_again() -> None:
     guard, core = guarded(held=300)
     part = core.parts["things"]
-    assert [] == guard.look(899, at(1))
+    assert [[], False] == [guard.look(599, at(1)), guard.is_near]
+    assert [[], True] == [guard.look(899, at(1)), guard.is_near]
     assert [MemoryTight(True, 900, 1_000, 300)] == guard.look(900, at(2))
     assert not part.has_room(1)
     assert [] == guard.look(800, at(3))
@@ -41,10 +42,21 @@ def test_at_nine_tenths_nothing_grows_any_more_and_below_eight_it_does_again() -
 
 @pytest.mark.proves("SEC-014")
 @pytest.mark.parametrize(("held", "resident", "ends"), [(0, 1_000, False), (0, 1_001, True), (500, 1_001, True)])
-def test_a_process_above_its_limit_ends_if_a_start_gives_most_of_it_back(held: int, resident: int, ends: bool) -> None:
+def test_a_process_above_its_limit_for_5_s_ends_if_a_start_gives_most_of_it_back(
+    held: int, resident: int, ends: bool
+) -> None:
     guard, _ = guarded(held)
-    told = guard.look(resident, at(1))
-    assert ends is (MemoryExceeded(resident, 1_000) in told)
+    told = [event for second in range(1, 7) for event in guard.look(resident, at(second))]
+    assert [MemoryExceeded(resident, 1_000)] * ends == [event for event in told if isinstance(event, MemoryExceeded)]
+
+
+@pytest.mark.proves("SEC-014")
+def test_a_peak_ends_no_node_and_who_is_a_quarter_above_ends_at_once() -> None:
+    guard, _ = guarded()
+    peaks = [1_001, 1_200, 1_000, 1_001, 1_250]
+    told = [guard.look(resident, at(3 * second)) for second, resident in enumerate(peaks, 1)]
+    assert [[MemoryTight(True, 1_001, 1_000, 0)], [], [], [], []] == told
+    assert [MemoryExceeded(1_251, 1_000)] == guard.look(1_251, at(16))
 
 
 @pytest.mark.proves("SEC-014")

@@ -347,8 +347,7 @@ class Host:
 
     def bury(self, process: Process) -> None:
         """What a process leaves that has ended by itself."""
-        if process._housekeeping is not None:
-            process._housekeeping.cancel()
+        process.rest()
         self.links.close()
         self.memory.kill()
 

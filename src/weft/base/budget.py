@@ -17,18 +17,25 @@ WHOLE: Final = 100
 class Part:
     """One of the things that a core holds."""
 
-    __slots__ = ("bytes_max", "cap", "full_max", "held", "name", "percent", "refused")
+    __slots__ = ("bytes_max", "cap", "full_max", "held", "is_frozen", "name", "percent", "refused")
 
     def __init__(self, name: str, held: Callable[[], int], percent: int = WHOLE, cap: int = UNLIMITED) -> None:
         """`held`: how many bytes it holds, in O(1). By itself it is no part of any budget, and has no limit but `cap`."""
         self.name, self.percent, self.held, self.cap = name, percent, held, cap
         self.full_max = self.bytes_max = cap
         """What it may hold by its share; and now, which is less while the process is near its limit."""
+        self.is_frozen = False
+        """The process is near its limit: nothing is taken but what makes it smaller."""
         self.refused = 0
         """How often something was refused for want of room."""
 
     def has_room(self, more: int) -> bool:
-        """Whether it may grow by so many bytes; what makes it no larger is always allowed."""
+        """Whether something may be taken by which it grows by so many bytes; what makes it smaller always may.
+
+        While it is frozen nothing else may, since even what is as large as before lies in queues of sockets on its way.
+        """
+        if self.is_frozen:
+            return more < 0
         return more <= 0 or self.held() + more <= self.bytes_max
 
     def refuse(self) -> None:
@@ -70,8 +77,9 @@ class Budget:
         part.full_max = part.bytes_max = min(part.cap, self.bytes_max * part.percent // WHOLE)
 
     def freeze(self, *, is_frozen: bool) -> None:
-        """Let no part grow above what it holds at this moment, until it is thawed."""
+        """Let no part hold more than at this moment, until it is thawed."""
         for part in self.parts.values():
+            part.is_frozen = is_frozen
             part.bytes_max = min(part.full_max, part.held()) if is_frozen else part.full_max
 
     @property

@@ -128,7 +128,7 @@ EVENTS: Final[dict[type, Event]] = {
     MemoryTight: Event(
         "node.memory-tight",
         "warning",
-        "The process is near its limit: no core takes more than it holds. Or, with `is_tight` false, there is room again.",
+        "The process is near its limit: no core takes anything new. Or, with `is_tight` false, there is room again.",
         "weft status: which core holds how much. Look at who sends to its ports, or raise [limits] memory_megabytes.",
     ),
     BudgetReached: Event(

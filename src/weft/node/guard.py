@@ -1,7 +1,8 @@
 """How much memory a node takes, and what follows of it (SEC-014, FLD-032); pure: the shell says how much is resident.
 
     tight      the process is near its limit: no part of any core grows until there is room again
-    exceeded   it is above the limit, and mostly by what no core holds: the node ends, since a start would free that
+    exceeded   it is above the limit for 5 s, or by a quarter, and mostly by what no core holds: the node ends, since a
+               start would free that
     refused    a core has refused something for want of memory: told at most once a minute
 
 What the cores hold comes back with the next start. So a node that is above its limit by that goes on, refuses what is
@@ -17,6 +18,9 @@ from weft.base.budget import Budget
 from weft.base.now import SECOND, Now
 
 TIGHT_PERCENT: Final = 90  # of the limit: then nothing grows, and what is on its way in sockets has room
+NEAR_PERCENT: Final = 60  # from here on it is looked at more often
+FAR_PERCENT: Final = 125  # above that it is not waited for: something grows without end
+ABOVE_NS: Final = 5 * SECOND  # so long a peak may last, while a segment of the lake is written
 RELIEF_PERCENT: Final = 80  # below that everything may grow again
 TOLD_NS: Final = 60 * SECOND  # between two events about the same part of a core; all refusals are counted
 SHOWN_NS: Final = 60 * SECOND  # so long a refusal is news for the health of the node
@@ -55,7 +59,9 @@ class MemoryGuard:
 
     def __init__(self, limit_bytes: int, budgets: Mapping[str, Budget]) -> None:
         self.limit_bytes, self._budgets = limit_bytes, dict(budgets)
-        self.is_tight = False
+        self.is_tight = self.is_near = False
+        """Near: it is to be looked at more often."""
+        self._above_since: int | None = None
         self._seen: dict[tuple[str, str], int] = {}
         """Refusals by core and part, when they were looked at last."""
         self._refused_at: dict[str, int] = {}
@@ -69,10 +75,21 @@ class MemoryGuard:
 
     def look(self, resident_bytes: int, now: Now) -> list[Any]:
         """What is to be told of a process that takes so much; freezes and thaws the cores."""
+        self.is_near = resident_bytes * 100 >= self.limit_bytes * NEAR_PERCENT
         told = [*self._judge(resident_bytes), *self._refusals(now)]
-        if resident_bytes > self.limit_bytes and resident_bytes - self.held_bytes > self.limit_bytes // 2:
+        if self._is_exceeded(resident_bytes, now):
             told.append(MemoryExceeded(resident_bytes, self.limit_bytes))
         return told
+
+    def _is_exceeded(self, resident_bytes: int, now: Now) -> bool:
+        """Whether it has been above the limit for a while, or is far above it, and a start would free most of that."""
+        limit = self.limit_bytes
+        if resident_bytes <= limit or resident_bytes - self.held_bytes <= limit // 2:
+            self._above_since = None
+            return False
+        if self._above_since is None:
+            self._above_since = now.mono
+        return now.mono - self._above_since >= ABOVE_NS or resident_bytes * 100 > limit * FAR_PERCENT
 
     def _judge(self, resident_bytes: int) -> Iterator[Any]:
         percent = RELIEF_PERCENT if self.is_tight else TIGHT_PERCENT

@@ -68,6 +68,8 @@ LAST_WORDS_S: Final = 0.05  # the last frames leave through libzmq's own thread
 POLL_S: Final = 0.02
 HOUSE_S: Final = 1.0  # between two looks at journal, room and ourselves
 PIECE: Final = 20_000  # records of the journal that a start holds at once
+WATCH_S: Final = 1.0  # between two looks at memory
+WATCH_NEAR_S: Final = 0.1  # the same near the limit; a look takes 20 us
 HOUSE_IDLE_S: Final = 5.0  # the same while nothing is written: looking is then most of what a sensor costs
 
 
@@ -153,6 +155,7 @@ class Process:
         self.doc_doors = DocDoors(self.settings, self.runner, self.links, self.state)
         self._winding_down: asyncio.Task[None] | None = None
         self._housekeeping: asyncio.Task[None] | None = None
+        self._watching: asyncio.Task[None] | None = None
 
     def _restored(self, settings: NodeSettings, now: Now) -> Node:
         """The node as its journal has it, read in pieces: however long it is, no more than one is held beside the node.
@@ -195,6 +198,7 @@ class Process:
         self.runner.tell(NodeStarted(table.name, self.settings.level, __version__, self.recovery.verdicts))
         self._tell_damage(self.journal.damage.notes(), is_recorded=True)
         self._housekeeping = self._begin(self._keep_house())
+        self._watching = self._begin(self._watch_memory())
 
     def _tell_damage(self, notes: Iterable[DamageNote], *, is_recorded: bool) -> None:
         """Say what of the journal cannot be read: in the log, in the events, in the status (JRN-022)."""
@@ -205,8 +209,7 @@ class Process:
 
     def close(self) -> None:
         """Let go of everything; StorageFailed if the journal cannot be closed in order."""
-        if self._housekeeping is not None:
-            self._housekeeping.cancel()
+        self.rest()
         self.watch.close()
         self.links.close()
         self.log.close()
@@ -310,6 +313,23 @@ class Process:
         answer = RecordsFetched(work.holder, work.after, upto, tuple(entries))
         asyncio.get_running_loop().call_soon(self.runner.order, work.holder, answer)
 
+    def rest(self) -> None:
+        """Look after nothing any more."""
+        for task in (self._housekeeping, self._watching):
+            if task is not None:
+                task.cancel()
+
+    async def _watch_memory(self) -> None:
+        """Each second, and more often near the limit: what comes in a second may be a tenth of it."""
+        while True:
+            self.look_at_memory(self.clock.now())
+            await asyncio.sleep(WATCH_NEAR_S if self.guard.is_near else WATCH_S)
+
+    def look_at_memory(self, now: Now) -> None:
+        """Let the guard see how large the process is, and tell what follows."""
+        for event in self.guard.look(resident_bytes(), now):
+            self.runner.tell(event)
+
     async def _keep_house(self) -> None:
         """Again and again: marks, seals, snapshots, room when the spool is full, and a look at ourselves."""
         while True:
@@ -334,8 +354,6 @@ class Process:
         journal.forget(self.node.releasable)
         self.runner.note_room()
         self.telemetry.look()
-        for event in self.guard.look(resident_bytes(), now):
-            self.runner.tell(event)
 
     def _condense(self, wall_ns: int) -> None:
         """Write a snapshot; where the one before covers everything, what the node knows anyway is said again first.

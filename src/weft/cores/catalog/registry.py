@@ -291,7 +291,7 @@ class Registry:
     def _check_memory(self, plan: Plan) -> None:
         """Refuse what there is no memory for; who takes no more than before is always obeyed (FLD-032)."""
         more = records.cost_of(plan.said.entry.record) - plan.instance.cost
-        if not self._room.has_room(more):
+        if not self._room.has_room(more) and not _is_known(plan):
             self._room.refuse()
             raise Refusal("limit", "the catalog has no memory left for more", service=plan.instance.name)
 
