@@ -19,6 +19,7 @@ from weft.sim import report
 from weft.sim.catalogplan import CATALOGS
 from weft.sim.depot import DEPOTS
 from weft.sim.documentplan import DOCUMENTS
+from weft.sim.everything import EVERYTHING
 from weft.sim.grove import GROVES
 from weft.sim.plan import Plan, read, write
 from weft.sim.run import Outcome, Run, run
@@ -83,7 +84,7 @@ def run_one(
 
 def _plan(seed: int, scenario: str, path: Path | None) -> Plan:
     if path is None:
-        known = (*SIZES, *GROVES, *DEPOTS, *CATALOGS, *DOCUMENTS)
+        known = (*SIZES, *GROVES, *DEPOTS, *CATALOGS, *DOCUMENTS, *EVERYTHING)
         if scenario not in known:
             raise UserError("no-scenario", f"there is no scenario {scenario!r}", f"--scenario {' | '.join(known)}")
         return draw_plan(str(seed), scenario)
@@ -320,7 +321,8 @@ def list_all(*, json: Flag = False) -> int:
         | {name: f"fleets that place themselves: {', '.join(variants)}" for name, variants in GROVES.items()}
         | {name: f"stores of {size.nodes[0]} to {size.nodes[1]} nodes" for name, size in DEPOTS.items()}
         | {name: f"{size.services[0]} to {size.services[1]} services at brokers" for name, size in CATALOGS.items()}
-        | {name: f"documents at {size.nodes[0]} to {size.nodes[1]} nodes" for name, size in DOCUMENTS.items()},
+        | {name: f"documents at {size.nodes[0]} to {size.nodes[1]} nodes" for name, size in DOCUMENTS.items()}
+        | dict.fromkeys(EVERYTHING, "all protocols on the nodes of a fleet, or of a tree whose programs send mail"),
         "faults": {name: _first_line(draw) for name, draw in FAULTS.items()}
         | {f"{name} (store)": _first_line(draw) for name, draw in OF_STORES.items()}
         | {f"{name} (catalog)": _first_line(draw) for name, draw in OF_CATALOGS.items()}

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from weft.sim.fabric import Fabric
     from weft.sim.machine import Machine
 
-ABOUT: Final = ("catalog/", "watch/")
+OF_CATALOGS: Final = ("service", "watcher")
+"""Programs that speak with brokers."""
 
 
 class CatalogBook:
@@ -79,7 +80,8 @@ class CatalogBook:
             return ""
         live = {instance.id for instance in core.book.all() if instance.is_live}
         for host in self.fabric.hosts.values():
-            why = "" if machine.name not in (*host.plan.calls, host.plan.net) else host.waits(core, live)
+            is_mine = host.plan.runs in OF_CATALOGS and machine.name in (*host.plan.calls, host.plan.net)
+            why = host.waits(core, live) if is_mine else ""
             if why:
                 return f"{host.name}, {why}"
         return ""

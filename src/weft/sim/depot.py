@@ -256,8 +256,8 @@ def draw_depot(seed: str, scenario: str = "store") -> Plan:
         mine = draw._replace(chance=Chance(f"{seed}/fault/{name}"))
         times = 1 if name in RARE else mine.chance.randint(1, 4)
         actions += [action for _ in range(times) for action in FAULTS[name](mine)]
-    asks = _flood if size.megabytes else _asks
-    actions += asks(draw._replace(chance=Chance(f"{seed}/asks")), chance.randint(*size.asks), begin_ns)
+    ask = _flood if size.megabytes else asks
+    actions += ask(draw._replace(chance=Chance(f"{seed}/asks")), chance.randint(*size.asks), begin_ns)
     delay = chance.choice((1, 5, 20)) * MILLISECOND
     return Plan(
         seed=seed,
@@ -293,7 +293,7 @@ def menu_of(chance: Chance) -> tuple[str, ...]:
     return tuple(chosen)
 
 
-def _asks(draw: Draw, count: int, begin_ns: int) -> list[Action]:
+def asks(draw: Draw, count: int, begin_ns: int) -> list[Action]:
     """What clients ask: each at its node; now and then all at once about one entry."""
     chance, made = draw.chance, []
     keys = chance.choice((2, 6, 30))

@@ -104,7 +104,7 @@ class Doors:
         fabric, machine = self.machine.fabric, self.machine
         source = machine.address.encode()
         if effect.channel == "catalog-beacon":
-            for host in fabric.hosts.values():
+            for host in (each for each in fabric.hosts.values() if each.plan.runs == "service"):
                 fabric.post(machine.name, source, host, effect.frames, "beacons")
             return True
         known = fabric.host_at(host_of(effect.peer.decode()))

@@ -9,6 +9,7 @@ from weft.cores.configuration.root import ORIGIN
 from weft.node.node import NodeEffect
 from weft.sim.catalog import ServiceProgram, WatcherProgram
 from weft.sim.catalogbook import CatalogBook
+from weft.sim.clones import CloneBook, CloneProgram
 from weft.sim.datagrams import Datagrams
 from weft.sim.datagrams import Weather as Air
 from weft.sim.documentbook import DocumentBook
@@ -24,7 +25,11 @@ from weft.sim.storebook import Storebook
 from weft.sim.world import World
 from weft.wire.journal import decode_record
 
-PROGRAMS: Final[dict[str, Callable[[Host], Program]]] = {"service": ServiceProgram, "watcher": WatcherProgram}
+PROGRAMS: Final[dict[str, Callable[[Host], Program]]] = {
+    "service": ServiceProgram,
+    "watcher": WatcherProgram,
+    "clone": CloneProgram,
+}
 """What a host may run."""
 SELF: Final = Path(10_000, 10_000)  # from a machine to itself
 SLOW_NS: Final = 200_000_000  # a cable slower than this is called slow: beats come late on it
@@ -73,10 +78,18 @@ class Fabric:
         self.datagrams = Datagrams(self.world, plan.seed, Air())
         self.mailbook, self.storebook = Mailbook(self), Storebook(self)
         self.documentbook = DocumentBook(self)
-        self.books: tuple[Book, ...] = (self.mailbook, self.storebook, CatalogBook(self), self.documentbook)
+        self.books: tuple[Book, ...] = (
+            self.mailbook,
+            self.storebook,
+            CatalogBook(self),
+            self.documentbook,
+            CloneBook(self),
+        )
         self.addresses = {name: address(number) for number, name in enumerate(names_of(plan), 1)}
         self.machines = {node.name: Machine(node, number, self) for number, node in enumerate(plan.nodes, 1)}
         self.hosts = {host.name: Host(host, self, PROGRAMS[host.runs]) for host in plan.hosts}
+        self.is_bare = all(node.runs == ("store",) for node in plan.nodes)
+        """Whether its nodes hold a store and nothing else: no tree, no lake."""
         self.is_stormy = False
         self.herald = Herald(self) if plan.fleets else None
         self._delays = pairs(plan)

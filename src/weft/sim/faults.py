@@ -13,6 +13,7 @@ from weft.cores.store import messages as store
 from weft.cores.topology import messages as topology
 from weft.node.fleetkeys import canonical
 from weft.sim.catalog import ServiceProgram, name_of
+from weft.sim.clones import CloneProgram
 from weft.sim.fabric import Fabric
 from weft.sim.garbage import make
 from weft.sim.machine import Machine
@@ -278,6 +279,14 @@ def _change_service(fabric: Fabric, action: Action) -> None:
         host.order(partial(host.program.change, action.number))
 
 
+def _write_clone(fabric: Fabric, action: Action) -> None:
+    """The client on the host `node` writes pair `number`: `second`, or deletes it if that is 0."""
+    host = fabric.hosts[action.node]
+    if isinstance(host.program, CloneProgram):
+        value = b"%d" % action.second if action.second else b""
+        host.order(partial(host.program.write, f"k{action.number}", value))
+
+
 def _meddle(fabric: Fabric, action: Action) -> None:
     """The service on the host `node` tries to change what the one on `other` says of itself."""
     host, other = fabric.hosts[action.node], fabric.hosts[action.other]
@@ -342,6 +351,7 @@ ACTIONS: Final[dict[str, Callable[[Fabric, Action], None]]] = {
     "pause-host": _pause_host,
     "resume-host": _resume_host,
     "change-service": _change_service,
+    "write-clone": _write_clone,
     "meddle": _meddle,
     "deregister": _deregister,
     "forge": _forge,

@@ -310,10 +310,10 @@ GROVES: Final[dict[str, tuple[str, ...]]] = {
 """Scenarios of fleets that place themselves, and the variants that they draw from."""
 
 
-def draw_grove(seed: str, scenario: str) -> Plan:
-    """The plan of a seed."""
+def draw_grove(seed: str, scenario: str, among: tuple[str, ...] = ()) -> Plan:
+    """The plan of a seed; `among`: the variants to draw from, if not those of the scenario."""
     chance = Chance(f"{seed}/grove/{scenario}")
-    name = chance.choice(GROVES[scenario])
+    name = chance.choice(among or GROVES[scenario])
     variant = VARIANTS[name]
     heartbeat_ms, dead_after = chance.choice((500, 1_000, 2_000)), chance.choice((3, 4, 5))
     if scenario == COPSE:

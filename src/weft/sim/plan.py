@@ -18,6 +18,8 @@ EPOCH_NS: Final = 1_795_227_290 * SECOND  # what a right wall clock shows when a
 BASE_PORT: Final = 27_500
 CATALOG_PORT: Final = 5_246  # of every broker; its events are on the next one
 DOCUMENT_PORT: Final = 50_000  # of a node's first session; the others follow
+CLONE_PREFIX: Final = "/clone/"
+"""What clients of the Clone pattern may write."""
 CLONE_PORT: Final = 27_600  # of a root's snapshots in the dialect of the Clone pattern
 
 

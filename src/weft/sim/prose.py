@@ -284,6 +284,7 @@ _ACTED: Final[dict[str, str | Callable[[Action], str]]] = {
     "run-program": lambda action: f"its program {action.how} is started again",
     "hang-program": lambda action: f"its program {action.how} stands still",
     "change-service": lambda action: f"is told to say {action.number} of itself",
+    "write-clone": lambda action: f"writes pair {action.number}: {action.second or 'deleted'}",
     "meddle": lambda action: f"tries to change {action.other}",
     "deregister": lambda action: f"an administrator removes {action.other}",
     "forge": lambda action: f"is sent a forged datagram in the name of {action.other}: {action.how}",

@@ -13,6 +13,7 @@ from weft.checks import (
     FLEET_CHECKERS,
     MAIL_CHECKERS,
     STORE_CHECKERS,
+    STORE_RULES,
     Broken,
     Checker,
     Fact,
@@ -66,17 +67,26 @@ class Outcome(NamedTuple):
         return len(self.plan.nodes) * self.virtual_ns / (60 * SECOND)
 
 
+def rules_of(plan: Plan) -> tuple[type[Checker], ...]:
+    """Who judges a run: those of each protocol that its nodes speak, then those of nodes, trees and fleets."""
+    if all(node.runs == ("store",) for node in plan.nodes):
+        return STORE_CHECKERS
+    parts = (
+        (DOCUMENT_RULES, plan.documents is not None),
+        (CATALOG_CHECKERS, plan.catalog is not None),
+        (STORE_RULES, plan.store is not None),
+        (MAIL_CHECKERS, bool(plan.mail)),
+        (FLEET_CHECKERS if plan.fleets else CHECKERS, True),
+    )
+    return tuple(kind for kinds, is_wanted in parts if is_wanted for kind in kinds)
+
+
 class Run:
     """A fabric on its way through a plan."""
 
     def __init__(self, plan: Plan, checkers: Iterable[Checker] | None = None, *, keep: bool = False) -> None:
         self.plan = plan
-        rules = FLEET_CHECKERS if plan.fleets else CHECKERS
-        rules = (*MAIL_CHECKERS, *rules) if plan.mail else rules
-        rules = STORE_CHECKERS if plan.store is not None else rules
-        rules = (*CATALOG_CHECKERS, *rules) if plan.catalog is not None else rules
-        rules = (*DOCUMENT_RULES, *rules) if plan.documents is not None else rules
-        chosen = [kind() for kind in rules if kind.rule not in plan.skips] if checkers is None else checkers
+        chosen = [kind() for kind in rules_of(plan) if kind.rule not in plan.skips] if checkers is None else checkers
         self.fabric = Fabric(plan, chosen, keep=keep)
         self.world = self.fabric.world
 

@@ -35,6 +35,8 @@ LINK: Final = "link"
 MESSAGE: Final = "message"
 """What a root has made of mail: numbered by who sent it, who never journaled it under that number."""
 _mark = Struct(">QHB").pack
+SHARED: Final = (Stream.DOCUMENTS, Stream.STORE)
+"""Streams whose origin is no start of a node: whoever keeps a record first has made it."""
 HEARD, SAID, WROTE, SYNCED, CRASHED, STARTED, PUBLISHED = range(7)
 Listener = Callable[[int, str, str, Any], None]
 """What wants the story: instant, node, what, with what."""
@@ -166,7 +168,7 @@ class Scribe:
         own = f"{machine.name}/{machine.era}"
         for kind, stream, origin, first, last in claims:
             if kind == RECORD:
-                is_own = origin == own or stream == Stream.DOCUMENTS or self._is_writer(machine, stream, origin)
+                is_own = origin == own or stream in SHARED or self._is_writer(machine, stream, origin)
                 # What a former root gives back was taken before.
                 is_own = is_own and last > self._given.get((origin, stream), 0)
                 what = "taken" if is_own else "held"
@@ -181,10 +183,7 @@ class Scribe:
                 self.note(machine.name, machine.era, "durable", "link", [stream, origin, before, last])
 
     def _is_writer(self, machine: "Machine", stream: int, origin: str) -> bool:
-        """The root's writes are those of the fleet: their origin is its epoch, no start of a node (specs/00, section 1).
-
-        Operations of a document are those of their source: whoever keeps one first has entered it.
-        """
+        """The root's writes are those of the fleet: their origin is its epoch, no start of a node (specs/00, section 1)."""
         if stream != Stream.CONFIGURATION:
             return False
         writer = self._writers.setdefault(origin, machine.name if machine.level == "root" else "")
@@ -290,7 +289,7 @@ class Scribe:
 
     def claim_of(self, record: Record, fleet: str) -> Claim | None:
         """What a record that goes up says of itself; None for a core's own."""
-        if self.fabric.plan.store is not None:
+        if self.fabric.is_bare:
             return None  # nobody takes these anywhere: changes are the storebook's
         if type(record) is StreamRecord:
             if record.stream in (OUTBOX, INBOX):

@@ -15,6 +15,7 @@ from weft.sim.plan import (
     BASE_PORT,
     CATALOG_PORT,
     CLONE_PORT,
+    CLONE_PREFIX,
     DOCUMENT_PORT,
     CatalogPlan,
     FleetPlan,
@@ -29,8 +30,6 @@ FLEET: Final = "simulated"
 TIMEOUT_NS: Final = SECOND  # of a metric without a rate
 AUTO: Final = "auto"
 QUICK: Final = DocTimingTable(beat=1.0, beat_most=3.0, evasive=2.0, gone=6.0)
-CLONE_PREFIX: Final = "/clone/"
-"""What clients of the Clone pattern may write."""
 
 
 def settings_for(plan: Plan, node: NodePlan, address_of: Callable[[str], str], role: Role) -> NodeSettings:

@@ -157,9 +157,17 @@ DOCUMENTED: Final = (
 """What a soak of documents has to meet."""
 
 
+WHOLE: Final = (
+    *("an instance: inactive", "a service dropped: restarted", "a watcher that takes everything anew"),
+    *("a conflict", "a node that joined the store", "a conflict in a document", "a clone that has everything"),
+    *("a root that starts again", "a node that becomes root", "messages sent again", "a snapshot restored"),
+)
+"""What a soak of everything has to meet."""
+
+
 def situations_of(scenario: str) -> tuple[str, ...]:
     """What a soak of that scenario has to meet: each its own."""
-    tables = {"store": STORES, "catalog": CATALOG, "documents": DOCUMENTED}
+    tables = {"store": STORES, "catalog": CATALOG, "documents": DOCUMENTED, "everything": WHOLE}
     for kind, names in tables.items():
         if scenario.startswith(kind):
             return names

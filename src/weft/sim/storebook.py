@@ -42,7 +42,8 @@ class Storebook:
 
     def _durable(self, machine: "Machine", lsn: int, record: Record) -> None:
         if type(record) is StreamRecord and record.stream == Stream.STORE:
-            if _is_of(machine, memory.keeper_of(record)):
+            # What others bring back to its maker, as a former root does to the next one, was received later than made.
+            if _is_of(machine, memory.keeper_of(record)) and record.received == record.at:
                 self._change(machine, lsn, memory.event_of_stream(record), record)
         elif type(record) is CoreRecord and record.core == memory.CORE:
             kept = memory.memory_of(record)

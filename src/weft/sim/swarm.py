@@ -8,13 +8,16 @@ from collections.abc import Callable, Iterator
 from math import isqrt
 from typing import Any, Final, NamedTuple
 
+import msgspec
+
 from weft.base.chance import Chance
 from weft.base.now import MILLISECOND, SECOND
 from weft.sim.catalogplan import CATALOGS, draw_catalog
 from weft.sim.depot import DEPOTS, draw_depot
 from weft.sim.documentplan import DOCUMENTS, draw_documents
+from weft.sim.everything import EVERYTHING, VARIANTS, enrich
 from weft.sim.garbage import KINDS, channel_of
-from weft.sim.grove import GROVES, draw_grove
+from weft.sim.grove import COPSE, GROVES, draw_grove
 from weft.sim.noise import SHARE
 from weft.sim.plan import Action, Link, Metric, NodePlan, Plan, Weather
 from weft.sim.troupe import MAILS, PROGRAM_FAULTS, befall, settings_of, with_programs
@@ -317,6 +320,8 @@ def draw_plan(seed: str, scenario: str = "fabric") -> Plan:
         return draw_catalog(seed, scenario)
     if scenario in DOCUMENTS:
         return draw_documents(seed, scenario)
+    if scenario in EVERYTHING:
+        return _draw_everything(seed, scenario)
     size, chance = SIZES[scenario], Chance(f"{seed}/plan/{scenario}")
     beat_ms = chance.choice((1_000, 2_000, 5_000))
     dead_ms = beat_ms * chance.choice((3, 5))
@@ -350,6 +355,13 @@ def draw_plan(seed: str, scenario: str = "fabric") -> Plan:
         settle_ns=5 * MINUTE,
         **settings_of(scenario),
     )
+
+
+def _draw_everything(seed: str, scenario: str) -> Plan:
+    """A fleet, or a tree with mail, and all else on top of that."""
+    kind = scenario.partition("-")[2] or Chance(f"{seed}/kind").choice(("fleet", "tree"))
+    under = draw_grove(seed, COPSE, VARIANTS) if kind == "fleet" else draw_plan(seed, "mail")
+    return msgspec.structs.replace(enrich(under, seed), scenario=scenario)
 
 
 def _weather(chance: Chance) -> Weather:

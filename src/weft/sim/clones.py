@@ -1,0 +1,157 @@
+"""Clients of the Clone pattern on machines of their own: a snapshot, updates behind it, and writes (CFG-060..063).
+
+The pattern knows no acknowledgements, and an update that was lost shows in no number: so a careful client takes a fresh
+snapshot when it hears nothing, and now and then.
+"""
+
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final
+
+from weft.base.endpoints import endpoint_of
+from weft.base.errors import PeerError
+from weft.base.now import SECOND, Now
+from weft.sim.hosts import Host
+from weft.sim.plan import CLONE_PORT, CLONE_PREFIX
+from weft.wire import chp
+from weft.wire.replication import ICanHaz, KThxBai
+
+if TYPE_CHECKING:
+    from weft.sim.fabric import Fabric
+    from weft.sim.machine import Machine
+
+ASK, UPDATES, SETS = "chp-ask", "chp-updates", "chp-sets"
+SILENT_NS: Final = 5 * SECOND  # the server beats each second
+AGAIN_NS: Final = 20 * SECOND
+UUID_BYTES: Final = 16
+SUBJECT: Final = "what clients of the Clone pattern share"
+
+
+class CloneProgram:
+    """One client; it turns to the next server when it hears nothing of this one."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self.uuid = host.chance.randbytes(UUID_BYTES)
+        self.pairs: dict[str, bytes] = {}
+        self.number = 0
+        self._incoming: dict[str, bytes] | None = None
+        """What has come of a snapshot that is under way."""
+        self._held: list[chp.KvPub] = []
+        self._turn = 0
+        self._heard_at = self._again_at = 0
+
+    def begin(self, now: Now) -> None:
+        """Subscribe first, then ask for everything."""
+        address = self.host.fabric.address_of(self.host.plan.calls[self._turn % len(self.host.plan.calls)])
+        self._incoming, self._held = {}, []
+        self._heard_at, self._again_at = now.mono, now.mono + AGAIN_NS
+        self.host.connect(UPDATES, endpoint_of(address, CLONE_PORT + 1), b"", (CLONE_PREFIX.encode(),))
+        self.host.connect(SETS, endpoint_of(address, CLONE_PORT + 2), b"")
+        self.host.connect(ASK, endpoint_of(address, CLONE_PORT), b"")
+        self.host.say(ASK, chp.encode_ask(ICanHaz(CLONE_PREFIX)))
+
+    def stop(self, now: Now) -> None:
+        """Nobody needs to know."""
+
+    def write(self, key: str, value: bytes, _: Now) -> None:
+        """Want something written; whether it is, shows in an update."""
+        said = chp.encode_set(chp.KvSet(CLONE_PREFIX + key, 0, self.uuid, value))
+        self.host.fabric.streams.announce(self.host.name, SETS, said)
+
+    def hear(self, channel: str, _: bytes, frames: list[bytes], now: Now) -> None:
+        """A piece of a snapshot, an update, or a beat."""
+        self._heard_at = now.mono
+        try:
+            message = chp.decode_answer(frames) if channel == ASK else chp.decode_update(frames)
+        except PeerError:
+            return
+        if isinstance(message, chp.KvSync) and self._incoming is not None:
+            self._incoming[message.key] = message.value
+        elif isinstance(message, KThxBai) and self._incoming is not None:
+            self.pairs, self.number, self._incoming = self._incoming, message.number, None
+            self.host.fabric.scribe.meet("a clone that has everything")
+            for held in self._held:
+                self._take(held)
+        elif isinstance(message, chp.KvPub):
+            if self._incoming is None:
+                self._take(message)
+            else:
+                self._held.append(message)
+
+    def _take(self, update: chp.KvPub) -> None:
+        if update.number <= self.number:
+            return
+        self.number = update.number
+        self.host.fabric.scribe.counts["clone updates"] += 1
+        if update.value:
+            self.pairs[update.key] = update.value
+        else:
+            self.pairs.pop(update.key, None)
+
+    def wake(self, now: Now) -> None:
+        """Nothing is heard, or it is time to look whether anything was missed."""
+        if now.mono >= self._heard_at + SILENT_NS:
+            self._turn += 1
+            self.begin(now)
+        elif now.mono >= self._again_at:
+            self.begin(now)
+
+    def deadline(self) -> int | None:
+        """When to be woken."""
+        return min(self._heard_at + SILENT_NS, self._again_at)
+
+    def act(self) -> None:
+        """All is done at once."""
+
+    def waits(self, core: Any) -> str:
+        """For what it waits of the root."""
+        return "" if self._incoming is None and self.number >= core.station.number else "which has not heard all"
+
+    def noted(self, what: str) -> None:
+        """What has become of the process."""
+
+
+class CloneBook:
+    """Notes what clients and the root hold in the end; silent where nobody is a client."""
+
+    def __init__(self, fabric: "Fabric") -> None:
+        self.fabric = fabric
+        self.is_wanted = any(host.runs == "clone" for host in fabric.plan.hosts)
+
+    def durable(self, machine: "Machine", entries: Any) -> None:
+        """What clients write is the configuration's."""
+
+    def spoke(self, machine: "Machine", effect: Any) -> None:
+        """The same."""
+
+    def went_back(self, machine: "Machine") -> None:
+        """The same."""
+
+    def waits(self, machine: "Machine") -> str:
+        """For what the clients of a root wait; empty: for nothing."""
+        core = self._core(machine)
+        for host in self._clients() if core is not None else ():
+            why = host.waits(core, set())
+            if why:
+                return f"{host.name}, {why}"
+        return ""
+
+    def rest(self, machine: "Machine") -> None:
+        """What the root and its clients hold."""
+        core = self._core(machine)
+        if core is None:
+            return
+        configuration: Any = machine.running.cores["configuration"]
+        held = {machine.name: {pair.key: pair.value for pair in configuration.store.view(CLONE_PREFIX) if pair.value}}
+        held |= {host.name: host.program.pairs for host in self._clients() if isinstance(host.program, CloneProgram)}
+        for name, pairs in held.items():
+            digest = blake2b(repr(sorted(pairs.items())).encode(), digest_size=16).hexdigest()
+            self.fabric.scribe.note(name, 0, "info", "state", [SUBJECT, digest])
+
+    def _core(self, machine: "Machine") -> Any:
+        """The core that answers clients: that of the root."""
+        core: Any = machine.node.cores.get("clone") if machine.node is not None and self.is_wanted else None
+        return core if core is not None and core.server.is_active else None
+
+    def _clients(self) -> list[Host]:
+        return [host for host in self.fabric.hosts.values() if host.plan.runs == "clone"]
