@@ -155,7 +155,7 @@ def published_before_durable(right: Any) -> Any:
     return lambda self: sorted(right(self), key=lambda effect: isinstance(effect, Persist))
 
 
-@canary(writes_module, "_mismatch", caught_by="linearizable", within=60, scenario="deaths")
+@canary(writes_module, "_mismatch", caught_by="linearizable", within=20, scenario="heirs")
 def condition_of_a_write_not_checked(right: Any) -> Any:
     """A write that is to replace one number replaces any."""
     return lambda store, write: None
