@@ -17,8 +17,8 @@ DOCUMENTS: Final = 8
 
 
 def node_of(origin: str) -> str:
-    """The node of `node/era`."""
-    return origin.rpartition("/")[0]
+    """The node of `node/era`; its store goes on as `node~2` after a lost disk (STO-034)."""
+    return origin.rpartition("/")[0].partition("~")[0]
 
 
 class Sealed(Checker):

@@ -291,6 +291,8 @@ class Scribe:
         """What a record that goes up says of itself; None for a core's own."""
         if self.fabric.is_bare:
             return None  # nobody takes these anywhere: changes are the storebook's
+        if getattr(record, "stream", 0) != Stream.CONFIGURATION:
+            fleet = ""  # only its configuration is a fleet's; all else says of itself whose it is
         if type(record) is StreamRecord:
             if record.stream in (OUTBOX, INBOX):
                 return None  # mail is the mailbook's
