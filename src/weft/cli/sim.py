@@ -144,14 +144,21 @@ def _commit() -> str:
 
 @app.command
 def replay(file: Path, /, *, node: str = "", json: Flag = False) -> int:
-    """Run a plan that was kept, and tell its story: `weft sim replay failure.json`; exit status as `weft sim run`.
+    """Repeat what was kept: the night of a plan, or a real node that was recorded by `weft up --record FILE`.
+
+    `weft sim replay failure.json` tells the story of a plan; exit status as `weft sim run`. `weft sim replay node.rec`
+    makes the same calls to the same node, compares each effect, and fails where the node failed, with its traceback.
+    Exit status 0 if all is the same, 1 if the node fails as it did, or goes another way than it did.
 
     Args:
-        file: a plan, as `--print-plan` or `shrink` writes it.
-        node: only what this node does.
+        file: a plan, as `--print-plan` or `shrink` writes it; or a recording.
+        node: of a plan, only what this node does.
         json: the outcome for machines.
     """
-    return run_one(plan=file, explain=True, node=node, json=json)
+    from weft.cli.sim_replay import replayed
+
+    status = replayed(file, json=json)
+    return status if status is not None else run_one(plan=file, explain=True, node=node, json=json)
 
 
 @app.command

@@ -79,6 +79,7 @@ def up(
     fleet: str | None = None,
     config: Path | None = None,
     join: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
+    record: Path | None = None,
     check: Flag = False,
     example: Flag = False,
 ) -> None:
@@ -100,6 +101,8 @@ def up(
         fleet: nodes of other names are not heard (weft).
         config: at a root: the fleet's file, with which a new fleet begins; later it is read by weft config load only.
         join: host:port of nodes to call in at, where no beacon reaches.
+        record: a file to which everything is written that the node hears and does; weft sim replay FILE repeats it. It
+            holds values and the node's secret.
         check: say whether the settings can be used, and start nothing.
         example: print a file to begin with.
     """
@@ -110,6 +113,7 @@ def up(
     flags = {"name": name, "level": level, "parent": parent, "port": port, "state": state}
     _overlay(document, "node", flags)
     _overlay(document, "node", {"config": _fleet_file(document, file, config), "join": list(join) or None})
+    _overlay(document, "node", {"record": None if record is None else str(record.resolve())})
     _overlay(document, "lake", {"path": lake})
     _overlay(document, "fleet", {"name": fleet})
     read_schemas(document, file.parent if file else Path())

@@ -202,6 +202,10 @@ class Node:
         self._queue.append(Tell(event))
         self._drain(now)
 
+    def wrote(self, count: int) -> None:
+        """The shell has written so many records that no core asked for."""
+        self.next_lsn += count
+
     def wake(self, now: Now) -> None:
         """Time has passed: wake the cores whose deadline has come."""
         for core in self.cores.values():

@@ -81,6 +81,8 @@ class NodeTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     config: str = ""
     """At a root: the fleet's file, with which the configuration of a new fleet begins (CFG-070)."""
     runs: tuple[str, ...] | None = None
+    record: str = ""
+    """A file to which everything is written that this node hears and does, for `weft sim replay` (OBS-006)."""
     beacons: bool = True
     flush_s: Span = 1.0
 

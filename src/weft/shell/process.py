@@ -34,6 +34,7 @@ from weft.node.channels import CHANNELS, CLONE, LOCAL
 from weft.node.events import JournalDamaged, NodeStarted
 from weft.node.guard import MemoryExceeded, MemoryGuard
 from weft.node.node import Node
+from weft.node.recording import Begin, RecordedNode
 from weft.node.roles import role_of
 from weft.node.settings import MIB, NodeSettings, Role
 from weft.shell.catalogdoors import CatalogDoors
@@ -53,6 +54,7 @@ from weft.shell.meters import Meters
 from weft.shell.orders import Desk
 from weft.shell.runner import Runner
 from weft.shell.storedoors import StoreDoors
+from weft.shell.tape import Tape
 from weft.shell.telemetry import Telemetry
 from weft.shell.watch import Watch
 
@@ -124,6 +126,7 @@ class Process:
         self.journal, self.recovery = Journal.open(
             self.state / "journal", self.identity.node_id, self.doors.files, now.wall, limits_of(settings)
         )
+        self.tape = Tape(Path(settings.node.record)) if settings.node.record else None
         self.node: Node = self._restored(settings, now)
         self.settings = settings = self.node.settings
         self.links = self.doors.links(self._on_readable)
@@ -175,7 +178,11 @@ class Process:
     def _built(self, settings: NodeSettings, role: Role) -> Node:
         who, secret = self.identity, bytes.fromhex(self.identity.secret)
         settings = msgspec.structs.replace(settings, role=role)
-        return build_node(settings, who.node_id, who.era, self.doors.seed, secret)
+        node = build_node(settings, who.node_id, who.era, self.doors.seed, secret)
+        if self.tape is None:
+            return node
+        begin = Begin(__version__, settings, who.node_id, who.era, self.doors.seed, secret)
+        return RecordedNode(node, begin, self.tape.write)
 
     def _pieces(self) -> Iterator[list[Entry]]:
         """What the journal kept, in order; one piece at least."""
@@ -213,6 +220,8 @@ class Process:
         self.watch.close()
         self.links.close()
         self.log.close()
+        if self.tape is not None:
+            self.tape.close()
         self.journal.close(self.clock.now().wall)
 
     async def run(self) -> Any:
@@ -364,7 +373,7 @@ class Process:
         if journal.is_covered:
             known = tuple(node.ledger.condense())
             journal.write(known, wall_ns)
-            node.next_lsn += len(known)
+            node.wrote(len(known))
         journal.snapshot(node.condense(), wall_ns)
 
     def stop(self) -> None:

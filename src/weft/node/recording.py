@@ -1,0 +1,278 @@
+"""A recording of a whole node: every call that the shell makes, and what the node answered (OBS-006).
+
+A node is deterministic: the same start and the same calls give the same effects. So a recording of a real node can be
+replayed at a desk, through the same assembly, and fails there as it failed in the field. `RecordedNode` writes one row
+before each call and one with its effects; `Replay` makes the same calls and compares.
+
+Rows are pickles, because orders and events are any of Weft's own classes. `_Unpickler` makes nothing but those: a
+recording can fill memory, and runs no code of its own. It holds everything that the node heard, and its secret.
+"""
+
+import io
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import Enum
+from typing import Any, BinaryIO, Final, NamedTuple, NoReturn
+
+import msgspec
+
+from weft.base.effects import Source
+from weft.base.errors import UserError
+from weft.base.now import Now
+from weft.base.records import CoreRecord, Entry, UnknownRecord
+from weft.node.assembly import build_node
+from weft.node.node import Node, NodeEffect
+from weft.node.settings import NodeSettings
+
+MAGIC: Final = b"WEFTREC1"
+ROW_BYTES_MAX: Final = 1 << 30  # a piece of a journal of 20,000 records is the largest row
+SHOWN_CHARS: Final = 600
+PARTS: Final = (msgspec.Struct, tuple, Enum, UnknownRecord)
+"""What a class of Weft is that may stand in a row."""
+BUILT_IN: Final = frozenset({"set", "frozenset", "bytearray", "complex"})
+
+
+class Begin(NamedTuple):
+    """How a node was made: what `build_node` was given."""
+
+    version: str
+    settings: NodeSettings
+    node: bytes
+    era: int
+    seed: str
+    secret: bytes
+
+
+Write = Callable[[bytes], None]
+
+
+class RecordedNode(Node):
+    """A node whose calls and effects are written down. `write` takes one framed row at a time."""
+
+    def __init__(self, node: Node, begin: Begin, write: Write) -> None:  # the state of `node` is taken over whole
+        vars(self).update(vars(node))
+        self._write = write
+        self._note("start", begin)
+
+    def restore(self, entries: Iterable[Entry], next_lsn: int, now: Now) -> None:
+        self._call("restore", list(entries), next_lsn, now)
+
+    def hear(self, messages: Iterable[tuple[Source, list[bytes]]], now: Now) -> None:
+        self._call("hear", list(messages), now)
+
+    def command(self, core: str, order: Any, now: Now) -> None:
+        self._call("command", core, order, now)
+
+    def tell(self, event: Any, now: Now) -> None:
+        self._call("tell", event, now)
+
+    def wake(self, now: Now) -> None:
+        self._call("wake", now)
+
+    def wrote(self, count: int) -> None:
+        self._call("wrote", count)
+
+    def deadline(self) -> int | None:
+        if not self._is_settled:  # cores are asked, and some note that they were
+            self._note("deadline")
+        return super().deadline()
+
+    def condense(self) -> Iterator[CoreRecord]:
+        self._note("condense")
+        yield from super().condense()
+
+    def effects(self) -> list[NodeEffect]:
+        done = super().effects()
+        if done:
+            self._note("effects", done)
+        return done
+
+    def _call(self, verb: str, *args: Any) -> None:
+        self._note(verb, *args)
+        try:
+            getattr(Node, verb)(self, *args)
+        except BaseException as fault:
+            self._note("failed", f"{type(fault).__name__}: {fault}")
+            raise
+
+    def _note(self, what: str, *args: Any) -> None:
+        self._write(framed((what, *args)))
+
+
+def framed(row: tuple[Any, ...]) -> bytes:
+    """A row as it stands in a recording: its length, and its pickle."""
+    body = pickle.dumps(row, protocol=5)
+    return len(body).to_bytes(4, "big") + body
+
+
+def is_recording(file: BinaryIO) -> bool:
+    """Whether the file begins as recordings do; it is read on from its beginning."""
+    head = file.read(len(MAGIC))
+    file.seek(0)
+    return head == MAGIC
+
+
+def rows(file: BinaryIO) -> Iterator[tuple[Any, ...]]:
+    """All whole rows of a recording; a last one that was cut short ends it."""
+    if file.read(len(MAGIC)) != MAGIC:
+        raise UserError("no-recording", "this is no recording of a node", "a file that weft up --record wrote")
+    while len(head := file.read(4)) == 4:
+        length = int.from_bytes(head, "big")
+        body = file.read(length) if length <= ROW_BYTES_MAX else b""
+        if len(body) < length:
+            return
+        yield _row(body)
+
+
+def _row(body: bytes) -> tuple[Any, ...]:
+    try:
+        row = _Unpickler(io.BytesIO(body)).load()
+    except (pickle.UnpicklingError, ValueError, TypeError, EOFError, AttributeError, ImportError, IndexError) as error:
+        _damaged(error)
+    if not (isinstance(row, tuple) and row and isinstance(row[0], str)):
+        _damaged("a row is no row")
+    return row
+
+
+def _damaged(why: Any) -> NoReturn:
+    mend = "the version of Weft that recorded it: its name stands in the first row"
+    raise UserError("no-recording", f"the recording cannot be read: {why}", mend) from None
+
+
+class _Unpickler(pickle.Unpickler):
+    """Makes values of Weft's own classes, and of nothing that could act."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if module == "builtins" and name in BUILT_IN:
+            return super().find_class(module, name)
+        if name == "rebuild" and module.partition(".")[0] == "msgspec":
+            return _rebuild
+        found = super().find_class(module, name) if module.partition(".")[0] == "weft" else None
+        if isinstance(found, type) and issubclass(found, PARTS) and found.__module__.partition(".")[0] == "weft":
+            return found
+        raise pickle.UnpicklingError(f"{module}.{name} may not stand in a recording")
+
+
+def _rebuild(kind: Any, fields: dict[str, Any]) -> Any:
+    """A structure of named fields; msgspec's own function calls whatever it is given."""
+    if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
+        raise pickle.UnpicklingError(f"{kind!r} is no structure")
+    return kind(**fields)
+
+
+class Difference(NamedTuple):
+    """Where a replay went another way than the recording."""
+
+    turn: int
+    """Of the whole recording, from 1."""
+    place: int
+    """Of the effect in its turn, from 1."""
+    recorded: str
+    replayed: str
+
+
+class Replay:
+    """Makes the calls of a recording again. `difference` and `failed` say how it ended."""
+
+    def __init__(self) -> None:
+        self.node: Node | None = None
+        self.begin: Begin | None = None
+        self.starts = self.calls = self.turns = self.effects = 0
+        self.first_ns = self.last_ns = 0
+        """The wall clock of the first call and of the last."""
+        self.difference: Difference | None = None
+        self.failed = ""
+        """How the recorded node ended by a fault, and the replayed one as well; empty: it did not."""
+        self.fault: BaseException | None = None
+        """What the replayed node raised."""
+        self._is_open = False
+
+    def play(self, recorded: Iterable[tuple[Any, ...]]) -> None:
+        """Go through the rows, as far as the replay is the same."""
+        for what, *args in recorded:
+            if what == "start":
+                self._start(Begin(*args[0]))
+            elif what == "effects":
+                self._compare(args[0])
+            elif what == "failed":
+                self._fail(args[0])
+            else:
+                self._call(what, args)
+            if self.difference is not None:
+                return
+        if self.fault is not None and not self.failed:
+            self._differ("the recording goes on", f"fails: {_named(self.fault)}")
+
+    def _start(self, begin: Begin) -> None:
+        self.starts, self.begin = self.starts + 1, begin
+        self.node = build_node(begin.settings, begin.node, begin.era, begin.seed, begin.secret)
+
+    def _call(self, verb: str, args: Sequence[Any]) -> None:
+        if self.fault is not None:
+            self._differ("the recording goes on", f"fails: {_named(self.fault)}")
+            return
+        if verb not in CALLS or self.node is None:
+            _damaged(f"it holds a call of {verb!r}")
+        self.calls += 1
+        if args and isinstance(args[-1], Now):
+            self.last_ns = args[-1].wall
+            self.first_ns = self.first_ns or self.last_ns
+        try:
+            CALLS[verb](self.node, *args)
+        except Exception as fault:  # noqa: BLE001  # whatever it is, it may be what was recorded
+            self.fault = fault
+
+    def _compare(self, recorded: list[Any]) -> None:
+        if self.fault is not None or self.node is None:
+            self._differ("the recording goes on", f"fails: {_named(self.fault)}")
+            return
+        self.turns += 1
+        replayed = self.node.effects()
+        for place in range(max(len(recorded), len(replayed))):
+            pair = [each[place] if place < len(each) else None for each in (recorded, replayed)]
+            if not _are_same(*pair):
+                self._differ(*(_shown(each) for each in pair), place=place + 1)
+                return
+        self.effects += len(recorded)
+
+    def _fail(self, told: str) -> None:
+        if self.fault is None:
+            self._differ(f"failed: {told}", "goes on")
+        elif _named(self.fault) != told:
+            self._differ(f"failed: {told}", f"fails: {_named(self.fault)}")
+        else:
+            self.failed = told
+
+    def _differ(self, recorded: str, replayed: str, place: int = 0) -> None:
+        self.difference = Difference(self.turns, place, recorded, replayed)
+
+
+def _condense(node: Node) -> None:
+    for _ in node.condense():
+        pass
+
+
+CALLS: Final[dict[str, Callable[..., Any]]] = {
+    "restore": Node.restore,
+    "hear": Node.hear,
+    "command": Node.command,
+    "tell": Node.tell,
+    "wake": Node.wake,
+    "wrote": Node.wrote,
+    "deadline": Node.deadline,
+    "condense": _condense,
+}
+"""What the shell calls, as it stands in rows."""
+
+
+def _are_same(recorded: Any, replayed: Any) -> bool:
+    # What is not a number is unlike itself, so values that look the same are the same, too.
+    return type(recorded) is type(replayed) and (recorded == replayed or repr(recorded) == repr(replayed))
+
+
+def _named(fault: BaseException | None) -> str:
+    return f"{type(fault).__name__}: {fault}"
+
+
+def _shown(effect: Any) -> str:
+    return "nothing" if effect is None else repr(effect)[:SHOWN_CHARS]
