@@ -291,6 +291,7 @@ def test_damage_that_is_found_while_a_node_runs_is_recorded_and_told(tmp_path: P
     asyncio.run(main())
 
 
+@pytest.mark.proves("JRN-033", part="no start, exit status 74, and the mount is named")
 def test_a_state_directory_that_cannot_be_written_is_refused_by_its_mount(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,6 +7,7 @@ What leaves a node behind a `Persist` leaves when that is durable; a crash in be
 import heapq
 import json
 from collections.abc import Callable
+from hashlib import sha256
 from random import Random
 from typing import Any
 
@@ -87,7 +88,7 @@ class Machine:
         self.wake_at: int | None = None
         self.place: PlaceAssigned | None = None
         if self.pairs:
-            self.core.command(LearnPairs(tuple(sorted(self.pairs.items())), self.number), net.now)
+            self.core.command(LearnPairs(tuple(sorted(self.pairs.items())), self.number, self.digest), net.now)
         self.turn()
         net.later(net.beat_ns, self.alive(self.beat))
 
@@ -237,9 +238,16 @@ class Machine:
                 self.pairs.pop(key, None)
         self.number = number
         self.kept, self.kept_number = dict(self.pairs), number
-        self.order(LearnPairs(tuple((key, value or None) for key, value in sorted(changed.items())), number))
+        self.order(
+            LearnPairs(tuple((key, value or None) for key, value in sorted(changed.items())), number, self.digest)
+        )
         for child in self.net.followers(self):
             self.net.carry(self, child, child.alive(self.snapshot_for(child)))
+
+    @property
+    def digest(self) -> bytes:
+        """Of all pairs, where digests are shown."""
+        return sha256(repr(sorted(self.pairs.items())).encode()).digest()[:16] if self.net.has_digests else b""
 
     def ask_snapshot(self) -> None:
         parent = self.net.machines.get(self.following)
@@ -340,6 +348,8 @@ class Net:
         """How long an elected root takes to start again in its new role; 0: it need not."""
         self.wired = True
         """Whether messages travel as frames."""
+        self.has_digests = False
+        """Whether nodes show the digest of what they hold (FLD-003)."""
         self.write_ns = 3 * MILLISECOND
         self.mono, self.writes = 0, 0
         self.machines: dict[str, Machine] = {}

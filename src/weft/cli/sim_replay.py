@@ -58,7 +58,9 @@ def _when(wall_ns: int) -> str:
 
 
 def _tell(replay: Replay, facts: dict[str, Any]) -> None:
-    print(f"node {clean(facts['node'])}, recorded by weft {clean(facts['recorded_by'])}, {facts['from']} to {facts['to']} UTC")
+    print(
+        f"node {clean(facts['node'])}, recorded by weft {clean(facts['recorded_by'])}, {facts['from']} to {facts['to']} UTC"
+    )
     print(f"{facts['starts']} starts, {facts['calls']:,} calls, {facts['turns']:,} turns, {facts['effects']:,} effects")
     found = replay.difference
     if found is not None:

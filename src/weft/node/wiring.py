@@ -21,6 +21,7 @@ from weft.node.events import (
     InputRefused,
     JournalChanged,
     JournalDamaged,
+    LossAccepted,
     NodeStarted,
     PairRefused,
     RoleChanged,
@@ -39,9 +40,18 @@ def append_event(node: Orders, event: Any) -> None:
 
 
 def record_damage(node: Orders, event: JournalDamaged) -> None:
-    """Damage found while the node runs is written down in the journal, as that of a start has been."""
+    """Damage found while the node runs is written down in the journal, as that of a start has been.
+
+    At a start a root has to know by then who its first-level collectors were: it compares with them (JRN-023).
+    """
+    node.order("configuration", configuration.TellPairs())
     if not event.is_recorded:
         node.keep(DamageRecord(event.first_lsn, event.end_lsn, event.file, event.why))
+
+
+def accept_loss(node: Orders, _: LossAccepted) -> None:
+    """What is here holds: a root that waits for who knows better begins (JRN-023)."""
+    node.order("topology", topology.AcceptLoss())
 
 
 def end_node(node: Orders, event: Any) -> None:
@@ -350,6 +360,7 @@ WIRES: Final[list[Wire]] = [
     when(Released).then(release_records),
     when(carrier.TookOver).then(drain_behind),
     when(JournalDamaged).then(record_damage, append_event),
+    when(LossAccepted).then(accept_loss),
     when(JournalChanged).then(hold_back, append_event),
     when(MemoryExceeded).then(append_event, end_node),
     when(MemoryTight).then(append_event),

@@ -31,7 +31,7 @@ from weft.cores.store import messages as store
 from weft.cores.topology import messages as topology
 from weft.node.assembly import build_node
 from weft.node.channels import CHANNELS, CLONE, LOCAL
-from weft.node.events import JournalDamaged, NodeStarted
+from weft.node.events import JournalDamaged, LossAccepted, NodeStarted
 from weft.node.guard import MemoryExceeded, MemoryGuard
 from weft.node.node import Node
 from weft.node.recording import Begin, RecordedNode
@@ -46,7 +46,7 @@ from weft.shell.health import Machine
 from weft.shell.identity import begin_start
 from weft.shell.inside import Inside
 from weft.shell.journal import DamageNote, Journal, Limits, StorageFull, for_budget
-from weft.shell.journal.damage import lost_text
+from weft.shell.journal.damage import lost_text, spans_of
 from weft.shell.links import Links
 from weft.shell.log import Log
 from weft.shell.measuring import Measuring
@@ -213,6 +213,7 @@ class Process:
             lost = tuple(map(lost_text, note.missing))
             places = note.file, note.offset, note.to, note.first_lsn, note.end_lsn
             self.runner.tell(JournalDamaged(*places, note.why, lost, is_recorded))
+            self.runner.order("carrier", carrier.AnnounceDamage(note.first_lsn, note.end_lsn, spans_of(note)))
 
     def close(self) -> None:
         """Let go of everything; StorageFailed if the journal cannot be closed in order."""
@@ -351,7 +352,10 @@ class Process:
     def tidy(self, now: Now) -> None:
         """What is due once in a while; a disk that fails meanwhile ends the node (StorageFailed)."""
         journal = self.journal
+        was_damaged = journal.stats.damaged
         journal.rest(now.wall)
+        if was_damaged and not journal.stats.damaged:
+            self.runner.tell(LossAccepted())
         journal.scrub(now.wall)
         self._tell_damage(journal.take_damage(), is_recorded=False)
         self.runner.note_room()

@@ -37,6 +37,7 @@ from weft.cores.carrier.memory import (
     to_record,
 )
 from weft.cores.carrier.messages import (
+    AnnounceDamage,
     AssignParent,
     CarrierSettings,
     DismissParent,
@@ -57,7 +58,7 @@ from weft.cores.carrier.messages import (
 from weft.cores.carrier.outbox import Outbox, is_carried, weight
 from weft.cores.carrier.parent import Parent
 from weft.cores.carrier.seen import Seen
-from weft.cores.carrier.spool import Dropping
+from weft.cores.carrier.spool import Damages, Dropping
 from weft.cores.carrier.states import State
 from weft.cores.carrier.station import Counters, Station
 from weft.wire.carried import is_mail
@@ -81,6 +82,7 @@ class Carrier:
         """The epoch as root of which this node knows what it has."""
         self._is_looking = False
         self._dropping: Dropping | None = None
+        self._damages = Damages()
         self._promised_lsn = 0
         """Where the mail stands for which nothing could be given up the last time."""
         self._now = Now(0, 0)
@@ -120,6 +122,7 @@ class Carrier:
                     self._recall(lsn, record)
             elif is_carried(record):
                 self._recount(lsn, record)
+                self._damages.note(record)
         self.outbox.resume(self._written_lsn, 0)
         self._settle_at = now.mono
 
@@ -404,6 +407,12 @@ class Carrier:
         if kind is Safe:
             self._settle()  # else when the journal has said where the announcements stand
 
+    def _announce(self, order: AnnounceDamage, now: Now) -> None:
+        """What could not be read will never come: say so, unless all of it has arrived (JRN-023)."""
+        fresh = self._damages.fresh(order) if order.end_lsn > self.outbox.safe_lsn + 1 else ()
+        if fresh:
+            self.station.effects.append(Persist(fresh))
+
     def _hold_back(self, order: HoldBack, now: Now) -> None:
         self.parent.hold_back(is_full=order.is_full)
         self.child.hold_back(is_full=order.is_full)
@@ -457,6 +466,7 @@ _OBEY: Final[dict[type, Callable[[Carrier, Any, Now], None]]] = {
     Journaled: Carrier._journaled,
     RecordsFetched: Carrier._fetched,
     DropOldest: Carrier._drop,
+    AnnounceDamage: Carrier._announce,
     HoldBack: Carrier._hold_back,
     Drained: Carrier._drained,
     PostMail: Carrier._post,

@@ -10,6 +10,7 @@ from weft.cores.carrier import limits
 from weft.wire.hop import Beat, Bye, Hack, Hello, Hop, HopItem, Refuse, Welcome
 
 __all__ = [
+    "AnnounceDamage",
     "AssignParent",
     "Beat",
     "Bye",
@@ -90,6 +91,14 @@ class AssignParent(msgspec.Struct, frozen=True, gc=False):
 
     endpoint: str
     name: str
+
+
+class AnnounceDamage(msgspec.Struct, frozen=True, gc=False):
+    """Order: records `first_lsn` to before `end_lsn` of the journal cannot be read, and these numbers stood there (JRN-023)."""
+
+    first_lsn: int
+    end_lsn: int
+    spans: tuple[Span, ...]
 
 
 class DismissParent(msgspec.Struct, frozen=True, gc=False):

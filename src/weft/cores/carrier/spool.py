@@ -11,10 +11,12 @@ from weft.base.ranges import RangeSet
 from weft.base.records import Carried, EraRecord, LostRecord, Record, StreamRecord
 from weft.base.spool import DropOldest, FetchRecords, RecordsFetched, Span
 from weft.cores.carrier import limits
+from weft.cores.carrier.messages import AnnounceDamage
 from weft.cores.carrier.outbox import is_carried, weight
-from weft.wire.carried import is_mail
+from weft.wire.carried import MAIL_STREAMS, is_mail
 
 WHY = "spool-full"
+DAMAGE = "damage"
 
 
 class Dropping:
@@ -83,6 +85,29 @@ class Dropping:
             for (stream, origin, era), ranges in self._new.items()
             for first, last in ranges
         )
+
+
+class Damages:
+    """What a damage of the journal took, announced once: the loss is told of again at each start until it is accepted."""
+
+    def __init__(self) -> None:
+        self._said: dict[LostRecord, None] = {}
+
+    def note(self, record: Carried) -> None:
+        """A restored record: it may be an announcement."""
+        if type(record) is LostRecord and record.why == DAMAGE:
+            self._said[record] = None
+
+    def fresh(self, order: AnnounceDamage) -> tuple[LostRecord, ...]:
+        """What has to be announced now. Mail under way has no numbers that anybody could miss."""
+        lost = [
+            LostRecord(span.stream, span.origin, span.era, span.first, span.last, DAMAGE)
+            for span in order.spans
+            if span.stream not in MAIL_STREAMS
+        ]
+        fresh = tuple(record for record in lost if record not in self._said)
+        self._said.update(dict.fromkeys(fresh))
+        return fresh
 
 
 def _add(sets: dict[Any, RangeSet], key: tuple[Any, ...], first: int, last: int) -> None:

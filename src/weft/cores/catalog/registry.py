@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, Protocol
 import msgspec
 
 from weft.base.now import MILLISECOND, Now
-from weft.base.records import CoreRecord, Entry, StreamRecord
+from weft.base.records import CoreRecord, DamageRecord, Entry, StreamRecord
 from weft.cores.catalog import limits, records
 from weft.cores.catalog.book import Book
 from weft.cores.catalog.instances import Instance
@@ -210,6 +210,8 @@ class Registry:
                 found[memory.name, memory.id] = memory
             elif isinstance(memory, tuple):
                 found[memory] = None
+            if type(record) is DamageRecord:  # it may tell of changes of any: who is there registers again (JRN-023)
+                found = dict.fromkeys([*((each.name, each.id) for each in self.book.all()), *found])
         for key, kept in found.items():
             self._take_back(key, kept)
 

@@ -13,7 +13,7 @@ from weft.base.chance import Chance
 from weft.base.effects import Confirmed, Effect, SendFailed, Source
 from weft.base.errors import OurFault, PeerError
 from weft.base.now import Now
-from weft.base.records import CoreRecord, Entry
+from weft.base.records import CoreRecord, DamageRecord, Entry
 from weft.cores.configuration import limits
 from weft.cores.configuration.memory import (
     CORE,
@@ -46,6 +46,7 @@ from weft.cores.configuration.messages import (
     StepDown,
     Stop,
     TakeRoot,
+    TellPairs,
     WriteKeys,
 )
 from weft.cores.configuration.replica import Replica
@@ -107,6 +108,8 @@ class Configuration:
             if type(record) is CoreRecord and record.core == CORE:
                 memory = from_record(record)
                 _RECALL[type(memory)](self, memory)
+            elif type(record) is DamageRecord:
+                self.root.history.cut(self.store.number)
         self.replica.published = {chain: last.number for chain, last in self.store.chains.items()}
         self._is_untold = bool(self.store.pairs)
 
@@ -287,6 +290,9 @@ class Configuration:
     def _send_failed(self, order: SendFailed, now: Now) -> None:
         """Portions of snapshots are confirmed; whatever else was lost is asked for again."""
 
+    def _tell(self, order: TellPairs, now: Now) -> None:
+        """Done by then: whatever is ordered first lets all be told."""
+
     def _stop(self, order: Stop, now: Now) -> None:
         self.root.step_down()
         self.replica.leave(now)
@@ -307,6 +313,7 @@ _OBEY: Final[dict[type, Callable[[Configuration, Any, Now], None]]] = {
     NoteVoters: Configuration._note_voters,
     SetTimes: Configuration._set_times,
     Confirmed: Configuration._confirmed,
+    TellPairs: Configuration._tell,
     SendFailed: Configuration._send_failed,
     Stop: Configuration._stop,
 }

@@ -20,6 +20,7 @@ class History:
         self.reaches = 0
         """Everything after this number is here."""
         self._bytes = 0
+        self._is_cut = False
         self.room = Part("history", lambda: self.cost)
         """Of the core's budget; here, all there is."""
 
@@ -27,6 +28,11 @@ class History:
     def cost(self) -> int:
         """Of memory."""
         return self._bytes + limits.WRITE_COST * len(self.writes)
+
+    def cut(self, number: int) -> None:
+        """Some writes behind `number` are lost (JRN-023): the history begins anew with the next that is here."""
+        self.writes.clear()
+        self._bytes, self.reaches, self._is_cut = 0, number, True
 
     def begin(self, number: int) -> None:
         """A root that has nothing on what came just before `number` begins here."""
@@ -38,6 +44,8 @@ class History:
         """One more; numbers that are here already have no effect."""
         if self.writes and write[0] <= self.writes[-1][0]:
             return
+        if self._is_cut:
+            self._is_cut, self.reaches = False, max(self.reaches, write[0] - 1)
         self.writes.append(write)
         self._bytes += _size(write)
         while self.writes and (

@@ -67,6 +67,10 @@ class ConfigurationSettings(msgspec.Struct, frozen=True, kw_only=True):
 # Orders
 
 
+class TellPairs(msgspec.Struct, frozen=True):
+    """Order: tell what was in force before this start, although this node follows nobody yet."""
+
+
 class FollowParent(msgspec.Struct, frozen=True, gc=False):
     """Order: replicate these topics from the node at `endpoint` (its port block); the same again changes nothing."""
 

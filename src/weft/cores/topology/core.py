@@ -13,7 +13,7 @@ from weft.base.effects import Effect, Reply, Source
 from weft.base.endpoints import is_endpoint
 from weft.base.errors import PeerError
 from weft.base.now import Now
-from weft.base.records import CoreRecord, Entry
+from weft.base.records import CoreRecord, DamageRecord, Entry
 from weft.cores.topology import limits
 from weft.cores.topology.announcing import Announcer
 from weft.cores.topology.assignment import epoch_named, parse_assignment, root_named
@@ -23,6 +23,7 @@ from weft.cores.topology.halting import Halting
 from weft.cores.topology.member import Member, whole
 from weft.cores.topology.memory import CORE, Promised, Root, from_record, to_record
 from weft.cores.topology.messages import (
+    AcceptLoss,
     Announcement,
     Asked,
     Beacon,
@@ -137,6 +138,8 @@ class Topology:
         for _, record in entries:
             if type(record) is CoreRecord and record.core == CORE:
                 self.station.recall(from_record(record))
+            elif type(record) is DamageRecord:
+                self.station.doubt()
 
     def condense(self) -> Iterable[CoreRecord]:
         return [to_record(memory) for memory in self.station.memories()]
@@ -426,6 +429,9 @@ class Topology:
             self.registry.greet(now)
         station.effects.append(Reply(order.ticket, RootReset(root, epoch, "becomes-root" if is_founder else "seeks")))
 
+    def _accept_loss(self, order: AcceptLoss, now: Now) -> None:
+        self.election.accept_loss(now)
+
     def _stop_nodes(self, order: StopNodes, now: Now) -> None:
         self.halting.begin(order, now)
 
@@ -451,4 +457,5 @@ ORDERS: Final[dict[type, Callable[[Topology, Any, Now], None]]] = {
     ChildIs: Topology._note_child,
     ResetRoot: Topology._reset_root,
     StopNodes: Topology._stop_nodes,
+    AcceptLoss: Topology._accept_loss,
 }

@@ -18,6 +18,13 @@ Rank = tuple[int, bytes]
 """What a node holds, epoch above counter, then its UUID (REC-010)."""
 
 
+class Held(NamedTuple):
+    """What a full replica holds: its number, and the digest of its pairs in hex."""
+
+    number: int
+    digest: str
+
+
 class Cue(NamedTuple):
     """What a row of the table is about."""
 
@@ -43,8 +50,12 @@ class Election:
         self._wins: list[int] = []
         self._bid_at: int | None = None
         self._victory: dict[str, Any] = {}
-        self._donors: dict[str, int] = {}
-        """Full replicas that were heard while this root waits, with the number that they hold (REC-016)."""
+        self._donors: dict[str, Held] = {}
+        """Full replicas that were heard while this root waits, with what they hold (REC-016)."""
+        self._fetched: Held | None = None
+        """What the last of them held whose store was asked for."""
+        self._is_compared = False
+        """One at least was heard."""
         self._seen = 0
         """The highest number that anybody was heard to hold."""
 
@@ -191,12 +202,37 @@ class Election:
     def _outcome(self) -> Event:
         """What it means that the time is over."""
         if self.role is Role.STARTING:
-            return Event.BEHIND if self._donors and max(self._donors.values()) > self.rank[0] else Event.DUE
+            return self._outcome_of_waiting()
         is_last = self.role in (Role.CALLING, Role.ACTING) and self.attempt >= limits.ELECTION_TRIES
         if not is_last:
             return Event.DUE
         voters = len(self.voters())
         return Event.ALONE if self.station.settings.quorum == "alone" and voters <= 2 else Event.EXHAUSTED
+
+    def _outcome_of_waiting(self) -> Event:
+        """Whether a root at its start has to take over what another holds, or to wait longer (REC-016, JRN-023)."""
+        if self._donors and self._is_better(max(self._donors.values())):
+            return Event.BEHIND
+        has_taken = self._fetched is None or not self._is_better(self._fetched)
+        is_sure = len(self.voters()) == 1 or (self._is_compared and has_taken)
+        return Event.DUE if is_sure or not self.station.is_damaged else Event.UNSURE
+
+    def _is_better(self, held: Held) -> bool:
+        """Whether a replica has more than this root; or as much, and other pairs, while some here are lost."""
+        if held.number != self.rank[0]:
+            return held.number > self.rank[0]
+        return self.station.is_damaged and held.digest != self.station.atlas.digest.hex()
+
+    @property
+    def _is_doubtful(self) -> bool:
+        """Whether a root at its start may lack what it once had."""
+        return self.station.root.epoch < 0 or self.station.is_damaged
+
+    def accept_loss(self, now: Now) -> None:
+        """A person can do without what is lost: what is here holds."""
+        self.station.is_damaged = False
+        if self.role is Role.STARTING:
+            self.due_at = now.mono
 
     def _turn(self, on: Event, cue: Cue, now: Now) -> None:
         turn = ELECTION_TABLE.get((self.role, on))
@@ -329,11 +365,12 @@ class Election:
     # What roots do
 
     def begin(self, cue: Cue, now: Now) -> None:
-        """Wait for who knows better: without a disk for 2 H, 10 s at most (REC-016), else only if there are voters to say it."""
+        """Wait for who knows better: without a disk, or part of it, for 2 H, 10 s at most (REC-016, JRN-023), else only if there are voters to say it."""
         station = self.station
         if not station.settings.calls:
             self.due_at = now.mono
-        elif station.root.epoch < 0:
+        elif self._is_doubtful:
+            self.announcer.connect(self.voters().values(), now)
             self.due_at = now.mono + min(station.settings.start_beats * station.beat_ns, limits.START_NS_MAX)
         elif len(self.voters()) > 1:
             self.due_at = now.mono + station.election_ns
@@ -343,22 +380,24 @@ class Election:
     def note_holds(self, polo: Control, now: Now) -> None:
         """What a node holds that answers the call of a root without its disk (REC-016)."""
         number = _number(polo.properties.get("holds"))
-        if self.station.root.epoch < 0:
+        if self._is_doubtful:
             self._seen = max(self._seen, number)
             if polo.properties.get("is_full") is True and len(self._donors) < limits.NODES_MAX:
-                self._donors[polo.endpoint] = number
+                self._donors[polo.endpoint] = Held(number, str(polo.properties.get("digest", "")))
+                self._is_compared = True
 
     def fetch(self, cue: Cue, now: Now) -> None:
         """Take the store of who holds most, for as long as that may take; then of the next (REC-016)."""
         donor = max(self._donors, key=lambda endpoint: self._donors[endpoint])
-        del self._donors[donor]
+        self._fetched = self._donors.pop(donor)
         place = Place(parent=donor, root=self.station.endpoint, level="branch", tier=1, epoch=epoch_of(self._seen))
         self.station.tell_place(place, ("/",))
         self.due_at = now.mono + limits.SNAPSHOT_NS
 
     def has_learnt(self, now: Now) -> None:
         """The store has grown: a root that waits for it may begin."""
-        if self.role is Role.STARTING and 0 < self._seen <= self.rank[0]:
+        is_taken = self._fetched is not None or not self.station.is_damaged
+        if self.role is Role.STARTING and is_taken and 0 < self._seen <= self.rank[0]:
             self.due_at = now.mono
 
     def ascend(self, cue: Cue, now: Now) -> None:
@@ -366,9 +405,10 @@ class Election:
         station = self.station
         self._reset()
         epoch = max(station.root.epoch, 0)
-        if station.root.epoch < 0 and self._seen > 0:
-            epoch = max(epoch_of(self._seen), station.promised.epoch) + 1
-        self._donors, self._seen = {}, 0
+        if station.is_damaged or (station.root.epoch < 0 and self._seen > 0):  # numbers of the last epoch may be lost
+            epoch = max(epoch, epoch_of(self._seen), station.promised.epoch) + 1
+        station.is_damaged = False
+        self._donors, self._seen, self._fetched = {}, 0, None
         root = Root(epoch, station.node, station.endpoint, station.settings.name)
         station.keep(root, Promised(max(epoch, station.promised.epoch), station.promised.node))
         self._take(RootTaken(epoch, False, 1, len(self.voters())))

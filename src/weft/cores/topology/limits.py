@@ -52,6 +52,7 @@ SOS_TIMES_MAX: Final = 1 << 20  # then the pause and the turn do not change any 
 SOS_PAUSE_BEATS_MAX: Final = 8  # SOS after H, 2H ... 8H (REC-002)
 SNAPSHOT_NS: Final = 10 * SECOND  # how long a root without its disk waits for one donor's store (REC-016)
 
+DOUBTED_EPOCHS: Final = 2  # in which a voter promises nothing after a damage of its journal (JRN-023): the one that it may have promised, and the next
 EPOCH_STEP_MAX: Final = 100_000  # epochs above the own: a fleet without a majority bids one every ten seconds, so these are eleven days of it
 CLAIMS_MAX: Final = 16  # roots of a higher epoch whose answer a root waits for
 

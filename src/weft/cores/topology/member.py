@@ -205,6 +205,7 @@ class Member:
             "level": station.settings.level,
             "dialects": ["strict"],
             "holds": station.holds,
+            **station.shown,
             "is_full": station.place.level == "branch" and station.place.tier == 1,
             "uptime_ms": station.uptime_ms(now),
         }

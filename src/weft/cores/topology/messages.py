@@ -128,6 +128,10 @@ class ChildIs(msgspec.Struct, frozen=True, gc=False):
     state: str
 
 
+class AcceptLoss(msgspec.Struct, frozen=True):
+    """Order: a person has accepted what damage took from the journal (`weft journal accept-loss`)."""
+
+
 class StopNodes(msgspec.Struct, frozen=True, gc=False):
     """Order, at the root: stop a group, or with an empty one all nodes; answered by `NodesStopped` (TOP-017)."""
 

@@ -133,6 +133,7 @@ class Event(Enum):
     ALIVE = "a voter hears the root"
     DUE = "the time to wait is over"
     BEHIND = "the time to wait is over, and somebody holds more than this root without its disk"
+    UNSURE = "part of the journal of a root is lost, and no first-level collector has shown that it holds the same"
     EXHAUSTED = "the last call had no majority"
     ALONE = "the last call had no majority, and two voters need none by the settings"
     CROWNED = "a root of a higher epoch"
@@ -152,6 +153,7 @@ ELECTION_TABLE: Final[dict[tuple[Role, Event], Turn]] = {
     (Role.FOLLOW, Event.DENIED): Turn("say_nay", Role.FOLLOW),
     (Role.STARTING, Event.DENIED): Turn("say_nay", Role.STARTING),
     (Role.STARTING, Event.BEHIND): Turn("fetch", Role.STARTING),
+    (Role.STARTING, Event.UNSURE): Turn("begin", Role.STARTING),
     (Role.STARTING, Event.DUE): Turn("ascend", Role.ROOT),
     (Role.STARTING, Event.CROWNED): Turn("give_up", Role.FOLLOW),
     (Role.CALLING, Event.SILENT): Turn("call_on", Role.CALLING),

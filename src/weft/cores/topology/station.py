@@ -13,7 +13,7 @@ from weft.cores.topology.memory import Memory, Place, Promised, Root, Starts, to
 from weft.cores.topology.messages import PlaceAssigned, RootKnown, TopologySettings
 from weft.wire.discovery import LEVEL_NAMES, Announcement, Control
 from weft.wire.envelope import Answer, Envelope
-from weft.wire.replication import Wtf, counter_of, epoch_of
+from weft.wire.replication import EPOCH_MAX, Wtf, counter_of, epoch_of
 
 
 class Station:
@@ -29,6 +29,8 @@ class Station:
         self.is_root = self.is_acting = False
         """Root: of its epoch; acting: in its stead (REC-014). Never both."""
         self.started_at = 0
+        self.is_damaged = False
+        """Part of this node's journal is lost: a root by its file or journal leads only after it has compared (JRN-023)."""
 
     @property
     def beat_ns(self) -> int:
@@ -98,6 +100,12 @@ class Station:
     def _kept(self, kind: type[Memory]) -> Memory:
         kept: Memory = getattr(self, _FIELDS[kind])
         return kept
+
+    def doubt(self) -> None:
+        """Records are lost here, perhaps a promise: nothing is promised for two epochs, unless a later promise stands behind."""
+        self.is_damaged = True
+        known = max(self.promised.epoch, self.root.epoch, 0)
+        self.promised = Promised(min(known + limits.DOUBTED_EPOCHS, EPOCH_MAX))
 
     def recall(self, memory: Memory) -> None:
         """Take back what was written down."""

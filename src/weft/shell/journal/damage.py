@@ -6,6 +6,7 @@ that are missing. A note that ends in `.open` keeps the node degraded until a pe
 the damage is durable in the journal, so an open note is never the only one who knows.
 """
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
@@ -23,6 +24,8 @@ from weft.shell.journal.spans import lacking
 DIRECTORY: Final = "damaged"
 OPEN: Final = ".open"
 ACCEPTED: Final = ".accepted"
+_NODE: Final = re.compile("[0-9a-f]{32}")
+"""The UUID of a node, as a note shows it."""
 _STREAMS: Final = {int(stream): stream.name.lower() for stream in Stream}
 
 Identity = tuple[str, int, int]
@@ -143,6 +146,14 @@ class DamageLog:
             return self._files.size(file)
         finally:
             self._files.close(file)
+
+
+def spans_of(note: DamageNote) -> tuple[Span, ...]:
+    """The numbers that a note names, as cores name them."""
+    return tuple(
+        Span(stream, bytes.fromhex(origin) if _NODE.fullmatch(origin) else origin, era, first, last)
+        for stream, origin, era, first, last in note.missing
+    )
 
 
 def shown(span: Span) -> tuple[int, str, int | None, int, int]:

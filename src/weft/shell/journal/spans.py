@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from weft.base.identity import Origin
+from weft.base.mail import INBOX, OUTBOX
 from weft.base.ranges import RangeSet
 from weft.base.records import Entry, LostRecord, StreamRecord
 from weft.base.spool import Span
@@ -21,12 +22,24 @@ def held(files: Files, segment: Segment) -> tuple[Span, ...]:
 
 
 def lacking(files: Files, segment: Segment) -> tuple[Span, ...]:
-    """The numbers that the footer of a segment lists and that cannot be read; nothing without a footer."""
+    """The numbers that a segment held and that cannot be read.
+
+    The footer lists what it held; without one, all that lies between two readable numbers of an origin: they were written
+    in order.
+    """
+    readable = _numbers(segment.entries(files))
     listed: Numbers = {}
     for entry in segment.footer(files) or ():
         listed.setdefault((entry.stream, Origin(entry.origin, entry.era)), RangeSet()).add(entry.first, entry.last)
-    readable = _numbers(segment.entries(files))
+    if not listed:
+        listed = {key: _between(ranges) for key, ranges in readable.items() if key[0] not in (OUTBOX, INBOX)}
     return tuple(_spans({key: numbers - readable.get(key, RangeSet()) for key, numbers in listed.items()}))
+
+
+def _between(ranges: RangeSet) -> RangeSet:
+    """All from the first to the last. Mail is no part of this: which of it goes on is decided at each node."""
+    known = list(ranges)
+    return RangeSet([(known[0][0], known[-1][1])])
 
 
 def _numbers(entries: Iterable[Entry]) -> Numbers:
