@@ -4,11 +4,14 @@ import json
 from pathlib import Path
 
 from tests.shell.world import World
-from weft.base.effects import Source
+from weft.base.effects import Source, Tell
+from weft.cores.measurement.messages import BatchTaken
+from weft.node.events import NodeStarted
 from weft.shell.flight import Flight
 from weft.shell.metrics import exposition
 from weft.shell.process import Process
 from weft.shell.timing import Histogram, Timings
+from weft.wire.samples import SampleBatch
 
 
 def test_an_observation_is_counted_in_every_bucket_that_is_large_enough() -> None:
@@ -38,6 +41,15 @@ def test_the_recorder_forgets_the_oldest_beyond_its_count_and_its_bytes() -> Non
     for number in range(10):
         flight.heard(10_000 + number, Source("up", b"p"), [bytes(1 << 20)])
     assert sum(len(frame) for note in flight.notes for frame in note.frames) <= 4 << 20
+
+
+def test_what_cores_tell_one_another_is_not_kept_alive() -> None:
+    """A thousand batches of a thousand rows would be memory that nobody counts; of what is logged the whole is kept."""
+    flight = Flight()
+    flight.did(1, Tell(BatchTaken(SampleBatch(0, (), []))))
+    flight.did(2, Tell(NodeStarted("n1", "root", "1.0", "clean")))
+    told = [note.said for note in flight.notes]
+    assert told == ["BatchTaken", NodeStarted("n1", "root", "1.0", "clean")]
 
 
 def test_frames_are_cut_in_a_dump_and_its_file_is_private(tmp_path: Path) -> None:

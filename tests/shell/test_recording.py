@@ -78,11 +78,10 @@ def played(data: bytes) -> Replay:
     return made
 
 
-@pytest.mark.proves("OBS-006")
-def test_a_real_node_that_is_killed_and_started_again_is_replayed_to_the_byte(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    node = Recorded(tmp_path)
+@pytest.fixture(scope="module")
+def killed_once(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    """A node that was killed, started again, and stopped; both times it was asked for what it did lately."""
+    node = Recorded(tmp_path_factory.mktemp("recorded"))
     for number in (signal.SIGKILL, signal.SIGTERM):
         process = node.start()
         node.until(process, "batches", 3)
@@ -90,7 +89,15 @@ def test_a_real_node_that_is_killed_and_started_again_is_replayed_to_the_byte(
         node.until(process, "batches", 5)
         process.send_signal(number)
         process.wait(PATIENCE_S)
-    assert len(list((tmp_path / "n1" / "flight").glob("*-asked.jsonl"))) == 2
+    return node
+
+
+@pytest.mark.proves("OBS-006")
+def test_a_real_node_that_is_killed_and_started_again_is_replayed_to_the_byte(
+    killed_once: Recorded, capsys: pytest.CaptureFixture[str]
+) -> None:
+    node = killed_once
+    assert len(list((node.file.parent / "n1" / "flight").glob("*-asked.jsonl"))) == 2
     assert node.file.stat().st_mode & 0o777 == 0o600
     assert replay(node.file, json=True) == 0
     told = json.loads(capsys.readouterr().out)
@@ -115,17 +122,8 @@ def test_a_bug_of_a_real_process_repeats_at_the_desk(
     assert 'raise KeyError("planted")' in told
 
 
-def _recording(tmp_path: Path) -> bytes:
-    node = Recorded(tmp_path)
-    process = node.start()
-    node.until(process, "batches", 1)
-    process.terminate()
-    process.wait(PATIENCE_S)
-    return node.file.read_bytes()
-
-
-def test_another_effect_is_found_and_a_cut_recording_is_replayed_as_far_as_it_goes(tmp_path: Path) -> None:
-    data = _recording(tmp_path)
+def test_another_effect_is_found_and_a_cut_recording_is_replayed_as_far_as_it_goes(killed_once: Recorded) -> None:
+    data = killed_once.file.read_bytes()
     assert played(data).difference is None
     assert played(data[:-3]).difference is None
     forged, place = [], 0

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,17 +22,21 @@ from weft.cores.store.show import COUNTED
 from weft.cores.topology import Topology
 from weft.cores.topology.groups import Guest
 from weft.shell.ends import Heard
+from weft.shell.http import Page
 from weft.shell.metrics import FACTS, TIMINGS, exposition, leaves_at
 from weft.wire.data import Data
 from weft.wire.data import encode as encode_data
 
+FIXED = {fact.path.rpartition(".")[2] for fact in FACTS} - {"*"}
+"""Fields of the status that have names of their own."""
 PAGE = Path(__file__).parents[2] / "docs" / "status.md"
 HEAD = """# Status, health, metrics
 
 What a node answers on its port +6: `/status` (`nodes` of `weft status --json`), `/healthz` (the part `health` of it;
 status 503 if it failed, with `?ready=1` also until it is where it belongs), `/metrics` (what is a number of it, for
-Prometheus), `/quarantine` (the last messages that it refused; `weft quarantine`), and `/flight` (the last things that it
-heard and did, as JSON lines; `weft debug dump`). A path names a field; `*` stands
+Prometheus), `/quarantine` (the last messages that it refused; `weft quarantine`), `/flight` (the last things that it
+heard and did, as JSON lines; `weft debug dump`), and `/trace` (where one record is; `weft trace`). Metrics of one
+subsystem are at most 500 series; of a metric at most 100 names are shown, the rest is `other`. A path names a field; `*` stands
 for the keys of a map. Fields are only ever added. This page is generated from `weft.shell.metrics`.
 
 | field | meaning | metric |
@@ -89,7 +94,7 @@ def statuses(place: Path) -> list[dict[str, Any]]:
         for told in ("wtf_heard", "wtf_said", "refused"):
             configuration.counters.count(getattr(configuration.counters, told), 7)
         await world.pass_time(5)
-        shown.extend(json.loads(host.up.telemetry.pages()["/status"]("").body) for host in hosts)
+        shown.extend(ask(host, "/status")[1] for host in hosts)
 
     world.run(play())
     return shown
@@ -185,7 +190,64 @@ def test_metrics_say_what_the_status_says(told: list[dict[str, Any]]) -> None:
 def test_a_thousand_kinds_of_refusals_do_not_become_a_thousand_series(told: list[dict[str, Any]]) -> None:
     status = told[0] | {"refused": {f"down:code-{n}": n for n in range(2_000)}}
     text = exposition(status).decode()
-    assert 500 == text.count("weft_node_refused_total{")
+    shown = text.count("weft_node_refused_total{")
+    assert 25 < shown <= 101
+    assert 2_000 * 1_999 // 2 - sum(range(shown - 1)) == value_of(
+        status, "weft_node_refused_total", channel="other", code="other"
+    )
+
+
+@pytest.mark.proves("OBS-003")
+def test_no_subsystem_shows_more_than_500_series_however_many_peers_there_are(told: list[dict[str, Any]]) -> None:
+    crowd = {f"peer-{number}:state": number for number in range(1_500)}
+
+    def crowded(value: Any) -> Any:
+        """The same status, in which each map of numbers has become a crowd."""
+        if isinstance(value, dict):
+            if value and all(isinstance(one, int) for one in value.values()) and not set(value) & FIXED:
+                return crowd
+            return {key: crowded(one) for key, one in value.items()}
+        return value
+
+    most = []
+    for status in told:
+        crowd_of_it = {key: value if key == "timings" else crowded(value) for key, value in status.items()}
+        counted: Counter[str] = Counter()
+        for family in text_string_to_metric_families(exposition(crowd_of_it).decode()):
+            names = {tuple(sample.labels.values()) for sample in family.samples if "le" not in sample.labels}
+            assert len(names) <= 101, family.name
+            counted[family.name.split("_")[1]] += len(family.samples)
+        most.append(max(counted.values()))
+        assert {} == {name: count for name, count in counted.items() if count > 500}
+    assert max(most) > 300
+
+
+@pytest.mark.proves("OBS-004")
+def test_what_is_always_measured_is_there_from_the_first_second(told: list[dict[str, Any]]) -> None:
+    always = [
+        "weft_node_turn_seconds_count",
+        "weft_journal_sync_seconds_count",
+        "weft_node_turn_messages_count",
+        "weft_journal_turn_records_count",
+        "weft_node_loop_lag_seconds_count",
+        "weft_journal_safe_seconds_count",
+        "weft_node_memory_bytes",
+        "weft_node_open_files",
+        "weft_node_era",
+        "weft_build_info",
+        'weft_node_queue_items{queue="spool"}',
+        'weft_node_queue_bytes{queue="spool"}',
+        'weft_node_queue_bytes_max{queue="spool"}',
+        'weft_node_queue_bytes_max{queue="outbox"}',
+        'weft_node_queue_bytes_max{queue="inbox"}',
+        'weft_node_queue_items_max{queue="updates"}',
+        'weft_node_refused_total{channel="down",code="bad-header"}',
+    ]
+    for status in told[:2]:
+        text = exposition(status).decode()
+        assert [name for name in always if f"\n{name}" not in text] == []
+    assert told[1]["queues"]["updates"]["items_max"] == 10_000
+    assert told[2]["queues"]["spool"]["items"] == told[2]["cores"]["carrier"]["spool_records"]
 
 
 def test_strange_words_in_labels_are_escaped(told: list[dict[str, Any]]) -> None:
@@ -195,6 +257,7 @@ def test_strange_words_in_labels_are_escaped(told: list[dict[str, Any]]) -> None
 
 def ask(host: Host, path: str, query: str = "") -> tuple[int, dict[str, Any]]:
     page = host.up.telemetry.pages()[path](query)
+    assert isinstance(page, Page)
     return page.status, json.loads(page.body)
 
 

@@ -109,7 +109,7 @@ def up(
     if example:
         print(EXAMPLE, end="")
         return
-    document = read_document(_text(file), str(file)) if file else {}
+    document = read_document(text_of(file), str(file)) if file else {}
     flags = {"name": name, "level": level, "parent": parent, "port": port, "state": state}
     _overlay(document, "node", flags)
     _overlay(document, "node", {"config": _fleet_file(document, file, config), "join": list(join) or None})
@@ -132,7 +132,7 @@ def read_schemas(document: dict[str, Any], beside: Path) -> None:
     for session in sessions.values() if isinstance(sessions, dict) else ():
         schema = session.get("schema") if isinstance(session, dict) else None
         if isinstance(schema, str) and schema.endswith(".toml"):
-            session["schema"] = _text(beside / schema)
+            session["schema"] = text_of(beside / schema)
 
 
 def _counted(number: int, what: str) -> str:
@@ -168,7 +168,7 @@ def _label(document: dict[str, Any]) -> list[str]:
     return [str(node[key]) for key in ("name", "state") if node.get(key)]
 
 
-def _text(file: Path) -> str:
+def text_of(file: Path) -> str:
     try:
         return file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:

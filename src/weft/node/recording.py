@@ -21,6 +21,7 @@ from weft.base.errors import UserError
 from weft.base.now import Now
 from weft.base.records import CoreRecord, Entry, UnknownRecord
 from weft.node.assembly import build_node
+from weft.node.guard import MemoryTight
 from weft.node.node import Node, NodeEffect
 from weft.node.settings import NodeSettings
 
@@ -231,7 +232,7 @@ class Replay:
         for place in range(max(len(recorded), len(replayed))):
             pair = [each[place] if place < len(each) else None for each in (recorded, replayed)]
             if not _are_same(*pair):
-                self._differ(*(_shown(each) for each in pair), place=place + 1)
+                self._differ(_shown(pair[0]), _shown(pair[1]), place + 1)
                 return
         self.effects += len(recorded)
 
@@ -247,6 +248,13 @@ class Replay:
         self.difference = Difference(self.turns, place, recorded, replayed)
 
 
+def _tell(node: Node, event: Any, now: Now) -> None:
+    if type(event) is MemoryTight:  # the shell has done so before it told of it
+        for core in node.cores.values():
+            core.budget.freeze(is_frozen=event.is_tight)
+    node.tell(event, now)
+
+
 def _condense(node: Node) -> None:
     for _ in node.condense():
         pass
@@ -256,7 +264,7 @@ CALLS: Final[dict[str, Callable[..., Any]]] = {
     "restore": Node.restore,
     "hear": Node.hear,
     "command": Node.command,
-    "tell": Node.tell,
+    "tell": _tell,
     "wake": Node.wake,
     "wrote": Node.wrote,
     "deadline": Node.deadline,

@@ -20,7 +20,7 @@ from weft.pipeline.java import Version, parse_version
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-FINE, WARNING, BROKEN = "fine", "warning", "broken"
+FINE, WARNING, BROKEN = "ok", "warn", "fail"
 PACKAGES: Final[dict[str, tuple[Version, Version | None]]] = {
     "pyspark": ((4, 2), (4, 4)),
     "pyarrow": ((18,), None),
@@ -42,7 +42,7 @@ class Finding(NamedTuple):
 
     what: str
     state: str
-    """`fine`, `warning` or `broken`."""
+    """`ok`, `warn` or `fail`."""
     text: str
     mend: str = ""
     """The command that mends it; empty if nothing must."""

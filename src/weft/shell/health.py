@@ -21,6 +21,8 @@ from weft.shell.journal import Journal, State
 OK: Final = "ok"
 DEGRADED: Final = "degraded"
 FAILED: Final = "failed"
+HEARD: Final = frozenset({LakeFull, LakeFailed, LakeBack, ClockStepped})
+"""Events that say how the lake and the clock are."""
 STEP_SHOWN_NS: Final = 10 * MINUTE  # a step of the clock is news for so long
 LOOK: Final = "look at who sends to its ports (weft status: which core holds what); or "
 
@@ -60,7 +62,7 @@ class Health:
         self._since: dict[str, tuple[str, int]] = {}
 
     def hear(self, event: Any, now: Now) -> None:
-        """Note the events that say how the lake and the clock are."""
+        """Note one of `HEARD`."""
         if isinstance(event, LakeFull | LakeFailed):
             full = "its device is full" if isinstance(event, LakeFull) else "it cannot be written"
             self.lake_trouble = f"{full}: {event.detail}"

@@ -35,10 +35,12 @@ class Page(NamedTuple):
     body: bytes
 
 
-Pages = dict[str, Callable[[str], Page]]
-"""What makes the page of a path from its query, the text behind `?`."""
+Pages = dict[str, Callable[[str], Page | Awaitable[Page]]]
+"""What makes the page of a path from its query, the text behind `?`; one that reads the disk is awaited."""
 _TEXT: Final = "text/plain; charset=utf-8"
-_NOT_FOUND: Final = Page(404, _TEXT, b"there are /healthz, /metrics, /status, /quarantine, and POST /order\n")
+_NOT_FOUND: Final = Page(
+    404, _TEXT, b"there are /healthz, /metrics, /status, /quarantine, /flight, /trace, and POST /order\n"
+)
 _REFUSALS: Final = range(400, 502)  # 503 is what a failed node says of itself
 _NOT_ALLOWED: Final = Page(405, _TEXT, b"GET only, POST for /order\n")
 _NOT_JSON: Final = Page(415, _TEXT, b"content-type: application/json\n")
@@ -99,10 +101,12 @@ class Http:
                 request = await next_event(parser, reader)
             if not isinstance(request, h11.Request):
                 return
-            page, has_body = self._page(request), request.method != b"HEAD"
-            if page is None:
+            made, has_body = self._page(request), request.method != b"HEAD"
+            if made is None:
                 peer = writer.get_extra_info("peername")
                 page = _refusal_of(request, peer[0] if peer else "") or await self._obey(parser, reader, writer)
+            else:
+                page = made if isinstance(made, Page) else await made
         except h11.RemoteProtocolError as error:
             page, has_body = Page(error.error_status_hint, _TEXT, b""), False
         self.refused += page.status in _REFUSALS
@@ -126,7 +130,7 @@ class Http:
         finally:
             self._orders -= 1
 
-    def _page(self, request: h11.Request) -> Page | None:
+    def _page(self, request: h11.Request) -> Page | Awaitable[Page] | None:
         """What a request shows; None: it is an order."""
         path, _, query = request.target.decode("ascii", "replace").partition("?")
         if path == ORDER and request.method == b"POST":

@@ -6,7 +6,6 @@ A path names a field of the status, with `*` for the keys of a map. A metric is 
 
 import platform
 from collections.abc import Iterator
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from weft.base.now import SECOND
@@ -15,7 +14,12 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-SERIES_MAX: Final = 500  # of one metric; the rest is not shown (OBS-003)
+SUBSYSTEM_MAX: Final = (
+    500  # series of one subsystem: a fleet of 1,000 nodes is then 1 % of what one Prometheus holds (OBS-003)
+)
+NAMES_MAX: Final = 100  # label values of one metric; all others are one more, `other`
+OTHER: Final = "other"
+TIMED: Final = 20  # series of one histogram, at most
 
 
 class Fact(NamedTuple):
@@ -59,6 +63,15 @@ FACTS: Final = (
         ("core", "part"),
     ),
     Fact("open_files", "descriptors that the process has open", "weft_node_open_files"),
+    Fact(
+        "queues.*.items",
+        "what waits, by queue: `spool` on disk, the others in memory",
+        "weft_node_queue_items",
+        ("queue",),
+    ),
+    Fact("queues.*.items_max", "its limit; absent: only bytes limit it", "weft_node_queue_items_max", ("queue",)),
+    Fact("queues.*.bytes", "of what waits", "weft_node_queue_bytes", ("queue",)),
+    Fact("queues.*.bytes_max", "their limit", "weft_node_queue_bytes_max", ("queue",)),
     Fact("timings.*.count", "how often it was measured"),
     Fact("timings.*.sum", "of all that was measured, in the unit of its name"),
     Fact("timings.*.buckets.*.*", "a bound, and how many were at most as large; as metrics: the table below"),
@@ -441,12 +454,38 @@ class Series(NamedTuple):
 
 
 def series_of(status: dict[str, Any]) -> Iterator[Series]:
-    """All numbers of a status that are metrics."""
+    """All numbers of a status that are metrics; what is beyond the names that a metric may have is summed as `other`."""
     for fact in FACTS:
-        found = leaves_at(status, fact.path.split(".")) if fact.metric else ()
-        for keys, value in islice(found, SERIES_MAX):
+        names: dict[tuple[str, ...], float] = {}
+        for keys, value in leaves_at(status, fact.path.split(".")) if fact.metric else ():
             if isinstance(value, int):
-                yield Series(fact, _labels(fact, keys), value / fact.per if fact.per != 1 else value)
+                labels = _labels(fact, keys)
+                if labels not in names and len(names) >= _NAMES[subsystem_of(fact.metric)]:
+                    labels = (OTHER,) * len(labels)
+                names[labels] = names.get(labels, 0) + value
+        for labels, total in names.items():
+            yield Series(fact, labels, total / fact.per if fact.per != 1 else total)
+
+
+def subsystem_of(metric: str) -> str:
+    """The part of Weft that a metric is about.
+
+    >>> subsystem_of("weft_carrier_sent_total")
+    'carrier'
+    """
+    return metric.split("_")[1]
+
+
+def _names_of(subsystem: str) -> int:
+    """How many names each of its metrics may show, so that all of them together stay below the bound."""
+    mine = [fact for fact in FACTS if fact.metric and subsystem_of(fact.metric) == subsystem]
+    named = sum(bool(fact.labels) for fact in mine)
+    timed = TIMED * sum(subsystem_of(metric) == subsystem for metric, _ in TIMINGS.values())
+    left = SUBSYSTEM_MAX - timed - (len(mine) - named)
+    return min(NAMES_MAX, left // max(1, named) - 1)
+
+
+_NAMES: Final = {name: _names_of(name) for name in {subsystem_of(fact.metric) for fact in FACTS if fact.metric}}
 
 
 def _labels(fact: Fact, keys: tuple[str, ...]) -> tuple[str, ...]:

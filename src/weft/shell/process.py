@@ -145,6 +145,7 @@ class Process:
             self.runner.timings,
             self.runner.flight,
             self.guard,
+            self.doors.files,
         )
         self.watch = Watch(self.runner.order)
         self.runner.on_tell = self._told

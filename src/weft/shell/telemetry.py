@@ -1,5 +1,6 @@
 """What an operator sees of a node: log lines, the status, health and metrics of its http pages (OBS-001..005)."""
 
+import asyncio
 import json
 from dataclasses import dataclass
 from typing import Any, Final
@@ -25,16 +26,19 @@ from weft.node.guard import MemoryGuard
 from weft.node.node import Node
 from weft.node.settings import NodeSettings
 from weft.shell.clock import Clock
+from weft.shell.files import Files
 from weft.shell.flight import Flight
-from weft.shell.health import FAILED, Health, Machine, worst
+from weft.shell.health import FAILED, HEARD, Health, Machine, worst
 from weft.shell.http import Http, Page, Pages
 from weft.shell.journal import Journal
 from weft.shell.links import Links
 from weft.shell.log import Log
 from weft.shell.metrics import CONTENT_TYPE, exposition
 from weft.shell.timing import Timings
+from weft.shell.tracing import Tracer, wanted_of
 
 JSON_TYPE: Final = "application/json"
+TEXT_TYPE: Final = "text/plain; charset=utf-8"
 JSON_LINES_TYPE: Final = "application/jsonl"
 
 
@@ -52,6 +56,7 @@ class Telemetry:
     timings: Timings
     flight: Flight
     guard: MemoryGuard
+    files: Files
     is_drained: bool = False
     """The drain has written everything and closed."""
     segments: int = 0
@@ -60,17 +65,21 @@ class Telemetry:
 
     def __post_init__(self) -> None:
         self.started_at = self.clock.now().mono
+        self._tracing = asyncio.Lock()
         self.http = Http(self.pages())
         self.health = Health(self.settings, self.node, self.journal, self.machine, self.guard)
 
     def on_tell(self, event: Any) -> None:
         """Log an event that has a row in the table of events; others are told between cores only."""
-        self.is_drained = self.is_drained or isinstance(event, DrainClosed)
-        self.health.hear(event, self.clock.now())
-        if isinstance(event, SegmentPublished):
+        kind = type(event)  # a busy node tells thousands a second, and few of them are of interest here (OBS-009)
+        if kind in HEARD:
+            self.health.hear(event, self.clock.now())
+        elif kind is SegmentPublished:
             self.segments += 1
             self.rows += event.rows
-        row = EVENTS.get(type(event))
+        elif kind is DrainClosed:
+            self.is_drained = True
+        row = EVENTS.get(kind)
         if row is not None:
             self.log.write(row.level, row.name, describe(event)[2])
 
@@ -87,6 +96,7 @@ class Telemetry:
             "/metrics": self._metrics_page,
             "/quarantine": self._quarantine_page,
             "/flight": self._flight_page,
+            "/trace": self._trace_page,
         }
 
     def status(self) -> dict[str, Any]:
@@ -106,6 +116,7 @@ class Telemetry:
             "memory": self.guard.facts(),
             "open_files": self.machine.open_files(),
             "timings": self.timings.facts(),
+            "queues": self._queues(),
             "health": self.health_facts(),
             "journal": self.journal_facts(),
             "unrecorded": {"samples": node.unrecorded_samples, "events": node.unrecorded_events},
@@ -126,6 +137,24 @@ class Telemetry:
 
     def _uptime_s(self) -> int:
         return (self.clock.now().mono - self.started_at) // SECOND
+
+    def _queues(self) -> dict[str, dict[str, int]]:
+        """What waits in this node, beside how much may (OBS-004)."""
+        cores = self.node.cores
+        carrier, chains, configuration = cores.get("carrier"), cores.get("chains"), cores.get("configuration")
+        queues: dict[str, dict[str, int]] = {}
+        if isinstance(carrier, Carrier):
+            counters = carrier.counters
+            limit = self.journal.limits.budget_bytes
+            queues["spool"] = {"items": counters.spool_records, "bytes": counters.spool_bytes, "bytes_max": limit}
+            queues["outbox"] = carrier.outbox.queue()
+        if isinstance(chains, Chains):
+            mail = chains.totals()
+            limit = chains.station.settings.inbox_bytes
+            queues["inbox"] = {"items": mail["inbox_entries"], "bytes": mail["inbox_bytes"], "bytes_max": limit}
+        if isinstance(configuration, Configuration):
+            queues["updates"] = configuration.replica.queue()
+        return queues
 
     def _parent(self) -> dict[str, str]:
         carrier = self.node.cores.get("carrier")
@@ -231,6 +260,15 @@ class Telemetry:
 
     def _flight_page(self, _: str) -> Page:
         return Page(200, JSON_LINES_TYPE, "".join(f"{line}\n" for line in self.flight.lines()).encode())
+
+    async def _trace_page(self, query: str) -> Page:
+        """What this node knows of one record (OBS-007); a thread reads it from the disk."""
+        wanted = wanted_of(query)
+        if wanted is None:
+            return Page(400, TEXT_TYPE, b"/trace?origin=NODE&sequence=N, and stream=, era=\n")
+        async with self._tracing:
+            tracer = Tracer(self.node, self.journal, self.files)
+            return Page(200, JSON_TYPE, await asyncio.to_thread(tracer.body, wanted))
 
     def _metrics_page(self, _: str) -> Page:
         return Page(200, CONTENT_TYPE, exposition(self.status()))

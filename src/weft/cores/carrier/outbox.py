@@ -282,6 +282,19 @@ class Outbox:
         upto = self._takers.upto
         return lsn <= self.home_lsn or (upto > self.safe and lsn <= self._ledger.lsn(upto))
 
+    def queue(self) -> dict[str, int]:
+        """Recent records in memory that a parent has not acknowledged, and how many bytes of them may be."""
+        return {"items": len(self._slots), "bytes": self._bytes, "bytes_max": self.room.full_max}
+
+    def stage(self, lsn: int) -> str:
+        """How far a carried record has come: `waiting`, `sent`, `held` by the parent, or `safe`."""
+        if lsn <= self.safe_lsn:
+            return "safe"
+        for name, number in (("held", self.held), ("sent", self.sent)):
+            if number > self.safe and lsn <= self._ledger.lsn(number):
+                return name
+        return "waiting"
+
     def in_flight(self) -> int:
         """How many messages are sent on this link and not acknowledged."""
         return self.sent - self.held

@@ -192,6 +192,15 @@ class Replica:
             dues.append(self.tips.deadline())
         return min((at for at in dues if at is not None), default=None)
 
+    def queue(self) -> dict[str, int]:
+        """Updates that wait for a snapshot, and how many may (CFG-031)."""
+        return {
+            "items": len(self.waiting),
+            "items_max": limits.WAITING_UPDATES_MAX,
+            "bytes": self._waiting_bytes,
+            "bytes_max": limits.WAITING_BYTES_MAX,
+        }
+
     # Judging
 
     def judge(self, update: KvPub) -> On:

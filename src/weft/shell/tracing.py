@@ -1,0 +1,140 @@
+"""Where one record stands on this node's stretch of the road: what its journal and its carrier know (OBS-007).
+
+A footer says which numbers a closed segment holds, so few segments are read. It runs in a thread: reading one takes a
+tenth of a second.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+from urllib.parse import parse_qs
+
+from weft.base.mail import INBOX, OUTBOX
+from weft.base.records import Entry, LostRecord, Stream, StreamRecord
+from weft.cores.carrier import Carrier
+from weft.node.node import Node
+from weft.shell.files import Files
+from weft.shell.journal import Journal
+from weft.shell.journal.segment import Segment
+
+SEGMENTS_MAX: Final = 8  # read for one answer: 128 MiB
+FOUND_MAX: Final = 32
+STREAMS: Final = {stream.name.lower(): (int(stream),) for stream in Stream} | {
+    "messages": (int(Stream.MESSAGES), OUTBOX, INBOX)
+}
+"""By the name that people use: mail under way belongs to the messages."""
+NAMES: Final = {number: name for name, numbers in STREAMS.items() for number in numbers}
+
+
+def is_by(origin: str, said: str) -> bool:
+    """Whether people call an origin so: as it is, or by the beginning of its last part, with or without hyphens.
+
+    >>> is_by("Hall 5/5f3a9c21aa", "5f3a-9c21"), is_by("Hall 5/5f3a9c21aa", "9c21"), is_by("hall", "hall")
+    (True, False, True)
+    """
+    return origin == said or ("/" in origin and origin.rpartition("/")[2].startswith(said.lower().replace("-", "")))
+
+
+class Wanted(NamedTuple):
+    """One number of one origin; of any stream and era where they are not said."""
+
+    origin: str
+    """A node's UUID in hex, another origin's text, or the beginning of its last part: `5f3a9c21` of `Hall 5/5f3a9c21…`."""
+    sequence: int
+    streams: tuple[int, ...] = ()
+    era: int | None = None
+
+    def is_of(self, stream: int, origin: Any, era: int | None) -> bool:
+        """Whether it can be a record of these."""
+        is_era = self.era is None or era is None or era == self.era
+        return is_era and (not self.streams or stream in self.streams) and self._is_by(origin)
+
+    def _is_by(self, origin: Any) -> bool:
+        if isinstance(origin, bytes):
+            return origin.hex() == self.origin
+        return is_by(origin, self.origin)
+
+    def covers(self, first: int, last: int) -> bool:
+        return first <= self.sequence <= last
+
+
+def wanted_of(query: str) -> Wanted | None:
+    """What a query asks for: `origin=…&sequence=…&stream=…&era=…`; None: nothing that makes sense."""
+    said = {name: values[-1] for name, values in parse_qs(query).items()}
+    number, era = said.get("sequence", ""), said.get("era", "")
+    if not said.get("origin") or not _is_number(number) or (era and not _is_number(era)):
+        return None
+    streams = STREAMS.get(said.get("stream", ""), ())
+    if "stream" in said and not streams:
+        return None
+    return Wanted(said["origin"], int(number), streams, int(era) if era else None)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 18
+
+
+class Tracer:
+    """Reads the journal of a running node, from any thread."""
+
+    def __init__(self, node: Node, journal: Journal, files: Files) -> None:
+        self._node, self._journal, self._files = node, journal, files
+
+    def body(self, wanted: Wanted) -> bytes:
+        """What this node knows of a number, as JSON."""
+        return json.dumps([self._line(*entry) for entry in self._entries(wanted)]).encode() + b"\n"
+
+    def _entries(self, wanted: Wanted) -> list[Entry]:
+        found: list[Entry] = []
+        looked = 0
+        for segment in reversed(self._journal.shelf.segments):
+            if looked == SEGMENTS_MAX or len(found) >= FOUND_MAX:
+                break
+            try:
+                if self._may_hold(segment, wanted):
+                    looked += 1
+                    found += _matching(segment.entries(self._files), wanted)
+            except FileNotFoundError:
+                continue  # forgotten meanwhile
+        return sorted(found, key=lambda entry: entry[0])[:FOUND_MAX]
+
+    def _may_hold(self, segment: Segment, wanted: Wanted) -> bool:
+        footer = segment.footer(self._files)
+        return footer is None or any(
+            wanted.is_of(line.stream, line.origin, line.era) and wanted.covers(line.first, line.last) for line in footer
+        )
+
+    def _line(self, lsn: int, record: Any) -> dict[str, Any]:
+        origin = record.origin.hex() if isinstance(record.origin, bytes) else record.origin
+        line = {"stream": NAMES.get(record.stream, str(record.stream)), "origin": origin, "era": record.era, "lsn": lsn}
+        if isinstance(record, LostRecord):
+            return {**line, "first": record.first, "last": record.last, "lost": record.why, "stage": self._stage(lsn)}
+        return {
+            **line,
+            "first": record.sequence,
+            "last": record.last,
+            "at": record.at,
+            "received": record.received,
+            "key": record.key,
+            "is_mail": record.stream in (OUTBOX, INBOX),
+            "stage": "arrived" if record.stream == INBOX else self._stage(lsn),
+        }
+
+    def _stage(self, lsn: int) -> str:
+        """At a root `kept` or `drained`; elsewhere `waiting`, `sent`, `held` (by the parent) or `safe`."""
+        if self._node.settings.level == "root":
+            return "drained" if lsn <= self._node.released.get("drain", 0) else "kept"
+        carrier = self._node.cores.get("carrier")
+        return carrier.outbox.stage(lsn) if isinstance(carrier, Carrier) else "waiting"
+
+
+def _matching(entries: Iterator[Entry], wanted: Wanted) -> Iterator[Entry]:
+    for lsn, record in entries:
+        if isinstance(record, StreamRecord):
+            is_it = wanted.covers(record.sequence, record.last)
+        elif isinstance(record, LostRecord):
+            is_it = wanted.covers(record.first, record.last)
+        else:
+            continue
+        if is_it and wanted.is_of(record.stream, record.origin, record.era):
+            yield lsn, record
