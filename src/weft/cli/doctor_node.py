@@ -259,22 +259,25 @@ def ports(patient: Patient) -> Finding:
 
 def holder_of(port: int) -> str:
     """Who listens at a TCP port of this machine, as far as the kernel tells; empty: nobody."""
+    for parts in map(str.split, _sockets()):
+        if parts[3] == LISTENS and int(parts[1].rpartition(":")[2], 16) == port:
+            return _process_of(parts[9])
+    return ""
+
+
+def _sockets() -> Iterator[str]:
+    """The lines of the kernel's tables of TCP sockets."""
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         with contextlib.suppress(OSError):
-            for line in Path(table).read_text("ascii").splitlines()[1:]:
-                parts = line.split()
-                if parts[3] == LISTENS and int(parts[1].rpartition(":")[2], 16) == port:
-                    return _process_of(parts[9])
-    return ""
+            yield from Path(table).read_text("ascii").splitlines()[1:]
 
 
 def _process_of(inode: str) -> str:
     wanted = f"socket:[{inode}]"
     for place in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            for link in (place / "fd").iterdir():
-                if str(link.readlink()) == wanted:
-                    return f"process {place.name} ({(place / 'comm').read_text('utf-8').strip()})"
+            if any(str(link.readlink()) == wanted for link in (place / "fd").iterdir()):
+                return f"process {place.name} ({(place / 'comm').read_text('utf-8').strip()})"
     return "a process of another user"
 
 

@@ -38,10 +38,6 @@ class NodeStarted(msgspec.Struct, frozen=True, gc=False):
     verdicts: str
 
 
-class LossAccepted(msgspec.Struct, frozen=True, gc=False):
-    """Event: a person has accepted all that damage took from the journal."""
-
-
 class JournalDamaged(msgspec.Struct, frozen=True, gc=False):
     """Event: records of the journal cannot be read; told at every start until somebody accepts the loss (JRN-022)."""
 

@@ -21,7 +21,6 @@ from weft.node.events import (
     InputRefused,
     JournalChanged,
     JournalDamaged,
-    LossAccepted,
     NodeStarted,
     PairRefused,
     RoleChanged,
@@ -47,11 +46,6 @@ def record_damage(node: Orders, event: JournalDamaged) -> None:
     node.order("configuration", configuration.TellPairs())
     if not event.is_recorded:
         node.keep(DamageRecord(event.first_lsn, event.end_lsn, event.file, event.why))
-
-
-def accept_loss(node: Orders, _: LossAccepted) -> None:
-    """What is here holds: a root that waits for who knows better begins (JRN-023)."""
-    node.order("topology", topology.AcceptLoss())
 
 
 def end_node(node: Orders, event: Any) -> None:
@@ -360,7 +354,6 @@ WIRES: Final[list[Wire]] = [
     when(Released).then(release_records),
     when(carrier.TookOver).then(drain_behind),
     when(JournalDamaged).then(record_damage, append_event),
-    when(LossAccepted).then(accept_loss),
     when(JournalChanged).then(hold_back, append_event),
     when(MemoryExceeded).then(append_event, end_node),
     when(MemoryTight).then(append_event),

@@ -456,15 +456,21 @@ class Series(NamedTuple):
 def series_of(status: dict[str, Any]) -> Iterator[Series]:
     """All numbers of a status that are metrics; what is beyond the names that a metric may have is summed as `other`."""
     for fact in FACTS:
-        names: dict[tuple[str, ...], float] = {}
-        for keys, value in leaves_at(status, fact.path.split(".")) if fact.metric else ():
-            if isinstance(value, int):
-                labels = _labels(fact, keys)
-                if labels not in names and len(names) >= _NAMES[subsystem_of(fact.metric)]:
-                    labels = (OTHER,) * len(labels)
-                names[labels] = names.get(labels, 0) + value
-        for labels, total in names.items():
+        for labels, total in _by_name(fact, status).items() if fact.metric else ():
             yield Series(fact, labels, total / fact.per if fact.per != 1 else total)
+
+
+def _by_name(fact: Fact, status: dict[str, Any]) -> dict[tuple[str, ...], float]:
+    """The numbers of one metric by their labels."""
+    names: dict[tuple[str, ...], float] = {}
+    for keys, value in leaves_at(status, fact.path.split(".")):
+        if not isinstance(value, int):
+            continue
+        labels = _labels(fact, keys)
+        if labels not in names and len(names) >= _NAMES[subsystem_of(fact.metric)]:
+            labels = (OTHER,) * len(labels)
+        names[labels] = names.get(labels, 0) + value
+    return names
 
 
 def subsystem_of(metric: str) -> str:

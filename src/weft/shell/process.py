@@ -31,7 +31,7 @@ from weft.cores.store import messages as store
 from weft.cores.topology import messages as topology
 from weft.node.assembly import build_node
 from weft.node.channels import CHANNELS, CLONE, LOCAL
-from weft.node.events import JournalDamaged, LossAccepted, NodeStarted
+from weft.node.events import JournalDamaged, NodeStarted
 from weft.node.guard import MemoryExceeded, MemoryGuard
 from weft.node.node import Node
 from weft.node.recording import Begin, RecordedNode
@@ -356,7 +356,7 @@ class Process:
         was_damaged = journal.stats.damaged
         journal.rest(now.wall)
         if was_damaged and not journal.stats.damaged:
-            self.runner.tell(LossAccepted())
+            self.runner.order("topology", topology.AcceptLoss())
         journal.scrub(now.wall)
         self._tell_damage(journal.take_damage(), is_recorded=False)
         self.runner.note_room()
