@@ -147,7 +147,8 @@ def test_memory_that_goes_on_growing_is_told_and_a_cache_that_fills_is_not() -> 
     steady = [(float(at), 200 * mebi) for at in range(0, 3_600, 2)]
     grows = [(float(at), (100 + at // 6) * mebi) for at in range(0, 3_600, 2)]
     filled = [(float(at), min(300, 100 + at // 6) * mebi) for at in range(0, 3_600, 2)]
-    assert [False, True, False] == [torture.grows(each) for each in (steady, grows, filled)]
+    restarted = [(float(at), (40 if at % 1_800 < 600 else 170) * mebi) for at in range(0, 3_600, 2)]
+    assert [False, True, False, False] == [torture.grows(each) for each in (steady, grows, filled, restarted)]
     assert not torture.grows(grows[:300]), "too short to tell"
     assert not torture.grows([])
 

@@ -292,12 +292,15 @@ def tables_differ(lake: Path) -> list[str]:
 
 
 def grows(memory: list[tuple[float, int]]) -> bool:
-    """Whether the last quarter of a life is far above the one before."""
+    """Whether the last quarter of the faults is far above the one before.
+
+    Of each quarter the upper quartile counts: a process that was just started again is small.
+    """
     if not memory or memory[-1][0] - memory[0][0] < limits.MEMORY_SPAN_S:
         return False
     quarter = len(memory) // 4
     before, last = (sorted(size for _, size in memory[a:b]) for a, b in ((-2 * quarter, -quarter), (-quarter, None)))
-    low, high = before[len(before) // 2], last[len(last) // 2]
+    low, high = before[len(before) * 3 // 4], last[len(last) * 3 // 4]
     return high > low * limits.GROWTH and high - low > limits.GROWTH_BYTES
 
 

@@ -27,6 +27,7 @@ STOP_S: Final = 30.0
 SETTLE_S: Final = 180.0  # from the healing until all replicas are equal; longer is a finding
 DRAIN_S: Final = 600.0  # until the tables have taken up the last segment
 LOOK_S: Final = 0.5
+EXCUSED_S: Final = 5.0  # a node that met a full disk may need so long to end on a busy machine
 MEMORY_EVERY_S: Final = 2.0
 GROWTH: Final = 1.25  # of the last quarter over the one before; what caches fill is filled by then
 GROWTH_BYTES: Final = 48 << 20  # below that nobody is harmed

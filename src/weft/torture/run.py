@@ -248,11 +248,13 @@ class Run:
         return self._unsaid()
 
     def _holders(self, protocol: str, names: tuple[str, ...]) -> list[str]:
-        """Who holds all of it now: a root that another has replaced stands below as a sensor, which has its own topics."""
+        """Who holds all of it now, by the root's tree: a former root may stand below as a sensor, which has its own topics."""
         if protocol not in ("configuration", "registers"):
             return list(names)
-        told = {name: self.desks[name].ask(status_of) or {} for name in names}
-        return [name for name in names if told[name].get("level") in ("root", "collector")]
+        told = [self.desks[name].ask(status_of) or {} for name in names]
+        trees = [status["tree"] for status in told if status.get("level") == "root"]
+        placed = {str(row.get("name")): row.get("level") for tree in trees for row in tree}
+        return [name for name in names if placed.get(name) != "leaf"]
 
     def _unsaid(self) -> str:
         """Whether the catalog lists who lives, and the readers have seen what was acknowledged."""

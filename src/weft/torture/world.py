@@ -89,6 +89,8 @@ class World:
         self._weathers: dict[str, list[Event]] = {}
         self._paused: dict[str, int] = {}
         self._may_end: dict[str, int] = {}
+        self._excused_until: dict[str, float] = {}
+        self._is_healed = False
         self._held: dict[str, int] = {}
         self._memory_at = 0.0
         self._acts = {
@@ -156,7 +158,7 @@ class World:
         self.story.append(f"{self.now:8.2f} s  {text}")
 
     def watch(self) -> None:
-        """Start again whoever is dead and wanted; note how much memory everybody has."""
+        """Start again whoever is dead and wanted; note how much memory everybody has while faults are played."""
         now = time.monotonic()
         for name, process in self.processes.items():
             if process.is_running or not process.wanted or self._held.get(name):
@@ -167,7 +169,7 @@ class World:
             elif now >= process.starts_at:
                 process.starts_at = 0.0
                 process.start()
-        if now >= self._memory_at:
+        if now >= self._memory_at and not self._is_healed:
             self._memory_at = now + limits.MEMORY_EVERY_S
             for process in self.processes.values():
                 if size := process.resident():
@@ -177,7 +179,8 @@ class World:
         """It has ended and no fault has killed it."""
         code = process.process.returncode if process.process is not None else None
         self.say(f"{process.name} ended by itself with {code}")
-        if process.name != PIPELINE and not self._may_end.get(process.name):  # the driver ends to be started again
+        is_excused = self._may_end.get(process.name) or time.monotonic() < self._excused_until.get(process.name, 0.0)
+        if process.name != PIPELINE and not is_excused:  # the driver ends to be started again
             self.unexplained.append(f"{process.name} ended by itself with {code} at {self.now:.1f} s")
 
     # Faults
@@ -228,6 +231,11 @@ class World:
         if not self._paused[name]:
             self.processes[name].signal(signal.SIGCONT)
 
+    def _no_more(self, name: str) -> None:
+        """A fault that may end the node is over; an end that it began is seen a little later."""
+        self._may_end[name] -= 1
+        self._excused_until[name] = time.monotonic() + limits.EXCUSED_S
+
     def _begin_full_disk(self, name: str) -> None:
         """Let a balloon take all room but nothing else."""
         self._may_end[name] = self._may_end.get(name, 0) + 1
@@ -238,7 +246,7 @@ class World:
     def _end_full_disk(self, name: str) -> None:
         with contextlib.suppress(FileNotFoundError):
             (self.machines[name].state / BALLOON).unlink()
-        self._may_end[name] -= 1
+        self._no_more(name)
 
     def _begin_read_only(self, name: str) -> None:
         """The node is killed first, since no disk becomes read-only under files that are open for writing."""
@@ -250,7 +258,7 @@ class World:
     def _end_read_only(self, name: str) -> None:
         self.processes[name].kill()
         run("mount", "-o", "remount,rw", str(self.machines[name].state))
-        self._may_end[name] -= 1
+        self._no_more(name)
         self.processes[name].starts_at = time.monotonic()
 
     def _begin_clone(self, name: str) -> None:
@@ -286,6 +294,7 @@ class World:
 
     def heal(self) -> None:
         """Let every process run that is wanted."""
+        self._is_healed = True
         for process in self.processes.values():
             process.signal(signal.SIGCONT)
         self.say("healed")

@@ -62,7 +62,7 @@ def decode(frames: Sequence[bytes]) -> Said:
     PeerError `bad_identity`, `bad_frames`, `bad_sum`, `unknown_type` or `bad_body`: the counter's last word (PEE-006).
 
     >>> decode([bytes.fromhex("b0000000000040008000000000000002"), b"TIME"]).message
-    Time(seconds=None)
+    Time(seconds=None, has_sum=False)
     """
     sender = frames[0] if frames else b""
     if len(sender) != UUID_BYTES:
