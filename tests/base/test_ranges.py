@@ -51,6 +51,7 @@ def test_every_operation_on_every_small_set(model: frozenset[int]) -> None:
         assert (span <= model) == seen.covers(first, last)
         assert runs(model & span) == seen.overlap(first, last)
         assert runs(span - model) == seen.gaps(last, since=first)
+    assert ([], []) == (seen.overlap(4, 3), seen.overlap(7, 1))
     assert runs(model) == list(seen), "copies share nothing"
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.carrier.rig import Machine, World, joined, spans
-from weft.base.effects import Perform, Source
+from weft.base.effects import Perform, Persist, Source
 from weft.base.errors import OurFault
 from weft.base.records import CoreRecord, LostRecord, Record, StreamRecord
 from weft.base.spool import DropOldest, Journaled, RecordsFetched, Released
@@ -275,6 +275,17 @@ def test_numbers_in_flight_keep_their_place_when_their_records_are_given_up() ->
     assert [(1, 6), (15, 20)] == joined(arrived)
     assert [LostRecord(1, a.node, a.era, 1, 14, "spool-full")] == b.lost()
     assert (0, State.OPEN) == (a.core.counters.spool_records, a.core.state)
+
+
+@pytest.mark.proves("CHN-039", part="it says what it dropped below the wall of the announcement")
+def test_a_drop_is_told_when_its_announcement_is_durable_and_not_before() -> None:
+    world, a, _ = pair()
+    world.cut_off(a)
+    a.make(rows=2)
+    a.dies_before = lambda effect: isinstance(effect, Persist) and any(type(r) is LostRecord for r in effect.records)
+    a.order(DropOldest(7, ()))
+    world.settle()
+    assert (False, []) == (a.is_up, a.events(SpoolDropped))
 
 
 def test_a_drop_behind_what_is_safe_gives_up_nothing() -> None:

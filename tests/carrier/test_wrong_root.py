@@ -6,6 +6,7 @@ import pytest
 
 from weft.base.chance import Chance
 from weft.base.effects import Send, Source
+from weft.base.errors import PeerError
 from weft.base.now import SECOND, Now
 from weft.base.records import Stream, StreamRecord
 from weft.base.spool import Journaled
@@ -157,3 +158,12 @@ def test_a_planted_bug_that_believes_anybody_is_caught(monkeypatch: pytest.Monke
     welcome(core)
     hack(core, safe=3, root=(STRANGER, 0))
     assert 3 == forgotten(core)
+
+
+def test_a_parent_that_speaks_another_version_is_refused() -> None:
+    core = child()
+    for version in (0, 2):
+        with pytest.raises(PeerError) as refused:
+            welcome(core, v=version)
+        assert ("version", str(version)) == (refused.value.code, refused.value.why)
+    assert 0 == core.outbox.safe

@@ -4,6 +4,7 @@ import tracemalloc
 from typing import Any
 
 import msgpack
+import msgspec
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -165,6 +166,66 @@ def test_a_field_out_of_bounds_is_refused_from_a_peer_and_never_written_by_us(wr
         encode_record(record)
     with pytest.raises(OurFault):
         encode_body([record])
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        CoreRecord("", 0, b""),
+        CoreRecord("c" * 129, 0, b""),
+        CoreRecord("core", -1, b""),
+        SafeRecord(1, NODE, 1, -1),
+        SafeRecord(1, "", 1, 0),
+        LostRecord(1, NODE, 1, 0, 3, "x"),
+        LostRecord(1, NODE, 1, 4, 3, "x"),
+        LostRecord(1, NODE, 1, 1, 3, "x" * 4_097),
+        EraRecord(1, NODE, 1, 1, 0),
+        EraRecord(1, NODE, 1, -1, 0),
+        EraRecord(1, NODE, 1, 0, -1),
+        DamageRecord(0, 3, "file", "x"),
+        DamageRecord(4, 3, "file", "x"),
+        DamageRecord(1, 3, "f" * 4_097, "x"),
+        DamageRecord(1, 3, "file", "x" * 4_097),
+    ],
+    ids=str,
+)
+def test_a_record_of_any_kind_out_of_bounds_is_refused_and_never_written(record: Record) -> None:
+    with pytest.raises(PeerError) as refused:
+        decode_record(msgspec.msgpack.encode(record))
+    assert "malformed" == refused.value.code
+    for encode in (encode_record, lambda one: encode_body([one])):
+        with pytest.raises(OurFault):
+            encode(record)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        StreamRecord(**{**GOOD, "attributes": {"x": object()}}),
+        CoreRecord("\ud800", 0, b""),
+        CoreRecord("core", 1 << 64, b""),
+    ],
+)
+def test_what_has_no_bytes_is_our_fault(record: Record) -> None:
+    for encode in (encode_record, lambda one: encode_body([one])):
+        with pytest.raises(OurFault):
+            encode(record)
+
+
+def test_attributes_that_no_reader_takes_are_not_written() -> None:
+    """64 KiB, with the head of the map, of the key, and of the text."""
+    fits = StreamRecord(**{**GOOD, "attributes": {"x": "a" * (65_536 - 6)}})
+    assert fits == decode_record(encode_record(fits))
+    assert 1 == encode_body([fits])[1]
+    wide = StreamRecord(**{**GOOD, "attributes": {"x": "a" * (65_536 - 5)}})
+    with pytest.raises(PeerError) as refused:
+        decode_record(msgspec.msgpack.encode(wide))
+    assert "too-large" == refused.value.code
+    for encode in (encode_record, lambda one: encode_body([fits, one])):
+        with pytest.raises(OurFault):
+            encode(wide)
+    many = StreamRecord(**{**GOOD, "payload": bytes(200_000)})
+    assert many == decode_record(encode_record(many))
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,10 @@ from tests.journal.model import (
 from weft.base.chance import Chance
 from weft.base.errors import UserError
 from weft.base.records import CoreRecord, DamageRecord, Entry
+from weft.shell.journal.segment import Segment
 from weft.testing.disk import MemoryFiles
 from weft.wire.journal import HEAD_BYTES
-from weft.wire.segments import HEADER_BYTES
+from weft.wire.segments import HEADER_BYTES, Header, Place, close_batch, decode_header, padded, read_head
 
 TURNS = 60
 
@@ -86,3 +87,27 @@ def check_flip(path: Path, byte: int, bit: int) -> None:
 
 def _readable(entries: list[Entry]) -> list[Entry]:
     return [entry for entry in entries if not isinstance(entry[1], DamageRecord)]
+
+
+def _replaced(data: bytes, header: Header) -> bytes:
+    """The second batch as another one of the same size and numbers, sound in itself."""
+    found = bytearray(data)
+    first = read_head(data, HEADER_BYTES, header.salt)
+    assert first is not None
+    second = read_head(data, padded(first.end), header.salt)
+    assert second is not None
+    batch = bytearray(data[second.offset : second.end].replace(bytes(7) + b"\x02", bytes(7) + b"\x63"))
+    close_batch(batch, Place(second.lsn, second.records, second.prev), header.salt)
+    found[second.offset : second.offset + len(batch)] = batch
+    return bytes(found)
+
+
+@pytest.mark.proves("JRN-022")
+def test_a_sound_batch_in_the_place_of_another_is_found() -> None:
+    """Its own checksum is right; the head behind it names another one."""
+    path = SEGMENTS[0]
+    header = decode_header(CLEAN[path][:HEADER_BYTES])
+    good, bad = MemoryFiles(CLEAN), MemoryFiles({**CLEAN, path: _replaced(CLEAN[path], header)})
+    assert [True, False] == [Segment.load(files, path, header.node).is_complete(files) for files in (good, bad)]
+    judged = Segment.load(bad, path, header.node).inspect(bad, is_last=False)
+    assert [("chain", 13, 13)] == [(gap.why, gap.first_lsn, gap.end_lsn) for gap in judged.gaps]

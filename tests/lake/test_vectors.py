@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow.parquet as pq
 import pytest
 
@@ -54,6 +55,44 @@ def test_manifest_chain() -> None:
     with pytest.raises(SegmentFault) as fault:
         verify(payload("manifest-bad-prior"), DRAIN, 2, first.digest)
     assert VECTORS["manifest-bad-prior"]["means"]["refused"] == fault.value.code
+
+
+def _changed(**fields: Any) -> bytes:
+    """The line of the first manifest, canonical, with other fields."""
+    return msgspec.structs.replace(decode(payload("manifest-1"), DRAIN, 1).manifest, **fields).line()
+
+
+@pytest.mark.proves("LAK-010")
+@pytest.mark.parametrize(
+    "data",
+    [
+        _changed(format=2),
+        _changed(drain="0" * 32),
+        _changed(number=2),
+        payload("manifest-1") + b"\n",
+        payload("manifest-1").replace(b",", b", ", 1),
+        payload("manifest-1").replace(DRAIN.encode(), b"\xff" * 32),
+        b'{"of a later version":' + b"[" * 100_000,
+        b"[]\n",
+        b"",
+        _changed(gone=True, was="0" * 32),
+        _changed(skipped="lost", was="0" * 32),
+        _changed(gone=True, was="0" * 32, sha256=""),
+    ],
+    ids=lambda data: data[:30].decode("latin-1"),
+)
+def test_a_manifest_that_is_not_what_its_name_says_is_refused(data: bytes) -> None:
+    with pytest.raises(SegmentFault) as fault:
+        decode(data, DRAIN, 1)
+    assert ("segment-changed", DRAIN, 1) == (fault.value.code, fault.value.drain, fault.value.number)
+
+
+@pytest.mark.proves("LAK-017", part="a stub has the digest of the manifest that it replaces")
+@pytest.mark.parametrize("fields", [{"gone": True}, {"skipped": "lost"}, {"gone": True, "skipped": "lost"}], ids=str)
+def test_a_stub_has_the_digest_of_what_it_replaces(fields: dict[str, Any]) -> None:
+    digest = VECTORS["manifest-1"]["means"]["blake2b_128"]
+    assert digest == decode(_changed(**fields, was=digest), DRAIN, 1).digest
+    assert "0" * 32 == decode(_changed(skipped="lost", was="0" * 32, sha256=""), DRAIN, 1).digest
 
 
 @pytest.mark.proves("LAK-010")

@@ -59,6 +59,8 @@ class _StreamOutline(msgspec.Struct, tag=2, array_like=True, gc=False):
 
 
 def _raw_of(record: Any) -> msgspec.Raw:
+    if type(record) is not UnknownRecord:
+        raise TypeError(f"{type(record).__name__} has no bytes")
     return msgspec.Raw(record.raw)
 
 
@@ -84,7 +86,18 @@ def encode_record(record: Record) -> bytes:
         raise OurFault(f"{record!r:.200} cannot be encoded: {error}") from error
     if len(data) > RECORD_BYTES_MAX or not is_sound(record):
         raise OurFault(f"{record!r:.200} must not be written")
+    if len(data) > ATTRIBUTES_BYTES_MAX:
+        _refuse_wide(record, data)
     return data
+
+
+def _refuse_wide(record: Record, data: bytes | memoryview) -> None:
+    """OurFault for attributes that `decode_record` would not take."""
+    if type(record) is StreamRecord:
+        try:
+            _measure(2, data)
+        except PeerError as error:
+            raise OurFault(f"{record!r:.200} must not be written: {error.why}") from error
 
 
 def decode_record(data: bytes | memoryview) -> Record:
@@ -146,12 +159,13 @@ def encode_body(records: Iterable[Record]) -> tuple[bytearray, int]:
     try:
         for record in records:
             encode_into(record, buffer, at + LENGTH_BYTES)
-            end = len(buffer)
-            pack_length(buffer, at, end - at - LENGTH_BYTES)
-            at = end
+            began, at = at, len(buffer)
+            pack_length(buffer, began, at - began - LENGTH_BYTES)
             count += 1
             if not sound[type(record)](record):
                 raise OurFault(f"{record!r:.200} must not be written")
+            if at - began > ATTRIBUTES_BYTES_MAX:
+                _refuse_wide(record, bytes(buffer[began + LENGTH_BYTES : at]))
     except (OverflowError, UnicodeEncodeError, TypeError) as error:
         raise OurFault(f"{record!r:.200} cannot be encoded: {error}") from error
     if len(buffer) - HEAD_BYTES > BODY_BYTES_MAX:

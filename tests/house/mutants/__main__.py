@@ -20,6 +20,8 @@ from tests.house.mutants.warm import COLD, OUTCOMES, PATIENCE, START_S, Chosen, 
 ROOT: Final = Path(__file__).parents[3]
 PROMISING: Final = ("base", "checks", "cores", "lake", "node", "pipeline", "shell", "wire")
 """Packages of the product that keep promises; the others show, simulate or ask."""
+OUTSIDE: Final = frozenset({"loosen a bound", "ignore a range"})
+"""Rules whose mutants stand outside of functions: for each all is loaded anew."""
 ALIVE: Final = ("survived", "untested")
 FOREVER_S: Final = 86_400.0  # a room ends by itself when its time is over
 SPANS: Final = {"s": 1, "m": 60, "h": 3600}
@@ -120,8 +122,11 @@ class Run:
     def _play_room(self, mutants: list[Mutant], until: float) -> None:
         tests = self._reach.near({one.path for one in mutants})
         self._reach.begin()
-        if tests:
-            warm = Warm(self._copy.root, self._reach, mutants, until, self._note)
+        warm_ones = [one for one in mutants if one.rule not in OUTSIDE]
+        if tests and warm_ones:
+            now = time.monotonic()
+            warm_until = now + (until - now) * len(warm_ones) / len(mutants)
+            warm = Warm(self._copy.root, self._reach, warm_ones, warm_until, self._note)
             ended = self._copy.run(["-s", "-qq", *tests], warm, FOREVER_S)
             if ended:
                 raise SystemExit(f"mutants: the tests near {mutants[0].path} cannot be run ({ended})")
@@ -129,7 +134,8 @@ class Run:
         for test in tests:
             self._reach.load(test)
         for mutant in mutants:
-            if outcomes.get(mutant.key, "") == COLD and time.monotonic() < until:
+            is_cold = mutant.rule in OUTSIDE or outcomes.get(mutant.key) == COLD
+            if is_cold and time.monotonic() < until:
                 choice = self._reach.choice(mutant)
                 self._note(mutant, choice, self._cold_fate(mutant, choice))
 

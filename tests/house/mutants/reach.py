@@ -99,7 +99,9 @@ class Reach:
         ids = {number for path in paths for number in ID.findall((self._root / path).read_text("utf-8"))}
         files = [test for test, names in self._imports.items() if any(f"{name}.".startswith(rooms) for name in names)]
         named = [proof.path for proof in self._proofs if proof.id in ids]
-        words = {word for path in paths for word in path.split("/")}
+        words = {"syncs"} | {
+            word for path in paths for word in path.split("/")
+        }  # `tests/syncs` is short, and sees each sync
         left_out = LEFT_OUT if "pipeline" in words else LEFT_OUT | SPARK
         found = [test for test in dict.fromkeys([*files, *named]) if test.split("/")[1] not in left_out]
         return sorted(found, key=lambda test: test.split("/")[1] not in words)
