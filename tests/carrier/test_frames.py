@@ -258,3 +258,13 @@ def test_what_is_written_is_read_and_another_library_agrees(message: Any) -> Non
     again = msgspec.msgpack.decode(frames[0])
     assert again == msgpack.unpackb(frames[0], strict_map_key=False)
     assert frames[0] == msgpack.packb(again)
+
+
+def test_a_name_has_1_to_64_characters_and_a_node_16_bytes() -> None:
+    hello = hop.decode(frames_of(LINES["h-hello"]))
+    assert isinstance(hello, Hello)
+    for fields in ({"name": ""}, {"name": "n" * 65}, {"id": A[:15]}, {"id": A + b"x"}):
+        with pytest.raises(PeerError):
+            hop.decode(hop.encode(msgspec.structs.replace(hello, **fields)))
+    longest = msgspec.structs.replace(hello, name="n" * 64)
+    assert longest == hop.decode(hop.encode(longest))

@@ -66,7 +66,8 @@ def test_x4_who_is_not_there_is_warned_of() -> None:
     assert found["Error"]
 
 
-@pytest.mark.proves("CAT-008", "CAT-020")
+@pytest.mark.proves("CAT-020")
+@pytest.mark.proves("CAT-008", part="code and service")
 def test_x5_who_is_unknown_may_not_update_and_is_sent_away_for_a_beat() -> None:
     dealer = Broker().dealer()
     (denied,) = dealer.say(b"UoU", {"name": "Q"})

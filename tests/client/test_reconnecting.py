@@ -22,7 +22,8 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("weft.client.connection.BACK_OFF_MAX_S", 0.01)
 
 
-@pytest.mark.proves("CLI-022", "CLI-002")
+@pytest.mark.proves("CLI-022")
+@pytest.mark.proves("CLI-002", part="ids of 16 bytes, new for every socket")
 @in_loop
 async def test_after_a_death_registrations_and_open_sends_are_said_again_with_the_same_tags(tmp_path: Path) -> None:
     async with FakeNode(tmp_path) as node, attached(node, credit=3) as chain:

@@ -202,7 +202,8 @@ def test_without_a_majority_a_write_is_unconfirmed_and_stays(grove: Grove) -> No
     assert "no majority" not in person.types("delete", "lab/metric/lonely")
 
 
-@pytest.mark.proves("CFG-050", "CFG-051")
+@pytest.mark.proves("CFG-051")
+@pytest.mark.proves("CFG-050", part="every sensor has each change, over three tiers")
 def test_a_changed_rate_is_in_force_everywhere_and_no_sample_is_lost_or_doubled(
     grove: Grove, record_property: Callable[[str, object], None]
 ) -> None:

@@ -21,7 +21,7 @@ This page is generated from `weft.node.events`.
 
 
 @pytest.mark.generates
-@pytest.mark.proves("OBS-001")
+@pytest.mark.proves("OBS-001", part="the page lists every event")
 def test_the_page_lists_every_event(committed: Callable[[Path, str], None]) -> None:
     rows = [
         f"| `{row.name}` | {row.level} | {row.meaning} | {row.mend} | {', '.join(typing.get_type_hints(kind))} |"

@@ -34,7 +34,7 @@ def test_slices_have_the_same_rows_in_the_same_places(ground: Ground) -> None:
         assert found == seen(by_files(ground.spark, "samples", slices))
 
 
-@pytest.mark.proves("PIP-012")
+@pytest.mark.proves("PIP-012", part="both readers give the tables of the oracle")
 def test_tables_are_those_of_the_oracle_by_the_reader_that_is_not_used(
     ground: Ground, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -253,7 +253,8 @@ def test_rows_go_to_a_file_that_is_there_when_it_is_whole(
     assert ["rows.arrow", "rows.parquet"] == sorted(path.name for path in tmp_path.iterdir())
 
 
-@pytest.mark.proves("PIP-088", "PIP-090")
+@pytest.mark.proves("PIP-090")
+@pytest.mark.proves("PIP-088", part="`weft sql` is read-only and reads no file")
 def test_nothing_is_written_and_no_file_beside_the_lake_is_read(asked: Ground, tmp_path: Path) -> None:
     secret = tmp_path / "secret.csv"
     secret.write_text("a\n1\n", "utf-8")

@@ -157,7 +157,8 @@ def made(case: dict[str, Any]) -> Any:
 APPLICABLE = [(name, decoder) for name, case in CASES.items() for decoder in DECODERS.get(case["means"]["decoder"], ())]
 
 
-@pytest.mark.proves("FUZ-001", "SEC-042", "SEC-044", "SEC-041")
+@pytest.mark.proves("FUZ-001", "SEC-042", "SEC-044")
+@pytest.mark.proves("SEC-041", part="what is hostile costs bounded time and memory")
 @pytest.mark.parametrize("name, decoder", APPLICABLE)
 def test_a_hostile_input_is_a_value_or_a_typed_refusal_within_time_and_memory(name: str, decoder: str) -> None:
     means = CASES[name]["means"]
@@ -193,7 +194,7 @@ def test_every_case_has_its_place() -> None:
     assert kinds == DECODERS.keys() | ELSEWHERE.keys()
 
 
-@pytest.mark.proves("SEC-040")
+@pytest.mark.proves("SEC-040", part="names of files")
 def test_a_name_that_climbs_names_no_file(tmp_path: Path) -> None:
     name = made(CASES["u-path"]).decode()
     assert not is_plain_name(name)

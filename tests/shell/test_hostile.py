@@ -116,7 +116,8 @@ def test_what_a_parent_says_wrongly_changes_nothing_and_is_counted(tmp_path: Pat
     world.run(play())
 
 
-@pytest.mark.proves("SEC-015", "BEA-003")
+@pytest.mark.proves("BEA-003")
+@pytest.mark.proves("SEC-015", part="what is no beacon")
 def test_a_datagram_that_is_no_beacon_changes_nothing_and_is_counted(tmp_path: Path) -> None:
     world = World(tmp_path)
     root, *_ = tree(world)

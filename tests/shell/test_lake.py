@@ -85,7 +85,8 @@ def lake_under(world: World, place: Path) -> tuple[Host, Host, RealLake]:
     return root, sensor, lake
 
 
-@pytest.mark.proves("LAK-015", "FLT-019", "OBS-005")
+@pytest.mark.proves("LAK-015", "OBS-005")
+@pytest.mark.proves("FLT-019", part="the lake")
 @pytest.mark.parametrize("number", [errno.EROFS, errno.ENOSPC, errno.EACCES, errno.EIO], ids=errno.errorcode.get)
 def test_a_lake_that_refuses_while_the_root_runs_costs_nothing(number: int, tmp_path: Path) -> None:
     world = World(tmp_path)

@@ -178,7 +178,7 @@ def test_a_port_in_use_is_refused_with_the_mend() -> None:
     run(dialogue)
 
 
-@pytest.mark.proves("SEC-010")
+@pytest.mark.proves("SEC-010", part="limits of every socket of the table")
 def test_every_socket_is_made_with_the_limits_of_the_table() -> None:
     context: zmq.Context[Any] = zmq.Context()
     for row in CHANNELS.values():

@@ -72,7 +72,7 @@ def test_the_kinds_of_lines_that_are_remembered_are_bounded() -> None:
     assert 1_000 + 50 == len(sink.written)
 
 
-@pytest.mark.proves("SEC-045")
+@pytest.mark.proves("SEC-045", part="log lines on a terminal")
 @pytest.mark.parametrize("is_terminal", [False, True])
 def test_no_terminal_obeys_what_a_peer_said(is_terminal: bool) -> None:
     sink = Sink(is_terminal=is_terminal)

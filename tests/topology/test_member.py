@@ -335,7 +335,7 @@ def test_a_root_calls_its_neighbours() -> None:
     assert 6 == len(sent(effects, "announce"))  # TOP-005
 
 
-@pytest.mark.proves("TOP-004")
+@pytest.mark.proves("TOP-004", part="the configured one")
 def test_the_endpoint_is_the_configured_one() -> None:
     settings = TopologySettings(
         fleet="lab", name="n", level="auto", host="2001:db8::7", base_port=27_500, join=("h:1",)

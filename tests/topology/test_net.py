@@ -55,7 +55,8 @@ def children(net: Net, parent: Machine) -> list[Machine]:
 # Forming
 
 
-@pytest.mark.proves("TOP-005", "TOP-013", "TOP-016")
+@pytest.mark.proves("TOP-013", "TOP-016")
+@pytest.mark.proves("TOP-005", part="a mass start forms the tree")
 def test_a_mass_start_forms_the_tree_with_one_write_per_node() -> None:
     net = fleet(Net("start"), collectors=3, sensors=9)
     for machine in net.machines.values():
