@@ -408,3 +408,43 @@ def test_whatever_a_peer_says_is_heard_or_refused(data: st.DataObject) -> None:
     again = Topology(core.settings, core.node, 2, core.station.chance)
     again.restore(list(enumerate(core.condense(), 1)), at(5))
     assert core.station.memories() == again.station.memories()
+
+
+LATER = "10.0.0.9:27500"
+
+
+def claimed() -> Topology:
+    """A root that was told of one of epoch 3, and has asked it."""
+    root = make_root()
+    run(root, 4)
+    (asked,) = called(root, epoch=3, endpoint=LATER, t=5)
+    assert ("polo", Role.ROOT) == (asked.command, root.role)
+    return root
+
+
+@pytest.mark.proves("FLD-010", part="a root gives way to a later one only on that one's own answer")
+@pytest.mark.parametrize(
+    "changes, node, endpoint, role",
+    [
+        ({}, b"", LATER, Role.FOLLOW),
+        ({"root": "10.0.0.8:27500"}, b"", LATER, Role.ROOT),
+        ({"epoch": 0}, b"", LATER, Role.ROOT),
+        ({}, b"z" * 16, LATER, Role.ROOT),
+        ({}, b"", "10.0.0.8:27500", Role.ROOT),
+    ],
+    ids=["right", "it names another root", "it is not later", "it is for another node", "nobody asked that one"],
+)
+def test_a_root_gives_way_only_to_the_answer_of_the_later_root(
+    changes: dict[str, Any], node: bytes, endpoint: str, role: Role
+) -> None:
+    root = claimed()
+    said = assignment(root, **{"root": LATER, "epoch": 3, **changes})
+    answered(root, Control("assignment", said.endpoint, node or root.node, said.properties), endpoint, 5.1)
+    assert role is root.role
+
+
+@pytest.mark.parametrize("code", range(1, 16))
+def test_which_refusals_say_that_somebody_leads(code: int) -> None:
+    root = claimed()
+    answered(root, Wtf(code, "x"), LATER, 5.1)
+    assert (Role.FOLLOW if code in (5, 10, 11) else Role.ROOT) is root.role
