@@ -104,14 +104,15 @@ def test_a_write_reaches_its_subscription_and_beats_follow(grove: Grove, parent:
         value = {"detail": "LOAD", "rate": "1s"}
         config(grove, "set", "lab/metric/load", json.dumps(value))
         written = next_write(updates)
-        assert ("/CONFIG/lab/metric/load", {"prev": prev}, value) == (written.key, written.properties, written.value)
+        assert ("/CONFIG/lab/metric/load", prev, value) == (written.key, written.properties["prev"], written.value)
+        assert {"prev", "sum"} == set(written.properties)  # a plain peer passes over what it does not know
         assert grove.status("root")["node"] == written.root.hex()
         assert plain.snapshot(grove.endpoint("root"), LAB, "REQ").number == written.number
         assert value == plain.snapshot(grove.endpoint(parent), LAB, "DEALER").pairs[written.key]
         assert updates.hear() is None
         config(grove, "delete", "lab/metric/load")
         deleted = next_write(updates)
-        assert (written.key, {"prev": written.number}, None) == (deleted.key, deleted.properties, deleted.value)
+        assert (written.key, written.number, None) == (deleted.key, deleted.properties["prev"], deleted.value)
     finally:
         updates.close()
 
