@@ -7,7 +7,7 @@ from fuzz.house.running import attempt, run
 from fuzz.house.vectors import multiparts
 from weft.wire.document import endpoints, frames
 
-CODES = frozenset(["accepted", "unknown_type", "bad_identity", "bad_frames", "bad_body"])
+CODES = frozenset(["accepted", "unknown_type", "bad_identity", "bad_frames", "bad_sum", "bad_body"])
 
 
 def one(data: bytes) -> None:

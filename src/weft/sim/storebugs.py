@@ -125,7 +125,7 @@ def own_ticks_never_asked_for(right: Any) -> Any:
 # The journal
 
 
-@canary(Station, "keep", caught_by="store_durable", within=5, scenario=SMALL)
+@canary(Station, "keep", caught_by="own_numbers", within=5, scenario=SMALL)
 def own_write_not_persisted(right: Any) -> Any:
     """Others have it, so why should it be written here?"""
 
