@@ -29,7 +29,6 @@ from weft.cores.topology.messages import TopologySettings
 from weft.node.catalogtable import CatalogTable
 from weft.node.doctable import DocTable, fresh_uuid, settings_of_session
 from weft.node.node import Node
-from weft.node.planner import waits_for_plan
 from weft.node.settings import AUTO, MIB, NodeSettings
 from weft.node.storetable import StoreTable
 from weft.node.wires import index
@@ -118,7 +117,6 @@ def _carrier(start: Start) -> Core:
         dead_ms=round(fleet.dead_s * 1_000),
         is_drained_first=start.settings.lake.safe == "segment" and "drain" in start.settings.runs,
         trusts_parent=is_address(table.parent),
-        is_held=waits_for_plan(start.settings),
     )
     return Carrier(settings, start.node, start.era, Chance(f"{start.seed}/carrier"))
 

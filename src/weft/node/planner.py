@@ -35,8 +35,6 @@ class Planner:
         self._metrics, self._filters = settings.metrics, settings.filters
         self._times = (settings.heartbeat_ns, settings.fleet.dead_after)
         self._is_root = settings.level == "root"
-        self.is_planned = not waits_for_plan(settings)
-        """Whether the filters of this start are known: before, what others send is not taken (CHN-033)."""
         self._me = Guest(
             b"", endpoint_of(settings.node.host, settings.node.port), settings.node.name, _labels(settings)
         )
@@ -74,7 +72,6 @@ class Planner:
             return Change((), None, times, ())
         if not self._follows or not self.group or not any(key.startswith(prefix) for key in self.pairs):
             return Change(None, None, times, ())
-        self.is_planned = True
         metrics = plan.metrics if plan.metrics != self._metrics else None
         filters = plan.filters if plan.filters != self._filters else None
         mistakes = plan.mistakes if plan.mistakes != self._told else ()
@@ -89,11 +86,6 @@ class Planner:
             return None
         self._times = (heartbeat_ns, dead_after)
         return self._times
-
-
-def waits_for_plan(settings: NodeSettings) -> bool:
-    """Whether a start of this node learns its filters from the configuration, and so does not know them at first."""
-    return settings.follows and {"topology", "configuration", "chains"} <= set(settings.runs)
 
 
 def _labels(settings: NodeSettings) -> tuple[tuple[str, str], ...]:

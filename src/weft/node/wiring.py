@@ -142,13 +142,6 @@ def found_fleet(node: Orders, event: configuration.ConfigurationApplied) -> None
         node.order("configuration", load)
 
 
-def end_wait_for_plan(node: Orders, event: configuration.ConfigurationApplied) -> None:
-    """What the configuration says is in force here, even if it says nothing for this group."""
-    if not node.planner.is_planned:
-        node.planner.is_planned = True
-        hold_children(node, event)
-
-
 def compare_file(node: Orders, _: configuration.PairsChanged) -> None:
     """A root that goes on with the configuration it has says so once, if its file describes another."""
     have = node.planner.pairs
@@ -237,7 +230,6 @@ def count_voters(node: Orders, _: Any) -> None:
 
 def plan_anew(node: Orders, event: Any) -> None:
     """Measure and filter by what the configuration says now."""
-    was_planned = node.planner.is_planned
     change, number = node.planner.change(), getattr(event, "number", None)
     if change.metrics is not None:
         node.order("measurement", measurement.PlanMetrics(change.metrics, number))
@@ -247,8 +239,6 @@ def plan_anew(node: Orders, event: Any) -> None:
         node.order("configuration", configuration.SetTimes(*change.times))
     if change.mistakes:
         node.tell_later(PairRefused(change.mistakes, number or 0))
-    if node.planner.is_planned and not was_planned:  # behind the filters: what comes now meets them
-        hold_children(node, event)
 
 
 def parent_is(state: str) -> Action:
@@ -280,9 +270,8 @@ def hold_back(node: Orders, event: JournalChanged) -> None:
 
 
 def hold_children(node: Orders, _: Any) -> None:
-    """Children wait while there is no room, programs have too much in hand, or the filters are not known yet."""
-    is_held = node.is_full or node.standing.is_pressed or not node.planner.is_planned
-    node.order("carrier", carrier.HoldBack(is_full=is_held))
+    """Children wait while there is no room, or programs have too much in hand."""
+    node.order("carrier", carrier.HoldBack(is_full=node.is_full or node.standing.is_pressed))
 
 
 def feel_pressure(node: Orders, event: chains.PressureChanged) -> None:
@@ -340,7 +329,7 @@ WIRES: Final[list[Wire]] = [
     when(topology.ElectionCalled).then(append_event),
     when(configuration.PairsChanged).then(learn_pairs, compare_file),
     when(configuration.WriteDone).then(answer_writer),
-    when(configuration.ConfigurationApplied).then(append_event, hold_number, found_fleet, end_wait_for_plan),
+    when(configuration.ConfigurationApplied).then(append_event, hold_number, found_fleet),
     when(configuration.ParentHeard).then(parent_is("heard")),
     when(configuration.ParentQuiet).then(parent_is("quiet")),
     when(configuration.ParentSilent).then(parent_is("silent"), append_event),

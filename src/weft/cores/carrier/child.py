@@ -55,7 +55,7 @@ class Child:
         self._said_at = self._heard_at = self._moved_at = 0
         self._refused_with: tuple[str, str] | None = None
         self._loop_told = False
-        self.is_full = station.settings.is_held
+        self.is_full = False
         """Whether this node has no room for mail from above."""
         self._down_era = 0
         self._owed: Hack | None = None

@@ -72,9 +72,6 @@ class CarrierSettings(msgspec.Struct, frozen=True, kw_only=True):
     trusts_parent: bool = True
     """Whether a person has named the parent by its address: then it is believed as long as no root of record is known."""
 
-    is_held: bool = False
-    """Whether it begins as after `HoldBack`: it takes nothing until it is told to go on."""
-
     @property
     def is_safe_at_once(self) -> bool:
         """Whether what is durable here is safe."""

@@ -55,7 +55,7 @@ class Parent:
         self.parent: bytes | None = None
         """The node id of our own parent, who cannot be our child."""
         self.parent_name = ""
-        self.is_full, self.is_stopped = station.settings.is_held, False
+        self.is_full = self.is_stopped = False
         self.is_waiting = station.settings.is_root and station.settings.epoch > 0
         self.given: dict[int, int] = {}
         """The last number of each own stream in this start."""
