@@ -294,7 +294,9 @@ class World:
             if root.is_up and root.core.root.is_root and root is not machine:
                 is_voter = machine.name in self.voters
                 voters = len(self.voters) + 1
-                root.order(NoteApplied(machine.node, told.number, is_voter, voters, told.count, told.digest))
+                candidates = tuple(bytes.fromhex(node) for node in told.candidates)
+                report = NoteApplied(machine.node, told.number, is_voter, voters, told.count, told.digest, candidates)
+                root.order(report)
 
     def look_at(self, machine: Machine) -> None:
         """What users know is what the store holds, and each chain is as the root had it at some number."""

@@ -9,9 +9,11 @@ from tests.configuration.rig import FULL, World
 from tests.configuration.test_states import Child
 from weft.base.effects import Send, Tell
 from weft.cores.configuration.messages import (
+    ConfigurationApplied,
     ConfigurationDiverged,
     FollowParent,
     NoteApplied,
+    NotePromises,
     ReplicaResynced,
     SnapshotDiffers,
     Written,
@@ -153,6 +155,37 @@ def test_a_majority_is_of_those_that_have_shown_the_right_digest() -> None:
     assert [((b"c" * 16).hex(), 1, False), ((b"c" * 16).hex(), 2, False)] == shown
     root.order(NoteApplied(b"c" * 16, 1, True, 3, 1, right))
     assert Written(1, 1, True) == root.replies[ticket]
+
+
+@pytest.mark.proves("REC-012")
+def test_who_has_promised_its_vote_confirms_only_what_its_candidates_have_too() -> None:
+    world = World()
+    root = world.root()
+    world.voters = ("c", "d")
+    c, d = world.collector("c"), world.collector("d")
+    world.settle()
+    world.cut_off["d"] = None
+    c.order(NotePromises(((3, d.node),)))
+    assert None is world.write((A, "1"), ack="quorum")
+    ticket = max(root.core.root._pending, key=lambda each: each.ticket).ticket
+    world.advance(0.2)
+    assert [(1, (d.node.hex(),))] == [(each.number, each.candidates) for each in c.events(ConfigurationApplied)][-1:]
+    assert ticket not in root.replies  # d may be the root of epoch 3 by now, without this write
+    del world.cut_off["d"]
+    world.advance(2.0)
+    assert Written(1, 1, True) == root.replies[ticket]  # d holds it: whoever becomes the root holds it
+
+
+def test_a_report_of_a_later_epoch_names_no_candidate_of_an_earlier_one() -> None:
+    world = World()
+    world.root()
+    world.take("root", 3)
+    c = world.collector("c")
+    c.order(NotePromises(((3, b"d" * 16), (4, b"e" * 16))))
+    world.settle()
+    world.write((A, "1"))
+    world.advance(0.2)
+    assert ((b"e" * 16).hex(),) == c.events(ConfigurationApplied)[-1].candidates
 
 
 @pytest.mark.parametrize("topics", [FULL, ("/CONFIG/web/",)])

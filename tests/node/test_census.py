@@ -2,7 +2,7 @@
 
 import json
 
-from weft.node.census import Census
+from weft.node.census import Census, NumberReported, report_of
 
 ROOT, ONE, TWO, THREE, HELPER = (bytes([number]) * 16 for number in range(5))
 
@@ -40,6 +40,26 @@ def test_a_dead_collector_counts_no_more_when_a_majority_knows() -> None:
     made.note(THREE, 2, 1)
     made.voters(ROOT)
     assert [3, False] == [made.voters(ROOT), made.is_voter(ONE)]
+
+
+def test_who_has_promised_its_vote_has_heard_what_its_candidates_have_heard() -> None:
+    made = census(ONE, TWO, THREE)
+    made.learn([gone(ONE)], 2)
+    made.note(TWO, 2, 1)
+    made.note(THREE, 2, 1, (ONE,))
+    made.voters(ROOT)
+    assert [4, True] == [made.voters(ROOT), made.is_voter(ONE)]
+    made.note(ONE, 2, 2)
+    made.note(THREE, 2, 3, (ONE,))
+    made.voters(ROOT)
+    assert [3, False] == [made.voters(ROOT), made.is_voter(ONE)]
+
+
+def test_what_a_node_reports_says_whom_it_has_promised_its_vote() -> None:
+    said = {"number": 7, "count": 1, "digest": "ab", "candidates": [TWO.hex()]}
+    assert NumberReported(ONE, 7, 1, "ab", (TWO,)) == report_of(ONE, json.dumps(said).encode())
+    assert NumberReported(ONE, 7) == report_of(ONE, b'{"number":7}')  # an older one says nothing of it
+    assert None is report_of(ONE, b'{"number":7,"candidates":["x"]}')
 
 
 def test_who_is_back_is_a_voter_as_before() -> None:

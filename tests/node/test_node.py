@@ -11,7 +11,8 @@ from weft.base.errors import PeerError
 from weft.base.now import SECOND, Now
 from weft.base.records import CoreRecord, Entry, EraRecord, Stream, StreamRecord
 from weft.base.spool import FetchRecords, Journaled, Released
-from weft.cores.topology.messages import NameTaken
+from weft.cores.configuration.messages import NotePromises
+from weft.cores.topology.messages import NameTaken, VotePromised
 from weft.node import wiring
 from weft.node.events import InputRefused
 from weft.node.node import Ended, Node, Transmit, part_at_wall
@@ -105,6 +106,13 @@ def test_what_a_core_says_because_of_a_record_stands_behind_that_record() -> Non
     node.command("measurement", "measure", NOW)
     kinds = [type(effect) for effect in node.effects()]
     assert [Persist, Transmit] == kinds
+
+
+def test_the_configuration_knows_of_a_promise_before_anything_is_reported_also_after_a_restart() -> None:
+    topology, configuration = Scripted("topology"), Scripted("configuration")
+    topology.answers = [Tell(VotePromised(((3, b"d" * 16),)))]
+    assembled(configuration, topology)
+    assert [("restore", []), NotePromises(((3, b"d" * 16),))] == configuration.heard
 
 
 def test_malformed_and_forbidden_input_is_counted_told_once_a_minute_and_changes_nothing() -> None:

@@ -9,9 +9,19 @@ from weft.base.effects import Persist, Send, Source, Tell
 from weft.base.now import SECOND, Now
 from weft.base.records import CoreRecord
 from weft.cores.topology.core import Topology
-from weft.cores.topology.memory import Promised, from_record
-from weft.cores.topology.messages import Announcement, Asked, Control, LearnHolds, NoteDiverged, ParentIs, RootTaken
+from weft.cores.topology.memory import Candidates, Promised, from_record
+from weft.cores.topology.messages import (
+    Announcement,
+    Asked,
+    Control,
+    LearnHolds,
+    NoteDiverged,
+    ParentIs,
+    RootTaken,
+    VotePromised,
+)
 from weft.cores.topology.states import Role
+from weft.wire.replication import number_of
 
 ENDPOINT = "10.0.0.6:27500"
 
@@ -53,11 +63,13 @@ def test_a_vote_is_durable_before_it_is_said_and_goes_to_one_candidate_per_epoch
     made = quiet()
     effects = wutup(made)
     assert isinstance(effects[0], Persist)
-    assert [Promised(1, b"m" * 16)] == promises(effects)
+    assert [Promised(1, b"m" * 16), Candidates(((1, b"m" * 16),))] == promises(effects)
     assert [("aye", {"election": "e", "propose": 1})] == said(effects)
     again = wutup(made)  # the same candidate may ask twice
     assert [("aye", {"election": "e", "propose": 1})] == said(again)
-    assert [Promised(1, b"m" * 16)] == promises(again)  # the first may not be durable yet
+    assert [Promised(1, b"m" * 16), Candidates(((1, b"m" * 16),))] == promises(
+        again
+    )  # the first may not be durable yet
     other = wutup(made, node=b"z" * 16)
     assert [("nay", {"election": "e", "why": "promised", "promised": 1})] == said(other)
     later = Topology(made.settings, made.node, 2, made.station.chance)
@@ -66,6 +78,37 @@ def test_a_vote_is_durable_before_it_is_said_and_goes_to_one_candidate_per_epoch
     later.wake(at(0))
     later.effects()
     assert "nay" == said(wutup(later, node=b"z" * 16))[-1][0]  # also after a restart
+
+
+def told_promises(effects: list[Any]) -> list[tuple[tuple[int, bytes], ...]]:
+    events = [effect.event for effect in effects if isinstance(effect, Tell)]
+    return [event.promises for event in events if isinstance(event, VotePromised)]
+
+
+@pytest.mark.proves("REC-012")
+def test_a_promise_is_told_for_as_long_as_it_may_make_a_root() -> None:
+    made = quiet()
+    assert [((1, b"m" * 16),)] == told_promises(wutup(made))
+    both = ((1, b"m" * 16), (2, b"z" * 16))
+    assert [both] == told_promises(wutup(made, propose=2, node=b"z" * 16))  # the first may have its majority already
+    last = ((1, b"m" * 16), (3, b"z" * 16))
+    assert [last] == told_promises(wutup(made, propose=3, node=b"z" * 16))
+    later = Topology(made.settings, made.node, 2, made.station.chance)
+    later.restore(list(enumerate(made.condense(), 1)), at(0))
+    assert [last] == told_promises(later.effects())  # before the node starts to report
+    later.command(LearnHolds(number_of(2, 9), b""), at(0))  # there was a root of epoch 2 or later: m is none of epoch 1
+    later.command(ParentIs("quiet"), at(0))
+    later.effects()
+    content = {"fleet": "lab", "election": "e", "propose": 4, "holds": [2, 10]}
+    later.receive(Announcement("/RECOVERY/wutup", ENDPOINT, b"y" * 16, content), Source("announced", b""), at(0))
+    assert [((3, b"z" * 16), (4, b"y" * 16))] == told_promises(later.effects())
+
+
+def test_a_full_list_of_promises_takes_no_more() -> None:
+    made = quiet()
+    for number in range(100):
+        assert "aye" == said(wutup(made, propose=number + 1, node=b"n" * 15 + bytes([number])))[-1][0]
+    assert "nay" == said(wutup(made, propose=101, node=b"z" * 16))[-1][0]
 
 
 def test_who_hears_the_root_says_so() -> None:

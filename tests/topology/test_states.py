@@ -85,7 +85,7 @@ DOES: dict[str, set[str]] = {
     "call": CALLS,
     "call_on": set(),
     "calm": set(),
-    "vote": {Persist.__name__, "aye"},
+    "vote": {Persist.__name__, "VotePromised", "aye"},
     "outbid": {"yo", *CALLS},
     "say_yo": {"yo"},
     "say_nay": {"nay"},

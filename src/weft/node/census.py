@@ -31,21 +31,25 @@ class NumberReported(msgspec.Struct, frozen=True, gc=False):
     """How many pairs it holds there."""
     digest: str = ""
     """Of these pairs, hex; empty: it is older and does not say, or has no vote."""
+    candidates: tuple[bytes, ...] = ()
+    """Who may still become a root of a later epoch with its vote."""
 
 
 class _Said(msgspec.Struct):
     number: int
     count: int = 0
     digest: str = ""
+    candidates: tuple[str, ...] = ()
 
 
 def report_of(node: bytes, payload: bytes) -> NumberReported | None:
     """What an event `config.applied` of any node tells; None if it tells no number."""
     try:
         said = msgspec.json.decode(payload, type=_Said)
-    except UNREADABLE:
+        candidates = tuple([bytes.fromhex(each) for each in said.candidates])
+    except (ValueError, *UNREADABLE):
         return None
-    return NumberReported(node, said.number, said.count, said.digest)
+    return NumberReported(node, said.number, said.count, said.digest, candidates)
 
 
 class Census:
@@ -90,13 +94,17 @@ class Census:
             elif self.records.get(node, {}).get("group") == parts[2]:
                 del self.records[node]
 
-    def note(self, node: bytes, number: int, at: int) -> None:
-        """A node runs that number, as it said at `at`; an older word changes nothing."""
+    def note(self, node: bytes, number: int, at: int, candidates: tuple[bytes, ...] = ()) -> None:
+        """A node runs that number, as it said at `at`; an older word changes nothing.
+
+        It counts as having heard only what those have heard too that may become the root with its vote (REC-012).
+        """
         known = self.applied.get(node)
         if (known is None or at >= known.at) and (known is not None or len(self.applied) < NODES_MAX):
             self.applied[node] = Applied(number, at)
         if node in self._heard or len(self._heard) < NODES_MAX:
-            self._heard[node] = max(number, self._heard.get(node, 0))
+            safe = min([number, *(self._heard.get(each, 0) for each in candidates)])
+            self._heard[node] = max(safe, self._heard.get(node, 0))
 
     def is_elector(self, node: bytes) -> bool:
         """Whether the records call a node a first-level collector."""

@@ -326,7 +326,7 @@ class Node:
             if type(record) is StreamRecord and record.key == APPLIED and record.stream == Stream.EVENTS:
                 report = report_of(record.origin, record.payload)
                 if report is not None and self.settings.level == "root":
-                    self.census.note(record.origin, report.number, record.at)
+                    self.census.note(record.origin, report.number, record.at, report.candidates)
                     self.tell_later(report)
 
     def _refuse(self, source: Source, frames: list[bytes], error: PeerError, now: Now) -> None:

@@ -190,8 +190,15 @@ def note_applied(node: Orders, event: NumberReported) -> None:
     census = node.census
     is_voter = event.node != node.node and census.is_voter(event.node)  # as a voter, the root is counted for itself
     voters = census.voters(node.node)
-    note = configuration.NoteApplied(event.node, event.number, is_voter, voters, event.count, event.digest)
+    note = configuration.NoteApplied(
+        event.node, event.number, is_voter, voters, event.count, event.digest, event.candidates
+    )
     node.order("configuration", note)
+
+
+def note_promises(node: Orders, event: topology.VotePromised) -> None:
+    """What is reported from now on says so: alone it adds to no majority of the old root (REC-012)."""
+    node.order("configuration", configuration.NotePromises(event.promises))
 
 
 def hold_number(node: Orders, event: configuration.ConfigurationApplied) -> None:
@@ -326,6 +333,7 @@ WIRES: Final[list[Wire]] = [
     when(topology.NodeJoined).then(append_event),
     when(topology.NodeLeft).then(append_event),
     when(topology.NodeUnassigned).then(append_event),
+    when(topology.VotePromised).then(note_promises),
     when(topology.ElectionCalled).then(append_event),
     when(configuration.PairsChanged).then(learn_pairs, compare_file),
     when(configuration.WriteDone).then(answer_writer),

@@ -39,6 +39,7 @@ from weft.cores.configuration.messages import (
     ListKeys,
     LoadTree,
     NoteApplied,
+    NotePromises,
     NoteVoters,
     ReadHistory,
     RollBack,
@@ -182,7 +183,10 @@ class Configuration:
         obey = _OBEY.get(type(order))
         if obey is None:
             raise OurFault(f"configuration knows no order {type(order).__name__}")
-        if self._is_untold and type(order) is not Stop:  # users go on by what was in force before the start
+        if self._is_untold and type(order) not in (
+            Stop,
+            NotePromises,
+        ):  # users go on by what was in force before the start
             self._is_untold = False
             self.teller.tell_all()
             self.teller.flush(now, is_root=type(order) is TakeRoot)
@@ -284,6 +288,9 @@ class Configuration:
     def _note_applied(self, order: NoteApplied, now: Now) -> None:
         self.root.note_applied(order, now)
 
+    def _note_promises(self, order: NotePromises, now: Now) -> None:
+        self.station.promises = order.promises
+
     def _confirmed(self, order: Confirmed, now: Now) -> None:
         self.serving.confirm(order, now)
 
@@ -310,6 +317,7 @@ _OBEY: Final[dict[type, Callable[[Configuration, Any, Now], None]]] = {
     ReadHistory: Configuration._read_history,
     RollBack: Configuration._roll_back,
     NoteApplied: Configuration._note_applied,
+    NotePromises: Configuration._note_promises,
     NoteVoters: Configuration._note_voters,
     SetTimes: Configuration._set_times,
     Confirmed: Configuration._confirmed,

@@ -24,6 +24,7 @@ __all__ = [
     "ListKeys",
     "LoadTree",
     "NoteApplied",
+    "NotePromises",
     "NoteVoters",
     "OrderRefused",
     "PairsChanged",
@@ -164,7 +165,14 @@ class NoteApplied(msgspec.Struct, frozen=True, gc=False):
     """How many voters there are, this root included (REC-010)."""
     count: int = 0
     digest: str = ""
+    candidates: tuple[bytes, ...] = ()
     """As in `ConfigurationApplied`."""
+
+
+class NotePromises(msgspec.Struct, frozen=True, gc=False):
+    """Order: who may still become the root with this node's vote, by epoch and node (REC-012)."""
+
+    promises: tuple[tuple[int, bytes], ...]
 
 
 class NoteVoters(msgspec.Struct, frozen=True, gc=False):
@@ -253,6 +261,8 @@ class ConfigurationApplied(msgspec.Struct, frozen=True, gc=False):
     """How many pairs this node holds."""
     digest: str = ""
     """Theirs, in 32 hex digits; empty: this node does not follow the whole configuration."""
+    candidates: tuple[str, ...] = ()
+    """Who may still become a root of a later epoch with this node's vote, in hex: the report counts for what they hold too."""
 
 
 class ReplicaResynced(msgspec.Struct, frozen=True, gc=False):

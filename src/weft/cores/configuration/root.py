@@ -61,6 +61,8 @@ class Report(NamedTuple):
     heard_at: int
     is_voter: bool
     """And has shown the digest of that number (FLD-003)."""
+    candidates: tuple[bytes, ...] = ()
+    """Who may still become a root of a later epoch with its vote."""
 
 
 class Root:
@@ -256,7 +258,9 @@ class Root:
         self.nodes.pop(order.node, None)
         if len(self.nodes) >= limits.NODES_MAX:
             del self.nodes[next(iter(self.nodes))]
-        self.nodes[order.node] = Report(order.number, now.mono, order.is_voter and self._is_shown(order))
+        self.nodes[order.node] = Report(
+            order.number, now.mono, order.is_voter and self._is_shown(order), order.candidates
+        )
         self.voters = max(order.voters, 1)
         confirmed = self._confirmed()
         done = [each for each in self._pending if each.number <= confirmed]
@@ -300,10 +304,23 @@ class Root:
     def _confirmed(self) -> int:
         """The highest number that a majority of voters has, this root included."""
         others = self.voters // 2  # besides this root
-        numbers = sorted((each.number for each in self.nodes.values() if each.is_voter), reverse=True)
+        numbers = sorted((self._safe(each) for each in self.nodes.values() if each.is_voter), reverse=True)
         if not others:
             return self.station.store.number
         return numbers[others - 1] if len(numbers) >= others else 0
+
+    def _safe(self, report: Report) -> int:
+        """Up to which number a voter's report confirms (REC-012).
+
+        With its vote a candidate may become the root of a later epoch, now or already, and goes on with what it holds.
+        So whoever has promised its vote confirms only what each of its candidates has reported too.
+        """
+        held = [self._held(node) for node in report.candidates if node != self.station.node]
+        return min([report.number, *held])
+
+    def _held(self, node: bytes) -> int:
+        report = self.nodes.get(node)
+        return report.number if report is not None and report.is_voter else 0
 
     def _promise(self, order: WriteKeys, count: int, now: Now) -> None:
         number = self.station.store.number if count else 0

@@ -17,7 +17,7 @@ from weft.cores.configuration import limits
 from weft.cores.configuration.memory import Adopted, Begun, Memory, Part, to_record
 from weft.cores.configuration.messages import ConfigurationSettings
 from weft.cores.configuration.store import Room, Store
-from weft.wire.replication import Hugz, KvPub
+from weft.wire.replication import Hugz, KvPub, epoch_of
 
 PUBLISH, SERVE, UPDATES, ASK = "publish", "serve", "updates", "ask"
 ROOT_KEY = "/TOPO/root"
@@ -95,6 +95,7 @@ class Station:
         "is_whole",
         "node",
         "parts",
+        "promises",
         "published_at",
         "records",
         "room",
@@ -117,6 +118,8 @@ class Station:
         """Whether the store here is that of the root, or follows all of it: then its digest may be compared."""
         self.is_diverged = False
         """Whether the parent has other pairs at the same number, until the next snapshot."""
+        self.promises: tuple[tuple[int, bytes], ...] = ()
+        """Who may still become the root with this node's vote, by epoch and node."""
         self.published_at = 0
         """When children last heard something, monotonic ns (CFG-045)."""
 
@@ -144,6 +147,11 @@ class Station:
     def shown_digest(self) -> bytes:
         """What this node shows for its number; empty: it holds only some of the configuration, or not what its parent has."""
         return self.store.tally.digest if self.is_whole and not self.is_diverged else b""
+
+    def candidates(self) -> tuple[str, ...]:
+        """Who may still become the root of a later epoch than this node holds, with its vote."""
+        held = epoch_of(self.store.number)
+        return tuple([node.hex() for epoch, node in self.promises if epoch > held])
 
     def publish(self, message: KvPub | Hugz, now: Now) -> None:
         """Let all children hear it."""

@@ -89,7 +89,7 @@ class Teller:
             self._changed = {}
         if self._why and (self._reported_at is None or now.mono >= self._reported_at + limits.REPORT_NS):
             count, digest = self._station.store.tally.count, self._station.shown_digest().hex()
-            self._station.tell(ConfigurationApplied(number, self._why, count, digest))
+            self._station.tell(ConfigurationApplied(number, self._why, count, digest, self._station.candidates()))
             self._why, self._reported_at = "", now.mono
 
     def deadline(self) -> int | None:

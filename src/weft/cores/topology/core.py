@@ -21,7 +21,7 @@ from weft.cores.topology.beaconing import Beaconing, Neighbour
 from weft.cores.topology.election import Cue, Election
 from weft.cores.topology.halting import Halting
 from weft.cores.topology.member import Member, whole
-from weft.cores.topology.memory import CORE, Promised, Root, from_record, to_record
+from weft.cores.topology.memory import CORE, Candidates, Promised, Root, from_record, to_record
 from weft.cores.topology.messages import (
     AcceptLoss,
     Announcement,
@@ -140,6 +140,8 @@ class Topology:
                 self.station.recall(from_record(record))
             elif type(record) is DamageRecord:
                 self.station.doubt()
+        if self.station.candidates.promises:
+            self.station.tell_promises()  # before anything is reported
 
     def condense(self) -> Iterable[CoreRecord]:
         return [to_record(memory) for memory in self.station.memories()]
@@ -421,7 +423,8 @@ class Topology:
         record = station.atlas.root.epoch if station.atlas.root is not None else 0
         held = max(record, epoch_of(station.atlas.number))
         fresh = Root(held, self.node, station.endpoint, self.settings.name) if is_founder else Root()
-        station.keep(Promised(), fresh)
+        station.keep(Promised(), Candidates(), fresh)
+        station.tell_promises()
         if not self._is_static:
             self.member.reset()
         if is_founder:

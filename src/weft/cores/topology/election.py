@@ -2,12 +2,11 @@
 
 from typing import Any, NamedTuple
 
-from weft.base.effects import Persist
 from weft.base.now import Now
 from weft.cores.topology import limits
 from weft.cores.topology.announcing import Announcer
 from weft.cores.topology.member import whole
-from weft.cores.topology.memory import Place, Promised, Root, to_record
+from weft.cores.topology.memory import Place, Promised, Root
 from weft.cores.topology.messages import Announcement, Control, ElectionCalled, RootLeft, RootTaken
 from weft.cores.topology.states import ELECTION_TABLE, Event, Role
 from weft.cores.topology.station import Station
@@ -124,6 +123,7 @@ class Election:
         rank = (_number(holds), said.uuid)
         promised = self.station.promised
         is_free = promised.epoch < propose or promised == Promised(propose, said.uuid)
+        is_free = is_free and len(self.station.candidates.promises) < limits.CANDIDATES_MAX
         if self.role in (Role.ROOT, Role.STARTING) or not self.is_quiet:
             self._turn(Event.DENIED, cue._replace(why="alive"), now)
         elif rank[0] == self.rank[0] and str(said.content.get("digest", "")) != self.station.atlas.digest.hex():
@@ -339,8 +339,7 @@ class Election:
         station = self.station
         if self.role is Role.FOLLOW:
             self._reset()
-        station.recall(Promised(cue.propose, cue.node))
-        station.effects.append(Persist((to_record(station.promised),)))  # again too: the first may be under way
+        station.promise(cue.propose, cue.node)
         shown = {"holds": station.holds, **station.shown} if station.shown else {}
         station.say(cue.endpoint, "aye", {"election": cue.election, "propose": cue.propose, **shown})
 

@@ -65,6 +65,7 @@ WUTUP_REPEATS: Final = (0, 1, 2)  # in quarters of W: the first message of a con
 WAIT_ELECTIONS: Final = 3  # WAITING lasts 3 W (REC-010)
 ACTING_BEATS: Final = 2  # an acting root calls for votes again after so many H
 IWIN_REPEATS: Final = (0, 1, 2, 4)  # in tenths of a second, as MARCO
+CANDIDATES_MAX: Final = 100  # promises that may still make a root; more first-level collectors than a root has
 
 assert BEACON_YOUNG_NS <= BEACON_NS, "a young node speaks more often, not less"
 assert REFUSED_PAUSE_NS[0] >= BUSY_PAUSE_NS[0], "who is refused for good must not ask more often than who is busy"

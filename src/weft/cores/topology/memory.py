@@ -3,6 +3,7 @@
     PROMISED   whom this node has promised its vote in an epoch; durable before `aye` (REC-011)
     ROOT       the root of record, as this node knows it
     PLACE      this node's last assignment, so that a restarted node knows its place at once
+    CANDIDATES every promise that may still make a root, the last one and earlier ones; durable with the promise
     STARTS     how often a member has started: its `incarnation` (TOP-007)
 
 The last record of each kind is what holds.
@@ -57,8 +58,20 @@ class Starts(msgspec.Struct, array_like=True, frozen=True, gc=False):
     count: int = 0
 
 
-Memory = Promised | Root | Place | Starts
-KINDS: Final[dict[int, type[Memory]]] = {1: Promised, 2: Root, 3: Place, 4: Starts}
+class Candidates(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """Promises of this node's vote that may still make a root: a later one does not take an earlier one back."""
+
+    promises: tuple[tuple[int, bytes], ...] = ()
+    """Epoch and node; one of each node, the last."""
+
+    def plus(self, epoch: int, node: bytes, held: int) -> "Candidates":
+        """With one more promise; without those of epochs up to `held`, of which this node follows a root or a later one."""
+        kept = [each for each in self.promises if each[0] > held and each[1] != node]
+        return Candidates((*kept, (epoch, node)))
+
+
+Memory = Promised | Root | Place | Starts | Candidates
+KINDS: Final[dict[int, type[Memory]]] = {1: Promised, 2: Root, 3: Place, 4: Starts, 5: Candidates}
 _MEMORIES: Final = Memories[Memory](CORE, KINDS)
 to_record = _MEMORIES.to_record
 from_record = _MEMORIES.from_record

@@ -45,6 +45,7 @@ __all__ = [
     "StoreSeen",
     "TopologySettings",
     "TwinSuspected",
+    "VotePromised",
     "Wtf",
 ]
 
@@ -247,6 +248,12 @@ class ElectionCalled(msgspec.Struct, frozen=True, gc=False):
 
     propose: int
     attempt: int
+
+
+class VotePromised(msgspec.Struct, frozen=True, gc=False):
+    """Event: who may still become the root with this node's vote: epoch and node of each promise, durable (REC-011)."""
+
+    promises: tuple[tuple[int, bytes], ...]
 
 
 class ParentAssigned(msgspec.Struct, frozen=True, gc=False):

@@ -9,8 +9,8 @@ from weft.base.errors import PeerError
 from weft.base.now import MILLISECOND, Now
 from weft.cores.topology import limits
 from weft.cores.topology.atlas import Atlas
-from weft.cores.topology.memory import Memory, Place, Promised, Root, Starts, to_record
-from weft.cores.topology.messages import PlaceAssigned, RootKnown, TopologySettings
+from weft.cores.topology.memory import Candidates, Memory, Place, Promised, Root, Starts, to_record
+from weft.cores.topology.messages import PlaceAssigned, RootKnown, TopologySettings, VotePromised
 from weft.wire.discovery import LEVEL_NAMES, Announcement, Control
 from weft.wire.envelope import Answer, Envelope
 from weft.wire.replication import EPOCH_MAX, Wtf, counter_of, epoch_of
@@ -25,6 +25,7 @@ class Station:
         self.atlas = Atlas()
         self.effects: list[Effect] = []
         self.root, self.place, self.promised, self.starts = Root(), Place(), Promised(), Starts()
+        self.candidates = Candidates()
         self.parent_is = "heard"
         self.is_root = self.is_acting = False
         """Root: of its epoch; acting: in its stead (REC-014). Never both."""
@@ -107,6 +108,17 @@ class Station:
         known = max(self.promised.epoch, self.root.epoch, 0)
         self.promised = Promised(min(known + limits.DOUBTED_EPOCHS, EPOCH_MAX))
 
+    def promise(self, epoch: int, node: bytes) -> None:
+        """Promise the vote, durably; written again too: the first record may be under way (REC-011)."""
+        self.promised = Promised(epoch, node)
+        self.candidates = self.candidates.plus(epoch, node, epoch_of(self.atlas.number))
+        self.effects.append(Persist((to_record(self.promised), to_record(self.candidates))))
+        self.tell_promises()
+
+    def tell_promises(self) -> None:
+        """What this node reports counts for the old root no longer without those that it has promised its vote."""
+        self.tell(VotePromised(self.candidates.promises))
+
     def recall(self, memory: Memory) -> None:
         """Take back what was written down."""
         setattr(self, _FIELDS[type(memory)], memory)
@@ -154,7 +166,13 @@ class Station:
         )
 
 
-_FIELDS: Final[dict[type[Memory], str]] = {Promised: "promised", Root: "root", Place: "place", Starts: "starts"}
+_FIELDS: Final[dict[type[Memory], str]] = {
+    Promised: "promised",
+    Root: "root",
+    Place: "place",
+    Starts: "starts",
+    Candidates: "candidates",
+}
 
 
 def topics_of(place: Place) -> tuple[str, ...]:
