@@ -1,5 +1,7 @@
 """The switch carries frames, loses them, delays them, and flips bits behind TCP's back."""
 
+import pytest
+
 from weft.base.chance import Chance
 from weft.torture.cables import FAIR, Switch, Weather, flipped, payload_of
 from weft.torture.plan import Event
@@ -53,15 +55,17 @@ def test_a_frame_goes_to_its_machine_and_a_broadcast_to_all_others() -> None:
     assert [(0.0, 2, frame), (0.0, 3, frame)] == carried(switch(), frame)
 
 
+@pytest.mark.proves("FLT-034", part="per direction: delay, rate, loss, cut")
 def test_one_way_means_one_way() -> None:
     net = switch()
     net.set(1, CUT, FAIR)
     assert [] == carried(net, address(2) + address(1) + b"\x08\0to")
     back = address(1) + address(2) + b"\x08\0fro"
     assert [(0.0, 1, back)] == carried(net, back, port=2)
-    assert {"frames": 2, "lost": 1, "flipped": 0} == net.counts
+    assert {"frames": 2, "lost": 1, "flipped": 0, "doubled": 0, "overtaken": 0} == net.counts
 
 
+@pytest.mark.proves("FLT-034", part="per direction: delay, rate, loss, cut")
 def test_a_delay_keeps_the_order_and_is_waited_for() -> None:
     net = switch()
     net.set(1, Weather(delay_s=0.5), FAIR)
@@ -73,6 +77,7 @@ def test_a_delay_keeps_the_order_and_is_waited_for() -> None:
     assert net.due_at() is None
 
 
+@pytest.mark.proves("FLT-034", part="per direction: delay, rate, loss, cut")
 def test_ten_kilobytes_a_second_are_no_more_and_a_full_queue_drops() -> None:
     net = switch()
     net.set(1, Weather(bytes_per_s=10_000), FAIR)
@@ -109,10 +114,28 @@ def test_bits_are_flipped_as_often_as_the_weather_says_and_in_payloads_only() ->
     assert payload_of(address(2) + address(1) + b"\x08\x06" + bytes(60)) is None
 
 
+@pytest.mark.proves("FLT-010", part="lost, doubled and delayed frames between real processes")
+@pytest.mark.proves("FLT-034", part="per direction: delay, rate, loss, cut")
+def test_a_rough_cable_loses_doubles_and_reorders_one_frame_in_twenty_each() -> None:
+    net = switch()
+    net.set(2, FAIR, Weather(rough_one_in=20))
+    for number in range(4_000):
+        net.take(1, address(2) + number.to_bytes(4), number / 1e3)
+    came = [int.from_bytes(each.frame[6:]) for each in net.leaving(1e9)]
+    lost, twice = set(range(4_000)) - set(came), len(came) - len(set(came))
+    assert (len(lost), twice) == (net.counts["lost"], net.counts["doubled"])
+    for count in (len(lost), twice, net.counts["overtaken"]):
+        assert 140 < count < 260
+    assert came != sorted(came)
+    net.set(2, FAIR, FAIR)
+    assert 1 == len(carried(net, address(2) + b"calm"))
+
+
 def test_several_faults_of_one_cable_hold_together_and_the_rest_stays_when_one_ends() -> None:
     delay, slow = Event(0, "delay", ("root",), 5.0, 0.25), Event(0, "slow", ("root",), 5.0)
     assert (Weather(delay_s=0.25, bytes_per_s=10_000), Weather(bytes_per_s=10_000)) == weather_of([delay, slow])
     assert (Weather(bytes_per_s=10_000), Weather(bytes_per_s=10_000)) == weather_of([slow])
     assert (CUT, FAIR) == weather_of([Event(0, "one-way", ("root",))])
     assert (CUT, CUT) == weather_of([Event(0, "blackhole", ("root",))])
+    assert (Weather(rough_one_in=20), Weather(rough_one_in=20)) == weather_of([Event(0, "rough", ("root",))])
     assert (FAIR, FAIR) == weather_of([])

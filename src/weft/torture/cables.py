@@ -26,6 +26,8 @@ class Weather(NamedTuple):
     """0: as fast as it comes."""
     flip_one_in: int = 0
     """Of so many segments with a payload one is altered; 0: none."""
+    rough_one_in: int = 0
+    """Of so many frames one is lost, one comes twice, and one comes so late that others overtake it; 0: none."""
 
 
 FAIR: Final = Weather()
@@ -68,7 +70,7 @@ class Switch:
         self.outward = {port: Line() for port in ports}
         """From the machine to the switch."""
         self.inward = {port: Line() for port in ports}
-        self.counts = {"frames": 0, "lost": 0, "flipped": 0}
+        self.counts = {"frames": 0, "lost": 0, "flipped": 0, "doubled": 0, "overtaken": 0}
         self._chance = chance
         self._leaving: list[Leaving] = []
         self._number = 0
@@ -92,11 +94,23 @@ class Switch:
             at = line.leaves_at(at, len(frame)) if at is not None else None
             if at is not None and line.weather.flip_one_in:
                 frame = self._perhaps_flipped(frame, line.weather.flip_one_in)
-        if at is None:
-            self.counts["lost"] += 1
-            return
-        self._number += 1
-        heapq.heappush(self._leaving, Leaving(at, self._number, other, frame))
+        roughest = min((line.weather.rough_one_in for line in lines if line.weather.rough_one_in), default=0)
+        instants = [] if at is None else self._roughened(at, roughest) if roughest else [at]
+        self.counts["lost"] += not instants
+        for instant in instants:
+            self._number += 1
+            heapq.heappush(self._leaving, Leaving(instant, self._number, other, frame))
+
+    def _roughened(self, at: float, one_in: int) -> list[float]:
+        """When a frame that is due at `at` leaves a rough cable: never, twice, late, or as it should."""
+        fate = self._chance.randrange(one_in)
+        if fate == 0:
+            return []
+        if fate == 1:
+            self.counts["doubled"] += 1
+            return [at, at + limits.OVERTAKEN_S]
+        self.counts["overtaken"] += fate == 2
+        return [at + limits.OVERTAKEN_S if fate == 2 else at]
 
     def _perhaps_flipped(self, frame: bytes, one_in: int) -> bytes:
         where = payload_of(frame)

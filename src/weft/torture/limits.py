@@ -14,6 +14,8 @@ DELAY_S: Final = (0.05, 0.6)  # the longest is more than a beat, so that answers
 SLOW_BYTES_PER_S: Final = 10_000
 QUEUE_BYTES_MAX: Final = 256 << 10  # of one direction; a full queue drops, as a router does
 FLIP_ONE_IN: Final = 50  # segments with a payload: several a second, and the link still carries something
+ROUGH_ONE_IN: Final = 20  # frames: 5 % lost, as many twice, as many late; TCP still carries what Weft needs
+OVERTAKEN_S: Final = 0.05  # how late a late frame is: longer than a round trip, shorter than a beat
 FRAME_BYTES_MAX: Final = 2_048  # an Ethernet frame and its header, with room
 
 # The disks
@@ -39,5 +41,6 @@ ANSWER_S: Final = 8.0  # then a client gives up and comes back
 CATALOG_BEAT_S: Final = 1.0
 LIFE_S: Final = (8.0, 30.0)  # of a service, before it says goodbye
 
+assert ROUGH_ONE_IN > 3, "a frame is lost, doubled, late or none of these"
 assert FAULT_S[0] < FAULT_S[1]
 assert RESTART_S[1] < SETTLE_S
