@@ -41,6 +41,13 @@ class Start:
 
     def __init__(self, settings: NodeSettings, node: bytes, era: int, seed: str, secret: bytes) -> None:
         self.settings, self.node, self.era, self.seed, self.secret = settings, node, era, seed, secret
+        self.rare: frozenset[str] = frozenset()
+
+    def chance(self, purpose: str) -> Chance:
+        """The chance of one purpose of this start."""
+        chance = Chance(f"{self.seed}/{purpose}")
+        chance.rare = self.rare
+        return chance
 
 
 def _place(settings: NodeSettings) -> str:
@@ -67,7 +74,7 @@ def _topology(start: Start) -> Core:
         quorum=start.settings.fleet.quorum,
         has_store=start.settings.store is not None and start.settings.store.mesh,
     )
-    return Topology(place, start.node, start.era, Chance(f"{start.seed}/topology"))
+    return Topology(place, start.node, start.era, start.chance("topology"))
 
 
 def _configuration(start: Start) -> Core:
@@ -79,7 +86,7 @@ def _configuration(start: Start) -> Core:
         keys_max=settings.configuration.keys,
         bytes_max=settings.configuration.megabytes * MIB,
     )
-    return Configuration(replication, start.node, Chance(f"{start.seed}/configuration"))
+    return Configuration(replication, start.node, start.chance("configuration"))
 
 
 def _measurement(start: Start) -> Core:
@@ -118,7 +125,7 @@ def _carrier(start: Start) -> Core:
         is_drained_first=start.settings.lake.safe == "segment" and "drain" in start.settings.runs,
         trusts_parent=is_address(table.parent),
     )
-    return Carrier(settings, start.node, start.era, Chance(f"{start.seed}/carrier"))
+    return Carrier(settings, start.node, start.era, start.chance("carrier"))
 
 
 def _clone(start: Start) -> Core:
@@ -157,7 +164,7 @@ def _store(start: Start) -> Core:
         serve_stale=table.serve_stale,
         is_open=table.open,
     )
-    return Store(settings, Chance(f"{start.seed}/store"))
+    return Store(settings, start.chance("store"))
 
 
 def _catalog(start: Start) -> Core:
@@ -186,13 +193,13 @@ def _catalog(start: Start) -> Core:
         values_bytes_max=table.values_megabytes * MIB,
         logs_max=table.logs,
     )
-    return Catalog(settings, start.node, start.era, Chance(f"{start.seed}/catalog"))
+    return Catalog(settings, start.node, start.era, start.chance("catalog"))
 
 
 def _document(start: Start) -> Core:
     table = start.settings.doc or DocTable()
     return Documents(
-        settings_of_session(name, session, table.timing, fresh_uuid(Chance(f"{start.seed}/document/{name}")))
+        settings_of_session(name, session, table.timing, fresh_uuid(start.chance(f"document/{name}")))
         for name, session in table.session.items()
     )
 
@@ -221,12 +228,22 @@ MAKERS: Final[dict[str, Callable[[Start], Core]]] = {
 }
 
 
-def build_node(settings: NodeSettings, node: bytes, era: int, seed: str, secret: bytes = b"") -> Node:
+def build_node(  # tidy: a node is made of these; most callers name four
+    settings: NodeSettings,
+    node: bytes,
+    era: int,
+    seed: str,
+    secret: bytes = b"",
+    *,
+    rare: frozenset[str] = frozenset(),
+) -> Node:
     """The node that these settings describe; `seed` makes its chance, one purpose apart from the other (SIM-005).
 
     `secret`: of the machine, kept between starts; what is hashed by it can be compared, and not guessed.
+    `rare`: rare branches that its cores take, in the simulator (SIM-009).
     """
     start = Start(settings, node, era, seed, secret)
+    start.rare = rare
     cores = {name: MAKERS[name](start) for name in MAKERS if name in settings.runs}
     _join(cores)
     for name, size in settings.budgets.items():

@@ -72,11 +72,15 @@ class Carrier:
     def __init__(self, settings: CarrierSettings, node: bytes, era: int, chance: Chance) -> None:
         self.station = Station(settings, node, era)
         self.budget = self.station.budget
-        self.outbox = outbox = Outbox(node, era, settings.memory_bytes, self.station.counters)
-        outbox.room = self.budget.part("records", limits.RECORDS_PERCENT, lambda: outbox.cost, settings.memory_bytes)
+        memory_bytes = 1 if chance.rarely("a spool that is on disk only") else settings.memory_bytes
+        self.outbox = outbox = Outbox(node, era, memory_bytes, self.station.counters)
+        outbox.room = self.budget.part("records", limits.RECORDS_PERCENT, lambda: outbox.cost, memory_bytes)
         self.mailroom = Mailroom(self.station)
         self.parent = Parent(self.station, lambda: self.outbox.seen_lsn, self.mailroom)
         self.child = Child(self.station, chance, self.outbox, self.mailroom)
+        if chance.rarely("a window of one message"):
+            self.parent.window = 1
+        self._settle_ns = 0 if chance.rarely("what is safe is passed on at once") else limits.SETTLE_NS
         self._is_root = settings.is_root
         self._rooted = 0
         """The epoch as root of which this node knows what it has."""
@@ -431,7 +435,7 @@ class Carrier:
 
     def _settle_soon(self, now: Now) -> None:
         if self._settle_at is None:
-            self._settle_at = now.mono + limits.SETTLE_NS
+            self._settle_at = now.mono + self._settle_ns
 
     def _settle(self) -> None:
         """Pass on what has become safe: to the journal, to our memory, to our children."""

@@ -56,6 +56,7 @@ class Parent:
         """The node id of our own parent, who cannot be our child."""
         self.parent_name = ""
         self.is_full = self.is_stopped = False
+        self.window = limits.HOP_WINDOW
         self.is_waiting = station.settings.is_root and station.settings.epoch > 0
         self.given: dict[int, int] = {}
         """The last number of each own stream in this start."""
@@ -372,7 +373,7 @@ class Parent:
 
     @property
     def _win(self) -> int:
-        return 0 if self.is_full or self.is_waiting else limits.HOP_WINDOW
+        return 0 if self.is_full or self.is_waiting else self.window
 
     def _safe(self, link: Link) -> int:
         """At the root, what is durable is safe, or what is drained; elsewhere what our own parent says is."""

@@ -70,7 +70,7 @@ class Configuration:
         self.teller = Teller(self.station)
         self.replica = Replica(self.station, self.teller, chance)
         self.root = Root(self.station, self.teller)
-        self.serving = Serving(self.station)
+        self.serving = Serving(self.station, 1 if chance.rarely("one pair in a portion") else limits.PORTION)
         self._now = Now(0, 0)
         self._asked_for: int | None = None
         self._is_untold = False

@@ -57,15 +57,34 @@ class Waiting:
 class Stream:
     """An answer on its way out."""
 
-    __slots__ = ("due_at", "end", "envelope", "moved_at", "pairs", "peer", "portion", "position", "sent", "token")
+    __slots__ = (
+        "due_at",
+        "end",
+        "envelope",
+        "moved_at",
+        "pairs",
+        "peer",
+        "portion",
+        "portion_max",
+        "position",
+        "sent",
+        "token",
+    )
 
-    def __init__(self, peer: bytes, envelope: Envelope, pairs: Sequence[KvSync], end: KThxBai) -> None:
+    def __init__(
+        self,
+        peer: bytes,
+        envelope: Envelope,
+        pairs: Sequence[KvSync],
+        end: KThxBai,
+        portion_max: int = limits.PORTION,
+    ) -> None:
         self.peer, self.envelope, self.pairs, self.end = peer, envelope, pairs, end
         self.position = 0
         """How many messages have left: pairs, then the end."""
         self.sent = 0
         """How many have been said since, and are not confirmed."""
-        self.portion = limits.PORTION
+        self.portion = self.portion_max = portion_max
         self.token = 0
         """Of the last `Confirm`: no other answer is for this stream."""
         self.due_at: int | None = None
@@ -100,7 +119,7 @@ class Stream:
         if refused:
             self.portion = max(self.portion // 2, 1)
         else:
-            self.portion = min(self.portion * 2, limits.PORTION)
+            self.portion = min(self.portion * 2, self.portion_max)
         self.due_at = now.mono + (limits.PORTION_NS if refused else 0)
 
 
@@ -124,8 +143,8 @@ def _end(request: ICanHaz, number: int, tally: Tally | None) -> KThxBai:
 class Serving:
     """Answers children. Times are monotonic nanoseconds."""
 
-    def __init__(self, station: Station) -> None:
-        self._station = station
+    def __init__(self, station: Station, portion_max: int = limits.PORTION) -> None:
+        self._station, self._portion_max = station, portion_max
         self.waiting: deque[Waiting] = deque()
         self.streams: deque[Stream] = deque()
         self._beats_at: int | None = None
@@ -175,7 +194,7 @@ class Serving:
         if request.is_bundle or source.kind == "REQ":
             self._say_bundle(pairs, end, source.peer, envelope)
             return
-        stream = Stream(source.peer, envelope, pairs, end)
+        stream = Stream(source.peer, envelope, pairs, end, self._portion_max)
         stream.moved_at = now.mono
         self.streams.append(stream)
         self._step(stream)

@@ -29,6 +29,7 @@ class Bus:
         """Endpoints that read the sum behind what is said to them."""
         self._queue: list[tuple[str, Message]] = []
         self._raw: list[tuple[str, bytes]] = []
+        self._batch_max = 1 if station.chance.rarely("one change in a message") else limits.BATCH_MESSAGES
 
     @property
     def is_connected(self) -> bool:
@@ -74,13 +75,13 @@ class Bus:
     def _send(self, to: str, topic: str, payloads: list[bytes]) -> None:
         ears = [self.members[to]] if to in self.members else [] if to else list(self.members.values())
         if ears:
-            for payload in _joined(payloads):
+            for payload in self._joined(payloads):
                 spoken = "ping" if topic == "wping" else topic
                 self._station.effects += [
                     Send(MESH, ear.encode(), Said(spoken, payload, has_sum=ear in self._sums)) for ear in ears
                 ]
         if self.has_broker and to not in self.members:
-            joined = payloads if self._has_strangers else _joined(payloads)
+            joined = payloads if self._has_strangers else self._joined(payloads)
             self._station.effects += [Send(MQTT, topic.encode(), Said(topic, payload)) for payload in joined]
 
     @property
@@ -88,16 +89,15 @@ class Bus:
         """Whether real MoaT-KV servers may listen, which know no batches."""
         return "moat" in self._station.settings.dialects
 
-
-def _joined(payloads: list[bytes]) -> list[bytes]:
-    """As few payloads as the limits of a batch allow."""
-    joined: list[bytes] = []
-    part: list[bytes] = []
-    size = 0
-    for payload in payloads:
-        if part and (len(part) >= limits.BATCH_MESSAGES or size + len(payload) > limits.BATCH_BYTES):
-            joined.append(b"".join(part))
-            part, size = [], 0
-        part.append(payload)
-        size += len(payload)
-    return [*joined, b"".join(part)] if part else joined
+    def _joined(self, payloads: list[bytes]) -> list[bytes]:
+        """As few payloads as the limits of a batch allow."""
+        joined: list[bytes] = []
+        part: list[bytes] = []
+        size = 0
+        for payload in payloads:
+            if part and (len(part) >= self._batch_max or size + len(payload) > limits.BATCH_BYTES):
+                joined.append(b"".join(part))
+                part, size = [], 0
+            part.append(payload)
+            size += len(payload)
+        return [*joined, b"".join(part)] if part else joined
