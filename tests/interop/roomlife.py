@@ -61,7 +61,12 @@ def main() -> None:
     told: dict[str, str | bool] = {}
     net = Net(2, "life")
     servers: list[socket.socket] = []
-    on(net.namespace(2), lambda: servers.append(socket.create_server((host_of(2), PORT))) or "")
+
+    def listen() -> str:
+        servers.append(socket.create_server((host_of(2), PORT)))
+        return "listening"
+
+    told["server"] = on(net.namespace(2), listen)
     threading.Thread(target=serve, args=(servers[0],), daemon=True).start()
     net.start()
     told["whole"] = on(net.namespace(1), call)

@@ -38,6 +38,7 @@ def test_a_room_cuts_loudly_and_silently_fills_disks_and_leaves_nothing_behind()
     ran = subprocess.run(words, env={**os.environ, INSIDE: "1"}, capture_output=True, text=True, cwd=ROOT, check=False)
     assert 0 == ran.returncode, f"{ran.stderr}\n{ALLOW}"
     expected = {
+        "server": "listening",
         "whole": "hello",
         "blackhole": "TimeoutError",
         "blackhole is silent": True,

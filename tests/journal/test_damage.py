@@ -163,6 +163,7 @@ REPAIRS: dict[str, tuple[Callable[[Path], object], int, range]] = {
 }
 
 
+@pytest.mark.proves("FLT-020", part="files of a real journal are edited between two starts")
 @pytest.mark.proves("JRN-024")
 @pytest.mark.parametrize("name", REPAIRS)
 def test_what_needs_a_person_is_refused_and_repaired(
@@ -233,6 +234,7 @@ def test_the_commands_are_on_the_command_line(directory: Path) -> None:
     assert len(msgspec.json.decode(run.stdout)["files"]) == 5
 
 
+@pytest.mark.proves("FLT-020", part="files of a real journal are edited between two starts")
 def test_a_segment_cut_short_on_disk_is_named_and_the_rest_is_read(directory: Path) -> None:
     victim = segments(directory)[1]
     victim.write_bytes(victim.read_bytes()[: 64 + 1500])
@@ -304,6 +306,7 @@ def _segment_emptied(state: Path) -> None:
     segments(state / "journal")[-1].write_bytes(b"")
 
 
+@pytest.mark.proves("FLT-020", part="files of a real journal are edited between two starts")
 @pytest.mark.proves("FLD-031", "JRN-024")
 @pytest.mark.parametrize("harm", [_segment_gone, _journal_gone, _segment_emptied])
 def test_a_node_whose_only_segment_is_gone_does_not_start_as_if_nothing_had_been(

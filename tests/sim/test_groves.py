@@ -49,6 +49,7 @@ def test_the_same_seed_is_the_same_fleet() -> None:
 
 def test_every_variant_is_drawn_somewhere() -> None:
     drawn = {draw_plan(str(seed), "grove").menu[0] for seed in range(300)}
+    drawn |= {draw_plan(str(seed), name).menu[0] for seed in range(20) for name in ("shapes", "liars", "snapshots")}
     assert drawn == set(VARIANTS)
     assert all(set(names) <= set(VARIANTS) for names in GROVES.values())
 

@@ -102,6 +102,7 @@ def test_z3_a_receiver_that_does_not_read_makes_its_sender_drop_behind_the_first
 
 
 @pytest.mark.proves("SIM-020")
+@pytest.mark.proves("FLD-041", part="links refuse per peer, at the instant of the send")
 def test_a_socket_takes_as_much_at_one_instant_as_its_high_water_mark_says_and_more_when_time_has_passed() -> None:
     scene = Scene().connect()
     assert scene.send(*range(70)) == [True] * 64 + [False] * 6

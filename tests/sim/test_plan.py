@@ -6,6 +6,7 @@ import pytest
 from weft.base.chance import Chance
 from weft.base.errors import UserError
 from weft.sim.faults import ACTIONS
+from weft.sim.mischief import MISCHIEFS
 from weft.sim.plan import PLAN_BYTES_MAX, Plan, plan_hash, read, write
 from weft.sim.swarm import FAULTS, SIZES, between, draw_plan
 
@@ -43,7 +44,7 @@ def test_half_of_the_runs_leave_most_faults_off_and_one_in_ten_has_all() -> None
     everything = sum(len(menu) >= len(FAULTS) - 1 for menu in menus) / len(menus)
     assert 0.4 < few < 0.6
     assert 0.06 < everything < 0.14
-    assert set(FAULTS) == set().union(*menus)
+    assert {*FAULTS, *MISCHIEFS.values()} == set().union(*menus)
 
 
 @pytest.mark.proves("SIM-007")

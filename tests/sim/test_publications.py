@@ -74,6 +74,7 @@ def test_publications_come_in_order_once_and_by_topic_and_beats_always() -> None
 
 
 @pytest.mark.proves("SIM-020")
+@pytest.mark.proves("FLD-041", part="a full PUB drops, and says nothing")
 def test_z2_a_slow_child_gets_holes_and_the_others_do_not() -> None:
     scene = Scene()
     scene.ears["c"].queue_messages = 10

@@ -1,18 +1,21 @@
 """Whole nights: green, the same again, void when nothing happened, and red when something is wrong."""
 
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from weft.base.now import SECOND
+from weft.base.now import SECOND, Now
 from weft.checks import CHECKERS, FLEET_CHECKERS, Checker, Same, Violation, judge
 from weft.checks.history import Fact
 from weft.cores.carrier.core import Carrier
+from weft.node.node import Node
 from weft.sim import report
 from weft.sim.canaries import catch, load, planted
 from weft.sim.fabric import Fabric
@@ -37,8 +40,12 @@ QUICK = (
     "voter_ignores_what_is_held",
     "new_root_forgets_what_it_has",
     "death_takes_twice_as_long",
+    "beacon_moves_a_child",
+    "safe_believed_of_a_stranger",
+    "damage_read_as_clean",
 )
 BUGS = load()
+ROOT = Path(__file__).parents[2]
 MET: dict[int, Counter[str]] = {}
 """What the nights of some seeds have met: they are the same whoever asks."""
 PYTHON = "import sys; from weft.sim.run import run; from weft.sim.swarm import draw_plan; print(run(draw_plan(sys.argv[1])).trace_hash)"
@@ -136,6 +143,47 @@ def test_a_planted_bug_is_caught_by_its_checker(name: str) -> None:
     caught = catch(BUGS[name])
     assert (caught.rule, caught.is_right) == (BUGS[name].caught_by, True)
     assert caught.seeds <= BUGS[name].within
+
+
+CLASSES = re.compile(r"\| \((?P<name>[a-j])\) [^|]*\| (?P<bugs>[^|]*)\|")
+
+
+@pytest.mark.proves(
+    "FLD-041", part="each class of break has a planted bug in the simulator, or says where its check is"
+)
+def test_every_class_of_break_names_its_planted_bugs() -> None:
+    rows = CLASSES.findall((ROOT / "docs" / "torture.md").read_text("utf-8"))
+    assert list("abcdefghij") == [name for name, _ in rows]
+    named = {name: re.findall(r"`(\w+)`", bugs) for name, bugs in rows}
+    assert [] == [bug for bugs in named.values() for bug in bugs if bug not in BUGS]
+    assert {"h", "i"} >= {name for name, bugs in named.items() if not bugs}
+    assert {"number_taken_without_count_and_digest", "epoch_without_a_bound", "no_way_home"} <= {
+        *named["b"],
+        *named["d"],
+    }
+
+
+@pytest.mark.proves("FLD-041", part="a node is woken in the round in which its deadline comes to be now")
+def test_a_node_is_woken_in_the_round_in_which_its_deadline_comes_to_be_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    hear, wake = Node.hear, Node.wake
+    due: list[tuple[bytes, int]] = []
+    woken: set[tuple[bytes, int]] = set()
+
+    def heard(self: Node, said: Any, now: Now) -> None:
+        hear(self, said, now)
+        at = self.deadline()
+        if at is not None and at <= now.mono:
+            due.append((self.node, now.mono))
+
+    def waken(self: Node, now: Now) -> None:
+        woken.add((self.node, now.mono))
+        wake(self, now)
+
+    monkeypatch.setattr(Node, "hear", heard)
+    monkeypatch.setattr(Node, "wake", waken)
+    assert run(draw_plan("1", "copse")).is_green
+    assert len(due) > 10
+    assert [] == [each for each in due if each not in woken]
 
 
 def test_every_promise_has_a_planted_bug() -> None:

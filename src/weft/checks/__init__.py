@@ -6,11 +6,12 @@ from weft.checks.chain_order import ChainOrder
 from weft.checks.checker import Broken, Checker, Suite, Verdict, judge, judge_all
 from weft.checks.complete import Complete
 from weft.checks.converged import Converged
-from weft.checks.crown import Kept, NeverBack, Numbers, OneRoot, Settled, Swift
+from weft.checks.crown import Claimed, Kept, NeverBack, Numbers, OneRoot, Settled, Swift
 from weft.checks.documents import DOCUMENT_RULES, PrefixFold
 from weft.checks.durable import Durable
 from weft.checks.exactly_once import ExactlyOnce
 from weft.checks.field import FIELD_RULES, Acknowledged, Delivered, Read, Saw
+from weft.checks.hints import Unmoved
 from weft.checks.history import Fact, Unknown, Violation, read_lines, write_lines
 from weft.checks.inert import Inert
 from weft.checks.linearizable import Linearizable
@@ -22,17 +23,19 @@ from weft.checks.sealed import Sealed
 from weft.checks.sessions import Sessions
 from weft.checks.store import STORE_RULES
 from weft.checks.timely import Timely
+from weft.checks.told import Told
 from weft.checks.wall import Wall
 from weft.checks.watched import Deregistered, Watched
 
 CHECKERS: tuple[type[Checker], ...] = (
-    *(Wall, ExactlyOnce, Order, Durable, Inert, Sealed, Bounded, Timely, Converged, Complete),
+    *(Wall, ExactlyOnce, Order, Durable, Inert, Sealed, Bounded, Timely, Unmoved, Told, Converged, Complete),
 )
 """All that run beside a simulation, in the order in which they are asked; `Same` needs two runs."""
 
 FLEET_CHECKERS: tuple[type[Checker], ...] = (
     *(kind for kind in CHECKERS if kind not in (Order, Timely)),
     OneRoot,
+    Claimed,
     Numbers,
     OwnNumbers,
     Linearizable,
@@ -68,6 +71,7 @@ __all__ = [
     "Broken",
     "ChainOrder",
     "Checker",
+    "Claimed",
     "Complete",
     "Converged",
     "Delivered",
@@ -93,7 +97,9 @@ __all__ = [
     "Suite",
     "Swift",
     "Timely",
+    "Told",
     "Unknown",
+    "Unmoved",
     "Verdict",
     "Violation",
     "Wall",

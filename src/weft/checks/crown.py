@@ -60,6 +60,28 @@ class OneRoot(Checker):
             self.broken(f"{first.node} and {fact.node} are both the root of epoch {epoch} of {fleet}", first, fact)
 
 
+class Claimed(Checker):
+    """A number that a node claims stands for one set of pairs: who adopts a snapshot has what others have there (FLD-002)."""
+
+    rule = "claimed"
+    HEARS: ClassVar = {("info", "disk"): "note_disk", ("event", "adopted"): "note_adopted"}
+
+    def __init__(self) -> None:
+        self.pairs: dict[tuple[str, str, int], Fact] = {}
+        self.forgetful: set[str] = set()
+        """Nodes whose disk was lost or went back: the same numbers may belong to two histories."""
+
+    def note_disk(self, fact: Fact) -> None:
+        self.forgetful.add(fact.node)
+
+    def note_adopted(self, fact: Fact) -> None:
+        fleet, topic, number, count, digest = fact.value
+        first = self.pairs.setdefault((fleet, topic, number), fact)
+        if first.value[3:] != [count, digest] and not self.forgetful:
+            told = f"{first.node} has {first.value[3]} pairs of {topic} at {number}, {fact.node} has {count}"
+            self.broken(f"{told}; or the same number of others", first, fact)
+
+
 class Numbers(Checker):
     """Only a root writes; its numbers ascend, and each belongs to one write for ever (CFG-022, REC-012, REC-014)."""
 

@@ -14,7 +14,13 @@ KINDS: Final = ("invoke", "ok", "fail", "info", "event", "sent", "durable")
 VOCABULARY: Final[dict[tuple[str, str], str]] = {
     ("info", "start"): "level, parent, silence after which a peer counts as dead (ns): this node begins",
     ("info", "crash"): "disk (kept, torn, lost, old): this node ends without goodbye",
-    ("info", "disk"): "lost or old, claims, losses: this node's disk went back to holding only these",
+    (
+        "info",
+        "disk",
+    ): "lost, old, harmed or copied, claims, losses: this node's disk went back to holding only these; copied: a second machine has them, too",
+    ("info", "harmed"): "how: this node's journal was edited while it did not run",
+    ("event", "verdict"): "clean or damaged: what this node says of its journal at its start",
+    ("event", "ended"): "name of an event: this node ends by itself",
     ("info", "restored"): "claims, losses: all that the journal of this node holds at a start",
     ("info", "forgot"): "stream, origin, first, last: the journal gave these up on purpose",
     ("durable", "taken"): "stream, origin, first, last: durable at the origin itself",
@@ -56,6 +62,10 @@ VOCABULARY: Final[dict[tuple[str, str], str]] = {
     ("event", "root-taken"): "fleet, epoch, is_acting: this node is the root, or acts for it",
     ("event", "root-left"): "fleet, epoch: and is it no longer, a later one is",
     ("event", "applied"): "number of the configuration that this node runs",
+    (
+        "event",
+        "adopted",
+    ): "fleet, topic, number, count, digest: what this node holds of a topic after a snapshot, or the root at the same number",
     ("event", "went-back"): "number, last: this node says that its configuration is an older one",
     ("event", "other-topics"): "topics: this node replicates other parts of the configuration from now on",
     ("durable", "promise"): "epoch: the vote of this node in that epoch is given away",

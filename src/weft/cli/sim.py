@@ -5,6 +5,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from statistics import median
 from typing import Annotated, Any, Final
@@ -23,7 +24,7 @@ from weft.sim.everything import EVERYTHING
 from weft.sim.grove import GROVES
 from weft.sim.plan import Plan, read, write
 from weft.sim.run import Outcome, Run, run
-from weft.sim.sometimes import CATALOG, DOCUMENTED, PROGRAMS, SITUATIONS, STORES, situations_of, unmet
+from weft.sim.sometimes import CATALOG, DOCUMENTED, MISCHIEF, PROGRAMS, SITUATIONS, STORES, situations_of, unmet
 from weft.sim.swarm import SIZES, draw_plan
 from weft.sim.troupe import MAILS
 
@@ -319,6 +320,7 @@ def list_all(*, json: Flag = False) -> int:
     from weft.sim.catalogplan import FAULTS as OF_CATALOGS
     from weft.sim.depot import FAULTS as OF_STORES
     from weft.sim.documentplan import FAULTS as OF_DOCUMENTS
+    from weft.sim.mischief import DRAWS as MISCHIEF_DRAWS
     from weft.sim.swarm import FAULTS
 
     rows = {
@@ -331,6 +333,7 @@ def list_all(*, json: Flag = False) -> int:
         | {name: f"documents at {size.nodes[0]} to {size.nodes[1]} nodes" for name, size in DOCUMENTS.items()}
         | dict.fromkeys(EVERYTHING, "all protocols on the nodes of a fleet, or of a tree whose programs send mail"),
         "faults": {name: _first_line(draw) for name, draw in FAULTS.items()}
+        | {f"{name} (now and then)": _first_line(draw) for name, draw in MISCHIEF_DRAWS.items()}
         | {f"{name} (store)": _first_line(draw) for name, draw in OF_STORES.items()}
         | {f"{name} (catalog)": _first_line(draw) for name, draw in OF_CATALOGS.items()}
         | {f"{name} (documents)": _first_line(draw) for name, draw in OF_DOCUMENTS.items()},
@@ -340,7 +343,9 @@ def list_all(*, json: Flag = False) -> int:
                 (*CHECKERS, *FLEET_CHECKERS, *MAIL_CHECKERS, *STORE_CHECKERS, *CATALOG_CHECKERS, *DOCUMENT_RULES)
             )
         },
-        "situations": dict.fromkeys((*SITUATIONS, *PROGRAMS, *STORES, *CATALOG, *DOCUMENTED), ""),
+        "situations": dict.fromkeys(
+            (*SITUATIONS, *PROGRAMS, *STORES, *CATALOG, *DOCUMENTED, *chain.from_iterable(MISCHIEF.values())), ""
+        ),
         "canaries": {bug.name: f"{bug.why} -> {bug.caught_by}" for bug in load().values()},
     }
     if json:

@@ -90,8 +90,8 @@ def era_kept_over_a_restart(right: Any) -> Any:
     """A node that starts again goes on in the era that it had, and numbers from 1."""
     eras: dict[bytes, int] = {}
 
-    def build_node(settings: Any, node: bytes, era: int, seed: str) -> Node:
-        made: Node = right(settings, node, eras.setdefault(node, era), seed)
+    def build_node(settings: Any, node: bytes, era: int, seed: str, **more: Any) -> Node:
+        made: Node = right(settings, node, eras.setdefault(node, era), seed, **more)
         made.ledger = Forgetful(node, made.era)
         made.cores["measurement"].numbering.restore = lambda entries: None  # type: ignore[attr-defined]  # it would refuse
         return made

@@ -106,9 +106,8 @@ def catch(
 
 def load() -> dict[str, Canary]:
     """All canaries; the bugs themselves are written in `sim.bugs`."""
-    from weft.sim import bugs, catalogbugs, crownbugs, documentbugs, mailbugs, storebugs, wholebugs
+    from weft.sim import bugs, catalogbugs, classbugs, crownbugs, documentbugs, mailbugs, storebugs, wholebugs
 
-    assert all(
-        module.__doc__ for module in (bugs, catalogbugs, crownbugs, documentbugs, mailbugs, storebugs, wholebugs)
-    ), "importing them registers them"
+    modules = (bugs, catalogbugs, classbugs, crownbugs, documentbugs, mailbugs, storebugs, wholebugs)
+    assert all(module.__doc__ for module in modules), "importing them registers them"
     return CANARIES

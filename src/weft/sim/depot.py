@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 from weft.base.chance import Chance
 from weft.base.now import MILLISECOND, SECOND
 from weft.sim.plan import Action, Link, NodePlan, Plan, StorePlan
+from weft.sim.rarely import draw_rare
 
 FOUNDER: Final = "a"
 NAMES: Final = "abcdefghi"
@@ -262,6 +263,7 @@ def draw_depot(seed: str, scenario: str = "store") -> Plan:
     return Plan(
         seed=seed,
         scenario=scenario,
+        rare=draw_rare(seed),
         menu=menu,
         store=StorePlan(
             clock_ms=clock_ns // MILLISECOND,

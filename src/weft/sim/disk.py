@@ -3,7 +3,8 @@
 Records are kept as the bytes that `wire` makes of them, one turn a batch, so that whatever is read back has been
 through the codec. A batch is written whole and synced later; at most one is written and not yet synced (JRN-003).
 A crash leaves it or not, but never a part of it (JRN-002): the bytes of a torn one are another test's affair.
-Segments and snapshots are there because they decide what a journal may forget (JRN-040, JRN-041).
+Segments and snapshots are there because they decide what a journal may forget (JRN-040, JRN-041). Between two runs a
+segment may be harmed: then it is made of bytes, one turn a batch, and read by the judge that recovery uses (JRN-020).
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -11,14 +12,20 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from weft.base.chance import Chance
-from weft.base.records import CoreRecord, Entry, Record, StreamRecord
+from weft.base.records import CoreRecord, DamageRecord, Entry, Record, StreamRecord
 from weft.base.spool import RecordsFetched, Span
-from weft.wire.journal import decode_record, encode_record
+from weft.wire.journal import decode_record, encode_body, encode_record
+from weft.wire.segments import SEGMENT, Gap, Judgement, Place, Verdict, close_batch, decode_header, encode_header, judge
 
 RECORD_HEAD_BYTES: Final = 4
 BATCH_HEAD_BYTES: Final = 32
 SEGMENTS_MIN: Final = 8  # into which a full budget is divided, at least
 CRASHES: Final = ("kept", "torn", "lost", "old")
+FLIPPED, CUT = "with a flipped bit", "with a segment cut short"
+HARMS: Final = (FLIPPED, CUT, "without a segment", "with two segments swapped", "with a misplaced segment")
+"""What happens to a journal between two runs. Of the last three a start refuses what is not in its place, and names the
+command that mends it (JRN-024); what mends it puts a note of the loss where the records were."""
+_OWNER: Final = bytes(16)
 
 
 class Claim(NamedTuple):
@@ -40,6 +47,10 @@ class Image(NamedTuple):
     claims: list[Claim | None]
     snapshots: list[tuple[int, tuple[bytes, ...]]]
     starts: list[int]
+    turns: list[int]
+
+
+NOTHING: Final = Image(1, [], [], [], [1], [])
 
 
 class JournalDisk:
@@ -58,6 +69,12 @@ class JournalDisk:
         self._snapshots: list[tuple[int, tuple[bytes, ...]]] = []
         self._starts: list[int] = [1]
         """First lsns of the segments that are still there."""
+        self._turns: list[int] = []
+        """First lsns of the batches."""
+        self.damages: list[DamageRecord] = []
+        """What was found damaged; of a record that is lost no bytes are left."""
+        self.verdict = Verdict.CLEAN
+        """Of the segments that the next start reads."""
         self.bytes_used = 0
         self._segment_bytes = 0
 
@@ -88,6 +105,8 @@ class JournalDisk:
     def sync(self) -> list[Claim]:
         """Make the batch durable; returns what it holds that goes up."""
         claims = self._unsynced_claims
+        if self._unsynced:
+            self._turns.append(self.durable_upto + 1)
         self._data += self._unsynced
         self.claims += claims
         size = sum(map(len, self._unsynced)) + RECORD_HEAD_BYTES * len(claims) + BATCH_HEAD_BYTES
@@ -128,6 +147,7 @@ class JournalDisk:
         self.bytes_used -= sum(map(len, self._data[:count])) + RECORD_HEAD_BYTES * count
         del self._starts[:keep], self._data[:count], self.claims[:count]
         self.first_lsn = first
+        self._turns = [turn for turn in self._turns if turn >= first]
         return gone
 
     def read(self, holder: str, after: int, bytes_max: int) -> RecordsFetched:
@@ -140,7 +160,8 @@ class JournalDisk:
             if entries and taken + len(data) > bytes_max:
                 break
             taken += len(data)
-            entries.append((lsn, decode_record(data)))
+            if data:
+                entries.append((lsn, decode_record(data)))
         upto = entries[-1][0] if entries else max(after, self.durable_upto)
         return RecordsFetched(holder, after, upto, tuple(entries))
 
@@ -153,7 +174,8 @@ class JournalDisk:
         """The last lsn of the lowest closed segment that not everybody has released, and what stands there."""
         for begin, after in pairwise(self._starts):
             if after - 1 > released:
-                records = [decode_record(data) for data in self._data[begin - self.first_lsn : after - self.first_lsn]]
+                stored = self._data[begin - self.first_lsn : after - self.first_lsn]
+                records = [decode_record(data) for data in stored if data]
                 return after - 1, tuple(
                     Span(record.stream, record.origin, record.era, record.sequence, record.last)
                     for record in records
@@ -168,7 +190,12 @@ class JournalDisk:
         upto, condensed = self._snapshots[-1] if self._snapshots else (0, ())
         entries: list[Entry] = [(upto, decode_record(data)) for data in condensed]
         begin = max(upto + 1, self.first_lsn)
-        entries += [(lsn, decode_record(self._data[lsn - self.first_lsn])) for lsn in range(begin, self.next_lsn)]
+        found = {damage.first_lsn: damage for damage in self.damages}
+        for lsn in range(begin, self.next_lsn):
+            if lsn in found:
+                entries.append((lsn, found[lsn]))
+            if data := self._data[lsn - self.first_lsn]:
+                entries.append((lsn, decode_record(data)))
         return entries
 
     def crash(self, chance: Chance, disk: str, on_survival: Callable[[int], None] = lambda _: None) -> list[Claim]:
@@ -183,16 +210,75 @@ class JournalDisk:
             return self.sync()
         self._unsynced, self._unsynced_claims = [], []
         if disk == "lost":
-            self.go_back(Image(1, [], [], [], [1]))
+            self.go_back(NOTHING)
         return []
 
     def image(self) -> Image:
         """The disk as it is now."""
-        return Image(self.first_lsn, self._data.copy(), self.claims.copy(), self._snapshots.copy(), self._starts.copy())
+        return Image(
+            self.first_lsn,
+            self._data.copy(),
+            self.claims.copy(),
+            self._snapshots.copy(),
+            self._starts.copy(),
+            self._turns.copy(),
+        )
 
     def go_back(self, image: Image) -> None:
         """The disk is an old one again."""
         self.first_lsn = image.first_lsn
         self._data, self.claims = image.data.copy(), image.claims.copy()
         self._snapshots, self._starts = image.snapshots.copy(), image.starts.copy()
+        self._turns, self.damages = image.turns.copy(), []
         self.bytes_used = sum(map(len, self._data)) + RECORD_HEAD_BYTES * len(self._data)
+
+    # Harm between two runs
+
+    def harm(self, how: str, chance: Chance) -> bool:
+        """Do one of `HARMS` to a closed segment that the next start reads; False: there is none."""
+        ends = list(pairwise(self._starts))
+        closed = [index for index, (begin, after) in enumerate(ends) if begin < after > self.snapshot_upto + 1]
+        if not closed:
+            return False
+        index = chance.choice(closed)
+        swaps = how == "with two segments swapped" and index > 0
+        for begin, after in ends[index - swaps : index + 1]:
+            self._harm(how, begin, after, chance)
+        return True
+
+    def _harm(self, how: str, begin: int, after: int, chance: Chance) -> None:
+        data = bytearray(self._file(begin, after))
+        if how == FLIPPED:
+            data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+        elif how == CUT:
+            del data[chance.randrange(len(data)) :]
+        else:
+            data.clear()
+        judgement = judge(bytes(data), _OWNER, is_last=False) if data else Judgement(Verdict.BAD_HEADER)
+        gaps = judgement.gaps
+        if judgement.header is None:  # it is set aside, by whoever repairs the journal
+            gaps = (Gap(0, 0, begin, after, "missing"),)
+        kept = {lsn for batch in judgement.batches for lsn in range(batch.lsn, batch.end_lsn)}
+        self._lose(lsn for lsn in range(begin, after) if lsn not in kept)
+        file = f"{begin:016x}.seg"
+        self.damages += [DamageRecord(gap.first_lsn, gap.end_lsn or after, file, gap.why) for gap in gaps]
+        if judgement.verdict is not Verdict.CLEAN:
+            self.verdict = Verdict.DAMAGED
+
+    def _lose(self, lsns: Iterable[int]) -> None:
+        for lsn in lsns:
+            place = lsn - self.first_lsn
+            self.bytes_used -= len(self._data[place])
+            self._data[place], self.claims[place] = b"", None
+
+    def _file(self, begin: int, after: int) -> bytes:
+        """A segment as it stands on a real disk, but for its seal."""
+        header = encode_header(SEGMENT, _OWNER, begin, 0, 0)
+        salt, chain, data = decode_header(header).salt, 0, bytearray(header)
+        turns = [turn for turn in self._turns if begin <= turn < after]
+        for turn, end in pairwise([*turns, after]):
+            stored = self._data[turn - self.first_lsn : end - self.first_lsn]
+            buffer, count = encode_body(decode_record(record) for record in stored if record)
+            chain = close_batch(buffer, Place(turn, count, chain), salt)
+            data += buffer
+        return bytes(data)

@@ -22,6 +22,7 @@ from weft.sim.plan import BASE_PORT, Plan, names_of, pairs
 from weft.sim.scribe import Scribe
 from weft.sim.sockets import Path
 from weft.sim.storebook import Storebook
+from weft.sim.strangers import Impostor
 from weft.sim.world import World
 from weft.wire.journal import decode_record
 
@@ -91,6 +92,8 @@ class Fabric:
         self.is_bare = all(node.runs == ("store",) for node in plan.nodes)
         """Whether its nodes hold a store and nothing else: no tree, no lake."""
         self.is_stormy = False
+        self.impostors: dict[str, Impostor] = {}
+        """Strangers that listen where a node did, by its name."""
         self.herald = Herald(self) if plan.fleets else None
         self._delays = pairs(plan)
         self._links_up: set[tuple[str, str]] = set()
@@ -145,6 +148,17 @@ class Fabric:
             entries = [(lsn, decode_record(data)) for lsn, data in enumerate(machine.disk.unsynced_bytes(), first_lsn)]
             for book in books:
                 book.durable(machine, entries)
+
+    def admit(self, machine: Machine) -> None:
+        """A stranger listens at the address of a machine whose node does not run."""
+        if machine.node is None and machine.name not in self.impostors:
+            self.impostors[machine.name] = Impostor(self, machine)
+
+    def evict(self, machine: Machine) -> None:
+        """The machine needs its address itself."""
+        impostor = self.impostors.pop(machine.name, None)
+        if impostor is not None:
+            impostor.end()
 
     # Cables.
 

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
+import msgspec
+
 from weft.base.chance import Chance
 from weft.base.now import SECOND
 from weft.cores.carrier import messages as carrier
@@ -14,10 +16,12 @@ from weft.cores.topology import messages as topology
 from weft.node.fleetkeys import canonical
 from weft.sim.catalog import ServiceProgram, name_of
 from weft.sim.clones import CloneProgram
+from weft.sim.disks import copy, edit, harm
 from weft.sim.fabric import Fabric
 from weft.sim.garbage import make
 from weft.sim.machine import Machine
 from weft.sim.plan import Action
+from weft.sim.strangers import tell
 from weft.wire.catalog import beats, commands
 from weft.wire.catalog.messages import DISCONNECT, HEARTBEAT, REQUEST, Beat, Message
 
@@ -189,6 +193,40 @@ def _garbage(fabric: Fabric, action: Action) -> None:
     machine.inject(channel, peer, frames)
 
 
+def _lie(fabric: Fabric, action: Action) -> None:
+    """`node` is told `how`, which is not so, by somebody who proves nothing: see `strangers.LIES`."""
+    if tell(fabric.machines[action.node], action.how):
+        fabric.scribe.meet(f"told that {action.how}")
+
+
+def _impostor(fabric: Fabric, action: Action) -> None:
+    """A stranger listens at the address of `node`, which does not run, until that starts."""
+    fabric.admit(fabric.machines[action.node])
+
+
+def _harm(fabric: Fabric, action: Action) -> None:
+    """Of the journal of `node`, which does not run, a segment is harmed: `how` is one of `disk.HARMS`."""
+    harm(fabric.machines[action.node], action.how, Chance(f"{fabric.plan.seed}/harm/{action.at}/{action.node}"))
+
+
+def _new_file(fabric: Fabric, action: Action) -> None:
+    """The file of `node` says other metrics and another flush: `how` `fewer`, or all at another rate of `number` ns."""
+    machine = fabric.machines[action.node]
+    metrics = machine.plan.metrics
+    if action.how == "fewer":
+        metrics = metrics[:1]
+    changed = tuple(msgspec.structs.replace(metric, rate_ns=action.number) for metric in metrics)
+    edit(machine, metrics=changed, flush_ns=action.second)
+
+
+def _clone(fabric: Fabric, action: Action) -> None:
+    """A copy of the disk of `node`, as it is now, runs as the second machine `other`."""
+    machine, twin = fabric.machines[action.node], fabric.machines[action.other]
+    if twin.node is None and not twin.starts:
+        copy(machine, twin)
+        twin.start()
+
+
 def _end_program(fabric: Fabric, action: Action) -> None:
     """Program `how` of `node` dies, and does not come back with the power."""
     program = fabric.machines[action.node].programs[action.how]
@@ -337,6 +375,11 @@ ACTIONS: Final[dict[str, Callable[[Fabric, Action], None]]] = {
     "image": _image,
     "fill": _fill,
     "garbage": _garbage,
+    "lie": _lie,
+    "impostor": _impostor,
+    "harm": _harm,
+    "new-file": _new_file,
+    "clone": _clone,
     "end-program": _end_program,
     "run-program": _run_program,
     "hang-program": _hang_program,

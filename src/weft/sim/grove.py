@@ -11,6 +11,8 @@ from weft.base.chance import Chance
 from weft.base.now import MILLISECOND, SECOND
 from weft.sim.noise import SHARE
 from weft.sim.plan import Action, FleetPlan, GroupPlan, Metric, NodePlan, Plan, Weather
+from weft.sim.rarely import draw_rare
+from weft.sim.strangers import LIES
 
 START_NS: Final = 20 * SECOND  # by then a small fleet has found itself
 BUILT_BEATS: Final = 10
@@ -224,6 +226,83 @@ def lagging_heir(draw: Draw) -> list[Action]:
     ]
 
 
+def ring(draw: Draw) -> list[Action]:
+    """Each of those that vote sees itself and its nearest in a ring: all see a majority, and no two the same one."""
+    voters = [draw.root, *draw.collectors]
+    draw.chance.shuffle(voters)
+    count = len(voters)
+    reach = -(-(count // 2) // 2)  # the fewest neighbours on each side that make a majority with oneself
+    pairs = [
+        (voters[here], voters[there])
+        for here in range(count)
+        for there in range(here)
+        if min(here - there, count - here + there) > reach
+    ]
+    return _apart(draw, pairs, 4)
+
+
+def bridge(draw: Draw) -> list[Action]:
+    """The fleet falls into two halves, and one collector is in reach of both."""
+    keystone = draw.chance.choice(draw.collectors)
+    here = [name for name in draw.names if name != keystone and draw.chance.random() < 0.5]
+    there = [name for name in draw.names if name != keystone and name not in here]
+    return _apart(draw, [(one, other) for one in here for other in there], 4)
+
+
+def _apart(draw: Draw, pairs: list[tuple[str, str]], most_dead: int) -> list[Action]:
+    """These cables are cut at once, and mended one by one."""
+    at, span, made = draw.moment(), draw.span(most_dead), []
+    for one, other in pairs:
+        mended = at + span + draw.chance.randint(0, draw.dead_ns)
+        made += draw.lasts(Action(at, "cut", one, other), Action(mended, "mend", one, other))
+    return made
+
+
+def break_snapshots(draw: Draw) -> list[Action]:
+    """Nodes start anew, and while they ask for a snapshot TCP breaks the connection, which comes back by itself."""
+    made, group = [], draw.fleet.groups[0].name
+    for number in range(40):  # enough pairs for several portions
+        at = draw.begin_ns + number * MILLISECOND
+        made.append(Action(at, "write", draw.root, how=f"{group}/metric/p{number}", number=5_000 + number, second=2))
+    for _ in range(4):
+        name, at = draw.chance.choice(draw.collectors), draw.moment()
+        lag = draw.chance.randint(20, 200) * MILLISECOND
+        made += [Action(at, "crash", name, how="kept", number=1), Action(at + SECOND, "start", name)]
+        made += [Action(at, "slow", name, draw.root, "both", lag, lag // 10)]
+        made += draw.lasts(made[-1], Action(at + draw.dead_ns + 10 * SECOND, "slow", name, draw.root, "both"))[1:]
+        for _ in range(8):
+            broken = at + SECOND + draw.chance.randint(0, 20 * lag)
+            made.append(Action(broken, "give-up", name, how="ask", number=draw.chance.randint(1, 50) * MILLISECOND))
+    return made
+
+
+def lie(draw: Draw) -> list[Action]:
+    """Somebody says again and again what is not so, and proves nothing; now and then while the root is silent."""
+    at, made, how = draw.moment(), [], draw.chance.choice(FLEET_LIES)
+    if how.startswith("vote") or draw.chance.random() < 0.3:
+        for name in draw.names[1:]:
+            made += draw.lasts(
+                Action(at, "cut", draw.root, name), Action(at + 2 * draw.dead_ns, "mend", draw.root, name)
+            )
+    for _ in range(4):
+        at += draw.chance.randint(draw.dead_ns // 5, draw.dead_ns // 2)
+        made += [Action(at, "lie", name, how=how) for name in draw.names if at < draw.end_ns]
+    return made
+
+
+def impostor(draw: Draw) -> list[Action]:
+    """A collector is killed, and a stranger listens at its address until it is back."""
+    name, at = draw.chance.choice(draw.collectors), draw.moment()
+    back = Action(at + draw.chance.randint(draw.dead_ns // 2, 4 * draw.dead_ns), "start", name)
+    begin = Action(at, "crash", name, how="kept", number=1)
+    return [*draw.lasts(begin, back), Action(at + MILLISECOND, "impostor", name)]
+
+
+HARD_LIES: Final = ("vote for me in a far epoch", "your place is below me")
+FLEET_LIES: Final = (*(name for name in LIES if name != "your parent is elsewhere"), *HARD_LIES, *HARD_LIES)
+"""What a fleet is told: most often what is hardest to bear."""
+
+
 def timed_root(draw: Draw) -> list[Action]:
     """The root dies for good, and nothing else is wrong (REC-013)."""
     return [Action(draw.end_ns - 3 * draw.dead_ns - 10 * SECOND, "bury", draw.root, number=1, second=1)]
@@ -288,23 +367,36 @@ VARIANTS: Final[dict[str, Variant]] = {
     "flapping": Variant((flap, flap, write)),
     "a storm": Variant(STORM),
     "two fleets": Variant((crash_root, crash_collector, cut_off, write), 1, (1, 4), fleets=2),
+    "a ring of majorities": Variant((ring, write)),
+    "a bridge": Variant((bridge, write)),
+    "broken snapshots": Variant((break_snapshots, write, write)),
+    "lies": Variant((lie, write)),
+    "an impostor": Variant((impostor, write)),
     "a quick election": Variant((timed_root,), 1, is_quick=True),
     "a quick substitute": Variant((timed_collector,), 1, is_quick=True),
 }
 """S1 with S13, S2, S3, S4, S5, S6, S7, S8, S9, S10, S12, everything temporary at once, S14, and the two bounds."""
 
 COPSE: Final = "copse"  # a grove of at most a dozen, for every day
+SHAPES: Final = ("a ring of majorities", "a bridge")
+STRANGERS: Final = ("lies", "an impostor")
+OTHERS: Final = (*SHAPES, *STRANGERS, "broken snapshots")
+"""Those with scenarios of their own."""
 NARROW: Final = "narrow"  # sockets take a few messages at once: every snapshot is refused in the middle
+TIGHT: Final = (NARROW, "snapshots")
 QUEUES: Final = (8, 9, 12)  # no lower: the eight questions of one child are said at once, and fit any real socket
 GROVES: Final[dict[str, tuple[str, ...]]] = {
-    "grove": tuple(VARIANTS),
+    "grove": tuple(name for name in VARIANTS if name not in OTHERS),
     "deaths": ("collectors die", "the root dies", "the root dies, then its heir", "a storm", "writes on both sides"),
-    COPSE: tuple(name for name in VARIANTS if name != "mass start"),
+    COPSE: tuple(name for name in VARIANTS if name not in ("mass start", *OTHERS)),
     "quick": ("a quick election", "a quick substitute"),
     "heirs": ("a lagging heir",),
     "neighbours": ("two fleets",),
     "splits": ("writes on both sides", "rates in a partition"),
     NARROW: ("collectors come and go", "the root comes and goes"),
+    "shapes": SHAPES,
+    "liars": STRANGERS,
+    "snapshots": ("broken snapshots",),
     "memories": ("the root forgets", "the root's disk is an old one"),
 }
 """Scenarios of fleets that place themselves, and the variants that they draw from."""
@@ -332,12 +424,13 @@ def draw_grove(seed: str, scenario: str, among: tuple[str, ...] = ()) -> Plan:
     return Plan(
         seed=seed,
         scenario=scenario,
+        rare=draw_rare(seed),
         menu=(name, *dict.fromkeys(fault.__name__ for fault in variant.faults)),
         beacons=chance.random() < 0.5,
         lake_rows=chance.choice((50, 100_000)),
         weather=weather,
         fleets=tuple(fleets),
-        queue=chance.choice(QUEUES) if scenario == NARROW else 0,
+        queue=chance.choice(QUEUES) if scenario in TIGHT else 0,
         skips=variant.skips,
         nodes=tuple(nodes),
         least_ns=delay // 2,

@@ -69,6 +69,8 @@ class Herald:
                 self.scribe.note(machine.name, machine.era, "event", row[0], row[1](machine, effect.event))
             elif isinstance(effect.event, topology.PlaceAssigned):
                 self._placed(machine, effect.event.topics)
+            elif isinstance(effect.event, configuration.ReplicaResynced):
+                self._adopted(machine)
         elif type(effect) is Reply:
             self._replied(machine, effect)
 
@@ -100,6 +102,18 @@ class Herald:
         if self._topics.setdefault(machine.name, topics) != topics:
             self._topics[machine.name] = topics
             self.scribe.note(machine.name, machine.era, "event", "other-topics", list(topics))
+
+    def _adopted(self, machine: "Machine") -> None:
+        """A snapshot stands in the place of the store: what it holds at its numbers, and what the root has at the same."""
+        self.scribe.meet("a snapshot of the configuration adopted")
+        fleet = machine.plan.fleet
+        for topic in _topics(machine):
+            number = _store(machine).tip(topic)
+            for holder in (machine, *(other for other in self.fabric.fleet_of(fleet) if other.node is not None)):
+                if holder is machine or (_role(holder) is Role.ROOT and _store(holder).tip(topic) == number):
+                    tally = _store(holder).tally_of(topic)
+                    told = [fleet, topic, number, tally.count, tally.digest.hex()]
+                    self.scribe.note(holder.name, holder.era, "event", "adopted", told)
 
     def _published(self, machine: "Machine", effect: Transmit) -> None:
         update = decode_update(effect.frames)

@@ -18,7 +18,7 @@ from weft.base.spool import DropOldest
 from weft.cores.drain.messages import SegmentWritten
 from weft.node.assembly import build_node
 from weft.node.channels import CHANNELS
-from weft.node.events import JournalChanged, NodeStarted, RoleChanged
+from weft.node.events import JournalChanged, RoleChanged
 from weft.node.node import REFUSAL_KINDS_MAX, Ended, Node, NodeEffect, Transmit, Turn, part_at_wall
 from weft.node.receipts import Receipts
 from weft.node.roles import role_of
@@ -27,6 +27,7 @@ from weft.sim.clocks import Clocks
 from weft.sim.customers import Customers
 from weft.sim.digest import memory_digest, state_digest
 from weft.sim.disk import Claim, Image, JournalDisk
+from weft.sim.disks import tell_start
 from weft.sim.documents import Editor
 from weft.sim.doors import Doors
 from weft.sim.garbage import probe
@@ -62,6 +63,7 @@ class Machine:
     def __init__(self, plan: NodePlan, number: int, fabric: "Fabric") -> None:
         self.plan: NodePlan = plan
         self.name, self.number, self.fabric = plan.name, number, fabric
+        self.origin = plan.name  # whose numbers it gives: of a copied disk, those of the original
         self.world = fabric.world
         self.address = fabric.address_of(plan.name)
         self.chance = Chance(f"{fabric.plan.seed}/machine/{plan.name}")
@@ -72,11 +74,9 @@ class Machine:
         self.lake = Lake(self.world, Chance(f"{fabric.plan.seed}/lake/{plan.name}"), partial(publish, self))
         self.node_id = self.chance.randbytes(NODE_ID_BYTES)
         self.image: Image | None = None
-        self.era = 0
-        self.starts = 0
+        self.era = self.starts = 0
         self.node: Node | None = None
-        self.bound: dict[str, Router] = {}
-        """Its bound sockets, by channel."""
+        self.bound: dict[str, Router] = {}  # its bound sockets, by channel
         self.queue_messages = plan.queue_messages
         self.is_gone = False
         """Dead for good: nobody starts it again."""
@@ -142,11 +142,12 @@ class Machine:
         if self.is_gone:
             return
         fabric, at = self.fabric, self.world.at
+        fabric.evict(self)
         self.clocks.boot(at, self.chance.randint(0, 1 << 50))
         now = self.clocks.now(at)
         self.era = next_era(now.wall, self.era)
         self.starts += 1
-        fabric.names[self.node_id] = self.name
+        fabric.names[self.node_id] = self.origin
         entries = self.disk.recover()
         node = self.node = self._build(self.era, entries)
         self.era = node.era
@@ -156,7 +157,7 @@ class Machine:
         node.restore(entries, self.disk.next_lsn, now)
         fabric.documentbook.began(self)
         self.doors.open(node)
-        node.tell(NodeStarted(self.name, self.level, "simulated", "clean"), now)
+        tell_start(self, node, now)
         self.programs.note_start()
         self.customers.note_start()
         self.editor.note_start()
@@ -478,7 +479,8 @@ class Machine:
         """A node as this machine's settings, and what its journal says that it has become, describe it."""
         fabric = self.fabric
         self._settings = settings_for(fabric.plan, self.plan, fabric.address_of, role_of(entries))
-        return build_node(self._settings, self.node_id, era, f"{fabric.plan.seed}/{self.name}/{self.starts}")
+        seed = f"{fabric.plan.seed}/{self.name}/{self.starts}"
+        return build_node(self._settings, self.node_id, era, seed, rare=frozenset(fabric.plan.rare))
 
     def gauges(self) -> Iterator[tuple[str, int, int]]:
         """What is bounded, how much of it there is, and its limit (CHK-020)."""

@@ -95,8 +95,8 @@ def identities_forgotten(right: Any) -> Any:
 def produced_in_a_second_record(right: Any) -> Any:
     """That a message has arrived is written at once, and what `forward` made of it half a second later."""
 
-    def build_node(settings: Any, node: bytes, era: int, seed: str) -> Node:
-        made: Node = right(settings, node, era, seed)
+    def build_node(settings: Any, node: bytes, era: int, seed: str, **more: Any) -> Node:
+        made: Node = right(settings, node, era, seed, **more)
         _delay_what_is_made(made)
         return made
 
@@ -261,8 +261,8 @@ def copies_end_uncounted(right: Any) -> Any:
 def status_again_at_hack(right: Any) -> Any:
     """Who has sent something hears that it is spooled, and again when the parent has it."""
 
-    def build_node(settings: Any, node: bytes, era: int, seed: str) -> Node:
-        made: Node = right(settings, node, era, seed)
+    def build_node(settings: Any, node: bytes, era: int, seed: str, **more: Any) -> Node:
+        made: Node = right(settings, node, era, seed, **more)
         _say_again(made)
         return made
 

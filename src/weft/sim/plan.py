@@ -164,6 +164,8 @@ class NodePlan(msgspec.Struct, frozen=True, kw_only=True):
     """Its cores; None: what its level needs."""
     by_beacon: bool = False
     """Whether the parent is found by its name, not by its address."""
+    twin_of: str = ""
+    """A second machine whose file says that it is that node; it runs only while an action lets it."""
     start_at: int = 0
     drift_ppm: int = 0
     offset_ns: int = 0
@@ -253,6 +255,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Types of messages that programs send; none: no programs."""
     queue: int = 0
     """How many messages a socket takes for one peer at one instant; 0: as many as its channel says."""
+    rare: tuple[str, ...] = ()
+    """Rare branches that the cores take in this run: see `sim.rarely`."""
     skips: tuple[str, ...] = ()
     """Rules that the faults of this plan excuse: a root's lost disk takes what it had called safe."""
     nodes: tuple[NodePlan, ...]

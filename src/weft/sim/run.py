@@ -132,6 +132,8 @@ class Run:
             "a deaf ROUTER": streams.deaf,
             "messages that TCP brought late": streams.late,
             "a message altered on its way": streams.flipped,
+            "a full queue that refuses messages": streams.dropped,
+            **{f"a rare branch: {name}": 1 for name in self.plan.rare},
             **{f"a datagram {fate}": count for fate, count in self.fabric.datagrams.fates.items()},
         }
         for name, count in met.items():
@@ -162,7 +164,7 @@ class Run:
         world.run(plan.safety_ns)
 
     def _begin(self, machine: Machine) -> None:
-        if machine.node is None and not machine.starts:
+        if machine.node is None and not machine.starts and not machine.plan.twin_of:
             machine.start()
 
     def _begin_host(self, host: Host) -> None:
@@ -191,7 +193,9 @@ class Run:
             machine.disk.budget = machine.plan.journal_bytes
             machine.spare()
             machine.resume()
-            if machine.node is None:
+            if machine.plan.twin_of:
+                machine.bury(is_loud=True)
+            elif machine.node is None:
                 machine.start()
             machine.programs.calm()
         for host in fabric.hosts.values():

@@ -122,6 +122,22 @@ class Scribe:
             self.meet("a collector's disk lost")
         self.note(machine.name, machine.era, "info", "disk", [how, *self._holds(machine)])
 
+    def harmed(self, machine: "Machine", how: str) -> None:
+        """A journal was edited between two runs; what it lost, nobody has to find again."""
+        self.meet(f"a journal {how}")
+        self.note(machine.name, machine.era, "info", "disk", ["harmed", *self._holds(machine)])
+        self.note(machine.name, machine.era, "info", "harmed", [how])
+
+    def copied(self, machine: "Machine", twin: "Machine") -> None:
+        """A second machine has its disk: what that says of the start before is older than what becomes of this one."""
+        self.meet("a copied disk")
+        records, losses = self._holds(machine)
+        self.note(machine.name, machine.era, "info", "disk", ["copied", records, losses])
+        for record in records:
+            self.note(twin.name, twin.era, "durable", "held", record)
+        for loss in losses:
+            self.note(twin.name, twin.era, "durable", "lost", [*loss, ""])
+
     def paused(self, machine: "Machine", *, is_paused: bool) -> None:
         """A process stands still, or goes on."""
         self.note(machine.name, machine.era, "info", "paused" if is_paused else "resumed", None)
@@ -129,6 +145,7 @@ class Scribe:
 
     def ended(self, machine: "Machine", event: Any) -> None:
         """A node has ended by itself."""
+        self.note(machine.name, machine.era, "event", "ended", [type(event).__name__])
         self._tell(machine, "ended", event)
 
     def gone(self, machine: "Machine") -> None:
@@ -165,7 +182,7 @@ class Scribe:
     def _durable(self, machine: "Machine", claims: Sequence[Claim]) -> None:
         if claims:
             self._tell(machine, "durable", claims)
-        own = f"{machine.name}/{machine.era}"
+        own = f"{machine.origin}/{machine.era}"
         for kind, stream, origin, first, last in claims:
             if kind == RECORD:
                 is_own = origin == own or stream in SHARED or self._is_writer(machine, stream, origin)

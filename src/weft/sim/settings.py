@@ -42,7 +42,7 @@ def settings_for(plan: Plan, node: NodePlan, address_of: Callable[[str], str], r
     is_fleet = fleet is not None
     return NodeSettings(
         node=NodeTable(
-            name=node.name,
+            name=node.twin_of or node.name,
             level="" if node.level == AUTO else node.level,
             parent=node.parent if node.by_beacon else endpoint(node.parent),
             join=tuple(map(endpoint, node.join)),

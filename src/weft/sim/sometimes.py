@@ -14,6 +14,7 @@ from weft.cores.drain import messages as drain
 from weft.cores.measurement import messages as measurement
 from weft.cores.topology import messages as topology
 from weft.node import events
+from weft.sim.disk import HARMS
 from weft.sim.grove import GROVES
 from weft.sim.programs import ANSWERS
 
@@ -171,7 +172,19 @@ def situations_of(scenario: str) -> tuple[str, ...]:
     for kind, names in tables.items():
         if scenario.startswith(kind):
             return names
+    if scenario in MISCHIEF:
+        return MISCHIEF[scenario]
     return () if scenario in GROVES else SITUATIONS
+
+
+MISCHIEF: Final[dict[str, tuple[str, ...]]] = {
+    "strangers": ("told that your parent is elsewhere", "told that an older node has your name"),
+    "twins": ("a copied disk", "a child refused: name-taken", "a child refused: two-nodes-one-id"),
+    "damages": tuple(f"a journal {how}" for how in HARMS),
+    "edits": ("a file that was edited",),
+    "restarts": ("a crash inside a write",),
+}
+"""What a soak of a scenario in which something befalls fabrics now and then has to meet, and nothing else."""
 
 
 def of_event(event: Any) -> str:

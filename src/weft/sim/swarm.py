@@ -18,8 +18,10 @@ from weft.sim.documentplan import DOCUMENTS, draw_documents
 from weft.sim.everything import EVERYTHING, VARIANTS, enrich
 from weft.sim.garbage import KINDS, channel_of
 from weft.sim.grove import COPSE, GROVES, draw_grove
+from weft.sim.mischief import MISCHIEFS, SKIPS, STRANGERS, mischief_of, with_mischief
 from weft.sim.noise import SHARE
 from weft.sim.plan import Action, Link, Metric, NodePlan, Plan, Weather
+from weft.sim.rarely import draw_rare
 from weft.sim.troupe import MAILS, PROGRAM_FAULTS, befall, settings_of, with_programs
 
 MINUTE: Final = 60 * SECOND
@@ -136,9 +138,10 @@ def flip(draw: Draw) -> list[Action]:
 def pause(draw: Draw) -> list[Action]:
     """Processes stand still and go on later: SIGSTOP, a suspended machine, a host that swaps."""
     made: list[Action] = []
+    longest = 10 * MINUTE if draw.safety_ns >= 60 * MINUTE else MINUTE
     for _ in range(draw.chance.randint(1, 4)):
         name, at = draw.one().name, draw.moment()
-        made += draw.while_(Action(at, "pause", name), Action(at + draw.span(SECOND // 2, MINUTE), "resume", name))
+        made += draw.while_(Action(at, "pause", name), Action(at + draw.span(SECOND // 2, longest), "resume", name))
     return made
 
 
@@ -305,9 +308,10 @@ SIZES: Final[dict[str, Size]] = {
     "chains": Size((1, 7), (2, 3), (MINUTE // 2, 3 * MINUTE), (10 * SECOND, 60 * SECOND)),
     "mail": Size((1, 2), (2, 2), (MINUTE // 2, MINUTE), (10 * SECOND, 60 * SECOND)),
     "readers": Size((1, 3), (2, 3), (MINUTE // 2, MINUTE), (10 * SECOND, 60 * SECOND)),
+    **dict.fromkeys(MISCHIEFS, Size((2, 4), (1, 3), (MINUTE, 3 * MINUTE), (SECOND, 5 * SECOND))),
 }
 """Scenarios: everyday fabrics; one link; forty nodes; hours of it; programs that send, read and rewrite; a few of them;
-readers that confirm."""
+readers that confirm; and what befalls fabrics now and then: see `sim.mischief`."""
 
 
 def draw_plan(seed: str, scenario: str = "fabric") -> Plan:
@@ -326,11 +330,16 @@ def draw_plan(seed: str, scenario: str = "fabric") -> Plan:
     beat_ms = chance.choice((1_000, 2_000, 5_000))
     dead_ms = beat_ms * chance.choice((3, 5))
     safety_ns = chance.randint(*size.safety_ns)
-    has_beacons = chance.random() < 0.25
+    mischief = mischief_of(seed, scenario)
+    has_beacons = chance.random() < 0.25 or mischief == STRANGERS
     nodes = _tree(Chance(f"{seed}/tree"), size, by_beacon=has_beacons)
     has_collectors = any(node.level == "collector" for node in nodes)
     menu = menu_of(Chance(f"{seed}/menu"), has_collectors=has_collectors)
     actions = draw_actions(seed, menu, nodes, (safety_ns, dead_ms * MILLISECOND))
+    if mischief:
+        nodes, more = with_mischief(nodes, seed, mischief, safety_ns)
+        menu += (MISCHIEFS[mischief],)
+        actions = sorted([*actions, *more], key=lambda action: action.at)
     if scenario in MAILS:
         chosen = Chance(f"{seed}/menu/programs")
         menu += tuple(fault for fault in PROGRAM_FAULTS if chosen.random() < 0.6)
@@ -339,6 +348,7 @@ def draw_plan(seed: str, scenario: str = "fabric") -> Plan:
     return Plan(
         seed=seed,
         scenario=scenario,
+        rare=draw_rare(seed),
         menu=menu,
         beat_ms=beat_ms,
         dead_ms=dead_ms,
@@ -353,6 +363,7 @@ def draw_plan(seed: str, scenario: str = "fabric") -> Plan:
         actions=tuple(actions),
         safety_ns=safety_ns,
         settle_ns=5 * MINUTE,
+        skips=SKIPS.get(mischief, ()),
         **settings_of(scenario),
     )
 

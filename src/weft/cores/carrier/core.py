@@ -72,9 +72,9 @@ class Carrier:
     def __init__(self, settings: CarrierSettings, node: bytes, era: int, chance: Chance) -> None:
         self.station = Station(settings, node, era)
         self.budget = self.station.budget
-        memory_bytes = 1 if chance.rarely("a spool that is on disk only") else settings.memory_bytes
-        self.outbox = outbox = Outbox(node, era, memory_bytes, self.station.counters)
-        outbox.room = self.budget.part("records", limits.RECORDS_PERCENT, lambda: outbox.cost, memory_bytes)
+        self.outbox = outbox = Outbox(node, era, settings.memory_bytes, self.station.counters)
+        outbox.room = self.budget.part("records", limits.RECORDS_PERCENT, lambda: outbox.cost, settings.memory_bytes)
+        outbox.is_on_disk_only = chance.rarely("a spool that is on disk only")
         self.mailroom = Mailroom(self.station)
         self.parent = Parent(self.station, lambda: self.outbox.seen_lsn, self.mailroom)
         self.child = Child(self.station, chance, self.outbox, self.mailroom)

@@ -114,6 +114,8 @@ class Outbox:
         self._bytes = self._flight_bytes = 0
         self.room = Part("records", lambda: self._bytes, cap=memory_bytes)
         """How much of what waits stands in memory, too. It does not shrink when memory is short: what waits has to leave."""
+        self.is_on_disk_only = False
+        """Whether what comes waits in the journal, although there is room in memory."""
         self._upto = 0
         self._fetching: int | None = None
         self._late: list[Slot] = []
@@ -149,7 +151,7 @@ class Outbox:
             self.seen_lsn = lsn
             counters.spool_records += 1
             counters.spool_bytes += size
-            if is_at_end and self._bytes < self.room.full_max:
+            if is_at_end and self._bytes < self.room.full_max and not self.is_on_disk_only:
                 self._slots.append((lsn, record, size))
                 self._bytes += size
                 continue

@@ -1,0 +1,45 @@
+"""What happens to a machine's disk and file while its node does not run, and what the next start says of it."""
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from weft.base.chance import Chance
+from weft.base.now import Now
+from weft.node.events import JournalDamaged, NodeStarted
+from weft.node.node import Node
+from weft.sim.meters import Meters
+from weft.wire.segments import Verdict
+
+if TYPE_CHECKING:
+    from weft.sim.machine import Machine
+
+
+def tell_start(machine: "Machine", node: Node, now: Now) -> None:
+    """Say what the journal was found to be, as the process does (JRN-022)."""
+    disk = machine.disk
+    verdict, disk.verdict = disk.verdict.value, Verdict.CLEAN
+    node.tell(NodeStarted(machine.name, machine.level, "simulated", verdict), now)
+    machine.fabric.scribe.note(machine.name, machine.era, "event", "verdict", [verdict])
+    for damage in disk.damages:
+        node.tell(JournalDamaged(damage.file, 0, 0, damage.first_lsn, damage.end_lsn, damage.why), now)
+
+
+def harm(machine: "Machine", how: str, chance: Chance) -> None:
+    """Its journal is edited while the node does not run."""
+    if machine.node is None and machine.disk.harm(how, chance):
+        machine.fabric.scribe.harmed(machine, how)
+
+
+def edit(machine: "Machine", **changes: Any) -> None:
+    """Somebody changes its file: that is in force from the next start on."""
+    machine.plan = msgspec.structs.replace(machine.plan, **changes)
+    machine.meters = Meters(machine.plan.name, machine.plan.metrics)
+    machine.fabric.scribe.meet("a file that was edited")
+
+
+def copy(original: "Machine", twin: "Machine") -> None:
+    """The second machine gets the disk of the first one, with its identity."""
+    twin.origin, twin.node_id, twin.era = original.name, original.node_id, original.era
+    twin.disk.go_back(original.disk.image())
+    original.fabric.scribe.copied(original, twin)

@@ -1,0 +1,117 @@
+"""Draws what befalls a fabric now and then, each in scenarios of its own: wrong hints, second machines, harmed journals, edited files.
+
+Besides, each of these fabrics has the faults that its seed draws for every other one.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from weft.base.chance import Chance
+from weft.base.now import SECOND
+from weft.sim.disk import HARMS
+from weft.sim.plan import Action, NodePlan
+
+STRANGERS: Final = "strangers"
+TWINS: Final = "twins"
+DAMAGES: Final = "damages"
+EDITS: Final = "edits"
+RESTARTS: Final = "restarts"
+MISCHIEFS: Final = {STRANGERS: "lie", TWINS: "twin", DAMAGES: "harm", EDITS: "new-file", RESTARTS: "crash-again"}
+"""The scenarios, and the fault that each adds to the menu."""
+EVERYDAY: Final = "fabric"
+EVERYDAY_SHARE: Final = 0.1  # of its runs have one of them, too
+SKIPS: Final = {TWINS: ("order", "timely")}
+"""Of two machines with one identity the later start may be heard first, and each takes the other's place at the parent."""
+SMALL_SEGMENTS: Final = (4, 16)
+
+Drawn = tuple[tuple[NodePlan, ...], list[Action]]
+
+
+def mischief_of(seed: str, scenario: str) -> str:
+    """Which mischief befalls a run, by the name of its scenario; empty: none."""
+    if scenario in MISCHIEFS:
+        return scenario
+    chance = Chance(f"{seed}/mischief")
+    return chance.choice(tuple(MISCHIEFS)) if scenario == EVERYDAY and chance.random() < EVERYDAY_SHARE else ""
+
+
+def with_mischief(nodes: tuple[NodePlan, ...], seed: str, scenario: str, safety_ns: int) -> Drawn:
+    """The nodes, changed as the mischief needs it, and what is done to them."""
+    return DRAWS[scenario](nodes, Chance(f"{seed}/mischief/{scenario}"), safety_ns)
+
+
+def _strangers(nodes: tuple[NodePlan, ...], chance: Chance, safety_ns: int) -> Drawn:
+    """Children that find their parent by its name hear again and again that it is elsewhere, and that others have their name."""
+    found = tuple(msgspec.structs.replace(node, by_beacon=bool(node.parent)) for node in nodes)
+    kinds = ("your parent is elsewhere", "an older node has your name")
+    made = [
+        Action(chance.randrange(SECOND, safety_ns), "lie", node.name, how=chance.choice(kinds))
+        for node in found
+        for _ in range(chance.randint(4, 20))
+    ]
+    return found, made
+
+
+def _twins(nodes: tuple[NodePlan, ...], chance: Chance, safety_ns: int) -> Drawn:
+    """A second machine that says it is a sensor: with a copy of its disk, or with nothing but its file."""
+    node = chance.choice([node for node in nodes if node.level == "sensor"])
+    twin = msgspec.structs.replace(node, name=f"{node.name}-twin", twin_of=node.name, start_at=0)
+    at = chance.randrange(5 * SECOND, safety_ns)
+    begin = Action(at, "start", twin.name)
+    if chance.random() < 0.5:
+        begin = Action(at, "clone", node.name, twin.name)
+    ends = Action(at + chance.randint(SECOND, 60 * SECOND), "crash", twin.name, how="kept", number=1)
+    return (*nodes, twin), [begin, *([ends] if ends.at < safety_ns else [])]
+
+
+def _damages(nodes: tuple[NodePlan, ...], chance: Chance, safety_ns: int) -> Drawn:
+    """A sensor ends, its journal is harmed, and it starts again."""
+    small = tuple(msgspec.structs.replace(node, segment_records=chance.choice(SMALL_SEGMENTS)) for node in nodes)
+    sensors, made = [node.name for node in nodes if node.level == "sensor"], []
+    for _ in range(chance.randint(1, 4)):
+        name, at = chance.choice(sensors), chance.randrange(20 * SECOND, safety_ns)
+        made += [
+            Action(at, "crash", name, how="kept", number=1),
+            Action(at + SECOND // 10, "harm", name, how=chance.choice(HARMS)),
+            Action(at + chance.randint(SECOND, 20 * SECOND), "start", name),
+        ]
+    return small, made
+
+
+def _edits(nodes: tuple[NodePlan, ...], chance: Chance, safety_ns: int) -> Drawn:
+    """Files are changed, several in any order, and their nodes are started anew: in order, or after a crash."""
+    made = []
+    for _ in range(chance.randint(2, 6)):
+        name, at = chance.choice(nodes).name, chance.randrange(SECOND, safety_ns)
+        end = Action(at, "stop", name) if chance.random() < 0.7 else Action(at, "crash", name, how="kept", number=1)
+        rate, flush = chance.randint(1, 10) * SECOND // 2, chance.choice((SECOND // 2, SECOND, 5 * SECOND))
+        changed = Action(
+            at + chance.randint(0, 5 * SECOND), "new-file", name, "", chance.choice(("fewer", "")), rate, flush
+        )
+        made += [end, changed, Action(at + 6 * SECOND, "start", name)]
+    return nodes, made
+
+
+def _restarts(nodes: tuple[NodePlan, ...], chance: Chance, safety_ns: int) -> Drawn:
+    """A node is killed, and again in the first write of its start, several times: it dies while it recovers (JRN-025)."""
+    made = []
+    for _ in range(chance.randint(1, 4)):
+        name, at = chance.choice(nodes).name, chance.randrange(SECOND, safety_ns)
+        made.append(Action(at, "crash", name, how="torn"))
+        for _ in range(chance.randint(2, 6)):
+            at += chance.randint(SECOND, 3 * SECOND)
+            again = Action(at + 1, "crash", name, how=chance.choice(("kept", "torn")), second=1)
+            made += [Action(at, "start", name), again]
+        made.append(Action(at + 5 * SECOND, "start", name))
+    return nodes, [action for action in made if action.at < safety_ns]
+
+
+DRAWS: Final[dict[str, Callable[[tuple[NodePlan, ...], Chance, int], Drawn]]] = {
+    STRANGERS: _strangers,
+    TWINS: _twins,
+    DAMAGES: _damages,
+    EDITS: _edits,
+    RESTARTS: _restarts,
+}

@@ -1,0 +1,211 @@
+"""The menu of faults: each is drawn by some seed, is done, and has its effect; and the fabric keeps its word through it (FLT-001).
+
+The runs are those of fixed seeds; what they have to meet are the names of `sim.sometimes`. What real processes go through is
+in tests/interop/test_room.py and tests/torture.
+"""
+
+from functools import lru_cache
+from itertools import combinations
+
+import pytest
+
+from weft.base.chance import Chance
+from weft.base.now import SECOND
+from weft.sim.disk import JournalDisk
+from weft.sim.faults import ACTIONS
+from weft.sim.mischief import MISCHIEFS
+from weft.sim.plan import Plan
+from weft.sim.run import Outcome, Run, run
+from weft.sim.swarm import FAULTS, draw_plan
+
+MINUTE = 60 * SECOND
+
+
+@lru_cache(maxsize=32)
+def night(scenario: str, seed: int) -> Outcome:
+    """What came of a seed: green, or the test that asks fails."""
+    outcome = run(draw_plan(str(seed), scenario))
+    assert outcome.is_green, (scenario, seed, outcome.verdicts)
+    return outcome
+
+
+def met(scenario: str, *seeds: int) -> set[str]:
+    """The situations that these seeds have met, and the actions that were done, as `did NAME`."""
+    names = {name for seed in seeds for name, count in night(scenario, seed).counts.items() if count}
+    return {name.removeprefix("met ") for name in names}
+
+
+@pytest.mark.proves("FLT-010")
+def test_datagrams_are_lost_doubled_and_late_and_cables_slow() -> None:
+    assert met("fabric", 12) >= {"a datagram lost", "a datagram doubled", "a datagram late", "did slow"}
+    drawn = [draw_plan(str(seed)).weather for seed in range(100)]
+    assert max(weather.loss for weather in drawn) > 65_536 * 25 // 100
+    assert max(weather.duplication for weather in drawn) > 65_536 * 8 // 100
+    assert max(weather.late_ns for weather in drawn) > 4 * SECOND
+
+
+@pytest.mark.proves("FLT-011")
+def test_datagrams_come_in_another_order_and_with_other_bytes_which_are_refused() -> None:
+    assert met("fabric", 12) >= {"a datagram late", "a datagram damaged"}
+    drawn = [draw_plan(str(seed)).weather for seed in range(100)]
+    assert max(weather.reordering for weather in drawn) > 65_536 * 15 // 100
+    assert {0, 655} == {weather.damage for weather in drawn}
+
+
+@pytest.mark.proves("FLT-012")
+def test_cables_are_cut_one_by_one_in_one_direction_in_halves_and_again_and_again() -> None:
+    menu = {name for seed in (2, 4, 11, 12) for name in draw_plan(str(seed)).menu}
+    assert menu >= {"cut-one", "cut-one-way", "cut-halves", "flap"}
+    assert met("fabric", 2, 12) >= {"did cut", "did mend", "a parent lost: silent", "a child lost: silent"}
+
+
+def sight_of(plan: Plan) -> dict[str, set[str]]:
+    """Whom each node of a fleet is in reach of while the first cut lasts."""
+    cuts = [action for action in plan.actions if action.do == "cut"]
+    cut = {frozenset((one.node, one.other)) for one in cuts if one.at == cuts[0].at}
+    names = [node.name for node in plan.nodes]
+    return {name: {other for other in names if frozenset((name, other)) not in cut} for name in names}
+
+
+@pytest.mark.proves("FLT-012")
+def test_in_a_ring_each_voter_sees_a_majority_and_no_two_the_same_and_a_bridge_is_seen_by_both_halves() -> None:
+    plans = [draw_plan(str(seed), "shapes") for seed in range(6)]
+    shapes = {plan.menu[0]: (seed, plan) for seed, plan in enumerate(plans)}
+    assert {"a ring of majorities", "a bridge"} == set(shapes)
+    seed, plan = shapes["a ring of majorities"]
+    voters = [node.name for node in plan.nodes if node.name[0] in "rc"]
+    sight = {name: seen & set(voters) for name, seen in sight_of(plan).items() if name in voters}
+    assert all(2 * len(seen) > len(voters) for seen in sight.values())
+    assert all(one != other for one, other in combinations(sight.values(), 2))
+    assert met("shapes", seed) >= {"did cut", "did mend"}
+    seed, plan = shapes["a bridge"]
+    sight = sight_of(plan)
+    bridges = [name for name, seen in sight.items() if len(seen) == len(plan.nodes)]
+    others = [seen - set(bridges) for name, seen in sight.items() if name not in bridges]
+    assert 1 == len(bridges)
+    assert 2 == len({frozenset(seen) for seen in others})
+    assert met("shapes", seed) >= {"did cut", "did mend"}
+
+
+@pytest.mark.proves("FLT-014")
+def test_peers_stand_still_and_are_slow_and_full_queues_refuse() -> None:
+    assert met("fabric", 9) >= {"did pause", "a process that stood still longer than death", "did slow"}
+    assert met("narrow", 1) >= {"a full queue that refuses messages"}
+    spans = [span for seed in range(30) for span in pauses(draw_plan(str(seed), "night"))]
+    assert min(spans) < 2 * SECOND
+    assert 5 * MINUTE < max(spans) <= 10 * MINUTE
+
+
+def pauses(plan: Plan) -> list[int]:
+    begun: dict[str, int] = {}
+    spans = []
+    for action in plan.actions:
+        if action.do == "pause":
+            begun.setdefault(action.node, action.at)
+        elif action.do == "resume" and action.node in begun:
+            spans.append(action.at - begun.pop(action.node))
+    return spans
+
+
+@pytest.mark.proves("FLT-017")
+def test_nodes_crash_with_their_disks_kept_torn_lost_and_old_and_all_at_once_and_while_they_recover() -> None:
+    assert met("fabric", 12) >= {"a crash inside a write", "a disk lost", "a disk from the past", "did crash"}
+    assert "kill-all" in {name for seed in range(20) for name in draw_plan(str(seed)).menu}
+    plan = draw_plan("1", "restarts")
+    assert "crash-again" == plan.menu[-1]
+    assert night("restarts", 1).counts["crashes"] >= 3
+    assert met("restarts", 1) >= {"a crash inside a write"}
+
+
+@pytest.mark.proves("FLT-020")
+def test_a_journal_is_harmed_between_two_runs_and_its_node_says_so() -> None:
+    assert met("damages", 1, 2, 14) >= {
+        "a journal with a flipped bit",
+        "a journal with a segment cut short",
+        "a journal without a segment",
+        "a journal with two segments swapped",
+        "a journal with a misplaced segment",
+    }
+
+
+@pytest.mark.proves("FLT-020")
+def test_the_verdict_on_a_flipped_bit_is_that_of_the_judge_of_real_segments() -> None:
+    told = Run(draw_plan("3", "damages"), keep=True).go()
+    verdicts = [fact.value[0] for fact in told.history if fact.what == "verdict"]
+    harmed = [fact for fact in told.history if fact.what == "harmed"]
+    assert {"clean", "damaged"} == set(verdicts)
+    assert len(harmed) >= verdicts.count("damaged") > 0
+
+
+def test_a_disk_without_a_closed_segment_cannot_be_harmed() -> None:
+    disk = JournalDisk(lambda _: None, 16, 1 << 20)
+    assert not disk.harm("with a flipped bit", Chance("harm"))
+
+
+@pytest.mark.proves("FLT-021")
+def test_a_name_twice_is_refused_a_cloned_disk_takes_over_and_is_told_apart_and_a_stranger_takes_an_address() -> None:
+    assert met("twins", 1, 2) >= {
+        "a copied disk",
+        "a child refused: two-nodes-one-id",
+        "a child refused: name-taken",
+    }
+    assert met("liars", 0) >= {"did impostor", "a stranger that calls samples safe"}
+
+
+@pytest.mark.proves("FLT-023", part="a file that is edited, and its node started again, in any order")
+def test_files_are_edited_and_nodes_started_on_them_in_any_order() -> None:
+    game = Run(draw_plan("1", "edits"))
+    outcome = game.go()
+    assert outcome.is_green, outcome.verdicts
+    edits = {action.node: action for action in outcome.plan.actions if action.do == "new-file"}
+    assert outcome.counts["met a file that was edited"] >= 2
+    for name, action in edits.items():
+        running = game.fabric.machines[name].running.settings
+        assert {action.number} >= {metric.rate_ns for metric in running.metrics}
+        assert action.second == round(running.node.flush_s * 1e9)
+
+
+MENU = {
+    "FLT-010": {"slow"},
+    "FLT-011": {"flip"},
+    "FLT-012": {"cut-one", "cut-one-way", "cut-halves", "flap"},
+    "FLT-014": {"pause", "slow"},
+    "FLT-016": {"step", "drift"},
+    "FLT-017": {"crash-kept", "crash-torn", "crash-lost", "crash-old", "kill-all", "crash-again"},
+    "FLT-018": {"fill"},
+    "FLT-020": {"harm"},
+    "FLT-021": {"twin"},
+    "FLT-022": {"garbage", "lie"},
+    "FLT-023": {"new-file"},
+}
+"""Rows of the menu, and what the swarm calls them; the weather of datagrams (FLT-010, 011) is in every plan."""
+
+
+@pytest.mark.proves("FLT-001", part="the simulated menu is drawn by everyday seeds")
+def test_every_row_of_the_menu_is_drawn_by_everyday_seeds_and_every_fault_is_in_a_row() -> None:
+    drawn: set[str] = set()
+    done: set[str] = set()
+    for seed in range(250):
+        plan = draw_plan(str(seed))
+        drawn |= set(plan.menu)
+        done |= {action.do for action in plan.actions}
+    rows = set().union(*MENU.values())
+    assert set() == rows - drawn
+    assert {"kill-root", "kill-collector", "stop"} == {*FAULTS, *MISCHIEFS.values()} - rows
+    assert done <= set(ACTIONS)
+
+
+@pytest.mark.varies(
+    "scenario,seed", [(name, 0) for name in MISCHIEFS], [(name, seed) for name in MISCHIEFS for seed in range(300)]
+)
+def test_whatever_befalls_a_fabric_now_and_then_it_keeps_its_word(scenario: str, seed: int) -> None:
+    night(scenario, seed)
+
+
+@pytest.mark.varies(
+    "scenario,seed",
+    [("liars", 0)],
+    [(name, seed) for name in ("shapes", "liars", "snapshots") for seed in range(100)],
+)
+def test_fleets_keep_their_word_through_rings_bridges_liars_and_broken_snapshots(scenario: str, seed: int) -> None:
+    night(scenario, seed)
