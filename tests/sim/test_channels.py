@@ -66,7 +66,7 @@ class Scene:
     """Machines `p`, `c` and `d`, started, with cores that only listen."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, slow: str = "") -> None:
-        def build(*_: Any) -> Node:
+        def build(*_: Any, **__: Any) -> Node:
             return Node(UUID, 1, [Listener(name) for name in NAMES], {})
 
         monkeypatch.setattr(machines, "build_node", build)
