@@ -34,6 +34,7 @@ from weft.cores.drain.messages import (
     WriteSegment,
 )
 from weft.cores.drain.states import TABLE, Cell, On, State
+from weft.cores.kit.outbox import Outbox
 
 ZEROS = "0" * 32
 
@@ -112,18 +113,18 @@ PATHS: dict[State, list[On]] = {
 @pytest.mark.parametrize("on", On)
 @pytest.mark.parametrize("state", State)
 def test_walk_of_the_table(state: State, on: On) -> None:
-    effects: list[Any] = []
-    lane = Lane(1, SETTINGS, effects)
+    outbox = Outbox()
+    lane = Lane(1, SETTINGS, outbox)
     moment = Moment(5, Noted(1, 10, 100, 100))
     for step in PATHS[state]:
         lane.turn(step, moment)
     assert state is lane.state
-    effects.clear()
+    outbox.take()
     lane.turn(on, moment)
     cell = TABLE.get((state, on), Cell("rest", state))
     assert cell.then is lane.state
     orders = [Perform(WriteSegment(1, 1, 1, 1, ZEROS))] if cell.do == "order_segment" else []
-    assert orders == effects
+    assert orders == outbox.take()
 
 
 # What is not for the lake.
@@ -440,7 +441,7 @@ class TrustsItsCursor(Drain):
     def _publish(self, order: SegmentWritten) -> None:
         super()._publish(order)
         self._cursor = Cursor(self._heard, self._cursor.tips)
-        self._effects.append(Persist((self._cursor_record(),), 1))
+        self._outbox.persist((self._cursor_record(),), 1)
 
     _ORDERS = Drain._ORDERS | {LakeFound: _lake_found}  # type: ignore[misc]  # a planted bug overrides what is final
 

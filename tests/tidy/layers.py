@@ -241,7 +241,7 @@ def rooms_of_cores(files: list[Source]) -> Iterator[Finding]:
     packages: dict[str, set[str]] = {}
     for source in files:
         parts = source.path.split("/")
-        if parts[:3] == ["src", "weft", "cores"] and len(parts) > 4:
+        if parts[:3] == ["src", "weft", "cores"] and len(parts) > 4 and parts[3] != "kit":
             packages.setdefault("/".join(parts[:4]), set()).add(parts[4])
     for package, names in packages.items():
         for room in ROOMS:

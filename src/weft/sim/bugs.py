@@ -117,10 +117,11 @@ def segment_number_reused(right: Any) -> Any:
 
     def order_segment(self: Lane, moment: Any) -> None:
         right(self, moment)
-        work = self._effects[-1].work  # type: ignore[union-attr]  # it has just been ordered
+        effects = self._outbox.effects
+        work = effects[-1].work  # type: ignore[union-attr]  # it has just been ordered
         if work.number % 10 == 0:
             self.tip = msgspec.structs.replace(self.tip, number=self.tip.number - 1)
-            self._effects[-1] = Perform(msgspec.structs.replace(work, number=work.number - 1))
+            effects[-1] = Perform(msgspec.structs.replace(work, number=work.number - 1))
 
     return order_segment
 

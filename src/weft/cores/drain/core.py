@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from weft.base.budget import Budget
-from weft.base.effects import Effect, Perform, Persist, Source, Tell
+from weft.base.effects import Effect, Source
 from weft.base.errors import PeerError
 from weft.base.now import Now
 from weft.base.records import CoreRecord, Entry, EraRecord, LostRecord, Record, Stream, StreamRecord
@@ -40,6 +40,8 @@ from weft.cores.drain.messages import (
     StreamTip,
 )
 from weft.cores.drain.states import On, State
+from weft.cores.kit.outbox import Outbox
+from weft.cores.kit.timers import earliest
 
 CURSOR: Final = 1
 """Kind of the one core record."""
@@ -59,19 +61,19 @@ class Drain:
     name = "drain"
 
     def __init__(self, settings: DrainSettings | None = None) -> None:
-        self._effects: list[Effect] = []
+        self._outbox = Outbox()
         self.budget = Budget()
         chosen = settings or DrainSettings()
         assert 1 <= chosen.rows_max <= limits.ROWS_MOST, chosen
-        self.lanes = {int(stream): Lane(stream, chosen, self._effects) for stream in Stream}
+        self.lanes = {int(stream): Lane(stream, chosen, self._outbox) for stream in Stream}
         self.seen = 0
         """All records up to this lsn are noted, or in the lake."""
         self._cursor = Cursor(0, ())
         self._heard = 0  # the last lsn that is known to be in the journal
         self._born: int | None = None  # the first lsn of this start: nothing from here on is in the lake already
         self._passed = 0
-        self._inspect_at: int | None = 0
         self._inspect_ns = limits.RETRY_NS
+        self._inspect_at: int | None = 0
         self._is_found = False
         self._is_live = False  # nothing stands in the journal between `seen` and what is told
         self._is_fetching = False
@@ -108,7 +110,7 @@ class Drain:
             return
         if self._inspect_at is not None and self._inspect_at <= now.mono:
             self._inspect_at = None
-            self._effects.append(Perform(InspectLake()))
+            self._outbox.perform(InspectLake())
         if self._fetch_at is not None and self._fetch_at <= now.mono:
             self._fetch_at = None
         if self._stop_at is not None and self._stop_at <= now.mono:
@@ -118,15 +120,11 @@ class Drain:
     def deadline(self) -> int | None:
         if self._is_closed:
             return None
-        dues = [self._inspect_at, self._fetch_at, self._stop_at]
-        if self._is_found:
-            dues += [lane.due() for lane in self.lanes.values()]
-        return min((due for due in dues if due is not None), default=None)
+        lanes = self.lanes.values() if self._is_found else ()
+        return earliest(self._inspect_at, self._fetch_at, self._stop_at, *[lane.due() for lane in lanes])
 
     def effects(self) -> list[Effect]:
-        done = self._effects.copy()
-        self._effects.clear()
-        return done
+        return self._outbox.take()
 
     @property
     def behind(self) -> tuple[int, int]:
@@ -153,7 +151,7 @@ class Drain:
         """A new root's journal holds what the root before has in its lake."""
         if not self._is_found and order.lsn > self._cursor.released:
             self._cursor = Cursor(order.lsn, self._cursor.tips)
-            self._effects.append(Persist((self._cursor_record(),), limits.CURSOR_WITHIN_NS))
+            self._outbox.persist((self._cursor_record(),), limits.CURSOR_WITHIN_NS)
 
     def _lake_refused(self, order: LakeRefused, now: Now) -> None:
         self._inspect_at = now.mono + self._inspect_ns
@@ -231,7 +229,7 @@ class Drain:
             return
         if not self._is_swamped():
             self._is_fetching = True
-            self._effects.append(Perform(FetchRecords(self.name, self.seen, limits.FETCH_BYTES)))
+            self._outbox.perform(FetchRecords(self.name, self.seen, limits.FETCH_BYTES))
 
     def _close_if_done(self, now: Now) -> None:
         lanes = self.lanes.values()
@@ -241,7 +239,7 @@ class Drain:
         if all(lane.state is State.CLOSED for lane in lanes):
             self._is_closed = True
             is_whole = self._was_live and not any(lane.rows for lane in lanes)
-            self._effects.append(Tell(DrainClosed(is_whole)))
+            self._outbox.tell(DrainClosed(is_whole))
 
     # Noting and releasing.
 
@@ -266,9 +264,9 @@ class Drain:
         released = self._releasable()
         tips = tuple((s, lane.tip.number, lane.tip.lsn) for s, lane in self.lanes.items() if lane.tip.number)
         self._cursor = Cursor(released, tips)
-        self._effects.append(Persist((self._cursor_record(),), limits.CURSOR_WITHIN_NS))
+        self._outbox.persist((self._cursor_record(),), limits.CURSOR_WITHIN_NS)
         published = SegmentPublished(order.stream, order.number, order.rows, order.bytes, order.last_lsn)
-        self._effects.append(Tell(published))
+        self._outbox.tell(published)
         self._release()
 
     def _releasable(self) -> int:
@@ -280,7 +278,7 @@ class Drain:
         upto = self._releasable()
         if upto > self._released:
             self._released = upto
-            self._effects.append(Tell(Released(self.name, upto)))
+            self._outbox.tell(Released(self.name, upto))
 
     def _cursor_record(self) -> CoreRecord:
         return CoreRecord(self.name, CURSOR, msgspec.msgpack.encode(self._cursor))
@@ -290,14 +288,14 @@ class Drain:
     def _worse(self, stream: int, why: str, detail: str) -> None:
         """Say it once, until the lake is back."""
         if not self._trouble:
-            self._effects.append(Tell(LakeFull(detail) if why == "full" else LakeFailed(detail)))
+            self._outbox.tell(LakeFull(detail) if why == "full" else LakeFailed(detail))
         self._trouble.add(stream)
 
     def _better(self, stream: int) -> None:
         if stream in self._trouble:
             self._trouble.remove(stream)
             if not self._trouble:
-                self._effects.append(Tell(LakeBack()))
+                self._outbox.tell(LakeBack())
 
     def _all(self, on: On, now: Now) -> None:
         for lane in self.lanes.values():

@@ -1,13 +1,13 @@
 """One stream on its way into the lake: which records wait, in which cuts, and what was published last."""
 
 from collections import deque
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from weft.base.effects import Effect, Perform
 from weft.base.now import seconds
 from weft.cores.drain import limits
 from weft.cores.drain.messages import DrainSettings, StreamTip, WriteSegment
 from weft.cores.drain.states import TABLE, On, State
+from weft.cores.kit.outbox import Outbox
 
 
 class Cut(NamedTuple):
@@ -37,14 +37,14 @@ class Moment(NamedTuple):
 
 
 class Lane:
-    """The state of one stream. `turn` is its only verb; what it wants done is left in `effects`."""
+    """The state of one stream. `turn` is its only verb; what it wants done goes into the outbox of the core."""
 
-    def __init__(self, stream: int, settings: DrainSettings, effects: list[Effect]) -> None:
+    def __init__(self, stream: int, settings: DrainSettings, outbox: Outbox) -> None:
         self.stream, self.settings = stream, settings
         self.state = State.IDLE
         self.tip = StreamTip(stream, 0, 0, "0" * 32)
         self.is_closing = False
-        self._effects: Final = effects
+        self._outbox = outbox
         self._cuts: deque[Cut] = deque()
         self._open: Cut | None = None
         self._writing: Cut | None = None
@@ -115,7 +115,7 @@ class Lane:
         cut, tip = self._writing, self.tip
         assert cut is not None, "nothing is DUE where nothing waits"
         work = WriteSegment(self.stream, tip.number + 1, cut.first_lsn, cut.last_lsn, tip.prior)
-        self._effects.append(Perform(work))
+        self._outbox.perform(work)
 
     def advance(self, moment: Moment) -> None:
         """The segment exists: forget its cut."""

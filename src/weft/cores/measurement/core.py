@@ -18,10 +18,12 @@ import msgspec
 
 from weft.base.budget import Budget
 from weft.base.calculated import Calculated, Point
-from weft.base.effects import Effect, Perform, Persist, Source, Tell
+from weft.base.effects import Effect, Source
 from weft.base.errors import PeerError
 from weft.base.now import MILLISECOND, Now
 from weft.base.records import CoreRecord, Entry
+from weft.cores.kit.outbox import Outbox
+from weft.cores.kit.timers import earliest
 from weft.cores.measurement import limits
 from weft.cores.measurement.batch import OpenBatch
 from weft.cores.measurement.details import Place
@@ -107,7 +109,7 @@ class Measurement:
         self._checked_at = 0
         self._step_ns = 0  # seen, and not yet in a batch
         self._step_told_ns = 0  # in a batch that is on its way through the chain
-        self._effects: list[Effect] = []
+        self._outbox = Outbox()
         self._deadline: int | None = None
         self._is_settled = False  # whether `_deadline` is up to date
         self._now_mono = 0
@@ -174,8 +176,7 @@ class Measurement:
         return self._deadline
 
     def effects(self) -> list[Effect]:
-        done, self._effects = self._effects, []
-        return done
+        return self._outbox.take()
 
     def values(self) -> list[tuple[Series, int, Calculated]]:
         """The latest calculated value of every series, and its wall-clock ms: for whoever watches this node live."""
@@ -205,15 +206,11 @@ class Measurement:
             self._flush()  # samples of before the step are in a batch of their own
             self._step_ns += by_ns
             self.counters.steps += 1
-            self._effects.append(Tell(ClockStepped(by_ns)))
+            self._outbox.tell(ClockStepped(by_ns))
 
     def _earliest(self) -> int | None:
-        times = [time for task in self.tasks.values() for time in task.deadlines() if time is not None]
-        if self._flush_at is not None:
-            times.append(self._flush_at)
-        if self.foreign.flush_at is not None:
-            times.append(self.foreign.flush_at)
-        return min(times, default=None)
+        of_tasks = [at for task in self.tasks.values() for at in task.deadlines()]
+        return earliest(self._flush_at, self.foreign.flush_at, *of_tasks)
 
     # The plan.
 
@@ -295,7 +292,7 @@ class Measurement:
                 task.issued = self._serial
                 task.late_at = now.mono + task.spec.timeout_ns
             specs = tuple([task.spec for task in group])
-            self._effects.append(Perform(Measure(specs, self._serial, group[0].place)))
+            self._outbox.perform(Measure(specs, self._serial, group[0].place))
 
     def _turn(self, task: Task, on: On, heard: Any) -> bool:
         """Let an input act on a metric by the table; whether its row led to another phase."""
@@ -354,7 +351,7 @@ class Measurement:
         why = heard if isinstance(heard, str) else heard.why
         if task.told_why != why:
             task.told_why = why
-            self._effects.append(Tell(MetricFailed(task.spec.name, _short(why))))
+            self._outbox.tell(MetricFailed(task.spec.name, _short(why)))
 
     def report_unsupported(self, task: Task, reading: Reading) -> None:
         """Tell it once; its ticks go on, since a source may come (a sensor's driver is loaded)."""
@@ -362,7 +359,7 @@ class Measurement:
         self.counters.unsupported += 1
         if not task.is_unsupported:
             task.is_unsupported = True
-            self._effects.append(Tell(MetricUnsupported(task.spec.name, _short(reading.why))))
+            self._outbox.tell(MetricUnsupported(task.spec.name, _short(reading.why)))
 
     def _new_line(self, task: Task, labels: Labels) -> Line | None:
         """A series that was not there before; None, with an event, if a limit forbids it."""
@@ -373,7 +370,7 @@ class Measurement:
             self.counters.refused_series += 1
             if not task.is_refused:
                 task.is_refused = True
-                self._effects.append(Tell(MetricFailed(task.spec.name, fault)))
+                self._outbox.tell(MetricFailed(task.spec.name, fault))
             return None
         spec = task.spec
         line = task.lines[labels] = Line(series_of(spec.name, spec.detail, task.type, spec.param, labels))
@@ -405,7 +402,7 @@ class Measurement:
     def _tell_batch(self, batch: SampleBatch) -> None:
         self.counters.taken += len(batch.rows)
         self.counters.batches += 1
-        self._effects.append(Tell(BatchTaken(batch)))
+        self._outbox.tell(BatchTaken(batch))
 
     def number(self, order: NumberBatch, now: Now) -> None:
         """Number what the chain has let through, and keep it: from here on it is never lost (MEA-023)."""
@@ -418,8 +415,8 @@ class Measurement:
             self._step_told_ns = 0
         if self._configuration is not None:
             extra["cfg"] = self._configuration
-        self._effects.append(Persist(tuple(self.numbering.records(order.batch, extra, now))))
-        self._effects.append(Tell(BatchNumbered(first, rows)))
+        self._outbox.persist(self.numbering.records(order.batch, extra, now))
+        self._outbox.tell(BatchNumbered(first, rows))
         self.counters.numbered += rows
 
     _ORDERS: Final[dict[type, Callable[..., None]]] = {

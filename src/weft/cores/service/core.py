@@ -6,9 +6,11 @@ from typing import Any, Final
 import msgspec
 
 from weft.base.chance import Chance
-from weft.base.effects import Connect, Disconnect, Effect, Reply, Send, SendFailed, Source, Tell
+from weft.base.effects import Effect, SendFailed, Source
 from weft.base.now import MILLISECOND, Now
 from weft.base.records import CoreRecord, Entry
+from weft.cores.kit.outbox import Outbox
+from weft.cores.kit.timers import earliest
 from weft.cores.service import approvals, limits
 from weft.cores.service.beating import Beating
 from weft.cores.service.brokers import Brokers, Voice
@@ -63,7 +65,7 @@ class Service:
         self.record: dict[str, Any] = {"heartbeat": settings.interval_ms, **settings.record}
         """What is registered, with every change that was acknowledged; without name and id."""
         self._chance = chance
-        self._effects: list[Effect] = []
+        self._outbox = Outbox()
         self._brokers = Brokers(settings)
         self._beating = Beating(chance, settings.beacon_ns)
         self._updates = Updates()
@@ -118,13 +120,11 @@ class Service:
 
     def deadline(self) -> int | None:
         if self.state is State.UP:
-            due_at = self._updates.due_at
-            return min(self._beating.due_at, due_at) if due_at is not None else self._beating.due_at
+            return earliest(self._beating.due_at, self._updates.due_at)
         return self._act_at
 
     def effects(self) -> list[Effect]:
-        done, self._effects = self._effects, []
-        return done
+        return self._outbox.take()
 
     @property
     def tag(self) -> bytes:
@@ -210,7 +210,7 @@ class Service:
             record["id"] = self.settings.id
         if not self._brokers.is_heard(now, limits.BEACONS_LOST_MAX * self.settings.beacon_ns):
             record["beacon"] = False  # then our datagrams are answered (BEA-020)
-        self._effects.append(Connect(BROKER, self._brokers.endpoint, self.tag))
+        self._outbox.connect(BROKER, self._brokers.endpoint, self.tag)
         self._say(REGISTRATION, now, msgspec.json.encode(record))
         self._act_at = now.mono + limits.ANSWER_NS
 
@@ -224,7 +224,7 @@ class Service:
         interval_ns = agreed.interval_ms * MILLISECOND
         has_port = self._brokers.hb > 0
         self._beating.begin(interval_ns, agreed.liveness, now, is_exact=agreed.is_broker, has_port=has_port)
-        self._tell(Registered(self._brokers.endpoint, self.instance, self._brokers.epoch, agreed.interval_ms))
+        self._outbox.tell(Registered(self._brokers.endpoint, self.instance, self._brokers.epoch, agreed.interval_ms))
         self._say_update(now)
 
     def put_off(self, message: Message, now: Now) -> None:
@@ -343,12 +343,12 @@ class Service:
         if cell is None:
             return
         if self.state is State.UP and on in WHYS:
-            self._tell(Dropped(WHYS[on]))
+            self._outbox.tell(Dropped(WHYS[on]))
         self.state = cell.then
         getattr(self, cell.do)(message, now)
 
     def _let_go(self) -> None:
-        self._effects.append(Disconnect(BROKER))
+        self._outbox.disconnect(BROKER)
         self._updates.begin()
 
     def _back_off(self, now: Now) -> None:
@@ -358,7 +358,7 @@ class Service:
 
     def _say(self, command: bytes, now: Now, *body: bytes) -> None:
         time = times.write("f64le" if self._brokers.is_f64 else "f32le", _wall(now))
-        self._effects.append(Send(BROKER, b"", Message(command, time, body)))
+        self._outbox.send(BROKER, b"", Message(command, time, body))
 
     def _say_beat(self, word: bytes, now: Now) -> None:
         if not self._brokers.hb:
@@ -367,26 +367,23 @@ class Service:
         beat = Beat(word, self.settings.name, _wall(now), self.instance or None, self._seq)
         if self._beat_key:
             beat = beats.sign(beat, self._beat_key)
-        self._effects.append(Send(BEATS, self._brokers.beats_at.encode(), beat))
+        self._outbox.send(BEATS, self._brokers.beats_at.encode(), beat)
 
     def _answer(self, order: Update, answer: Updated | Denied) -> None:
-        self._effects.append(Reply(order.ticket, answer))
+        self._outbox.reply(order.ticket, answer)
 
     def _answer_all(self, code: str, text: str) -> None:
         """Nothing that waits is done any more."""
         while self._updates.waiting:
             self._answer(self._updates.end(), Denied(code, text))
 
-    def _tell(self, event: Any) -> None:
-        self._effects.append(Tell(event))
-
     def _tell_denied(self, message: Message, *, is_final: bool) -> None:
         why = approvals.refusal(message)
-        self._tell(Denied(why.code, why.text, why.fields, is_final))
+        self._outbox.tell(Denied(why.code, why.text, why.fields, is_final))
 
     def _tell_path(self, before: bool) -> None:  # noqa: FBT001  # from here only
         if self.state is State.UP and self._brokers.hb and before != self._beating.over_tcp:
-            self._tell(PathChanged(self._beating.over_tcp))
+            self._outbox.tell(PathChanged(self._beating.over_tcp))
 
 
 def _wall(now: Now) -> float:

@@ -1,0 +1,17 @@
+"""What a core does not do for a program or a person who asked.
+
+A peer that breaks the protocol is another matter: that is a `PeerError` (`weft.base.errors`).
+"""
+
+from weft.base.errors import WeftError
+
+
+class Refusal(WeftError):
+    """An order or question is refused. It is an answer and nobody's fault; nothing has changed.
+
+    `code` is one of the closed list that the protocol names, `why` says what is wrong, `mend` what helps, if anything does.
+    """
+
+    def __init__(self, code: str, why: str = "", mend: str = "") -> None:
+        super().__init__(f"{code}: {why}" if why else code)
+        self.code, self.why, self.mend = code, why, mend
