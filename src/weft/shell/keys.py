@@ -1,0 +1,125 @@
+"""The keys of a node in its state directory, and what enrolment told it (SEC-004, SEC-013).
+
+    keys/                   directory, 0700
+    keys/node.key_secret    the node's pair, in pyzmq's form of certificates, 0600
+    keys/node.key           its public half in the same form, for people
+    keys/known.json         whom it knows before the configuration tells it (`Known`), 0600
+
+A node without `keys/node.key_secret` has no keys. Whoever may read the secret is the node: wider modes end the start.
+"""
+
+import re
+from pathlib import Path
+from typing import Annotated, Final, NamedTuple
+
+import msgspec
+import zmq
+from msgspec import Meta
+
+from weft.base.errors import UNREADABLE, StorageFailed, UserError
+from weft.base.keys import Binding, KeyTable
+from weft.lake.files import LocalFiles, make_directories
+from weft.shell.files import Files, put_whole
+
+FOLDER: Final = "keys"
+SECRET: Final = "node.key_secret"  # noqa: S105  # a name of a file
+PUBLIC: Final = "node.key"
+KNOWN: Final = "known.json"
+OTHERS: Final = 0o077  # what nobody but the owner may have
+KNOWN_MAX: Final = 1_000  # nodes, and places
+FILE_BYTES_MAX: Final = 4 << 20
+_LINE: Final = re.compile(r'^\s*(public-key|secret-key)\s*=\s*"([^"]{40})"\s*$', re.MULTILINE)
+
+
+class Keys(NamedTuple):
+    """A CURVE pair in Z85; its repr hides the secret, so that no log, crash file or status can show it (SEC-047)."""
+
+    public: str
+    secret: str
+
+    def __repr__(self) -> str:
+        return f"Keys(public={self.public!r}, secret=...)"
+
+
+class Known(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What enrolment told a node, enough to reach its parent, and to know it: the configuration tells the rest."""
+
+    bindings: Annotated[dict[str, Binding], Meta(max_length=KNOWN_MAX)] = {}
+    """By UUID in hex: its own, the root's, its parents'. A binding of the configuration replaces the one here."""
+    places: Annotated[dict[str, str], Meta(max_length=KNOWN_MAX)] = {}
+    """UUID in hex of who stands at an endpoint (`host:port`, first port of a block)."""
+    beacon_key: Annotated[str, Meta(pattern="^([0-9a-f]{64})?$")] = ""
+    """The fabric's secret for datagrams, in hex (BEA-007); empty: none."""
+
+    def table(self) -> KeyTable:
+        """Whom it knows by this alone."""
+        return KeyTable.of((bytes.fromhex(uuid), binding) for uuid, binding in self.bindings.items())
+
+    def __repr__(self) -> str:
+        return f"Known(bindings={self.bindings!r}, places={self.places!r}, beacon_key=...)"
+
+
+def load_keys(state: Path) -> Keys | None:
+    """The node's pair; None if it has none. UserError `open-keys`: others may read it, `bad-keys`: it is no pair."""
+    path = state / FOLDER / SECRET
+    text = _private_text(path)
+    if text is None:
+        return None
+    found = dict(_LINE.findall(text))
+    pair = Keys(found.get("public-key", ""), found.get("secret-key", ""))
+    if not _is_pair(pair):
+        raise UserError("bad-keys", f"{path} holds no key pair", "weft init, or the file of a backup")
+    return pair
+
+
+def load_known(state: Path) -> Known:
+    """What enrolment told; nothing, if there was none. UserError `open-keys`, `bad-keys`."""
+    path = state / FOLDER / KNOWN
+    text = _private_text(path)
+    if text is None:
+        return Known()
+    try:
+        return msgspec.json.decode(text, type=Known)
+    except (*UNREADABLE, ValueError) as error:
+        raise UserError("bad-keys", f"{path} cannot be read: {error}", "weft join with a new token") from None
+
+
+def save_known(state: Path, known: Known) -> None:
+    """Keep it, whole or not at all; StorageFailed."""
+    path = state / FOLDER / KNOWN
+    try:
+        make_folder(state)
+        put_whole(Files(), path, msgspec.json.encode(known))
+    except OSError as error:
+        raise StorageFailed(f"{path} cannot be written: {error.strerror}") from error
+
+
+def make_folder(state: Path) -> Path:
+    """The folder of the keys, which nobody else may look into; OSError."""
+    folder = state / FOLDER
+    make_directories(LocalFiles(), state)
+    Files().make_directory(folder)
+    return folder
+
+
+def _private_text(path: Path) -> str | None:
+    """A file that only its owner may touch, in a folder of the same kind; None: it is not there."""
+    try:
+        modes = path.parent.stat().st_mode, path.stat().st_mode
+        with path.open(encoding="utf-8") as file:
+            text = file.read(FILE_BYTES_MAX)
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError("bad-keys", f"{path} cannot be read: {error}", f"chmod 600 {path}, as its owner") from None
+    if any(mode & OTHERS for mode in modes):
+        text = f"{path} can be read by others than its owner: whoever read it can pose as this node"
+        raise UserError("open-keys", text, f"chmod 700 {path.parent}; chmod 600 {path}; and weft key rotate")
+    return text
+
+
+def _is_pair(pair: Keys) -> bool:
+    try:
+        return zmq.curve_public(pair.secret.encode()) == pair.public.encode()
+    except (ValueError, zmq.ZMQError):
+        return False

@@ -1,0 +1,109 @@
+"""Who gets in: the handler that libzmq asks at every handshake (ZAP 1.0; SEC-010, SEC-011).
+
+Sockets are made with `ZAP_ENFORCE_DOMAIN`, so that without a handler nobody gets in. The handler says only that a key is
+known; what its holder may do is looked up for every message (SEC-012). The table it decides from is swapped as a whole.
+"""
+
+import asyncio
+from collections import Counter
+from typing import Any, Final, NamedTuple
+
+import zmq
+from zmq.utils import z85
+
+from weft.base.keys import KeyTable
+
+ENDPOINT: Final = "inproc://zeromq.zap.01"
+VERSION: Final = b"1.0"
+DOMAIN: Final = b"weft"
+REQUEST_FRAMES: Final = 7
+KEY_BYTES: Final = 32
+TURN_MAX: Final = 256  # handshakes in one callback: a crowd of strangers must not starve the node's own work
+NOW: Final = zmq.NOBLOCK
+_WELL, _NO = (b"200", b"OK"), (b"400", b"unknown key")
+_NOT_CURVE: Final = (b"400", b"no key")
+_MALFORMED: Final = (b"500", b"malformed request")
+
+
+class Verdict(NamedTuple):
+    """What is answered, and to whom."""
+
+    frames: list[bytes]
+    """Version, request id, status, text, User-Id, metadata."""
+    address: str
+    """Of who knocks, as libzmq has it."""
+    why: str
+    """`ok`, `unknown-key`, `no-key` (another mechanism), `domain`, `malformed`."""
+
+    @property
+    def allowed(self) -> bool:
+        """Whether it may come in."""
+        return self.why == "ok"
+
+
+def decide(request: list[bytes], table: KeyTable) -> Verdict:
+    """The answer to a request, given as its frames behind the empty delimiter.
+
+    User-Id of who is let in is its key in Z85. Whatever else than CURVE with a known key in the domain `weft` gets 400,
+    and a request that is none 500; nobody is ever let in by a mistake of this function: it answers `ok` at one place.
+    """
+    version, number, *rest = [*request[:2], b"", b""][:2] + request[2:]
+    if len(request) < 6 or version != VERSION:
+        return _verdict(number if len(request) >= 2 else b"", _MALFORMED, b"", "", "malformed")
+    domain, address, _, mechanism, *credentials = rest
+    shown = address[:64].decode("ascii", "replace")
+    if domain != DOMAIN:
+        return _verdict(number, _NO, b"", shown, "domain")
+    if mechanism != b"CURVE" or len(credentials) != 1 or len(credentials[0]) != KEY_BYTES:
+        return _verdict(number, _NOT_CURVE, b"", shown, "no-key")
+    key = z85.encode(credentials[0])
+    if table.find(key.decode("ascii")) is None:
+        return _verdict(number, _NO, b"", shown, "unknown-key")
+    return _verdict(number, _WELL, key, shown, "ok")
+
+
+def _verdict(number: bytes, said: tuple[bytes, bytes], user: bytes, address: str, why: str) -> Verdict:
+    return Verdict([VERSION, number, *said, user, b""], address, why)
+
+
+class Gatekeeper:
+    """Answers the requests of one ZeroMQ context, on the running loop, from `open` to `close`."""
+
+    def __init__(self, context: "zmq.Context[Any]", table: KeyTable) -> None:
+        self.table = table
+        """Whom it knows; give it another one, and the next request is decided by that."""
+        self.decided: Counter[str] = Counter()
+        """Requests by `Verdict.why`."""
+        self.last_refused = ""
+        """The address of who was refused last."""
+        self._context = context
+        self._socket: zmq.Socket[bytes] | None = None
+
+    def open(self) -> None:
+        """Begin to answer, before the first socket of the context is bound."""
+        self._socket = self._context.socket(zmq.ROUTER)
+        self._socket.setsockopt(zmq.LINGER, 0)
+        self._socket.bind(ENDPOINT)
+        asyncio.get_running_loop().add_reader(self._socket.FD, self._read)
+
+    def close(self) -> None:
+        """Answer nobody any more: then nobody gets in."""
+        if self._socket is not None:
+            asyncio.get_running_loop().remove_reader(self._socket.FD)
+            self._socket.close()
+            self._socket = None
+
+    def _read(self) -> None:
+        for _ in range(TURN_MAX):
+            if self._socket is None:
+                return
+            try:
+                peer, _, *request = self._socket.recv_multipart(NOW)
+            except zmq.Again:
+                return
+            verdict = decide(request, self.table)
+            self.decided[verdict.why] += 1
+            if not verdict.allowed:
+                self.last_refused = verdict.address
+            self._socket.send_multipart([peer, b"", *verdict.frames], NOW)
+        asyncio.get_running_loop().call_soon(self._read)  # the descriptor tells of edges

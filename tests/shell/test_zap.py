@@ -1,0 +1,54 @@
+"""Who gets in: the vectors, everything that is nearly a request, and real sockets."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from weft.base.keys import Binding, KeyTable
+from weft.shell.zap import decide
+
+VECTORS = {
+    entry["id"]: entry
+    for line in (Path(__file__).parents[1] / "vectors" / "security.jsonl").read_text("utf-8").splitlines()
+    if (entry := json.loads(line))["id"].startswith("s-zap")
+}
+REQUEST = [bytes.fromhex(frame) for frame in VECTORS["s-zap-request"]["frames"]]
+KEY = "szs#hp/J=p+C%@ouhp/lzke8P<-A2PtgxmzxZ}%D"
+KNOWN = KeyTable.of([(b"k" * 16, Binding(curve=(KEY,), name="pi-7", roles=("sensor",)))])
+
+
+@pytest.mark.proves("SEC-011", part="the decision, by the vectors")
+@pytest.mark.parametrize(("name", "table"), [("s-zap-ok", KNOWN), ("s-zap-no", KeyTable())])
+def test_requests_are_decided_as_the_vectors_say(name: str, table: KeyTable) -> None:
+    verdict = decide(REQUEST, table)
+    assert [bytes.fromhex(frame) for frame in VECTORS[name]["frames"]] == verdict.frames
+    assert (VECTORS[name]["means"]["allowed"], "10.0.0.7") == (verdict.allowed, verdict.address)
+
+
+@pytest.mark.parametrize(
+    ("place", "frame", "code", "why"),
+    [
+        (0, b"2.0", b"500", "malformed"),
+        (2, b"", b"400", "domain"),
+        (2, b"weft-join", b"400", "domain"),
+        (5, b"NULL", b"400", "no-key"),
+        (5, b"PLAIN", b"400", "no-key"),
+        (6, b"short", b"400", "no-key"),
+        (6, b"\0" * 32, b"400", "unknown-key"),
+    ],
+)
+def test_a_request_with_one_wrong_frame_is_refused(place: int, frame: bytes, code: bytes, why: str) -> None:
+    request = [*REQUEST[:place], frame, *REQUEST[place + 1 :]]
+    verdict = decide(request, KNOWN)
+    assert ([b"1.0", b"1", code], b"", why) == (verdict.frames[:3], verdict.frames[4], verdict.why)
+
+
+@pytest.mark.parametrize("count", range(7))
+def test_a_request_that_breaks_off_is_refused(count: int) -> None:
+    verdict = decide(REQUEST[:count], KNOWN)
+    assert (False, 6, b"") == (verdict.allowed, len(verdict.frames), verdict.frames[4])
+
+
+def test_a_request_with_a_frame_too_many_is_refused() -> None:
+    assert "no-key" == decide([*REQUEST, b""], KNOWN).why
