@@ -9,6 +9,7 @@ from weft.base.effects import Confirm, Confirmed, Connect, Effect, Send, Source,
 from weft.base.errors import OurFault, PeerError
 from weft.base.now import MILLISECOND, SECOND, Now
 from weft.cores.clone import Clone, limits
+from weft.cores.clone.context import ASK, FOLLOW, PUBLISH, SERVE, TAKE
 from weft.cores.clone.messages import (
     CloneSettings,
     Hugz,
@@ -29,7 +30,6 @@ from weft.cores.clone.messages import (
     WritesWanted,
 )
 from weft.cores.clone.states import State
-from weft.cores.clone.station import ASK, FOLLOW, PUBLISH, SERVE, TAKE
 from weft.wire.envelope import Answer, Asked
 
 NODE = b"n" * 16

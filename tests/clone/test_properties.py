@@ -10,6 +10,7 @@ from tests.clone.test_states import SETTINGS, START, UPDATES
 from weft.base.effects import Send, Source, Tell
 from weft.base.now import SECOND, Now
 from weft.cores.clone import Clone, limits
+from weft.cores.clone.context import ASK
 from weft.cores.clone.messages import (
     Hugz,
     ICanHaz,
@@ -22,7 +23,6 @@ from weft.cores.clone.messages import (
     WritesWanted,
 )
 from weft.cores.clone.states import State
-from weft.cores.clone.station import ASK
 
 KEYS = ("/a", "/b", "c")
 

@@ -8,6 +8,7 @@ from tests.tables.tables import pairs
 from weft.base.effects import Connect, Disconnect, Effect, Send, Source, Tell
 from weft.base.now import SECOND, Now
 from weft.cores.clone import Clone, limits
+from weft.cores.clone.context import ASK, FOLLOW
 from weft.cores.clone.messages import (
     CloneSettings,
     Hugz,
@@ -22,7 +23,6 @@ from weft.cores.clone.messages import (
     WritesWanted,
 )
 from weft.cores.clone.states import TABLE, Cell, On, State
-from weft.cores.clone.station import ASK, FOLLOW
 
 START = Now(SECOND, 1_795_000_000 * SECOND)
 SETTINGS = CloneSettings(source="127.0.0.1:5556", prefix="/guide/")

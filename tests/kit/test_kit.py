@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from weft.base.effects import Connect, Disconnect, Effect, Perform, Persist, Reply, Send, Tell
+from weft.base.effects import Confirm, Connect, Disconnect, Effect, Perform, Persist, Reply, Send, Tell
 from weft.base.now import SECOND, Now
 from weft.base.records import CoreRecord, Record
 from weft.cores.kit import limits
@@ -20,6 +20,7 @@ def test_effects_leave_in_the_order_in_which_they_were_wanted_and_once() -> None
     outbox = Outbox()
     outbox.connect("c", "host:1", b"tag", (b"topic",))
     outbox.send("c", b"peer", "message")
+    outbox.confirm("c", b"peer", 1, 5)
     outbox.disconnect("c")
     outbox.perform("work")
     outbox.reply(7, "answer")
@@ -27,6 +28,7 @@ def test_effects_leave_in_the_order_in_which_they_were_wanted_and_once() -> None
     expected: list[Effect] = [
         Connect("c", "host:1", b"tag", (b"topic",)),
         Send("c", b"peer", "message"),
+        Confirm("c", b"peer", 1, 5),
         Disconnect("c"),
         Perform("work"),
         Reply(7, "answer"),

@@ -105,7 +105,7 @@ class CloneProgram:
 
     def waits(self, core: Any) -> str:
         """For what it waits of the root."""
-        return "" if self._incoming is None and self.number >= core.station.number else "which has not heard all"
+        return "" if self._incoming is None and self.number >= core.context.number else "which has not heard all"
 
     def noted(self, what: str) -> None:
         """What has become of the process."""

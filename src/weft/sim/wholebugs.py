@@ -5,8 +5,8 @@ from typing import Any, Final
 from weft.base.records import StreamRecord
 from weft.base.spool import Journaled
 from weft.cores.carrier.core import Carrier
+from weft.cores.clone.context import Context
 from weft.cores.clone.messages import KvSync
-from weft.cores.clone.station import Station
 from weft.sim.canaries import canary
 
 EVERYTHING: Final = "everything"
@@ -26,11 +26,11 @@ def what_is_no_starts_own_stays_below(right: Any) -> Any:
     return command
 
 
-@canary(Station, "learn", caught_by="converged", within=20, scenario=EVERYTHING)
+@canary(Context, "learn", caught_by="converged", within=20, scenario=EVERYTHING)
 def deleted_pairs_stay_with_clones(right: Any) -> Any:
     """What is deleted in the configuration is still told to clients of the Clone pattern."""
 
-    def learn(self: Station, pair: KvSync) -> None:
+    def learn(self: Context, pair: KvSync) -> None:
         if pair.value:
             right(self, pair)
 

@@ -11,11 +11,12 @@ from weft.base.effects import Confirmed, Effect, SendFailed, Source
 from weft.base.errors import OurFault
 from weft.base.now import Now
 from weft.base.records import CoreRecord, Entry
+from weft.cores.clone.context import ASK, FOLLOW, SERVE, Context, Counters
 from weft.cores.clone.following import Follower
 from weft.cores.clone.messages import CloneSettings, LearnPairs, StepDown, TakeRoot, WritesDone
 from weft.cores.clone.serving import Server
 from weft.cores.clone.states import State
-from weft.cores.clone.station import ASK, FOLLOW, SERVE, Counters, Station
+from weft.cores.kit.timers import Parts
 
 
 class Clone:
@@ -24,10 +25,11 @@ class Clone:
     name = "clone"
 
     def __init__(self, settings: CloneSettings, node: bytes) -> None:
-        self.station = Station(settings, node)
-        self.budget = self.station.budget
-        self.server = Server(self.station)
-        self.follower = Follower(self.station)
+        self.context = Context(settings, node)
+        self.budget = self.context.budget
+        self.server = Server(self.context)
+        self.follower = Follower(self.context)
+        self._parts = Parts(self.server, self.follower)
 
     @property
     def state(self) -> State:
@@ -37,7 +39,7 @@ class Clone:
     @property
     def counters(self) -> Counters:
         """What was served, published, taken over."""
-        return self.station.counters
+        return self.context.counters
 
     def restore(self, entries: Iterable[Entry], now: Now) -> None:
         """Nothing is kept: the configuration tells everything at its start."""
@@ -86,16 +88,13 @@ class Clone:
         """Portions of snapshots are confirmed, and nothing else is said on that channel."""
 
     def wake(self, now: Now) -> None:
-        self.server.wake(now)
-        self.follower.wake(now)
+        self._parts.wake(now)
 
     def deadline(self) -> int | None:
-        dues = (self.server.deadline(), self.follower.deadline())
-        return min((at for at in dues if at is not None), default=None)
+        return self._parts.deadline()
 
     def effects(self) -> list[Effect]:
-        done, self.station.effects = self.station.effects, []
-        return done
+        return self.context.take()
 
 
 _OBEY: Final[dict[type, Callable[[Clone, Any, Now], None]]] = {

@@ -7,6 +7,7 @@ from weft.base.endpoints import shifted
 from weft.base.now import Now
 from weft.base.paths import is_key
 from weft.cores.clone import limits
+from weft.cores.clone.context import ASK, FOLLOW, UPDATES, Context, is_telling, wanted
 from weft.cores.clone.messages import (
     Hugz,
     ICanHaz,
@@ -19,15 +20,14 @@ from weft.cores.clone.messages import (
     Wanted,
 )
 from weft.cores.clone.states import TABLE, On, State
-from weft.cores.clone.station import ASK, FOLLOW, UPDATES, Station, is_telling, wanted
 from weft.wire.chp import Pair
 
 
 class Follower:
     """Follows one server. Times are monotonic nanoseconds."""
 
-    def __init__(self, station: Station) -> None:
-        self._station = station
+    def __init__(self, context: Context) -> None:
+        self._context = context
         self.state = State.RESTING
         self.last = 0
         """Number of the last update, or of the snapshot."""
@@ -38,7 +38,7 @@ class Follower:
         """Open orders by ticket, each with its first key."""
         self._unanswered = self._holes = 0
         """Questions since the last snapshot; holes since the server was followed in calm."""
-        self._room = station.budget.part(
+        self._room = context.budget.part(
             "stage", limits.STAGE_PERCENT, lambda: self._stage_bytes + limits.PAIR_COST * len(self._stage)
         )
         self._tag = b""
@@ -53,7 +53,7 @@ class Follower:
 
     def begin(self, now: Now) -> None:
         """Follow, if there is whom."""
-        if self._station.settings.source:
+        if self._context.settings.source:
             self._turn(On.BEGUN, None, now)
 
     def end(self, now: Now) -> None:
@@ -63,7 +63,7 @@ class Follower:
     def hear_answer(self, message: KvSync | KThxBai, source: Source, now: Now) -> None:
         """A part of the snapshot."""
         if source.peer != self._tag or (self.state, On.PAIR) not in TABLE:
-            self._station.counters.late += 1
+            self._context.counters.late += 1
             return
         self._due_at = now.mono + limits.SILENCE_NS
         self._turn(On.END if type(message) is KThxBai else On.PAIR, message, now)
@@ -71,7 +71,7 @@ class Follower:
     def hear_update(self, message: KvPub | Hugz, source: Source, now: Now) -> None:
         """What the server publishes."""
         if source.peer != FOLLOW.encode() or self.state is State.RESTING:
-            self._station.counters.late += 1
+            self._context.counters.late += 1
             return
         self._heard_at = now.mono
         if type(message) is Hugz:
@@ -91,7 +91,7 @@ class Follower:
         elif self._is_apart(message.number - self.last, now):
             self._turn(On.HOLE, None, now)
         else:
-            self._station.counters.leftovers += 1
+            self._context.counters.leftovers += 1
 
     def _is_apart(self, ahead: int, now: Now) -> bool:
         """Whether a number so far ahead of the last one shows that the two sides differ: also a lower one, later on."""
@@ -101,7 +101,7 @@ class Follower:
         """The configuration has answered writes of ours; one that was refused makes us ask again, in a while."""
         key = self._asked.pop(ticket, None)
         if key is not None and code:
-            self._station.refuse(key, code)
+            self._context.refuse(key, code)
             if self.state is State.FOLLOWING:
                 self._turn(On.HOLE, None, now)
 
@@ -131,18 +131,18 @@ class Follower:
 
         What was heard before is dropped: it was published before the answer, which therefore has it.
         """
-        station, source = self._station, self._station.settings.source
+        context, source = self._context, self._context.settings.source
         if not self._is_subscribed:
             self._is_subscribed = True
-            station.connect(FOLLOW, shifted(source, UPDATES), FOLLOW.encode(), (b"",))
+            context.connect(FOLLOW, shifted(source, UPDATES), FOLLOW.encode(), (b"",))
         if self._unanswered == limits.FAILING_AFTER and not self._is_lost:
             self._is_lost = True
-            station.tell(ServerLost(source, "no snapshot"))
-        station.counters.questions += 1
+            context.tell(ServerLost(source, "no snapshot"))
+        context.counters.questions += 1
         self._drop_held()
-        self._tag = b"%d" % station.counters.questions
-        station.connect(ASK, source, self._tag)
-        station.say(ASK, b"", ICanHaz("", dialect="chp"))
+        self._tag = b"%d" % context.counters.questions
+        context.connect(ASK, source, self._tag)
+        context.send(ASK, b"", ICanHaz("", dialect="chp"))
         self._due_at = now.mono + _pause_ns(self._unanswered)
         self._unanswered += 1
 
@@ -168,17 +168,17 @@ class Follower:
 
     def adopt(self, end: KThxBai, now: Now) -> None:
         """The snapshot is whole: what stands under the prefix becomes equal to it, and the updates above it follow."""
-        station = self._station
-        station.counters.snapshots += 1
+        context = self._context
+        context.counters.snapshots += 1
         self.last, self._adopted_at, self._heard_at = end.number, now.mono, now.mono
         stage, waiting = self._stage, self._waiting
         self._drop_held()
         self._unanswered = 0
-        prefix = station.settings.prefix
-        gone = [Wanted(key, b"") for key in station.sorted_keys() if key.startswith(prefix) and key not in stage]
+        prefix = context.settings.prefix
+        gone = [Wanted(key, b"") for key in context.sorted_keys() if key.startswith(prefix) and key not in stage]
         self._want([*gone, *stage.values()])
-        if self._is_lost or station.counters.snapshots == 1:
-            station.tell(ServerFollowed(station.settings.source, end.number, len(stage)))
+        if self._is_lost or context.counters.snapshots == 1:
+            context.tell(ServerFollowed(context.settings.source, end.number, len(stage)))
         self._is_lost = False
         for update in waiting:
             self._go_through(update, now)
@@ -199,12 +199,12 @@ class Follower:
         self.last = update.number
         key = self._key_of(update)
         if key is not None:
-            self._station.counters.updates += 1
+            self._context.counters.updates += 1
             self._want([wanted(key, update, now)])
 
     def pause(self, message: None, now: Now) -> None:
         """Something is missing: ask again, at once or after the pause that is due; what comes meanwhile waits."""
-        self._station.counters.holes += 1
+        self._context.counters.holes += 1
         self._drop_held()
         self._tag = b""
         if now.mono >= self._adopted_at + limits.CALM_NS:
@@ -219,7 +219,7 @@ class Follower:
         """The server is silent: begin anew. One that never beats is only asked whether something was missed."""
         if self._has_beat:
             self._is_lost = True
-            self._station.tell(ServerLost(self._station.settings.source, "silent"))
+            self._context.tell(ServerLost(self._context.settings.source, "silent"))
         is_new = not (self._has_beat or self._is_sure)
         self._is_subscribed = self._is_sure = is_new
         self._has_beat = False
@@ -228,8 +228,8 @@ class Follower:
 
     def let_go(self, message: None, now: Now) -> None:
         """Nobody to follow any more; what was written stays."""
-        self._station.disconnect(FOLLOW)
-        self._station.disconnect(ASK)
+        self._context.disconnect(FOLLOW)
+        self._context.disconnect(ASK)
         self._drop_held()
         self._asked, self._tag = {}, b""
         self._unanswered = self._holes = 0
@@ -239,13 +239,13 @@ class Follower:
 
     def _key_of(self, pair: Pair) -> str | None:
         """The key under the prefix; None, counted and told, if it is none here."""
-        key = self._station.settings.prefix + pair.key.removeprefix("/")
+        key = self._context.settings.prefix + pair.key.removeprefix("/")
         if is_key(key) and not key.endswith("/HUGZ"):
             return key
-        counters = self._station.counters
+        counters = self._context.counters
         counters.keys_refused += 1
         if is_telling(counters.keys_refused):
-            self._station.tell(
+            self._context.tell(
                 KeyRefused(pair.key, "it has empty parts, other letters, or too many", counters.keys_refused)
             )
         return None
@@ -258,10 +258,10 @@ class Follower:
             order.append(write)
             size += len(write.key) + len(write.value)
             if len(order) >= limits.ORDER_WRITES_MAX or size >= limits.ORDER_BYTES_MAX:
-                self._asked[self._station.want(tuple(order))] = order[0].key
+                self._asked[self._context.want(tuple(order))] = order[0].key
                 order, size = [], 0
         if order:
-            self._asked[self._station.want(tuple(order))] = order[0].key
+            self._asked[self._context.want(tuple(order))] = order[0].key
 
 
 def _pause_ns(times: int) -> int:

@@ -11,13 +11,14 @@ from typing import Any
 
 import msgspec
 
-from weft.base.effects import Confirm, Confirmed, Source
+from weft.base.effects import Confirmed, Source
 from weft.base.errors import PeerError
 from weft.base.now import MILLISECOND, SECOND, Now
 from weft.base.paths import is_key, is_under
 from weft.cores.clone import limits
+from weft.cores.clone.context import PUBLISH, SERVE, Context, numbered, wanted
 from weft.cores.clone.messages import Hugz, ICanHaz, KThxBai, KvPub, KvSet, KvSync, LearnPairs
-from weft.cores.clone.station import PUBLISH, SERVE, Station, numbered, wanted
+from weft.cores.kit.timers import earliest
 from weft.wire.chp import Pair
 from weft.wire.envelope import Answer, Asked, Envelope
 
@@ -65,20 +66,20 @@ class Stream:
 class Server:
     """Answers clients, as long as this node is the root. Times are monotonic nanoseconds."""
 
-    def __init__(self, station: Station) -> None:
-        self._station = station
+    def __init__(self, context: Context) -> None:
+        self._context = context
         self.is_active = False
         self.streams: deque[Stream] = deque()
         self._causes: dict[int, Cause] = {}
         self._open_bytes = 0
         """Of memory, for writes of clients that are not answered."""
-        self._room = station.budget.part("writes", limits.WRITES_PERCENT, lambda: self._open_bytes)
+        self._room = context.budget.part("writes", limits.WRITES_PERCENT, lambda: self._open_bytes)
         self._published_at = 0
         self._tokens = 0
 
     def begin(self, now: Now) -> None:
         """Be heard from now on."""
-        if self._station.settings.serves and not self.is_active:
+        if self._context.settings.serves and not self.is_active:
             self.is_active = True
             self._beat(now)
 
@@ -102,9 +103,9 @@ class Server:
         of_peer = sum(stream.peer == source.peer for stream in self.streams)
         is_free = of_peer < limits.REQUESTS_PER_CLIENT_MAX and len(self.streams) < limits.REQUESTS_MAX
         self._check("busy", request.subtree, holds=is_free)
-        station, subtree = self._station, request.subtree
-        found = [station.pairs[key] for key in station.sorted_keys() if key.startswith(subtree)]
-        stream = Stream(source.peer, asked.envelope, found, KThxBai(subtree, station.number))
+        context, subtree = self._context, request.subtree
+        found = [context.pairs[key] for key in context.sorted_keys() if key.startswith(subtree)]
+        stream = Stream(source.peer, asked.envelope, found, KThxBai(subtree, context.number))
         stream.moved_at = now.mono
         self.streams.append(stream)
         self._say(stream)
@@ -112,10 +113,10 @@ class Server:
     def _say(self, stream: Stream) -> int:
         portion = stream.portion()
         for message in portion:
-            self._station.say(SERVE, stream.peer, Answer(stream.envelope, message))
+            self._context.send(SERVE, stream.peer, Answer(stream.envelope, message))
         self._tokens += 1
         stream.sent, stream.token, stream.due_at = len(portion), self._tokens, None
-        self._station.effects.append(Confirm(SERVE, stream.peer, len(portion), self._tokens))
+        self._context.confirm(SERVE, stream.peer, len(portion), self._tokens)
         return len(portion)
 
     def confirm(self, order: Confirmed, now: Now) -> None:
@@ -123,15 +124,15 @@ class Server:
         for stream in self.streams:
             if stream.token == order.token and stream.sent:
                 if stream.confirm(order.refused, now):
-                    self._station.counters.served += 1
-                    self._station.counters.pairs_served += len(stream.pairs)
+                    self._context.counters.served += 1
+                    self._context.counters.pairs_served += len(stream.pairs)
                     self.streams.remove(stream)
                 return
 
     def _go_on(self, stream: Stream, now: Now) -> int:
         if now.mono < stream.moved_at + limits.STUCK_NS:
             return self._say(stream)
-        self._station.counters.stuck += 1
+        self._context.counters.stuck += 1
         self.streams.remove(stream)
         return 0
 
@@ -140,7 +141,7 @@ class Server:
     def hear_set(self, message: Any, now: Now) -> None:
         """A client wants a write; PeerError `not-root`, `loose-key`, `key`, `not-writable`, `busy` (CFG-063)."""
         assert type(message) is KvSet
-        settings, key = self._station.settings, message.key
+        settings, key = self._context.settings, message.key
         self._check("not-root", key, holds=self.is_active)
         if not key.startswith("/"):
             self._check("loose-key", key, holds=bool(settings.loose_prefix))
@@ -151,9 +152,9 @@ class Server:
         if not (has_room := self._room.has_room(cost)):
             self._room.refuse()
         self._check("busy", key, holds=has_room and len(self._causes) < limits.OPEN_MAX)
-        self._station.counters.sets += 1
+        self._context.counters.sets += 1
         self._open_bytes += cost
-        self._causes[self._station.want((wanted(key, message, now),))] = Cause(key, message)
+        self._causes[self._context.want((wanted(key, message, now),))] = Cause(key, message)
 
     def done(self, ticket: int, code: int) -> None:
         """The configuration has answered a write of a client."""
@@ -162,7 +163,7 @@ class Server:
             return
         self._open_bytes -= limits.PAIR_COST + len(cause.message.value)
         if code:
-            self._station.refuse(cause.key, code)
+            self._context.refuse(cause.key, code)
 
     # What is published
 
@@ -171,11 +172,11 @@ class Server:
         for number, key, value in numbered(order):
             cause = self._cause_of(key, value)
             uuid = cause.uuid if cause is not None else b""
-            self._station.learn(KvSync(key, number, uuid, value, expires_ms=_end_of(cause, now)))
+            self._context.learn(KvSync(key, number, uuid, value, expires_ms=_end_of(cause, now)))
             if self.is_active:
                 ttl_s = cause.ttl_s if cause is not None and value else None
-                self._publish(KvPub(key, number, uuid or self._station.node, value, ttl_s), now)
-        self._station.number = max(self._station.number, order.number)
+                self._publish(KvPub(key, number, uuid or self._context.node, value, ttl_s), now)
+        self._context.number = max(self._context.number, order.number)
 
     def _cause_of(self, key: str, value: bytes) -> Pair | None:
         for cause in self._causes.values():
@@ -185,14 +186,14 @@ class Server:
 
     def _publish(self, message: KvPub | Hugz, now: Now) -> None:
         self._published_at = now.mono
-        self._station.counters.published += 1
-        self._station.say(PUBLISH, b"", message)
+        self._context.counters.published += 1
+        self._context.send(PUBLISH, b"", message)
 
     def _beat(self, now: Now) -> None:
         """Its number is 0, or reference clients would take it for a pair (CFG-061)."""
         self._published_at = now.mono
-        self._station.counters.beats += 1
-        self._station.say(PUBLISH, b"", Hugz())
+        self._context.counters.beats += 1
+        self._context.send(PUBLISH, b"", Hugz())
 
     # Time
 
@@ -208,10 +209,8 @@ class Server:
                 budget -= self._go_on(stream, now)
 
     def deadline(self) -> int | None:
-        dues = [stream.due_at for stream in self.streams if stream.due_at is not None]
-        if self.is_active:
-            dues.append(self._published_at + limits.BEAT_NS)
-        return min(dues, default=None)
+        beat_at = self._published_at + limits.BEAT_NS if self.is_active else None
+        return earliest(beat_at, *[stream.due_at for stream in self.streams])
 
 
 def _end_of(cause: Pair | None, now: Now) -> int | None:

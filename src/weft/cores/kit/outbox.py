@@ -8,7 +8,7 @@ place: what the turn said before leaves at once. A core uses the first, unless s
 from collections.abc import Iterable
 from typing import Any
 
-from weft.base.effects import Connect, Disconnect, Effect, Perform, Persist, Reply, Send, Tell
+from weft.base.effects import Confirm, Connect, Disconnect, Effect, Perform, Persist, Reply, Send, Tell
 from weft.base.records import Record
 from weft.cores.kit import limits
 
@@ -33,6 +33,10 @@ class Outbox:
     def send(self, channel: str, peer: bytes, message: Any) -> None:
         """Say a message to a peer on a channel; `peer` is empty where the channel has only one other end."""
         self.effects.append(Send(channel, peer, message))
+
+    def confirm(self, channel: str, peer: bytes, count: int, token: int) -> None:
+        """Ask what became of the last `count` messages for that peer; the token returns with the answer."""
+        self.effects.append(Confirm(channel, peer, count, token))
 
     def connect(self, channel: str, endpoint: str, tag: bytes = b"", topics: tuple[bytes, ...] = ()) -> None:
         """Open the outgoing side of a channel, on a new socket."""

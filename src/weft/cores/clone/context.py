@@ -1,14 +1,14 @@
 """What the two sides of the clone core share: a copy of the configuration, what is counted, what is wanted done."""
 
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from weft.base.budget import Budget
-from weft.base.effects import Connect, Disconnect, Effect, Send, Tell
 from weft.base.now import MILLISECOND, Now
 from weft.cores.clone import limits
 from weft.cores.clone.messages import CloneSettings, KvSync, LearnPairs, Wanted, WriteRefused, WritesWanted
+from weft.cores.kit.outbox import Outbox
 from weft.wire.chp import Pair
 
 SERVE, PUBLISH, TAKE, ASK, FOLLOW = "clone-serve", "clone-publish", "clone-take", "clone-ask", "clone-follow"
@@ -65,14 +65,14 @@ def wanted(key: str, pair: Pair, now: Now) -> Wanted:
     return Wanted(key, pair.value, None if is_lasting else ttl_s)
 
 
-class Station:
-    """What both sides need. Effects are collected here in order."""
+class Context(Outbox):
+    """What both sides need."""
 
     def __init__(self, settings: CloneSettings, node: bytes) -> None:
+        super().__init__()
         self.settings, self.node = settings, node
         self.counters = Counters()
         self.budget = Budget()
-        self.effects: list[Effect] = []
         self.pairs: dict[str, KvSync] = {}
         """The configuration as this core was told of it."""
         self.number = 0
@@ -106,18 +106,6 @@ class Station:
         self.counters.writes_refused += 1
         if is_telling(self.counters.writes_refused):
             self.tell(WriteRefused(key, code, self.counters.writes_refused))
-
-    def say(self, channel: str, peer: bytes, message: Any) -> None:
-        self.effects.append(Send(channel, peer, message))
-
-    def tell(self, event: Any) -> None:
-        self.effects.append(Tell(event))
-
-    def connect(self, channel: str, endpoint: str, tag: bytes, topics: tuple[bytes, ...] = ()) -> None:
-        self.effects.append(Connect(channel, endpoint, tag, topics))
-
-    def disconnect(self, channel: str) -> None:
-        self.effects.append(Disconnect(channel))
 
 
 def numbered(order: LearnPairs) -> list[tuple[int, str, bytes]]:
