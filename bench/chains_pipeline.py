@@ -27,13 +27,13 @@ from bench.peers.rounds import Goal, show, take_turns
 from weft.base.mail import Mail
 from weft.base.now import Now
 from weft.base.records import Record
+from weft.cores.chains.context import Context
 from weft.cores.chains.links import FilterLink
 from weft.cores.chains.messages import ChainsSettings
 from weft.cores.chains.messageview import MessageView
 from weft.cores.chains.parcel import OUT, Parcel
 from weft.cores.chains.roster import Roster
 from weft.cores.chains.settings import parse_filters
-from weft.cores.chains.station import Station
 from weft.cores.chains.waiting import Waiting
 from weft.cores.chains.walk import Walker
 
@@ -296,10 +296,10 @@ class Pipeline:
             [{"types": [TYPE], "place": place, **one} for place, one in enumerate(tables, 1)]
         )
         assert mistakes == [], mistakes
-        station, roster = Station(ChainsSettings(), NODE, 1), Roster()
+        context, roster = Context(ChainsSettings(), NODE, 1), Roster()
         for spec in specs:
             roster.attach(FilterLink(spec), spec.types)
-        self._walker = Walker(station, roster, Waiting(60_000, 1, 1), MessageView)
+        self._walker = Walker(context, roster, Waiting(60_000, 1, 1), MessageView)
         self._bottom = Lines(out)
         self._walker.found(self._bottom, self._bottom)
         self._number = 0

@@ -10,12 +10,12 @@ from weft.base.mail import Mail
 from weft.base.now import MILLISECOND, SECOND, Now
 from weft.cores.chains import Chains
 from weft.cores.chains.clientlink import HolderLink
+from weft.cores.chains.context import Context
 from weft.cores.chains.messages import ChainsSettings
 from weft.cores.chains.order import after_all
 from weft.cores.chains.parcel import Parcel
 from weft.cores.chains.patrons import Patron, Patrons
 from weft.cores.chains.post import CLIENTS
-from weft.cores.chains.station import Station
 from weft.wire import clients
 from weft.wire.clients import (
     Done,
@@ -80,9 +80,9 @@ class Node:
 
     def __init__(self, **settings: Any) -> None:
         mine = ChainsSettings(name="B", addr="127.0.0.1", boot=7, **settings)
-        self.station = Station(mine, NODE, 5)
+        self.context = Context(mine, NODE, 5)
         self.chains = Notes()
-        self.patrons = Patrons(self.station, self.chains)
+        self.patrons = Patrons(self.context, self.chains)
         self.now = Now(0, 1_795_000_000 * SECOND)
         self.heard: dict[bytes, list[Any]] = {}
         self.told: list[Any] = []
@@ -106,7 +106,7 @@ class Node:
 
     def effects(self) -> list[Effect]:
         self.patrons.flush(self.now)
-        return self.station.take()
+        return self.context.take()
 
     # The world around it
 
@@ -169,8 +169,8 @@ class Whole(Node):
 
     def __init__(self) -> None:
         super().__init__()
-        self.core = Chains(settings=self.station.settings, node=NODE, era=5)
-        self.station, self.patrons = self.core.station, self.core.patrons
+        self.core = Chains(settings=self.context.settings, node=NODE, era=5)
+        self.context, self.patrons = self.core.context, self.core.patrons
 
     def receive(self, message: Any, source: Source) -> None:
         self.core.receive(message, source, self.now)

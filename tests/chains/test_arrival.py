@@ -112,7 +112,7 @@ def test_children_wait_while_programs_hold_more_than_there_is_room_for() -> None
     tree, sender = made()
     holder = Holder(tree)
     chains: Any = tree["B"].running.cores["chains"]
-    chains.station.settings = structs.replace(chains.station.settings, inbox_bytes=10)
+    chains.context.settings = structs.replace(chains.context.settings, inbox_bytes=10)
     for tag in range(30):
         sender.send(tag)
     assert 11 <= len(sender.told) < 30

@@ -75,7 +75,7 @@ def test_a_registration_that_means_nothing_is_refused(said: dict[str, Any], why:
     rig, site = alone()
     patron = rig.reg("A", "c", 1, said)
     assert ([clients.Error(about="reg", why=why, reg=1)], {}) == (patron.said, patron.links)
-    assert {why: 1} == site.core.station.counters.errors
+    assert {why: 1} == site.core.context.counters.errors
     assert 0 == site.core.roster.count
 
 
@@ -224,7 +224,7 @@ def test_a_send_that_no_node_could_deliver_is_refused_at_once(said: dict[str, An
     item = clients.SendItem(**{"tag": 5, "type": "t", "to": ["PARENTSOF"], **said})
     site.core.engine.accept(patron, item, (b"x",), rig.now)
     assert [(5, False, why)] == statuses(rig)
-    assert {why: 1} == site.core.station.counters.refused
+    assert {why: 1} == site.core.context.counters.refused
     assert [] == [chain.type for chain in site.core.roster if chain.flow.accepted]
 
 
@@ -340,7 +340,7 @@ def test_messages_that_bring_one_another_about_end_at_depth_16() -> None:
         last = [event[4] for event in rig.events if event[0] == "rec"][-1]
         rig.send("A", "echo", tag, f"m{tag}", None, last)
     assert ["local"] * 17 + ["loop"] * 3 == whys_of(rig, patron)
-    assert {"loop": 3} == site.core.station.counters.refused
+    assert {"loop": 3} == site.core.context.counters.refused
 
 
 def whys_of(rig: Rig, patron: Recorder) -> list[str]:
@@ -372,7 +372,7 @@ def test_a_tag_sent_again_gets_its_status_again_and_sends_nothing() -> None:
     rig.send("A", "other", 1, "m1 of another")
     assert ["spooled"] * 3 == whys(rig)
     assert ["m1", "m1 of another"] == payloads(rig, "B", "seen")
-    assert 2 == rig.sites["A"].core.station.counters.repeated_tags
+    assert 2 == rig.sites["A"].core.context.counters.repeated_tags
 
 
 @pytest.mark.proves("CHN-030", "CHN-042")
@@ -394,11 +394,11 @@ def test_a_window_of_tags_forgets_the_oldest(monkeypatch: pytest.MonkeyPatch) ->
     rig = Rig(TREE)
     for tag in (1, 2, 3, 1, 3):
         rig.send("A", "s", tag, f"m{tag}")
-    assert 4 == rig.sites["A"].core.station._last_sequence
+    assert 4 == rig.sites["A"].core.context._last_sequence
     for name in ("t", "u"):
         rig.send("A", name, 1, "x")
     rig.send("A", "s", 3, "m3")
-    assert 7 == rig.sites["A"].core.station._last_sequence
+    assert 7 == rig.sites["A"].core.context._last_sequence
 
 
 @pytest.mark.proves("CHN-030")
@@ -457,7 +457,7 @@ def test_an_orderly_stop_waits_for_answers_and_then_applies_the_policies() -> No
     core = rig.sites["A"].core
     core.command(Stop(), rig.now)
     rig.settle()
-    assert (True, False) == (core.station.is_stopping, core.patrons.is_stopped)
+    assert (True, False) == (core.context.is_stopping, core.patrons.is_stopped)
     rig.next("A", "h", 1, 1, "in time")
     rig.advance(1_999)
     assert ["spooled"] == whys(rig)

@@ -18,6 +18,7 @@ from weft.cores.chains import limits
 from weft.cores.chains.clientlink import HolderLink
 from weft.cores.chains.parcel import Parcel
 from weft.cores.chains.states import LinkState
+from weft.cores.kit import limits as kit
 from weft.wire import clients
 
 CLIENTS: Final = ("a", "b", "c")
@@ -245,7 +246,7 @@ def test_the_same_holds_where_there_is_hardly_any_room(numbers: list[int], most:
         patch.setattr(limits, "BACKLOG_MAX", most)
         patch.setattr(limits, "WAITING_MAX", most)
         patch.setattr(limits, "RESOLVED_MAX", most)
-        patch.setattr(limits, "QUIET_MAX", 1)
+        patch.setattr(kit, "QUIET_MAX", 1)
         world = World()
         run(world, numbers)
         end(world)

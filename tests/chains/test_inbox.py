@@ -114,7 +114,7 @@ def test_forwarding_makes_the_same_message_one_deeper() -> None:
         exp=WALL * 2,
     )
     assert (OUTBOX, expected) == (record.stream, of_record(record))
-    assert ([], 1) == (kept(site), site.core.station.counters.forwarded)
+    assert ([], 1) == (kept(site), site.core.context.counters.forwarded)
 
 
 @pytest.mark.proves("RTE-004", "RTE-005")
@@ -130,7 +130,7 @@ def test_forwarding_makes_the_same_message_one_deeper() -> None:
 def test_what_may_go_no_further_is_not_forwarded(said: dict[str, Any], why: str) -> None:
     rig, site = node(FORWARD)
     assert [] == list(site.core.screen(letter(**said), rig.now))
-    assert {why: 1} == site.core.station.counters.not_forwarded
+    assert {why: 1} == site.core.context.counters.not_forwarded
     assert (1, 1, 0) == flow(site)
 
 
@@ -235,7 +235,7 @@ def test_what_is_there_already_does_not_come_in_twice() -> None:
     patron = rig.reg("B", "h", 1, {"access": "rw"})
     site.core.screen(letter(), rig.now)
     assert [] == list(site.core.screen(letter(), rig.now))
-    assert (1, 1) == (len(patron.offers), site.core.station.counters.duplicates)
+    assert (1, 1) == (len(patron.offers), site.core.context.counters.duplicates)
 
 
 @pytest.mark.proves("CHN-033")

@@ -76,7 +76,7 @@ def test_a_tag_is_known_again_if_a_filter_has_handed_over_what_it_stood_for(leve
     assert 1 == len(streams(journal))
     rig, fresh = again(site, list(site.core.condense()) if is_condensed else journal, level)
     fresh.core.engine.accept(fresh.patron("s"), item, (b"x",), rig.now)
-    assert ([], 1) == (streams(kept(fresh)), fresh.core.station.counters.repeated_tags)
+    assert ([], 1) == (streams(kept(fresh)), fresh.core.context.counters.repeated_tags)
 
 
 @pytest.mark.proves("CHN-042", "JRN-042")

@@ -44,7 +44,7 @@ VECTORS = {name: line for name, line in lines("chains-frames.jsonl").items() if 
 @pytest.mark.proves("CLI-005", "CLI-007")
 def test_a_client_is_welcomed_with_the_place_of_the_node_its_credit_and_the_times() -> None:
     node = Node()
-    node.station.placed = Placed("collector", "C", ((b"1" * 16, "A"),))
+    node.context.placed = Placed("collector", "C", ((b"1" * 16, "A"),))
     expected = Welcome(
         v=1, node=NODE, name="B", addr="127.0.0.1", boot=7, level="collector", parent="C", children=["A"],
         credit=1_024, credit_bytes=8 << 20, beat=1_000, dead=5_000,
@@ -182,7 +182,7 @@ def test_bad_input_gets_the_answer_of_its_vector(name: str) -> None:
     answers = node.hear(A, frames)
     if means["refused"] in ("bad-header", "bad-frames", "unknown-op"):
         assert [Error(about="multipart", why=means["refused"])] == answers
-        assert {means["refused"]: 1} == patron.errors == node.station.counters.errors
+        assert {means["refused"]: 1} == patron.errors == node.context.counters.errors
     elif name == "x-key":
         assert [] == answers
     else:
@@ -256,7 +256,7 @@ def test_sends_beyond_credit_are_turned_down_and_a_final_status_gives_credit_bac
     assert [(1, "local")] == statuses(node.turn(A))
     assert [(6, "overload")] == statuses(node.hear(A, send(5, 6)))
     assert [1, 2, 5] == [call[2] for call in node.chains.calls]
-    assert {"overload": 3} == node.station.counters.refused
+    assert {"overload": 3} == node.context.counters.refused
 
 
 @pytest.mark.proves("CLI-007")
@@ -293,7 +293,7 @@ def test_a_tag_that_was_sent_before_hears_its_status_again_from_a_node_in_troubl
     node = Node()
     node.welcome(A)
     node.chains.known.add(1)
-    node.patrons.is_full, node.station.is_stopping = trouble == "full", trouble == "stopping"
+    node.patrons.is_full, node.context.is_stopping = trouble == "full", trouble == "stopping"
     why = {"full": "overload", "stopping": "closing"}[trouble]
     assert [(1, "spooled"), (2, why)] == sorted(statuses(node.hear(A, send(1, 2))))
 
@@ -305,7 +305,7 @@ def test_a_stopping_node_takes_no_sends_and_no_clients_and_says_goodbye_last() -
     patron = node.welcome(A)
     node.welcome(B)
     node.hear(A, send(1))
-    node.station.is_stopping = True
+    node.context.is_stopping = True
     assert [(2, "closing")] == statuses(node.hear(A, send(2)))
     assert "busy" == node.hear(C, hello("c", 3))[0].why
     patron.answer(1, ok=True, why="spooled")
@@ -339,7 +339,7 @@ def test_a_tag_that_comes_again_meanwhile_costs_credit_once_and_is_answered_once
     node.chains.keeps = True
     patron = node.welcome(A)
     assert [] == node.hear(A, send(1), send(1))
-    node.station.is_stopping = True
+    node.context.is_stopping = True
     assert [] == node.hear(A, send(1)), "its status is still to come"
     assert 2 == len(node.chains.calls), "whether it is known is the engine's to say"
     patron.answer(1, ok=True, why="spooled")

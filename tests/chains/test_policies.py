@@ -8,10 +8,10 @@ from tests.chains.rig import Recorder, Rig, by_client
 from weft.base.mail import INBOX, Mail
 from weft.cores.chains import limits
 from weft.cores.chains.clientlink import HolderLink
+from weft.cores.chains.context import Flow
 from weft.cores.chains.messages import LinkRecovered, LinkSickened, MessagesLost
 from weft.cores.chains.parcel import Parcel
 from weft.cores.chains.states import LINK_TABLE, LinkState, On
-from weft.cores.chains.station import Flow
 from weft.wire import clients
 
 TREE: dict[str, str | None] = {"A": "B", "B": None}
@@ -440,7 +440,7 @@ def test_what_was_changed_beside_the_payload_on_in_is_counted() -> None:
     rig.send("A", "s", 1, "m1")
     rig.next("B", "h", 1, 1, "x", ["CHILDRENOF"])
     assert (1, 1, 0) == (link.counters.ignored, link.counters.changed, link.counters.passed)
-    assert 1 == rig.sites["B"].core.station.counters.ignored
+    assert 1 == rig.sites["B"].core.context.counters.ignored
 
 
 def test_a_payload_that_is_too_large_is_not_taken_back() -> None:

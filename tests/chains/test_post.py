@@ -39,9 +39,9 @@ def test_what_is_said_stands_below_what_has_to_be_durable_and_one_turn_is_one_ba
         patron.offer(1, parcel(number))
         patron.copy(2, parcel(number))
         node.read(A, clients.encode(send(number)))
-        node.station.keep([record])
+        node.context.keep(record)
     node.patrons.flush(node.now)
-    effects = node.station.take()
+    effects = node.context.take()
     assert Persist((record,) * 3) == effects[0]
     said = [effect.message for effect in effects[1:] if isinstance(effect, Send)]
     assert [Rec, Rec, Status] == [type(message) for message in said]
@@ -75,7 +75,7 @@ def test_copies_share_the_payload_and_later_changes_are_not_seen() -> None:
     message.frames, message.to = (b"second",), ("PARENTSOF",)
     patron.copy(3, message)
     node.patrons.flush(node.now)
-    said = [effect.message for effect in node.station.take() if isinstance(effect, Send)]
+    said = [effect.message for effect in node.context.take() if isinstance(effect, Send)]
     assert [[payload], [payload], [b"second"]] == [rec.frames for rec in said]
     assert all(rec.frames[0] is payload for rec in said[:2])
     assert [("DIRECT",), ("DIRECT",), ("PARENTSOF",)] == [rec.m[0].to for rec in said]
@@ -223,7 +223,7 @@ def test_what_is_said_before_a_failure_is_known_waits_behind_it() -> None:
     patron = node.welcome(A)
     patron.offer(1, parcel(1))
     node.patrons.flush(node.now)
-    node.station.take()
+    node.context.take()
     patron.offer(1, parcel(2))
     node.patrons.not_sent(A, node.now)
     assert [] == node.turn(A), "not before its pause is over"

@@ -206,7 +206,7 @@ def test_there_is_a_bound_of_readers(monkeypatch: pytest.MonkeyPatch) -> None:
     confirming(rig)
     rig.reg("B", "d", 1, {"confirm": True})
     assert [("error", "B", "d", "reg", None, "limit")] == rig.events
-    assert {"limit": 1} == site.core.station.counters.errors
+    assert {"limit": 1} == site.core.context.counters.errors
 
 
 def test_who_is_away_stands_in_its_chain_where_it_stood() -> None:

@@ -77,8 +77,8 @@ def statuses(place: Path) -> list[dict[str, Any]]:
         chains = hosts[0].up.node.cores["chains"]
         assert isinstance(chains, Chains)
         chains.roster.others["in"].end("deleted")
-        chains.station.copies.end("no-room")
-        chains.station.counters.refuse("empty")
+        chains.context.copies.end("no-room")
+        chains.context.counters.refuse("empty")
         catalog = hosts[0].up.node.cores["catalog"]
         assert isinstance(catalog, Catalog)
         for metric in (*CATALOG_COUNTED, "requests"):

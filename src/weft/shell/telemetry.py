@@ -150,7 +150,7 @@ class Telemetry:
             queues["outbox"] = carrier.outbox.queue()
         if isinstance(chains, Chains):
             mail = chains.totals()
-            limit = chains.station.settings.inbox_bytes
+            limit = chains.context.settings.inbox_bytes
             queues["inbox"] = {"items": mail["inbox_entries"], "bytes": mail["inbox_bytes"], "bytes_max": limit}
         if isinstance(configuration, Configuration):
             queues["updates"] = configuration.replica.queue()

@@ -14,6 +14,7 @@ from weft.cores.carrier.identities import Identities, Meeting
 from weft.cores.carrier.memory import CORE, KINDS, Met
 from weft.cores.carrier.parent import Parent
 from weft.cores.chains.clientlink import HolderLink
+from weft.cores.chains.context import Context
 from weft.cores.chains.core import Chains
 from weft.cores.chains.engine import Engine
 from weft.cores.chains.holding import Holding
@@ -22,7 +23,6 @@ from weft.cores.chains.memory import Remembered, from_record
 from weft.cores.chains.patrons import Patron, Patrons
 from weft.cores.chains.readers import Readers
 from weft.cores.chains.relay import RelayLink
-from weft.cores.chains.station import Station
 from weft.cores.chains.walk import Walker
 from weft.node.node import Node
 from weft.sim.canaries import canary
@@ -60,7 +60,7 @@ def mail_era_kept_over_a_restart(right: Any) -> Any:
 
     def chains(start: Any) -> Any:
         made: Chains = right(start)
-        made.station.era = eras.setdefault(start.node, start.era)
+        made.context.era = eras.setdefault(start.node, start.era)
         return made
 
     return chains
@@ -118,7 +118,7 @@ def _delay_what_is_made(node: Node) -> None:
     def slow_wake(now: Now) -> None:
         wake(now)
         while made and made[0][0] <= now.mono:
-            chains.station.keep([made.pop(0)[1]])
+            chains.context.keep(made.pop(0)[1])
 
     def slow_deadline() -> int | None:
         dues = [due for due in (deadline(), made[0][0] if made else None) if due is not None]
@@ -127,12 +127,14 @@ def _delay_what_is_made(node: Node) -> None:
     carrier.screen, chains.wake, chains.deadline = slow_screen, slow_wake, slow_deadline
 
 
-@canary(Station, "keep", caught_by="mail_order", within=20, scenario="mail")
+@canary(Context, "keep", caught_by="mail_order", within=20, scenario="mail")
 def newest_first_into_the_outbox(right: Any) -> Any:
     """What one turn has brought is kept last one first."""
 
-    def keep(self: Station, records: Any) -> None:
-        self._records = [*records, *self._records]
+    def keep(self: Context, *records: Any) -> None:
+        right(self, *records)
+        fresh = len(self._records) - len(records)
+        self._records = [*records, *self._records[:fresh]]
 
     return keep
 
@@ -235,7 +237,7 @@ def readers_forgotten_over_a_restart(right: Any) -> Any:
     return recall
 
 
-@canary(Station, "give_up", caught_by="readers_served", within=200, scenario="readers")
+@canary(Context, "give_up", caught_by="readers_served", within=200, scenario="readers")
 def given_up_without_a_word(right: Any) -> Any:
     """What waited for a reader that has stayed away for too long ends, and no event names it."""
     return lambda self, reader, why, parcel: None

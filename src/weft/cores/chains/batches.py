@@ -14,13 +14,13 @@ from weft.base.mail import Mail
 from weft.base.now import MILLISECOND, Now
 from weft.cores.chains import limits
 from weft.cores.chains.clientlink import ClientLink
+from weft.cores.chains.context import Context
 from weft.cores.chains.links import Link, LinkCounters
 from weft.cores.chains.messages import BatchFailed, BatchPassed, PassBatch, RowsDropped
 from weft.cores.chains.order import Key
 from weft.cores.chains.parcel import Parcel
 from weft.cores.chains.roster import Roster
 from weft.cores.chains.states import TABLE, State, Verdict
-from weft.cores.chains.station import Station
 from weft.cores.chains.view import History, View
 from weft.wire import samples
 
@@ -51,8 +51,8 @@ class Walk:
 class Batches:
     """All batches of a node."""
 
-    def __init__(self, station: Station, roster: Roster) -> None:
-        self._station, self._roster = station, roster
+    def __init__(self, context: Context, roster: Roster) -> None:
+        self._context, self._roster = context, roster
         self.counters = Counters()
         self.histories: dict[tuple[str, str], History] = {}
 
@@ -63,7 +63,7 @@ class Batches:
         chain = self._roster.chain(order.direction, order.type)
         if not chain.links:
             self.counters.delivered += rows
-            self._station.tell(BatchPassed(order.direction, order.type, order.batch, order.origin))
+            self._context.tell(BatchPassed(order.direction, order.type, order.batch, order.origin))
             return
         links = chain.links if after is None else chain.links[bisect_right(chain.keys, after) :]
         self._walk(Walk(order, self.view_of(order)), links, now)
@@ -94,12 +94,12 @@ class Batches:
 
     def _copy(self, link: ClientLink, walk: Walk) -> None:
         """What is left of the batch, to a reader."""
-        station, order = self._station, walk.order
+        context, order = self._context, walk.order
         batch = walk.view.close()
         for piece, body in samples.encode_pieces(batch) if batch.rows else ():
             mail = Mail(
-                origin=order.origin if isinstance(order.origin, bytes) and order.origin else station.node,
-                era=station.era,
+                origin=order.origin if isinstance(order.origin, bytes) and order.origin else context.node,
+                era=context.era,
                 sequence=0,
                 type=order.type,
                 frames=(body,),
@@ -108,7 +108,7 @@ class Batches:
                 fmt="msgpack",
             )
             link.counters.offered += 1
-            link.copy(link.reg, Parcel(station.next_id(), order.direction, mail))
+            link.copy(link.reg, Parcel(context.next_id(), order.direction, mail))
 
     # Rows of the table
 
@@ -125,16 +125,16 @@ class Batches:
         assert walk.link is not None, walk.state
         count = walk.before - len(walk.view.kept)
         self.counters.dropped += count
-        self._station.tell(RowsDropped(walk.link.name, count))
+        self._context.tell(RowsDropped(walk.link.name, count))
 
     def tell_refusal(self, walk: Walk) -> None:
         """The link must not let the batch pass unjudged."""
         assert walk.link is not None, walk.state
         self.counters.refused += walk.before
-        self._station.tell(BatchFailed(walk.link.name, walk.before, "filter-failed"))
+        self._context.tell(BatchFailed(walk.link.name, walk.before, "filter-failed"))
 
     def deliver(self, walk: Walk) -> None:
         """What is left has passed the chain."""
         order, batch = walk.order, walk.view.close()
         self.counters.delivered += len(batch.rows)
-        self._station.tell(BatchPassed(order.direction, order.type, batch, order.origin))
+        self._context.tell(BatchPassed(order.direction, order.type, batch, order.origin))

@@ -12,12 +12,13 @@ readers    confirming readers, remembered while they are away
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
-from weft.base.effects import Effect, Reply, SendFailed, Source
+from weft.base.effects import Effect, SendFailed, Source
 from weft.base.mail import INBOX, OUTBOX
 from weft.base.now import MILLISECOND, Now
 from weft.base.records import CoreRecord, Entry, Record, StreamRecord
 from weft.cores.chains import memory
 from weft.cores.chains.batches import Batches, Counters
+from weft.cores.chains.context import Context
 from weft.cores.chains.engine import Engine
 from weft.cores.chains.filters import House
 from weft.cores.chains.inbox import Inbox
@@ -48,11 +49,11 @@ from weft.cores.chains.screen import Screen
 from weft.cores.chains.sending import Sending
 from weft.cores.chains.settings import FilterSpec
 from weft.cores.chains.show import show, show_clients, totals
-from weft.cores.chains.station import Station
 from weft.cores.chains.straight import Straight
 from weft.cores.chains.tags import Outcome, Tags
 from weft.cores.chains.waiting import Waiting
 from weft.cores.chains.walk import Walker
+from weft.cores.kit.timers import earliest
 
 
 class Chains:
@@ -67,23 +68,23 @@ class Chains:
         node: bytes = bytes(16),
         era: int = 0,
     ) -> None:
-        self.station = Station(settings or ChainsSettings(), node, era)
-        self.budget = self.station.budget
+        self.context = Context(settings or ChainsSettings(), node, era)
+        self.budget = self.context.budget
         self.roster = Roster()
-        mine = self.station.settings
+        mine = self.context.settings
         self.waiting = Waiting(mine.wait_ms, mine.reader_messages, mine.reader_bytes)
-        self.walker = Walker(self.station, self.roster, self.waiting, MessageView)
-        self.inbox = Inbox(self.station, self.roster, self.walker, self.waiting)
+        self.walker = Walker(self.context, self.roster, self.waiting, MessageView)
+        self.inbox = Inbox(self.context, self.roster, self.walker, self.waiting)
         self.tags = Tags()
-        straight = Straight(self.station, self.roster, self.tags)
-        self.sending = Sending(self.station, self.walker, self.inbox, self.tags, straight)
+        straight = Straight(self.context, self.roster, self.tags)
+        self.sending = Sending(self.context, self.walker, self.inbox, self.tags, straight)
         self.walker.found(self.sending, self.inbox)
-        self.engine = Engine(self.station, self.roster, self.walker, self.waiting, self.sending)
-        self.patrons = Patrons(self.station, self.engine)
-        self.batches = Batches(self.station, self.roster)
-        self._screen = Screen(self.station, self.roster, self.batches, self.inbox)
+        self.engine = Engine(self.context, self.roster, self.walker, self.waiting, self.sending)
+        self.patrons = Patrons(self.context, self.engine)
+        self.batches = Batches(self.context, self.roster)
+        self._screen = Screen(self.context, self.roster, self.batches, self.inbox)
         self._filters: dict[str, FilterLink] = {}
-        self._house = House(secret=self.station.settings.secret, node=node)
+        self._house = House(secret=self.context.settings.secret, node=node)
         self._now = Now(0, 0)
         self._again_at: int | None = None
         self._stop_at: int | None = None
@@ -147,16 +148,16 @@ class Chains:
 
     def _plan(self, order: PlanFilters, now: Now) -> None:
         self._replace(order.filters)
-        self.station.tell(FiltersPlanned(len(order.filters)))
+        self.context.tell(FiltersPlanned(len(order.filters)))
 
     def _place(self, order: Placed, now: Now) -> None:
-        if order != self.station.placed:
-            self.station.placed = order
+        if order != self.context.placed:
+            self.context.placed = order
             self.patrons.place(order)
 
     def _hold_back(self, order: HoldBack, now: Now) -> None:
-        if order.is_full is not self.station.is_full:
-            self.station.is_full = order.is_full
+        if order.is_full is not self.context.is_full:
+            self.context.is_full = order.is_full
             self.patrons.hold_back(order.is_full)
 
     def _note_garbled(self, order: Garbled, now: Now) -> None:
@@ -173,20 +174,20 @@ class Chains:
 
     def totals(self) -> dict[str, Any]:
         """What has become of all messages, and what there is at present; plain data."""
-        return totals(self.station, self.roster, self.inbox, self.engine, self.patrons)
+        return totals(self.context, self.roster, self.inbox, self.engine, self.patrons)
 
     def _show(self, order: ShowChains, now: Now) -> None:
-        shown = show(self.station, self.roster, self.inbox, self.engine) | show_clients(self.patrons)
+        shown = show(self.context, self.roster, self.inbox, self.engine) | show_clients(self.patrons)
         shown["readers"] = self.engine.readers.show(now)
-        self.station.effects.append(Reply(order.ticket, shown))
+        self.context.reply(order.ticket, shown)
 
     def _forget(self, order: ForgetReader, now: Now) -> None:
         """Forget a reader that is away; it says how many messages that cost."""
         before = len(self.engine.readers)
-        count = 0 if self.station.is_full else self.engine.readers.forget(order.name, "forgotten", now)
+        count = 0 if self.context.is_full else self.engine.readers.forget(order.name, "forgotten", now)
         forgotten = before - len(self.engine.readers)
-        answer = {"name": order.name, "forgotten": forgotten, "messages": count, "is_full": self.station.is_full}
-        self.station.effects.append(Reply(order.ticket, answer))
+        answer = {"name": order.name, "forgotten": forgotten, "messages": count, "is_full": self.context.is_full}
+        self.context.reply(order.ticket, answer)
 
     # Stopping (CHN-043)
 
@@ -196,8 +197,8 @@ class Chains:
         return self._stop_at is not None
 
     def _stop(self, order: Stop, now: Now) -> None:
-        self.station.is_stopping = True
-        self._stop_at = now.mono + self.station.settings.stop_ms * MILLISECOND if self.engine.parked else now.mono
+        self.context.is_stopping = True
+        self._stop_at = now.mono + self.context.settings.stop_ms * MILLISECOND if self.engine.parked else now.mono
         self._end_stop(now)
 
     def _end_stop(self, now: Now) -> None:
@@ -222,14 +223,13 @@ class Chains:
             self.inbox.walk_again(self.engine.readers, now)
 
     def deadline(self) -> int | None:
-        ends = (self._again_at, self._stop_at, self.engine.deadline(), self.patrons.deadline())
-        return min([at for at in ends if at is not None], default=None)
+        return earliest(self._again_at, self._stop_at, self.engine.deadline(), self.patrons.deadline())
 
     def effects(self) -> list[Effect]:
         if self._stop_at is not None:
             self._end_stop(self._now)
         self.patrons.flush(self._now)
-        return self.station.take()
+        return self.context.take()
 
     # Links
 
@@ -258,13 +258,13 @@ class Chains:
         self._filters = {}
         for spec in filters:
             relay = RELAYS.get(spec.kind)
-            fresh = FilterLink(spec, self._house) if relay is None else relay(spec, self.station)
+            fresh = FilterLink(spec, self._house) if relay is None else relay(spec, self.context)
             if spec.name in old:
                 fresh.follow(old[spec.name])
             try:
                 self.roster.attach(fresh, spec.types)
             except ChainFull as full:
-                self.station.tell(FilterRefused(spec.name, str(full)))
+                self.context.tell(FilterRefused(spec.name, str(full)))
                 continue
             self.counters.links[spec.name] = fresh.counters
             self._filters[spec.name] = fresh

@@ -11,6 +11,7 @@ from typing import Final
 from weft.base.now import Now
 from weft.cores.chains import limits
 from weft.cores.chains.clientlink import RESERVED, WAIT, Answer, ClientLink, HolderLink, Patron, ReaderLink
+from weft.cores.chains.context import Context
 from weft.cores.chains.holding import Holding
 from weft.cores.chains.links import ChainFull
 from weft.cores.chains.messages import LinkStood
@@ -19,9 +20,9 @@ from weft.cores.chains.parcel import IN, OUT
 from weft.cores.chains.readers import Readers
 from weft.cores.chains.roster import Roster
 from weft.cores.chains.sending import TYPE, Sending
-from weft.cores.chains.station import Station
 from weft.cores.chains.waiting import Waiting
 from weft.cores.chains.walk import Walker
+from weft.cores.kit.timers import earliest
 from weft.wire import clients
 
 ACCESSES: Final = ("ro", "rw")
@@ -31,10 +32,10 @@ POLICIES: Final = (None, "open", "closed", "drop", "wait")
 class Engine:
     """The chains of a node, as its clients use them."""
 
-    def __init__(self, station: Station, roster: Roster, walker: Walker, waiting: Waiting, sending: Sending) -> None:
-        self._station, self._roster, self._waiting = station, roster, waiting
+    def __init__(self, context: Context, roster: Roster, walker: Walker, waiting: Waiting, sending: Sending) -> None:
+        self._context, self._roster, self._waiting = context, roster, waiting
         self._holding: Holding = walker.holding
-        self.readers = Readers(station, roster, waiting, walker.holding)
+        self.readers = Readers(context, roster, waiting, walker.holding)
         self.sending = sending
         self.accept, self.knows = sending.accept, sending.knows
         self._holders: dict[HolderLink, None] = {}
@@ -67,7 +68,7 @@ class Engine:
         if why:
             self._refuse(patron, "reg", why, reg.reg)
             return
-        link = _link(patron, reg, self._station.next_attach())
+        link = _link(patron, reg, self._context.next_attach())
         try:
             self._roster.attach(link, (reg.type,))
         except ChainFull:
@@ -76,7 +77,7 @@ class Engine:
         patron.links[reg.reg] = link
         place, of = self._roster.place(link, reg.type)
         patron.say(clients.Done("reg", reg.reg, place, of))
-        self._station.tell(LinkStood(patron.name, reg.dir, reg.type, str(reg.at), link.access))
+        self._context.tell(LinkStood(patron.name, reg.dir, reg.type, str(reg.at), link.access))
         if isinstance(link, HolderLink):
             self._holders[link] = None
             if link.is_remembered:
@@ -131,13 +132,13 @@ class Engine:
             (reg.confirm and reg.dir == OUT, "confirm-on-out"),
             (not is_known or (is_rw and reg.confirm), "denied"),
             ((is_rw or reg.confirm) and reg.type.startswith(RESERVED), "denied"),
-            (len(patron.links) >= self._station.settings.links_per_client, "limit"),
+            (len(patron.links) >= self._context.settings.links_per_client, "limit"),
             (reg.confirm and reg.fail in (None, WAIT) and not self.readers.has_room(patron.name, reg.type), "limit"),
         )
         return next((why for is_wrong, why in checks if is_wrong), "")
 
     def _refuse(self, patron: Patron, about: str, why: str, reg: int, number: int | None = None) -> None:
-        errors = self._station.counters.errors
+        errors = self._context.counters.errors
         errors[why] = errors.get(why, 0) + 1
         patron.say(clients.Error(about=about, why=why, reg=reg, id=number))
 
@@ -187,8 +188,7 @@ class Engine:
 
     def deadline(self) -> int | None:
         """When to be woken."""
-        ends = [at for at in (self._holding.deadline(), self.readers.deadline()) if at is not None]
-        return min(ends) if ends else None
+        return earliest(self._holding.deadline(), self.readers.deadline())
 
     def give_up_all(self, now: Now) -> None:
         """The node stops: what is still held goes on as the policies say; what is kept for a client comes again."""

@@ -11,12 +11,13 @@ from typing import Final, Protocol
 from weft.base.now import Now
 from weft.cores.chains import limits
 from weft.cores.chains.clientlink import NOBODY, WAIT, Answer, AwayLink, Held, HolderLink
+from weft.cores.chains.context import Context
 from weft.cores.chains.messages import LinkRecovered, LinkSickened, MessagesLost
 from weft.cores.chains.order import Key
 from weft.cores.chains.parcel import OUT, Parcel
 from weft.cores.chains.states import LINK_TABLE, LinkState, On
-from weft.cores.chains.station import Station
 from weft.cores.chains.waiting import Waiting
+from weft.cores.kit.timers import earliest
 
 
 class Road(Protocol):
@@ -38,8 +39,8 @@ class Road(Protocol):
 class Holding:
     """All links that hold messages."""
 
-    def __init__(self, station: Station, waiting: Waiting, road: Road) -> None:
-        self._station, self._waiting, self._road = station, waiting, road
+    def __init__(self, context: Context, waiting: Waiting, road: Road) -> None:
+        self._context, self._waiting, self._road = context, waiting, road
         self._armed: list[tuple[int, int, HolderLink]] = []
         self._arms = 0
         self._left: list[tuple[int, HolderLink, Held]] = []
@@ -83,7 +84,7 @@ class Holding:
     def forgo(self, name: str, held: Held, why: str) -> None:
         """A reader will never get this; counted, and told with all that end in this turn."""
         parcel = held.parcel
-        self._station.give_up(name, why, parcel)
+        self._context.give_up(name, why, parcel)
         parcel.waits = tuple([wait for wait in parcel.waits if wait != (name, True)])
         self._settle(parcel, why)
         self._road.forget(parcel, name)
@@ -95,7 +96,7 @@ class Holding:
             parcel.is_again = True
             if held.is_copy and link.has(parcel.id):
                 parcel.unconfirmed -= 1  # two registrations of that name had it; one is there again
-                self._station.copies.end("merged")
+                self._context.copies.end("merged")
             elif (
                 link.has(parcel.id)
                 or (not held.is_copy and link.key > held.after)
@@ -127,8 +128,7 @@ class Holding:
 
     def deadline(self) -> int | None:
         """When to be woken next, or earlier."""
-        ends = [at for at in (self._armed[0][0] if self._armed else None, self._waiting.deadline()) if at is not None]
-        return min(ends) if ends else None
+        return earliest(self._armed[0][0] if self._armed else None, self._waiting.deadline())
 
     # Inputs
 
@@ -200,7 +200,7 @@ class Holding:
 
     def recover(self, link: HolderLink, held: Held, now: Now) -> bool:
         """It answers again."""
-        self._station.tell(LinkRecovered(link.name, link.reg, link.direction, link.type))
+        self._context.tell(LinkRecovered(link.name, link.reg, link.direction, link.type))
         return self.resolve(link, held, now)
 
     def give_up(self, link: HolderLink, held: Held, now: Now) -> bool:
@@ -213,7 +213,7 @@ class Holding:
 
     def sicken(self, link: HolderLink, held: Held, now: Now) -> bool:
         """From now on it is bypassed, and nobody waits for it in line."""
-        self._station.tell(LinkSickened(link.name, link.reg, link.direction, link.type))
+        self._context.tell(LinkSickened(link.name, link.reg, link.direction, link.type))
         self.give_up(link, held, now)
         while link.backlog:
             self._release(link, link.backlog.popitem(last=False)[1], "bypassed", now)
@@ -237,7 +237,7 @@ class Holding:
         held.is_copy = True
         held.frames = held.parcel.frames
         held.parcel.unconfirmed += 1
-        self._station.copies.accepted += 1
+        self._context.copies.accepted += 1
 
     def _note_wait(self, link: HolderLink, parcel: Parcel) -> None:
         """Should this node end now, the message waits for the client to come back."""
@@ -280,7 +280,7 @@ class Holding:
     def ignore(self, link: HolderLink, parcel: Parcel) -> None:
         """A destination was changed on `in`, where nobody goes by it any more (CHN-006)."""
         link.counters.ignored += 1
-        self._station.counters.ignored += 1
+        self._context.counters.ignored += 1
 
     def _delete(self, link: HolderLink, held: Held, now: Now) -> None:
         link.counters.dropped += 1
@@ -297,7 +297,7 @@ class Holding:
 
     def _settle(self, parcel: Parcel, why: str) -> None:
         """One copy less that is to be confirmed."""
-        self._station.copies.end(why)
+        self._context.copies.end(why)
         self._road.settle(parcel)
 
     def _release(self, link: HolderLink, held: Held, why: str, now: Now) -> None:
@@ -342,7 +342,7 @@ class Holding:
         link.counters.lost += 1
         count = link.untold[why] = link.untold.get(why, 0) + 1
         event = MessagesLost(link.name, link.reg, parcel.type, why, count)
-        if self._station.tell_seldom((f"{link.name} {link.reg} {parcel.type}", why), event, now.mono):
+        if self._context.tell_seldom((f"{link.name} {link.reg} {parcel.type}", why), event, now.mono):
             del link.untold[why]
 
     def _end(self, held: Held, why: str) -> None:

@@ -13,6 +13,7 @@ from weft.base.now import Now
 from weft.base.records import CoreRecord, Record, StreamRecord
 from weft.cores.chains import limits, memory
 from weft.cores.chains.clientlink import Held, HolderLink
+from weft.cores.chains.context import Context
 from weft.cores.chains.memory import Done, GaveUp, Handed, InboxKept, TagsKept, Waits
 from weft.cores.chains.messages import PressureChanged
 from weft.cores.chains.messageview import MessageView
@@ -21,7 +22,6 @@ from weft.cores.chains.parcel import IN, Parcel
 from weft.cores.chains.readers import Readers
 from weft.cores.chains.relay import JournalLink
 from weft.cores.chains.roster import Chain, Roster
-from weft.cores.chains.station import Station
 from weft.cores.chains.waiting import Waiting
 from weft.cores.chains.walk import Walker
 
@@ -49,14 +49,14 @@ class Entry:
 class Inbox:
     """All messages on `in`."""
 
-    def __init__(self, station: Station, roster: Roster, walker: Walker, waiting: Waiting) -> None:
-        self._station, self._roster, self._walker, self._waiting = station, roster, walker, waiting
+    def __init__(self, context: Context, roster: Roster, walker: Walker, waiting: Waiting) -> None:
+        self._context, self._roster, self._walker, self._waiting = context, roster, walker, waiting
         self._open: dict[Mid, Entry] = {}
         self.bytes = 0
         """Payload bytes of what is open."""
         self._loose = 0
         """Bytes of memory of the messages at links that no entry stands for."""
-        self._room = station.budget.part("inbox", limits.INBOX_PERCENT, lambda: self.cost)
+        self._room = context.budget.part("inbox", limits.INBOX_PERCENT, lambda: self.cost)
         self._is_high = False
 
     def __len__(self) -> int:
@@ -102,9 +102,9 @@ class Inbox:
         What this node had forwarded lies one deeper in its outbox. Now that it is the root it is its own parent, and takes
         that into its journal; whoever still stands in the way of the message is handed it by what is here (REC-015).
         """
-        is_home = self._station.is_root and entry.is_handed and _depth(record) > _depth(entry.record)
+        is_home = self._context.is_root and entry.is_handed and _depth(record) > _depth(entry.record)
         if not is_home or entry.is_home:
-            self._station.counters.duplicates += 1
+            self._context.counters.duplicates += 1
             return []
         entry.is_home = True
         chain, parcel = self._roster.chain(IN, record.key), self._parcel(record)
@@ -120,12 +120,12 @@ class Inbox:
         made: list[Record] = []
         if chain.links:
             link = chain.links[0]
-            if type(link) is not JournalLink or not link.sees_all or not self._station.is_root:
+            if type(link) is not JournalLink or not link.sees_all or not self._context.is_root:
                 return None
             link.counters.offered += 1
             link.counters.passed += 1
             made.append(link.straight(record, now))
-        self._station.next_id()
+        self._context.next_id()
         chain.flow.accepted += 1
         chain.flow.delivered += 1
         return made
@@ -143,9 +143,9 @@ class Inbox:
         Whether anything is: then the journal knows by whom it was sent, too.
         """
         mail = sent.mail()
-        parcel = Parcel(self._station.next_id(), IN, mail)
+        parcel = Parcel(self._context.next_id(), IN, mail)
         parcel.sender = sent.sender
-        self._station.note_depth(parcel.id, parcel.depth)
+        self._context.note_depth(parcel.id, parcel.depth)
         made = self._walker.start(parcel, now)
         if sent.keep != "disk" and self._is_held(parcel):
             self._hold(parcel, made)
@@ -157,12 +157,12 @@ class Inbox:
         elif made and by is not None:
             made = [*made, memory.to_record(TagsKept(by[0], [(by[1], "local")]))]
         if made:
-            self._station.keep(made)
+            self._context.keep(*made)
         return bool(made)
 
     def _parcel(self, record: StreamRecord) -> Parcel:
-        parcel = Parcel(self._station.next_id(), IN, of_record(record))
-        self._station.note_depth(parcel.id, parcel.depth)
+        parcel = Parcel(self._context.next_id(), IN, of_record(record))
+        self._context.note_depth(parcel.id, parcel.depth)
         return parcel
 
     def _is_held(self, parcel: Parcel) -> bool:
@@ -188,9 +188,9 @@ class Inbox:
     def after(self, parcel: Parcel, made: list[Record]) -> None:
         """A part of its way is behind it: keep what came of it, in one Persist with its end (CHN-033c)."""
         if made:
-            self._station.keep([*made, *self._handed(parcel, made)])
+            self._context.keep(*made, *self._handed(parcel, made))
         if parcel.is_kept and parcel.waits:
-            self._station.keep(self._waits(parcel))  # a wall: whoever is to confirm it is not forgotten by a crash
+            self._context.keep(*self._waits(parcel))  # a wall: whoever is to confirm it is not forgotten by a crash
         self._finish(parcel)
 
     def _finish(self, parcel: Parcel) -> None:
@@ -202,7 +202,7 @@ class Inbox:
             parcel.is_kept = False
             mid = parcel.sent.mid
             self._drop(mid)
-            self._station.keep_soon([memory.to_record(Done(*mid))])
+            self._context.keep_soon(memory.to_record(Done(*mid)), limits.DONE_WITHIN_NS)
 
     def _waits(self, parcel: Parcel) -> list[CoreRecord]:
         """For whom it is kept, as far as no record says so yet."""
@@ -226,7 +226,7 @@ class Inbox:
         entry = self._open.get(parcel.sent.mid)
         if parcel.is_kept and entry is not None and (name, True) in entry.waits:
             entry.waits.remove((name, True))
-            self._station.keep([memory.to_record(GaveUp(*parcel.sent.mid, name))])
+            self._context.keep(memory.to_record(GaveUp(*parcel.sent.mid, name)))
 
     # Memory
 
@@ -283,7 +283,7 @@ class Inbox:
         for name, confirms in parcel.waits:
             held = Held(parcel, TOP, is_copy=confirms)
             parcel.unconfirmed += confirms
-            self._station.copies.accepted += confirms
+            self._context.copies.accepted += confirms
             if self._waiting.admit((IN, parcel.type, name, confirms), held, None, now):
                 is_parked = is_parked or not confirms
             elif confirms:
@@ -306,10 +306,10 @@ class Inbox:
     def _feel_pressure(self) -> None:
         share = RELIEF if self._is_high else 1
         most = self._room.bytes_max * limits.PRESSURE_PERCENT // 100
-        is_high = self.bytes > self._station.settings.inbox_bytes * share or self.cost > most * share
+        is_high = self.bytes > self._context.settings.inbox_bytes * share or self.cost > most * share
         if is_high is not self._is_high:
             self._is_high = is_high
-            self._station.tell(PressureChanged(is_high))
+            self._context.tell(PressureChanged(is_high))
 
 
 def weight_of(parcel: Parcel) -> int:

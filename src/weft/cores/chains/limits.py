@@ -71,8 +71,6 @@ TICKETS_MAX: Final = 100_000  # posts without an answer; more than all credit of
 DONE_WITHIN_NS: Final = SECOND  # an inbox entry that ended needs no sync of its own: at worst it comes again, marked
 
 # Events
-QUIET_NS: Final = 60 * SECOND  # between two events that a client can provoke at will
-QUIET_MAX: Final = 1_000  # of them remembered
 
 assert TAGS_MAX >= 1_024, "a client's credit must fit its window of tags"
 assert WAITING_MAX >= BACKLOG_MAX + WINDOW_MAX, "what one client has held can wait for it"

@@ -15,10 +15,11 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from weft.base.effects import Send, Source
+from weft.base.effects import Source
 from weft.base.now import MILLISECOND, Now
 from weft.cores.chains import limits
 from weft.cores.chains.clientlink import ClientLink, HolderLink
+from weft.cores.chains.context import Context
 from weft.cores.chains.messages import (
     ChainsSettings,
     ClientLost,
@@ -29,7 +30,7 @@ from weft.cores.chains.messages import (
 )
 from weft.cores.chains.parcel import Parcel
 from weft.cores.chains.post import CLIENTS, Copies, Post
-from weft.cores.chains.station import Station
+from weft.cores.kit.timers import earliest
 from weft.wire import clients
 from weft.wire.clients import (
     VERSION,
@@ -261,8 +262,8 @@ def process_of(kind: str) -> int:
 class Patrons:
     """All attached clients of a node."""
 
-    def __init__(self, station: Station, engine: Engine) -> None:
-        self._station, self._engine = station, engine
+    def __init__(self, context: Context, engine: Engine) -> None:
+        self._context, self._engine = context, engine
         self.counters = Counters()
         self.is_full = self.is_stopped = False
         self._by_peer: dict[bytes, Patron] = {}
@@ -272,8 +273,8 @@ class Patrons:
         """Who has something new to hear, and is not behind."""
         self._behind: dict[bytes, Post] = {}
         self._copies = copies = Copies()
-        copies.room = station.budget.part("copies", limits.COPIES_PERCENT, lambda: copies.cost)
-        settings = station.settings
+        copies.room = context.budget.part("copies", limits.COPIES_PERCENT, lambda: copies.cost)
+        settings = context.settings
         self._beat_ns, self._dead_ns = settings.beat_ms * MILLISECOND, settings.dead_ms * MILLISECOND
         self._sweep_ns = min(limits.SWEEP_NS, max(self._beat_ns // 2, MILLISECOND))
         self._sweep_at: int | None = None
@@ -309,7 +310,7 @@ class Patrons:
             self._refuse_stranger(peer, now)
             return
         patron.heard_at = now.mono
-        _count(self._station.counters.errors, code)
+        _count(self._context.counters.errors, code)
         patron.say(Error(about="multipart", why=code))
         if code not in UNREADABLE:
             return
@@ -354,13 +355,13 @@ class Patrons:
             return
         why, text = fault
         _count(self.counters.refused, why)
-        self._station.effects.append(Send(CLIENTS, peer, Refuse(why, text)))
-        self._station.tell_seldom((message.name, why), ClientRefused(message.name, why), now.mono)
+        self._context.send(CLIENTS, peer, Refuse(why, text))
+        self._context.tell_seldom((message.name, why), ClientRefused(message.name, why), now.mono)
 
     def _refuse_stranger(self, peer: bytes, now: Now) -> None:
         _count(self.counters.refused, "bad-hello")
         if self._strangers.may_answer(peer, now.mono):
-            self._station.effects.append(Send(CLIENTS, peer, Refuse("bad-hello", "say hello first")))
+            self._context.send(CLIENTS, peer, Refuse("bad-hello", "say hello first"))
 
     def _fault_of(self, hello: Hello) -> tuple[str, str] | None:
         """What is wrong with a greeting: why, and a sentence."""
@@ -370,9 +371,9 @@ class Patrons:
             return "bad-hello", "clients attach here; nodes have a port of their own"
         if len(hello.name) > limits.CLIENT_NAME_BYTES_MAX or not _NAME.fullmatch(hello.name):
             return "bad-hello", "a name has 1 to 64 letters, digits, and some signs between them"
-        if self.is_stopped or self._station.is_stopping:
+        if self.is_stopped or self._context.is_stopping:
             return "busy", "this node is stopping"
-        if hello.id not in self._by_id and len(self) >= self._station.settings.clients:
+        if hello.id not in self._by_id and len(self) >= self._context.settings.clients:
             return "busy", f"{len(self)} clients are enough"
         return None
 
@@ -384,23 +385,23 @@ class Patrons:
             self._lose(same, "replaced", now, bye=same.peer != peer)
         if there is not None and there is not same:
             self._lose(there, "replaced", now)
-        patron = Patron(hello, Post(peer, self._dirty, self._copies), self._station.settings)
+        patron = Patron(hello, Post(peer, self._dirty, self._copies), self._context.settings)
         patron.heard_at, patron.process = now.mono, process_of(source.kind)
         self._by_peer[peer] = self._by_id[hello.id] = patron
         self.counters.welcomed += 1
         patron.say(self._welcome())
-        self._station.tell(ClientWelcomed(hello.name, patron.pid))
+        self._context.tell(ClientWelcomed(hello.name, patron.pid))
         if patron.process:
-            self._station.tell(ProcessAttached(patron.process))
+            self._context.tell(ProcessAttached(patron.process))
         if self._sweep_at is None:
             self._sweep_at = now.mono + self._sweep_ns
 
     def _welcome(self) -> Welcome:
-        station, credit = self._station, self._credit()
-        mine, place = station.settings, _place_of(station.placed)
+        context, credit = self._context, self._credit()
+        mine, place = context.settings, _place_of(context.placed)
         return Welcome(
             v=VERSION,
-            node=station.node,
+            node=context.node,
             name=mine.name,
             addr=mine.addr,
             boot=mine.boot,
@@ -427,10 +428,10 @@ class Patrons:
 
         What was sent before is no send: it hears its status again whatever the node's state is (CHN-042).
         """
-        why = "closing" if self.is_stopped or self._station.is_stopping else "overload"
+        why = "closing" if self.is_stopped or self._context.is_stopping else "overload"
         is_open = why == "overload" and not self.is_full
         accept, owe, frames, at = self._engine.accept, patron.owe, send.frames, 0
-        self._station.counters.heard += len(send.m)
+        self._context.counters.heard += len(send.m)
         for item in send.m:
             begin, at = at, at + item.n
             own = (frames[begin],) if item.n == 1 else tuple(frames[begin:at])
@@ -438,7 +439,7 @@ class Patrons:
             if may_pass and owe(item, len(own[0]) if item.n == 1 else sum(map(len, own))):
                 accept(patron, item, own, now)
             else:
-                self._station.counters.refuse(why)
+                self._context.counters.refuse(why)
                 patron.turn_down(item, why)
 
     def _next(self, patron: Patron, message: Next, now: Now) -> None:
@@ -478,7 +479,7 @@ class Patrons:
                 patron.say(self._credit())
 
     def _credit(self) -> Credit:
-        mine = self._station.settings
+        mine = self._context.settings
         return Credit(0, 0) if self.is_full else Credit(mine.credit, mine.credit_bytes)
 
     def stop(self, now: Now) -> None:
@@ -504,7 +505,7 @@ class Patrons:
             self._behind[peer] = patron.post
 
     def _speak(self, post: Post, now: Now) -> None:
-        post.speak(self._station.effects, self._turn, now.mono)
+        post.speak(self._context.effects, self._turn, now.mono)
         if post.retry_at is not None:
             self._behind[post.peer] = post
 
@@ -540,10 +541,7 @@ class Patrons:
 
     def deadline(self) -> int | None:
         """When `wake` is wanted."""
-        dues = [post.retry_at for post in self._behind.values() if post.retry_at is not None]
-        if self._sweep_at is not None:
-            dues.append(self._sweep_at)
-        self._asked_for = min(dues, default=None)
+        self._asked_for = earliest(self._sweep_at, *[post.retry_at for post in self._behind.values()])
         return self._asked_for
 
     # The end
@@ -563,7 +561,7 @@ class Patrons:
         patron.post.close()
         held = sum([len(link.pending) for link in patron.links.values() if isinstance(link, HolderLink)])
         self._engine.lose(patron, now)
-        self._station.tell(ClientLost(patron.name, why, held))
+        self._context.tell(ClientLost(patron.name, why, held))
 
 
 def _count(counts: dict[str, int], code: str) -> None:

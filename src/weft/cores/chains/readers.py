@@ -14,12 +14,12 @@ from typing import Any
 from weft.base.now import MILLISECOND, SECOND, Now
 from weft.cores.chains import limits, memory
 from weft.cores.chains.clientlink import AwayLink, HolderLink
+from weft.cores.chains.context import Context
 from weft.cores.chains.holding import Holding
 from weft.cores.chains.memory import Forgotten, Remembered
 from weft.cores.chains.messages import ReaderForgotten
 from weft.cores.chains.order import Key, covers, key_of
 from weft.cores.chains.roster import Roster
-from weft.cores.chains.station import Station
 from weft.cores.chains.waiting import Waiting
 
 AWAY_MS_USUAL = 600_000  # of a reader of a journal that did not say it yet
@@ -49,8 +49,8 @@ class Reader:
 class Readers:
     """All readers that this node remembers."""
 
-    def __init__(self, station: Station, roster: Roster, waiting: Waiting, holding: Holding) -> None:
-        self._station, self._roster, self._waiting, self._holding = station, roster, waiting, holding
+    def __init__(self, context: Context, roster: Roster, waiting: Waiting, holding: Holding) -> None:
+        self._context, self._roster, self._waiting, self._holding = context, roster, waiting, holding
         self._all: dict[Name, Reader] = {}
         self._due: int | None = None
 
@@ -73,7 +73,7 @@ class Readers:
         said = Remembered(link.name, link.type, link.said.at, link.said.away)
         reader = self._all.get((link.name, link.type))
         if reader is None or reader.said != said:
-            self._station.keep([memory.to_record(said)])
+            self._context.keep(memory.to_record(said))
         if reader is None:
             reader = self._all[link.name, link.type] = Reader(said)
         reader.said = said
@@ -114,7 +114,7 @@ class Readers:
         elif reader is not None:
             reader.said = kept
             self._plan()
-        elif (key := key_of(kept.at, self._station.next_attach())) is not None:
+        elif (key := key_of(kept.at, self._context.next_attach())) is not None:
             reader = self._all[kept.name, kept.type] = Reader(kept)
             self._send_away(reader, key, now)
 
@@ -123,7 +123,7 @@ class Readers:
         if self._covers(name, kind) or len(self._all) >= limits.READERS_MAX:
             return
         said = Remembered(name, kind, "after-all", AWAY_MS_USUAL)
-        self._station.keep([memory.to_record(said)])
+        self._context.keep(memory.to_record(said))
         self.recall(said, now)
 
     def condense(self) -> list[Remembered]:
@@ -145,13 +145,13 @@ class Readers:
         said = reader.said
         self._call_in(reader)
         del self._all[said.name, said.type]
-        self._station.keep([memory.to_record(Forgotten(said.name, said.type))])
+        self._context.keep(memory.to_record(Forgotten(said.name, said.type)))
         given_up = self._waiting.give_up(
             said.name, lambda kind: covers(said.type, kind) and not self._covers(said.name, kind)
         )
         for held in given_up:
             self._holding.forgo(said.name, held, why)
-        self._station.tell(ReaderForgotten(said.name, said.type, why, len(given_up)))
+        self._context.tell(ReaderForgotten(said.name, said.type, why, len(given_up)))
         return len(given_up)
 
     def _covers(self, name: str, kind: str) -> bool:
@@ -161,7 +161,7 @@ class Readers:
 
     def wake(self, now: Now) -> None:
         """Forget who has stayed away for too long; not while there is no room to say so."""
-        if self._due is None or now.mono < self._due or self._station.is_full:
+        if self._due is None or now.mono < self._due or self._context.is_full:
             return
         late = [reader for reader in self._all.values() if reader.away is not None and reader.until <= now.mono]
         for reader in late:
@@ -169,7 +169,7 @@ class Readers:
 
     def deadline(self) -> int | None:
         """When the next one has stayed away for too long."""
-        return None if self._station.is_full else self._due
+        return None if self._context.is_full else self._due
 
     def _plan(self) -> None:
         self._due = min([reader.until for reader in self._all.values() if reader.away is not None], default=None)

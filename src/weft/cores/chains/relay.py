@@ -11,19 +11,19 @@ from weft.base.mail import INBOX, OUTBOX, WAY, Mail, to_record
 from weft.base.now import Now
 from weft.base.records import Stream, StreamRecord
 from weft.cores.chains import limits
+from weft.cores.chains.context import Context
 from weft.cores.chains.links import FilterLink
 from weft.cores.chains.parcel import IN, Parcel
 from weft.cores.chains.routing import is_spent
 from weft.cores.chains.settings import FilterSpec
-from weft.cores.chains.station import Station
 
 
 class RelayLink(FilterLink):
     """A built-in filter that takes messages along, at its place."""
 
-    def __init__(self, spec: FilterSpec, station: Station) -> None:
+    def __init__(self, spec: FilterSpec, context: Context) -> None:
         super().__init__(spec)
-        self.station = station
+        self.context = context
         self.sees_all = not spec.where and not spec.when
         """It need not look into a message."""
 
@@ -46,14 +46,14 @@ class ForwardLink(RelayLink):
     """Sends what has arrived to the parent: the same message, one deeper."""
 
     def _made(self, parcel: Parcel, now: Now) -> StreamRecord | None:
-        station = self.station
+        context = self.context
         why = self._obstacle(parcel, now)
-        if station.is_root or why:
+        if context.is_root or why:
             if why:
                 self.counters.failed += 1
-                station.counters.not_forwarded[why] = station.counters.not_forwarded.get(why, 0) + 1
+                context.counters.not_forwarded[why] = context.counters.not_forwarded.get(why, 0) + 1
             return None
-        station.counters.forwarded += 1
+        context.counters.forwarded += 1
         return to_record(_deeper(parcel), OUTBOX, now.wall)
 
     def _obstacle(self, parcel: Parcel, now: Now) -> str:
@@ -85,13 +85,13 @@ class JournalLink(RelayLink):
     """Puts what has arrived at the root into its journal, for the lake."""
 
     def _made(self, parcel: Parcel, now: Now) -> StreamRecord | None:
-        if not self.station.is_root:
+        if not self.context.is_root:
             return None
         return self.straight(to_record(parcel.mail(), INBOX, now.wall), now)
 
     def straight(self, record: StreamRecord, now: Now) -> StreamRecord:
         """What stands in the journal of the root for the record of a message that has arrived."""
-        self.station.counters.journaled += 1
+        self.context.counters.journaled += 1
         said = record.attributes
         attributes: dict[str, Any] = {
             "fmt": said.get("fmt", "raw"),

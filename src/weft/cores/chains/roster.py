@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 from weft.cores.chains import limits
+from weft.cores.chains.context import Flow
 from weft.cores.chains.links import ChainFull
 from weft.cores.chains.order import Key
-from weft.cores.chains.station import Flow
 
 
 class Standing(Protocol):

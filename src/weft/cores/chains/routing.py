@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from weft.cores.chains import limits
-from weft.cores.chains.station import Station
+from weft.cores.chains.context import Context
 
 NODE_ID_BYTES: Final = 16
 
@@ -63,35 +63,35 @@ def is_spent(to: Sequence[Any], via: tuple[bytes, ...]) -> bool:
     return len(via) >= min(ttl, limits.VIA_MAX)
 
 
-def way(to: Sequence[Any], station: Station) -> Way:
+def way(to: Sequence[Any], context: Context) -> Way:
     """The way of a message whose destination has no flaw, as this node stands now."""
     node = to[1] if len(to) > 1 else None
-    is_here = node is None or node in (station.node, station.settings.name)
+    is_here = node is None or node in (context.node, context.settings.name)
     if not is_here and to[0] != "DIRECT":
         return Way("refused", "unimplemented")
-    return KINDS[to[0]](station, None if is_here else node)
+    return KINDS[to[0]](context, None if is_here else node)
 
 
-def _direct(station: Station, node: Any) -> Way:
+def _direct(context: Context, node: Any) -> Way:
     if node is None:
         return LOCAL
-    return Way("post", nodes=tuple([child for child, name in station.placed.children if node in (child, name)]))
+    return Way("post", nodes=tuple([child for child, name in context.placed.children if node in (child, name)]))
 
 
-def _parents_of(station: Station, _: Any) -> Way:
-    return LOCAL if station.is_root else UP
+def _parents_of(context: Context, _: Any) -> Way:
+    return LOCAL if context.is_root else UP
 
 
-def _nearest_coordinator(station: Station, _: Any) -> Way:
-    return LOCAL if station.is_root or station.placed.children else UP
+def _nearest_coordinator(context: Context, _: Any) -> Way:
+    return LOCAL if context.is_root or context.placed.children else UP
 
 
-def _children_of(station: Station, _: Any) -> Way:
-    children = tuple([child for child, _ in station.placed.children])
+def _children_of(context: Context, _: Any) -> Way:
+    children = tuple([child for child, _ in context.placed.children])
     return Way("post", nodes=children) if children else Way("none")
 
 
-KINDS: Final[dict[str, Callable[[Station, Any], Way]]] = {
+KINDS: Final[dict[str, Callable[[Context, Any], Way]]] = {
     "DIRECT": _direct,
     "PARENTSOF": _parents_of,
     "NEARESTCOORD": _nearest_coordinator,

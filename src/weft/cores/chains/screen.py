@@ -17,6 +17,7 @@ from weft.base.now import Now
 from weft.base.records import LostRecord, Record, Stream, StreamRecord
 from weft.cores.chains.batches import Batches
 from weft.cores.chains.clientlink import ClientLink
+from weft.cores.chains.context import Context
 from weft.cores.chains.inbox import Inbox
 from weft.cores.chains.messages import PassBatch
 from weft.cores.chains.messageview import MessageView
@@ -24,7 +25,6 @@ from weft.cores.chains.parcel import IN, Parcel
 from weft.cores.chains.relay import RelayLink
 from weft.cores.chains.roster import Chain, Roster
 from weft.cores.chains.states import Verdict
-from weft.cores.chains.station import Station
 from weft.wire import samples
 
 TYPES: Final[dict[int, str]] = {
@@ -38,8 +38,8 @@ FILTERED: Final = "filtered"
 class Screen:
     """The `in` chains, as the carrier sees them."""
 
-    def __init__(self, station: Station, roster: Roster, batches: Batches, inbox: Inbox) -> None:
-        self._station, self._roster, self._batches, self._inbox = station, roster, batches, inbox
+    def __init__(self, context: Context, roster: Roster, batches: Batches, inbox: Inbox) -> None:
+        self._context, self._roster, self._batches, self._inbox = context, roster, batches, inbox
 
     def judge(self, record: StreamRecord, now: Now) -> Sequence[Record]:
         """What to keep in place of this record; the record itself if nobody looks at its type."""
@@ -116,7 +116,7 @@ class Screen:
             at=record.at,
             fmt=record.attributes.get("fmt", "msgpack"),
         )
-        return Parcel(self._station.next_id(), IN, mail)
+        return Parcel(self._context.next_id(), IN, mail)
 
 
 def _parted(record: StreamRecord, batch: samples.SampleBatch, kept: list[int]) -> list[Record]:

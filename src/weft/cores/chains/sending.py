@@ -9,14 +9,15 @@ from weft.base.now import Now
 from weft.base.records import Record
 from weft.cores.chains import limits, routing
 from weft.cores.chains.clientlink import RESERVED, Patron
+from weft.cores.chains.context import Context
 from weft.cores.chains.inbox import Inbox
 from weft.cores.chains.messages import MailPosted, PostFailed, PostReached
 from weft.cores.chains.parcel import OUT, Parcel
 from weft.cores.chains.routing import Way
-from weft.cores.chains.station import Station
 from weft.cores.chains.straight import SEEN_HERE, SENT_HERE, SPOOLED, Straight
 from weft.cores.chains.tags import Outcome, Tags
 from weft.cores.chains.walk import Walker
+from weft.cores.kit.tickets import Tickets
 from weft.wire import clients
 
 TYPE: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}", re.ASCII)
@@ -28,14 +29,13 @@ FORMATS: Final = frozenset({"raw", "text", "json", "msgpack", "xml"})
 class Sending:
     """All messages on `out`."""
 
-    def __init__(self, station: Station, walker: Walker, inbox: Inbox, tags: Tags, straight: Straight) -> None:
-        self._station, self._walker, self._inbox, self._tags = station, walker, inbox, tags
+    def __init__(self, context: Context, walker: Walker, inbox: Inbox, tags: Tags, straight: Straight) -> None:
+        self._context, self._walker, self._inbox, self._tags = context, walker, inbox, tags
         self._straight = straight
         self.held = 0
         """Bytes of memory of the messages that have not ended."""
-        self._room = station.budget.part("sends", limits.SENDS_PERCENT, lambda: self.held)
-        self._posted: dict[int, Parcel] = {}
-        self._last_ticket = 0
+        self._room = context.budget.part("sends", limits.SENDS_PERCENT, lambda: self.held)
+        self._posted = Tickets[Parcel]()
         self._types: dict[str, None] = {}
         """Types that are known to be well formed."""
 
@@ -46,7 +46,7 @@ class Sending:
             return
         why = self._refusal(item, frames)
         if why:
-            self._station.counters.refuse(why)
+            self._context.counters.refuse(why)
             patron.answer(item.tag, False, why)
             return
         if self._straight.take(patron, item, frames, now):
@@ -54,7 +54,7 @@ class Sending:
         weight = limits.PARCEL_COST + sum(map(len, frames))
         if not self._room.has_room(weight):
             self._room.refuse()
-            self._station.counters.refuse("overload")
+            self._context.counters.refuse("overload")
             patron.answer(item.tag, False, "overload")
             return
         parcel = self._parcel(patron, item, frames, now)
@@ -77,7 +77,7 @@ class Sending:
         known = self._tags.get(patron.id, tag)
         if known is None:
             return False
-        self._station.counters.repeated_tags += 1
+        self._context.counters.repeated_tags += 1
         if isinstance(known, Parcel):
             known.sender = patron  # come back: it hears the status when there is one
         else:
@@ -93,7 +93,7 @@ class Sending:
             return why
         if item.want not in WANTS or item.keep not in KEEPS or item.fmt not in FORMATS:
             return "unimplemented"
-        if item.cause is not None and self._station.depth_after(item.cause) > limits.DEPTH_MAX:
+        if item.cause is not None and self._context.depth_after(item.cause) > limits.DEPTH_MAX:
             return "loop"
         return routing.flaw(item.to)
 
@@ -107,12 +107,12 @@ class Sending:
         return ""
 
     def _parcel(self, patron: Patron, item: clients.SendItem, frames: tuple[bytes, ...], now: Now) -> Parcel:
-        station = self._station
-        depth = 0 if item.cause is None else station.depth_after(item.cause)
-        parcel = Parcel(station.next_id(), OUT, station.mail_of(item, frames, now, depth))
+        context = self._context
+        depth = 0 if item.cause is None else context.depth_after(item.cause)
+        parcel = Parcel(context.next_id(), OUT, context.mail_of(item, frames, now, depth))
         parcel.sender, parcel.tag, parcel.want, parcel.keep = patron, item.tag, item.want, item.keep
         if depth:
-            station.note_depth(parcel.id, depth)
+            context.note_depth(parcel.id, depth)
         return parcel
 
     # The bottom
@@ -125,7 +125,7 @@ class Sending:
         if why:
             self.end(parcel, why)
             return
-        way = routing.way(parcel.to, self._station)
+        way = routing.way(parcel.to, self._context)
         WAYS[way.how](self, parcel, way, now)
 
     def end(self, parcel: Parcel, why: str) -> None:
@@ -153,7 +153,7 @@ class Sending:
 
     def _send_up(self, parcel: Parcel, way: Way, now: Now) -> None:
         if parcel.keep != "disk":
-            if self._station.placed.parent:
+            if self._context.placed.parent:
                 self._post(parcel, way, now)
             else:
                 self.end(parcel, "no-parent")
@@ -164,32 +164,28 @@ class Sending:
             by = self._by(parcel)
             if by is not None:
                 record.attributes["by"] = by
-            if parcel.want == "dest" and self._is_open_to(parcel):
-                record.attributes[TICKET] = self._last_ticket
-                self._station.keep((record,))
+            if parcel.want == "dest" and (ticket := self._ticket(parcel)):
+                record.attributes[TICKET] = ticket
+                self._context.keep(record)
                 return
-            self._station.keep((record,))
+            self._context.keep(record)
             self._finish(parcel, SPOOLED)
 
     def _post(self, parcel: Parcel, way: Way, now: Now) -> None:
         if routing.is_spent(parcel.to, parcel.via):
             self.end(parcel, "ttl")
-        elif not self._is_open_to(parcel):
-            self.end(parcel, "overload")
+        elif ticket := self._ticket(parcel):
+            self._context.tell(MailPosted(ticket, parcel.mail(), way.nodes))
         else:
-            self._station.tell(MailPosted(self._last_ticket, parcel.mail(), way.nodes))
+            self.end(parcel, "overload")
 
-    def _is_open_to(self, parcel: Parcel) -> bool:
-        """Whether there is a ticket to wait with until the carrier says what became of it; it is `_last_ticket` then."""
-        if len(self._posted) >= limits.TICKETS_MAX:
-            return False
-        self._last_ticket += 1
-        self._posted[self._last_ticket] = parcel
-        return True
+    def _ticket(self, parcel: Parcel) -> int:
+        """The number with which it waits until the carrier says what became of it; 0: too many wait already."""
+        return self._posted.open(parcel) if len(self._posted) < limits.TICKETS_MAX else 0
 
     def note_post(self, answer: PostReached | PostFailed) -> None:
         """What became of a message whose sender waits for more than the outbox."""
-        parcel = self._posted.pop(answer.ticket, None)
+        parcel = self._posted.close(answer.ticket)
         if parcel is None:
             return
         if isinstance(answer, PostFailed):

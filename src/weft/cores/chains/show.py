@@ -5,24 +5,24 @@ from typing import Any
 import msgspec
 
 from weft.cores.chains.clientlink import AwayLink, ClientLink, HolderLink
+from weft.cores.chains.context import Context, Flow, MailCounters
 from weft.cores.chains.engine import Engine
 from weft.cores.chains.inbox import Inbox
 from weft.cores.chains.parcel import IN, OUT
 from weft.cores.chains.patrons import Patrons
 from weft.cores.chains.roster import Chain, Roster
-from weft.cores.chains.station import Flow, MailCounters, Station
 
 
-def show(station: Station, roster: Roster, inbox: Inbox, engine: Engine) -> dict[str, Any]:
+def show(context: Context, roster: Roster, inbox: Inbox, engine: Engine) -> dict[str, Any]:
     """Each chain that has links or has seen a message, its links in order."""
     return {
-        "name": station.settings.name,
+        "name": context.settings.name,
         "chains": [_chain(chain) for chain in roster if chain.links or chain.flow.accepted],
         "others": {name: _flow(flow) for name, flow in roster.others.items()},
         "inbox": {"entries": len(inbox), "bytes": inbox.bytes},
         "parked": engine.parked,
-        "copies": _flow(station.copies),
-        "counters": msgspec.to_builtins(station.counters),
+        "copies": _flow(context.copies),
+        "counters": msgspec.to_builtins(context.counters),
     }
 
 
@@ -42,7 +42,7 @@ def show_clients(patrons: Patrons) -> dict[str, Any]:
     }
 
 
-def totals(station: Station, roster: Roster, inbox: Inbox, engine: Engine, patrons: Patrons) -> dict[str, Any]:
+def totals(context: Context, roster: Roster, inbox: Inbox, engine: Engine, patrons: Patrons) -> dict[str, Any]:
     """The sums over all chains, for the status of a node."""
     ways = {OUT: Flow(), IN: Flow()}
     for chain in roster:
@@ -63,10 +63,10 @@ def totals(station: Station, roster: Roster, inbox: Inbox, engine: Engine, patro
         "welcomed": patrons.counters.welcomed,
         "unsent": patrons.counters.unsent,
         "copies_lost": patrons.counters.copies_lost + sum(patron.post.copies_lost for patron in patrons),
-        "copies": {**_flow(station.copies), "held": engine.copies},
+        "copies": {**_flow(context.copies), "held": engine.copies},
         "readers": len(engine.readers),
         "readers_away": engine.readers.away,
-        "sends": _sends(station.counters),
+        "sends": _sends(context.counters),
     }
 
 

@@ -11,9 +11,9 @@ from weft.base.mail import OUTBOX, Mail, to_record
 from weft.base.now import Now
 from weft.cores.chains import routing
 from weft.cores.chains.clientlink import Patron, ReaderLink
+from weft.cores.chains.context import Context
 from weft.cores.chains.parcel import IN, OUT, Parcel
 from weft.cores.chains.roster import Chain, Roster
-from weft.cores.chains.station import Station
 from weft.cores.chains.tags import Fleeting, Outcome, Tags
 from weft.wire.clients import SendItem
 
@@ -25,8 +25,8 @@ SPOOLED: Final = Outcome(ok=True, why="spooled")
 class Straight:
     """Sends without a parcel on `out`."""
 
-    def __init__(self, station: Station, roster: Roster, tags: Tags) -> None:
-        self._station, self._roster, self._tags = station, roster, tags
+    def __init__(self, context: Context, roster: Roster, tags: Tags) -> None:
+        self._context, self._roster, self._tags = context, roster, tags
 
     def take(self, patron: Patron, item: SendItem, frames: tuple[bytes, ...], now: Now) -> bool:
         """Whether a send that has no flaw is done with: sent, counted, and answered."""
@@ -35,7 +35,7 @@ class Straight:
         out = self._roster.chain(OUT, item.type)
         if out.links:
             return False
-        go = WAYS.get(routing.way(item.to, self._station).how)
+        go = WAYS.get(routing.way(item.to, self._context).how)
         outcome = go(self, patron, item, frames, now) if go is not None else None
         if outcome is None:
             return False
@@ -52,7 +52,7 @@ class Straight:
             if type(link) is not ReaderLink:
                 return None
         mail = self._mail(item, frames, now)
-        parcel = Parcel(self._station.next_id(), IN, mail)
+        parcel = Parcel(self._context.next_id(), IN, mail)
         parcel.sender = patron
         _count(chain)
         for link in chain.links:
@@ -68,12 +68,12 @@ class Straight:
         record = to_record(self._mail(item, frames, now), OUTBOX, now.wall)
         if item.want != "none":
             record.attributes["by"] = [patron.id, item.tag]
-        self._station.keep((record,))
+        self._context.keep(record)
         return SPOOLED
 
     def _mail(self, item: SendItem, frames: tuple[bytes, ...], now: Now) -> Mail:
-        self._station.next_id()  # it has one, as every message, though nobody is ever told (CHN-005)
-        return self._station.mail_of(item, frames, now)
+        self._context.next_id()  # it has one, as every message, though nobody is ever told (CHN-005)
+        return self._context.mail_of(item, frames, now)
 
 
 Go = Callable[[Straight, Patron, SendItem, tuple[bytes, ...], Now], Outcome | None]

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from weft.base.now import Now
 from weft.base.records import Record
 from weft.cores.chains.clientlink import AwayLink, ClientLink, HolderLink, ReaderLink
+from weft.cores.chains.context import Context
 from weft.cores.chains.holding import Holding
 from weft.cores.chains.links import FilterLink
 from weft.cores.chains.order import Key
@@ -19,7 +20,6 @@ from weft.cores.chains.parcel import IN, OUT, Parcel
 from weft.cores.chains.relay import RelayLink
 from weft.cores.chains.roster import Roster
 from weft.cores.chains.states import Verdict
-from weft.cores.chains.station import Station
 from weft.cores.chains.waiting import Waiting
 
 
@@ -42,9 +42,9 @@ class Bottom(Protocol):
 class Walker:
     """All messages under way at this node."""
 
-    def __init__(self, station: Station, roster: Roster, waiting: Waiting, view_of: Callable[[Parcel], Any]) -> None:
-        self.holding = Holding(station, waiting, self)
-        self._station, self._roster, self._view_of = station, roster, view_of
+    def __init__(self, context: Context, roster: Roster, waiting: Waiting, view_of: Callable[[Parcel], Any]) -> None:
+        self.holding = Holding(context, waiting, self)
+        self._context, self._roster, self._view_of = context, roster, view_of
         self._bottoms: dict[str, Bottom] = {}
         self._made: list[Record] = []
 

@@ -19,13 +19,14 @@ class Outbox:
     A core of several parts has a `Context` of its own (`context.py`): an outbox that also knows what these parts share.
     """
 
-    __slots__ = ("_records", "_told", "_within_ns", "effects")
+    __slots__ = ("_records", "_soon", "_soon_ns", "_told", "effects")
 
     def __init__(self) -> None:
         self.effects: list[Effect] = []
         """What is wanted so far, in order; without the records that `keep` was given."""
         self._records: list[Record] = []
-        self._within_ns: int | None = None
+        self._soon: list[Record] = []
+        self._soon_ns = 0
         self._told: dict[Any, int] = {}
 
     # To peers, programs and the shell
@@ -77,12 +78,14 @@ class Outbox:
     def keep(self, *records: Record) -> None:
         """Make records durable before anything that this turn says, also what it has said already."""
         self._records += records
-        self._within_ns = 0
 
     def keep_soon(self, record: Record, within_ns: int) -> None:
-        """Make a record durable within a span, or with what this turn keeps; nothing waits for it."""
-        self._records.append(record)
-        self._within_ns = within_ns if self._within_ns is None else min(self._within_ns, within_ns)
+        """Make a record durable within a span, and behind what this turn keeps; nothing waits for it.
+
+        So the mark "done with this" never survives a torn write without what it led to.
+        """
+        self._soon_ns = min(self._soon_ns, within_ns) if self._soon else within_ns
+        self._soon.append(record)
 
     def persist(self, records: Iterable[Record], within_ns: int = 0) -> None:
         """Make records durable at this place: a wall for what is said after it, unless `within_ns` > 0."""
@@ -93,7 +96,7 @@ class Outbox:
     def take(self) -> list[Effect]:
         """All that is wanted, in order, the records that were kept first; asking empties the outbox."""
         done, self.effects = self.effects, []
-        if self._within_ns is not None:
-            done.insert(0, Persist(tuple(self._records), self._within_ns))
-            self._records, self._within_ns = [], None
+        if self._records or self._soon:
+            done.insert(0, Persist((*self._records, *self._soon), 0 if self._records else self._soon_ns))
+            self._records, self._soon = [], []
         return done

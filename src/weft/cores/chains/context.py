@@ -1,20 +1,18 @@
 """What all parts of the chains core share: who we are, where we stand, what we count, and what we want done."""
 
 from collections import OrderedDict
-from collections.abc import Iterable
-from typing import Any
 
 import msgspec
 
 from weft.base.budget import Budget
-from weft.base.effects import Effect, Persist, Tell
+from weft.base.effects import Effect
 from weft.base.mail import Mail
 from weft.base.now import Now
 from weft.base.ranges import RangeSet
-from weft.base.records import Record
 from weft.cores.chains import limits
 from weft.cores.chains.messages import ChainsSettings, MessagesGivenUp, Placed
 from weft.cores.chains.parcel import Parcel
+from weft.cores.kit.outbox import Outbox
 from weft.wire.clients import SendItem
 
 
@@ -69,8 +67,8 @@ class MailCounters(msgspec.Struct):
         self.refused[why] = self.refused.get(why, 0) + 1
 
 
-class Station:
-    """Effects are collected here in order; all records of a turn stand in one Persist in front of them."""
+class Context(Outbox):
+    """Who this node is, where it stands, and what is counted; all records of a turn stand in front of what it says."""
 
     __slots__ = (
         "_deep",
@@ -78,13 +76,9 @@ class Station:
         "_last_attach",
         "_last_id",
         "_last_sequence",
-        "_lazy",
-        "_records",
-        "_told",
         "budget",
         "copies",
         "counters",
-        "effects",
         "era",
         "is_full",
         "is_stopping",
@@ -94,17 +88,14 @@ class Station:
     )
 
     def __init__(self, settings: ChainsSettings, node: bytes, era: int) -> None:
+        super().__init__()
         self.settings, self.node, self.era = settings, node, era
         self.budget = Budget()
         self.placed = Placed(settings.level, "")
         self.counters = MailCounters()
         self.copies = Flow()
         """What confirming readers are to confirm; `delivered`: they have."""
-        self.effects: list[Effect] = []
         self.is_full = self.is_stopping = False
-        self._records: list[Record] = []
-        self._lazy: list[Record] = []
-        self._told: dict[tuple[str, str], int] = {}
         self._deep: OrderedDict[int, int] = OrderedDict()
         self._given_up: dict[tuple[str, str], dict[tuple[bytes, int], RangeSet]] = {}
         """What this turn has given up: by reader and reason, then by origin and era."""
@@ -156,14 +147,6 @@ class Station:
             exp=item.exp,
         )
 
-    def keep(self, records: Iterable[Record]) -> None:
-        """Make these durable before anything of this turn leaves."""
-        self._records += records
-
-    def keep_soon(self, records: Iterable[Record]) -> None:
-        """Make these durable within a second, or with the next wall."""
-        self._lazy += records
-
     def give_up(self, reader: str, why: str, parcel: Parcel) -> None:
         """A reader will never get this message; told at the end of the turn."""
         by_source = self._given_up.setdefault((reader, why), {})
@@ -179,29 +162,7 @@ class Station:
                 self.tell(MessagesGivenUp(reader, why, count, part))
 
     def take(self) -> list[Effect]:
-        """What to do, in order; asking empties the list."""
+        """What this turn has given up is told in one event for each reader and reason."""
         if self._given_up:
             self._tell_given_up()
-        done = self.effects
-        self.effects = []
-        if self._records or self._lazy:
-            within_ns = 0 if self._records else limits.DONE_WITHIN_NS
-            done.insert(0, Persist((*self._records, *self._lazy), within_ns))
-            self._records, self._lazy = [], []
-        return done
-
-    def tell(self, event: Any) -> None:
-        """An event, once."""
-        self.effects.append(Tell(event))
-
-    def tell_seldom(self, about: tuple[str, str], event: Any, mono: int) -> bool:
-        """An event that a client can provoke as often as it likes: once a minute for each `about`; whether it was told."""
-        told_at = self._told.get(about)
-        if told_at is not None and mono < told_at + limits.QUIET_NS:
-            return False
-        if len(self._told) >= limits.QUIET_MAX:
-            del self._told[next(iter(self._told))]
-        self._told.pop(about, None)
-        self._told[about] = mono
-        self.tell(event)
-        return True
+        return super().take()
