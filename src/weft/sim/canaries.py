@@ -6,6 +6,7 @@ might really write it; without it the same seeds are green.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from inspect import getattr_static
 from typing import Any, Final, NamedTuple
 
 from weft.sim.run import Outcome, run
@@ -72,13 +73,17 @@ def canary(
 @contextmanager
 def planted(bug: Canary) -> Iterator[None]:
     """The bug is there for as long as this lasts."""
-    table = bug.place if isinstance(bug.place, dict) else None
-    original = table[bug.attribute] if table is not None else bug.place.__dict__[bug.attribute]
+    is_table = isinstance(bug.place, dict)
+    original = bug.place[bug.attribute] if is_table else getattr_static(bug.place, bug.attribute)
+    is_own = is_table or bug.attribute in vars(bug.place)
     _put(bug, bug.plant(original))
     try:
         yield
     finally:
-        _put(bug, original)
+        if is_own:
+            _put(bug, original)
+        else:
+            delattr(bug.place, bug.attribute)  # inherited: the class above has it, and other classes, too
 
 
 def _put(bug: Canary, method: Any) -> None:
