@@ -54,7 +54,7 @@ def status_of(port: int) -> dict[str, Any]:
 @contextlib.contextmanager
 def node(case: floods.Case, place: Path) -> Iterator[tuple[floods.Spot, subprocess.Popen[bytes]]]:
     """A node with this core, and with the usual budgets of so small a process."""
-    port, other = free_blocks(2, 42_000)
+    port, other = free_blocks(2)
     spot = floods.Spot(port, other + 1, place / "state")
     file = place / "node.toml"
     text = floods.settings([case.core], spot, MEGABYTES, 1, f"flood-{os.getpid()}")
