@@ -13,7 +13,7 @@ if TYPE_CHECKING:
         direct,
     )
     from weft.client.chain import chain_client
-    from weft.client.dealer import Curve
+    from weft.client.link.opening import Curve
     from weft.client.message import Message, Receipt, SendFailed, drop
     from weft.client.sync import chain_sync
 
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 _ROOMS = {
-    "Curve": "dealer",
+    "Curve": "link.opening",
     "Message": "message",
     "Receipt": "message",
     "SendFailed": "message",

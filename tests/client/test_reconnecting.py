@@ -10,7 +10,7 @@ import pytest
 import weft
 from tests.client.node import FakeNode, attached, in_loop, rec, until, welcome
 from weft.base.errors import UserError
-from weft.client.dealer import Opener
+from weft.client.link.sockets import Opener
 from weft.client.message import Message
 from weft.wire import clients
 

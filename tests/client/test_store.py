@@ -11,8 +11,8 @@ from tests.client.node import in_loop
 from tests.client.storeserver import FakeStore
 from weft import store
 from weft.base.changes import Chain
+from weft.client.link.backoff import BackOff
 from weft.client.store import calling, limits, link
-from weft.client.store.calling import BackOff
 from weft.wire.store.clients import Greeting
 
 
@@ -314,10 +314,8 @@ async def test_attempts_come_ever_more_rarely(monkeypatch: pytest.MonkeyPatch) -
     async def note(span_s: float) -> None:
         slept.append(span_s)
 
-    monkeypatch.setattr(calling, "BACK_OFF_MIN_S", limits.BACK_OFF_MIN_S)
-    monkeypatch.setattr(calling, "BACK_OFF_MAX_S", limits.BACK_OFF_MAX_S)
     monkeypatch.setattr(asyncio, "sleep", note)
-    back_off = BackOff()
+    back_off = BackOff(limits.BACK_OFF_MIN_S, limits.BACK_OFF_MAX_S)
     for _ in range(6):
         await back_off.wait()
     for expected, actual in zip([0.1, 0.2, 0.4, 0.8, 1.6, 2.0], slept, strict=True):

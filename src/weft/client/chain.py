@@ -15,9 +15,11 @@ from weft.base.errors import UserError
 from weft.client.addressing import AFTER_ALL, PARENTS_OF_LOCAL, destination
 from weft.client.checking import check_name, check_registration
 from weft.client.connection import Connection
-from weft.client.dealer import Curve, Dealer, Opener
+from weft.client.dealer import dealer
 from weft.client.finding import Node, endpoint_of, locate
 from weft.client.limits import AWAY_S, FRAMES_MAX, HELLO_S, PAYLOAD_BYTES_MAX, TYPE_CHARS_MAX
+from weft.client.link.opening import Curve, Target
+from weft.client.link.sockets import Opener
 from weft.client.links import CAUSE, Handler, Link
 from weft.client.message import Receipt, SendFailed
 from weft.client.outgoing import Outgoing
@@ -364,7 +366,7 @@ def _opener(node: Node, curve: Curve | None) -> Opener:
         return node
     place = locate(node)
     endpoint_of(place)
-    return lambda on_ready, on_end: Dealer(endpoint_of(place), curve, on_ready, on_end)
+    return lambda on_ready, on_end: dealer(Target(endpoint_of(place), curve), on_ready, on_end)
 
 
 def _refusal(type_: str, frames: tuple[bytes, ...], to: list[Any] | None) -> str | None:

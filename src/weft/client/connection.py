@@ -7,14 +7,15 @@ STANDING   the node said welcome; either side says beat in silence, and gives th
 
 import asyncio
 import logging
-import random
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable
 from typing import Final, Protocol
 
 from weft.base.errors import PeerError, UserError
-from weft.client.dealer import Opener, Wire
-from weft.client.limits import BACK_OFF_MAX_S, BACK_OFF_MIN_S, BACK_OFF_SPREAD, HELLO_S, MULTIPARTS_PER_TURN, TICK_MIN_S
+from weft.client.limits import BACK_OFF_MAX_S, BACK_OFF_MIN_S, HELLO_S, MULTIPARTS_PER_TURN, TICK_MIN_S
+from weft.client.link.backoff import BackOff
+from weft.client.link.channel import Channel
+from weft.client.link.sockets import Opener
 from weft.wire import clients
 
 LOG: Final = logging.getLogger("weft.client")
@@ -53,22 +54,28 @@ class Connection:
         """What the node said of itself; None: the client does not stand."""
         self._opener, self._hello, self._ear, self._counts = opener, hello, ear, counts
         self._loop = asyncio.get_running_loop()
-        self._wire: Wire | None = None
-        self._unsent: deque[list[bytes]] = deque()
+        self._channel: Channel | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._back_off_s = BACK_OFF_MIN_S
+        self._back_off = BackOff(BACK_OFF_MIN_S, BACK_OFF_MAX_S)
         self._heard_at = self._said_at = 0.0
-        self._is_due = self._is_closed = self._has_ended = False
+        self._is_closed = False
 
     def open(self) -> None:
         """Say hello through a fresh socket."""
         try:
-            self._wire = self._opener(self.work, self._note_end)
+            self._channel = Channel(
+                self._opener,
+                self._hear,
+                per_turn=MULTIPARTS_PER_TURN,
+                on_turn=self._ear.flush,
+                is_busy=self._ear.is_busy,
+                on_end=self._break,
+            )
         except UserError as error:
             LOG.info("%s", error.text)
             self._come_again()
             return
-        self._heard_at, self._has_ended = self._loop.time(), False
+        self._heard_at = self._loop.time()
         self.say(clients.encode(self._hello))
         self._arm(self._tick_s, self._tick)
 
@@ -89,46 +96,18 @@ class Connection:
     @property
     def is_clear(self) -> bool:
         """Whether everything that was said has left."""
-        return self.welcome is not None and not self._unsent
+        return self.welcome is not None and self._channel is not None and self._channel.is_clear
 
     def say(self, frames: list[bytes]) -> None:
         """Say it now, or in its turn as soon as the queue has room."""
-        assert self._wire is not None, "nothing is said apart"
+        assert self._channel is not None, "nothing is said apart"
         self._said_at = self._loop.time()
-        if self._unsent or not self._wire.send(frames):
-            self._unsent.append(frames)
-        self._look()
-
-    def _look(self) -> None:
-        """After something was said: what came meanwhile is heard in the next turn."""
-        if self._wire is not None and not self._is_due and (self._has_ended or self._wire.is_ready()):
-            self._is_due = True
-            self._loop.call_soon(self.work)
+        self._channel.say(frames)
 
     def work(self) -> None:
         """One turn: hear what has come, say what it brought, let others run."""
-        self._is_due = False
-        wire = self._wire
-        for _ in range(MULTIPARTS_PER_TURN):
-            if wire is None or self._wire is not wire:
-                return
-            frames = wire.take()
-            if frames is None:
-                if self._has_ended:
-                    self._break()
-                break
-            self._hear(frames)
-            if self._ear.is_busy():
-                break
-        while self._unsent and self._wire is not None and self._wire.send(self._unsent[0]):
-            self._unsent.popleft()
-        self._ear.flush()
-        self._look()
-
-    def _note_end(self) -> None:
-        """The other end is gone: what it said before is still heard."""
-        self._has_ended = True
-        self.work()
+        if self._channel is not None:
+            self._channel.work()
 
     def _hear(self, frames: list[bytes]) -> None:
         self._heard_at = self._loop.time()
@@ -152,7 +131,7 @@ class Connection:
 
     def _stand(self, welcome: clients.Welcome) -> None:
         self.welcome = welcome
-        self._back_off_s = BACK_OFF_MIN_S
+        self._back_off.reset()
         self._arm(self._tick_s, self._tick)
         self._ear.stand(welcome)
 
@@ -167,8 +146,8 @@ class Connection:
 
     def _tick(self) -> None:
         self.work()  # what waits in the socket is no silence
-        wire, welcome, now = self._wire, self.welcome, self._loop.time()
-        if wire is None:
+        welcome, now = self.welcome, self._loop.time()
+        if self._channel is None:
             return
         if now - self._heard_at >= (welcome.dead / 1_000 if welcome else HELLO_S):
             self._break()
@@ -178,7 +157,7 @@ class Connection:
         self._arm(self._tick_s, self._tick)
 
     def _break(self) -> None:
-        if self._is_closed or self._wire is None:
+        if self._is_closed or self._channel is None:
             return
         self._counts["connections lost"] += self.welcome is not None
         self._let_go()
@@ -187,15 +166,13 @@ class Connection:
 
     def _let_go(self) -> None:
         self.welcome = None
-        self._unsent.clear()
-        if self._wire is not None:
-            self._wire.close()
-            self._wire = None
+        if self._channel is not None:
+            self._channel.close()
+            self._channel = None
 
     def _come_again(self) -> None:
         if not self._is_closed:
-            self._arm(self._back_off_s * random.uniform(1 - BACK_OFF_SPREAD, 1 + BACK_OFF_SPREAD), self.open)  # noqa: S311  # only spreads
-            self._back_off_s = min(2 * self._back_off_s, BACK_OFF_MAX_S)
+            self._arm(self._back_off.next_s(), self.open)
 
     def _arm(self, span_s: float, do: Callable[[], None]) -> None:
         if self._timer is not None:

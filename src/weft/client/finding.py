@@ -14,7 +14,7 @@ from weft.base.errors import UserError
 from weft.client.limits import PROBE_S, SOCKET_PATH_BYTES_MAX
 
 Node = str | os.PathLike[str] | Callable[..., Any] | None
-"""What `node=` may be; a callable opens connections itself (`weft.client.dealer.Opener`)."""
+"""What `node=` may be; a callable opens connections itself (`weft.client.link.sockets.Opener`)."""
 DOOR: Final = "chains"
 VARIABLE: Final = "WEFT_NODE"
 MEND: Final = f"weft up, or an endpoint, a state directory or a node's name as --node, node= or {VARIABLE}="

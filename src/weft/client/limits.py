@@ -24,7 +24,6 @@ COPIES_BYTES_MAX: Final = 8 << 20
 HELLO_S: Final = 10.0  # until somebody answers hello: a busy Raspberry Pi syncs its disk for seconds
 BACK_OFF_MIN_S: Final = 0.1
 BACK_OFF_MAX_S: Final = 1.0  # a hello costs nothing on the same machine, and what is not read meanwhile is lost
-BACK_OFF_SPREAD: Final = 0.2  # a hundred clients of one node come back one by one
 TICK_MIN_S: Final = 0.001
 LINGER_MS: Final = 1_000  # for the last words
 

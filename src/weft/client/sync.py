@@ -5,20 +5,18 @@ An event loop in a thread of its own speaks with the node, so that beats go out 
 
 import asyncio
 import queue
-import threading
 from asyncio import Future
-from collections.abc import Callable, Coroutine, Generator
-from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from collections.abc import Callable, Generator
+from typing import Any, Final
 
 from weft.base.errors import UserError
 from weft.client.addressing import PARENTS_OF_LOCAL
 from weft.client.chain import ChainClient
-from weft.client.dealer import Curve
 from weft.client.finding import Node
+from weft.client.link.opening import Curve
+from weft.client.link.waiting import Waiting
 from weft.client.message import Dropped, Message, Receipt
 
-T = TypeVar("T")
 WINDOW: Final = 64
 
 
@@ -55,33 +53,21 @@ class Held(Message):
         settle(answer)
 
 
-class SyncChain:
+class SyncChain(Waiting):
     """A client of a node's chains, to be used with `with`, in one thread."""
 
     def __init__(self, name: str, node: Node = None, curve: Curve | None = None) -> None:
         self._chain = ChainClient(name, node, curve)
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name=f"weft {name}", daemon=True)
-        self._waiting: set[queue.SimpleQueue[Any]] = set()
+        self._queues: set[queue.SimpleQueue[Any]] = set()
+        super().__init__(self._chain, f"weft {name}")
 
-    def __enter__(self) -> Self:
-        """Attach; UserError if no node is found, or none answers within ten seconds."""
-        self._thread.start()
-        try:
-            self._do(self._chain.__aenter__())
-        except BaseException:
-            self._stop()
-            raise
-        self._watch = asyncio.run_coroutine_threadsafe(self._until_end(), self._loop)
-        return self
+    async def _entered(self) -> None:
+        await super()._entered()
+        self._watch = self._loop.create_task(self._until_end())
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Leave, as the form that waits does."""
-        self._do(self._chain.__aexit__(kind, error, trace))
+    async def _left(self, *why: Any) -> None:
+        await super()._left(*why)
         self._watch.cancel()
-        self._stop()
 
     def send(  # tidy: the documented shape (CLI-020)
         self,
@@ -127,10 +113,10 @@ class SyncChain:
             await self._chain.ready()
             return max(self._chain.links)
 
-        self._waiting.add(came)
-        return self._each(came, self._do(stand()), make)
+        self._queues.add(came)
+        return self._answered(came, self._do(stand()), make)
 
-    def _each(self, came: queue.SimpleQueue[Any], reg: int, make: Callable[..., Any]) -> Generator[Any, None, None]:
+    def _answered(self, came: queue.SimpleQueue[Any], reg: int, make: Callable[..., Any]) -> Generator[Any, None, None]:
         try:
             while True:
                 message, answered = came.get()
@@ -138,7 +124,7 @@ class SyncChain:
                     raise message
                 yield from self._one(make, message, answered)
         finally:
-            self._waiting.discard(came)
+            self._queues.discard(came)
             self._do(self._leave(reg))
 
     def _one(self, make: Callable[..., Any], message: Message, answered: "Future[Any]") -> Generator[Any, None, None]:
@@ -169,16 +155,8 @@ class SyncChain:
             end: Exception = UserError("closing", "the client has ended", "another weft.chain_sync")
         except UserError as error:
             end = error
-        for came in self._waiting:
+        for came in self._queues:
             came.put((end, None))
-
-    def _do(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
-
-    def _stop(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
 
 
 def _settle(answered: "Future[Any]", answer: Any) -> None:

@@ -2,7 +2,7 @@
 
     async with weft.chain_client("tagger", node=process.inside) as chain: ...
 
-`Inside` opens connections as a client of the library wants them (`weft.client.dealer.Opener`). Nobody outside can have
+`Inside` opens connections as a client of the library wants them (`weft.client.link.sockets.Opener`). Nobody outside can have
 such a routing id: libzmq keeps a first byte of zero for ids of five bytes that it makes itself.
 """
 

@@ -27,6 +27,7 @@ from weft.client.catalog.errors import (
 )
 from weft.client.catalog.limits import ANSWER_S, ASKED_MAX, FRAMES_MAX, LINES_IDLE_MAX, TRIES
 from weft.client.catalog.lines import Line
+from weft.client.link.opening import BadEndpoint
 from weft.wire.catalog import commands, times
 from weft.wire.catalog.messages import DENIED, DENIED_TOO, PONG, REPLY, Message
 
@@ -94,8 +95,8 @@ class Asker:
     def _open(self) -> Line:
         try:
             return Line(zmq.DEALER, self._place, self._hear)
-        except zmq.ZMQError as error:
-            raise Unreachable(f"{self._place} is no place to ask: {error.strerror}") from None
+        except BadEndpoint as error:
+            raise Unreachable(f"{self._place} is no place to ask: {error.reason}") from None
 
     def _next(self) -> bytes:
         self._number = (self._number + 1) % NUMBERS

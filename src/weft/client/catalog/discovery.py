@@ -9,7 +9,6 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from random import Random
 from typing import Any, NamedTuple
 
 import msgspec
@@ -20,6 +19,8 @@ from weft.client.catalog import limits
 from weft.client.catalog.errors import Unreachable
 from weft.client.catalog.lines import Line
 from weft.client.catalog.servicelimits import BEACON_PORT, DISCOVERY_S
+from weft.client.link.backoff import BackOff
+from weft.client.link.opening import BadEndpoint
 from weft.wire.catalog import beacon as beacons
 from weft.wire.catalog import commands, times
 from weft.wire.catalog.messages import REPLY, REQUEST, Beacon, Message
@@ -121,14 +122,13 @@ class _Status(msgspec.Struct):
 
 
 async def _ask_around(seeds: Sequence[str], net: str) -> Found:
-    chance, wait_s = Random(), limits.BACK_OFF_MIN_S  # noqa: S311  # it spreads load
+    back_off = BackOff(limits.BACK_OFF_MIN_S, limits.BACK_OFF_MAX_S)
     while True:
         for seed in seeds:
             found = await _ask(seed)
             if found is not None and net in ("", found.net):
                 return found
-        await asyncio.sleep(wait_s * (1 + limits.BACK_OFF_SPREAD * (2 * chance.random() - 1)))
-        wait_s = min(2 * wait_s, limits.BACK_OFF_MAX_S)
+        await back_off.wait()
 
 
 async def _ask(seed: str) -> Found | None:
@@ -143,8 +143,8 @@ async def _ask(seed: str) -> Found | None:
 
     try:
         line = Line(zmq.DEALER, f"tcp://{seed}", hear)
-    except zmq.ZMQError as error:
-        raise Unreachable(f"{seed!r} is no host:port: {error.strerror}") from None
+    except BadEndpoint as error:
+        raise Unreachable(f"{seed!r} is no host:port: {error.reason}") from None
     try:
         line.say(commands.encode(Message(REQUEST, times.write("f32le", time.time()), (STATUS,))))
         async with asyncio.timeout(limits.ANSWER_S):

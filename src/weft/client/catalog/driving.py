@@ -16,7 +16,8 @@ from weft.base.now import Now
 from weft.client.catalog.discovery import Ears
 from weft.client.catalog.errors import CatalogError, error_of
 from weft.client.catalog.servicelimits import LINGER_MS
-from weft.client.catalog.sockets import Context, Datagrams, Plug
+from weft.client.catalog.sockets import Datagrams, Plug
+from weft.client.link.sockets import Context
 from weft.cores.service.core import Service as Core
 from weft.cores.service.messages import (
     BEACONS,
@@ -139,7 +140,7 @@ class Driver:
         self._disconnect()
         tag = effect.tag
         self._dealer = Plug(self._context, zmq.DEALER, lambda frames: self._hear_broker(frames, tag))
-        self._dealer.connect(effect.endpoint)
+        self._dealer.dial(effect.endpoint)
 
     def _disconnect(self, _: Disconnect | None = None) -> None:
         dealer, self._dealer = self._dealer, None

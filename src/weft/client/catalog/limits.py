@@ -19,7 +19,6 @@ CONNECT_S: Final = 2.0  # until a publisher that cannot be reached is waited for
 SILENT_S: Final = 3.0  # without a tick: the broker counts as unreachable (three of CAT-042)
 BACK_OFF_MIN_S: Final = 0.25
 BACK_OFF_MAX_S: Final = 8.0
-BACK_OFF_SPREAD: Final = 0.2  # a hundred clients of one broker come back one by one
 CHANGES_AHEAD_MAX: Final = 10_000  # of a watch that is not read: then it begins anew, as a resync
 TOLD_MAX: Final = 10_000  # log records by which one that comes twice is known
 VALUES_AHEAD_MAX: Final = 10_000  # of a subscription that is not read: then the oldest is dropped and counted

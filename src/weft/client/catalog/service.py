@@ -26,8 +26,9 @@ from weft.client.catalog.errors import BadRequest, CatalogError, Closed, Unreach
 from weft.client.catalog.finding import Broker, seeds_of
 from weft.client.catalog.handler import Bus, level_of
 from weft.client.catalog.servicelimits import BEACON_PORT, LINGER_MS, REGISTER_S
-from weft.client.catalog.sockets import Context, Plug
+from weft.client.catalog.sockets import Plug
 from weft.client.catalog.speaking import Speaker
+from weft.client.link.sockets import Context
 from weft.cores.service.messages import Denied, Registered, ServiceSettings
 
 F = TypeVar("F", bound=Function)

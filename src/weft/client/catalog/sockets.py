@@ -14,111 +14,65 @@ import zmq
 
 from weft.client.catalog.errors import CatalogError
 from weft.client.catalog.servicelimits import CALLS_PER_TURN, DATAGRAM_BYTES_MAX, FRAME_BYTES_MAX, QUEUE_MAX
+from weft.client.link.channel import Channel, Hear
+from weft.client.link.opening import BadEndpoint, Target
+from weft.client.link.sockets import LOST, Bounds, Context, Socket
 
-NOW: Final = int(zmq.NOBLOCK)
-READABLE: Final = int(zmq.POLLIN)
-OPTIONS: Final[dict[int, int]] = {
-    zmq.LINGER: 0,
-    zmq.MAXMSGSIZE: FRAME_BYTES_MAX,
-    zmq.SNDHWM: QUEUE_MAX,
-    zmq.RCVHWM: QUEUE_MAX,
-}
-Context = zmq.Context[zmq.Socket[bytes]]
-Hear = Callable[[list[bytes]], None]
+BOUNDS: Final = Bounds(FRAME_BYTES_MAX, QUEUE_MAX)
 
 
-class Plug:
+class Plug(Channel):
     """One ZeroMQ socket in the running loop; `hear` is called for every message."""
 
-    def __init__(self, context: Context, kind: int, hear: Hear | None = None) -> None:
+    _socket: Socket
+
+    def __init__(self, context: Context, kind: int, hear: Hear) -> None:
         self.dropped = 0
         """Messages that reached nobody."""
-        self._socket = context.socket(kind)
-        for option, value in OPTIONS.items():
-            self._socket.setsockopt(option, value)
-        if kind == zmq.ROUTER:
-            self._socket.setsockopt(zmq.ROUTER_MANDATORY, 1)
-        self._hear = hear
-        self._monitor: zmq.Socket[bytes] | None = None
-        self._loop = asyncio.get_running_loop()
-        if hear is not None:
-            self._loop.add_reader(self._socket.FD, self._read)
+
+        def opener(on_ready: Callable[[], None], _: Callable[[], None]) -> Socket:
+            made = self._socket = Socket(kind, BOUNDS, on_ready, context)
+            if kind == zmq.ROUTER:
+                made.set(zmq.ROUTER_MANDATORY, 1)
+            return made
+
+        super().__init__(opener, hear, per_turn=CALLS_PER_TURN)
 
     def bind(self, host: str, port: int) -> int:
         """Listen; returns the port. CatalogError `port-in-use` if it is taken, `bad-address` if it is none of ours."""
+        made = self._socket
         if ":" in host:
-            self._socket.setsockopt(zmq.IPV6, 1)
+            made.set(zmq.IPV6, 1)
             host = f"[{host}]"
         try:
-            self._socket.bind(f"tcp://{host}:{port}")
+            made.raw.bind(f"tcp://{host}:{port}")
         except zmq.ZMQError as error:
             code = "port-in-use" if error.errno == zmq.EADDRINUSE else "bad-address"
             raise CatalogError(f"{host}:{port}: {error.strerror}", code) from None
-        self._socket.setsockopt(zmq.BACKLOG, 512)
-        return int(bytes(self._socket.get(zmq.LAST_ENDPOINT)).rstrip(b"\0").rpartition(b":")[2])
+        made.set(zmq.BACKLOG, 512)
+        self.look()
+        return int(bytes(made.raw.get(zmq.LAST_ENDPOINT)).rstrip(b"\0").rpartition(b":")[2])
 
-    def connect(self, endpoint: str) -> None:
-        """Dial `host:port`; who is not there may come later."""
-        if endpoint.startswith("["):
-            self._socket.setsockopt(zmq.IPV6, 1)
-        with suppress(zmq.ZMQError):  # a name that means nothing is as silent as one that is not there
-            self._socket.connect(f"tcp://{endpoint}")
-        self._stir()
+    def dial(self, endpoint: str) -> None:
+        """Dial `host:port`; who is not there may come later, and a name that means nothing is as silent."""
+        with suppress(BadEndpoint):
+            self._socket.dial(Target(f"tcp://{endpoint}"))
+        self.look()
 
-    def say(self, frames: list[bytes]) -> bool:
+    def say(self, frames: list[bytes]) -> bool:  # type: ignore[override]  # a service never waits for a slow peer
         """Hand over a message; False, and counted, if it reaches nobody."""
-        try:
-            self._socket.send_multipart(frames, NOW)
-        except zmq.ZMQError:
-            self.dropped += 1
-            return False
-        self._stir()
-        return True
+        is_sent = self.offer(frames)
+        self.dropped += not is_sent
+        return is_sent
 
     def on_lost(self, call: Callable[[], None]) -> None:
         """Call it whenever a connection that stood breaks."""
-        monitor = self._monitor = self._socket.get_monitor_socket(zmq.EVENT_DISCONNECTED)
-
-        def look() -> None:
-            with suppress(zmq.ZMQError):
-                while not monitor.closed:
-                    monitor.recv_multipart(NOW)
-                    call()
-
-        self._loop.add_reader(monitor.FD, look)
-        self._loop.call_soon(look)
+        self._socket.watch(LOST, call)
 
     def close(self, linger_ms: int = 0) -> None:
         """The end of it; last words have so long to leave."""
-        if self._socket.closed:
-            return
-        if self._monitor is not None:
-            self._loop.remove_reader(self._monitor.FD)
-            self._socket.disable_monitor()
-            self._monitor.close(0)
-        if self._hear is not None:
-            self._loop.remove_reader(self._socket.FD)
         self._socket.close(linger_ms)
-
-    def _stir(self) -> None:
-        """Speaking takes the edge from the descriptor: what came meanwhile is only seen by looking."""
-        if self._hear is not None and int(self._socket.get(zmq.EVENTS)) & READABLE:
-            self._loop.call_soon(self._read)
-
-    def _read(self) -> None:
-        for _ in range(CALLS_PER_TURN):
-            if self._socket.closed or self._hear is None:
-                return
-            try:
-                frames = self._socket.recv_multipart(NOW)
-            except zmq.ZMQError:
-                return
-            try:
-                self._hear(frames)
-            except Exception:
-                self._loop.call_soon(self._read)  # the loop tells of it; what comes behind it is heard all the same
-                raise
-        self._loop.call_soon(self._read)
+        super().close()
 
 
 class Datagrams(asyncio.DatagramProtocol):

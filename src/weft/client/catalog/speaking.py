@@ -10,7 +10,8 @@ from collections import deque
 import zmq
 
 from weft.client.catalog.servicelimits import FIRST_WORDS_MAX, FIRST_WORDS_S, SETTLE_S
-from weft.client.catalog.sockets import Context, Plug
+from weft.client.catalog.sockets import Plug
+from weft.client.link.sockets import Context
 
 
 class Speaker:

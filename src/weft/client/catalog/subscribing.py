@@ -18,7 +18,7 @@ from weft.client.catalog.errors import CatalogError, CatalogTimeout, Closed
 from weft.client.catalog.limits import BACK_OFF_MIN_S, CONNECT_S, SETTLE_S, SHARED_S, VALUES_AHEAD_MAX
 from weft.client.catalog.lines import Line
 from weft.client.catalog.watch import Watch
-from weft.client.told import Told
+from weft.client.link.told import Told
 
 PUB: Final = "pub"
 Tell = Callable[[Value], None]

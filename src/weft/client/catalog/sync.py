@@ -12,7 +12,7 @@ from weft.client.catalog.entries import Change, Entry, Value
 from weft.client.catalog.finding import Broker
 from weft.client.catalog.limits import ANSWER_S, CALL_S
 from weft.client.catalog.picking import Policy
-from weft.client.waiting import Waiting
+from weft.client.link.waiting import Waiting
 
 Wanted = Mapping[str, Any] | None
 

@@ -15,7 +15,7 @@ from weft.client.catalog.entries import Address
 from weft.client.catalog.errors import CatalogError, CatalogTimeout, Closed
 from weft.client.catalog.limits import SHARED_S, TOLD_MAX, VALUES_AHEAD_MAX
 from weft.client.catalog.lines import Line
-from weft.client.told import Told
+from weft.client.link.told import Told
 from weft.cores.catalog.logforms import LEVELS
 
 TOPIC: Final = b"logs/"

@@ -16,7 +16,8 @@ from weft.client.catalog.errors import CatalogError, CatalogTimeout, Closed, Gar
 from weft.client.catalog.following import Ask, Follower, Reopen, Subscribe
 from weft.client.catalog.limits import BACK_OFF_MAX_S, BACK_OFF_MIN_S, CHANGES_AHEAD_MAX
 from weft.client.catalog.lines import Line
-from weft.client.told import Told
+from weft.client.link.backoff import BackOff
+from weft.client.link.told import Told
 
 RESYNC: Final = Change("resync", "", "", None)
 
@@ -137,15 +138,14 @@ class Watch(Told):
 
     async def _found(self, *, anew: bool) -> Address:
         """Where the broker publishes; once it has been there, for as long as it takes."""
-        back_off = BACK_OFF_MIN_S
+        back_off = BackOff(BACK_OFF_MIN_S, BACK_OFF_MAX_S)
         while True:
             try:
                 return await self._teller.events(anew=anew)
             except CatalogTimeout:
                 if not self._has_stood:
                     raise
-            await asyncio.sleep(back_off)
-            back_off = min(2 * back_off, BACK_OFF_MAX_S)
+            await back_off.wait()
 
     def _heard(self, frames: list[bytes]) -> None:
         self._follower.heard(frames, time.monotonic_ns())

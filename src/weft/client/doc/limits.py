@@ -4,7 +4,8 @@ from typing import Final
 
 TIMEOUT_S: Final = 15.0  # an own entry waits for the disk; a refold of two million operations takes minutes, in slices
 OPEN_S: Final = 3.0  # until a node answers at all
-AGAIN_S: Final = 0.2  # between two tries to reach it
+BACK_OFF_MIN_S: Final = 0.1
+BACK_OFF_MAX_S: Final = 1.0  # between two tries to reach it: whoever enters points waits for it
 BEAT_S: Final = 10.0  # a watch says so often that it is still there
 ENTRIES: Final = 50  # bodies in one request of an import
 ENTRIES_BYTES: Final = 512 << 10  # the same; one body has at most 262,144

@@ -8,16 +8,18 @@ said again; of anything else it is not known what became of it: Unanswered.
 """
 
 import asyncio
-import contextlib
 from collections import deque
 from enum import Enum
 from typing import Any
 
-from weft.base.errors import PeerError, UserError
-from weft.client.dealer import Dealer
+from weft.base.errors import PeerError
+from weft.client.dealer import dealer
 from weft.client.doc.errors import Closed, DocError, Unanswered, Unreachable, error_of
 from weft.client.doc.finding import MEND, Node, endpoint_of
-from weft.client.doc.limits import AGAIN_S, OPEN_S, TURN
+from weft.client.doc.limits import BACK_OFF_MAX_S, BACK_OFF_MIN_S, OPEN_S, TURN
+from weft.client.link.backoff import BackOff
+from weft.client.link.channel import Channel
+from weft.client.link.opening import BadEndpoint, Target
 from weft.wire.document import programs
 from weft.wire.document.clients import Answer, Asked
 
@@ -81,21 +83,20 @@ class Link:
     def __init__(self, node: Node) -> None:
         self.state = State.DOWN
         self._node = node
-        self._wire: Dealer | None = None
+        self._channel: Channel | None = None
         self._open: dict[bytes, tuple[Asked, Waiter]] = {}
         """Said, and not answered for good, by id."""
         self._unsaid: deque[bytes] = deque()
-        self._frames: deque[list[bytes]] = deque()
-        """Said while the socket took no more."""
         self._number = 0
         self._timer: asyncio.TimerHandle | None = None
+        self._back_off = BackOff(BACK_OFF_MIN_S, BACK_OFF_MAX_S)
         self._standing: asyncio.Event = asyncio.Event()
         self._why: DocError | None = None
-        self._is_closed = self._is_due = False
+        self._is_closed = False
 
     async def open(self) -> None:
         """Connect, now; Unreachable if nobody is there."""
-        self._connect(endpoint_of(self._node))
+        self._connect(self._target())
         try:
             async with asyncio.timeout(OPEN_S):
                 await self._standing.wait()
@@ -140,41 +141,25 @@ class Link:
 
     # The connection
 
-    def _connect(self, endpoint: str) -> None:
+    def _connect(self, target: Target) -> None:
         try:
-            self._wire = Dealer(endpoint, None, self._work, self._end)
-        except UserError as error:
+            self._channel = Channel(
+                lambda on_ready, on_end: dealer(target, on_ready, on_end), self._hear, per_turn=TURN, on_end=self._end
+            )
+        except BadEndpoint as error:
             raise Unreachable(error.text, mend=error.try_this) from None
         self.state = State.PROBING
         self._say(PROBE)
 
     def _say(self, asked: Asked) -> None:
-        frames = programs.encode_request(asked)
-        if self._wire is None:
-            return
-        if self._frames or not self._wire.send(frames):
-            self._frames.append(frames)
-        self._look()
+        if self._channel is not None:
+            self._channel.say(programs.encode_request(asked))
 
-    def _look(self) -> None:
-        """Sending takes the edge from the descriptor: what came meanwhile is heard in the next turn."""
-        if self._wire is not None and not self._is_due and self._wire.is_ready():
-            self._is_due = True
-            asyncio.get_running_loop().call_soon(self._work)
-
-    def _work(self) -> None:
-        self._is_due = False
-        wire = self._wire
-        for _ in range(TURN):
-            if wire is None or self._wire is not wire or (frames := wire.take()) is None:
-                break
-            with contextlib.suppress(PeerError):  # what it was about is told by silence
-                self._hear(programs.decode_answer(frames))
-        while self._frames and self._wire is not None and self._wire.send(self._frames[0]):
-            self._frames.popleft()
-        self._look()
-
-    def _hear(self, answer: Answer) -> None:
+    def _hear(self, frames: list[bytes]) -> None:
+        try:
+            answer = programs.decode_answer(frames)
+        except PeerError:
+            return  # what it was about is told by silence
         if self.state is State.PROBING:
             self._stand()
         asked = self._open.get(answer.id) if answer.more else self._open.pop(answer.id, None)
@@ -183,6 +168,7 @@ class Link:
 
     def _stand(self) -> None:
         self.state, self._why = State.UP, None
+        self._back_off.reset()
         self._standing.set()
         unsaid, self._unsaid = self._unsaid, deque()
         for number in unsaid:
@@ -190,8 +176,7 @@ class Link:
                 self._say(self._open[number][0])
 
     def _end(self) -> None:
-        """The other end is gone, or was never there; what it said before is still heard."""
-        self._work()
+        """The other end is gone, or was never there; what it said before has been heard."""
         was = self.state
         self._let_go()
         if self._is_closed:
@@ -214,15 +199,18 @@ class Link:
     def _come_again(self) -> None:
         def again() -> None:
             try:
-                self._connect(endpoint_of(self._node))
+                self._connect(self._target())
             except DocError:
                 self._come_again()
 
         if not self._is_closed:
-            self._timer = asyncio.get_running_loop().call_later(AGAIN_S, again)
+            self._timer = asyncio.get_running_loop().call_later(self._back_off.next_s(), again)
 
     def _let_go(self) -> None:
-        self._frames.clear()
-        if self._wire is not None:
-            self._wire.close()
-            self._wire = None
+        if self._channel is not None:
+            self._channel.close()
+            self._channel = None
+
+    def _target(self) -> Target:
+        """The node, as it is found now: when it comes back it may listen elsewhere."""
+        return Target(endpoint_of(self._node))

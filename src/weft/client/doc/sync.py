@@ -7,7 +7,7 @@ from weft.client.doc.client import Client, Side
 from weft.client.doc.finding import Node
 from weft.client.doc.limits import TIMEOUT_S
 from weft.client.doc.values import Change, Conflict, Operation, Reference, Written
-from weft.client.waiting import Waiting
+from weft.client.link.waiting import Waiting
 
 
 class SyncClient(Waiting):

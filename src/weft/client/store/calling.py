@@ -6,17 +6,16 @@ reads, `idem`, conditional writes. Every other one fails with `Unanswered`. What
 
 import asyncio
 import contextlib
-import random
 from collections import deque
 
 from msgspec.structs import force_setattr
 
+from weft.client.link.backoff import BackOff
 from weft.client.store.errors import Closed, ConditionFailed, StoreError, Unanswered, Unreachable, error_of
 from weft.client.store.finding import Node
 from weft.client.store.limits import (
     BACK_OFF_MAX_S,
     BACK_OFF_MIN_S,
-    BACK_OFF_SPREAD,
     REQUESTS_OPEN_MAX,
     SWEEP_S,
 )
@@ -39,18 +38,6 @@ class Asked:
         """Tell whoever still waits."""
         if not self.answered.done():
             self.answered.set_exception(error)
-
-
-class BackOff:
-    """How long to wait before the next attempt: doubling, spread, bounded."""
-
-    def __init__(self) -> None:
-        self._next_s: float = BACK_OFF_MIN_S
-
-    async def wait(self) -> None:
-        """Wait, and longer next time."""
-        await asyncio.sleep(self._next_s * random.uniform(1 - BACK_OFF_SPREAD, 1 + BACK_OFF_SPREAD))  # noqa: S311  # only spreads
-        self._next_s = min(2 * self._next_s, BACK_OFF_MAX_S)
 
 
 class Caller:
@@ -151,7 +138,7 @@ class Caller:
             self._returning = self._loop.create_task(self._return())
 
     async def _return(self) -> None:
-        back_off = BackOff()
+        back_off = BackOff(BACK_OFF_MIN_S, BACK_OFF_MAX_S)
         while True:
             await back_off.wait()
             with contextlib.suppress(StoreError):

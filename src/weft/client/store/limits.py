@@ -10,7 +10,6 @@ TIMEOUT_S: Final = 10.0  # until a request has its answer; a busy Raspberry Pi s
 GREETING_S: Final = 5.0  # until a server that was reached has said who it is
 BACK_OFF_MIN_S: Final = 0.1
 BACK_OFF_MAX_S: Final = 2.0  # a node that comes back is found soon; a connection refused costs nothing
-BACK_OFF_SPREAD: Final = 0.2  # a hundred clients of one node come back one by one
 SWEEP_S: Final = 0.5  # how late it is noticed that a request has no answer
 CHANGES_AHEAD_MAX: Final = 10_000  # of a mirror's iteration that is not read: then only the newest per path count
 

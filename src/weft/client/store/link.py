@@ -5,7 +5,6 @@ What is said in one turn of the loop leaves in one write. Nothing is said before
 
 import asyncio
 import os
-import socket
 from collections.abc import Callable
 from typing import Any, Final, cast
 
@@ -13,14 +12,13 @@ import msgpack
 from msgspec import UNSET
 
 from weft.base.errors import PeerError
+from weft.client.link.opening import Target, open_stream
 from weft.client.store.errors import AuthFailed, StoreError, Unreachable, error_of
 from weft.client.store.finding import Node, address_of
 from weft.client.store.limits import FRAME_BYTES_MAX, GREETING_S
 from weft.wire.store import clients
 
 WATCH_SINCE: Final = "watch.since"
-IDLE_S: Final = 10  # then the kernel asks whether the other end is there, thrice in 5 s each
-KEEP_ALIVE: Final = (("TCP_KEEPIDLE", IDLE_S), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
 
 
 class Frames:
@@ -132,7 +130,6 @@ class Link(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:  # tidy: asyncio calls it
         self._transport = cast("asyncio.Transport", transport)
-        _keep_alive(transport.get_extra_info("socket"))
 
     def data_received(self, data: bytes) -> None:  # tidy: asyncio calls it
         self.heard_at = self._loop.time()
@@ -173,23 +170,12 @@ def _nobody(_: Any) -> None:
     pass
 
 
-def _keep_alive(sock: socket.socket | None) -> None:
-    """A machine that lost its power says nothing: the kernel finds out."""
-    if sock is None or sock.family not in (socket.AF_INET, socket.AF_INET6):
-        return
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in KEEP_ALIVE:
-        if hasattr(socket, name):  # each system has its own
-            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-
-
 async def connect(node: Node, hear: Callable[[clients.Answer], None], fall: Callable[[str], None]) -> Link:
     """An open, greeted connection to the store that is meant; Unreachable with what was tried."""
     host, port = address_of(node)
-    loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(GREETING_S):
-            _, link = await loop.create_connection(lambda: Link(hear), host, port)
+            link = await open_stream(lambda: Link(hear), Target(f"tcp://{host}:{port}"))
     except (OSError, TimeoutError) as error:
         raise Unreachable(f"no store answers at {host}:{port}: {_reason(error)}") from None
     try:

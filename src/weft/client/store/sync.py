@@ -8,12 +8,12 @@ from types import TracebackType
 from typing import Any, Self
 
 from weft.base.changes import Path
+from weft.client.link.waiting import Waiting
 from weft.client.store.client import Client, Seen
 from weft.client.store.finding import Node
 from weft.client.store.limits import TIMEOUT_S
 from weft.client.store.mirror import Mirror
 from weft.client.store.values import MISSING, Change, Entry, Where, Written
-from weft.client.waiting import Waiting
 
 
 class SyncClient(Waiting):

@@ -5,12 +5,13 @@ from typing import Any, Final, Literal, Self
 from msgspec import UNSET
 
 from weft.base.changes import Path
-from weft.client.store.calling import BackOff
+from weft.client.link.backoff import BackOff
+from weft.client.link.told import Told
 from weft.client.store.errors import Closed, NotReady, Unanswered, Unreachable, Unsupported
 from weft.client.store.finding import Node
+from weft.client.store.limits import BACK_OFF_MAX_S, BACK_OFF_MIN_S
 from weft.client.store.streams import Items, Stream
 from weft.client.store.values import Change, Mark
-from weft.client.told import Told
 from weft.wire.store import clients
 
 Mode = Literal["all", "latest"]
@@ -147,7 +148,7 @@ class Watch(Told):
     async def _come_back(self) -> Mark | None:
         """Until the node is there again: behind the last change, or, if that is not possible, with all that is there."""
         is_whole = self._position is None or self._is_old  # in the middle of a snapshot there is no way back into it
-        back_off = BackOff()
+        back_off = BackOff(BACK_OFF_MIN_S, BACK_OFF_MAX_S)
         while not self._is_closed:
             await back_off.wait()
             try:

@@ -21,7 +21,7 @@ class Waiting:
         self._thread = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)
 
     def __enter__(self) -> Self:
-        """Connect; Unreachable if nobody is there."""
+        """Connect; the error of the asynchronous client if nobody is there."""
         self._thread.start()
         try:
             self._do(self._entered())
@@ -37,11 +37,11 @@ class Waiting:
         self._do(self._left(kind, error, trace))
         self._stop()
 
-    async def _entered(self) -> Any:
-        return await self._lives.__aenter__()
+    async def _entered(self) -> None:
+        await self._lives.__aenter__()
 
-    async def _left(self, *why: Any) -> Any:
-        return await self._lives.__aexit__(*why)
+    async def _left(self, *why: Any) -> None:
+        await self._lives.__aexit__(*why)
 
     def _each(self, source: AsyncIterator[Any]) -> Iterator[Any]:
         """Step by step; the source ends with the iteration."""

@@ -1,0 +1,27 @@
+"""How long to wait before the next attempt to reach somebody: doubling, spread, bounded."""
+
+import asyncio
+import random
+
+from weft.client.link.limits import BACK_OFF_SPREAD
+
+
+class BackOff:
+    """Of one connection, or one that is looked for. Seconds."""
+
+    def __init__(self, least_s: float, most_s: float) -> None:
+        self._least_s, self._most_s = least_s, most_s
+        self._next_s = least_s
+
+    def next_s(self) -> float:
+        """How long this time; the next time twice as long."""
+        now_s, self._next_s = self._next_s, min(2 * self._next_s, self._most_s)
+        return now_s * random.uniform(1 - BACK_OFF_SPREAD, 1 + BACK_OFF_SPREAD)  # noqa: S311  # only spreads
+
+    async def wait(self) -> None:
+        """Wait for so long."""
+        await asyncio.sleep(self.next_s())
+
+    def reset(self) -> None:
+        """Somebody was reached: the next attempt comes soon again."""
+        self._next_s = self._least_s

@@ -1,0 +1,161 @@
+"""A ZeroMQ socket in the running loop, and what else a channel may be made of.
+
+libzmq's descriptor becomes readable once per change, not as long as something waits, and sending resets it too.
+So whoever has used a socket must ask `is_ready` before waiting for `on_ready`; channel.py does.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, NamedTuple, Protocol
+
+import zmq
+
+from weft.client.link.opening import Target, dial
+
+NOW: Final = int(zmq.NOBLOCK)
+NOW_AND_MORE: Final = int(zmq.NOBLOCK | zmq.SNDMORE)
+READABLE: Final = int(zmq.POLLIN)
+GREETED: Final = int(zmq.EVENT_HANDSHAKE_SUCCEEDED)
+LOST: Final = int(zmq.EVENT_DISCONNECTED)
+"""A connection that stood has ended."""
+ENDED: Final = int(zmq.EVENT_DISCONNECTED | zmq.EVENT_CLOSED)
+"""The same, or it could not be made."""
+NOT_NOW: Final = frozenset({zmq.EAGAIN, zmq.EHOSTUNREACH})
+"""The queue is full, or nobody has that routing id."""
+Context = zmq.Context[zmq.Socket[bytes]]
+
+
+class Wire(Protocol):
+    """A connection, whatever it is made of."""
+
+    def send(self, frames: list[bytes]) -> bool:
+        """Hand over a multipart; False: not now, try again when called."""
+
+    def take(self) -> list[bytes] | None:
+        """The next multipart; None: there is none now."""
+
+    def is_ready(self) -> bool:
+        """Whether `take` may have something that nobody was called for."""
+
+    def close(self) -> None:
+        """The end of it; what was handed over still leaves."""
+
+
+Opener = Callable[[Callable[[], None], Callable[[], None]], Wire]
+"""Opens a connection, given what to call when it is readable or writable, and when it broke."""
+
+
+class Bounds(NamedTuple):
+    """What a socket holds at most."""
+
+    frame_bytes: int
+    """libzmq ends the connection of whoever sends more."""
+    queue: int
+    """Multiparts, either way."""
+    linger_ms: int = 0
+    """How long last words may take to leave."""
+    frames: int | None = None
+    """Of a multipart: those beyond are dropped, so that no decoder takes it. None: any number."""
+    bytes: int | None = None
+    """As `frames`."""
+
+
+class Socket:
+    """One ZeroMQ socket. To be used in a running loop."""
+
+    def __init__(
+        self, kind: int, bounds: Bounds, on_ready: Callable[[], None] | None, context: Context | None = None
+    ) -> None:
+        self.raw = (context or zmq.Context.instance()).socket(kind)
+        self._bounds = bounds
+        self._on_ready = on_ready
+        self._monitor: zmq.Socket[bytes] | None = None
+        self._loop = asyncio.get_running_loop()
+        for option, value in (
+            (zmq.LINGER, bounds.linger_ms),
+            (zmq.MAXMSGSIZE, bounds.frame_bytes),
+            (zmq.SNDHWM, bounds.queue),
+            (zmq.RCVHWM, bounds.queue),
+        ):
+            self.raw.setsockopt(option, value)
+        if on_ready is not None:
+            self._loop.add_reader(self.raw.FD, on_ready)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it has been closed."""
+        return bool(self.raw.closed)
+
+    def set(self, option: int, value: int | bytes) -> None:
+        """Set a further option of libzmq, before `dial` or `bind`."""
+        self.raw.setsockopt(option, value)
+
+    def dial(self, target: Target) -> None:
+        """Connect; BadEndpoint, and then it is closed."""
+        try:
+            dial(self.raw, target)
+        except BaseException:
+            self.close(0)
+            raise
+
+    def watch(self, events: int, call: Callable[[], None]) -> None:
+        """Call it for each of these events: before `dial`, or the first ones are missed."""
+        monitor = self._monitor = self.raw.get_monitor_socket(events)
+
+        def look() -> None:
+            while not monitor.closed:
+                try:
+                    monitor.recv_multipart(NOW)
+                except zmq.Again:
+                    return
+                call()
+
+        self._loop.add_reader(monitor.FD, look)
+        self._loop.call_soon(look)
+
+    def send(self, frames: list[bytes]) -> bool:
+        """Hand over a multipart; False if there is no room for it, or nobody whom it could reach."""
+        send = self.raw.send
+        try:
+            for frame in frames[:-1]:
+                send(frame, NOW_AND_MORE)
+            send(frames[-1], NOW)
+        except zmq.ZMQError as error:
+            if error.errno in NOT_NOW or self.raw.closed:
+                return False
+            raise
+        return True
+
+    def take(self) -> list[bytes] | None:
+        """The next multipart, cut off where it is beyond the bounds; None: there is none now."""
+        if self.raw.closed:
+            return None
+        receive = self.raw.recv
+        try:
+            frame = receive(NOW, copy=False)
+        except zmq.Again:
+            return None
+        frames, (_, _, _, frames_max, bytes_max) = [frame.bytes], self._bounds
+        size = 0
+        while frame.more:
+            frame = receive(NOW, copy=False)
+            size += len(frame)
+            if (frames_max is None or len(frames) <= frames_max) and (bytes_max is None or size <= bytes_max):
+                frames.append(frame.bytes)
+        return frames
+
+    def is_ready(self) -> bool:
+        """Whether something waits, though `on_ready` may not be called for it."""
+        return not self.raw.closed and bool(int(self.raw.get(zmq.EVENTS)) & READABLE)
+
+    def close(self, linger_ms: int | None = None) -> None:
+        """Close it; last words have `linger_ms` to leave, or what the bounds say."""
+        if self.raw.closed:
+            return
+        if self._monitor is not None:
+            self._loop.remove_reader(self._monitor.FD)
+            self.raw.disable_monitor()
+            self._monitor.close(0)
+        if self._on_ready is not None:
+            self._loop.remove_reader(self.raw.FD)
+        self.raw.close(linger_ms)
