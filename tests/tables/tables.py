@@ -21,6 +21,10 @@ refused or ignored without effect, as the text of the table says.
 """
 
 
+SHARED = ("kit",)
+"""Packages beside the cores that are none."""
+
+
 class Table(NamedTuple):
     """One table of a core: rows by (state, input), and the class whose methods the rows name."""
 
@@ -51,6 +55,7 @@ def tables() -> list[Table]:
     return [
         Table(package, name, value, module)
         for package in sorted(info.name for info in pkgutil.iter_modules(weft.cores.__path__) if info.ispkg)
+        if package not in SHARED
         for module in _modules_of_states(package)
         for name, value in vars(module).items()
         if _is_table(value)

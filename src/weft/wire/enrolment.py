@@ -1,0 +1,161 @@
+"""How a machine joins a closed fabric: one question and one answer over a socket that CURVE keeps (SEC-022).
+
+    JOIN     id  node  proof  json      id = 8 bytes of the token, node = UUID, json = {name, level, host, version}
+    WELCOME  json                       {fabric, roles, name, parents, keys, root, beacon_key}
+    REFUSED  code  text                 code is one of CODES
+
+The proof is HMAC-SHA256 over both CURVE keys of the connection, under the token's secret: only who has the token can
+make it, and nobody can use it for another key. The secret itself is never said.
+"""
+
+import hmac
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta
+
+from weft.base.errors import UNREADABLE, PeerError
+from weft.base.identity import NODE_ID_BYTES
+from weft.base.keys import Binding, Role
+from weft.wire.token import ID_BYTES
+
+PROOF_BYTES: Final = 32
+PROOF_LABEL: Final = b"weft-join-1\x00"
+JOIN_JSON_BYTES_MAX: Final = 1 << 10  # four short texts
+WELCOME_JSON_BYTES_MAX: Final = 256 << 10  # about 1,000 keys
+PARENTS_MAX: Final = 64
+KEYS_MAX: Final = 256
+CODE_BYTES_MAX: Final = 32
+TEXT_BYTES_MAX: Final = 1 << 10
+CODES: Final = (
+    "unknown-token",
+    "expired",
+    "used",
+    "revoked",
+    "bad-proof",
+    "bad-name",
+    "name-taken",
+    "uuid-taken",
+    "busy",
+)
+"""Why nobody is let in. `bad-name`: the invitation is for other names."""
+
+Short = Annotated[str, Meta(max_length=64)]
+Address = Annotated[str, Meta(max_length=300)]
+Uuid = Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
+
+
+class About(msgspec.Struct, frozen=True, gc=False):
+    """What a machine says of itself when it joins."""
+
+    name: Short
+    level: Annotated[str, Meta(max_length=16)] = ""
+    """What it wants to be; empty: what the root makes of it."""
+    host: Address = ""
+    version: Short = ""
+
+
+class Join(msgspec.Struct, frozen=True, gc=False):
+    """Let me in."""
+
+    ident: bytes
+    """Of the invitation."""
+    node: bytes
+    proof: bytes
+    about: About
+
+
+class Welcome(msgspec.Struct, frozen=True, gc=False):
+    """You are in: what to write into your file."""
+
+    fabric: Short
+    roles: Annotated[tuple[Short, ...], Meta(max_length=len(Role))]
+    name: Short
+    parents: Annotated[tuple[Address, ...], Meta(max_length=PARENTS_MAX)]
+    """Where to call in: `host:port` of port blocks, the root's first."""
+    keys: Annotated[dict[Uuid, Binding], Meta(max_length=KEYS_MAX)]
+    """Whom to know until the configuration tells of all: itself, the root, who may become the root."""
+    root: Uuid
+    """Whose key the token has; it stands at the first of `parents`."""
+    beacon_key: Annotated[str, Meta(pattern="^([0-9a-f]{64})?$")] = ""
+    """The fabric's secret for datagrams, in hex (BEA-007)."""
+
+    def __repr__(self) -> str:
+        return f"Welcome(fabric={self.fabric!r}, name={self.name!r}, roles={self.roles!r}, parents={self.parents!r})"
+
+
+class Refused(msgspec.Struct, frozen=True, gc=False):
+    """You are not let in."""
+
+    code: str
+    text: str
+
+
+Answer = Welcome | Refused
+
+_encode: Final = msgspec.json.Encoder(order="sorted").encode
+_decode_about: Final = msgspec.json.Decoder(About).decode
+_decode_welcome: Final = msgspec.json.Decoder(Welcome).decode
+
+
+def proof_of(secret: bytes, ident: bytes, node: bytes, client_key: bytes, server_key: bytes) -> bytes:
+    """What only the holder of the token can say, and for this pair of CURVE keys only."""
+    return hmac.digest(secret, PROOF_LABEL + ident + node + client_key + server_key, "sha256")
+
+
+def is_same(one: bytes, other: bytes) -> bool:
+    """Whether two secrets are equal, in a time that says nothing of them (SEC-023)."""
+    return hmac.compare_digest(one, other)
+
+
+def encode_join(message: Join) -> list[bytes]:
+    """The frames of a question."""
+    return [b"JOIN", message.ident, message.node, message.proof, _encode(message.about)]
+
+
+def decode_join(frames: list[bytes]) -> Join:
+    """The question of these frames; PeerError `bad-message` or `too-big` for anything else."""
+    if len(frames) != 5 or frames[0] != b"JOIN":  # tidy: five frames, as drawn above
+        raise PeerError("bad-message", f"{len(frames)} frames, or no JOIN")
+    _, ident, node, proof, told = frames
+    lengths = len(ident), len(node), len(proof)
+    if lengths != (ID_BYTES, NODE_ID_BYTES, PROOF_BYTES):
+        raise PeerError("bad-message", f"frames of {lengths} bytes")
+    about: About = _typed(_decode_about, told, JOIN_JSON_BYTES_MAX)
+    return Join(ident, node, proof, about)
+
+
+def encode_answer(message: Answer) -> list[bytes]:
+    """The frames of an answer."""
+    if isinstance(message, Welcome):
+        return [b"WELCOME", _encode(message)]
+    return [b"REFUSED", message.code.encode(), message.text.encode()]
+
+
+def decode_answer(frames: list[bytes]) -> Answer:
+    """The answer of these frames; PeerError `bad-message` or `too-big` for anything else."""
+    match frames:
+        case [b"WELCOME", told]:
+            welcome: Welcome = _typed(_decode_welcome, told, WELCOME_JSON_BYTES_MAX)
+            return welcome
+        case [b"REFUSED", code, text]:
+            return Refused(_text(code, CODE_BYTES_MAX), _text(text, TEXT_BYTES_MAX))
+    raise PeerError("bad-message", f"{len(frames)} frames, neither WELCOME nor REFUSED")
+
+
+def _typed(decode: Any, told: bytes, bytes_max: int) -> Any:
+    if len(told) > bytes_max:
+        raise PeerError("too-big", f"{len(told)} bytes", told)
+    try:
+        return decode(told)
+    except UNREADABLE as error:
+        raise PeerError("bad-message", str(error), told) from None
+
+
+def _text(told: bytes, bytes_max: int) -> str:
+    if len(told) > bytes_max:
+        raise PeerError("too-big", f"{len(told)} bytes", told)
+    try:
+        return told.decode()
+    except UnicodeDecodeError:
+        raise PeerError("bad-message", "not UTF-8", told) from None
