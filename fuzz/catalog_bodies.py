@@ -11,7 +11,7 @@ from fuzz.house.running import outcomes, run
 from fuzz.house.vectors import hostile, lines
 from weft.cores.catalog import filters, logforms, records
 from weft.cores.catalog.instances import Instance
-from weft.cores.catalog.station import Refusal
+from weft.cores.catalog.refusals import Refusal
 from weft.cores.service import approvals
 from weft.wire.catalog.messages import APPROVED, Message
 
@@ -36,7 +36,7 @@ def attempt(does: Callable[..., Any], *given: Any) -> Any:
     try:
         made = does(*given)
     except Refusal as refusal:
-        outcomes.add((refusal.code, refusal.text[:30]))
+        outcomes.add((refusal.code, refusal.why[:30]))
         assert refusal.code in CODES, refusal
         return None
     outcomes.add(("accepted", type(made).__name__))

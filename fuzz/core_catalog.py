@@ -10,9 +10,9 @@ from fuzz.house.running import run
 from fuzz.house.stories import drawn
 from weft.base.chance import Chance
 from weft.base.effects import SendFailed, Source
+from weft.cores.catalog.context import BEATS, EVENTS, PROBE, ROUTER, VALUES
 from weft.cores.catalog.core import Catalog
 from weft.cores.catalog.messages import CatalogSettings, Garbled, HoldBack, Ports
-from weft.cores.catalog.station import BEATS, EVENTS, PROBE, ROUTER, VALUES
 from weft.wire.catalog import beats, commands, publications
 from weft.wire.catalog.messages import COMMANDS, Beat, Beats, Message, Subscription, Taken
 

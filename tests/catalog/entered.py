@@ -8,11 +8,11 @@ from weft.base.now import MILLISECOND, SECOND, Now
 from weft.cores.catalog import records
 from weft.cores.catalog.answers import Answers
 from weft.cores.catalog.book import Book
-from weft.cores.catalog.instances import Instance
+from weft.cores.catalog.context import Asker, Context
+from weft.cores.catalog.instances import Change, Instance
 from weft.cores.catalog.messages import CatalogSettings
 from weft.cores.catalog.queries import Queries
 from weft.cores.catalog.states import State
-from weft.cores.catalog.station import Asker, Change, Station
 
 SOMEBODY = Asker(b"peer", "DEALER", "10.0.0.9", (), b"\0\0\0\0")
 WALL = 1_795_227_299 * SECOND
@@ -23,32 +23,32 @@ class Entered:
     """Who is entered here was announced as a registry does it."""
 
     def __init__(self, **settings: Any) -> None:
-        self.station = Station(CatalogSettings(**settings), b"n" * 16, 7, Chance("entered"))
-        self.station.now = Now(100 * SECOND, WALL)
-        self.book = Book(self.station)
-        self.answers = Answers(self.station, self.book)
-        self.queries = Queries(self.station, self.book, self.answers)
+        self.context = Context(CatalogSettings(**settings), b"n" * 16, 7, Chance("entered"))
+        self.context.now = Now(100 * SECOND, WALL)
+        self.book = Book(self.context)
+        self.answers = Answers(self.context, self.book)
+        self.queries = Queries(self.context, self.book, self.answers)
 
     def enter(self, name: str, *, seen_at: str = "127.0.0.1", state: State = State.ACTIVE, **record: Any) -> Instance:
         """An instance that has registered with these keys."""
         found = records.registration(json.dumps({"name": name, **record}).encode())
-        instance = Instance(name, found.instance_id(seen_at, self.station.settings.rewrite), seen_at, seen_at)
+        instance = Instance(name, found.instance_id(seen_at, self.context.settings.rewrite), seen_at, seen_at)
         instance.record, instance.health = found.record, found.health
-        instance.interval_ns, instance.state, instance.since = found.interval_ns, state, self.station.wall
+        instance.interval_ns, instance.state, instance.since = found.interval_ns, state, self.context.wall
         self.book.put(instance)
         self.announce("register", instance)
         return instance
 
     def announce(self, op: str, instance: Instance) -> None:
         """Say that it has changed: the next index."""
-        self.station.index += 1
-        instance.index = self.station.index
-        for listener in self.station.listeners:
-            listener(Change(instance.index, op, instance, self.station.wall))
+        self.context.index += 1
+        instance.index = self.context.index
+        for listener in self.context.listeners:
+            listener(Change(instance.index, op, instance, self.context.wall))
 
     def turn(self, instance: Instance, state: State, reason: str = "") -> None:
         """It has another state from now on."""
-        instance.state, instance.reason, instance.since = state, reason, self.station.wall
+        instance.state, instance.reason, instance.since = state, reason, self.context.wall
         self.announce(state.name.lower(), instance)
 
     def ask(self, *names: str | bytes) -> dict[str, Any]:
@@ -60,5 +60,5 @@ class Entered:
 
     def expire(self, ms: int) -> None:
         """Time passes."""
-        now = self.station.now
-        self.station.now = Now(now.mono + ms * MILLISECOND, now.wall + ms * MILLISECOND)
+        now = self.context.now
+        self.context.now = Now(now.mono + ms * MILLISECOND, now.wall + ms * MILLISECOND)

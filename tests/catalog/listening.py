@@ -10,9 +10,9 @@ from weft.base.chance import Chance
 from weft.base.effects import Connect, Disconnect, Persist, Send, Source, Tell
 from weft.base.now import SECOND, Now
 from weft.base.records import Record, Stream, StreamRecord
+from weft.cores.catalog.context import EVENTS, PROBE, ROUTER, VALUES
 from weft.cores.catalog.core import Catalog
 from weft.cores.catalog.messages import CatalogSettings, Ports
-from weft.cores.catalog.station import EVENTS, PROBE, ROUTER, VALUES
 from weft.wire.catalog.messages import (
     REGISTRATION,
     REPLY,
@@ -144,7 +144,7 @@ class Broker:
         return [json.loads(record.payload) for record in self.logged]
 
     def drops(self, metric: str, reason: str) -> int:
-        return self.core.station.counters[metric, reason]
+        return self.core.context.counters[metric, reason]
 
 
 def own_form(seq: int, message: str = "", **more: Any) -> bytes:

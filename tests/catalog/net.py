@@ -24,7 +24,7 @@ from weft.base.effects import Connect, Disconnect, Effect, Persist, Send, SendFa
 from weft.base.errors import PeerError
 from weft.base.now import SECOND, Now, seconds
 from weft.base.records import Record
-from weft.cores.catalog import station
+from weft.cores.catalog import context
 from weft.cores.catalog.core import Catalog
 from weft.cores.catalog.instances import Instance
 from weft.cores.catalog.messages import CatalogSettings, Ports, Stop
@@ -275,12 +275,12 @@ class Net:
         """Any peer on the ROUTER of the first broker says something; what is said to it within the same turn."""
         peer = peer or b"%s/%s" % (kind.encode(), ip.encode())
         before = len(self.broker.answers.setdefault(peer, []))
-        self._hear(self.broker, message, Source(station.ROUTER, peer, kind=f"{kind} {ip}"))
+        self._hear(self.broker, message, Source(context.ROUTER, peer, kind=f"{kind} {ip}"))
         return self.broker.answers[peer][before:]
 
     def beat(self, ip: str, *beats: Beat) -> None:
         """Somebody sends the first broker a datagram, that arrives at once."""
-        self._hear(self.broker, Beats(beats), Source(station.BEATS, f"{ip}:40000".encode()))
+        self._hear(self.broker, Beats(beats), Source(context.BEATS, f"{ip}:40000".encode()))
 
     # What is so
 
@@ -407,7 +407,7 @@ class Net:
         ip, _, port = to.decode().rpartition(":")
         broker = self._broker_at.get(f"{ip}:5246")
         if broker is not None and port == str(BEATS_PORT):
-            source = Source(station.BEATS, f"{machine.ip}:{machine.name}".encode())
+            source = Source(context.BEATS, f"{machine.ip}:{machine.name}".encode())
             self._throw(machine, broker, Beats((beat,)), source)
 
     def _answer_beat(self, machine: Machine, to: bytes, beat: Beat) -> None:
@@ -472,7 +472,7 @@ class Net:
 
     def _arrive(self, line: Line, broker: Broker, boot: int, message: Message) -> None:
         if broker.boot == boot:
-            self._hear(broker, message, Source(station.ROUTER, line.peer, kind=f"DEALER {line.host.ip}"))
+            self._hear(broker, message, Source(context.ROUTER, line.peer, kind=f"DEALER {line.host.ip}"))
 
     def _in_order(self, line: Line) -> int:
         least, most = self.delay
@@ -499,7 +499,7 @@ class Net:
 
     def _unsent(self, machine: Machine, boot: int, peer: bytes) -> None:
         if machine.boot == boot and machine.core is not None and not machine.is_paused:
-            machine.core.command(SendFailed(station.ROUTER, peer), machine.now)
+            machine.core.command(SendFailed(context.ROUTER, peer), machine.now)
             self._end_turn(machine)
 
     # Calls
@@ -516,7 +516,7 @@ class Net:
 
     def _pong(self, machine: Machine, to: bytes, name: bytes) -> None:
         said = Message(PONG, b"", (name,))
-        self._push(2 * self.delay[1], self._catch, machine, machine.boot, said, Source(station.PROBE, to))
+        self._push(2 * self.delay[1], self._catch, machine, machine.boot, said, Source(context.PROBE, to))
 
     # Events
 
@@ -531,11 +531,11 @@ class Net:
 SAYERS: Final[dict[str, Callable[[Net, Machine, bytes, Any], None]]] = {
     service.BROKER: Net._call,
     service.BEATS: Net._say_beat,
-    station.ROUTER: Net._route,
-    station.EVENTS: Net._publish,
-    station.BEATS: Net._answer_beat,
-    station.BEACON: Net._shout,
-    station.PROBE: Net._ping,
+    context.ROUTER: Net._route,
+    context.EVENTS: Net._publish,
+    context.BEATS: Net._answer_beat,
+    context.BEACON: Net._shout,
+    context.PROBE: Net._ping,
 }
 """Who carries what, by channel."""
 
@@ -575,4 +575,4 @@ def of(net: Net, name: str) -> Instance:
 
 def dropped(net: Net, reason: str) -> int:
     """How much was dropped for this reason."""
-    return net.catalog.station.counters["dropped", reason]
+    return net.catalog.context.counters["dropped", reason]

@@ -17,11 +17,11 @@ from weft.base.effects import Effect, Persist, Send, SendFailed, Source, Tell
 from weft.base.errors import PeerError
 from weft.base.now import SECOND, Now, seconds
 from weft.base.records import Entry, Record, Stream, StreamRecord
+from weft.cores.catalog.context import BEATS, PROBE, ROUTER
 from weft.cores.catalog.core import Catalog
 from weft.cores.catalog.instances import Instance
 from weft.cores.catalog.messages import CatalogSettings, Garbled, Ports
 from weft.cores.catalog.states import On
-from weft.cores.catalog.station import BEATS, PROBE, ROUTER
 from weft.wire.catalog import beats, commands
 from weft.wire.catalog.messages import PONG, Message
 
@@ -177,7 +177,7 @@ class Broker:
 
     def counted(self, metric: str, label: str | None = None) -> int:
         """How often; of all labels, if none is given."""
-        counters = self.core.station.counters
+        counters = self.core.context.counters
         return sum(n for (name, of), n in counters.items() if name == metric and label in (None, of))
 
     def state(self) -> list[tuple[Any, ...]]:
@@ -187,7 +187,7 @@ class Broker:
     def restart(self, upto: int | None = None) -> "Broker":
         """The next start, with the first `upto` records of the journal."""
         at = Now(SECOND, self.now.wall + SECOND)
-        return Broker(journal=self.journal[:upto], era=self.core.station.era + 1, at=at, **self.settings)
+        return Broker(journal=self.journal[:upto], era=self.core.context.era + 1, at=at, **self.settings)
 
 
 class Peer:

@@ -131,7 +131,7 @@ def said(broker: Entered, name: str | bytes) -> dict[str, Any]:
 def test_who_is_not_found_was_never_there_or_fell_silent_or_left_or_is_critical() -> None:
     broker = Entered()
     silent, left, ill = broker.enter("silent"), broker.enter("left"), broker.enter("ill", health="critical")
-    silent.heard_at = left.heard_at = ill.heard_at = broker.station.now.mono
+    silent.heard_at = left.heard_at = ill.heard_at = broker.context.now.mono
     broker.expire(3000)
     broker.turn(silent, State.INACTIVE, "silent")
     broker.turn(left, State.INACTIVE, "left")
@@ -233,7 +233,7 @@ def test_what_is_kept_is_what_would_be_made_anew(steps: list[tuple[str, str, str
             broker.enter(name, id=instance_id, health=health)
         else:
             change(broker, found, step, health)
-    fresh = answers.Answers(broker.station, broker.book)
+    fresh = answers.Answers(broker.context, broker.book)
     assert fresh.all() == broker.answers.all()
     assert [fresh.one(name) for name in (b"a", b"b", b"c")] == [broker.answers.one(name) for name in (b"a", b"b", b"c")]
 

@@ -7,9 +7,9 @@ import pytest
 from weft.base.chance import Chance
 from weft.base.effects import Send
 from weft.base.now import SECOND, Now, seconds
+from weft.cores.catalog.context import BEACON
 from weft.cores.catalog.core import Catalog
 from weft.cores.catalog.messages import CatalogSettings, Ports, Stop
-from weft.cores.catalog.station import BEACON
 from weft.wire.catalog import beacon as codec
 from weft.wire.catalog.messages import Beacon
 
@@ -44,7 +44,7 @@ def test_the_beacon_says_the_ports_the_epoch_and_the_network() -> None:
     core.command(Ports(beats=5_250, events=5_251), at(0))
     core.wake(at(0))
     (frame,) = [codec.encode(beacon) for beacon in said(core)]
-    epoch = core.station.epoch
+    epoch = core.context.epoch
     assert [f"SHALOM 15246 dbp=1 id={epoch} hb=5250 pub=5251 caps=f64,lvc,log net=blue".encode()] == frame
 
 

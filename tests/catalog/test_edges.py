@@ -8,8 +8,8 @@ from tests.catalog.rig import Broker
 from weft.base.effects import Send, Source
 from weft.base.now import SECOND
 from weft.cores.catalog import limits
+from weft.cores.catalog.context import EVENTS, PROBE, VALUES, Asker
 from weft.cores.catalog.messages import HoldBack
-from weft.cores.catalog.station import EVENTS, PROBE, VALUES, Asker
 from weft.cores.catalog.topics import Publisher, Topics, Value
 from weft.wire.catalog.messages import Publication, Subscription, Taken
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from weft.cores.catalog import filters
 from weft.cores.catalog.instances import Instance
+from weft.cores.catalog.refusals import Refusal
 from weft.cores.catalog.states import State
-from weft.cores.catalog.station import Refusal
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "catalog-computed.jsonl"
 TOLD = [json.loads(line) for line in VECTORS.read_text("utf-8").splitlines()]

@@ -13,7 +13,7 @@ from weft.client.catalog import following
 from weft.client.catalog.errors import BadRequest, CatalogError, LimitReached, NotFound
 from weft.client.catalog.following import Ask, Follower, Phase, Reopen, Subscribe
 from weft.cores.catalog import limits
-from weft.cores.catalog.station import Station
+from weft.cores.catalog.context import Context
 
 LAB = {"tags": ["lab"]}
 
@@ -329,13 +329,13 @@ def test_a_new_epoch_ends_in_a_snapshot(is_kept: bool) -> None:
 
 def test_canary_a_fixed_epoch_is_seen_by_who_watches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Canary 13."""
-    begin = Station.__init__
+    begin = Context.__init__
 
-    def fixed(self: Station, *args: Any) -> None:
+    def fixed(self: Context, *args: Any) -> None:
         begin(self, *args)
         self.epoch = "0" * 16
 
-    monkeypatch.setattr(Station, "__init__", fixed)
+    monkeypatch.setattr(Context, "__init__", fixed)
     with pytest.raises(AssertionError):
         check_a_restart_is_noticed(is_kept=False)
 

@@ -149,8 +149,8 @@ def test_no_message_of_two_hundred_thousand_ends_the_broker_or_makes_it_answer_w
             judge(fabric)
     judge(fabric)
     assert 1 == most
-    assert 0 == fabric.catalog.station.counters["faults", ""]
-    assert MESSAGES // 100 < fabric.catalog.station.counters.total()
+    assert 0 == fabric.catalog.context.counters["faults", ""]
+    assert MESSAGES // 100 < fabric.catalog.context.counters.total()
 
 
 def judge(fabric: Fabric) -> None:

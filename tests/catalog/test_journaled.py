@@ -63,7 +63,7 @@ def test_a_life_of_an_instance_is_a_stream_without_a_hole_that_says_who_what_and
     ]
     said = [change.attributes for change in changes]
     assert {("thermo", kept.node.node, kept.node.era)} == {(one.key, one.origin, one.era) for one in changes}
-    assert {("t1", "127.0.0.1", kept.catalog.station.epoch)} == {
+    assert {("t1", "127.0.0.1", kept.catalog.context.epoch)} == {
         (one["instance"], one["owner"], one["epoch"]) for one in said
     }
     assert ["", "", "silent", "reaped"] == [one["reason"] for one in said]

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from tests.catalog.net import HOME, TIME, Net, beat, dropped, register
 from weft.base.effects import Effect
 from weft.base.now import SECOND, seconds
+from weft.cores.catalog.context import BEATS
 from weft.cores.catalog.instances import Instance
 from weft.cores.catalog.liveness import Liveness, Watch
 from weft.cores.catalog.registry import Registry
-from weft.cores.catalog.station import BEATS
 from weft.wire.catalog import messages as wire
 from weft.wire.catalog.messages import Beat, Message
 
@@ -158,13 +158,13 @@ def test_of_many_who_are_due_at_once_each_turn_takes_some_and_none_waits(monkeyp
     for number in range(1_200):
         register(net, f"n{number}", f"10.1.{number // 250}.{number % 250}")
     turns: list[int] = []
-    take = net.catalog.station.take
+    take = net.catalog.context.take
 
     def counted() -> list[Effect]:
-        turns.append(len(net.catalog.station.records))
+        turns.append(len(net.catalog.context.records))
         return take()
 
-    monkeypatch.setattr(net.catalog.station, "take", counted)
+    monkeypatch.setattr(net.catalog.context, "take", counted)
     net.run(3)
     assert Counter(register=1_200, suspect=1_200, inactive=1_200) == Counter(op for op, _ in net.ops())
     assert {0.0, 1.5, 3.0} == {at for _, at in net.ops()}
@@ -210,7 +210,7 @@ def test_canary_a_beat_that_registers_is_seen(monkeypatch: pytest.MonkeyPatch) -
         instance = Instance(name, instance_id or name, owner, owner)
         instance.interval_ns = SECOND
         self.book.put(instance)
-        self.liveness.began(instance)  # type: ignore[union-attr]  # the core has set it
+        self.watcher().began(instance)
         return instance
 
     monkeypatch.setattr(Registry, "of_beat", welcome)

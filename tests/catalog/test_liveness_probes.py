@@ -7,9 +7,9 @@ import pytest
 
 from tests.catalog.net import HOME, TIME, Net, beat, of, pinged, register
 from weft.base.now import SECOND
+from weft.cores.catalog.context import PROBE
 from weft.cores.catalog.messages import PathChanged
 from weft.cores.catalog.states import State
-from weft.cores.catalog.station import PROBE
 from weft.wire.catalog import messages as wire
 from weft.wire.catalog.messages import Message
 
@@ -110,7 +110,7 @@ def test_no_more_are_called_at_once_than_allowed_and_all_have_their_turn() -> No
     assert 256 == len(probing)
     net.run(1.6)
     assert 600 == len({endpoint for _, endpoint in pinged(net)})
-    assert 600 - 256 <= net.catalog.station.counters["probes", "stretched"]
+    assert 600 - 256 <= net.catalog.context.counters["probes", "stretched"]
 
 
 def test_a_socket_that_called_in_vain_is_closed() -> None:

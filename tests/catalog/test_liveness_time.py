@@ -90,7 +90,7 @@ def test_canary_expiry_before_the_shift_is_seen(monkeypatch: pytest.MonkeyPatch)
     begin = Catalog._begin
 
     def expire_first(self: Catalog, now: Now) -> None:
-        self.station.now = now
+        self.context.now = now
         self.liveness.wake(now)
         self.liveness.wake(now)
         begin(self, now)
@@ -114,7 +114,7 @@ def test_a_pause_moves_every_deadline_by_the_lateness_and_touches_no_instance() 
     assert dues == [instance.due_at for instance in net.broker.instances()]
     assert timers == catalog.liveness._heap
     assert [Paused(seconds(100))] == [effect.event for effect in catalog.effects() if hasattr(effect, "event")]
-    assert 1 == catalog.station.counters["pauses", ""]
+    assert 1 == catalog.context.counters["pauses", ""]
 
 
 @pytest.mark.proves("BEA-022")
@@ -125,7 +125,7 @@ def test_a_little_lateness_is_no_pause(late_s: float, pauses: int) -> None:
     due_at = net.catalog.liveness.deadline()
     assert due_at is not None
     net.catalog.liveness.note_late(Now(due_at + seconds(late_s), 0))
-    assert pauses == net.catalog.station.counters["pauses", ""]
+    assert pauses == net.catalog.context.counters["pauses", ""]
 
 
 # The clock on the wall

@@ -13,10 +13,10 @@ from weft.base.effects import Persist
 from weft.base.errors import OurFault
 from weft.base.now import SECOND
 from weft.base.records import CoreRecord, EraRecord, Record, Stream, StreamRecord
-from weft.cores.catalog.instances import Instance
+from weft.cores.catalog.context import Context
+from weft.cores.catalog.instances import Change, Instance
 from weft.cores.catalog.memory import InstanceKept, StreamEnded, instance_of, memory_of
 from weft.cores.catalog.states import State
-from weft.cores.catalog.station import Change, Station
 
 A: Final = {"name": "A", "ip": "1.2.3.4", "port": 9, "tags": ["x"], "heartbeat": 2000, "ü": [1.5, None, {"k": -1}]}
 
@@ -27,7 +27,7 @@ class Played(Real):
     def __init__(self) -> None:
         super().__init__()
         self.states: list[list[tuple[Any, ...]]] = [[]]
-        self.broker.core.station.listeners.append(self._look)
+        self.broker.core.context.listeners.append(self._look)
 
     def _look(self, change: Change) -> None:
         self.states.append(self.broker.state())
@@ -69,8 +69,8 @@ def test_a_snapshot_and_what_followed_restore_the_same(before: list[Step], after
         again = Broker(journal=journal, era=2)
         assert broker.state() == again.state()
         assert (
-            broker.core.station.lasts.get(Stream.CATALOG, 0)
-            == again.core.station.befores.get(Stream.CATALOG, (0, 0))[1]
+            broker.core.context.lasts.get(Stream.CATALOG, 0)
+            == again.core.context.befores.get(Stream.CATALOG, (0, 0))[1]
         )
         assert list(broker.core.condense())[:-1] == list(again.core.condense())[:-1]
 
@@ -102,7 +102,7 @@ def test_what_is_restored_is_found_as_it_was_under_another_epoch() -> None:
     (was,), (found,) = before.req().ask(b"A").values(), after.req().ask(b"A").values()
     assert {**was, "_dbp": {**was["_dbp"], "index": 0}} == found
     assert "blue" == found["_dbp"]["net"]
-    assert before.core.station.epoch != after.core.station.epoch
+    assert before.core.context.epoch != after.core.context.epoch
     assert (True, 2 * SECOND, b"") == (after.one("A").is_restored, after.one("A").interval_ns, after.one("A").bound)
 
 
@@ -145,7 +145,7 @@ def test_numbers_begin_at_one_behind_a_link_to_the_start_before() -> None:
     link, row = registered(second, "B")
     assert EraRecord(Stream.CATALOG, NODE, 2, 1, 1) == link
     assert isinstance(row, StreamRecord)
-    assert (2, 1, second.core.station.epoch) == (row.era, row.sequence, row.attributes["epoch"])
+    assert (2, 1, second.core.context.epoch) == (row.era, row.sequence, row.attributes["epoch"])
     assert [StreamRecord] == [type(record) for record in registered(second, "C")]
 
 
@@ -180,7 +180,7 @@ def test_a_row_says_all_of_an_instance_and_a_removal_only_whose_it_was() -> None
         "health": "warning",
     }
     said |= {"owner": "10.0.0.1", "observed_ip": "10.0.0.1", "net": "blue", "fmt": "json"}
-    said |= {"since": 1795227299.0, "epoch": broker.core.station.epoch}
+    said |= {"since": 1795227299.0, "epoch": broker.core.context.epoch}
     assert (said, "A", NODE) == (row.attributes, row.key, row.origin)
     assert b'{"health":"warning","ip":"10.0.0.1","port":9}' == row.payload
     assert ("remove", "deregistered", b"") == (gone.attributes["op"], gone.attributes["reason"], gone.payload)
@@ -251,12 +251,12 @@ def test_nothing_is_said_before_it_is_kept(steps: list[Step]) -> None:
 
 
 def test_canary_2_an_answer_before_its_persist_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    take = Station.take
+    take = Context.take
 
-    def say_first(station: Station) -> list[Any]:
-        return sorted(take(station), key=lambda effect: isinstance(effect, Persist))
+    def say_first(context: Context) -> list[Any]:
+        return sorted(take(context), key=lambda effect: isinstance(effect, Persist))
 
-    monkeypatch.setattr(Station, "take", say_first)
+    monkeypatch.setattr(Context, "take", say_first)
     broker = Broker()
     with pytest.raises(AssertionError, match="Persist"):
         broker.req().say(b"UwU", A)

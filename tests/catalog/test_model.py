@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from tests.catalog.rig import Broker, Peer
 from weft.cores.catalog import records
+from weft.cores.catalog.context import Context
+from weft.cores.catalog.refusals import Refusal
 from weft.cores.catalog.registry import Registry
 from weft.cores.catalog.states import On
-from weft.cores.catalog.station import Refusal, Station
 
 Key = tuple[str, str]
 ADDRESSES: Final = {"d1": "10.0.0.1", "d2": "10.0.0.1", "d3": "10.0.0.2", "r1": "10.0.0.1", "r2": "10.0.0.2", "ad": ""}
@@ -277,7 +278,7 @@ def test_the_same_steps_make_the_same_effects(steps: list[Step]) -> None:
             real.broker.pass_time(0.3)
     for name in ("journal", "said", "events", "probed"):
         assert getattr(one.broker, name) == getattr(other.broker, name)
-    assert one.broker.core.station.counters == other.broker.core.station.counters
+    assert one.broker.core.context.counters == other.broker.core.context.counters
 
 
 OWN: Final[list[Step]] = [("uwu", "d1", "A", "t1", "7"), ("uou", "r2", "A", "t1", "8")]
@@ -305,7 +306,7 @@ def test_canary_24_an_index_that_is_lost_with_a_denial_is_seen(monkeypatch: pyte
     assert [1, 2] == indexes(play(GAP))
 
     def deny_and_count(registry: Registry, instance: Any, said: Any) -> None:
-        registry.station.index += 1
+        registry.context.index += 1
         raise Refusal("name-taken", "taken")
 
     monkeypatch.setattr(Registry, "deny_taken", deny_and_count)
@@ -314,7 +315,7 @@ def test_canary_24_an_index_that_is_lost_with_a_denial_is_seen(monkeypatch: pyte
 
 
 def test_the_model_sees_a_change_that_is_not_announced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Station, "announce", lambda station, op, instance, reason="": None)
+    monkeypatch.setattr(Context, "announce", lambda context, op, instance, reason="": None)
     with pytest.raises(AssertionError):
         play(OWN)
 

@@ -13,8 +13,8 @@ from weft.base.effects import Persist
 from weft.base.now import SECOND
 from weft.base.records import Stream, StreamRecord
 from weft.cores.catalog import limits
+from weft.cores.catalog.context import Context
 from weft.cores.catalog.publishing import Publishing
-from weft.cores.catalog.station import Station
 
 VECTORS = [
     json.loads(line)
@@ -91,7 +91,7 @@ def test_every_event_stands_below_the_record_of_its_change() -> None:
     broker = Broker()
     broker.register("thermo")
     broker.update("thermo", port=10)
-    persist, *sent = broker.station.take()
+    persist, *sent = broker.context.take()
     assert isinstance(persist, Persist)
     kept = [(record.stream, record.sequence) for record in persist.records if isinstance(record, StreamRecord)]
     assert [(Stream.CATALOG, 1), (Stream.CATALOG, 2)] == kept
@@ -128,7 +128,7 @@ def test_names_that_nobody_has_are_forgotten_with_their_last_change_and_nobody_t
 @pytest.mark.proves("CAT-042")
 def test_a_tick_each_second_tells_epoch_and_index() -> None:
     broker = Broker()
-    broker.publishing.open(broker.station.now)
+    broker.publishing.open(broker.context.now)
     broker.advance(1.5)
     broker.register("thermo")
     broker.advance(1.5)
@@ -138,7 +138,7 @@ def test_a_tick_each_second_tells_epoch_and_index() -> None:
     ]
     vector = next(vector for vector in VECTORS if vector["id"] == "event-tick")
     assert list(json.loads(bytes.fromhex(vector["frames"][1]))) == list(ticks[0].meta)
-    assert {broker.station.epoch} == {said.meta["epoch"] for said in ticks}
+    assert {broker.context.epoch} == {said.meta["epoch"] for said in ticks}
 
 
 @pytest.mark.proves("CAT-042")
@@ -163,7 +163,7 @@ def test_subscriptions_get_at_most_a_hundred_ticks_in_a_second() -> None:
     for _ in range(130):
         broker.subscribe(b"tick")
     assert 100 == len(broker.published())
-    assert 30 == broker.station.counters["dropped", "ticks"]
+    assert 30 == broker.context.counters["dropped", "ticks"]
     broker.advance(1.5)
     broker.published()
     broker.subscribe(b"tick")
@@ -187,7 +187,7 @@ def test_a_broker_that_stood_still_ticks_once_and_drops_no_topic_for_that() -> N
     broker.watch({})
     broker.published()
     broker.at(100 * SECOND)
-    broker.publishing.wake(broker.station.now)
+    broker.publishing.wake(broker.context.now)
     assert [("tick", 0), (ALL, 0)] == [(said.topic, said.meta["index"]) for said in broker.published()]
     broker.register("thermo")
     assert ["enter thermo 1<0"] == events(broker, ALL)
@@ -223,7 +223,7 @@ def test_changes_beyond_the_ring_of_another_epoch_or_of_the_future_are_a_resync(
     assert [3, 4, 5] == [change["index"] for change in broker.changes(2)["changes"]]
     assert resync == broker.changes(1) == broker.changes(-1) == broker.changes(6)
     assert resync == broker.changes(4, epoch="0" * 16)
-    assert 3 == broker.station.counters["resyncs", "ring"]
+    assert 3 == broker.context.counters["resyncs", "ring"]
 
 
 @pytest.mark.proves("CAT-044")
@@ -312,7 +312,7 @@ def check_index_and_prev(steps: list[Step]) -> None:
         assert lasts.get(of_what, 0) == said.meta["prev"]
         lasts[of_what] = said.meta["index"]
         indices += [said.meta["index"]] if said.topic.startswith("catalog/") else []
-    assert list(range(1, broker.station.index + 1)) == indices
+    assert list(range(1, broker.context.index + 1)) == indices
 
 
 @pytest.mark.proves("CAT-040", "CAT-041")
@@ -331,7 +331,7 @@ def test_canary_a_prev_of_the_whole_catalog_is_seen(monkeypatch: pytest.MonkeyPa
 
 def check_no_two_starts_share_an_epoch() -> None:
     """CAT-051: each run has an epoch of its own, 16 hex digits."""
-    epochs = {Broker(era=era).station.epoch for era in range(1, 4)}
+    epochs = {Broker(era=era).context.epoch for era in range(1, 4)}
     assert 3 == len(epochs)
     assert {16} == {len(bytes.fromhex(epoch)) * 2 for epoch in epochs}
 
@@ -343,11 +343,11 @@ def test_no_two_starts_share_an_epoch() -> None:
 
 def test_canary_a_fixed_epoch_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Canary 13."""
-    begin = Station.__init__
+    begin = Context.__init__
 
-    def fixed(self: Station, settings: Any, node: bytes, era: int, chance: Any) -> None:
+    def fixed(self: Context, settings: Any, node: bytes, era: int, chance: Any) -> None:
         begin(self, settings, node, 1, chance)
 
-    monkeypatch.setattr(Station, "__init__", fixed)
+    monkeypatch.setattr(Context, "__init__", fixed)
     with pytest.raises(AssertionError):
         check_no_two_starts_share_an_epoch()

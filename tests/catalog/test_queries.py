@@ -9,9 +9,11 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.catalog.entered import SOMEBODY, WALL, Entered
 from weft.base.now import SECOND
 from weft.cores.catalog import limits, metrics
+from weft.cores.catalog.context import Asker
 from weft.cores.catalog.metrics import Spread
+from weft.cores.catalog.queries import Queries
+from weft.cores.catalog.refusals import Refusal
 from weft.cores.catalog.states import State
-from weft.cores.catalog.station import Asker, Refusal
 
 
 def names(told: dict[str, Any]) -> list[tuple[str, str]]:
@@ -85,12 +87,12 @@ def test_who_may_not_ask_is_denied_and_not_answered(broker: Entered) -> None:
 
 @pytest.mark.proves("CAT-034", "CAT-002")
 def test_the_status_says_who_the_broker_is_and_where_its_ports_are(broker: Entered) -> None:
-    broker.station.beats_port, broker.station.events_port = 5246, 5250
+    broker.context.beats_port, broker.context.events_port = 5246, 5250
     broker.enter("a", id="1")
     broker.enter("a", id="2", state=State.SUSPECT)
     expected = {
         "dbp": 1,
-        "epoch": broker.station.epoch,
+        "epoch": broker.context.epoch,
         "index": 2,
         "net": "blue",
         "host": "127.0.0.1",
@@ -129,7 +131,7 @@ def test_a_query_finds_every_instance_that_its_filter_means(broker: Entered) -> 
     expected = [[every[0], every[2]], every[:2], every[1:2], every, []]
     assert expected == [names(broker.ask("dbp.query", json.dumps(wanted))) for wanted in asked]
     told = broker.ask("dbp.query", arguments(name="door"))
-    assert {"epoch": broker.station.epoch, "index": 3, "records": told["records"]} == told
+    assert {"epoch": broker.context.epoch, "index": 3, "records": told["records"]} == told
     assert [{"name": "door", "instance": "1", "record": broker.ask("door")["door"]}] == told["records"]
     assert every == names(broker.ask("dbp.query"))
 
@@ -162,7 +164,7 @@ def test_a_page_never_has_more_than_a_thousand_names(broker: Entered) -> None:
 @pytest.mark.proves("CAT-034", "CAT-017")
 def test_the_instances_of_a_name_are_told_in_every_state_with_how_they_are_heard(broker: Entered) -> None:
     heard = broker.enter("a", id="1", seen_at="10.0.0.4")
-    heard.heard_at, heard.via = broker.station.now.mono, "udp"
+    heard.heard_at, heard.via = broker.context.now.mono, "udp"
     gone = broker.enter("a", id="2")
     broker.turn(gone, State.INACTIVE, "left")
     gone.via, gone.is_restored = "probe", True
@@ -180,7 +182,7 @@ def test_the_instances_of_a_name_are_told_in_every_state_with_how_they_are_heard
 @pytest.mark.proves("CAT-034")
 def test_liveness_is_told_of_used_and_idle_instances_alike(broker: Entered) -> None:
     heard = broker.enter("a", id="1", heartbeat=500)
-    heard.heard_at, heard.via = broker.station.now.mono, "udp"
+    heard.heard_at, heard.via = broker.context.now.mono, "udp"
     broker.enter("b", id="1", state=State.SUSPECT)
     broker.expire(250)
     expected = [
@@ -189,7 +191,7 @@ def test_liveness_is_told_of_used_and_idle_instances_alike(broker: Entered) -> N
     ]
     assert expected == broker.ask("dbp.liveness")["instances"]
     assert expected[1:] == broker.ask("dbp.liveness", "b")["instances"]
-    broker.queries.alive = lambda instance: {"jitter": instance.name}
+    broker.queries = Queries(broker.context, broker.book, broker.answers, lambda instance: {"jitter": instance.name})
     assert ["a", "b"] == [found["jitter"] for found in broker.ask("dbp.liveness")["instances"]]
 
 
@@ -212,7 +214,7 @@ def test_liveness_of_many_is_told_page_by_page(broker: Entered) -> None:
 
 def samples(broker: Entered) -> dict[tuple[str, ...], float]:
     told, text = broker.queries.answer((b"dbp.metrics",), SOMEBODY)
-    assert broker.station.epoch == json.loads(told)["epoch"]
+    assert broker.context.epoch == json.loads(told)["epoch"]
     families = list(text_string_to_metric_families(text.decode()))
     assert len(families) == len({family.name for family in families})
     return {
@@ -249,14 +251,14 @@ def test_metrics_are_there_before_anything_has_happened(broker: Entered) -> None
 
 @pytest.mark.proves("CAT-082")
 def test_metrics_say_what_was_counted_by_label(broker: Entered) -> None:
-    station = broker.station
+    context = broker.context
     for metric, label in [("requests", "u_U,answered"), ("requests", "</3,dropped"), ("requests", "u_U,answered")]:
-        station.count(metric, label)
-    station.count("requests", "ping")
-    station.count("dropped", 'a "quoted"\nreason, with \\')
-    station.count("beats", "udp", by=7)
-    station.count("log_gaps")
-    station.count("novel", "x")
+        context.count(metric, label)
+    context.count("requests", "ping")
+    context.count("dropped", 'a "quoted"\nreason, with \\')
+    context.count("beats", "udp", by=7)
+    context.count("log_gaps")
+    context.count("novel", "x")
     broker.queries.gauges["held"] = lambda: {"": 1.0}
     broker.queries.gauges["links"] = lambda: {"up": 2.0}
     broker.enter("a", state=State.SUSPECT)
@@ -294,6 +296,6 @@ def test_metrics_of_other_parts_have_a_beginning_of_their_own() -> None:
 
 def test_stamps_are_of_the_wall_clock_and_ages_of_the_other(broker: Entered) -> None:
     instance = broker.enter("a")
-    instance.heard_at = broker.station.now.mono
-    broker.station.now = broker.station.now._replace(mono=broker.station.now.mono + SECOND, wall=WALL + 86_400 * SECOND)
+    instance.heard_at = broker.context.now.mono
+    broker.context.now = broker.context.now._replace(mono=broker.context.now.mono + SECOND, wall=WALL + 86_400 * SECOND)
     assert 1.0 == broker.ask("dbp.liveness")["instances"][0]["age_s"]

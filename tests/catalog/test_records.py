@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from weft.cores.catalog import limits, records
 from weft.cores.catalog.records import Address
-from weft.cores.catalog.station import Refusal
+from weft.cores.catalog.refusals import Refusal
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "catalog-computed.jsonl"
 TOLD = [json.loads(line) for line in VECTORS.read_text("utf-8").splitlines()]

@@ -22,9 +22,9 @@ def with_a(**settings: Any) -> Broker:
 
 def denied(broker: Broker, peer: Peer, command: bytes, *body: Any) -> str:
     """The code; nothing has changed, and nothing is kept."""
-    before = broker.state(), len(broker.journal), broker.core.station.index
+    before = broker.state(), len(broker.journal), broker.core.context.index
     code = peer.code(command, *body)
-    assert before == (broker.state(), len(broker.journal), broker.core.station.index)
+    assert before == (broker.state(), len(broker.journal), broker.core.context.index)
     return code
 
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from tests.catalog.rig import Broker, Peer
 from weft.base.effects import Effect, Persist, Source
 from weft.cores.catalog import limits
+from weft.cores.catalog.context import ROUTER
 from weft.cores.catalog.messages import PeerIgnored, PeerMalformed, RequestDenied
 from weft.cores.catalog.states import Link, On, State
-from weft.cores.catalog.station import ROUTER
 from weft.wire.catalog import times
 from weft.wire.catalog.messages import COMMANDS, HEARTBEAT, Message
 from weft.wire.journal import encode_body
@@ -90,12 +90,12 @@ def test_whatever_frames_come_there_is_at_most_one_answer_and_lookups_go_on(said
 def test_what_is_pushed_has_the_time_in_the_format_of_the_connection(form: str) -> None:
     broker = Broker()
     dealer = bound(broker)
-    dealer.say(b"<3", time=times.write(form, broker.core.station.wall))
+    dealer.say(b"<3", time=times.write(form, broker.core.context.wall))
     assert broker.core.serving.push(broker.one("A"), BEAT)
     broker.turn()
     (answer,) = dealer.heard()
     assert (b"<3", (b"A", b"t1")) == (answer.command, answer.body)
-    assert times.write(form, broker.core.station.wall) == answer.time
+    assert times.write(form, broker.core.context.wall) == answer.time
 
 
 @pytest.mark.proves("CAT-006")
@@ -363,7 +363,7 @@ def test_hundreds_of_large_records_that_fall_silent_at_once_are_no_batch_that_ca
     turns = 0
     while broker.core.book.counts[State.SUSPECT] < 300:
         broker.core.wake(broker.now)
-        encode_body(broker.core.station.records)
+        encode_body(broker.core.context.records)
         broker.turn()
         broker.skip(0.001)
         turns += 1
@@ -381,7 +381,7 @@ def test_requests_and_drops_are_counted_with_what_came_of_them() -> None:
     dealer.say(b"u_U")
     broker.req().say(b"</3", b"A")
     broker.dealer().say(b"u.u")
-    counted = {label: n for (metric, label), n in broker.core.station.counters.items() if metric == "requests"}
+    counted = {label: n for (metric, label), n in broker.core.context.counters.items() if metric == "requests"}
     expected = {"UwU,approved", "u_U,answered", "<3,acknowledged", "UoU,denied", "</3,parted"}
     assert {**dict.fromkeys(expected, 1), "</3,parted": 2} == counted
     assert (1, 1) == (broker.counted("dropped", "closed"), broker.counted("dropped", "awk while new"))

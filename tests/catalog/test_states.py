@@ -9,10 +9,10 @@ import pytest
 from tests.catalog.rig import Broker, Peer
 from tests.tables.tables import pairs
 from weft.cores.catalog.instances import Instance
+from weft.cores.catalog.refusals import Refusal
 from weft.cores.catalog.registry import Registry
 from weft.cores.catalog.serving import Serving
 from weft.cores.catalog.states import LINK_TABLE, TABLE, Heard, Link, On, State
-from weft.cores.catalog.station import Refusal
 
 RECORD: Final = {"name": "A", "id": "t1", "ip": "127.0.0.1", "port": 9}
 OWNER, OTHER = "10.0.0.1", "10.0.0.2"

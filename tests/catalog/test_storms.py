@@ -60,7 +60,7 @@ def test_a_broker_that_is_killed_finds_all_of_a_thousand_again_and_none_that_die
     back_at = net.time
     assert {"ACTIVE": MANY} == Counter(net.states().values())
     net.run(2 * I_S)
-    epoch = net.catalog.station.epoch
+    epoch = net.catalog.context.epoch
     assert all(net[f"n{number}"].told[-1].epoch == epoch for number in range(MANY) if f"n{number}" not in dead)
     net.run(2 * I_S)
     assert {change.id for change in net.broker.ops if change.op == "inactive"} == dead
@@ -130,7 +130,7 @@ def test_doubled_and_mixed_up_beats_resurrect_nobody() -> None:
     for number in range(9):
         net.crash(f"n{number}")
     net.run(20)
-    assert 0 < net.catalog.station.counters["dropped", "udp-old"]
+    assert 0 < net.catalog.context.counters["dropped", "udp-old"]
     for number in range(9):
         ops = [change.op for change in net.broker.ops if change.id == f"n{number}" and change.at > died_at + 1.4]
         assert ["inactive"] == [op for op in ops if op != "suspect"]

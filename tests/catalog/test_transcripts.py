@@ -36,7 +36,7 @@ def test_x2_what_a_req_registers_is_found() -> None:
     broker = Broker()
     (approved,) = broker.req().say(b"UwU", A)
     expected = {"heartbeat": 1000, "liveness": 3, "dbp": 1, "instance": "1.2.3.4:9", "index": 1, "hb": 5246}
-    assert (b"OwO", expected | {"epoch": broker.core.station.epoch}) == (approved.command, approved.json)
+    assert (b"OwO", expected | {"epoch": broker.core.context.epoch}) == (approved.command, approved.json)
     found = broker.req().ask(b"A")
     assert {"A": {"ip": "1.2.3.4", "port": 9, "_dbp": EMPTY | {"instance": "1.2.3.4:9", "index": 1}}} == {
         name: bare(record) for name, record in found.items()

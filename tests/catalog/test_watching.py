@@ -40,7 +40,7 @@ def test_a_watch_is_answered_with_topic_epoch_index_and_what_matches() -> None:
     broker.register("hygro")
     answer = broker.watch(LAB)
     assert {"topic", "epoch", "index", "records"} == answer.keys()
-    assert (broker.station.epoch, 2) == (answer["epoch"], answer["index"])
+    assert (broker.context.epoch, 2) == (answer["epoch"], answer["index"])
     [told] = answer["records"]
     assert ("thermo", "t1", 9) == (told["name"], told["instance"], told["record"]["port"])
     assert 2 == len(broker.watch({})["records"])
@@ -169,7 +169,7 @@ def test_a_topic_that_nobody_subscribes_to_goes_after_a_minute() -> None:
     assert 1 == len(broker.publishing._watching)
     broker.advance(0.2)
     assert 0 == len(broker.publishing._watching)
-    assert 1 == broker.station.counters["topics_dropped", ""]
+    assert 1 == broker.context.counters["topics_dropped", ""]
     broker.published()
     broker.update("thermo", tags=[])
     assert [] == events(broker, topic)

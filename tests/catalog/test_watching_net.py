@@ -11,7 +11,7 @@ from tests.catalog.net import Net
 from weft.base.chance import Chance
 from weft.base.effects import Source
 from weft.client.catalog.following import Ask, Follower, Reopen, Subscribe
-from weft.cores.catalog import station
+from weft.cores.catalog import context
 from weft.cores.service.messages import Update
 from weft.wire.catalog.messages import REQUEST, Message, Publication, Subscription
 
@@ -43,7 +43,7 @@ class Eye:
     def subscribe(self, topics: Sequence[bytes]) -> None:
         """Its socket tells the broker, if there is one."""
         for topic in topics:
-            source = Source(station.EVENTS, b"")
+            source = Source(context.EVENTS, b"")
             self.net._hear(self.net.broker, Subscription(is_on=True, topic=topic), source)
 
     def receive(self, frames: tuple[bytes, ...]) -> None:
@@ -98,7 +98,7 @@ class Watched:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, net: Net) -> None:
         self.net = net
         self.eyes: list[Eye] = []
-        monkeypatch.setitem(nets.SAYERS, station.EVENTS, self._publish)
+        monkeypatch.setitem(nets.SAYERS, context.EVENTS, self._publish)
         self.eyes = [Eye(net, given) for given in FILTERS]
 
     def _publish(self, net: Net, machine: nets.Machine, peer: bytes, said: Publication) -> None:

@@ -19,12 +19,12 @@ from weft.client.catalog.entries import Change
 from weft.client.catalog.following import Ask, Follower, Reopen, Subscribe
 from weft.cores.catalog.answers import Answers
 from weft.cores.catalog.book import Book
+from weft.cores.catalog.context import Asker, Context
 from weft.cores.catalog.instances import Instance
 from weft.cores.catalog.messages import CatalogSettings
 from weft.cores.catalog.publishing import Publishing
 from weft.cores.catalog.queries import Queries
 from weft.cores.catalog.states import State
-from weft.cores.catalog.station import Asker, Station
 from weft.wire.catalog.messages import Publication, Subscription
 
 NODE = bytes(range(16))
@@ -50,10 +50,10 @@ class Broker:
     """The parts of the core that publish, and time."""
 
     def __init__(self, era: int = 1, **settings: Any) -> None:
-        self.station = Station(CatalogSettings(**settings), NODE, era, Chance("watches"))
-        self.book = Book(self.station)
-        self.queries = Queries(self.station, self.book, Answers(self.station, self.book))
-        self.publishing = Publishing(self.station, self.book, self.queries)
+        self.context = Context(CatalogSettings(**settings), NODE, era, Chance("watches"))
+        self.book = Book(self.context)
+        self.queries = Queries(self.context, self.book, Answers(self.context, self.book))
+        self.publishing = Publishing(self.context, self.book, self.queries)
         self.watchers: list[Watcher] = []
         self.mono = 0
         self.advance(0)
@@ -63,7 +63,7 @@ class Broker:
     def register(self, name: str, instance_id: str = "i", **record: Any) -> Instance:
         """A new instance, or a new record of one that is there."""
         instance = self.book.get(name, instance_id) or Instance(name, instance_id, "127.0.0.1", "127.0.0.1")
-        instance.record, instance.state, instance.since = record, State.ACTIVE, self.station.wall
+        instance.record, instance.state, instance.since = record, State.ACTIVE, self.context.wall
         self.book.put(instance)
         self.announce("register", instance)
         return instance
@@ -77,7 +77,7 @@ class Broker:
     def state(self, name: str, word: str, instance_id: str = "i", reason: str = "") -> None:
         """Another state."""
         instance = self.instance(name, instance_id)
-        instance.state, instance.since = State[word.upper()], self.station.wall
+        instance.state, instance.since = State[word.upper()], self.context.wall
         self.announce(word, instance, reason)
 
     def health(self, name: str, word: str, instance_id: str = "i") -> None:
@@ -100,7 +100,7 @@ class Broker:
 
     def announce(self, op: str, instance: Instance, reason: str = "") -> None:
         """A change, and what is said of it to who watches."""
-        self.station.announce(op, instance, reason)
+        self.context.announce(op, instance, reason)
         self.deliver()
 
     # What others hear and ask
@@ -114,7 +114,7 @@ class Broker:
 
     def publications(self) -> list[Publication]:
         """What went to the XPUB since it was asked last."""
-        return [effect.message for effect in self.station.take() if isinstance(effect, Send)]
+        return [effect.message for effect in self.context.take() if isinstance(effect, Send)]
 
     def published(self) -> list[Said]:
         """The same, read."""
@@ -130,12 +130,12 @@ class Broker:
 
     def changes(self, since: int, epoch: str | None = None) -> Any:
         """`dbp.changes`."""
-        told = {"epoch": epoch or self.station.epoch, "since": since}
+        told = {"epoch": epoch or self.context.epoch, "since": since}
         return self.ask(b"dbp.changes", json.dumps(told).encode())
 
     def subscribe(self, topic: bytes, *, is_on: bool = True) -> None:
         """What an XPUB says of its subscribers."""
-        self.publishing.subscribed(Subscription(is_on, topic), self.station.now)
+        self.publishing.subscribed(Subscription(is_on, topic), self.context.now)
         self.deliver()
 
     # Time
@@ -145,7 +145,7 @@ class Broker:
         until = self.mono + round(span_s * SECOND)
         while (due := self.publishing.deadline()) is not None and due <= until:
             self.at(due)
-            self.publishing.wake(self.station.now)
+            self.publishing.wake(self.context.now)
             self.deliver()
             for watcher in self.watchers:
                 watcher.wake()
@@ -154,11 +154,11 @@ class Broker:
     def at(self, mono: int) -> None:
         """It is so late."""
         self.mono = mono
-        self.station.now = Now(mono, WALL + mono)
+        self.context.now = Now(mono, WALL + mono)
 
     def again(self, *, is_kept: bool) -> "Broker":
         """The broker after a restart, with its disk or without; its watchers' sockets connect to it by themselves."""
-        fresh = Broker(era=self.station.era + 1)
+        fresh = Broker(era=self.context.era + 1)
         fresh.at(self.mono)
         for instance in list(self.book.all()) if is_kept else []:
             fresh.book.put(instance)

@@ -133,11 +133,11 @@ def test_what_the_timer_before_stops_or_puts_off_is_not_due(is_put_off: bool) ->
 
 
 class Beat:
-    """A part that is due every second."""
+    """A part that is due every second, the first time at once."""
 
     def __init__(self, name: str, woken: list[str]) -> None:
         self.name, self.woken = name, woken
-        self.at: int | None = None
+        self.at: int | None = 0
 
     def wake(self, now: Now) -> None:
         self.woken.append(self.name)
@@ -147,14 +147,15 @@ class Beat:
         return self.at
 
 
-def test_parts_are_woken_in_order_and_the_first_deadline_counts() -> None:
+def test_parts_that_are_due_are_woken_in_their_order_and_the_first_deadline_counts() -> None:
     woken: list[str] = []
-    parts = Parts(first := Beat("first", woken), Beat("second", woken))
-    assert parts.deadline() is None
+    parts = Parts(first := Beat("first", woken), second := Beat("second", woken), last := Beat("last", woken))
+    second.at = None
+    assert 0 == parts.deadline()
     parts.wake(Now(1, 0))
-    assert (["first", "second"], 1 + SECOND) == (woken, parts.deadline())
-    first.at = 7
-    assert 7 == parts.deadline()
+    assert (["first", "last"], 1 + SECOND) == (woken, parts.deadline())
+    first.at = last.at = None
+    assert parts.deadline() is None
 
 
 def test_a_ticket_is_answered_once_and_its_number_never_given_again() -> None:

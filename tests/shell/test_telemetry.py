@@ -82,7 +82,7 @@ def statuses(place: Path) -> list[dict[str, Any]]:
         catalog = hosts[0].up.node.cores["catalog"]
         assert isinstance(catalog, Catalog)
         for metric in (*CATALOG_COUNTED, "requests"):
-            catalog.station.count(metric, "some")
+            catalog.context.count(metric, "some")
         documents = hosts[0].up.node.cores["document"]
         assert isinstance(documents, Documents)
         documents.sessions["friday"].station.count("log.ops")

@@ -256,8 +256,8 @@ class WatcherProgram:
 
     def waits(self, core: Any) -> str:
         """For what it waits of its broker."""
-        follower, station = self.follower, core.station
-        is_there = follower.is_live and (follower.epoch, follower.last) == (station.epoch, station.index)
+        follower, context = self.follower, core.context
+        is_there = follower.is_live and (follower.epoch, follower.last) == (context.epoch, context.index)
         return "" if is_there else "which has not heard all"
 
     def noted(self, what: str) -> None:

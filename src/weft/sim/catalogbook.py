@@ -91,7 +91,7 @@ class CatalogBook:
         core = self._core(machine)
         if core is not None:
             live = sorted([instance.name, instance.id] for instance in core.book.all() if instance.is_live)
-            self._note(machine, "info", "catalog", [core.station.epoch, core.station.index, live])
+            self._note(machine, "info", "catalog", [core.context.epoch, core.context.index, live])
 
     def _core(self, machine: "Machine") -> Any:
         return machine.node.cores.get("catalog") if machine.node is not None and self.is_wanted else None

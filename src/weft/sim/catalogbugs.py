@@ -6,23 +6,23 @@ from typing import Any, Final
 from weft.base.effects import Persist
 from weft.base.now import SECOND, Now
 from weft.client.catalog.following import Follower
+from weft.cores.catalog.context import Context
 from weft.cores.catalog.instances import Instance
 from weft.cores.catalog.liveness import DUE, Liveness
 from weft.cores.catalog.records import Registration
 from weft.cores.catalog.registry import Registry, Said
 from weft.cores.catalog.states import On, State
-from weft.cores.catalog.station import Station
 from weft.sim.canaries import canary
 from weft.wire.catalog.messages import HEARTBEAT, Beat
 
 CATALOG: Final = "catalog"
 
 
-@canary(Station, "take", caught_by="wall", within=3, scenario=CATALOG)
+@canary(Context, "take", caught_by="wall", within=3, scenario=CATALOG)
 def approved_before_persist(right: Any) -> Any:
     """The broker approves and publishes, and then writes down what."""
 
-    def take(self: Station) -> Any:
+    def take(self: Context) -> Any:
         return sorted(right(self), key=lambda effect: isinstance(effect, Persist))
 
     return take

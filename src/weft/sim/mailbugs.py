@@ -133,8 +133,8 @@ def newest_first_into_the_outbox(right: Any) -> Any:
 
     def keep(self: Context, *records: Any) -> None:
         right(self, *records)
-        fresh = len(self._records) - len(records)
-        self._records = [*records, *self._records[:fresh]]
+        fresh = len(self.records) - len(records)
+        self.records = [*records, *self.records[:fresh]]
 
     return keep
 

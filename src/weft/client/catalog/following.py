@@ -29,8 +29,8 @@ from weft.cores.catalog import events, filters
 from weft.cores.catalog.events import Heard
 from weft.cores.catalog.instances import Instance
 from weft.cores.catalog.limits import CHANGES_LIST_MAX, FILTER_TICK_NS
+from weft.cores.catalog.refusals import Refusal
 from weft.cores.catalog.states import State
-from weft.cores.catalog.station import Refusal
 
 Key = tuple[str, str]
 UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
@@ -105,7 +105,7 @@ class Follower:
         try:
             self._filter = filters.parse(msgspec.json.encode(given or {}))
         except Refusal as refusal:
-            raise BadRequest(refusal.text, refusal.code) from None
+            raise BadRequest(refusal.why, refusal.code) from None
         self.topic = self._filter.topic.encode()
         self._is_of_all = not self._filter.given
         self.phase = Phase.SHUT

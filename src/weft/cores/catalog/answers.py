@@ -8,9 +8,9 @@ import msgspec
 from weft.base.now import MILLISECOND
 from weft.cores.catalog import limits, records
 from weft.cores.catalog.book import Book, Key
+from weft.cores.catalog.context import Context
 from weft.cores.catalog.instances import Instance
 from weft.cores.catalog.states import State
-from weft.cores.catalog.station import Station
 
 encode: Final = msgspec.json.Encoder().encode
 _RANK: Final = {health: rank for rank, health in enumerate(records.HEALTHS)}
@@ -25,8 +25,8 @@ class Answers:
     whole list: O(answer) for one name, O(bytes) for all of them.
     """
 
-    def __init__(self, station: Station, book: Book) -> None:
-        self._station, self._book = station, book
+    def __init__(self, context: Context, book: Book) -> None:
+        self._context, self._book = context, book
         self._records: dict[Key, bytes] = {}
         self._names: dict[str, bytes] = {}
         self._all = b""
@@ -81,7 +81,7 @@ class Answers:
 
     def shown(self, instance: Instance) -> dict[str, Any]:
         """A record as answers show it: the sender's keys less `name`, the address one can reach, and `_dbp` (CAT-017)."""
-        settings = self._station.settings
+        settings = self._context.settings
         record, declared = records.rewritten(instance.record, instance.observed_ip, settings.rewrite)
         about: dict[str, Any] = {
             "state": state_word(instance),
@@ -161,7 +161,7 @@ class Answers:
         """Unix seconds, by the wall clock of now; of one that did not speak since the start: of its last change of state."""
         if not instance.heard_at:
             return instance.since
-        return round(self._station.wall - (self._station.now.mono - instance.heard_at) / 1e9, 3)
+        return round(self._context.wall - (self._context.now.mono - instance.heard_at) / 1e9, 3)
 
 
 def joined(opening: bytes, pieces: list[bytes], closing: bytes) -> bytes:

@@ -5,7 +5,7 @@ from typing import TypeVar
 import msgspec
 
 from weft.base.errors import UNREADABLE
-from weft.cores.catalog.station import Refusal
+from weft.cores.catalog.refusals import Refusal
 
 T = TypeVar("T")
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from operator import attrgetter
 from typing import Final, NamedTuple
 
-from weft.cores.catalog.instances import Instance
+from weft.cores.catalog.context import Context
+from weft.cores.catalog.instances import Change, Instance
 from weft.cores.catalog.states import State
-from weft.cores.catalog.station import Change, Station
 
 Key = tuple[str, str]
 
@@ -27,7 +27,7 @@ _index_of: Final = attrgetter("index")
 class Book:
     """All instances, in the order of their coming. Every count is kept as it changes: asking costs nothing."""
 
-    def __init__(self, station: Station) -> None:
+    def __init__(self, context: Context) -> None:
         self.counts: Counter[State] = Counter()
         """Instances by state."""
         self.forgetters: list[Callable[[Instance], None]] = []
@@ -45,7 +45,7 @@ class Book:
         """Observed addresses with an ACTIVE or SUSPECT instance."""
         self.silent_addresses = 0
         """Those of them all of whose live instances are SUSPECT (BEA-023)."""
-        station.listeners.insert(0, self._hear)
+        context.listeners.insert(0, self._hear)
 
     def __len__(self) -> int:
         return len(self._instances)

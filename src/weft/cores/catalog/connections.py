@@ -7,12 +7,12 @@ each the oldest goes first; who is forgotten is NEW again, and what it says next
 from array import array
 from typing import Any, Final
 
-from weft.base.now import Now
 from weft.cores.catalog import limits
+from weft.cores.catalog.context import Asker, Context
 from weft.cores.catalog.instances import Instance
 from weft.cores.catalog.messages import PeerIgnored, PeerMalformed, RequestDenied
+from weft.cores.catalog.refusals import Refusal
 from weft.cores.catalog.states import Link
-from weft.cores.catalog.station import Asker, Refusal, Station
 
 EVENTS_MAX: Final = (
     100  # of refusals and malformed messages in `TELL_NS`, of all peers together: new peers cost nothing
@@ -32,8 +32,8 @@ class _Bound:
 class Connections:
     """By routing id: its state, whom it speaks for, and how often it said what is no message."""
 
-    def __init__(self, station: Station) -> None:
-        self.station = station
+    def __init__(self, context: Context) -> None:
+        self.context = context
         self._bound: dict[bytes, _Bound] = {}
         self._closed: dict[bytes, int] = {}
         self._ignored: dict[bytes, int] = {}
@@ -55,14 +55,14 @@ class Connections:
         closed_at = self._closed.get(peer)
         if closed_at is None:
             return Link.NEW
-        if self.station.now.mono - closed_at < limits.CLOSED_NS:
+        if self.context.now.mono - closed_at < limits.CLOSED_NS:
             return Link.CLOSED
         del self._closed[peer]
         return Link.NEW
 
     def is_over(self, peer: bytes) -> bool:
         """Whether a peer was ignored for long enough."""
-        return self.station.now.mono >= self._ignored[peer]
+        return self.context.now.mono >= self._ignored[peer]
 
     def bind(self, asker: Asker, instance: Instance) -> None:
         """The connection speaks for this instance."""
@@ -74,14 +74,14 @@ class Connections:
         """Nothing is said to it any more."""
         self.clear(peer)
         _room(self._closed, limits.CLOSED_MAX)
-        self._closed[peer] = self.station.now.mono
+        self._closed[peer] = self.context.now.mono
 
     def ignore(self, peer: bytes) -> None:
         """It is not heard for a minute."""
         self.clear(peer)
         _room(self._ignored, limits.PEERS_MAX)
-        self._ignored[peer] = self.station.now.mono + limits.MALFORMED_NS
-        self.station.tell(PeerIgnored(peer.hex(), limits.MALFORMED_NS // 1_000_000_000))
+        self._ignored[peer] = self.context.now.mono + limits.MALFORMED_NS
+        self.context.tell(PeerIgnored(peer.hex(), limits.MALFORMED_NS // 1_000_000_000))
 
     def clear(self, peer: bytes) -> None:
         """It is as if it had never been heard."""
@@ -110,11 +110,11 @@ class Connections:
 
     def count_garbled(self, peer: bytes, code: str) -> bool:
         """Something of it was no message; whether that was the twentieth within a minute (R14)."""
-        self.station.count("malformed")
+        self.context.count("malformed")
         self._tell(peer.hex(), lambda name, count: PeerMalformed(name, code, count))
         if self.state_of(peer) in (Link.CLOSED, Link.IGNORED):
             return False
-        now = self.station.now.mono
+        now = self.context.now.mono
         times = self._garbled.pop(peer, None) or array("q")
         _room(self._garbled, limits.PEERS_MAX)
         self._garbled[peer] = times
@@ -124,17 +124,17 @@ class Connections:
 
     def count_denied(self, asker: Asker, refusal: Refusal) -> None:
         """It was refused something."""
-        self.station.count("denied", refusal.code)
+        self.context.count("denied", refusal.code)
         told = (refusal.code, refusal.service)
         self._tell(asker.owner, lambda name, count: RequestDenied(name, *told, count))
 
     def _tell(self, name: str, event_of: Any) -> None:
         """One event per peer in ten seconds, that says how often; and not too many of all (CAT-080)."""
-        now = self.station.now.mono
+        now = self.context.now.mono
         told_at, count = self._told.pop(name, (-limits.TELL_NS, 0))
         count += 1
         if now - told_at >= limits.TELL_NS and self._may_tell(now):
-            self.station.tell(event_of(name, count))
+            self.context.tell(event_of(name, count))
             told_at, count = now, 0
         _room(self._told, limits.CLOSED_MAX)
         self._told[name] = (told_at, count)
@@ -145,14 +145,6 @@ class Connections:
             began_at, told = now, 0
         self._window = (began_at, told + 1)
         return told < EVENTS_MAX
-
-    # Time
-
-    def wake(self, now: Now) -> None:
-        """What is over is found out when its peer is heard again."""
-
-    def deadline(self) -> int | None:
-        return None
 
 
 def _room(memory: dict[Any, Any], most: int) -> None:

@@ -8,7 +8,7 @@ sources       publishers: values keeps the last word of each topic, logs gathers
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from weft.base.chance import Chance
 from weft.base.effects import Effect, SendFailed, Source
@@ -19,6 +19,7 @@ from weft.cores.catalog.answers import Answers
 from weft.cores.catalog.beacons import Beacons
 from weft.cores.catalog.book import Book
 from weft.cores.catalog.connections import Connections
+from weft.cores.catalog.context import BEATS, EVENTS, PROBE, ROUTER, VALUES, Context
 from weft.cores.catalog.liveness import Liveness
 from weft.cores.catalog.logs import Logs
 from weft.cores.catalog.messages import CatalogSettings
@@ -28,21 +29,11 @@ from weft.cores.catalog.registry import Registry
 from weft.cores.catalog.serving import Serving
 from weft.cores.catalog.show import facts
 from weft.cores.catalog.sources import Sources
-from weft.cores.catalog.station import BEATS, EVENTS, PROBE, ROUTER, VALUES, Station
 from weft.cores.catalog.values import Values
+from weft.cores.kit.timers import Parts
 from weft.wire.catalog.messages import PONG, REQUEST
 
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
-
-
-class Part(Protocol):
-    """What each part can do about time, as a core can."""
-
-    def wake(self, now: Now) -> None:
-        """Time has passed."""
-
-    def deadline(self) -> int | None:
-        """When to be woken."""
 
 
 class Catalog:
@@ -51,32 +42,32 @@ class Catalog:
     name = "catalog"
 
     def __init__(self, settings: CatalogSettings, node: bytes, era: int, chance: Chance) -> None:
-        self.station = station = Station(settings, node, era, chance)
-        self.budget = station.budget
-        self.book = book = Book(station)
-        self.registry = Registry(station, book)
-        self.connections = Connections(station)
-        self.answers = Answers(station, book)
-        self.queries = queries = Queries(station, book, self.answers)
-        self.publishing = publishing = Publishing(station, book, queries)
-        self.values = Values(station, book, queries, publishing)
-        self.logs = Logs(station, book, queries, publishing)
-        self.sources = Sources(station, book, self.values, self.logs)
-        self.serving = Serving(station, book, self.registry, self.connections, queries)
-        self.liveness = Liveness(station, book, self.registry, self.serving)
-        self.registry.liveness = self.liveness
-        queries.alive = lambda instance: self.liveness.shown(instance, station.now)
+        self.context = context = Context(settings, node, era, chance)
+        self.budget = context.budget
+        self.book = book = Book(context)
+        self.registry = Registry(context, book, lambda: self.liveness)
+        self.connections = Connections(context)
+        self.answers = Answers(context, book)
+        self.queries = queries = Queries(
+            context, book, self.answers, alive=lambda instance: self.liveness.shown(instance, context.now)
+        )
+        self.publishing = publishing = Publishing(context, book, queries)
+        self.values = Values(context, book, queries, publishing)
+        self.logs = Logs(context, book, queries, publishing)
+        self.sources = Sources(context, book, self.values, self.logs)
+        self.serving = Serving(context, book, self.registry, self.connections, queries)
+        self.liveness = Liveness(context, book, self.registry, self.serving)
         queries.gauges["held"] = lambda: {"": float(self.liveness.is_held)}
-        self.beacons = Beacons(station)
+        self.beacons = Beacons(context)
         self._due: int | None = None
         self._is_due_known = False
-        self._parts: list[Part] = [self.liveness, self.beacons, publishing, self.values, self.logs, self.connections]
+        self._parts = Parts(self.liveness, self.beacons, publishing, self.values, self.logs)
 
     # Memory
 
     def restore(self, entries: Iterable[Entry], now: Now) -> None:
         """Take back what was registered; all of it is given time to speak (CAT-051)."""
-        self.station.now = now
+        self.context.now = now
         self.registry.restore(self.logs.noting(entries), now)
 
     def condense(self) -> Iterable[CoreRecord]:
@@ -94,7 +85,7 @@ class Catalog:
         self._begin(now)
         HEARD[source.channel](self, message, source, now)
         # A lookup that brings nobody back makes nothing due earlier; what it makes later is seen at the next tick.
-        is_lookup = source.channel == ROUTER and message.command == REQUEST and not self.station.records
+        is_lookup = source.channel == ROUTER and message.command == REQUEST and not self.context.records
         self._is_due_known = self._is_due_known and is_lookup
 
     def _subscribed(self, message: Any, source: Source, now: Now) -> None:
@@ -109,7 +100,7 @@ class Catalog:
     def _begin(self, now: Now) -> None:
         """Each verb begins here: who was called too late has stood still (BEA-022)."""
         self.liveness.note_late(now)
-        self.station.now = now
+        self.context.now = now
 
     # Orders
 
@@ -120,24 +111,24 @@ class Catalog:
 
     def _open(self, order: messages.Ports, now: Now) -> None:
         """The sockets are there: be found."""
-        station, settings = self.station, self.station.settings
-        station.beats_port, station.events_port = order.beats, order.events
+        context, settings = self.context, self.context.settings
+        context.beats_port, context.events_port = order.beats, order.events
         self.answers.all()  # after a restart all fragments are made anew: before anybody waits for them
         self.beacons.open(now)
         self.sources.open(now)
         self.publishing.open(now)
-        station.tell(messages.CatalogOpened(station.epoch, settings.port, len(list(self.book.all()))))
+        context.tell(messages.CatalogOpened(context.epoch, settings.port, len(list(self.book.all()))))
         if settings.host not in LOOPBACK:
-            station.tell(messages.CatalogExposed(settings.host))
+            context.tell(messages.CatalogExposed(settings.host))
 
     def _hold_back(self, order: messages.HoldBack, now: Now) -> None:
-        self.station.is_full = order.is_full
+        self.context.is_full = order.is_full
 
     def _stop(self, order: messages.Stop, now: Now) -> None:
         self.beacons.stop()
 
     def _unsent(self, order: SendFailed, now: Now) -> None:
-        self.station.count("unroutable")
+        self.context.count("unroutable")
         if order.channel == ROUTER:
             self.serving.failed(order.peer)
 
@@ -146,19 +137,16 @@ class Catalog:
     def wake(self, now: Now) -> None:
         self._begin(now)
         self._is_due_known = False
-        for part in self._parts:
-            due = part.deadline()
-            if due is not None and due <= now.mono:
-                part.wake(now)
+        self._parts.wake(now)
 
     def deadline(self) -> int | None:
         if not self._is_due_known:
-            self._due = min((due for part in self._parts if (due := part.deadline()) is not None), default=None)
+            self._due = self._parts.deadline()
             self._is_due_known = True
         return self._due
 
     def effects(self) -> list[Effect]:
-        return self.station.take()
+        return self.context.take()
 
 
 HEARD: Final[dict[str, Callable[[Catalog, Any, Source, Now], None]]] = {

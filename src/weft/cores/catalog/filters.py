@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from weft.cores.catalog import limits, records
 from weft.cores.catalog.instances import Instance
+from weft.cores.catalog.refusals import Refusal
 from weft.cores.catalog.states import State
-from weft.cores.catalog.station import Refusal
 
 Condition = Callable[[Instance], bool]
 STATES: Final = {"active": State.ACTIVE, "suspect": State.SUSPECT, "inactive": State.INACTIVE}
@@ -55,7 +55,7 @@ def parse(body: bytes) -> Filter:
     try:
         given = records.parse_object(body)
     except Refusal as refusal:
-        raise _bad(refusal.text) from None
+        raise _bad(refusal.why) from None
     if unknown := sorted(given.keys() - CONDITIONS.keys()):
         raise _bad(f"there is no condition {unknown[0][: limits.NAME_BYTES_MAX]}")
     return Filter(given)

@@ -11,10 +11,10 @@ from typing import Final
 from weft.base.now import SECOND
 from weft.cores.catalog import limits
 from weft.cores.catalog.book import Book
+from weft.cores.catalog.context import Context
 from weft.cores.catalog.instances import Instance
 from weft.cores.catalog.messages import EvictionsHeld
 from weft.cores.catalog.states import State
-from weft.cores.catalog.station import Station
 
 CALM, HELD, LETTING_GO = "calm", "held", "letting go"
 LEAST_PER_SECOND: Final = 10
@@ -24,8 +24,8 @@ PARTS: Final = 10  # of a second, for many: a turn with all of them would be lon
 class Holding:
     """Instants are those of the clock of `liveness.Liveness`."""
 
-    def __init__(self, station: Station, book: Book) -> None:
-        self._station, self._book = station, book
+    def __init__(self, context: Context, book: Book) -> None:
+        self._context, self._book = context, book
         self.state = CALM
         self._waiting: dict[Instance, int] = {}
         """Who is due, in that order, and from when on it may go."""
@@ -45,10 +45,10 @@ class Holding:
     def lets_go(self, instance: Instance, clock: int) -> bool:
         """Whether an instance that is due is INACTIVE now; otherwise it waits here until `released`, or `forget`."""
         if self.state == CALM:
-            if not self._station.settings.hold or not self._is_blind():
+            if not self._context.settings.hold or not self._is_blind():
                 return True
-            self.state, self._next_at = HELD, clock + self._station.settings.hold_max_ns
-            self._station.count("holds")
+            self.state, self._next_at = HELD, clock + self._context.settings.hold_max_ns
+            self._context.count("holds")
             self._tell()
         self._waiting[instance] = clock
         return False
@@ -62,7 +62,7 @@ class Holding:
         if self.state == HELD and not self._is_blind():
             self._end(clock)
             self._next_at = clock + SECOND
-            most = self._station.settings.hold_max_ns
+            most = self._context.settings.hold_max_ns
             for instance in self._waiting:
                 self._waiting[instance] = clock + min(instance.interval_ns * 3 // 2, most)
 
@@ -101,4 +101,4 @@ class Holding:
 
     def _tell(self) -> None:
         suspects = self._book.counts[State.SUSPECT]
-        self._station.tell(EvictionsHeld(self.state == HELD, suspects, suspects + self._book.counts[State.ACTIVE]))
+        self._context.tell(EvictionsHeld(self.state == HELD, suspects, suspects + self._book.counts[State.ACTIVE]))

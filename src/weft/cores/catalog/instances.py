@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import msgspec
+
 from weft.cores.catalog.states import State
 
 
@@ -75,3 +77,16 @@ class Instance:
     def is_live(self) -> bool:
         """Whether it is counted as there."""
         return self.state in (State.ACTIVE, State.SUSPECT)
+
+
+class Change(msgspec.Struct, frozen=True, gc=False):
+    """One indexed change of an instance (CAT-040)."""
+
+    index: int
+    op: str
+    """`register update suspect active inactive health remove`."""
+    instance: Instance
+    """As it is after the change; of `remove`, as it was."""
+    ts: float
+    """Unix seconds."""
+    reason: str = ""

@@ -11,16 +11,15 @@ import heapq
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-from weft.base.effects import Send
 from weft.base.now import MILLISECOND, Now
 from weft.cores.catalog import limits
 from weft.cores.catalog.book import Book
+from weft.cores.catalog.context import BEATS, Context
 from weft.cores.catalog.holding import HELD, Holding
-from weft.cores.catalog.instances import Instance
+from weft.cores.catalog.instances import Change, Instance
 from weft.cores.catalog.messages import PathChanged, Paused
 from weft.cores.catalog.probing import Probing
 from weft.cores.catalog.states import On, State
-from weft.cores.catalog.station import BEATS, Change, Station
 from weft.wire.catalog.messages import AWK, DISCONNECT, HEARTBEAT, Beat, Beats, Message
 
 UDP, TCP, PROBE = "udp", "tcp", "probe"
@@ -108,12 +107,12 @@ class Watch:
 class Liveness:
     """The timers of all instances."""
 
-    def __init__(self, station: Station, book: Book, registry: Registrar, serving: Pusher) -> None:
-        self._station, self._registry, self._serving = station, registry, serving
+    def __init__(self, context: Context, book: Book, registry: Registrar, serving: Pusher) -> None:
+        self._context, self._registry, self._serving = context, registry, serving
         self._book = book
-        self.probing = Probing(station)
-        self.holding = Holding(station, book)
-        self._liveness = station.settings.liveness
+        self.probing = Probing(context)
+        self.holding = Holding(context, book)
+        self._liveness = context.settings.liveness
         self._stood_ns = 0
         """How long the broker has stood still altogether."""
         self._watches: dict[Instance, Watch] = {}
@@ -121,8 +120,8 @@ class Liveness:
         self._serial = 0
         self._returning: Instance | None = None
         """Whom the registry is just told to be back: it is the same as before."""
-        if station.settings.reap_critical_ns:
-            station.listeners.append(self._note_health)
+        if context.settings.reap_critical_ns:
+            context.listeners.append(self._note_health)
 
     @property
     def is_held(self) -> bool:
@@ -131,7 +130,7 @@ class Liveness:
 
     @property
     def _clock(self) -> int:
-        return self._station.now.mono - self._stood_ns
+        return self._context.now.mono - self._stood_ns
 
     # What the registry says
 
@@ -143,12 +142,12 @@ class Liveness:
             watch = self._watches[instance] = Watch(instance, clock)
         if instance is not self._returning:
             self._forget_path(watch)
-        instance.heard_at = self._station.now.mono
+        instance.heard_at = self._context.now.mono
         if instance.state is State.INACTIVE:
             self._rest(watch, clock)
         else:
             self._spare(watch, clock)
-        if self._station.settings.reap_critical_ns:
+        if self._context.settings.reap_critical_ns:
             self._judge_health(watch, clock)
         self._arm(watch)
 
@@ -187,7 +186,7 @@ class Liveness:
 
     def _rest(self, watch: Watch, clock: int) -> None:
         """It is away: sometimes it is asked, unless it said so itself, and one day it is forgotten (BEA-017)."""
-        instance, reap_ns = watch.instance, self._station.settings.reap_ns
+        instance, reap_ns = watch.instance, self._context.settings.reap_ns
         instance.due_at = clock + reap_ns if reap_ns else NEVER
         instance.probe_at = 0 if instance.reason == LEFT else clock + _idle_ns(instance)
 
@@ -199,7 +198,7 @@ class Liveness:
         if watch is None or (instance.state is State.INACTIVE and instance.reason == LEFT):
             return False
         clock = now.mono - self._stood_ns
-        self._station.count("beats", via)
+        self._context.count("beats", via)
         if instance.state is not State.ACTIVE and not self._is_back(instance, via):
             return False
         instance.heard_at = now.mono
@@ -262,19 +261,19 @@ class Liveness:
 
     def _tell_path(self, instance: Instance, via: str) -> None:
         instance.path_told = via
-        self._station.tell(PathChanged(instance.name, instance.id, via))
+        self._context.tell(PathChanged(instance.name, instance.id, via))
 
     # Datagrams
 
     def beats(self, beats: Beats, peer: bytes, now: Now) -> None:
         """A datagram came: at most one instance per line, of that address, is alive; nobody is registered by it (BEA-011)."""
         if beats.malformed:
-            self._station.count("udp_malformed", by=beats.malformed)
+            self._context.count("udp_malformed", by=beats.malformed)
         owner = peer.rpartition(b":")[0].decode("ascii", "replace")
         for line in beats.lines:
             reason = self._hear_line(line, owner, peer, now)
             if reason:
-                self._station.count("dropped", reason)
+                self._context.count("dropped", reason)
 
     def _hear_line(self, line: Beat, owner: str, peer: bytes, now: Now) -> str:
         """Why it does not count; empty: it did."""
@@ -312,7 +311,7 @@ class Liveness:
         watch, clock = self._watches[instance], self._clock
         if clock - watch.answered_at >= instance.interval_ns:
             watch.answered_at = clock
-            self._station.effects.append(Send(BEATS, peer, Beat(AWK, instance.name, self._station.wall)))
+            self._context.send(BEATS, peer, Beat(AWK, instance.name, self._context.wall))
 
     # Probes
 
@@ -339,11 +338,11 @@ class Liveness:
     def note_late(self, now: Now) -> None:
         """Said first in every turn: who is called later than he asked for has stood still, and with him all deadlines (BEA-022)."""
         due_at = self.deadline()
-        if due_at is not None and now.mono - due_at > self._station.settings.pause_ns:
+        if due_at is not None and now.mono - due_at > self._context.settings.pause_ns:
             late_ns = now.mono - due_at
             self._stood_ns += late_ns
-            self._station.count("pauses")
-            self._station.tell(Paused(late_ns))
+            self._context.count("pauses")
+            self._context.tell(Paused(late_ns))
 
     def wake(self, now: Now) -> None:
         clock, heap = now.mono - self._stood_ns, self._heap
@@ -371,7 +370,7 @@ class Liveness:
         instance = watch.instance
         if instance.due_at <= clock:
             DUE[instance.state](self, watch)
-        elif watch.critical_at <= clock - self._station.settings.reap_critical_ns:
+        elif watch.critical_at <= clock - self._context.settings.reap_critical_ns:
             self._registry.remove(instance, "critical")
         if self._watches.get(instance) is not watch:
             return
@@ -407,7 +406,7 @@ class Liveness:
         instance = watch.instance
         at = min(instance.due_at, instance.probe_at or NEVER)
         if watch.critical_at != NEVER:
-            at = min(at, watch.critical_at + self._station.settings.reap_critical_ns)
+            at = min(at, watch.critical_at + self._context.settings.reap_critical_ns)
         if at >= watch.armed_at:
             return
         watch.armed_at = at

@@ -11,7 +11,7 @@ import msgspec
 
 from weft.cores.catalog import limits
 from weft.cores.catalog.records import is_name, parse_object
-from weft.cores.catalog.station import Refusal
+from weft.cores.catalog.refusals import Refusal
 
 PREFIX: Final = b"log."
 LEVELS: Final = {"DEBUG": 10, "INFO": 20, "WARN": 30, "WARNING": 30, "ERROR": 40, "CRITICAL": 50, "FATAL": 50}

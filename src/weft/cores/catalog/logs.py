@@ -17,7 +17,6 @@ from typing import Any, Final
 import msgspec
 
 from weft.base.budget import Part
-from weft.base.effects import Send
 from weft.base.endpoints import endpoint_of
 from weft.base.errors import UNREADABLE
 from weft.base.now import MILLISECOND, SECOND, Now
@@ -25,8 +24,9 @@ from weft.base.records import CoreRecord, Entry, Stream, StreamRecord
 from weft.cores.catalog import limits
 from weft.cores.catalog.arguments import read_argument
 from weft.cores.catalog.book import Book
+from weft.cores.catalog.context import PROBE, Asker, Context
 from weft.cores.catalog.gaps import Hole, Lost, Run
-from weft.cores.catalog.instances import Instance
+from weft.cores.catalog.instances import Change, Instance
 from weft.cores.catalog.logforms import (
     LEVELS,
     SEVERE,
@@ -47,10 +47,11 @@ from weft.cores.catalog.messages import LogsLost
 from weft.cores.catalog.publishing import Publishing
 from weft.cores.catalog.queries import Queries
 from weft.cores.catalog.records import calling_address
+from weft.cores.catalog.refusals import Refusal
 from weft.cores.catalog.repeats import Repeats
-from weft.cores.catalog.station import PROBE, Asker, Change, Refusal, Station
 from weft.cores.catalog.topics import Key
 from weft.cores.catalog.wanted import Wanted
+from weft.cores.kit.timers import earliest
 from weft.wire.catalog import times
 from weft.wire.catalog.messages import REPLY, Message, Subscription
 
@@ -86,8 +87,8 @@ class Talker:
 class Logs:
     """What services warn of, in one place."""
 
-    def __init__(self, station: Station, book: Book, queries: Queries, publishing: Publishing) -> None:
-        self.station, self.book, self.publishing = station, book, publishing
+    def __init__(self, context: Context, book: Book, queries: Queries, publishing: Publishing) -> None:
+        self.context, self.book, self.publishing = context, book, publishing
         self.ring: deque[Line] = deque()
         self._ring_bytes = 0
         self._talkers: dict[Key, Talker] = {}
@@ -99,19 +100,19 @@ class Logs:
         """In the order of their ends, since all have the same time."""
         self._asked: dict[bytes, list[Hole]] = {}
         """By endpoint: what was asked there, and is not answered."""
-        self._allowed = [ip_network(network, strict=False) for network in station.settings.probe_allow]
+        self._allowed = [ip_network(network, strict=False) for network in context.settings.probe_allow]
         self._held = self._held_bytes = 0
         """Records behind holes, of all publishers."""
-        self._queue = LogQueue(lambda _: station.count("log_dropped", "queue"))
-        self._rooms = self._parts_of(station)
+        self._queue = LogQueue(lambda _: context.count("log_dropped", "queue"))
+        self._rooms = self._parts_of(context)
         self._turn_at = self._turn_bytes = 0
         """How much was kept in the turn of this instant: all messages of a turn come with one."""
-        station.listeners.append(self.changed)
+        context.listeners.append(self.changed)
         queries.add("dbp.logs", self.answer)
 
-    def _parts_of(self, station: Station) -> dict[str, Part]:
+    def _parts_of(self, context: Context) -> dict[str, Part]:
         """What of the core's budget is for records: each gives up its oldest for what is new."""
-        part, waiting = station.budget.part, limits.LOGS_WAITING_PERCENT
+        part, waiting = context.budget.part, limits.LOGS_WAITING_PERCENT
         self._queue.room = part("logs-queued", waiting, lambda: self._queue.cost)
         self._repeats.room = part("logs-repeated", waiting, lambda: self._repeats.cost)
         held = part("logs-behind-holes", waiting, lambda: self._held_bytes + limits.LOG_COST * self._held)
@@ -123,7 +124,7 @@ class Logs:
     def noting(self, entries: Iterable[Entry]) -> Iterator[Entry]:
         """The same entries; what they say of log records is remembered on the way: how far each instance was heard."""
         for lsn, record in entries:
-            if isinstance(record, StreamRecord) and record.stream == Stream.LOGS and record.origin == self.station.node:
+            if isinstance(record, StreamRecord) and record.stream == Stream.LOGS and record.origin == self.context.node:
                 self._note(record.payload)
             elif isinstance(record, CoreRecord) and isinstance(heard := memory_of(record, b""), LogsHeard):
                 self._tops[heard.name, heard.id] = heard.top
@@ -152,7 +153,7 @@ class Logs:
         """Whom the book knows by now was there before: what it said is in the journal, or of no start of ours."""
         for instance in self.book.all():
             run = Run(self._tops.get(instance.key, 0), is_old=True)
-            self._talkers.setdefault(instance.key, Talker(instance.key, self.station.settings.net, run))
+            self._talkers.setdefault(instance.key, Talker(instance.key, self.context.settings.net, run))
         self._tops = {}
 
     # Hearing
@@ -161,8 +162,8 @@ class Logs:
         """A publisher said a record."""
         talker = self._talkers.get(key)
         if talker is None:
-            talker = self._talkers[key] = Talker(key, self.station.settings.net, Run())
-        log = read(topic, body, talker.origin, self.station.wall)
+            talker = self._talkers[key] = Talker(key, self.context.settings.net, Run())
+        log = read(topic, body, talker.origin, self.context.wall)
         entry = line_of(log, is_local=self._is_local(log, key)) if self._is_sample(talker, now) else None
         if log.seq is None:
             self._let_go([entry], talker, now)
@@ -184,7 +185,7 @@ class Logs:
         talker.spoken += 1
         if talker.spoken <= limits.LOG_RATE_MAX:
             return True
-        self.station.count("log_dropped", "sampled")
+        self.context.count("log_dropped", "sampled")
         return False
 
     def changed(self, change: Change) -> None:
@@ -194,7 +195,7 @@ class Logs:
         holes = talker.run.holes()
         self._held -= talker.run.held
         self._held_bytes -= talker.run.held_bytes
-        self._let_go(talker.run.end(), talker, self.station.now)
+        self._let_go(talker.run.end(), talker, self.context.now)
         for hole in holes:
             self._forget(hole)
 
@@ -221,7 +222,7 @@ class Logs:
         """One request for what is missing; who must not be asked, or has no endpoint, cannot fill it."""
         instance = self.book.get(*talker.key)
         address = (
-            calling_address(instance.record, instance.observed_ip, self.station.settings.rewrite) if instance else None
+            calling_address(instance.record, instance.observed_ip, self.context.settings.rewrite) if instance else None
         )
         if instance is None or address is None or not self._may_ask(instance, address.ip):
             self._give_up(hole, now)
@@ -229,9 +230,9 @@ class Logs:
         hole.peer = endpoint_of(address.ip, address.port).encode()
         self._asked.setdefault(hole.peer, []).append(hole)
         wanted = msgspec.json.encode(Span(hole.first, hole.last))
-        time = times.write("f32le", self.station.wall)
-        self.station.effects.append(Send(PROBE, hole.peer, Message(QUERY, time, (wanted,))))
-        self.station.count("log_refills")
+        time = times.write("f32le", self.context.wall)
+        self.context.send(PROBE, hole.peer, Message(QUERY, time, (wanted,)))
+        self.context.count("log_refills")
 
     def _may_ask(self, instance: Instance, ip: str) -> bool:
         """Only who is where it registered from, or where the broker may probe (BEA-016)."""
@@ -247,11 +248,11 @@ class Logs:
         """A service has said records again that were asked for (LOG-006); what it leaves out, it does not have."""
         asked = [hole for hole in self._asked.get(peer, []) if not hole.is_over]
         if not asked:
-            self.station.count("log_dropped", "unasked")
+            self.context.count("log_dropped", "unasked")
             return
         body = message.body if message.command == REPLY else ()
         for hole in asked:
-            found = read_refill(body, hole.owner.origin, self.station.wall)
+            found = read_refill(body, hole.owner.origin, self.context.wall)
             if found and not any(number in hole for number in found):
                 continue
             self._fill(hole, {number: line_of(log) for number, log in found.items()}, now)
@@ -288,11 +289,11 @@ class Logs:
     def _lose(self, lost: Lost, talker: Talker, now: Now) -> None:
         """Say that records are missing for ever: a record of its own, an event, a figure (LOG-006)."""
         name, instance, net = talker.origin
-        self.station.count("log_gaps")
-        self.station.tell(LogsLost(name, instance, lost.first, lost.last))
+        self.context.count("log_gaps")
+        self.context.tell(LogsLost(name, instance, lost.first, lost.last))
         log = Log(
             ts=None,
-            received=self.station.wall,
+            received=self.context.wall,
             net=net,
             level="WARNING",
             service=name,
@@ -312,7 +313,7 @@ class Logs:
         if self._repeats.passes(entry, now.mono):
             self._write(entry, now)
         else:
-            self.station.count("log_repeated")
+            self.context.count("log_repeated")
 
     def _close_repeats(self, now: Now) -> None:
         for entry in self._repeats.due(now.mono):
@@ -321,7 +322,7 @@ class Logs:
     def _write(self, entry: Line, now: Now) -> None:
         """Remember it, publish it, keep it."""
         log = entry.log
-        self.station.count("log_records", log.level)
+        self.context.count("log_records", log.level)
         self._remember(entry)
         if entry.is_local:
             return
@@ -334,30 +335,30 @@ class Logs:
     def _remember(self, entry: Line) -> None:
         self.ring.append(entry)
         self._ring_bytes += len(entry.data)
-        logs_max, room = self.station.settings.logs_max, self._rooms["logs"]
+        logs_max, room = self.context.settings.logs_max, self._rooms["logs"]
         while self.ring and (len(self.ring) > logs_max or self._ring_bytes > limits.LOGS_BYTES_MAX or room.is_over):
             self._ring_bytes -= len(self.ring.popleft().data)
 
     def _keep(self, now: Now) -> None:
         """Hand the journal what it takes in one turn; the rest waits (JRN-030)."""
-        station = self.station
+        context = self.context
         if self._turn_at != now.mono:
             self._turn_at, self._turn_bytes = now.mono, 0
-        while len(self._queue) and not station.is_full and self._turn_bytes < limits.LOG_TURN_BYTES:
+        while len(self._queue) and not context.is_full and self._turn_bytes < limits.LOG_TURN_BYTES:
             entry = self._queue.next()
             self._turn_bytes += limits.CHANGE_BYTES + len(entry.data)
-            station.keep(self._record_of(entry, now))
+            context.keep_numbered(self._record_of(entry, now))
 
     def _record_of(self, entry: Line, now: Now) -> StreamRecord:
-        station, log = self.station, entry.log
+        context, log = self.context, entry.log
         received = round(log.received * 1_000_000) * 1_000
         at = received if log.ts is None else round(log.ts * 1_000_000) * 1_000
         if abs(at - received) > limits.LOG_TS_NS:  # a wrong clock; what it said stands in the record
             at = received
-        number = station.next_number(Stream.LOGS)
+        number = context.next_number(Stream.LOGS)
         about = {"level": log.level, "fmt": "json"}
         return StreamRecord(
-            Stream.LOGS, station.node, station.era, number, at, received, log.service, entry.data, about
+            Stream.LOGS, context.node, context.era, number, at, received, log.service, entry.data, about
         )
 
     # Time
@@ -370,10 +371,9 @@ class Logs:
         self._keep(now)
 
     def deadline(self) -> int | None:
-        if len(self._queue) and not self.station.is_full:
+        if len(self._queue) and not self.context.is_full:
             return self._turn_at + MILLISECOND
-        dues = (self._repeats.deadline(), self._holes[0].due_at if self._holes else None)
-        return min((due for due in dues if due is not None), default=None)
+        return earliest(self._repeats.deadline(), self._holes[0].due_at if self._holes else None)
 
     # Those who ask
 

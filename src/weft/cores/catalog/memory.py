@@ -9,19 +9,16 @@ says how the instance is from then on, so hearing one again that is in force alr
     LogsHeard     up to which of its numbers the log records of an instance are kept, in a snapshot
 """
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
 from weft.base.errors import OurFault
 from weft.base.memories import Memories
 from weft.base.records import CoreRecord, Record, Stream, StreamRecord
-from weft.cores.catalog.instances import Instance
+from weft.cores.catalog.instances import Change, Instance
 from weft.cores.catalog.records import Registration
 from weft.cores.catalog.states import State
-
-if TYPE_CHECKING:
-    from weft.cores.catalog.station import Change, Station
 
 CORE: Final = "catalog"
 REMOVE: Final = "remove"
@@ -66,8 +63,8 @@ _encode_record: Final = msgspec.json.Encoder().encode
 _decode_record: Final = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-def record_of(change: "Change", station: "Station") -> StreamRecord:
-    """The record of an indexed change: with the instance as it is, without its keys if it is removed."""
+def record_of(change: Change, node: bytes, era: int, epoch: str, wall: int) -> StreamRecord:
+    """The record of an indexed change: with the instance as it is, without its keys if it is removed; `wall`: now."""
     instance = change.instance
     attributes = {
         "op": change.op,
@@ -78,13 +75,12 @@ def record_of(change: "Change", station: "Station") -> StreamRecord:
         "owner": instance.owner,
         "observed_ip": instance.observed_ip,
         "since": instance.since,
-        "epoch": station.epoch,
+        "epoch": epoch,
         "net": instance.net,
         "fmt": "json",
     }
     payload = b"" if change.op == REMOVE else _encode_record(instance.record)
-    wall = station.now.wall
-    numbered = (Stream.CATALOG, station.node, station.era, change.index)
+    numbered = (Stream.CATALOG, node, era, change.index)
     return StreamRecord(*numbered, wall, wall, instance.name, payload, attributes)
 
 

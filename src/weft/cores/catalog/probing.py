@@ -8,11 +8,10 @@ import heapq
 from ipaddress import ip_address, ip_network
 from typing import Final
 
-from weft.base.effects import Disconnect, Send
 from weft.cores.catalog import limits
+from weft.cores.catalog.context import PROBE, Context
 from weft.cores.catalog.instances import Instance
 from weft.cores.catalog.records import calling_address
-from weft.cores.catalog.station import PROBE, Station
 from weft.wire.catalog import times
 from weft.wire.catalog.messages import PING, PONG, Message
 
@@ -32,9 +31,9 @@ class Ping:
 class Probing:
     """Calls to addresses, not too many at once. Instants are those of the clock of `liveness.Liveness`."""
 
-    def __init__(self, station: Station) -> None:
-        self._station = station
-        self._allowed = [ip_network(network, strict=False) for network in station.settings.probe_allow]
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._allowed = [ip_network(network, strict=False) for network in context.settings.probe_allow]
         self._pings: dict[Instance, Ping] = {}
         self._at: dict[bytes, list[Ping]] = {}
         self._waiting: dict[Instance, None] = {}
@@ -54,7 +53,7 @@ class Probing:
         if self._may_call(clock):
             self._call(instance, clock)
         elif instance not in self._waiting:
-            self._station.count("probes", "stretched")
+            self._context.count("probes", "stretched")
             self._waiting[instance] = None
 
     def forget(self, instance: Instance) -> None:
@@ -72,7 +71,7 @@ class Probing:
         answered = [ping for ping in self._at.get(peer, ()) if not name or name == ping.instance.name.encode()]
         for ping in answered:
             self._end(ping)
-        self._station.count("probes", "answered" if answered else "stray")
+        self._context.count("probes", "answered" if answered else "stray")
         return answered
 
     def wake(self, clock: int) -> None:
@@ -81,10 +80,10 @@ class Probing:
         while timeouts and timeouts[0][0] <= clock:
             ping = heapq.heappop(timeouts)[2]
             if not ping.is_over:
-                self._station.count("probes", "silent")
+                self._context.count("probes", "silent")
                 self._end(ping)
                 if ping.endpoint not in self._at:  # what waits there unsaid would all be said on its return
-                    self._station.effects.append(Disconnect(PROBE, ping.endpoint))
+                    self._context.disconnect(PROBE, ping.endpoint)
         while self._waiting and self._may_call(clock):
             instance = next(iter(self._waiting))
             del self._waiting[instance]
@@ -108,7 +107,7 @@ class Probing:
     def _call(self, instance: Instance, clock: int) -> None:
         endpoint = self._endpoint(instance)
         if endpoint is None:
-            self._station.count("probes", "not-allowed")
+            self._context.count("probes", "not-allowed")
             return
         self._turn_calls += 1
         ping = self._pings[instance] = Ping(instance, endpoint, clock)
@@ -116,9 +115,9 @@ class Probing:
         self._serial += 1
         until = clock + min(instance.interval_ns // 2, limits.PROBE_NS)
         heapq.heappush(self._timeouts, (until, self._serial, ping))
-        self._station.count("probes", "sent")
-        said = Message(PING, times.write("f32le", self._station.wall), (b"",))
-        self._station.effects.append(Send(PROBE, endpoint, said))
+        self._context.count("probes", "sent")
+        said = Message(PING, times.write("f32le", self._context.wall), (b"",))
+        self._context.send(PROBE, endpoint, said)
 
     def _end(self, ping: Ping) -> None:
         ping.is_over = True
@@ -131,7 +130,7 @@ class Probing:
     def _endpoint(self, instance: Instance) -> bytes | None:
         """Where it serves, if that is where it was seen, or where anybody may be called; None: nowhere."""
         observed = instance.observed_ip or LOOPBACK
-        address = calling_address(instance.record, observed, self._station.settings.rewrite)
+        address = calling_address(instance.record, observed, self._context.settings.rewrite)
         if address is None or not (address.ip == observed or self._is_allowed(address.ip)):
             return None
         host = f"[{address.ip}]" if ":" in address.ip else address.ip

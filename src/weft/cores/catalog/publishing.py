@@ -12,17 +12,17 @@ from typing import Final
 
 import msgspec
 
-from weft.base.effects import Send
 from weft.base.now import SECOND, Now
 from weft.cores.catalog import events, filters, limits
 from weft.cores.catalog.arguments import read_argument
 from weft.cores.catalog.book import Book
+from weft.cores.catalog.context import EVENTS, Asker, Context
 from weft.cores.catalog.events import Event, Kept, Tick
-from weft.cores.catalog.instances import Instance
+from weft.cores.catalog.instances import Change, Instance
 from weft.cores.catalog.queries import Queries
 from weft.cores.catalog.ring import Ring
-from weft.cores.catalog.station import EVENTS, Asker, Change, Station
 from weft.cores.catalog.watching import Watching
+from weft.cores.kit.timers import earliest
 from weft.wire.catalog.messages import Publication, Subscription
 
 TICK: Final = events.TICK.encode()
@@ -42,11 +42,11 @@ _SINCE: Final = msgspec.json.Decoder(Since)
 class Publishing:
     """The XPUB of events, as far as the core knows it."""
 
-    def __init__(self, station: Station, book: Book, queries: Queries) -> None:
-        self._station, self._book, self._answers = station, book, queries.answers
-        self._watching = Watching(station.settings.topics_max)
-        self._ring = Ring(station.settings.ring_max)
-        self._ring.room = station.budget.part("changes", limits.CHANGES_PERCENT, lambda: self._ring.cost)
+    def __init__(self, context: Context, book: Book, queries: Queries) -> None:
+        self._context, self._book, self._answers = context, book, queries.answers
+        self._watching = Watching(context.settings.topics_max)
+        self._ring = Ring(context.settings.ring_max)
+        self._ring.room = context.budget.part("changes", limits.CHANGES_PERCENT, lambda: self._ring.cost)
         self._names: dict[str, int] = {}
         """Index of the last event of each name that has an instance, or an event in the ring."""
         self._forgotten = 0
@@ -54,7 +54,7 @@ class Publishing:
         self._tick_at: int | None = None
         self._asked_at = 0
         self._asked = 0
-        station.listeners.append(self.changed)
+        context.listeners.append(self.changed)
         queries.add("dbp.watch", self.watch)
         queries.add("dbp.changes", self.changes)
         queries.gauges["filter_topics"] = lambda: {"": len(self._watching)}
@@ -66,13 +66,13 @@ class Publishing:
 
     def publish(self, topic: bytes, *frames: bytes) -> None:
         """Say something to whoever subscribed to the topic."""
-        self._station.effects.append(Send(EVENTS, b"", Publication(topic, frames)))
+        self._context.send(EVENTS, b"", Publication(topic, frames))
 
     # Changes
 
     def changed(self, change: Change) -> None:
         """An instance changed: publish it, and keep it for who misses that (CAT-040)."""
-        self.open(self._station.now)
+        self.open(self._context.now)
         instance = change.instance
         record = b"" if change.op == "remove" else self._answers.record(instance)
         prev = self._names.get(instance.name, self._forgotten)
@@ -84,7 +84,7 @@ class Publishing:
 
     def _meta(self, change: Change, op: str, prev: int) -> bytes:
         name, instance = change.instance.key
-        epoch = self._station.epoch
+        epoch = self._context.epoch
         return events.encode(
             Event(events.VERSION, epoch, change.index, prev, op, name, instance, change.ts, change.reason)
         )
@@ -106,12 +106,12 @@ class Publishing:
 
     def watch(self, args: tuple[bytes, ...], asker: Asker) -> tuple[bytes, ...]:
         """`dbp.watch filter`: its topic, and what matches now (CAT-041)."""
-        station = self._station
-        self.open(station.now)
+        context = self._context
+        self.open(context.now)
         found = filters.parse(args[0] if args else b"")
         matching = self._matching(found)
-        topic = self._watching.open(found, matching, station.index, station.now.mono)
-        head = b'{"topic":"%b","epoch":"%b","index":%d,"records":' % (topic.name, station.epoch.encode(), station.index)
+        topic = self._watching.open(found, matching, context.index, context.now.mono)
+        head = b'{"topic":"%b","epoch":"%b","index":%d,"records":' % (topic.name, context.epoch.encode(), context.index)
         return (head + self._answers.records(matching) + b"}",)
 
     def _matching(self, found: filters.Filter) -> list[Instance]:
@@ -125,14 +125,14 @@ class Publishing:
         `index` says up to where the answer goes, and `more` how many changes are behind that: they are asked for in
         the same way.
         """
-        station, ring = self._station, self._ring
+        context, ring = self._context, self._ring
         asked = read_argument(args, 0, _SINCE)
-        if asked.epoch != station.epoch or not ring.has(asked.since):
-            station.count("resyncs", "epoch" if asked.epoch != station.epoch else "ring")
+        if asked.epoch != context.epoch or not ring.has(asked.since):
+            context.count("resyncs", "epoch" if asked.epoch != context.epoch else "ring")
             return (b'{"resync":true}',)
         texts, upto = ring.behind(asked.since)
-        more = b',"more":%d' % (station.index - upto) if upto < station.index else b""
-        head = b'{"epoch":"%b","index":%d%b,"changes":[' % (station.epoch.encode(), upto, more)
+        more = b',"more":%d' % (context.index - upto) if upto < context.index else b""
+        head = b'{"epoch":"%b","index":%d%b,"changes":[' % (context.epoch.encode(), upto, more)
         return (head + b",".join(texts) + b"]}",)
 
     # Subscriptions and ticks
@@ -152,29 +152,28 @@ class Publishing:
         if self._asked <= limits.TICKS_MAX:
             self._tick(TICK)
         else:
-            self._station.count("dropped", "ticks")
+            self._context.count("dropped", "ticks")
 
     def _tick(self, topic: bytes, last: int | None = None) -> None:
-        station = self._station
+        context = self._context
         self.publish(
             topic,
-            events.encode(Tick(events.VERSION, station.epoch, station.index, events.TICK, station.wall, last)),
+            events.encode(Tick(events.VERSION, context.epoch, context.index, events.TICK, context.wall, last)),
             b"",
         )
 
     def wake(self, now: Now) -> None:
         """Ticks are due, or a topic that nobody watches goes."""
         due = self.deadline()
-        if due is not None and now.mono - due > self._station.settings.pause_ns:
+        if due is not None and now.mono - due > self._context.settings.pause_ns:
             self._watching.postpone(now.mono - due)
         if self._tick_at is not None and self._tick_at <= now.mono:
             self._tick(TICK)
             self._tick_at = now.mono + limits.TICK_NS
         for topic in self._watching.ticks(now.mono):
             self._tick(topic.name, topic.last)
-        self._station.count("topics_dropped", by=self._watching.expire(now.mono))
+        self._context.count("topics_dropped", by=self._watching.expire(now.mono))
 
     def deadline(self) -> int | None:
         """When the next tick is due, or a topic goes."""
-        dues = (self._tick_at, self._watching.deadline())
-        return min((due for due in dues if due is not None), default=None)
+        return earliest(self._tick_at, self._watching.deadline())

@@ -12,10 +12,11 @@ from weft.cores.catalog import filters, limits
 from weft.cores.catalog.answers import Answers, encode, state_word
 from weft.cores.catalog.arguments import read_argument
 from weft.cores.catalog.book import Book
+from weft.cores.catalog.context import Asker, Context
 from weft.cores.catalog.instances import Instance
 from weft.cores.catalog.metrics import Gauge, Histogram, exposition
+from weft.cores.catalog.refusals import Refusal
 from weft.cores.catalog.states import State
-from weft.cores.catalog.station import Asker, Refusal, Station
 
 PREFIX: Final = b"dbp."
 CAPS: Final = ("f64", "lvc", "log")
@@ -44,14 +45,16 @@ _PAGE: Final = msgspec.json.Decoder(Page)
 class Queries:
     """The table of questions; other parts add theirs, and their figures for `dbp.metrics`."""
 
-    def __init__(self, station: Station, book: Book, answers: Answers) -> None:
-        self._station, self._book, self.answers = station, book, answers
+    def __init__(
+        self, context: Context, book: Book, answers: Answers, alive: Callable[[Instance], dict[str, Any]] | None = None
+    ) -> None:
+        """`alive`: what `dbp.liveness` says of an instance; the part that listens to beats knows more (MON-008)."""
+        self._context, self._book, self.answers = context, book, answers
         self.gauges: dict[str, Gauge] = {}
         """By metric (`held`): figures of now by label."""
         self.histograms: dict[str, Histogram] = {}
         """By metric (`persist_seconds`): who has a clock measures them."""
-        self.alive: Callable[[Instance], dict[str, Any]] = self._alive
-        """What `dbp.liveness` says of an instance; the part that listens to beats knows more (MON-008)."""
+        self._alive = alive or self._heard_of
         self._table: dict[str, Query] = {
             "dbp.status": self.status,
             "dbp.metrics": self.metrics,
@@ -77,30 +80,30 @@ class Queries:
         query = self._table.get(name)
         if query is None:
             return (_error("unknown-query", f"there is no query {name[: limits.NAME_BYTES_MAX]}"),)
-        self._station.count("queries", name)
+        self._context.count("queries", name)
         try:
             return query(body[1:], asker)
         except Refusal as refusal:
             if refusal.code == "not-authorised":
                 raise
-            return (_error(refusal.code, refusal.text),)
+            return (_error(refusal.code, refusal.why),)
 
     # What can be asked
 
     def status(self, args: Arguments, asker: Asker) -> Answer:
         """Who the broker is, where its ports are, and how many it knows (CAT-002, BEA-004)."""
-        station, settings, counts = self._station, self._station.settings, self._book.counts
+        context, settings, counts = self._context, self._context.settings, self._book.counts
         told = {
             "dbp": 1,
             **self._head(),
             "net": settings.net,
             "host": settings.host,
             "port": settings.port,
-            "hb": station.beats_port,
-            "pub": station.events_port,
+            "hb": context.beats_port,
+            "pub": context.events_port,
             "caps": CAPS,
             "insecure": settings.host not in LOOPBACK,
-            "full": station.is_full,
+            "full": context.is_full,
             "instances": {state.name.lower(): counts[state] for state in STATES},
             "names": len(self._book.names()),
         }
@@ -110,11 +113,11 @@ class Queries:
         """Everything that is counted, for Prometheus, behind a frame of JSON (CAT-082)."""
         gauges: dict[str, Gauge] = {
             "held": dict,
-            "index": lambda: {"": self._station.index},
+            "index": lambda: {"": self._context.index},
             "instances": lambda: {state.name.lower(): self._book.counts[state] for state in STATES},
             **self.gauges,
         }
-        text = exposition(self._station.counters, gauges, self.histograms)
+        text = exposition(self._context.counters, gauges, self.histograms)
         return encode({**self._head(), "content_type": "text/plain; version=0.0.4; charset=utf-8"}), text
 
     def query(self, args: Arguments, asker: Asker) -> Answer:
@@ -160,7 +163,7 @@ class Queries:
                 after = told
                 break
             among = self._book.of_name(one)
-            rows += [{"name": found.name, "instance": found.id, **self.alive(found)} for found in among]
+            rows += [{"name": found.name, "instance": found.id, **self._alive(found)} for found in among]
             told = one
         return (encode({**self._head(), "after": after, "instances": rows}),)
 
@@ -170,7 +173,7 @@ class Queries:
     # Making
 
     def _head(self) -> dict[str, Any]:
-        return {"epoch": self._station.epoch, "index": self._station.index}
+        return {"epoch": self._context.epoch, "index": self._context.index}
 
     def _listed(self, found: Iterable[Instance], **more: Any) -> bytes:
         """Joined of what is kept: O(bytes)."""
@@ -188,8 +191,8 @@ class Queries:
         }
         return shown
 
-    def _alive(self, instance: Instance) -> dict[str, Any]:
-        age = round((self._station.now.mono - instance.heard_at) / 1e9, 3) if instance.heard_at else None
+    def _heard_of(self, instance: Instance) -> dict[str, Any]:
+        age = round((self._context.now.mono - instance.heard_at) / 1e9, 3) if instance.heard_at else None
         interval_ms = instance.interval_ns // MILLISECOND
         return {"state": state_word(instance), "via": _via(instance), "age_s": age, "interval_ms": interval_ms}
 

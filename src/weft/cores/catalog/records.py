@@ -11,7 +11,7 @@ import msgspec
 
 from weft.base.now import MILLISECOND
 from weft.cores.catalog import limits
-from weft.cores.catalog.station import Refusal
+from weft.cores.catalog.refusals import Refusal
 
 Rewrite = Literal["loopback", "never", "always"]
 canonical: Final = msgspec.json.Encoder(order="sorted").encode

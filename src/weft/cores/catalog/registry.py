@@ -4,7 +4,7 @@ A command is planned first, and every refusal comes out of the plan; what is don
 leaves everything as it was, and an index is given only to what happens (CAT-080).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Final, NamedTuple, Protocol
 
@@ -14,11 +14,12 @@ from weft.base.now import MILLISECOND, Now
 from weft.base.records import CoreRecord, DamageRecord, Entry, StreamRecord
 from weft.cores.catalog import limits, records
 from weft.cores.catalog.book import Book
+from weft.cores.catalog.context import Asker, Context
 from weft.cores.catalog.instances import Instance
 from weft.cores.catalog.memory import STREAMS, InstanceKept, StreamEnded, ended_of, instance_of, kept_of, memory_of
 from weft.cores.catalog.records import Registration, Update
+from weft.cores.catalog.refusals import Refusal
 from weft.cores.catalog.states import TABLE, Cell, On, State
-from weft.cores.catalog.station import Asker, Refusal, Station
 
 RETURNS: Final = frozenset({On.BEAT, On.PROBED, On.LEFT})
 """What is nothing any more from one that stays away."""
@@ -28,7 +29,10 @@ REASONS: Final = {On.OVERDUE: "silent", On.LEFT: "left", On.REAPED: "reaped"}
 
 
 class Watcher(Protocol):
-    """What the registry tells whoever watches over lives: `liveness.Liveness`."""
+    """Who watches over lives: `liveness.Liveness`."""
+
+    def heard(self, instance: Instance, via: str, now: Now) -> bool:
+        """It gave a sign of life; False: it does not count, it had left."""
 
     def began(self, instance: Instance) -> None:
         """It was registered, came back, was restored or has another interval: it is expected from now on."""
@@ -70,10 +74,10 @@ class Plan(NamedTuple):
 class Registry:
     """All changes of instances pass here."""
 
-    def __init__(self, station: Station, book: Book) -> None:
-        self.station, self.book = station, book
-        self.liveness: Watcher | None = None
-        self._room = station.budget.part("records", limits.RECORDS_PERCENT, lambda: book.bytes)
+    def __init__(self, context: Context, book: Book, watcher: Callable[[], Watcher]) -> None:
+        """`watcher`: it is made later, since it changes instances through this registry."""
+        self.context, self.book, self.watcher = context, book, watcher
+        self._room = context.budget.part("records", limits.RECORDS_PERCENT, lambda: book.bytes)
         self._turn_at = self._turn_bytes = 0
         """When this turn is, and what has changed in it."""
 
@@ -84,7 +88,7 @@ class Registry:
         One small update of a large record makes a large change, so counting what came in is not enough (CAT-081). Verbs
         of one turn are called with the same `now`, and those of the next with a later one.
         """
-        return self._turn_bytes >= limits.CHANGES_BYTES and self._turn_at == self.station.now.mono
+        return self._turn_bytes >= limits.CHANGES_BYTES and self._turn_at == self.context.now.mono
 
     @property
     def free_at(self) -> int:
@@ -95,8 +99,8 @@ class Registry:
 
     def plan(self, body: bytes, asker: Asker) -> Plan:
         """What `UwU` would do; Refusal if it is none that can be accepted. `enter` does it, within the same turn."""
-        registration = records.registration(body, is_strict=self.station.settings.strict)
-        instance_id = registration.instance_id(asker.owner, self.station.settings.rewrite)
+        registration = records.registration(body, is_strict=self.context.settings.strict)
+        instance_id = registration.instance_id(asker.owner, self.context.settings.rewrite)
         instance = self.book.get(registration.name, instance_id)
         on = On.REGISTERED if instance is None or owns(asker, instance) else On.CLAIMED
         if instance is None:
@@ -113,7 +117,7 @@ class Registry:
         instance = self._meant(asked, asker, bound)
         on = On.UPDATED if instance.state is State.NONE or owns(asker, instance) else On.MEDDLED
         self._planned(instance, on, Said(asker))
-        is_strict = self.station.settings.strict
+        is_strict = self.context.settings.strict
         merged = records.merge(instance.name, instance.record, asked.changes, is_strict=is_strict)
         plan = self._planned(instance, on, Said(asker, merged))
         if instance.state is State.INACTIVE:
@@ -130,7 +134,7 @@ class Registry:
         instance = self._one_of(self.book.of_name(name), instance_id)
         self.enter(self._planned(instance or _unknown(name, "", asker), On.REAPED, Said(asker, reason="deregistered")))
         assert instance is not None, "what is unknown was refused"
-        gone = {"name": instance.name, "instance": instance.id, "index": self.station.index}
+        gone = {"name": instance.name, "instance": instance.id, "index": self.context.index}
         return (msgspec.json.encode(gone),)
 
     def enter(self, plan: Plan) -> Instance:
@@ -140,15 +144,15 @@ class Registry:
 
     def approval(self, instance: Instance) -> bytes:
         """The body of `OwO` (BEA-014)."""
-        station = self.station
+        context = self.context
         approved = {
             "heartbeat": instance.interval_ns // MILLISECOND,
-            "liveness": station.settings.liveness,
+            "liveness": context.settings.liveness,
             "dbp": 1,
-            "epoch": station.epoch,
+            "epoch": context.epoch,
             "instance": instance.id,
             "index": instance.index,
-            "hb": station.beats_port,
+            "hb": context.beats_port,
         }
         return msgspec.json.encode(approved)
 
@@ -160,10 +164,10 @@ class Registry:
             on = On.AFTERWARDS
         cell = None if instance.state is State.NONE else TABLE.get((instance.state, on))
         if cell is None:
-            self.station.count("dropped", f"{on.name.lower()} while {instance.state.name.lower()}")
+            self.context.count("dropped", f"{on.name.lower()} while {instance.state.name.lower()}")
             return
         if on in HEARD and cell.then is not instance.state and self.is_busy:
-            self.station.count("dropped", "busy")
+            self.context.count("dropped", "busy")
             return
         self._do(cell, instance, Said(reason=reason or REASONS.get(on, "")))
 
@@ -190,7 +194,7 @@ class Registry:
         """Whether no beat brings it back: it said goodbye, or its name may be had only once and somebody has it."""
         if instance.state is not State.INACTIVE:
             return False
-        return instance.reason == "left" or (self.station.settings.unique_names and self._has_rival(instance))
+        return instance.reason == "left" or (self.context.settings.unique_names and self._has_rival(instance))
 
     # Memory
 
@@ -202,9 +206,9 @@ class Registry:
         found: dict[tuple[str, str], InstanceKept | None] = {}
         for _, record in entries:
             self._note_end(record)
-            memory = memory_of(record, self.station.node)
+            memory = memory_of(record, self.context.node)
             if isinstance(memory, StreamEnded):
-                self.station.note_before(memory.stream, memory.era, memory.last)
+                self.context.note_before(memory.stream, memory.era, memory.last)
             elif isinstance(memory, InstanceKept):
                 found.pop((memory.name, memory.id), None)  # the latest change stands last
                 found[memory.name, memory.id] = memory
@@ -220,27 +224,27 @@ class Registry:
         for instance in sorted(self.book.all(), key=lambda instance: instance.index):
             yield kept_of(instance)
         for stream in STREAMS:
-            last = self.station.lasts.get(stream)
-            end = (self.station.era, last) if last is not None else self.station.befores.get(stream)
+            last = self.context.lasts.get(stream)
+            end = (self.context.era, last) if last is not None else self.context.befores.get(stream)
             if end is not None:
                 yield ended_of(stream, *end)
 
     def _note_end(self, record: object) -> None:
-        if isinstance(record, StreamRecord) and record.stream in STREAMS and record.origin == self.station.node:
-            self.station.note_before(record.stream, record.era or 0, record.last)
+        if isinstance(record, StreamRecord) and record.stream in STREAMS and record.origin == self.context.node:
+            self.context.note_before(record.stream, record.era or 0, record.last)
 
     def _take_back(self, key: tuple[str, str], kept: InstanceKept | None) -> None:
         before = self.book.get(*key)
         if before is not None:
             self.book.drop(before)
             before.state = State.NONE
-            self._ended(before)
+            self.watcher().ended(before)
         if kept is not None:
             instance = instance_of(kept)
-            instance.net = self.station.settings.net
+            instance.net = self.context.settings.net
             self.book.weigh(instance, records.cost_of(instance.record))
             self.book.put(instance)
-            self._began(instance)  # also what is INACTIVE: it is forgotten one day
+            self.watcher().began(instance)  # also what is INACTIVE: it is forgotten one day
 
     # Planning
 
@@ -278,7 +282,7 @@ class Registry:
 
     def _check_room(self, instance: Instance, on: On, asker: Asker) -> None:
         """Refuse what would be too many (specs/02, 2.7)."""
-        settings, name = self.station.settings, instance.name
+        settings, name = self.context.settings, instance.name
         if instance.state is not State.ACTIVE:
             self._check_unique(instance)
         if instance.state is State.NONE:
@@ -298,16 +302,16 @@ class Registry:
             raise Refusal("limit", "the catalog has no memory left for more", service=plan.instance.name)
 
     def _check_unique(self, instance: Instance) -> None:
-        if self.station.settings.unique_names and self._has_rival(instance):
+        if self.context.settings.unique_names and self._has_rival(instance):
             raise Refusal("name-taken", "another instance has this name", service=instance.name)
 
     def _check_journal(self, plan: Plan) -> None:
         """Refuse what cannot be kept; who only says again what is known may do that at any time."""
-        if not (self.station.is_full or self.is_busy) or _is_known(plan):
+        if not (self.context.is_full or self.is_busy) or _is_known(plan):
             return
         why = (
             "the journal is full: nothing can be kept"
-            if self.station.is_full
+            if self.context.is_full
             else "too much changes at once: try again"
         )
         raise Refusal("limit", why, service=plan.instance.name)
@@ -323,7 +327,7 @@ class Registry:
 
     def add(self, instance: Instance, said: Said) -> None:
         """It is new."""
-        instance.net = self.station.settings.net
+        instance.net = self.context.settings.net
         self._describe(instance, said.entry)
         self._become(instance, State.ACTIVE)
         self.book.put(instance)
@@ -334,7 +338,7 @@ class Registry:
         if not records.is_same(instance.record, said.entry.record):
             self._describe(instance, said.entry)
             self._announce("register", instance)
-        self._began(instance)
+        self.watcher().began(instance)
 
     def replace(self, instance: Instance, said: Said) -> None:
         """It is back, and says all of itself anew."""
@@ -356,7 +360,7 @@ class Registry:
         self._describe(instance, said.entry)
         self._announce("update", instance)
         if instance.interval_ns != interval_ns:
-            self._began(instance)
+            self.watcher().began(instance)
 
     def merge_and_return(self, instance: Instance, said: Said) -> None:
         """The same, and so it is there."""
@@ -385,22 +389,22 @@ class Registry:
         """It is gone; nothing is pushed to it any more."""
         self._become(instance, State.INACTIVE, said.reason)
         instance.bound = b""
-        self.station.count("evictions", said.reason)
+        self.context.count("evictions", said.reason)
         self._announce("inactive", instance, said.reason)
-        self._ended(instance)
+        self.watcher().ended(instance)
 
     def stay_away(self, instance: Instance, said: Said) -> None:
         """It said that it is gone: a late beat is none."""
-        self.station.count("dropped", "stays away")
+        self.context.count("dropped", "stays away")
 
     def forget(self, instance: Instance, said: Said) -> None:
         """It is in the book no more."""
         instance.bound = b""
-        self.station.count("evictions", said.reason)
+        self.context.count("evictions", said.reason)
         self.book.drop(instance)
         self._announce("remove", instance, said.reason)
         instance.state = State.NONE
-        self._ended(instance)
+        self.watcher().ended(instance)
 
     def deny_unknown(self, instance: Instance, said: Said) -> None:
         """Refuse: there is none."""
@@ -423,13 +427,13 @@ class Registry:
 
     def _become(self, instance: Instance, state: State, reason: str = "") -> None:
         if instance.state is not state:
-            instance.since = self.station.wall
+            instance.since = self.context.wall
         instance.state, instance.reason = state, reason
 
     def _announce(self, op: str, instance: Instance, reason: str = "") -> None:
-        records, now = self.station.records, self.station.now.mono
+        records, now = self.context.records, self.context.now.mono
         before = len(records)
-        self.station.announce(op, instance, reason)
+        self.context.announce(op, instance, reason)
         if self._turn_at != now:
             self._turn_at, self._turn_bytes = now, 0
         for record in islice(records, before, None):
@@ -437,15 +441,7 @@ class Registry:
 
     def _announce_begin(self, op: str, instance: Instance) -> None:
         self._announce(op, instance)
-        self._began(instance)
-
-    def _began(self, instance: Instance) -> None:
-        if self.liveness is not None:
-            self.liveness.began(instance)
-
-    def _ended(self, instance: Instance) -> None:
-        if self.liveness is not None:
-            self.liveness.ended(instance)
+        self.watcher().began(instance)
 
 
 def owns(asker: Asker, instance: Instance) -> bool:

@@ -6,7 +6,7 @@ unasked, ever (CAT-006).
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -14,12 +14,13 @@ from weft.base.effects import Source
 from weft.base.now import Now
 from weft.cores.catalog.book import Book
 from weft.cores.catalog.connections import Connections
+from weft.cores.catalog.context import Asker, Context
 from weft.cores.catalog.instances import Instance
 from weft.cores.catalog.messages import Garbled
 from weft.cores.catalog.queries import Queries
+from weft.cores.catalog.refusals import Refusal
 from weft.cores.catalog.registry import Registry, owns
 from weft.cores.catalog.states import LINK_TABLE, Heard, Link, On, State
-from weft.cores.catalog.station import Asker, Refusal, Station
 from weft.wire.catalog import messages as wire
 from weft.wire.catalog import times
 from weft.wire.catalog.messages import Message
@@ -30,13 +31,6 @@ OF_DEALERS: Final = (Link.BOUND, Link.CLOSED)
 """What no other socket can be."""
 OUTCOMES: Final = {"acknowledge": "acknowledged", "disconnect": "closed", "part": "parted", "note": "noted"}
 """What became of a request, by row; of the others it is said with the answer (CAT-082)."""
-
-
-class Ear(Protocol):
-    """What is told to whoever watches over lives: `liveness.Liveness`."""
-
-    def heard(self, instance: Instance, via: str, now: Now) -> None:
-        """It is there."""
 
 
 class Said(NamedTuple):
@@ -53,9 +47,9 @@ class Serving:
     """Answers who asks, registers who comes, and closes who breaks the rules."""
 
     def __init__(
-        self, station: Station, book: Book, registry: Registry, connections: Connections, queries: Queries
+        self, context: Context, book: Book, registry: Registry, connections: Connections, queries: Queries
     ) -> None:
-        self.station, self.book, self.registry = station, book, registry
+        self.context, self.book, self.registry = context, book, registry
         self.connections, self.queries = connections, queries
         queries.add("dbp.deregister", registry.deregister)
 
@@ -63,7 +57,7 @@ class Serving:
 
     def hear(self, message: Message, source: Source, now: Now) -> None:
         """A message on the ROUTER: done, and answered at most once."""
-        self.station.now = now
+        self.context.now = now
         kind, _, address = source.kind.partition(" ")
         asker = Asker(source.peer, kind, address, message.envelope, message.time)
         link = self._link_of(asker.peer)
@@ -72,7 +66,7 @@ class Serving:
             self.connections.clear(asker.peer)
             link = Link.NEW
         if link in NOBODY:
-            self.station.count("dropped", link.name.lower())
+            self.context.count("dropped", link.name.lower())
             return
         if link is Link.BOUND:
             self.connections.note_time(asker)
@@ -85,7 +79,7 @@ class Serving:
 
     def garbled(self, order: Garbled, now: Now) -> None:
         """Something came that is no message: counted, and after too many its peer is ignored (R14)."""
-        self.station.now = now
+        self.context.now = now
         self._link_of(order.peer)
         self._garbled(Asker(order.peer, "", "", (), b""), order.code)
 
@@ -107,8 +101,8 @@ class Serving:
         peer = instance.bound
         if not peer or self.connections.state_of(peer) is not Link.BOUND:
             return False
-        time = message.time or times.answer(self.connections.time_of(peer), self.station.wall)
-        self.station.send(peer, Message(message.command, time, message.body))
+        time = message.time or times.answer(self.connections.time_of(peer), self.context.wall)
+        self.context.say(peer, Message(message.command, time, message.body))
         return True
 
     def failed(self, peer: bytes) -> None:
@@ -162,7 +156,7 @@ class Serving:
     def _denied(self, asker: Asker, refusal: Refusal) -> tuple[Heard, Said]:
         """The answer that says why not (CAT-008, CAT-080)."""
         self.connections.count_denied(asker, refusal)
-        why: dict[str, Any] = {"Error": refusal.text, "code": refusal.code}
+        why: dict[str, Any] = {"Error": refusal.why, "code": refusal.code}
         if refusal.service:
             why["service"] = refusal.service
         if refusal.fields:
@@ -176,11 +170,11 @@ class Serving:
         before = self.connections.state_of(asker.peer) if asker.is_dealer or not command else Link.NEW
         cell = LINK_TABLE.get((before, heard))
         if cell is None:
-            self.station.count("dropped", f"{heard.name.lower()} while {before.name.lower()}")
+            self.context.count("dropped", f"{heard.name.lower()} while {before.name.lower()}")
             return
         getattr(self, cell.do)(asker, said)
         if command:
-            self.station.counters["requests", _label(command, OUTCOMES.get(cell.do, said.outcome))] += 1
+            self.context.counters["requests", _label(command, OUTCOMES.get(cell.do, said.outcome))] += 1
 
     def approve(self, asker: Asker, said: Said) -> None:
         """It is registered, and its connection speaks for it."""
@@ -230,16 +224,14 @@ class Serving:
     def _say(self, asker: Asker, command: bytes, body: tuple[bytes, ...] = ()) -> None:
         if not body and not asker.is_dealer:
             body = (b"",)  # existing nodes need one (CAT-007)
-        time = times.answer(asker.time, self.station.wall)
-        self.station.send(asker.peer, Message(command, time, body, asker.envelope))
+        time = times.answer(asker.time, self.context.wall)
+        self.context.say(asker.peer, Message(command, time, body, asker.envelope))
 
     def _heard(self, asker: Asker, instance: Instance | None, via: str = "tcp") -> None:
         """Its owner has said something valid: it is there."""
         if instance is None or instance.state is State.NONE or self.registry.stays_away(instance):
             return
-        liveness: Any = self.registry.liveness
-        if liveness is not None:
-            liveness.heard(instance, via, self.station.now)
+        self.registry.watcher().heard(instance, via, self.context.now)
         if instance.state is not State.ACTIVE:
             self.registry.move(instance, On.BEAT)
 

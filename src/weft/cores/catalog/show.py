@@ -14,10 +14,10 @@ COUNTED: Final = ("changes", "dropped", "denied", "beats", "evictions")
 
 def facts(catalog: "Catalog") -> dict[str, Any]:
     """How the catalog stands, and what has happened since its start."""
-    station, book = catalog.station, catalog.book
+    context, book = catalog.context, catalog.book
     by_label: dict[str, dict[str, int]] = {metric: {} for metric in COUNTED}
     sums = Counter[str]()
-    for (metric, label), count in sorted(station.counters.items()):
+    for (metric, label), count in sorted(context.counters.items()):
         if metric in by_label:
             by_label[metric][label] = count
         else:
@@ -25,11 +25,11 @@ def facts(catalog: "Catalog") -> dict[str, Any]:
     instances = Counter(instance.state.name for instance in book.all())
     return {
         "state": "HELD" if catalog.liveness.is_held else "SERVING",
-        "epoch": station.epoch,
-        "port": station.settings.port,
-        "beats_port": station.beats_port,
-        "events_port": station.events_port,
-        "index": station.index,
+        "epoch": context.epoch,
+        "port": context.settings.port,
+        "beats_port": context.beats_port,
+        "events_port": context.events_port,
+        "index": context.index,
         "instances": {state.name: instances[state.name] for state in (State.ACTIVE, State.SUSPECT, State.INACTIVE)},
         **by_label,
         "counts": dict(sums),

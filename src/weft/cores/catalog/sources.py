@@ -7,16 +7,15 @@ name, instance and interface. What it says is a record of the logs, or else a la
 from ipaddress import ip_address
 from typing import Any, Final, NamedTuple
 
-from weft.base.effects import Connect, Disconnect
 from weft.base.endpoints import endpoint_of
 from weft.base.now import Now
 from weft.cores.catalog import limits
 from weft.cores.catalog.book import Book
-from weft.cores.catalog.instances import Instance
+from weft.cores.catalog.context import VALUES, Context
+from weft.cores.catalog.instances import Change, Instance
 from weft.cores.catalog.logforms import PREFIX, read_topic
 from weft.cores.catalog.logs import Logs
 from weft.cores.catalog.records import effective_address
-from weft.cores.catalog.station import VALUES, Change, Station
 from weft.cores.catalog.topics import Key
 from weft.cores.catalog.values import Values
 from weft.wire.catalog.messages import Taken
@@ -43,14 +42,14 @@ class Feed(NamedTuple):
 class Sources:
     """Who is subscribed to, and for what."""
 
-    def __init__(self, station: Station, book: Book, values: Values, logs: Logs) -> None:
-        self.station, self.book, self.values, self.logs = station, book, values, logs
+    def __init__(self, context: Context, book: Book, values: Values, logs: Logs) -> None:
+        self.context, self.book, self.values, self.logs = context, book, values, logs
         self.feeds: dict[bytes, Feed] = {}
         """By tag; those with a socket."""
         self._waiting: dict[bytes, Feed] = {}
         """Those beyond the limit, in the order of their coming."""
         self._tags: dict[Key, list[bytes]] = {}
-        station.listeners.append(self.changed)
+        context.listeners.append(self.changed)
 
     def open(self, now: Now) -> None:
         """Listen to all that were restored; what changes later is heard by `changed`."""
@@ -70,7 +69,7 @@ class Sources:
         """A publisher has said something; O(1)."""
         feed = self.feeds.get(tag)
         if feed is None:
-            self.station.count("dropped", "no-source")
+            self.context.count("dropped", "no-source")
             return
         topic = taken.frames[0]
         if topic.startswith(PREFIX) and (said := read_topic(topic)) is not None:
@@ -78,12 +77,12 @@ class Sources:
         elif feed.has(topic):
             self.values.hear(feed.key, taken.frames, now)
         else:
-            self.station.count("dropped", "no-log")
+            self.context.count("dropped", "no-log")
 
     # Sockets
 
     def _follow(self, instance: Instance) -> None:
-        feeds = feeds_of(instance, self.station.settings.rewrite) if instance.is_live else {}
+        feeds = feeds_of(instance, self.context.settings.rewrite) if instance.is_live else {}
         self._replace(instance.key, feeds)
 
     def _replace(self, key: Key, feeds: dict[bytes, Feed]) -> None:
@@ -100,16 +99,16 @@ class Sources:
     def _open(self, tag: bytes, feed: Feed) -> None:
         if tag not in self.feeds and len(self.feeds) >= limits.SOURCES_MAX:
             self._waiting[tag] = feed
-            self.station.count("dropped", "sources")
+            self.context.count("dropped", "sources")
             return
         self.feeds[tag] = feed
-        self.station.effects.append(Connect(VALUES, feed.endpoint, tag, feed.subscriptions))
+        self.context.connect(VALUES, feed.endpoint, tag, feed.subscriptions)
 
     def _close(self, tag: bytes) -> None:
         if self._waiting.pop(tag, None) is not None:
             return
         del self.feeds[tag]
-        self.station.effects.append(Disconnect(VALUES, tag))
+        self.context.disconnect(VALUES, tag)
         if self._waiting:
             following = next(iter(self._waiting))
             self._open(following, self._waiting.pop(following))

@@ -18,9 +18,11 @@ from weft.base.now import SECOND, Now
 from weft.cores.catalog import limits
 from weft.cores.catalog.arguments import read_argument
 from weft.cores.catalog.book import Book
+from weft.cores.catalog.context import Asker, Context
+from weft.cores.catalog.instances import Change
 from weft.cores.catalog.publishing import Publishing
 from weft.cores.catalog.queries import Queries
-from weft.cores.catalog.station import Asker, Change, Refusal, Station
+from weft.cores.catalog.refusals import Refusal
 from weft.cores.catalog.topics import Key, Publisher, Topics, Value
 from weft.cores.catalog.wanted import Wanted
 from weft.wire.catalog.messages import Subscription
@@ -55,10 +57,10 @@ class Found(NamedTuple):
 class Values:
     """Last messages by (name, instance, topic), all frames verbatim (LVC-002). Hearing one costs O(1), eviction included."""
 
-    def __init__(self, station: Station, book: Book, queries: Queries, publishing: Publishing) -> None:
-        self.station, self.book, self.publishing = station, book, publishing
+    def __init__(self, context: Context, book: Book, queries: Queries, publishing: Publishing) -> None:
+        self.context, self.book, self.publishing = context, book, publishing
         self.bytes = self.evicted = 0
-        self._room = station.budget.part(
+        self._room = context.budget.part(
             "values", limits.VALUES_PERCENT, lambda: self.bytes + limits.VALUE_COST * len(self._order)
         )
         self._publishers: dict[Key, Publisher] = {}
@@ -71,7 +73,7 @@ class Values:
         self._replayed_at = 0
         self._replayed: set[bytes] = set()
         """Which subscriptions were answered at this instant."""
-        station.listeners.append(self.changed)
+        context.listeners.append(self.changed)
         queries.add("dbp.lcv", self.lcv)
         queries.add("dbp.topics", self.topics)
 
@@ -83,9 +85,9 @@ class Values:
     def hear(self, key: Key, frames: tuple[bytes, ...], now: Now) -> None:
         """The last message of its topic is another one now."""
         topic, size = frames[0], sum(map(len, frames))
-        self.station.count("lvc_messages")
+        self.context.count("lvc_messages")
         if topic.startswith(PREFIX):  # of a broker, perhaps of this one: its echo would have an echo
-            self.station.count("lvc_dropped", "echo")
+            self.context.count("lvc_dropped", "echo")
             return
         if (live := PREFIX + topic) in self._wanted:
             self.publishing.publish(live, *frames[1:])
@@ -94,7 +96,7 @@ class Values:
             publisher = self._publishers[key] = Publisher(key)
         value = publisher.values.get(topic)
         if size > limits.VALUE_BYTES_MAX:  # what was kept before is not the last one any more
-            self.station.count("lvc_dropped", "too-large")
+            self.context.count("lvc_dropped", "too-large")
             self._drop(value)
             return
         if value is None:
@@ -102,7 +104,7 @@ class Values:
         self._order.move_to_end((key, topic))
         self.bytes += size - value.size
         value.frames, value.size = frames, size
-        value.at, value.received = now.mono, self.station.wall
+        value.at, value.received = now.mono, self.context.wall
         value.count += 1
         self._evict()
 
@@ -122,13 +124,13 @@ class Values:
 
     def _evict(self) -> None:
         """What was heard longest ago makes room (LVC-008)."""
-        settings = self.station.settings
+        settings = self.context.settings
         while self._order and (
             len(self._order) > settings.values_max or self.bytes > settings.values_bytes_max or self._room.is_over
         ):
             self._drop(next(iter(self._order.values())))
             self.evicted += 1
-            self.station.count("lvc_evicted")
+            self.context.count("lvc_evicted")
 
     def changed(self, change: Change) -> None:
         """Values of who is INACTIVE are stale; of who is removed, gone (LVC-007)."""
@@ -136,7 +138,7 @@ class Values:
         if publisher is None:
             return
         publisher.is_stale = not change.instance.is_live
-        if change.op == "remove" or (publisher.is_stale and not self.station.settings.lvc_keep):
+        if change.op == "remove" or (publisher.is_stale and not self.context.settings.lvc_keep):
             for value in list(publisher.values.values()):
                 self._drop(value)
             del self._publishers[change.instance.key]
@@ -151,7 +153,7 @@ class Values:
         if self._replayed_at == now.mono and subscription.topic in self._replayed:
             return  # all subscribers hear what was just said
         if len(self._replays) >= limits.REPLAYS_MAX:
-            self.station.count("lvc_dropped", "replay")
+            self.context.count("lvc_dropped", "replay")
             return
         if self._replayed_at != now.mono:
             self._replayed_at, self._replayed = now.mono, set()
@@ -178,7 +180,7 @@ class Values:
             self._replays.append(rest)
 
     def deadline(self) -> int | None:
-        return self.station.now.mono if self._replays else None
+        return self.context.now.mono if self._replays else None
 
     # Questions
 
@@ -211,7 +213,7 @@ class Values:
         prefix = read_argument(args, 0, _OF_PREFIX).prefix.encode()
         chosen = list(islice(self._topics.with_prefix(prefix), limits.VALUES_LISTED_MAX))
         more = self._topics.count(prefix) - len(chosen)
-        now = self.station.now.mono
+        now = self.context.now.mono
         head: dict[str, Any] = {"topics": [_counted(value, now) for value in chosen]}
         if more:
             head["more"] = more

@@ -10,8 +10,9 @@ from typing import Final, NamedTuple, TypeVar
 
 from weft.cores.catalog import limits
 from weft.cores.catalog.filters import Filter
-from weft.cores.catalog.instances import Instance
-from weft.cores.catalog.station import Change, Refusal
+from weft.cores.catalog.instances import Change, Instance
+from weft.cores.catalog.refusals import Refusal
+from weft.cores.kit.timers import earliest
 
 Key = TypeVar("Key")
 NAME_BYTES: Final = len("watch/0123456789abcdef")
@@ -213,8 +214,7 @@ class Watching:
         """When something is to be done here."""
         tick_at = next(iter(self._ticking.values()), None)
         since = next(iter(self._idle.values()), None)
-        dues = (tick_at, None if since is None else since + limits.TOPIC_IDLE_NS)
-        return min((due for due in dues if due is not None), default=None)
+        return earliest(tick_at, None if since is None else since + limits.TOPIC_IDLE_NS)
 
 
 def _clear(table: dict[Key, int], dead: int) -> None:

@@ -19,12 +19,13 @@ class Outbox:
     A core of several parts has a `Context` of its own (`context.py`): an outbox that also knows what these parts share.
     """
 
-    __slots__ = ("_records", "_soon", "_soon_ns", "_told", "effects")
+    __slots__ = ("_soon", "_soon_ns", "_told", "effects", "records")
 
     def __init__(self) -> None:
         self.effects: list[Effect] = []
-        """What is wanted so far, in order; without the records that `keep` was given."""
-        self._records: list[Record] = []
+        """What is wanted so far, in order; without what is kept."""
+        self.records: list[Record] = []
+        """What this turn has to make durable before it says anything."""
         self._soon: list[Record] = []
         self._soon_ns = 0
         self._told: dict[Any, int] = {}
@@ -43,9 +44,9 @@ class Outbox:
         """Open the outgoing side of a channel, on a new socket."""
         self.effects.append(Connect(channel, endpoint, tag, topics))
 
-    def disconnect(self, channel: str) -> None:
-        """Close the outgoing side of a channel."""
-        self.effects.append(Disconnect(channel))
+    def disconnect(self, channel: str, peer: bytes = b"") -> None:
+        """Close the outgoing side of a channel; `peer`: the endpoint whose socket is meant, where each has its own."""
+        self.effects.append(Disconnect(channel, peer))
 
     def perform(self, work: Any) -> None:
         """Have the shell do work whose outcome returns as an order."""
@@ -77,7 +78,7 @@ class Outbox:
 
     def keep(self, *records: Record) -> None:
         """Make records durable before anything that this turn says, also what it has said already."""
-        self._records += records
+        self.records += records
 
     def keep_soon(self, record: Record, within_ns: int) -> None:
         """Make a record durable within a span, and behind what this turn keeps; nothing waits for it.
@@ -96,7 +97,7 @@ class Outbox:
     def take(self) -> list[Effect]:
         """All that is wanted, in order, the records that were kept first; asking empties the outbox."""
         done, self.effects = self.effects, []
-        if self._records or self._soon:
-            done.insert(0, Persist((*self._records, *self._soon), 0 if self._records else self._soon_ns))
-            self._records, self._soon = [], []
+        if self.records or self._soon:
+            done.insert(0, Persist((*self.records, *self._soon), 0 if self.records else self._soon_ns))
+            self.records, self._soon = [], []
         return done

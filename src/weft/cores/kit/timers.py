@@ -82,7 +82,7 @@ class Part(Protocol):
 
 
 class Parts:
-    """The parts of a core that mind the time, woken in this order."""
+    """The parts of a core that mind the time, in the order in which they are woken."""
 
     __slots__ = ("_parts",)
 
@@ -90,9 +90,11 @@ class Parts:
         self._parts = parts
 
     def wake(self, now: Now) -> None:
-        """Wake all of them: each looks itself whether anything is due."""
+        """Wake those whose deadline has come."""
         for part in self._parts:
-            part.wake(now)
+            due = part.deadline()
+            if due is not None and due <= now.mono:
+                part.wake(now)
 
     def deadline(self) -> int | None:
         """When the first of them wants to be woken."""

@@ -7,17 +7,16 @@ no event leaves before its change is durable (CAT-050).
 import hashlib
 from collections import Counter
 from collections.abc import Callable
-from typing import Any, NamedTuple
-
-import msgspec
+from typing import NamedTuple
 
 from weft.base.budget import Budget
 from weft.base.chance import Chance
-from weft.base.effects import Effect, Persist, Send, Tell
 from weft.base.now import Now
-from weft.base.records import EraRecord, Record, Stream, StreamRecord
-from weft.cores.catalog.instances import Instance
+from weft.base.records import EraRecord, Stream, StreamRecord
+from weft.cores.catalog.instances import Change, Instance
+from weft.cores.catalog.memory import record_of
 from weft.cores.catalog.messages import CatalogSettings
+from weft.cores.kit.outbox import Outbox
 from weft.wire.catalog.messages import Envelope, Message
 
 ROUTER, EVENTS, BEATS, BEACON, PROBE, VALUES = (
@@ -33,14 +32,6 @@ ROUTER, EVENTS, BEATS, BEACON, PROBE, VALUES = (
 
 MICROSECONDS = 1_000_000.0
 """Of a second: the wire has Unix seconds as a float, which holds no more of them anyhow."""
-
-
-class Refusal(Exception):  # it is an answer, and no fault
-    """What is denied: exactly one code of CAT-080; nothing has changed."""
-
-    def __init__(self, code: str, text: str, *, service: str = "", fields: tuple[str, ...] = ()) -> None:
-        super().__init__(f"{code}: {text}")
-        self.code, self.text, self.service, self.fields = code, text, service, fields
 
 
 class Asker(NamedTuple):
@@ -71,23 +62,11 @@ class Asker(NamedTuple):
         return self.address or "127.0.0.1"
 
 
-class Change(msgspec.Struct, frozen=True, gc=False):
-    """One indexed change of an instance (CAT-040)."""
-
-    index: int
-    op: str
-    """`register update suspect active inactive health remove`."""
-    instance: Instance
-    """As it is after the change; of `remove`, as it was."""
-    ts: float
-    """Unix seconds."""
-    reason: str = ""
-
-
-class Station:
+class Context(Outbox):
     """Shared by reference; the parts of the core change it, nobody else does."""
 
     def __init__(self, settings: CatalogSettings, node: bytes, era: int, chance: Chance) -> None:
+        super().__init__()
         self.settings, self.node, self.era, self.chance = settings, node, era, chance
         self.budget = Budget()
         self.epoch = hashlib.sha256(node + era.to_bytes(8, "big")).hexdigest()[:16]
@@ -98,8 +77,6 @@ class Station:
         """The journal has no room: nothing is registered or updated (JRN-030)."""
         self.beats_port = self.events_port = 0
         self.now = Now(0, 0)
-        self.effects: list[Effect] = []
-        self.records: list[Record] = []
         self.counters: Counter[tuple[str, str]] = Counter()
         """What has happened, by metric and label: `("requests", "u_U")`, `("dropped", "closed")` (CAT-082)."""
         self.listeners: list[Callable[[Change], None]] = []
@@ -116,24 +93,22 @@ class Station:
 
     def announce(self, op: str, instance: Instance, reason: str = "") -> Change:
         """The next indexed change of an instance that is as it should be by now: kept, and heard by who listens."""
-        from weft.cores.catalog.memory import record_of  # it needs what stands here
-
         self.index += 1
         instance.index = self.index
         change = Change(self.index, op, instance, self.wall, reason)
-        self.keep(record_of(change, self))
+        self.keep_numbered(record_of(change, self.node, self.era, self.epoch, self.now.wall))
         self.count("changes", op)
         for listener in self.listeners:
             listener(change)
         return change
 
-    def keep(self, record: StreamRecord) -> None:
+    def keep_numbered(self, record: StreamRecord) -> None:
         """Make a record of a stream durable with this turn; the first of a start is behind the link to the start before."""
         stream = record.stream
         if stream not in self.lasts and stream in self.befores:
-            self.records.append(EraRecord(stream, self.node, self.era, *self.befores[stream]))
+            self.keep(EraRecord(stream, self.node, self.era, *self.befores[stream]))
         self.lasts[stream] = record.sequence
-        self.records.append(record)
+        self.keep(record)
 
     def next_number(self, stream: Stream) -> int:
         """The next number of this start in a stream."""
@@ -144,18 +119,9 @@ class Station:
         if era != self.era:
             self.befores[stream] = max(self.befores.get(stream, (0, 0)), (era, last))
 
-    def send(self, peer: bytes, message: Message) -> None:
+    def say(self, peer: bytes, message: Message) -> None:
         """Say a message on the ROUTER."""
-        self.effects.append(Send(ROUTER, peer, message))
-
-    def tell(self, event: Any) -> None:
-        self.effects.append(Tell(event))
+        self.send(ROUTER, peer, message)
 
     def count(self, metric: str, label: str = "", by: int = 1) -> None:
         self.counters[metric, label] += by
-
-    def take(self) -> list[Effect]:
-        """What to do, the records of the turn first; asking empties it."""
-        done, self.effects = self.effects, []
-        records, self.records = self.records, []
-        return [Persist(tuple(records)), *done] if records else done
