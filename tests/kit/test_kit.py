@@ -110,11 +110,14 @@ def test_a_timer_is_due_once_and_the_last_word_counts() -> None:
     timers.set("a", 5)
     timers.set("b", 3)
     timers.set("a", 4)
-    assert (4, 3) == (timers["a"], timers.earliest())
+    timers.start("a", 1)
+    timers.start("c", 200)
+    assert (4, 200, 3) == (timers["a"], timers["c"], timers.earliest())
     assert ["b"] == list(timers.due(Now(3, 0)))
     assert "b" not in timers
     assert ["a"] == list(timers.due(Now(100, 0)))
-    assert (None, []) == (timers.earliest(), list(timers.due(Now(100, 0))))
+    timers.clear()
+    assert (None, []) == (timers.earliest(), list(timers.due(Now(1_000, 0))))
 
 
 @pytest.mark.parametrize("is_put_off", [True, False])

@@ -83,12 +83,12 @@ def ticks(how: str) -> Callable[[int, int], Seen]:
         store = Store(StoreSettings(name="a"), Chance("a"))
         store.restore([], Now(0, 0))
         store.command(LinkUp("mqtt"), Now(0, 0))
-        store.station.takes_any_tock = False
+        store.context.takes_any_tock = False
         for tick, way in ((first, "update"), (second, how)):
             topic, message = TOLD_OF[way](tick)
             source = Source(MQTT, topic.encode())
             store.receive(Said(topic, codec.encode(message)), source, Now(SECOND, SECOND))
-        codes = [code for kind, code in store.station.counters if kind == "malformed"]
+        codes = [code for kind, code in store.context.counters if kind == "malformed"]
         return codes, store.replica.book.top("b")
 
     return play
@@ -140,5 +140,5 @@ def test_whoever_only_says_to_be_an_older_start_takes_no_orders_away() -> None:
     end = End("a", 9)
     hello = Hello(fabric="lab", node="a", boot=1, endpoint="10.0.0.66:27500")
     end.mesh.hear_call(hello, Source(HEARD, b"1"), Now(SECOND, SECOND))
-    assert "" == end.station.read_only
+    assert "" == end.context.read_only
     assert "10.0.0.66:27500" in end.mesh.peers, "it is asked, where it says that it is"

@@ -90,7 +90,7 @@ def statuses(place: Path) -> list[dict[str, Any]]:
         assert isinstance(store, Store)
         store.replica.book.raise_top("attic", 3)
         for metric in (*COUNTED, "resent"):
-            store.station.count(metric, "some")
+            store.context.count(metric, "some")
         for told in ("wtf_heard", "wtf_said", "refused"):
             configuration.counters.count(getattr(configuration.counters, told), 7)
         await world.pass_time(5)

@@ -41,7 +41,7 @@ class Desk:
 
     def __init__(self, name: str, journal: Iterable[Entry] = (), **settings: Any) -> None:
         self.node = Node(name, journal, **settings)
-        self.serving = Serving(self.node.station, self.node.replica)
+        self.serving = Serving(self.node.context, self.node.replica)
         self.serving.restored(len(self.node.journal))
         self.now = Now(0, 0)
         self.clients: dict[bytes, Visitor] = {}
@@ -74,7 +74,7 @@ class Desk:
         for effect in effects:
             self._perform(effect)
         return (
-            bool(self.fetches or self.node.station.effects or self.serving.has_words)
+            bool(self.fetches or self.node.context.effects or self.serving.has_words)
             or self.serving.deadline() is not None
         )
 
@@ -101,7 +101,7 @@ class Desk:
 
     def _taken(self) -> list[Effect]:
         self.serving.flush()
-        return self.node.station.take()
+        return self.node.context.take()
 
     def _perform(self, effect: Effect) -> None:
         if isinstance(effect, Send) and effect.channel == "store-clients":

@@ -101,7 +101,7 @@ class Fleet:
         """CLN-020: one of ours does."""
         real = next((self.real[name] for name in names if name in self.real), None)
         core = node.store
-        core.station.now = node.now
+        core.context.now = node.now
         if real is None:
             core.membership.download_failed(node.now)
         else:

@@ -26,12 +26,12 @@ from weft.base.now import SECOND, Now, seconds
 from weft.base.ranges import RangeSet
 from weft.base.records import Record
 from weft.base.spool import Journaled
+from weft.cores.kit.refusals import Refusal
 from weft.cores.store.bus import MESH, MQTT
 from weft.cores.store.core import JOIN, ORDERS, Store
 from weft.cores.store.mesh import HEARD
 from weft.cores.store.messages import ConflictResolved, Found, LinkDown, LinkUp, StoreSettings
 from weft.cores.store.states import State
-from weft.cores.store.station import StoreError
 from weft.wire.store import bus as codec
 from weft.wire.store.messages import Message, Ping, Said
 from weft.wire.store.pack import pack
@@ -101,10 +101,10 @@ class Node:
     def _write(self, path: Path, value: bytes | None) -> Event | None:
         if self.core is None or not self.core.membership.serves:
             return None
-        self.core.station.now = self.now
+        self.core.context.now = self.now
         try:
             written = self.core.replica.write(path, value)
-        except StoreError:
+        except Refusal:
             return None
         fails = self.fails
         is_done = self.net.do_turn(self)
@@ -119,7 +119,7 @@ class Node:
 
     def take_ping(self, ping: Ping) -> None:
         """This is its current ping from now on, whoever said it."""
-        self.store.station.now = self.now
+        self.store.context.now = self.now
         self.store.pinging._accept(ping)
         self.net.do_turn(self)
 

@@ -19,9 +19,9 @@ from weft.base.ranges import RangeSet
 from weft.base.records import Entry
 from weft.cores.store import memory
 from weft.cores.store.bus import Bus
+from weft.cores.store.context import Context
 from weft.cores.store.messages import Change, StoreSettings
 from weft.cores.store.replica import Replica, Written
-from weft.cores.store.station import Station
 from weft.wire.store import bus as codec
 from weft.wire.store.messages import Ticks, Update
 from weft.wire.store.pack import canonical, pack, unpack
@@ -72,10 +72,10 @@ class Node:
 
     def __init__(self, name: str, journal: Iterable[Entry] = (), **settings: Any) -> None:
         self.settings = settings
-        self.station = Station(StoreSettings(name=name, **settings), Chance(name))
-        self.bus = Bus(self.station)
+        self.context = Context(StoreSettings(name=name, **settings), Chance(name))
+        self.bus = Bus(self.context)
         self.bus.has_broker = True
-        self.replica = Replica(self.station, self.bus)
+        self.replica = Replica(self.context, self.bus)
         self.tree, self.book = self.replica.tree, self.replica.book
         self.journal: list[Entry] = list(journal)
         self.replica.restore(self.journal)
@@ -95,7 +95,7 @@ class Node:
     def turn(self) -> list[Effect]:
         """The effects of the turn; its records are in the journal."""
         self.bus.flush()
-        effects = self.station.take()
+        effects = self.context.take()
         for effect in effects:
             if isinstance(effect, Persist):
                 first = len(self.journal) + 1
@@ -106,7 +106,7 @@ class Node:
 
     def again(self, upto: int | None = None) -> "Node":
         """The node after a crash, with the first `upto` records of its journal."""
-        return Node(self.station.settings.name, self.journal[:upto], **self.settings)
+        return Node(self.context.settings.name, self.journal[:upto], **self.settings)
 
     def at(self, *path: Element) -> Event:
         """The change that stands there."""
@@ -140,4 +140,4 @@ class Node:
 
     def digest(self) -> tuple[Any, ...]:
         """All that must be the same after a restart."""
-        return self.station.name, tuple(map(memory.memory_of, self.replica.condense()))
+        return self.context.name, tuple(map(memory.memory_of, self.replica.condense()))

@@ -142,7 +142,7 @@ class Storm:
     def _are_others(self, node: Node) -> bool:
         """Whether the store would go on without this node's disk: somebody else is a member, and runs."""
         others = [other for other in self.net.up() if other is not node]
-        return any(other.state is State.MEMBER and other.store.station.tick for other in others)
+        return any(other.state is State.MEMBER and other.store.context.tick for other in others)
 
     def _forget(self, node: Node, disk: list[Any]) -> None:
         node.disk[:] = disk
@@ -201,10 +201,10 @@ class Storm:
         """A start from the disk gives what is there."""
         wrong = []
         for node in self.net.up():
-            before = node.entries(), node.store.station.tick, node.store.station.name
+            before = node.entries(), node.store.context.tick, node.store.context.name
             self.net.kill(node.name)
             self.net.start(node.name)
-            after = node.entries(), node.store.station.tick, node.store.station.name
+            after = node.entries(), node.store.context.tick, node.store.context.name
             if before != after:
                 wrong.append(f"{node.name} remembers something else")
         return wrong

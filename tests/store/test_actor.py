@@ -179,7 +179,7 @@ def test_an_own_ping_that_comes_back_under_a_name_that_is_given_up_is_nobody_els
     node.core.replica.rename("w~2")
     node.hear("ping", own)
     node.until(node.now + 3 * GAP)
-    assert [] == list(node.core.station.foreign)
+    assert [] == list(node.core.context.foreign)
 
 
 @pytest.mark.proves("PNG-032")
@@ -187,7 +187,7 @@ def test_a_ready_node_says_its_tock_and_tick() -> None:
     node = Alone(found=True)
     node.hear("ping", {"t": "init", "node": "w"})
     said = node.until(node.now + GAP)
-    assert [[node.core.station.tock, 1]] == [what["value"] for what in pings(said)]
+    assert [[node.core.context.tock, 1]] == [what["value"] for what in pings(said)]
 
 
 def test_nothing_is_said_while_the_broker_is_away() -> None:
@@ -236,13 +236,13 @@ def test_a_configuration_that_cannot_work_is_counted_and_not_taken() -> None:
     node = Alone()
     before = node.actor.rules
     node.hear("ping", {"t": "vers", "node": "n1", "version": 9, "cycle": 2.0, "gap": 1.0})
-    assert (before, 1) == (node.actor.rules, node.core.station.counters["actor", "bad-rules"])
+    assert (before, 1) == (node.actor.rules, node.core.context.counters["actor", "bad-rules"])
 
 
 @pytest.mark.proves("PNG-031")
 def test_a_server_is_foreign_whose_configuration_names_no_weft_or_never_came() -> None:
     node = Alone()
-    foreign = node.core.station.foreign
+    foreign = node.core.context.foreign
     node.hear("ping", {"t": "vers", "node": "n1", "version": 0})
     node.hear("ping", {"t": "vers", "node": "w2", "version": 0, "weft": "1"})
     node.ping("w2")
@@ -268,7 +268,7 @@ def test_weft_nodes_tell_a_later_one_who_they_are() -> None:
     fleet.run(20)
     fleet.start("w3")
     fleet.run(20)
-    assert [["n1"]] * 3 == [list(node.store.station.foreign) for node in fleet.net.up()]
+    assert [["n1"]] * 3 == [list(node.store.context.foreign) for node in fleet.net.up()]
 
 
 @pytest.mark.proves("PNG-031")
@@ -283,7 +283,7 @@ def test_weft_nodes_that_start_one_after_the_other_never_take_one_another_for_re
         net.start(name).store.membership.on_join = taken.append
     for _ in range(40):
         net.run(1)
-        assert [[]] * 3 == [list(node.store.station.foreign) for node in net.up()]
+        assert [[]] * 3 == [list(node.store.context.foreign) for node in net.up()]
     net.settle()
     assert [] == taken
 
@@ -390,7 +390,7 @@ def test_who_has_no_data_downloads_from_those_in_the_history_that_have() -> None
 def test_tock_and_tick_of_a_ping_count() -> None:
     node = Alone(found=True)
     node.ping("a", value=[700, 3])
-    assert (700, 3) == (node.core.station.tock, node.core.replica.book.top("a"))
+    assert (700, 3) == (node.core.context.tock, node.core.replica.book.top("a"))
     assert [(1, 3)] == list(node.core.replica.book.missing()["a"])
 
 
@@ -415,7 +415,7 @@ def test_malformed_coordination_changes_nothing_and_is_counted() -> None:
             node.hear("ping", said)
     with pytest.raises(PeerError):
         node.ping("a", value=[1 << 60, 1])
-    assert ([], 5) == (node.actor.nodes.names, node.core.station.counters["malformed_by", "mqtt"])
+    assert ([], 5) == (node.actor.nodes.names, node.core.context.counters["malformed_by", "mqtt"])
 
 
 # Real servers, as they were recorded
@@ -466,7 +466,7 @@ def test_a_silent_core_that_hears_a_recorded_fleet_has_what_they_wrote(name: str
         node.until(SECOND + round(at * SECOND))
         if topic.startswith("moat/kv/"):
             node.hear(topic.rpartition("/")[2], payload)
-    assert [] == [key for key in node.core.station.counters if key[0] == "malformed"]
+    assert [] == [key for key in node.core.context.counters if key[0] == "malformed"]
     missing = {who: list(ranges) for who, ranges in node.core.replica.book.missing().items()}
     assert missing in ({}, {"n1": [(1, 1)]})
     actual = {

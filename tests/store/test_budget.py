@@ -3,22 +3,22 @@
 import pytest
 
 from tests.store.rig import DELETE, Node, change
+from weft.cores.kit.refusals import Refusal
 from weft.cores.store.messages import LimitExceeded
-from weft.cores.store.station import StoreError
 
 
 def small(entries: int) -> Node:
     """With room for so many bytes of entries."""
     node = Node("a")
-    node.station.budget.give(entries * 5 // 4 + 1)
+    node.context.budget.give(entries * 5 // 4 + 1)
     return node
 
 
 def refused(node: Node, path: str, value: object) -> str:
-    before = node.station.tick
-    with pytest.raises(StoreError) as error:
+    before = node.context.tick
+    with pytest.raises(Refusal) as error:
         node.write(path, value)
-    assert before == node.station.tick
+    assert before == node.context.tick
     return error.value.code
 
 
@@ -30,7 +30,7 @@ def test_a_write_beyond_the_memory_is_refused_as_storage_full_and_takes_no_tick(
     assert 2 * 903 == node.tree.cost
     assert "storage-full" == refused(node, "r", "x")
     assert "storage-full" == refused(node, "p", "xx")
-    assert {"entries": 2} == dict(node.station.budget.refused)
+    assert {"entries": 2} == dict(node.context.budget.refused)
 
 
 @pytest.mark.proves("FLD-032")
@@ -69,7 +69,7 @@ def test_a_restart_counts_the_same_bytes() -> None:
 @pytest.mark.proves("FLD-032")
 def test_remembered_conflicts_make_room_for_new_ones() -> None:
     node = Node("a")
-    node.station.budget.give(20 * 2 * 1_204)
+    node.context.budget.give(20 * 2 * 1_204)
     for number in range(5):
         node.hear(change(f"b:{number + 1}", 30, f"p{number}", 1), change(f"c:{number + 1}", 30, f"p{number}", 2))
     assert (5, 1) == (node.replica.conflicts.last_number, min(1, len(node.replica.conflicts)))

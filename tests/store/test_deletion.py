@@ -44,7 +44,7 @@ class Keeper(Node):
 
     def __init__(self, name: str, *, is_head: bool = True, **settings: Any) -> None:
         super().__init__(name, **settings)
-        self.deletion = Deletion(self.station, self.bus, self.replica)
+        self.deletion = Deletion(self.context, self.bus, self.replica)
         self.replies: list[Any] = []
         self.deletion.positions = lambda: [name] if is_head else ["other", name]
         self.replica.listeners.append(self.deletion.listen)
@@ -54,9 +54,9 @@ class Keeper(Node):
     def until(self, mono: int) -> list[Message]:
         """Time passes; what it says then."""
         while (due := self.deletion.deadline()) is not None and due <= mono:
-            self.station.now = Now(max(due, self.station.now.mono), max(due, self.station.now.mono))
-            self.deletion.wake(self.station.now)
-        self.station.now = Now(mono, mono)
+            self.context.now = Now(max(due, self.context.now.mono), max(due, self.context.now.mono))
+            self.deletion.wake(self.context.now)
+        self.context.now = Now(mono, mono)
         return self.said()
 
     def said(self) -> list[Message]:
@@ -73,10 +73,10 @@ class Keeper(Node):
         for message in messages:
             if isinstance(message, Update):
                 self.hear(message.event)
-            elif isinstance(message, Info) and message.node != self.station.name:
+            elif isinstance(message, Info) and message.node != self.context.name:
                 if message.deleted:
                     self.replica.settle(message.deleted, "deleted")
-                self.deletion.hear_info(message, message.node, self.station.now)
+                self.deletion.hear_info(message, message.node, self.context.now)
 
     def stands_right(self) -> bool:
         """DEL-005: nothing that a deletion shown here beat is shown again."""
@@ -148,10 +148,10 @@ def test_what_has_no_room_in_one_message_is_said_in_several(monkeypatch: pytest.
 def test_a_deletion_that_all_have_is_forgotten_and_its_ticks_are_told() -> None:
     a, b, c = trio()
     for node in (b, c):
-        a.take(Info(node=node.station.name, tick=1, tock=99, have=ticks(a=[1], b=[1], c=[1])))
+        a.take(Info(node=node.context.name, tick=1, tock=99, have=ticks(a=[1], b=[1], c=[1])))
     assert [] == gone(a.until(AGE - C))
-    a.deletion.heard("b", a.station.now)
-    a.deletion.heard("c", a.station.now)
+    a.deletion.heard("b", a.context.now)
+    a.deletion.heard("c", a.context.now)
     said = a.until(AGE + C)
     assert [ticks(a=[1], b=[1])] == gone(said)
     assert (0, [TombstonesPurged(1)]) == (a.tree.tombstones, a.told)
@@ -177,21 +177,21 @@ def test_a_deletion_is_kept_as_long_as_anything_is_open(lack: str) -> None:
     a.until(now - 2 * C)
     for name in ("b", "c"):
         if lack != "silent" or name == "b":
-            a.deletion.heard(name, a.station.now)
+            a.deletion.heard(name, a.context.now)
     assert ([], 1) == (gone(a.until(now)), a.tree.tombstones)
 
 
 @pytest.mark.proves("DEL-003")
 def test_named_deleters_are_waited_for_and_nobody_else() -> None:
     a, b, _ = trio()
-    a.deletion.set_deleters(SetDeleters(1, ("a", "b")), a.station.now)
+    a.deletion.set_deleters(SetDeleters(1, ("a", "b")), a.context.now)
     b.take(*a.said())
     assert [{"deleters": ["a", "b"]}] == a.replies
     a.take(Info(node="b", tick=1, tock=99, have=ticks(a=[(1, 2)], b=[1], c=[1])))
     a.until(AGE - C)
-    a.deletion.heard("b", a.station.now)
+    a.deletion.heard("b", a.context.now)
     assert [ticks(a=[1], b=[1])] == gone(a.until(AGE + C))
-    a.deletion.set_deleters(SetDeleters(2, ()), a.station.now)
+    a.deletion.set_deleters(SetDeleters(2, ()), a.context.now)
     assert ["a", "b", "c"] == a.deletion.deleters
 
 
@@ -224,7 +224,7 @@ def test_an_absent_node_asks_what_is_forgotten_of_what_it_has() -> None:
     node, asked = Keeper("a"), []
     node.hear(change("b:3", 9, "p", 1, "a:1"))
     node.deletion.on_ask = lambda names, of, now: asked.append((names, of))
-    node.deletion.away(["b"], node.station.now)
+    node.deletion.away(["b"], node.context.now)
     assert [(["b"], ticks(b=[3], a=[]))] == asked
 
 
@@ -237,7 +237,7 @@ def play(ops: list[Op]) -> tuple[bool, list[Keeper], list[Message]]:
     """Three nodes write and delete two entries, say what they have, purge; messages arrive in any order, often or never."""
     nodes = [Keeper(name) for name in "abc"]
     for node in nodes:
-        node.write(f":n.node.{node.station.name}", {})
+        node.write(f":n.node.{node.context.name}", {})
     pool: list[Message] = [message for node in nodes for message in node.said()]
     for node in nodes:
         node.take(*pool)
@@ -264,7 +264,7 @@ def act(node: Keeper, kind: int, choice: int, pool: list[Message]) -> None:
 
 
 def half_an_age(nodes: list[Keeper]) -> list[Message]:
-    now = nodes[0].station.now.mono + AGE // 2
+    now = nodes[0].context.now.mono + AGE // 2
     for node in nodes:
         for peer in "abc":
             node.deletion.heard(peer, Now(now, now))
@@ -425,11 +425,11 @@ def test_later_changes_of_a_dropped_node_are_refused_and_it_comes_back_empty_as_
     told = [event for event in net["c"].told if isinstance(event, BecameReadOnly | ChangesOrphaned)]
     assert [BecameReadOnly("dropped"), ChangesOrphaned(2)] == told
     core = net["c"].store
-    assert ("c~2", State.MEMBER, 2) == (core.station.name, core.membership.state, len(core.deletion.orphans))
+    assert ("c~2", State.MEMBER, 2) == (core.context.name, core.membership.state, len(core.deletion.orphans))
     assert [b"\x01"] * 3 == [net[name].get("mine") for name in "abc"]
     assert [None] * 3 == [net[name].get("other") for name in "abc"]
     core.command(ReplayOrphans(7), net["c"].now)
-    assert Reply(7, {"written": 2}) in core.station.effects
+    assert Reply(7, {"written": 2}) in core.context.effects
     assert [] == core.deletion.orphans
     net.do_turn(net["c"])
     net.settle(100)
@@ -455,9 +455,9 @@ def test_nobody_waits_for_a_dropped_deleter() -> None:
 @pytest.mark.parametrize(("node", "code"), [("a", "bad-request"), ("x", "not-found"), ("b", "bad-request")])
 def test_a_drop_that_may_not_be_is_refused(node: str, code: str) -> None:
     keeper = Keeper("a")
-    keeper.station.foreign["f"] = None
+    keeper.context.foreign["f"] = None
     keeper.hear(change("b:1", 3, "p", 1))
-    keeper.deletion.drop(DropNode(7, node), keeper.station.now)
+    keeper.deletion.drop(DropNode(7, node), keeper.context.now)
     keeper.said()
     (answer,) = keeper.replies
     assert (StoreRefused, code) == (type(answer), answer.code)
@@ -469,7 +469,7 @@ def test_who_knew_more_of_a_dropped_node_says_so() -> None:
     for node in (one, two):
         node.hear(change("c:1", 3, "p", 1))
     two.hear(change("c:2", 4, "p", 2))
-    one.deletion.drop(DropNode(1, "c"), one.station.now)
+    one.deletion.drop(DropNode(1, "c"), one.context.now)
     two.take(*one.said())
     one.take(*two.until(0))
     assert ({"c": 2}, {"c": 2}) == (one.deletion.dropped, two.deletion.dropped)
@@ -483,7 +483,7 @@ def test_orphans_and_drops_survive_a_restart() -> None:
     node.write("q", 2)
     node.hear(change("a:1", 30, ":n.dropped.c", {"tick": 1}), change("a:2", 31, ":n.dropped.d", {"tick": 4}))
     node.until(0)
-    assert ("c~2", ["q"]) == (node.station.name, [event.path[0] for event in node.deletion.orphans])
+    assert ("c~2", ["q"]) == (node.context.name, [event.path[0] for event in node.deletion.orphans])
     again = Keeper("c", journal=node.journal)
     again.deletion.restore(node.journal)
     assert ["q"] == [event.path[0] for event in again.deletion.orphans]

@@ -82,7 +82,7 @@ def test_a_download_brings_nothing_that_could_not_be_said_on_the_bus(fields: dic
     begun = joiner()
     said = {"tock": 30, "chain": links_of(change("n1:4", 30, "x").chain), **fields}
     begun.hear(encode(Answer(seq=1, path=("x",), depth=0, **said)))
-    assert (0, 0, 40) == (begun.node.tree.entries, begun.node.tree.tombstones, begun.node.station.tock)
+    assert (0, 0, 40) == (begun.node.tree.entries, begun.node.tree.tombstones, begun.node.context.tock)
     assert ["n2"] == begun.node.book.nodes()
 
 
@@ -127,8 +127,8 @@ def test_a_refused_change_does_not_move_the_clock() -> None:
     raw = codec.encode(Update(change("b:4", 77, "x", 5)))
     store.receive(Said("update", raw), Source(MQTT, b"update"), Now(0, 0))
     assert ({("malformed", "dropped"): 1}, 0) == (
-        {key: count for key, count in store.station.counters.items() if key[0] == "malformed"},
-        store.station.tock,
+        {key: count for key, count in store.context.counters.items() if key[0] == "malformed"},
+        store.context.tock,
     )
 
 
@@ -138,8 +138,8 @@ def test_nobody_takes_a_newcomer_to_the_end_of_the_clock() -> None:
     for tock, expected in ((limits.TOCK_MAX + 1, 0), (limits.TOCK_MAX, limits.TOCK_MAX)):
         raw = codec.encode(Update(change("b:1", tock, "x", 5)))
         store.receive(Said("update", raw), Source(MQTT, b"update"), Now(0, 0))
-        assert expected == store.station.tock
-    assert codec.decode("info", codec.encode(store.station.info()))
+        assert expected == store.context.tock
+    assert codec.decode("info", codec.encode(store.context.info()))
 
 
 @pytest.mark.proves("STO-001")
@@ -182,22 +182,22 @@ def test_names_that_anybody_may_say_at_a_broker_are_remembered_up_to_a_limit(mon
         alone.hear("ping", {"t": "vers", "node": f"f{number}"})
         alone.hear("ping", {"t": "vers", "node": f"w{number}", "weft": "1"})
     actor = alone.core.actors["ping"]
-    assert 5 == len(alone.core.station.foreign) + len(actor._weft)
+    assert 5 == len(alone.core.context.foreign) + len(actor._weft)
 
 
 def test_who_is_told_to_found_waits_while_it_cannot_be_written_or_others_have_data() -> None:
     store = lone(found=b"\x05")
     store.command(HoldBack(is_full=True), Now(0, 0))
     pass_time(store, 20 * SECOND)
-    assert (State.LISTEN, 0) == (store.membership.state, store.station.tick)
+    assert (State.LISTEN, 0) == (store.membership.state, store.context.tick)
     store.command(HoldBack(is_full=False), Now(20 * SECOND, 0))
     pass_time(store, 40 * SECOND)
-    assert (State.MEMBER, 1) == (store.membership.state, store.station.tick)
+    assert (State.MEMBER, 1) == (store.membership.state, store.context.tick)
 
     other = lone(found=b"\x05")
     other.receive(Said("update", codec.encode(Update(change("b:1", 3, "x", 5)))), Source(MQTT, b"update"), Now(0, 0))
     pass_time(other, 40 * SECOND)
-    assert (State.LISTEN, 0) == (other.membership.state, other.station.tick)
+    assert (State.LISTEN, 0) == (other.membership.state, other.context.tick)
 
 
 def test_who_is_told_to_found_and_joins_instead_has_nothing_to_do_all_the_time() -> None:
@@ -212,7 +212,7 @@ def test_a_member_that_has_no_room_to_enter_itself_is_one_all_the_same(monkeypat
     store = lone()
     store.wake(Now(0, 0))
     store.membership.become_member()
-    assert 0 == store.station.tick
+    assert 0 == store.context.tick
 
 
 @pytest.mark.proves("STO-013")
@@ -238,16 +238,16 @@ def test_however_much_is_forgotten_at_once_each_message_can_be_read(monkeypatch:
 @pytest.mark.proves("PNG-038")
 def test_foreign_servers_hear_a_thousand_resends_a_second_however_many_ask() -> None:
     node = Node("a")
-    node.station.foreign["f"] = None
+    node.context.foreign["f"] = None
     node.hear(*(change(f"b:{tick}", tick, f"x{tick}", 1) for tick in range(1, 3_001)))
     node.turn()
-    resending = Resending(node.station, node.bus, node.replica)
+    resending = Resending(node.context, node.bus, node.replica)
     for _ in range(4):
         resending.ask(ticks(b=[(1, 3_000)]), "", 0)
     while (due := resending.deadline()) is not None and due < SECOND:
-        node.station.now = Now(due, due)
+        node.context.now = Now(due, due)
         resending.wake()
-    assert 900 <= node.station.counters["resent", ""] <= 1_000 + 4 * 1_000 // 20
+    assert 900 <= node.context.counters["resent", ""] <= 1_000 + 4 * 1_000 // 20
 
 
 @pytest.mark.proves("LNK-004", "COD-007")
@@ -262,8 +262,8 @@ def test_payloads_that_never_become_whole_are_counted() -> None:
 def test_what_is_counted_is_shown_but_for_names_that_strangers_made_up() -> None:
     store = lone()
     for label in ("busy", "not-ready"):
-        store.station.count("clients_refused", label)
-    store.station.refuse("somebody", "malformed")
+        store.context.count("clients_refused", label)
+    store.context.refuse("somebody", "malformed")
     assert {"clients_refused": 2} == store.facts()["counts"]
 
 

@@ -32,7 +32,7 @@ class Joiner:
 
     def __init__(self, **settings: Any) -> None:
         self.node = Node("n3", **settings)
-        self.joining = Joining(self.node.station, self.node.replica)
+        self.joining = Joining(self.node.context, self.node.replica)
         self.done: list[bool] = []
         self.joining.on_done = self.done.append
         self.now = Now(0, 0)
@@ -60,7 +60,7 @@ class Joiner:
 
     def pass_time(self, seconds: int) -> None:
         self.now = Now(self.now.mono + seconds * SECOND, 0)
-        self.node.station.now = self.now
+        self.node.context.now = self.now
         due = self.joining.deadline()
         if due is not None and due <= self.now.mono:
             self.joining.wake(self.now)
@@ -122,7 +122,7 @@ def test_tombstones_come_with_a_download() -> None:
     joiner.hear(encode(Answer(seq=1, path=("gone",), depth=0, tock=30, chain=links_of(event.chain))))
     assert DELETE == joiner.node.value("gone")
     assert ["stale"] == joiner.node.hear(change("n2:1", 5, "gone", "old"))
-    assert 40 == joiner.node.station.tock
+    assert 40 == joiner.node.context.tock
 
 
 @pytest.mark.proves("CLN-020", "DEL-004")
@@ -214,7 +214,7 @@ def test_one_bad_entry_does_not_end_a_download() -> None:
     links = links_of(change("n1:4", 30, "x", 1).chain)
     joiner.hear(encode(Answer(seq=1, path=("a", 1.5), depth=0, tock=30, chain=links)))
     joiner.hear(encode(Answer(seq=1, path=("b",), depth=1, tock=31, chain=links, value=Answer().value)))
-    assert 1 == joiner.node.station.counters["malformed", "bad-path"]
+    assert 1 == joiner.node.context.counters["malformed", "bad-path"]
     assert DELETE == joiner.node.value("a.b")
 
 

@@ -92,7 +92,7 @@ class Fabric:
             node.hear(list(self.events.values())[two % len(self.events)])
         elif what == "clock":
             for each in self.nodes:
-                each.station.tock = max(each.station.tock, other.station.tock)
+                each.context.tock = max(each.context.tock, other.context.tock)
         elif what == "ask":
             self.catch_up(node, other)
 

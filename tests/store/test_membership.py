@@ -48,7 +48,7 @@ def test_every_state_with_every_input(state: State, on: On, cell: Any) -> None:
     net.run(0)
     node = net["n"]
     membership = node.store.membership
-    node.store.station.now = node.now
+    node.store.context.now = node.now
     membership.state = state
     steps: list[tuple[State, On]] = []
     membership.listeners.append(lambda before, what: steps.append((before, what)))
@@ -61,7 +61,7 @@ def test_every_state_with_every_input(state: State, on: On, cell: Any) -> None:
     for before, what in steps[1:]:
         later = TABLE[before, what].then
     assert (later if len(steps) > 1 else cell.then) is membership.state
-    assert (membership.state in (State.OFFLINE, State.LISTEN, State.JOIN)) == node.store.station.takes_any_tock
+    assert (membership.state in (State.OFFLINE, State.LISTEN, State.JOIN)) == node.store.context.takes_any_tock
 
 
 @pytest.mark.proves("PNG-001")
@@ -121,10 +121,10 @@ def test_a_node_that_asked_what_is_forgotten_serves_nobody_before_it_is_told() -
 
 def test_founding_where_there_is_data_is_refused_and_takes_no_tick() -> None:
     net = trio()
-    before = net["b"].store.station.tick
+    before = net["b"].store.context.tick
     answer = net.command("b", Found(9, pack("s")))
     assert isinstance(answer, StoreRefused)
-    assert ("exists", before) == (answer.code, net["b"].store.station.tick)
+    assert ("exists", before) == (answer.code, net["b"].store.context.tick)
 
 
 def test_a_node_whose_file_says_so_founds_after_three_clocks_of_silence() -> None:
@@ -182,15 +182,15 @@ def test_a_joiner_that_is_killed_on_the_way_joins_again_and_keeps_what_it_has() 
 def test_a_node_that_lost_its_disk_is_another_one_if_not_all_can_confirm_its_ticks() -> None:
     """T12: peers know n:7, one of them cannot be reached."""
     net = trio()
-    while net["c"].store.station.tick < 7:
-        net["c"].write("own", net["c"].store.station.tick)
+    while net["c"].store.context.tick < 7:
+        net["c"].write("own", net["c"].store.context.tick)
     net.run(1)
     net.kill("c")
     net.lose_disk("c")
     net.kill("b")
     net.start("c")
     net.run(60)
-    assert ("c~2", 1) == (net["c"].store.station.name, net["c"].store.station.tick)
+    assert ("c~2", 1) == (net["c"].store.context.name, net["c"].store.context.tick)
     assert [("c", "c~2")] == [(e.before, e.name) for e in net["c"].told if isinstance(e, NameChanged)]
     event = net["c"].write("p", 1)
     assert event is not None
@@ -200,21 +200,21 @@ def test_a_node_that_lost_its_disk_is_another_one_if_not_all_can_confirm_its_tic
     net.kill("c")
     net.start("c")
     net.settle()
-    assert "c~2" == net["c"].store.station.name
+    assert "c~2" == net["c"].store.context.name
 
 
 @pytest.mark.proves("STO-034")
 def test_a_node_that_lost_its_disk_goes_on_after_its_last_tick_if_all_confirm_it() -> None:
     net = trio(link="mesh")
-    while net["c"].store.station.tick < 7:
-        net["c"].write("own", net["c"].store.station.tick)
+    while net["c"].store.context.tick < 7:
+        net["c"].write("own", net["c"].store.context.tick)
     net.run(1)
     net.kill("c")
     net.lose_disk("c")
     net.run(5)
     net.start("c")
     net.settle()
-    assert ("c", 7) == (net["c"].store.station.name, net["c"].store.station.tick)
+    assert ("c", 7) == (net["c"].store.context.name, net["c"].store.context.tick)
     event = net["c"].write("p", 1)
     assert event is not None
     assert ("c", 8) == event.chain.head
@@ -228,7 +228,7 @@ def test_a_member_that_learns_of_changes_of_its_name_serves_no_more_until_that_i
     assert not net["b"].store.membership.serves
     assert net["b"].write("p", 1) is None
     net.run_until(lambda: net["b"].state is State.MEMBER, 60, step_s=0.1)
-    assert "b~2" == net["b"].store.station.name
+    assert "b~2" == net["b"].store.context.name
 
 
 @pytest.mark.proves("STO-034")
@@ -254,7 +254,7 @@ def test_of_two_live_nodes_of_one_name_the_newer_takes_no_orders() -> None:
     net.start("z", name="b")
     net.run(30)
     assert State.READ_ONLY is twin.state
-    assert "name-collision" == twin.store.station.read_only
+    assert "name-collision" == twin.store.context.read_only
     assert State.MEMBER is net["b"].state
 
 
@@ -266,7 +266,7 @@ def test_a_damaged_node_that_can_reach_nobody_goes_on_under_another_name() -> No
     node = net.start("b")
     node.store.replica.is_damaged = True
     net.run_until(lambda: node.state is State.MEMBER, 90, step_s=0.1)
-    assert "b~2" == node.store.station.name
+    assert "b~2" == node.store.context.name
     assert [] == [event for event in node.told if isinstance(event, StoreIncomplete)]
 
 
@@ -287,12 +287,12 @@ def test_a_node_that_emptied_itself_joins_anew_under_its_new_name() -> None:
     net["b"].write("p", 1)
     net.run(1)
     node = net["b"]
-    node.store.station.now = node.now
+    node.store.context.now = node.now
     node.store.replica.empty()
     node.store.replica.rename("b~2")
     node.store.membership.rejoin(node.now)
     net.do_turn(node)
     assert (State.LISTEN, False) == (node.state, node.store.membership.serves)
     net.settle()
-    assert ("b~2", 1) == (node.store.station.name, node.store.station.tick)
+    assert ("b~2", 1) == (node.store.context.name, node.store.context.tick)
     assert pack(1) == node.get("p")

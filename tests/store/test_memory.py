@@ -12,9 +12,9 @@ from weft.base.changes import Chain, Event
 from weft.base.effects import Persist
 from weft.base.errors import OurFault
 from weft.base.records import CoreRecord, DamageRecord, Stream, StreamRecord
+from weft.cores.kit.refusals import Refusal
 from weft.cores.store import memory
 from weft.cores.store.replica import Replica
-from weft.cores.store.station import StoreError
 from weft.wire.journal import decode_record, encode_record
 from weft.wire.store.pack import pack
 from weft.wire.store.path import text_of
@@ -23,13 +23,13 @@ from weft.wire.store.path import text_of
 def durable(node: Node) -> Node:
     """The node from what its disk gives back, byte for byte."""
     journal = [(lsn, decode_record(encode_record(record))) for lsn, record in node.journal]
-    return Node(node.station.settings.name, journal, **node.settings)
+    return Node(node.context.settings.name, journal, **node.settings)
 
 
 def condensed(node: Node) -> Node:
     """The node from a snapshot."""
     records = [decode_record(encode_record(record)) for record in node.replica.condense()]
-    return Node(node.station.settings.name, enumerate(records, 1), **node.settings)
+    return Node(node.context.settings.name, enumerate(records, 1), **node.settings)
 
 
 # Records
@@ -49,7 +49,7 @@ def test_a_change_of_another_node_is_kept_with_what_it_settles_in_the_persist_of
 
 def test_a_change_of_a_foreign_server_is_a_record_that_travels_up_and_only_its_keeper_takes_it_back() -> None:
     node = Node("me")
-    node.station.foreign["real"] = None
+    node.context.foreign["real"] = None
     event, lost = change("real:1", 9, "p", {"x": b"y"}, "a:1 …"), change("real:2", 8, "p", 2)
     node.hear(event, lost)
     node.turn()
@@ -71,7 +71,7 @@ def test_changes_that_are_only_carried_for_a_child_are_not_the_nodes_own() -> No
     child.turn()
     carried = [(lsn, record) for lsn, record in child.journal if isinstance(record, StreamRecord)]
     root = Node("root", carried)
-    assert ({}, 0) == (root.entries(), root.station.tick)
+    assert ({}, 0) == (root.entries(), root.context.tick)
     assert [None] == [memory.shown(record, root.replica.names) for _, record in carried]
 
 
@@ -108,7 +108,7 @@ def test_records_of_one_event_stay_small() -> None:
 def test_after_damage_no_tick_is_taken_until_it_is_mended() -> None:
     node = Node("me", [(1, DamageRecord(1, 5, "x", "y"))])
     assert (True, True) == (node.replica.is_damaged, condensed(node).replica.is_damaged)
-    with pytest.raises(StoreError) as error:
+    with pytest.raises(Refusal) as error:
         node.write("p", 1)
     assert "not-ready" == error.value.code
     node.replica.mended()
@@ -169,7 +169,7 @@ class Life:
 
     def __init__(self) -> None:
         self.node = Node("me", chain_length=2)
-        self.node.station.foreign["z"] = None
+        self.node.context.foreign["z"] = None
         self.said: dict[tuple[str, int], bytes] = {}
         self.states: list[tuple[int, Any]] = []
 
@@ -178,7 +178,7 @@ class Life:
         if what in ("write", "delete"):
             try:
                 node.write(one, DELETE if what == "delete" else two)
-            except StoreError as error:
+            except Refusal as error:
                 assert error.code == "not-ready"
         elif what == "hear":
             node.hear(POOL[one % len(POOL)])
@@ -198,7 +198,7 @@ class Life:
         elif what == "rename":
             node.replica.rename(node.replica.next_name())
         elif what == "ahead":
-            node.book.raise_top(node.station.name, number)
+            node.book.raise_top(node.context.name, number)
         elif what == "empty":
             node.replica.empty()
             node.replica.rename(node.replica.next_name())
@@ -217,7 +217,7 @@ class Life:
     def begin_anew(self) -> None:
         """What was not durable is gone, and was never said."""
         node = Node("me", self.node.journal, chain_length=2)
-        node.station.foreign["z"] = None
+        node.context.foreign["z"] = None
         self.node = node
 
 
@@ -231,7 +231,7 @@ def test_the_journal_up_to_any_persist_gives_the_state_at_that_time(steps: list[
     for upto, state in [*life.states[-8::2], life.states[-1]]:
         again = Node("me", life.node.journal[:upto], chain_length=2)
         assert state == again.digest()
-        assert again.station.tock >= again.station.tock_limit
+        assert again.context.tock >= again.context.tock_limit
 
 
 @given(STEPS, st.integers(0, 40))
@@ -249,7 +249,7 @@ def test_a_snapshot_and_what_comes_after_it_give_the_same_state(steps: list[tupl
     again = Node("me", [*snapshot, *life.node.journal[first:]], chain_length=2)
     assert life.node.digest() == again.digest()
     twice = Node("me", [*snapshot, *life.node.journal], chain_length=2)
-    assert twice.station.tick == again.station.tick
+    assert twice.context.tick == again.context.tick
 
 
 @pytest.mark.proves("STO-002", "STO-034")
@@ -258,9 +258,9 @@ def test_the_ticks_of_each_name_have_no_hole_and_are_never_used_twice(steps: lis
     life = Life()
     holes: set[tuple[str, int]] = set()
     for step in steps:
-        before = life.node.station.name, life.node.station.tick
+        before = life.node.context.name, life.node.context.tick
         life.play(*step)
-        name, tick = life.node.station.name, life.node.station.tick
+        name, tick = life.node.context.name, life.node.context.tick
         if step[0] == "again" and name == before[0]:
             holes |= {(name, skipped) for skipped in range(before[1] + 1, tick)}
     life.end_turn()
@@ -285,7 +285,7 @@ def check_that_ticks_survive() -> None:
 def test_a_tick_that_is_forgotten_in_a_crash_is_caught(bug: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     check_that_ticks_survive()
     monkeypatch.setattr(Replica, "_restore_change", bug)
-    with pytest.raises((AssertionError, StoreError)):
+    with pytest.raises((AssertionError, Refusal)):
         check_that_ticks_survive()
 
 
@@ -293,5 +293,5 @@ def test_a_record_that_a_crash_took_was_never_said() -> None:
     life = Life()
     life.play("write", "p", 1)
     life.begin_anew()
-    assert ({}, 0) == (life.node.entries(), life.node.station.tick)
+    assert ({}, 0) == (life.node.entries(), life.node.context.tick)
     assert msgspec.msgpack.decode(life.node.write("p", 2).event.value or b"") == 2

@@ -9,9 +9,9 @@ import pytest
 from tests.store.rig import DELETE, Node, change, events_of, ticks, vectors
 from weft.base.changes import Chain, Event
 from weft.base.errors import PeerError
+from weft.cores.kit.refusals import Refusal
 from weft.cores.store import conflicts, limits, memory, merging, replica
 from weft.cores.store.messages import ConflictResolved, IdClash, LimitExceeded
-from weft.cores.store.station import StoreError
 from weft.wire.store.pack import LEFT_OUT, pack
 from weft.wire.store.ranges import of_wire
 
@@ -125,7 +125,7 @@ def test_a_value_that_lost_is_written_again_by_its_number() -> None:
     assert (("me", 1), ("b", 1)) == written.event.chain.links
     node.turn()
     assert [] == list(node.again().replica.conflicts)
-    with pytest.raises(StoreError) as error:
+    with pytest.raises(Refusal) as error:
         node.replica.write_again(1)
     assert "not-found" == error.value.code
 
@@ -242,16 +242,16 @@ def test_floats_that_a_server_cut_are_the_same_change_and_the_whole_ones_are_kep
 )
 def test_what_may_not_be_said_changes_nothing(event: Event, code: str) -> None:
     node = Node("me")
-    node.station.takes_any_tock = False
+    node.context.takes_any_tock = False
     node.book.caps["gone"] = 7
-    node.station.tock = 1
+    node.context.tock = 1
     node.turn()
-    expected = node.digest(), node.book.tops(), node.station.tock
+    expected = node.digest(), node.book.tops(), node.context.tock
     with pytest.raises(PeerError) as error:
         node.hear(event)
     assert code == error.value.code
     assert ([], []) == (node.turn(), node.changes)
-    assert expected == (node.digest(), node.book.tops(), node.station.tock)
+    assert expected == (node.digest(), node.book.tops(), node.context.tock)
 
 
 @pytest.mark.proves("STO-007")
@@ -283,7 +283,7 @@ def test_more_entries_than_allowed_are_kept_from_others_told_once_and_refused_to
     node.turn()
     assert [LimitExceeded("entries", 2)] == node.told
     assert 4 == node.tree.entries
-    with pytest.raises(StoreError) as error:
+    with pytest.raises(Refusal) as error:
         node.write("p9", 1)
     assert "too-large" == error.value.code
     assert node.write("p1", 7).changed

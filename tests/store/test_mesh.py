@@ -11,10 +11,10 @@ from weft.base.errors import PeerError
 from weft.base.now import SECOND, Now
 from weft.cores.store import limits
 from weft.cores.store.bus import MESH, Bus
+from weft.cores.store.context import Context
 from weft.cores.store.linkstates import TABLE, LinkState, On
 from weft.cores.store.mesh import HEARD, Mesh
 from weft.cores.store.messages import BecameReadOnly, NameCollision, StoreLinkDown, StoreLinkUp, StoreSettings
-from weft.cores.store.station import Station
 from weft.wire.store import mesh as codec
 from weft.wire.store.mesh import Beat, Bye, Hello
 from weft.wire.store.messages import Said
@@ -26,11 +26,11 @@ class End:
     def __init__(self, name: str, number: int, *, peers: tuple[str, ...] = (), fabric: str = "lab") -> None:
         endpoint = f"10.0.0.{number}:27500"
         settings = StoreSettings(name=name, fabric=fabric, boot=number, endpoint=endpoint, peers=peers)
-        self.station = Station(settings, Chance(f"tests/mesh/{name}/{number}"))
-        self.bus = Bus(self.station)
+        self.context = Context(settings, Chance(f"tests/mesh/{name}/{number}"))
+        self.bus = Bus(self.context)
         self.said: list[tuple[str, Said]] = []
         self.changes: list[tuple[str, bool]] = []
-        self.mesh = Mesh(self.station, self.bus, self._hear, self._change)
+        self.mesh = Mesh(self.context, self.bus, self._hear, self._change)
         self.endpoint = endpoint
 
     def _hear(self, said: Said, peer: str, now: Now) -> None:
@@ -42,7 +42,7 @@ class End:
     @property
     def told(self) -> list[object]:
         """Events of this end that were not taken yet."""
-        return [effect.event for effect in self.station.effects if isinstance(effect, Tell)]
+        return [effect.event for effect in self.context.effects if isinstance(effect, Tell)]
 
 
 class Wire:
@@ -61,7 +61,7 @@ class Wire:
         for _ in range(round(span_s * 10)):
             self.now = Now(self.now.mono + SECOND // 10, self.now.wall + SECOND // 10)
             for end in self.ends.values():
-                end.station.now = self.now
+                end.context.now = self.now
                 due = end.mesh.deadline()
                 if due is not None and due <= self.now.mono:
                     end.mesh.wake(self.now)
@@ -70,9 +70,9 @@ class Wire:
 
     def carry(self) -> None:
         """Until nobody has anything to say."""
-        while any(end.station.effects for end in self.ends.values()):
+        while any(end.context.effects for end in self.ends.values()):
             for end in self.ends.values():
-                for effect in end.station.take():
+                for effect in end.context.take():
                     self._do(end, effect)
 
     def _do(self, end: End, effect: Effect) -> None:
@@ -87,7 +87,7 @@ class Wire:
         message = codec.decode(codec.encode(effect.message))
         if effect.channel == MESH:
             endpoint = effect.peer.decode()
-            routing_id = b"%d>%s" % (end.station.settings.boot, effect.peer)
+            routing_id = b"%d>%s" % (end.context.settings.boot, effect.peer)
             self._dialled[routing_id] = (end, endpoint)
             there = self.ends.get(endpoint)
             if there is not None and not {end.endpoint, endpoint} & self.cut:
@@ -98,14 +98,14 @@ class Wire:
                 self._hear(there, message, Source(MESH, endpoint.encode()))
 
     def _hear(self, end: End, message: codec.Message, source: Source) -> None:
-        end.station.now = self.now
+        end.context.now = self.now
         try:
             if source.channel == HEARD:
                 end.mesh.hear_call(message, source, self.now)
             else:
                 end.mesh.hear_answer(message, source, self.now)
         except PeerError:
-            end.station.count("refused")
+            end.context.count("refused")
 
 
 def pair(**more: str) -> tuple[End, End, Wire]:
@@ -121,7 +121,7 @@ def test_one_that_knows_the_other_is_enough_for_both_to_be_linked() -> None:
     assert ({"b": b.endpoint}, {"a": a.endpoint}) == (a.bus.members, b.bus.members)
     assert [("b", True)] == a.changes
     assert [("a", True)] == b.changes
-    b.bus.say(b.station.info())
+    b.bus.say(b.context.info())
     wire.run(0.1)
     assert [("b", "info")] == [(peer, said.topic) for peer, said in a.said]
 
@@ -131,8 +131,8 @@ def test_whom_a_member_knows_everybody_comes_to_know() -> None:
     ends = [End("a", 1), *(End(f"n{number}", number, peers=("10.0.0.1:27500",)) for number in range(2, 8))]
     wire = Wire(*ends)
     wire.run(5)
-    names = {end.station.name for end in ends}
-    assert [names - {end.station.name} for end in ends] == [set(end.bus.members) for end in ends]
+    names = {end.context.name for end in ends}
+    assert [names - {end.context.name} for end in ends] == [set(end.bus.members) for end in ends]
 
 
 @pytest.mark.proves("LNK-021")
@@ -184,7 +184,7 @@ def test_who_starts_again_is_greeted_again_at_once() -> None:
     a, b, wire = pair()
     wire.run(2)
     again = End("b", 2)
-    again.station.settings = msgspec.structs.replace(again.station.settings, boot=9)
+    again.context.settings = msgspec.structs.replace(again.context.settings, boot=9)
     wire.ends[again.endpoint] = again
     wire.run(3)
     assert {"b": b.endpoint} == a.bus.members
@@ -195,7 +195,7 @@ def test_who_starts_again_is_greeted_again_at_once() -> None:
 def test_who_goes_on_under_another_name_is_known_by_it_everywhere() -> None:
     a, b, wire = pair()
     wire.run(2)
-    b.station.name = "b~2"
+    b.context.name = "b~2"
     b.mesh.greet_all(wire.now)
     wire.run(1)
     assert {"b~2": b.endpoint} == a.bus.members
@@ -222,7 +222,7 @@ def test_of_two_live_nodes_of_one_name_the_newer_takes_no_orders_and_both_say_so
     wire.ends[newer.endpoint] = newer
     wire.run(3)
     assert b.endpoint == a.bus.members["b"]
-    assert ("", "name-collision") == (b.station.read_only, newer.station.read_only)
+    assert ("", "name-collision") == (b.context.read_only, newer.context.read_only)
     assert BecameReadOnly("name-collision") in wire.events
     assert {NameCollision("b", newer.endpoint), NameCollision("b", a.endpoint)} <= {
         event for event in wire.events if isinstance(event, NameCollision)
@@ -242,7 +242,7 @@ def test_a_stranger_is_told_to_say_hello_first_and_changes_nothing() -> None:
     with pytest.raises(PeerError) as caught:
         a.mesh.hear_call(Said("update", b"\x80"), Source(HEARD, b"x"), Now(1, 1))
     assert "malformed" == caught.value.code
-    assert [Send(HEARD, b"x", Bye("stranger"))] == a.station.take()
+    assert [Send(HEARD, b"x", Bye("stranger"))] == a.context.take()
     assert [] == a.said
 
 
@@ -366,7 +366,7 @@ def test_a_member_of_an_earlier_version_is_sent_no_sums(monkeypatch: pytest.Monk
     monkeypatch.setattr(old.mesh, "_hello", lambda: msgspec.structs.replace(hello(), sums=False))
     wire = Wire(a, b, old)
     wire.run(3)
-    a.bus.say(a.station.info())
+    a.bus.say(a.context.info())
     wire.run(1)
     assert [True] == [said.has_sum for peer, said in b.said if peer == "a" and said.topic == "info"]
     assert [False] == [said.has_sum for peer, said in old.said if peer == "a" and said.topic == "info"]

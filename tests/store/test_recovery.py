@@ -422,7 +422,7 @@ def test_a_hundred_thousand_missed_changes_are_there_within_ten_seconds(soak: bo
     net.run(10)
     store = net["a"].store
     for start in range(0, count, 1_000):
-        store.station.now = net["a"].now
+        store.context.now = net["a"].now
         for number in range(start, start + 1_000):
             store.replica.write(("k", str(number)), b"\x01")
         net.do_turn(net["a"])

@@ -27,18 +27,18 @@ class Weft(Node):
 
     def __init__(self, name: str, *, foreign: str = "f", positions: tuple[str, ...] = (), **settings: Any) -> None:
         super().__init__(name, **{"dialects": ("moat",), **settings})
-        self.repair = Repair(self.station, self.bus, self.replica)
+        self.repair = Repair(self.context, self.bus, self.replica)
         self.repair.positions = lambda: list(positions or (name,))
         self.replica.listeners.append(self.repair.note)
         if foreign:
-            self.station.foreign[foreign] = None
+            self.context.foreign[foreign] = None
 
     def until(self, mono: int) -> None:
         """It is that late."""
-        self.station.now = Now(mono, mono)
+        self.context.now = Now(mono, mono)
         due = self.repair.deadline()
         if due is not None and due <= mono:
-            self.repair.wake(self.station.now)
+            self.repair.wake(self.context.now)
 
     def said(self) -> list[tuple[str, bytes]]:
         """What it says on the broker, since asked last."""
@@ -58,7 +58,7 @@ class Weft(Node):
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 def test_an_entry_is_repaired_as_the_vectors_say(row: dict[str, Any], order: tuple[int, int]) -> None:
     node = Weft("w1")
-    node.station.tick = 7
+    node.context.tick = 7
     events = events_of(row["frames"])
     node.hear(*(events[index] for index in order))
     node.turn()
@@ -249,14 +249,14 @@ class Mixed:
             self.waiting = [item for item in self.waiting if item[0] > self.now]
             for _, node, topic, payload in ready:
                 if isinstance(node, Weft):
-                    node.station.now = Now(self.now, self.now)
+                    node.context.now = Now(self.now, self.now)
                     node.hear(*events_of([payload.hex()]))
                 else:
                     node.hear(topic, payload, Now(self.now, self.now))
             for node in self.weft:
-                before = node.station.tick
+                before = node.context.tick
                 node.until(self.now)
-                self.repaired += node.station.tick - before
+                self.repaired += node.context.tick - before
                 self.collect(node)
 
     def resend(self) -> None:

@@ -10,10 +10,11 @@ from weft.base.effects import Persist, Send
 from weft.base.errors import PeerError
 from weft.base.now import Now
 from weft.base.records import Stream, StreamRecord
+from weft.cores.kit.refusals import Refusal
 from weft.cores.store import limits, memory, tree
+from weft.cores.store.context import Context
 from weft.cores.store.messages import NameChanged, StaleDropped
 from weft.cores.store.replica import Replica
-from weft.cores.store.station import Station, StoreError
 from weft.cores.store.tree import Tree
 from weft.wire.store.messages import Update
 from weft.wire.store.pack import LEFT_OUT, pack
@@ -84,7 +85,7 @@ def test_a_dropped_link_that_is_not_settled_is_caught(monkeypatch: pytest.Monkey
 @pytest.mark.proves("STO-030")
 def test_what_a_turn_wrote_is_durable_in_one_piece_before_any_of_it_leaves() -> None:
     node = Node("a")
-    node.station.now = Now(5, 7_500_000_000)
+    node.context.now = Now(5, 7_500_000_000)
     first = node.write("p.q", 1, by="joe", via="tcp").event
     second = node.write("p.q", DELETE).event
     persist, *sent = node.turn()
@@ -139,11 +140,11 @@ def check_refusals() -> None:
     node.write("p", 1)
     node.turn()
     for code, path, value in REFUSALS:
-        expected = node.digest(), node.station.tick, node.station.tock
-        with pytest.raises(StoreError) as error:
+        expected = node.digest(), node.context.tick, node.context.tock
+        with pytest.raises(Refusal) as error:
             node.replica.write(path, value)
         assert code == error.value.code
-        assert expected == (node.digest(), node.station.tick, node.station.tock)
+        assert expected == (node.digest(), node.context.tick, node.context.tock)
         assert [] == node.turn()
     assert 2 == node.write("p", 2).event.tick
 
@@ -157,9 +158,9 @@ def test_a_tick_that_is_taken_before_the_check_is_caught(monkeypatch: pytest.Mon
     checked = Replica._checked
 
     def hasty(self: Replica, path: Path, value: bytes | None) -> Path:
-        self._station.tick += 1
+        self._context.tick += 1
         path = checked(self, path, value)
-        self._station.tick -= 1
+        self._context.tick -= 1
         return path
 
     monkeypatch.setattr(Replica, "_checked", hasty)
@@ -179,8 +180,8 @@ def test_a_tick_that_is_taken_before_the_check_is_caught(monkeypatch: pytest.Mon
 def test_a_node_that_may_not_write_refuses_orders_and_goes_on_merging(change_of: dict[str, Any], code: str) -> None:
     node = Node("a")
     for name, value in change_of.items():
-        setattr(node.station, name, value)
-    with pytest.raises(StoreError) as error:
+        setattr(node.context, name, value)
+    with pytest.raises(Refusal) as error:
         node.write("p", 1)
     assert code == error.value.code
     assert ["first"] == node.hear(change("b:1", 4, "p", 2))
@@ -191,7 +192,7 @@ def test_a_node_that_may_not_write_refuses_orders_and_goes_on_merging(change_of:
 def test_a_repair_keeps_all_links_that_it_is_given() -> None:
     node = Node("a")
     below = Chain((("b", 1), *((f"n{i}", 1) for i in range(61)), ("a", 9), ("z", 1)))
-    node.station.tick = 9
+    node.context.tick = 9
     event = node.write("p", 1, chain=below).event
     assert 64 == len(event.chain.links)
     assert (("a", 10), ("b", 1), "z") == (*event.chain.links[:2], event.chain.links[-1][0])
@@ -209,12 +210,12 @@ def check_tocks() -> None:
     node.hear(change("b:1", 500, "p", 2, "a:1"))
     sent.append(node.write("p", 3).event.tock)
     node.turn()
-    sent.append(node.station.info().tock)
+    sent.append(node.context.info().tock)
     for _ in range(3):
         node.turn()
         node = node.again()
-        assert node.station.tock >= sent[-1]
-        sent += [node.station.info().tock, node.write("p", 1).event.tock]
+        assert node.context.tock >= sent[-1]
+        sent += [node.context.info().tock, node.write("p", 1).event.tock]
     assert sorted(set(sent)) == sent
     assert 501 == sent[1]
 
@@ -228,7 +229,7 @@ def test_no_tock_is_said_twice_or_below_one_that_was_heard_even_after_restarts()
 def test_a_tock_that_is_not_adopted_or_used_again_after_a_restart_is_caught(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Station, name, lambda self, tock: None)
+    monkeypatch.setattr(Context, name, lambda self, tock: None)
     with pytest.raises(AssertionError):
         check_tocks()
 
@@ -236,14 +237,14 @@ def test_a_tock_that_is_not_adopted_or_used_again_after_a_restart_is_caught(
 @pytest.mark.proves("STO-007")
 def test_the_limit_of_tocks_is_durable_before_one_of_them_leaves() -> None:
     node = Node("a")
-    node.station.info()
+    node.context.info()
     (persist,) = node.turn()
     assert isinstance(persist, Persist)
     assert [memory.TockLimit(10_001)] == [memory.memory_of(record) for record in persist.records]
-    node.station.info()
+    node.context.info()
     assert [] == node.turn()
-    node.station.hear_tock(10_001)
-    node.station.info()
+    node.context.hear_tock(10_001)
+    node.context.info()
     (persist,) = node.turn()
     assert isinstance(persist, Persist)
     assert [memory.TockLimit(20_002)] == [memory.memory_of(record) for record in persist.records]
@@ -296,7 +297,7 @@ def test_a_deletion_is_a_change_that_keeps_tock_and_chain_and_deleting_nothing_i
     assert (True, "a:1 b:1", 10) == (gone.changed, head_and_chain(gone.event), gone.event.tock)
     again = node.write("p", DELETE)
     assert (False, gone.event) == (again.changed, again.event)
-    assert (1, 0, 1) == (node.station.tick, node.tree.entries, node.tree.tombstones)
+    assert (1, 0, 1) == (node.context.tick, node.tree.entries, node.tree.tombstones)
     assert "a:2 b:1" == head_and_chain(node.write("p", 5).event)
     assert (1, 0) == (node.tree.entries, node.tree.tombstones)
 
@@ -466,9 +467,9 @@ def test_who_starts_anew_forgets_all_but_its_conflicts_and_its_tock() -> None:
     node.replica.rename(node.replica.next_name())
     node.turn()
     for again in (node, node.again()):
-        assert ({}, {}, "a~2", 0) == (again.entries(), again.seen(), again.station.name, again.station.tick)
+        assert ({}, {}, "a~2", 0) == (again.entries(), again.seen(), again.context.name, again.context.tick)
         assert [1] == [conflict.number for conflict in again.replica.conflicts]
-        assert again.station.tock > 12
+        assert again.context.tock > 12
     assert node.digest() == node.again().digest()
 
 
@@ -483,7 +484,7 @@ def test_a_node_that_hears_of_changes_it_does_not_know_to_have_made_writes_none_
     node.write("p", 1)
     node.hear(change("b:1", 9, "q", 1, "a:7"))
     assert ([7], 7) == (called, node.book.own_ahead)
-    with pytest.raises(StoreError) as error:
+    with pytest.raises(Refusal) as error:
         node.write("p", 2)
     assert "not-ready" == error.value.code
     node.turn()
@@ -493,7 +494,7 @@ def test_a_node_that_hears_of_changes_it_does_not_know_to_have_made_writes_none_
     node.replica.go_on()
     assert 10 == node.write("p", 2).event.tick
     node.turn()
-    assert (10, 0) == (node.again().station.tick, node.again().book.own_ahead)
+    assert (10, 0) == (node.again().context.tick, node.again().book.own_ahead)
     assert node.digest() == node.again().digest()
 
 
@@ -509,7 +510,7 @@ def test_a_node_that_goes_on_under_another_name_keeps_it_and_all_it_had_written(
     node.turn()
     assert NameChanged("a", "a~3", 7) in node.told
     again = node.again()
-    assert ("a~3", 1, 2) == (again.station.name, again.station.tick, again.value("p"))
+    assert ("a~3", 1, 2) == (again.context.name, again.context.tick, again.value("p"))
     assert "a~3:2 a:1" == head_and_chain(again.write("p", 3).event)
     again.turn()
     assert again.digest() == again.again().digest()
@@ -523,7 +524,7 @@ def test_a_name_that_is_long_is_cut_for_its_number() -> None:
     node.replica.rename(name)
     node.write("p", 1)
     node.turn()
-    assert (name, 1) == (node.again().station.name, node.again().station.tick)
+    assert (name, 1) == (node.again().context.name, node.again().context.tick)
 
 
 def test_who_is_called_otherwise_by_its_file_keeps_what_it_wrote_before() -> None:
@@ -531,11 +532,11 @@ def test_who_is_called_otherwise_by_its_file_keeps_what_it_wrote_before() -> Non
     node.write("p", 1)
     node.turn()
     other = Node("b", node.journal)
-    assert ("b", 0, 1) == (other.station.name, other.station.tick, other.value("p"))
+    assert ("b", 0, 1) == (other.context.name, other.context.tick, other.value("p"))
     assert "b:1 a:1" == head_and_chain(other.write("p", 2).event)
     other.turn()
     again = Node("b", other.journal)
-    assert ("b", 1, 2) == (again.station.name, again.station.tick, again.value("p"))
+    assert ("b", 1, 2) == (again.context.name, again.context.tick, again.value("p"))
 
 
 def test_updates_are_said_as_they_are_kept() -> None:

@@ -127,7 +127,7 @@ def test_the_greeting_says_who_and_how_late() -> None:
     desk, client = ready()
     greeting = client.greeting
     assert greeting is not None
-    assert ("n1", 1, desk.node.station.tock, 10, [0, 71, 40]) == (
+    assert ("n1", 1, desk.node.context.tock, 10, [0, 71, 40]) == (
         *(greeting.node, greeting.tick, greeting.tock, greeting.qlen, greeting.version),
     )
     assert {"v": 1, "caps": ["watch.since", "watch.latest"]} == greeting.weft
@@ -138,7 +138,7 @@ def test_the_greeting_says_who_and_how_late() -> None:
 def test_a_failed_condition_takes_no_tick() -> None:
     desk, client = ready()
     client.ask("set_value", path="a", value=1)
-    before = desk.node.station.tick
+    before = desk.node.context.tick
     for fields, code, text in (
         ({"chain": None}, "exists", "ClientChainError('Entry already exists at a')"),
         ({"chain": Links("n9", 1)}, "chain-mismatch", "ClientChainError('Chain is n1:2 not n9:1 for a')"),
@@ -148,7 +148,7 @@ def test_a_failed_condition_takes_no_tick() -> None:
         assert (code, text) == (answer.etype, answer.error)
     answer = client.ask("set_value", path="new", value=2, chain=Links("n9", 1))
     assert ("chain-mismatch", "ClientChainError('Entry is new at new')") == (answer.etype, answer.error)
-    assert (before, 1) == (desk.node.station.tick, desk.node.value("a"))
+    assert (before, 1) == (desk.node.context.tick, desk.node.value("a"))
 
 
 def test_a_tick_taken_before_the_conditions_hold_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,7 +157,7 @@ def test_a_tick_taken_before_the_conditions_hold_would_be_seen(monkeypatch: pyte
     write = actions._write
 
     def early(asked: Any, conditions: Any, value: bytes | None) -> Answer:
-        asked.desk.station.tick += 1
+        asked.desk.context.tick += 1
         return write(asked, conditions, value)
 
     monkeypatch.setattr(actions, "_write", early)
@@ -174,7 +174,7 @@ def test_conditions_that_hold_let_a_write_through() -> None:
     assert client.ask("set_value", path="a", value=2, idem=True).changed is False
     assert client.ask("delete_value", path="a", chain=Links("n1", 3)).changed is True
     assert client.ask("set_value", path="a", value=3, chain=None).changed is True, "a tombstone is no value"
-    assert desk.node.station.tick == 5
+    assert desk.node.context.tick == 5
 
 
 def test_equal_values_are_equal_however_they_are_packed() -> None:
@@ -225,10 +225,10 @@ def test_what_cannot_be_done_is_an_answer_with_a_code() -> None:
 
 def test_a_full_journal_and_a_read_only_node_say_so() -> None:
     desk, client = ready()
-    desk.node.station.is_full = True
+    desk.node.context.is_full = True
     assert "storage-full" == client.ask("set_value", path="a", value=1).etype
-    desk.node.station.is_full = False
-    desk.node.station.read_only = "dropped"
+    desk.node.context.is_full = False
+    desk.node.context.read_only = "dropped"
     assert "read-only" == client.ask("set_value", path="a", value=1).etype
     assert "root" == value_of(client.ask("get_value", path=":"))
 
@@ -276,10 +276,10 @@ def test_an_answer_stands_below_the_records_that_it_tells_of() -> None:
 
 
 def test_an_acknowledgement_above_its_records_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    from weft.cores.store.station import Station
+    from weft.cores.store.context import Context
 
-    take = Station.take
-    monkeypatch.setattr(Station, "take", lambda self: sorted(take(self), key=lambda e: isinstance(e, Persist)))
+    take = Context.take
+    monkeypatch.setattr(Context, "take", lambda self: sorted(take(self), key=lambda e: isinstance(e, Persist)))
     with pytest.raises(AssertionError):
         test_an_answer_stands_below_the_records_that_it_tells_of()
 
@@ -301,7 +301,7 @@ def test_internal_paths_begin_at_the_meta_tree() -> None:
     assert ["127.0.0.1", 5] == value_of(client.ask("get_internal", path="hostmap.n7"))
     assert ["hostmap"] == client.ask("enum_internal", path=()).result
     assert client.ask("delete_internal", path="hostmap.n7").changed is True
-    assert 3 == desk.node.station.tick
+    assert 3 == desk.node.context.tick
 
 
 def test_a_value_that_was_too_large_to_keep_is_told_as_such() -> None:
@@ -448,7 +448,7 @@ def test_deleting_the_whole_tree_spares_what_the_store_knows_of_itself() -> None
 def test_a_tree_that_cannot_be_deleted_says_why() -> None:
     desk, client = ready()
     desk.node.write("t.a", 1)
-    desk.node.station.read_only = "dropped"
+    desk.node.context.read_only = "dropped"
     assert "read-only" == client.ask("delete_tree", path="t").etype
     answers = client.heard(client.open("delete_tree", path="t", nchain=1))
     assert ["start", "read-only", "end"] == [answer.state or answer.etype for answer in answers]

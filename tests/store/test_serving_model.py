@@ -89,7 +89,7 @@ def play(requests: list[tuple[str, str, str, int, int]]) -> None:
         if not code:
             assert changed is answer.changed
             assert head == (answer.chain.tick if isinstance(answer.chain, Links) else None)
-    assert model.tick == desk.node.station.tick
+    assert model.tick == desk.node.context.tick
     for key in KEYS:
         answer = clients[0].ask("get_value", path=key)
         assert model.values.get(key, DELETE) == (value_of(answer) if bytes(answer.value) else DELETE)

@@ -126,11 +126,11 @@ def test_two_fresh_nodes_listen_for_ever_on_a_chain_without_data() -> None:
 def test_writes_at_one_tock_and_tick_cross_and_the_lower_name_is_kept() -> None:
     net = founded("a", "b", "c")
     for node in (net["a"], net["b"]):
-        while node.store.station.tick < 5:
-            node.write(f"own.{node.name}", node.store.station.tick)
+        while node.store.context.tick < 5:
+            node.write(f"own.{node.name}", node.store.context.tick)
     net.run(1)
     for node in (net["a"], net["b"]):
-        node.store.station.tock = 1_000
+        node.store.context.tock = 1_000
     for node in (net["a"], net["b"]):
         node.write("p", node.name)
     net.run(0)
@@ -201,7 +201,7 @@ def test_the_second_of_the_losing_side_takes_over_from_a_dead_first() -> None:
 
 def test_canary_a_second_node_that_asks_after_half_a_clock_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     def too_early(self: Splits, merge: Any) -> None:
-        merge.missing_at = self._station.now.mono + takeover_ns(self._clock, 1)
+        merge.missing_at = self._context.now.mono + takeover_ns(self._clock, 1)
 
     monkeypatch.setattr(Splits, "_await_missing", too_early)
     with pytest.raises(AssertionError):
@@ -290,7 +290,7 @@ def test_a_ping_that_was_lost_starts_no_recovery() -> None:
 def check_no_tick_is_used_twice() -> None:
     """A write that was durable and not sent is resent after the restart, and the next one has the next tick."""
     net = founded("a", "b", "c")
-    tick = net["a"].store.station.tick
+    tick = net["a"].store.context.tick
     net.fail_at_next_write("a", "after")
     assert net["a"].write("p", "kept") is None
     net.run(1)
@@ -325,7 +325,7 @@ def test_canary_a_tick_that_is_used_again_after_a_restart_is_seen(monkeypatch: p
 
     def forgetful(self: Store, entries: Any, now: Now) -> None:
         restore(self, entries, now)
-        self.station.tick = max(self.station.tick - 1, 0)
+        self.context.tick = max(self.context.tick - 1, 0)
 
     monkeypatch.setattr(Store, "restore", forgetful)
     with pytest.raises(AssertionError):

@@ -95,7 +95,7 @@ def test_no_peer_settles_an_own_change_that_did_not_leave(how: str) -> None:
     fleet.net.cut({"w"}, {"n"})
     fleet.write("w", "alone", 7)
     node = fleet.net["w"]
-    tick = node.store.station.tick
+    tick = node.store.context.tick
     ticks = {"w": RangeSet([(1, tick)])}
     said = (
         Info(node="n", tick=1, tock=9, known=ticks) if how == "known" else Info(node="n", tick=1, tock=9, deleted=ticks)
@@ -148,4 +148,4 @@ def test_a_server_whose_tick_is_null_is_told_what_it_misses() -> None:
     fleet.run(10)
     told = [what["path"] for _, who, topic, what in fleet.heard[began:] if (who, topic) == ("w", "update")]
     assert len(told) >= 2
-    assert 0 == fleet.net["w"].store.station.counters["malformed", "bad-field"]
+    assert 0 == fleet.net["w"].store.context.counters["malformed", "bad-field"]

@@ -287,7 +287,7 @@ def test_a_position_in_a_journal_that_is_lost_is_a_gap_though_the_new_one_is_lon
     client = filled(2).client()
     position = last_position(client.heard(client.open("watch", path="a", mode="all", fetch=True)))
     replaced = Desk("n1")
-    replaced.node.station.tock = 1_000  # of the others, from whom it joined
+    replaced.node.context.tock = 1_000  # of the others, from whom it joined
     for number in range(9):
         replaced.node.write(f"a.{number}", number)
     replaced.settle()
@@ -367,8 +367,8 @@ STEPS = st.lists(
 def write_something(desk: Desk, number: int, what: str, which: int) -> bool:
     """A change of this node or of another one, newer or older than what is there; False: that is none."""
     if what == "hear":
-        tock = max(1, desk.node.station.tock + (number % 5) - 2)
-        desk.node.station.hear_tock(tock)
+        tock = max(1, desk.node.context.tock + (number % 5) - 2)
+        desk.node.context.hear_tock(tock)
         desk.node.hear(change(f"b:{number + 1}", tock, f"a.{which}", number))
     elif what in ("write", "delete"):
         desk.node.write(f"a.{which}", *([number] if what == "write" else []))

@@ -126,7 +126,7 @@ class Storebook:
         book = core.replica.book
         entries = [[text_of(event.path), *event.chain.head, event.tock, event.value is None] for event in _all(core)]
         deleted = {node: list(map(list, book.deleted(node))) for node in book.nodes()}
-        self._note(machine, "info", "holding", [core.station.name, entries, deleted, dict(book.caps)])
+        self._note(machine, "info", "holding", [core.context.name, entries, deleted, dict(book.caps)])
         self._note(machine, "info", "state", ["the store", _tree_digest(core)])
         is_waiting = self.waits(machine)
         for watcher in machine.customers.watchers if not is_waiting else ():

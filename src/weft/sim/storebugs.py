@@ -14,12 +14,12 @@ from weft.cores.store import actions as actions_module
 from weft.cores.store import limits, memory
 from weft.cores.store.actions import Conditions
 from weft.cores.store.conflicts import Conflicts
+from weft.cores.store.context import Context
 from weft.cores.store.deletion import Deletion
 from weft.cores.store.mesh import Mesh
 from weft.cores.store.recovery import Recovery
 from weft.cores.store.replica import Replica
 from weft.cores.store.resending import Resending
-from weft.cores.store.station import Station
 from weft.cores.store.ticks import TickBook
 from weft.cores.store.tree import Tree
 from weft.cores.store.watching import WatchStream
@@ -91,7 +91,7 @@ def chain_forgotten(right: Any) -> Any:
 # Numbers
 
 
-@canary(Station, "hear_tock", caught_by="causal", within=5, scenario=SMALL)
+@canary(Context, "hear_tock", caught_by="causal", within=5, scenario=SMALL)
 def tock_not_merged(right: Any) -> Any:
     """Everybody counts for itself."""
     return lambda self, tock: None
@@ -108,10 +108,10 @@ def tick_reused_after_a_crash(right: Any) -> Any:
     """A start counts on behind the last change but one: the last may not have been sent."""
 
     def restore_change(self: Replica, record: StreamRecord) -> None:
-        tick = self._station.tick
+        tick = self._context.tick
         right(self, record)
-        if record.origin == self._station.name:
-            self._station.tick = max(tick, record.sequence - 1)
+        if record.origin == self._context.name:
+            self._context.tick = max(tick, record.sequence - 1)
 
     return restore_change
 
@@ -125,18 +125,18 @@ def own_ticks_never_asked_for(right: Any) -> Any:
 # The journal
 
 
-@canary(Station, "keep", caught_by="own_numbers", within=5, scenario=SMALL)
+@canary(Context, "keep", caught_by="own_numbers", within=5, scenario=SMALL)
 def own_write_not_persisted(right: Any) -> Any:
     """Others have it, so why should it be written here?"""
 
-    def keep(self: Station, record: Any) -> None:
+    def keep(self: Context, record: Any) -> None:
         if not isinstance(record, StreamRecord):
             right(self, record)
 
     return keep
 
 
-@canary(Station, "take", caught_by="store_durable", within=5, scenario=SMALL)
+@canary(Context, "take", caught_by="store_durable", within=5, scenario=SMALL)
 def acknowledged_above_the_wall(right: Any) -> Any:
     """What a turn says leaves before its records are written."""
     return lambda self: sorted(right(self), key=lambda effect: isinstance(effect, Persist))
@@ -160,8 +160,8 @@ def only_the_head_of_the_chain_answers(right: Any) -> Any:
     """Who is not first on the chain of pings leaves questions to who is."""
 
     def ask(self: Resending, missing: Any, to: str, delay_ns: int) -> None:
-        names = sorted([*self._bus.members, self._station.name])
-        if names[0] == self._station.name:
+        names = sorted([*self._bus.members, self._context.name])
+        if names[0] == self._context.name:
             right(self, missing, to, delay_ns)
 
     return ask

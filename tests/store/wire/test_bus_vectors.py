@@ -8,8 +8,8 @@ from tests.store.wire.computed import COMPUTED, as_json_has_it, chain_of, group,
 from weft.base.chance import Chance
 from weft.base.changes import Chain
 from weft.base.errors import PeerError
+from weft.cores.store.context import Context
 from weft.cores.store.messages import StoreSettings
-from weft.cores.store.station import Station
 from weft.wire.store import actor, bus, pack
 from weft.wire.store.messages import Info, Ping, Update
 from weft.wire.store.ranges import ticks_of_wire
@@ -91,9 +91,9 @@ def _hear(topic: str, data: bytes) -> None:
     """As a node that is in the middle of things."""
     (message,) = bus.decode(topic, data)
     assert isinstance(message, Update)
-    station = Station(StoreSettings(name="me"), Chance("me"))
-    station.takes_any_tock = False
-    station.hear_tock(message.event.tock)
+    context = Context(StoreSettings(name="me"), Chance("me"))
+    context.takes_any_tock = False
+    context.hear_tock(message.event.tock)
 
 
 @pytest.mark.proves("COD-001", "COD-003", "STO-005")

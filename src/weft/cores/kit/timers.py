@@ -44,10 +44,18 @@ class Timers:
         """Let it be due at an instant, whenever it was due before."""
         self._at[name] = at
 
+    def start(self, name: str, at: int) -> None:
+        """Let it be due at an instant, unless it is due at one already."""
+        self._at.setdefault(name, at)
+
     def stop(self, *names: str) -> None:
         """Let them not be due; nothing happens to those that are not."""
         for name in names:
             self._at.pop(name, None)
+
+    def clear(self) -> None:
+        """Let nothing be due."""
+        self._at.clear()
 
     def __contains__(self, name: str) -> bool:
         return name in self._at

@@ -1,7 +1,7 @@
 """What clients may ask for, and what each is answered (specs/03, section 8).
 
 An action returns its one answer; those of `STREAMS` return a
-stream. StoreError and PeerError are answers too (CLN-002, CLN-003).
+stream. Refusal and PeerError are answers too (CLN-002, CLN-003).
 """
 
 from collections.abc import Callable, Iterable
@@ -12,8 +12,8 @@ from msgspec import UNSET, Raw
 
 from weft.base.changes import Event, Path
 from weft.base.errors import PeerError
+from weft.cores.kit.refusals import Refusal
 from weft.cores.store import limits
-from weft.cores.store.station import StoreError
 from weft.cores.store.streams import Client, DeleteStream, Desk, EntryStream, Stream, TreeStream, flag
 from weft.cores.store.ticks import TickBook
 from weft.cores.store.tree import Tree
@@ -45,16 +45,16 @@ class Asked(NamedTuple):
 
     @property
     def path(self) -> Path:
-        """The entry that is meant; StoreError, PeerError `bad-path`."""
+        """The entry that is meant; Refusal, PeerError `bad-path`."""
         request = self.request
         if not isinstance(request.path, tuple):
-            raise StoreError("bad-path", "a path is needed")
+            raise Refusal("bad-path", "a path is needed")
         base = META if request.action.endswith("_internal") else self.client.root
-        return normal((*base, *request.path), self.desk.station.settings.keys)
+        return normal((*base, *request.path), self.desk.context.settings.keys)
 
     def answer(self, event: Event | None = None, **fields: Any) -> Answer:
         """Dated as the entry, or else as the server."""
-        return Answer(seq=self.request.seq, tock=event.tock if event else self.desk.station.tock, **fields)
+        return Answer(seq=self.request.seq, tock=event.tock if event else self.desk.context.tock, **fields)
 
 
 class Conditions(NamedTuple):
@@ -74,7 +74,7 @@ class Conditions(NamedTuple):
         return len(memory_of(self.request.prev)) > 0 or self.request.chain is not UNSET
 
     def check(self) -> None:
-        """StoreError `value-mismatch`, `exists` or `chain-mismatch` if one does not hold."""
+        """Refusal `value-mismatch`, `exists` or `chain-mismatch` if one does not hold."""
         wanted = memory_of(self.request.prev)
         if wanted and (self.value is None or not equal(self.value, wanted)):
             raise self._failed("value-mismatch", f"Data is {shown(self.value)} not {shown(wanted)} at")
@@ -89,8 +89,8 @@ class Conditions(NamedTuple):
             node, tick = self.current.chain.head
             raise self._failed("chain-mismatch", f"Chain is {node}:{tick} not {chain.node}:{chain.tick} for")
 
-    def _failed(self, code: str, text: str) -> StoreError:
-        return StoreError(code, f"ClientChainError({f'{text} {text_of(self.path)}'!r})")
+    def _failed(self, code: str, text: str) -> Refusal:
+        return Refusal(code, f"ClientChainError({f'{text} {text_of(self.path)}'!r})")
 
 
 # Paths and values
@@ -112,9 +112,9 @@ def shown(raw: bytes | None) -> str:
 
 
 def value_of(raw: bytes) -> Raw:
-    """A stored value for a reader; StoreError if it was too large to be kept."""
+    """A stored value for a reader; Refusal if it was too large to be kept."""
     if raw == LEFT_OUT:
-        raise StoreError("too-large", "the value is too large for this node")
+        raise Refusal("too-large", "the value is too large for this node")
     return Raw(raw)
 
 
@@ -153,7 +153,7 @@ def enum(asked: Asked) -> Answer:
     tree, top, request = asked.tree, asked.path, asked.request
     children = tree.children(top)
     if not children and top not in ((), META) and tree.get(top) is None:
-        raise StoreError("not-found", f"KeyError({text_of(top)!r})")
+        raise Refusal("not-found", f"KeyError({text_of(top)!r})")
     if flag(request.with_data):
         found = ((path[-1], tree.get(path)) for path in children)
         pairs = ((name, event.value if event else None) for name, event in found)
@@ -174,7 +174,7 @@ def _map(pairs: Iterable[tuple[Any, bytes | None]]) -> bytes:
 
 def _bounded(header: Callable[[int], bytes], parts: list[bytes]) -> bytes:
     if sum(map(len, parts)) > limits.ANSWER_BYTES_MAX - 1_024:
-        raise StoreError("too-large", "more than one answer can hold; ask for the tree")
+        raise Refusal("too-large", "more than one answer can hold; ask for the tree")
     return header(len(parts)) + b"".join(parts)
 
 
@@ -201,7 +201,7 @@ def get_state(asked: Asked) -> Answer:
         fields["remote_missing"] = {}
     if flag(request.node_drop):
         fields["node_drop"] = list(book.caps)
-    return asked.answer(node=asked.desk.station.name, **fields)
+    return asked.answer(node=asked.desk.context.name, **fields)
 
 
 def enum_node(asked: Asked) -> Answer:
@@ -209,7 +209,7 @@ def enum_node(asked: Asked) -> Answer:
     book, request = asked.book, asked.request
     node = request.node
     if node is UNSET or node not in book.tops():
-        raise StoreError("not-found", f"KeyError({None if node is UNSET else node!r})")
+        raise Refusal("not-found", f"KeyError({None if node is UNSET else node!r})")
     most = min(request.max, limits.NODE_TICKS_MAX) if type(request.max) is int else limits.NODE_TICKS_MAX
     result: list[int] = []
     for first, last in book.present(node) if flag(request.current) else book.seen(node):
@@ -225,7 +225,7 @@ def set_value(asked: Asked) -> Answer:
     path, request = asked.path, asked.request
     value = memory_of(request.value)
     if not value:
-        raise StoreError("bad-request", "ClientError(\"Call 'delete_value' if you want to clear the value\")")
+        raise Refusal("bad-request", "ClientError(\"Call 'delete_value' if you want to clear the value\")")
     _check_ack(request)
     current = asked.tree.get(path)
     if request.idem and current is not None and current.value is not None and equal(current.value, value):
@@ -237,7 +237,7 @@ def delete_value(asked: Asked) -> Answer:
     """Delete one entry, if its conditions hold; what has no value stays as it is (DEL-001)."""
     path, request = asked.path, asked.request
     if memory_of(request.value):
-        raise StoreError("bad-request", 'ClientError("A deleted entry can\'t have a value")')
+        raise Refusal("bad-request", 'ClientError("A deleted entry can\'t have a value")')
     _check_ack(request)
     conditions = Conditions(request, path, asked.tree.get(path))
     if conditions.value is not None:
@@ -248,9 +248,9 @@ def delete_value(asked: Asked) -> Answer:
 
 def _check_ack(request: Request) -> None:
     if request.ack not in LOCAL:
-        raise StoreError("unsupported", "this node acknowledges for itself alone: ack = local")
+        raise Refusal("unsupported", "this node acknowledges for itself alone: ack = local")
     if request.ttl not in (UNSET, None):
-        raise StoreError("unsupported", "entries do not expire: no ttl")
+        raise Refusal("unsupported", "entries do not expire: no ttl")
 
 
 def _write(asked: Asked, conditions: Conditions, value: bytes | None) -> Answer:
@@ -277,7 +277,7 @@ def get_tree(asked: Asked) -> Stream:
     top, tree = asked.path, asked.tree
     stream = TreeStream(*asked, top)
     if top not in ((), META) and tree.get(top) is None and not tree.children(top):
-        stream.fail(StoreError("not-found", f"KeyError({text_of(top)!r})"))
+        stream.fail(Refusal("not-found", f"KeyError({text_of(top)!r})"))
     return stream
 
 
@@ -290,7 +290,7 @@ def auth_list(asked: Asked) -> Stream:
     """There are no users."""
     stream = EntryStream(asked.desk, asked.client, asked.request.seq, (), 0)
     stream.state("start")
-    stream.fail(StoreError("not-found", "KeyError((None, 'auth'))"))
+    stream.fail(Refusal("not-found", "KeyError((None, 'auth'))"))
     return stream
 
 
@@ -305,20 +305,20 @@ def auth_info(asked: Asked) -> Answer:
 def test_acl(asked: Asked) -> Answer:
     """Whether this client may do something there: without users everybody is admin."""
     if asked.request.acl not in (UNSET, None):
-        raise StoreError("unsupported", "there are no access lists here")
+        raise Refusal("unsupported", "there are no access lists here")
     _ = asked.path  # a bad one is refused
     return asked.answer(access=True)
 
 
 def unsupported(asked: Asked) -> Answer:
     """What real servers serve, or this one will."""
-    raise StoreError("unsupported", f"{asked.request.action!r} is not served here")
+    raise Refusal("unsupported", f"{asked.request.action!r} is not served here")
 
 
 def unheaded(asked: Asked) -> Ticks:
     """What `check_deleted` asks about: of it, what this node has seen and no longer heads an entry (DEL-007)."""
     if not isinstance(asked.request.nodes, dict):
-        raise StoreError("bad-request", "`nodes` is needed: ranges of ticks by node")
+        raise Refusal("bad-request", "`nodes` is needed: ranges of ticks by node")
     book, found = asked.book, {}
     for node, ticks in ticks_of_wire(asked.request.nodes).items():
         gone = (ticks & book.seen(node)) - book.present(node)
@@ -350,6 +350,6 @@ STREAMS: Final[dict[str, Callable[[Asked], Stream]]] = {
 WIRE_ERRORS: Final = {"bad-path": "bad-path", "too-large": "too-large", "unencodable": "unencodable"}
 
 
-def refusal(error: PeerError) -> StoreError:
+def refusal(error: PeerError) -> Refusal:
     """The answer to what could be read, and is not allowed."""
-    return StoreError(WIRE_ERRORS.get(error.code, "bad-value"), error.why)
+    return Refusal(WIRE_ERRORS.get(error.code, "bad-value"), error.why)

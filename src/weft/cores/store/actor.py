@@ -14,15 +14,16 @@ import msgspec
 from weft.base.changes import Chain
 from weft.base.errors import PeerError
 from weft.base.now import SECOND, Now
+from weft.cores.kit.timers import Timers
 from weft.cores.store import limits
 from weft.cores.store.bus import Bus
+from weft.cores.store.context import Context
 from weft.cores.store.deletion import DELETERS, names_in
 from weft.cores.store.membership import Membership
 from weft.cores.store.messages import Change, EchoMissing, NameCollision, StoreSettings
 from weft.cores.store.nodelist import NodeList, Value, is_late, turn, turn_off_list
 from weft.cores.store.recovery import Recovery
 from weft.cores.store.replica import Replica
-from weft.cores.store.station import Station
 from weft.wire.store import actor as wire
 
 TAGS: Final = 4  # that the value of `del` reaches back (PNG-037)
@@ -54,16 +55,16 @@ class Actor:
 
     def __init__(  # tidy: the parts that it coordinates, each once
         self,
-        station: Station,
+        context: Context,
         bus: Bus,
         replica: Replica,
         membership: Membership,
         recovery: Recovery,
         topic: str,
     ) -> None:
-        self._station, self._bus, self._replica = station, bus, replica
+        self._context, self._bus, self._replica = context, bus, replica
         self._membership, self._recovery, self._topic = membership, recovery, topic
-        self.rules = rules_of(station.settings, topic)
+        self.rules = rules_of(context.settings, topic)
         self.nodes = NodeList(self.rules.nodes)
         self.values: dict[str, Value] = {}
         """What the last ping of each node that was ever heard carried."""
@@ -81,7 +82,7 @@ class Actor:
         self._unjudged: dict[str, int] = {}
         self._tags: list[int] = []
         self._full_pings = 0
-        self._timers: dict[str, int] = {}
+        self._timers = Timers()
         self._is_on = False
         self._is_greeted = False
         self._is_returning = True
@@ -102,7 +103,7 @@ class Actor:
     @property
     def weft_positions(self) -> list[str]:
         """The Weft nodes of it."""
-        return [name for name in self.nodes.names if name not in self._station.foreign]
+        return [name for name in self.nodes.names if name not in self._context.foreign]
 
     @property
     def weft_nodes(self) -> set[str]:
@@ -115,8 +116,9 @@ class Actor:
         """The broker is there: say so, and wait until it hands the own words back (PNG-032)."""
         self._is_on = True
         self._is_greeted = False
-        self._timers = {"echo": now.mono + self.rules.cycle_ns + 2 * self.rules.gap_ns}
-        self._say(wire.Init(self._station.name))
+        self._timers.clear()
+        self._timers.set("echo", now.mono + self.rules.cycle_ns + 2 * self.rules.gap_ns)
+        self._say(wire.Init(self._context.name))
         self._say_rules(now)
 
     def link_down(self, now: Now) -> None:
@@ -134,7 +136,7 @@ class Actor:
 
     def _hear_init(self, message: wire.Init, now: Now) -> None:
         """Somebody has started: whatever it was before, it may be another kind of server now."""
-        if message.node == self._station.name:
+        if message.node == self._context.name:
             self._hear_own_init(now)
         else:
             self._weft.discard(message.node)
@@ -142,42 +144,42 @@ class Actor:
 
     def _hear_own_init(self, now: Now) -> None:
         if self._is_greeted:
-            self._station.tell(NameCollision(self._station.name, "mqtt"))
+            self._context.tell(NameCollision(self._context.name, "mqtt"))
             return
         self._begin(now)
 
     def _begin(self, now: Now) -> None:
         """Take part: at once as a newcomer, within a gap after a broken link, when all begin again."""
         self._is_greeted = True
-        self._timers.pop("echo", None)
+        self._timers.stop("echo")
         if not self._is_passive:
-            wait = 0 if self._value is None else round(self._station.chance.random() * self.rules.gap_ns)
-            self._timers["ping"] = now.mono + wait
+            wait = 0 if self._value is None else round(self._context.chance.random() * self.rules.gap_ns)
+            self._timers.set("ping", now.mono + wait)
             if not wait:
                 self._ping(now)
 
     def _no_echo(self, now: Now) -> None:
         if self._topic == "ping":
-            self._station.tell(EchoMissing("mqtt"))
+            self._context.tell(EchoMissing("mqtt"))
         self._begin(now)
 
     def _hear_vers(self, message: wire.Vers, now: Now) -> None:
-        if message.node == self._station.name or not self._has_room(message.node):
+        if message.node == self._context.name or not self._has_room(message.node):
             return
         self._know(message.node, is_weft=bool(message.weft), now=now)
         if message.version > self.rules.version:
             self._adopt_rules(message)
         if message.version >= self.rules.version:
-            self._timers.pop("vers", None)  # somebody has said it
+            self._timers.stop("vers")  # somebody has said it
         else:
-            self._timers.setdefault("vers", now.mono + self._takeover(self.nodes.position(self._station.name)))
+            self._timers.start("vers", now.mono + self._takeover(self.nodes.position(self._context.name)))
 
     def _has_room(self, node: str) -> bool:
         """Whether it may be noted what kind of server a node is: anybody may say any name here."""
-        foreign = self._station.foreign
+        foreign = self._context.foreign
         if node in self._weft or node in foreign or len(self._weft) + len(foreign) < limits.NODES_MAX:
             return True
-        self._station.count("actor", "too-many-nodes")
+        self._context.count("actor", "too-many-nodes")
         return False
 
     def _know(self, node: str, *, is_weft: bool, now: Now) -> None:
@@ -185,7 +187,7 @@ class Actor:
         was_unjudged = self._unjudged.pop(node, None) is not None
         if not is_weft:
             self._weft.discard(node)
-            self._station.foreign.setdefault(node)
+            self._context.foreign.setdefault(node)
         else:
             self._greet(node, now)
         if was_unjudged and node in self.nodes.names:
@@ -193,18 +195,18 @@ class Actor:
 
     def _greet(self, node: str, now: Now) -> None:
         self._weft.add(node)
-        self._station.foreign.pop(node, None)
+        self._context.foreign.pop(node, None)
         if node not in self._introduced or now.mono - self._greeted_at >= self.rules.cycle_ns:
             self._introduced.add(node)
-            self._timers.setdefault("greet", now.mono + round(self._station.chance.random() * self.rules.gap_ns))
+            self._timers.start("greet", now.mono + round(self._context.chance.random() * self.rules.gap_ns))
 
     def _wonder(self, node: str, now: Now) -> None:
         """A node pings whose configuration did not come: it was here before us, or it was lost. A Weft node answers ours."""
-        is_known = node in self._weft or node in self._station.foreign or node in self._bus.members
+        is_known = node in self._weft or node in self._context.foreign or node in self._bus.members
         if is_known or node in self._unjudged or len(self._unjudged) >= limits.NODES_MAX:
             return
         self._unjudged[node] = now.mono + 2 * self.rules.gap_ns
-        self._timers["judge"] = min(self._unjudged.values())
+        self._timers.set("judge", min(self._unjudged.values()))
         self._say_rules(now)
 
     def _judge(self, now: Now) -> None:
@@ -215,12 +217,12 @@ class Actor:
             else:
                 del self._unjudged[node]
         if self._unjudged:
-            self._timers["judge"] = min(self._unjudged.values())
+            self._timers.set("judge", min(self._unjudged.values()))
 
     def _adopt_rules(self, message: wire.Vers) -> None:
         cycle_ns, gap_ns = round(message.cycle * SECOND), round(message.gap * SECOND)
         if cycle_ns < 3 * gap_ns or gap_ns <= 0 or not 1 <= message.splits <= message.nodes <= limits.NODES_MAX:
-            self._station.count("actor", "bad-rules")
+            self._context.count("actor", "bad-rules")
             return
         self.rules = Rules(
             message.version,
@@ -237,7 +239,7 @@ class Actor:
         node = message.node
         if message in self._sent:
             return  # back from the broker
-        if node == self._station.name:
+        if node == self._context.name:
             self._hear_namesake(now)
             return
         self._count_value(node, message.value)
@@ -257,14 +259,14 @@ class Actor:
             raise PeerError("bad-field", "history")
         node = message.history[0]
         self._count_value(node, message.value)
-        if node != self._station.name and self.nodes.names[:1] != [node]:
+        if node != self._context.name and self.nodes.names[:1] != [node]:
             self._note(node, message.value, message.history, now)
             self._compare(message.history, message.value, now, is_hist=True)
 
     def _hear_namesake(self, now: Now) -> None:
         """A ping under the own name that was never said: another node has this name. Of two that ping, one has to stop."""
-        if self._station.read_only != "name-collision":
-            self._station.tell(NameCollision(self._station.name, "mqtt"))
+        if self._context.read_only != "name-collision":
+            self._context.tell(NameCollision(self._context.name, "mqtt"))
             self._membership.bar("name-collision", now)
 
     def _count_value(self, node: str, value: Value) -> None:
@@ -272,13 +274,13 @@ class Actor:
         if value is None:
             return
         if self._topic == "del":
-            self._station.hear_tock(value[1])
+            self._context.hear_tock(value[1])
         else:
-            self._station.hear_tock(value[0])
+            self._context.hear_tock(value[0])
 
     def _note(self, node: str, value: Value, history: tuple[str, ...], now: Now) -> None:
         if node not in self.values and len(self.values) >= limits.NODES_MAX:
-            self._station.count("actor", "too-many-nodes")
+            self._context.count("actor", "too-many-nodes")
             return
         self.values[node] = value
         if value is None or self._topic == "del":
@@ -292,15 +294,15 @@ class Actor:
             good = [name for name in history if self.values.get(name) is not None and name not in self._unjudged]
             if good:
                 self._ask_forgotten(good, now)
-                is_seed = "seed" in self._station.settings.dialects
-                is_weft = is_seed and not any(name in self._station.foreign for name in good)
+                is_seed = "seed" in self._context.settings.dialects
+                is_weft = is_seed and not any(name in self._context.foreign for name in good)
                 self._membership.heard_authority(good, now, is_weft=is_weft)
 
     def _ask_forgotten(self, good: list[str], now: Now) -> None:
         """Who starts with data of before may have missed that deletions were forgotten (DEL-007)."""
         if self._is_returning:
             self._is_returning = False
-            if self.on_away is not None and self._station.tick:
+            if self.on_away is not None and self._context.tick:
                 self.on_away(good, now)
 
     # Two lists
@@ -318,7 +320,7 @@ class Actor:
         if has_lost:
             self.nodes.adopt(history)
             self._go_on(now)
-        if list(history[1:2]) != old[1:2] and self._station.name in old and self._value is not None:
+        if list(history[1:2]) != old[1:2] and self._context.name in old and self._value is not None:
             self._split(old, old_value, has_lost, history, now)
 
     def _is_greater(self, node: str, value: Value, old: list[str]) -> bool:
@@ -332,9 +334,9 @@ class Actor:
 
     def _split(self, old: list[str], value: Value, has_lost: bool, history: tuple[str, ...], now: Now) -> None:  # noqa: FBT001  # tidy: as Recovery.split
         """Two sides meet: recover, by the places in the list before, and let the others know of it."""
-        position = old.index(self._station.name)
+        position = old.index(self._context.name)
         self._lost = wire.Hist(value, tuple(old[: self.rules.splits]))
-        self._timers["hist"] = now.mono + self._takeover(position)
+        self._timers.set("hist", now.mono + self._takeover(position))
         if not position:
             self._say_hist(now)
         if self._topic == "del" or self._healed.get(history, 0) > now.mono:
@@ -353,11 +355,11 @@ class Actor:
 
     def _drop_hist(self) -> None:
         self._lost = None
-        self._timers.pop("hist", None)
+        self._timers.stop("hist")
 
     def _say_hist(self, now: Now) -> None:
         lost, self._lost = self._lost, None
-        self._timers.pop("hist", None)
+        self._timers.stop("hist")
         if lost is not None:
             self._say(lost)
 
@@ -365,20 +367,20 @@ class Actor:
 
     def _go_on(self, now: Now) -> None:
         """A ping counts: whoever pinged before is not the last any more, and the wait begins anew (PNG-035)."""
-        self._timers.pop("tag", None)
+        self._timers.stop("tag")
         self.is_tagged_until = 0
         if self._is_on and self._is_greeted and not self._is_passive:
             wait = self.rules.cycle_ns + self.rules.gap_ns * self._turn()
-            self._timers["ping"] = now.mono + round(wait)
+            self._timers.set("ping", now.mono + round(wait))
 
     def _turn(self) -> float:
         """In gaps, behind the cycle."""
-        chance, names = self._station.chance, self.nodes.names
+        chance, names = self._context.chance, self.nodes.names
         if not names:
             return 1.7 + chance.random() / 5
         if self._value is None and is_late(names, self.values):
             return 2 + chance.random() / 3
-        position = self.nodes.position(self._station.name)
+        position = self.nodes.position(self._context.name)
         if position is not None:
             return turn(position, len(names))
         hosts = max(len(self.values), self.rules.n_hosts)
@@ -388,16 +390,16 @@ class Actor:
         """The own turn."""
         if self._is_passive:
             return
-        self.nodes.push(self._station.name)
+        self.nodes.push(self._context.name)
         value = self._next_value()
-        self.values[self._station.name] = value
-        said = wire.Pinged(self._station.name, value, tuple(self.nodes.names[: self.rules.splits]))
+        self.values[self._context.name] = value
+        said = wire.Pinged(self._context.name, value, tuple(self.nodes.names[: self.rules.splits]))
         self._sent = [*self._sent[1 - OWN_PINGS :], said]
         self._say(said)
         self._drop_hist()
         self._go_on(now)
-        self._count_full(self._station.name, value, now)
-        self._timers["tag"] = now.mono + self.rules.gap_ns
+        self._count_full(self._context.name, value, now)
+        self._timers.set("tag", now.mono + self.rules.gap_ns)
 
     def _tag(self, now: Now) -> None:
         """Nobody pinged since: this node speaks for all, for the rest of the cycle (PNG-036)."""
@@ -414,13 +416,13 @@ class Actor:
         """Of the next ping: None until this node has what others have; never for who only listens."""
         if self._topic == "del":
             return (self._tags[0], self._tags[-1]) if self._tags else None
-        station = self._station
-        return (station.tock, station.tick) if self._membership.serves and station.tick else None
+        context = self._context
+        return (context.tock, context.tick) if self._membership.serves and context.tick else None
 
     def _next_value(self) -> Value:
         """The same, dated: each message takes a tock (STO-007)."""
         if self._topic == "ping" and self._value is not None:
-            self._station.next_tock()
+            self._context.next_tock()
         return self._value
 
     # Deleters
@@ -434,18 +436,18 @@ class Actor:
     @property
     def _is_passive(self) -> bool:
         """Who need not agree before a deletion is forgotten only listens (PNG-037); who has another's name is silent."""
-        if self._station.read_only == "name-collision":
+        if self._context.read_only == "name-collision":
             return True
-        return self._topic == "del" and self._station.name not in self.deleters
+        return self._topic == "del" and self._context.name not in self.deleters
 
     def _entry_changed(self, change: Change) -> None:
         if change.is_shown and change.event.path == DELETERS:
             self._full_pings = 0
             if self._is_passive:
                 self._tags.clear()
-                self._timers.pop("ping", None)
+                self._timers.stop("ping")
             elif self._is_on and self._is_greeted and "ping" not in self._timers:
-                self._timers["ping"] = self._station.now.mono
+                self._timers.set("ping", self._context.now.mono)
 
     def _count_full(self, node: str, value: Value, now: Now) -> None:
         """One more ping with all deleters in the list, or none at all."""
@@ -454,19 +456,19 @@ class Actor:
         names = self.deleters
         is_full = bool(names) and set(names) <= set(self.nodes.names)
         self._full_pings = self._full_pings + 1 if is_full else 0
-        if value is None or node == self._station.name:
+        if value is None or node == self._context.name:
             return
         if self._full_pings > len(names) and self._is_passive and self.on_tag is not None:
             self.on_tag(value[0], names, now)
         if value[0] > self.tag_seen > 0 and self.on_away is not None:
-            self.on_away([name for name in self.nodes.names if name != self._station.name], now)
+            self.on_away([name for name in self.nodes.names if name != self._context.name], now)
         self.tag_seen = max(self.tag_seen, value[1])
 
     def _tag_deleters(self, now: Now) -> None:
         names = self.deleters
         if not names or not set(names) <= set(self.nodes.names):
             return
-        self._tags = [*self._tags[1 - TAGS :], self._station.next_tock()]
+        self._tags = [*self._tags[1 - TAGS :], self._context.next_tock()]
         self.tag_seen = max(self.tag_seen, self._tags[-1])
         if self._full_pings > len(names) and self.on_tag is not None:
             self.on_tag(self._tags[0], names, now)
@@ -479,11 +481,10 @@ class Actor:
     def _say_rules(self, now: Now) -> None:
         rules = self.rules
         self._greeted_at = now.mono
-        self._timers.pop("vers", None)
-        self._timers.pop("greet", None)
+        self._timers.stop("vers", "greet")
         self._say(
             wire.Vers(
-                node=self._station.name,
+                node=self._context.name,
                 version=rules.version,
                 cycle=rules.cycle_ns / SECOND,
                 gap=rules.gap_ns / SECOND,
@@ -499,13 +500,12 @@ class Actor:
 
     def wake(self, now: Now) -> None:
         """Do what is due."""
-        for name in [name for name, due in self._timers.items() if due <= now.mono]:
-            if self._timers.pop(name, None) is not None:
-                DUE[name](self, now)
+        for name in self._timers.due(now):
+            DUE[name](self, now)
 
     def deadline(self) -> int | None:
         """When something is due, in monotonic nanoseconds."""
-        return min(self._timers.values(), default=None)
+        return self._timers.earliest()
 
 
 HEARD: Final[dict[type, Callable[[Actor, Any, Now], None]]] = {

@@ -10,9 +10,9 @@ from weft.base.changes import Chain
 from weft.base.ranges import RangeSet
 from weft.cores.store import limits
 from weft.cores.store.bus import Bus
+from weft.cores.store.context import Context
 from weft.cores.store.messages import StoreIncomplete
 from weft.cores.store.replica import Replica
-from weft.cores.store.station import Station
 from weft.wire.store.messages import Ticks
 
 Namers = dict[str, None]
@@ -22,8 +22,8 @@ Namers = dict[str, None]
 class Asking:
     """`clock_ns`: C, or the cycle of dialect moat. `prev`: the chain that says that a question goes to everybody."""
 
-    def __init__(self, station: Station, bus: Bus, replica: Replica, clock_ns: int, prev: Callable[[], Chain]) -> None:
-        self._station, self._bus, self._book = station, bus, replica.book
+    def __init__(self, context: Context, bus: Bus, replica: Replica, clock_ns: int, prev: Callable[[], Chain]) -> None:
+        self._context, self._bus, self._book = context, bus, replica.book
         self._clock, self._prev = clock_ns, prev
         self.is_passive = True
         """A fresh node asks for nothing until it joins."""
@@ -121,7 +121,7 @@ class Asking:
 
     def _progress(self, done: int) -> None:
         self._asked_count -= done
-        self._progress_at = self._station.now.mono
+        self._progress_at = self._context.now.mono
         self._is_stalled = False
         self._is_refill = self._asked_count * 2 <= self._slice_count
         self._due_at = self._progress_at + (0 if self._is_refill else self._clock)
@@ -133,13 +133,13 @@ class Asking:
         lacking = self._book.missing()
         if all(node in missing and not ranges - missing[node] for node, ranges in lacking.items()):
             self._remember(lacking)
-            self._due_at = self._station.now.mono + self._clock
+            self._due_at = self._context.now.mono + self._clock
 
     # Asking
 
     def link_up(self) -> None:
         """There is somebody else to ask."""
-        is_flowing = self._station.now.mono - self._progress_at < limits.GAP_WAIT_NS and not self._is_stalled
+        is_flowing = self._context.now.mono - self._progress_at < limits.GAP_WAIT_NS and not self._is_stalled
         if self._namers and not (self._asked and is_flowing):
             self._attempt = 0
             self._forget()
@@ -187,11 +187,11 @@ class Asking:
         self._remember(part)
         self._say(part, "")
         if part:
-            self._due_at = self._station.now.mono + self._clock
+            self._due_at = self._context.now.mono + self._clock
 
     def wake(self) -> None:
         """Ask, if it is time."""
-        now = self._station.now.mono
+        now = self._context.now.mono
         if self._due_at is None or now < self._due_at or self.is_passive:
             return
         if self._asked and not self._is_refill:
@@ -233,7 +233,7 @@ class Asking:
         self._is_stalled = True
         missing = self._book.missing()
         shown = {node: [list(part) for part in ranges][:100] for node, ranges in missing.items()}
-        self._station.tell(StoreIncomplete(shown))
+        self._context.tell(StoreIncomplete(shown))
         for listener in self.on_news:
             listener()
 
@@ -258,8 +258,8 @@ class Asking:
 
     def _say(self, part: Ticks, target: str) -> None:
         prev = None if target else self._prev()
-        self._bus.say(self._station.info(missing=part, prev=prev), target)
-        self._station.count("recoveries", "missing")
+        self._bus.say(self._context.info(missing=part, prev=prev), target)
+        self._context.count("recoveries", "missing")
 
     def _remember(self, part: Ticks) -> None:
         for node, ranges in part.items():
@@ -274,8 +274,8 @@ class Asking:
         return max(limits.ASK_BYTES // max(self._weight, limits.ASK_WEIGHT_MIN), limits.ASK_TICKS_MIN)
 
     def _ask_by(self, wait_ns: int) -> None:
-        at = self._station.now.mono + wait_ns
+        at = self._context.now.mono + wait_ns
         self._due_at = at if self._due_at is None else min(self._due_at, at)
 
     def _spread(self) -> int:
-        return int(self._station.chance.random() * self._clock / 2)
+        return int(self._context.chance.random() * self._clock / 2)

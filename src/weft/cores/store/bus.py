@@ -6,7 +6,7 @@ numbers make good for it (LNK-002).
 
 from weft.base.effects import Send
 from weft.cores.store import limits
-from weft.cores.store.station import Station
+from weft.cores.store.context import Context
 from weft.wire.store import bus as codec
 from weft.wire.store.messages import Info, Message, Ping, Said, Update
 
@@ -18,18 +18,18 @@ TOPICS = {Update: "update", Info: "info", Ping: "wping"}
 class Bus:
     """All links of one node."""
 
-    def __init__(self, station: Station) -> None:
-        self._station = station
+    def __init__(self, context: Context) -> None:
+        self._context = context
         self.members: dict[str, str] = {}
         """Members of the mesh whose link is UP, by name, with the endpoint that hears them."""
         self.has_broker = False
-        self.has_mesh = bool(station.settings.endpoint)
+        self.has_mesh = bool(context.settings.endpoint)
         """Whether others can reach this node without a broker, if there are any."""
         self._sums: set[str] = set()
         """Endpoints that read the sum behind what is said to them."""
         self._queue: list[tuple[str, Message]] = []
         self._raw: list[tuple[str, bytes]] = []
-        self._batch_max = 1 if station.chance.rarely("one change in a message") else limits.BATCH_MESSAGES
+        self._batch_max = 1 if context.chance.rarely("one change in a message") else limits.BATCH_MESSAGES
 
     @property
     def is_connected(self) -> bool:
@@ -63,7 +63,7 @@ class Bus:
             start = end
         for topic, payload in raw:
             if self.has_broker:
-                self._station.effects.append(Send(MQTT, topic.encode(), Said(topic, payload)))
+                self._context.send(MQTT, topic.encode(), Said(topic, payload))
 
     def _end_of_batch(self, queue: list[tuple[str, Message]], start: int) -> int:
         to, first = queue[start]
@@ -77,17 +77,17 @@ class Bus:
         if ears:
             for payload in self._joined(payloads):
                 spoken = "ping" if topic == "wping" else topic
-                self._station.effects += [
+                self._context.effects += [
                     Send(MESH, ear.encode(), Said(spoken, payload, has_sum=ear in self._sums)) for ear in ears
                 ]
         if self.has_broker and to not in self.members:
             joined = payloads if self._has_strangers else self._joined(payloads)
-            self._station.effects += [Send(MQTT, topic.encode(), Said(topic, payload)) for payload in joined]
+            self._context.effects += [Send(MQTT, topic.encode(), Said(topic, payload)) for payload in joined]
 
     @property
     def _has_strangers(self) -> bool:
         """Whether real MoaT-KV servers may listen, which know no batches."""
-        return "moat" in self._station.settings.dialects
+        return "moat" in self._context.settings.dialects
 
     def _joined(self, payloads: list[bytes]) -> list[bytes]:
         """As few payloads as the limits of a batch allow."""

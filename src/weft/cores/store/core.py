@@ -8,7 +8,7 @@ serving      clients
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from weft.base.chance import Chance
 from weft.base.effects import Effect, Source
@@ -16,9 +16,12 @@ from weft.base.errors import PeerError
 from weft.base.now import Now
 from weft.base.records import CoreRecord, Entry
 from weft.base.spool import Journaled, RecordsFetched
+from weft.cores.kit.refusals import Refusal
+from weft.cores.kit.timers import Part, Parts
 from weft.cores.store import messages
 from weft.cores.store.actor import Actor
 from weft.cores.store.bus import MESH, MQTT, Bus
+from weft.cores.store.context import Context
 from weft.cores.store.deletion import Deletion
 from weft.cores.store.joining import Joining
 from weft.cores.store.membership import Membership
@@ -30,7 +33,6 @@ from weft.cores.store.repair import Repair
 from weft.cores.store.replica import Replica
 from weft.cores.store.serving import Serving
 from weft.cores.store.show import SHOWN, facts
-from weft.cores.store.station import Station, StoreError
 from weft.cores.store.ticks import named_by
 from weft.wire.store import actor as actors
 from weft.wire.store import bus as codec
@@ -44,46 +46,36 @@ ACTORS: Final = ("ping", "del")
 """Topics of the moat dialect's own coordination."""
 
 
-class Part(Protocol):
-    """What each part can do about time, as a core can."""
-
-    def wake(self, now: Now) -> None:
-        """Time has passed."""
-
-    def deadline(self) -> int | None:
-        """When to be woken."""
-
-
 class Store:
     """The store of one node."""
 
     name = "store"
 
     def __init__(self, settings: StoreSettings, chance: Chance) -> None:
-        self.station = station = Station(settings, chance)
-        self.budget = station.budget
-        self.bus = bus = Bus(station)
-        self.replica = replica = Replica(station, bus)
-        self.recovery = Recovery(station, bus, replica)
-        self.membership = Membership(station, bus, replica, self.recovery)
-        self.pinging = Pinging(station, bus, self.membership, self.recovery)
+        self.context = context = Context(settings, chance)
+        self.budget = context.budget
+        self.bus = bus = Bus(context)
+        self.replica = replica = Replica(context, bus)
+        self.recovery = Recovery(context, bus, replica)
+        self.membership = Membership(context, bus, replica, self.recovery)
+        self.pinging = Pinging(context, bus, self.membership, self.recovery)
         self.actors = self._actors()
-        self.repair = Repair(station, bus, replica)
-        self.deletion = Deletion(station, bus, replica)
-        self.joining = Joining(station, replica)
-        self.serving = Serving(station, replica)
-        self.mesh = Mesh(station, bus, self._hear_said, self._link_changed)
-        self._parts: list[Part] = [self.membership, self.pinging, *self.actors.values(), self.recovery, self.repair]
-        self._parts += [self.deletion, self.joining, self.serving, self.mesh]
+        self.repair = Repair(context, bus, replica)
+        self.deletion = Deletion(context, bus, replica)
+        self.joining = Joining(context, replica)
+        self.serving = Serving(context, replica)
+        self.mesh = Mesh(context, bus, self._hear_said, self._link_changed)
+        parts: list[Part] = [self.membership, self.pinging, *self.actors.values(), self.recovery, self.repair]
+        self._parts = Parts(*parts, self.deletion, self.joining, self.serving, self.mesh)
         self._pieces = Pieces()
         self._is_begun = False
-        self._name_said = station.name
+        self._name_said = context.name
         self._join()
 
     def _actors(self) -> dict[str, Actor]:
-        if "moat" not in self.station.settings.dialects:
+        if "moat" not in self.context.settings.dialects:
             return {}
-        parts = (self.station, self.bus, self.replica, self.membership, self.recovery)
+        parts = (self.context, self.bus, self.replica, self.membership, self.recovery)
         return {topic: Actor(*parts, topic) for topic in ACTORS}
 
     def _join(self) -> None:
@@ -98,30 +90,30 @@ class Store:
         joining.on_answered = membership.answered
         joining.on_done = self._join_done
         serving.serves = lambda: membership.serves
-        serving.is_open = self.station.settings.is_open
+        serving.is_open = self.context.settings.is_open
         serving.say = self.bus.say
         serving.drop = self.deletion.drop_node
         if self.actors:
             pings, deletes = (self.actors[topic] for topic in ACTORS)
-            membership.on_join = lambda nodes: joining.start(nodes, self.station.now)
+            membership.on_join = lambda nodes: joining.start(nodes, self.context.now)
             self.repair.positions = lambda: pings.weft_positions
             self.repair.known = lambda: pings.weft_nodes
             self.deletion.positions = lambda: pings.positions
-            if "seed" not in self.station.settings.dialects:
+            if "seed" not in self.context.settings.dialects:
                 self.recovery.positions = lambda: pings.positions
             deletes.on_tag = self.deletion.tagged
             pings.on_away = deletes.on_away = self.deletion.away
 
     def _join_done(self, is_done: bool) -> None:  # noqa: FBT001  # as the download says it
         if is_done:
-            self.membership.downloaded(self.station.now)
+            self.membership.downloaded(self.context.now)
         else:
-            self.membership.download_failed(self.station.now)
+            self.membership.download_failed(self.context.now)
 
     # Memory
 
     def restore(self, entries: Iterable[Entry], now: Now) -> None:
-        self.station.now = now
+        self.context.now = now
         entries = list(entries)
         self.replica.restore(entries)
         self.deletion.restore(entries)
@@ -135,7 +127,7 @@ class Store:
     # Hearing
 
     def receive(self, message: Any, source: Source, now: Now) -> None:
-        self.station.now = now
+        self.context.now = now
         HEARERS[source.channel](self, message, source, now)
 
     def _hear_broker(self, message: Said, source: Source, now: Now) -> None:
@@ -153,11 +145,11 @@ class Store:
         try:
             return self._pieces.take(piece, now)
         except PeerError as error:
-            self.station.refuse("mqtt", error.code)
+            self.context.refuse("mqtt", error.code)
             raise
         finally:
             if lost := self._pieces.incomplete - before:
-                self.station.count("malformed", "incomplete", lost)
+                self.context.count("malformed", "incomplete", lost)
 
     def _hear_said(self, said: Said, peer: str, now: Now) -> None:
         """Bytes for a topic: read whole before anything is done; PeerError for what cannot be read (COD-007)."""
@@ -169,7 +161,7 @@ class Store:
                 for message in codec.decode("ping" if said.topic == "wping" else said.topic, said.payload):
                     self._hear_message(message, peer, now)
         except PeerError as error:
-            self.station.refuse(peer, error.code)
+            self.context.refuse(peer, error.code)
             raise
 
     def _hear_actor(self, said: Said, now: Now) -> None:
@@ -184,10 +176,10 @@ class Store:
         try:
             SAID[type(message)](self, message, peer, now)
         except PeerError as error:  # one of a batch: the others count
-            self.station.refuse(peer, error.code)
+            self.context.refuse(peer, error.code)
 
     def _hear_update(self, update: Update, peer: str, now: Now) -> None:
-        if update.event.node == self.station.name:
+        if update.event.node == self.context.name:
             self.replica.unsaid.heard(update.event.tick)
             if update.sender is None and peer == "mqtt":
                 return  # our own voice, from the broker
@@ -196,20 +188,20 @@ class Store:
         self.recovery.hear_update(update, peer, now)
 
     def _hear_info(self, info: Info, peer: str, now: Now) -> None:
-        if info.node == self.station.name and peer == "mqtt":
+        if info.node == self.context.name and peer == "mqtt":
             return
         self.replica.book.check(named_by(info))
         self.deletion.heard(info.node, now)
-        self.station.hear_tock(info.tock)
+        self.context.hear_tock(info.tock)
         self.recovery.hear_info(info, peer, now)
         self.deletion.hear_info(info, peer, now)
 
     def _hear_ping(self, ping: Ping, peer: str, now: Now) -> None:
-        if ping.node == self.station.name and peer == "mqtt":
+        if ping.node == self.context.name and peer == "mqtt":
             return
         self.replica.book.check(ping.chain.links)
         self.deletion.heard(ping.node, now)
-        self.station.hear_tock(ping.tock)
+        self.context.hear_tock(ping.tock)
         self.pinging.hear(ping, peer, now)
 
     def _hear_client(self, message: Any, source: Source, now: Now) -> None:
@@ -234,7 +226,7 @@ class Store:
 
     def _broker_up(self, order: messages.LinkUp, now: Now) -> None:
         self.bus.has_broker = True
-        self.station.tell(messages.StoreLinkUp(order.link, ""))
+        self.context.tell(messages.StoreLinkUp(order.link, ""))
         self.recovery.say_unsaid()
         for actor in self.actors.values():
             actor.link_up(now)
@@ -243,7 +235,7 @@ class Store:
     def _broker_down(self, order: messages.LinkDown, now: Now) -> None:
         if self.bus.has_broker:
             self.bus.has_broker = False
-            self.station.tell(messages.StoreLinkDown(order.link, "", order.why))
+            self.context.tell(messages.StoreLinkDown(order.link, "", order.why))
             for actor in self.actors.values():
                 actor.link_down(now)
             self._link_changed("", False, now)
@@ -255,66 +247,58 @@ class Store:
     # Orders
 
     def command(self, order: Any, now: Now) -> None:
-        self.station.now = now
+        self.context.now = now
         try:
             ORDERS[type(order)](self, order, now)
-        except StoreError as error:  # only orders of people are refused, and they carry a ticket
-            self.station.reply(order.ticket, StoreRefused(error.code, error.text))
+        except Refusal as error:  # only orders of people are refused, and they carry a ticket
+            self.context.reply(order.ticket, StoreRefused(error.code, error.why))
 
     # Time and what follows
 
     def wake(self, now: Now) -> None:
-        self.station.now = now
+        self.context.now = now
         if not self._is_begun:
             self._is_begun = True
-            if self.station.settings.is_open:
-                self.station.tell(messages.NetworkOpen("clients, moat" if self.actors else "clients"))
+            if self.context.settings.is_open:
+                self.context.tell(messages.NetworkOpen("clients, moat" if self.actors else "clients"))
             self.deletion.recall(now)
             self.membership.links_changed(now)
-        for part in self._parts:
-            due = part.deadline()
-            if due is not None and due <= now.mono:
-                part.wake(now)
+        self._parts.wake(now)
 
     def deadline(self) -> int | None:
         if not self._is_begun:
-            return self.station.now.mono
-        first: int | None = None
-        for part in self._parts:
-            due = part.deadline()
-            if due is not None and (first is None or due < first):
-                first = due
-        return first
+            return self.context.now.mono
+        return self._parts.deadline()
 
     def effects(self) -> list[Effect]:
-        if self._name_said != self.station.name:
-            self._name_said = self.station.name
-            self.mesh.greet_all(self.station.now)
+        if self._name_said != self.context.name:
+            self._name_said = self.context.name
+            self.mesh.greet_all(self.context.now)
         self.bus.flush()
         self.serving.flush()
-        return self.station.take()
+        return self.context.take()
 
     def _note_room(self, order: messages.HoldBack, now: Now) -> None:
-        self.station.is_full = order.is_full
+        self.context.is_full = order.is_full
 
     def _peer_heard(self, order: messages.PeerHeard, now: Now) -> None:
         self.mesh.peer_heard(order.endpoint, now)
 
     def _found(self, order: messages.Found, now: Now) -> None:
         event = self.membership.found(order.value, now)
-        self.station.reply(order.ticket, {"node": event.node, "tick": event.tick})
+        self.context.reply(order.ticket, {"node": event.node, "tick": event.tick})
 
     def _restore_loser(self, order: messages.RestoreLoser, now: Now) -> None:
         event = self.replica.write_again(order.number).now
         if event is None:  # a deletion lost, and what had won is deleted and forgotten by now
-            raise StoreError("not-found", "nothing is left that it would delete")
-        self.station.reply(order.ticket, {"node": event.node, "tick": event.tick, "path": text_of(event.path)})
+            raise Refusal("not-found", "nothing is left that it would delete")
+        self.context.reply(order.ticket, {"node": event.node, "tick": event.tick, "path": text_of(event.path)})
 
     def _show(self, order: messages.Show, now: Now) -> None:
         shown = SHOWN.get(order.what)
         if shown is None:
-            raise StoreError("bad-request", f"nothing is called {order.what!r}")
-        self.station.reply(order.ticket, shown(self))
+            raise Refusal("bad-request", f"nothing is called {order.what!r}")
+        self.context.reply(order.ticket, shown(self))
 
     def _drop(self, order: messages.DropNode, now: Now) -> None:
         self.deletion.drop(order, now)
@@ -323,11 +307,11 @@ class Store:
         self.deletion.set_deleters(order, now)
 
     def _replay(self, order: messages.ReplayOrphans, now: Now) -> None:
-        self.station.reply(order.ticket, {"written": self.deletion.replay()})
+        self.context.reply(order.ticket, {"written": self.deletion.replay()})
 
     def _accept_tick(self, order: messages.AcceptTick, now: Now) -> None:
         self.membership.accept_tick(now)
-        self.station.reply(order.ticket, {"node": self.station.name, "tick": self.station.tick})
+        self.context.reply(order.ticket, {"node": self.context.name, "tick": self.context.tick})
 
     def _journaled(self, order: Journaled, now: Now) -> None:
         self.serving.journaled(order, now)

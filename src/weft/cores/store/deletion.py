@@ -16,8 +16,10 @@ from weft.base.memories import Memories
 from weft.base.now import Now
 from weft.base.ranges import RangeSet
 from weft.base.records import CoreRecord, Entry
+from weft.cores.kit.refusals import Refusal
 from weft.cores.store import limits, memory
 from weft.cores.store.bus import Bus
+from weft.cores.store.context import Context
 from weft.cores.store.messages import (
     BecameReadOnly,
     Change,
@@ -29,7 +31,6 @@ from weft.cores.store.messages import (
     TombstonesPurged,
 )
 from weft.cores.store.replica import Replica
-from weft.cores.store.station import Station, StoreError
 from weft.cores.store.ticks import in_parts
 from weft.wire.store import pack
 from weft.wire.store.messages import Info, Ticks
@@ -62,9 +63,9 @@ class Buried(msgspec.Struct, gc=False):
 class Deletion:
     """Tombstones go when everybody that counts has them."""
 
-    def __init__(self, station: Station, bus: Bus, replica: Replica) -> None:
-        self._station, self._bus, self._replica = station, bus, replica
-        settings = station.settings
+    def __init__(self, context: Context, bus: Bus, replica: Replica) -> None:
+        self._context, self._bus, self._replica = context, bus, replica
+        settings = context.settings
         self._clock = settings.cycle_ns if settings.dialects == ("moat",) else settings.clock_ns
         self.positions: Callable[[], list[str]] = list
         """Names on the chain of pings, its head first."""
@@ -106,12 +107,12 @@ class Deletion:
         if not change.is_shown:
             return
         if event.is_deletion:
-            self._bury(event, self._station.now.mono)
+            self._bury(event, self._context.now.mono)
         if len(event.path) == len(DROPPED) + 1 and event.path[: len(DROPPED)] == DROPPED:
             self._hear_dropped(event)
 
     def _bury(self, event: Event, at: int) -> None:
-        self._buried[event.chain.head] = Buried(at, self._station.tock)
+        self._buried[event.chain.head] = Buried(at, self._context.tock)
         if self._due_at is None:
             self._due_at = at + self._clock
 
@@ -129,12 +130,12 @@ class Deletion:
         if self._rounds % limits.HAVE_CLOCKS == 0 and self.is_member():
             self._say_have(is_full=self._rounds % (limits.HAVE_CLOCKS * limits.HAVE_FULL) == 0)
         self._rounds += 1
-        if self.positions()[:1] == [self._station.name] and self.is_member():
+        if self.positions()[:1] == [self._context.name] and self.is_member():
             self._purge(now)
 
     def deadline(self) -> int | None:
         """When something is due, in monotonic nanoseconds."""
-        return self._station.now.mono if self._is_dropped or self._lagging else self._due_at
+        return self._context.now.mono if self._is_dropped or self._lagging else self._due_at
 
     def recall(self, now: Now) -> None:
         """After restore: deletions count as heard of just now, and who was dropped is so still."""
@@ -159,13 +160,13 @@ class Deletion:
                 continue
             cut = RangeSet(list(ranges)[: limits.RANGES_PER_INFO])  # less than it has does no harm
             if len(cut) > room:
-                self._bus.say(self._station.info(have=part))
+                self._bus.say(self._context.info(have=part))
                 part, room = {}, limits.RANGES_PER_INFO
             part[node] = cut
             room -= len(cut)
         self._said = seen
         if part:
-            self._bus.say(self._station.info(have=part))
+            self._bus.say(self._context.info(have=part))
 
     @property
     def dropped(self) -> dict[str, int]:
@@ -181,8 +182,8 @@ class Deletion:
 
     def _purge(self, now: Now) -> None:
         """Chain head: forget what all have, and say so (DEL-004)."""
-        deleters = [name for name in self.deleters if name != self._station.name]
-        if not self._buried or self._station.foreign.keys() & set(deleters):
+        deleters = [name for name in self.deleters if name != self._context.name]
+        if not self._buried or self._context.foreign.keys() & set(deleters):
             return
         if self._are_here(deleters, now) and self._are_level(deleters):
             before = now.mono - limits.BURIED_CLOCKS * self._clock
@@ -198,7 +199,7 @@ class Deletion:
         Then no change that one of their tombstones beats is on its way any more: who has a tombstone beats it only by
         greater changes (DEL-005).
         """
-        book, own = self._replica.book, self._station.name
+        book, own = self._replica.book, self._context.name
         haves = {name: self._haves.get(name, {}) for name in deleters}
         haves[own] = {node: book.seen(node) for node in book.nodes()}
         last = {name: have.get(name, RangeSet()).highest for name, have in haves.items()}
@@ -236,16 +237,16 @@ class Deletion:
         if not ticks:
             return
         gone = self._replica.purge(ticks)
-        self._station.tell(TombstonesPurged(len(heads)))
+        self._context.tell(TombstonesPurged(len(heads)))
         # A real server would delete an entry that was written again meanwhile (HEA-004).
-        ears = list(self._bus.members) if self._station.foreign else [""]
+        ears = list(self._bus.members) if self._context.foreign else [""]
         for part in in_parts(gone):
             for ear in ears:
-                self._bus.say(self._station.info(deleted=part), ear)
+                self._bus.say(self._context.info(deleted=part), ear)
 
     def tagged(self, first: int, names: list[str], now: Now) -> None:
         """All deleters of the moat dialect have been here since tock `first` (PNG-037): each forgets for itself."""
-        deleters = [name for name in names if name != self._station.name and name not in self._station.foreign]
+        deleters = [name for name in names if name != self._context.name and name not in self._context.foreign]
         if not self._replica.book.is_whole or not self.is_member():
             return
         heads = [head for head in self._old(now.mono) if self._buried[head].tock < first]
@@ -265,10 +266,10 @@ class Deletion:
         value = pack.pack({"nodes": list(order.nodes)}) if order.nodes else None
         try:
             self._replica.write(DELETERS, value)
-        except StoreError as error:
-            self._station.reply(order.ticket, StoreRefused(error.code, error.text))
+        except Refusal as error:
+            self._context.reply(order.ticket, StoreRefused(error.code, error.why))
         else:
-            self._station.reply(order.ticket, {"deleters": self.deleters})
+            self._context.reply(order.ticket, {"deleters": self.deleters})
 
     # Nodes that do not come back
 
@@ -276,26 +277,26 @@ class Deletion:
         """The order to drop a node."""
         try:
             tick = self.drop_node(order.node)
-        except StoreError as error:
-            self._station.reply(order.ticket, StoreRefused(error.code, error.text))
+        except Refusal as error:
+            self._context.reply(order.ticket, StoreRefused(error.code, error.why))
         else:
-            self._station.reply(order.ticket, {"node": order.node, "tick": tick})
+            self._context.reply(order.ticket, {"node": order.node, "tick": tick})
 
     def drop_node(self, node: str) -> int:
-        """Nobody waits for that node any more, and nobody takes changes of it after this tick (DEL-006); StoreError."""
+        """Nobody waits for that node any more, and nobody takes changes of it after this tick (DEL-006); Refusal."""
         self._check_drop(node)
         tick = self._replica.book.seen(node).highest  # what is only heard of is nobody's but that node's, if it returns
         self._replica.write((*DROPPED, node), pack.pack({"tick": tick}))
-        self._bus.say(self._station.info(node_drop=(node,)))
+        self._bus.say(self._context.info(node_drop=(node,)))
         return tick
 
     def _check_drop(self, node: str) -> None:
-        if node == self._station.name:
-            raise StoreError("bad-request", "a node does not drop itself")
+        if node == self._context.name:
+            raise Refusal("bad-request", "a node does not drop itself")
         if not self._replica.book.top(node):
-            raise StoreError("not-found", f"no node called {node!r} has ever changed this store")
-        if self._station.foreign and any(self._live_heads(node)):
-            raise StoreError("bad-request", f"{node} heads live entries, which real MoaT-KV servers would forget")
+            raise Refusal("not-found", f"no node called {node!r} has ever changed this store")
+        if self._context.foreign and any(self._live_heads(node)):
+            raise Refusal("bad-request", f"{node} heads live entries, which real MoaT-KV servers would forget")
 
     def _live_heads(self, node: str) -> Iterable[Event]:
         found = (self._replica.tree.by_link((node, tick)) for tick in list(self._replica.tree.heads_of(node)))
@@ -308,7 +309,7 @@ class Deletion:
             return
         if tick is None:
             self.dropped.pop(node, None)
-        elif node == self._station.name:
+        elif node == self._context.name:
             self._is_dropped = True
         else:
             is_new = self.dropped.get(node) != tick
@@ -317,7 +318,7 @@ class Deletion:
             if self._replica.book.seen(node).highest > tick:
                 self._lagging[node] = None
             if is_new:
-                self._station.tell(NodeDropped(node, tick))
+                self._context.tell(NodeDropped(node, tick))
 
     def _raise_cap(self, node: str) -> None:
         """Who dropped that node knew less of it than this one: what was taken before stays taken, everywhere."""
@@ -326,22 +327,22 @@ class Deletion:
         if self.is_member() and tick > self.dropped.get(node, tick):
             try:
                 self._replica.write((*DROPPED, node), pack.pack({"tick": tick}))
-            except StoreError as error:
-                self._station.count("deletion", error.code)
+            except Refusal as error:
+                self._context.count("deletion", error.code)
 
     def _start_anew(self, now: Now) -> None:
         """This node was dropped: what nobody took of it is set aside, and it comes back empty, as another (DEL-006)."""
         self._is_dropped = False
-        entry = self._replica.tree.get((*DROPPED, self._station.name))
+        entry = self._replica.tree.get((*DROPPED, self._context.name))
         last = tick_in(entry.value) if entry is not None else None
         if last is None:
             return
         orphans = [event for event in self._own_heads() if event.tick > last]
-        self._station.tell(BecameReadOnly("dropped"))
-        self._station.tell(ChangesOrphaned(len(orphans)))
+        self._context.tell(BecameReadOnly("dropped"))
+        self._context.tell(ChangesOrphaned(len(orphans)))
         if orphans:
             self.orphans += orphans
-            self._station.keep(MEMORIES.to_record(OrphansKept([memory.kept_of(event) for event in orphans])))
+            self._context.keep(MEMORIES.to_record(OrphansKept([memory.kept_of(event) for event in orphans])))
         name = self._replica.next_name()
         self._replica.empty()
         self._replica.rename(name)
@@ -352,19 +353,19 @@ class Deletion:
             self.on_rejoin(now)
 
     def _own_heads(self) -> list[Event]:
-        heads = self._replica.tree.heads_of(self._station.name)
-        found = (self._replica.tree.by_link((self._station.name, tick)) for tick in sorted(heads))
+        heads = self._replica.tree.heads_of(self._context.name)
+        found = (self._replica.tree.by_link((self._context.name, tick)) for tick in sorted(heads))
         return [event for event in found if event is not None]
 
     def replay(self, by: str = "") -> int:
-        """Write what was set aside anew; how many. StoreError, and then what is left stays."""
+        """Write what was set aside anew; how many. Refusal, and then what is left stays."""
         count = 0
         while self.orphans:
             event = self.orphans[0]
             self._replica.write(event.path, event.value, by=by, via="replay")
             del self.orphans[0]
             count += 1
-        self._station.keep(MEMORIES.to_record(OrphansReplayed()))
+        self._context.keep(MEMORIES.to_record(OrphansReplayed()))
         return count
 
     # Memory

@@ -14,14 +14,13 @@ import msgspec
 from msgspec import UNSET
 
 from weft.base.changes import Event, Path
-from weft.base.effects import Perform, Send
 from weft.base.errors import PeerError
 from weft.base.now import Now
 from weft.base.ranges import RangeSet
 from weft.cores.store import limits
+from weft.cores.store.context import Context
 from weft.cores.store.messages import Dial, HangUp
 from weft.cores.store.replica import Replica
-from weft.cores.store.station import Station
 from weft.wire.store.bus import is_name
 from weft.wire.store.clients import (
     ACK_EACH,
@@ -46,10 +45,10 @@ META: Final[Path] = (None,)
 class Download:
     """One connection to one server, until it has told everything."""
 
-    def __init__(self, station: Station, replica: Replica, tag: bytes, name: str) -> None:
-        self._station, self._replica = station, replica
+    def __init__(self, context: Context, replica: Replica, tag: bytes, name: str) -> None:
+        self._context, self._replica = context, replica
         self.tag, self.name = tag, name
-        self.heard_at = station.now.mono
+        self.heard_at = context.now.mono
         self.is_done = False
         self._seq = 0
         self._top: Path = ()
@@ -60,7 +59,7 @@ class Download:
 
     def hear(self, said: Greeting | Answer) -> None:
         """What the server says; PeerError if that may not be said here, or is an error."""
-        self.heard_at = self._station.now.mono
+        self.heard_at = self._context.now.mono
         if isinstance(said, Greeting):
             self._hear_tock(said.tock)
             self._raise_top(said.node, said.tick)
@@ -97,11 +96,11 @@ class Download:
 
     def _tree(self, action: str, top: Path) -> Request:
         self._top = top
-        me = self._station.name
+        me = self._context.name
         return Request(seq=self._seq, action=action, path=(), nchain=-1, empty=True, from_server=me)
 
     def _ask_state(self) -> Request:
-        me = self._station.name
+        me = self._context.name
         return Request(seq=self._seq, action="get_state", nodes=True, known=True, deleted=True, from_server=me)
 
     def _merge(self, item: Answer) -> None:
@@ -119,7 +118,7 @@ class Download:
                 self._links.setdefault(node, RangeSet()).add(tick)
             self._replica.receive(event, self.name)
         except PeerError as error:
-            self._station.refuse(self.name, error.code)  # one bad entry is no reason never to join
+            self._context.refuse(self.name, error.code)  # one bad entry is no reason never to join
 
     def _settle(self, said: Answer) -> None:
         """What is known beyond the entries: how far each node has come, and what nobody needs to ask for."""
@@ -144,7 +143,7 @@ class Download:
         """As any message's; PeerError `bad-field` for one that nobody could send on."""
         if not 0 <= tock <= limits.TICK_MAX:
             raise PeerError("bad-field", f"tock {tock}")
-        self._station.hear_tock(tock)
+        self._context.hear_tock(tock)
 
     def _raise_top(self, node: str, tick: int) -> None:
         """So far a node has come; what no node may be called, or no tick can be, is left out."""
@@ -153,14 +152,14 @@ class Download:
             self._replica.book.raise_top(node, tick)
 
     def _say(self, message: ClientHello | Request) -> None:
-        self._station.effects.append(Send(JOIN, self.tag, message))
+        self._context.send(JOIN, self.tag, message)
 
 
 class Joining:
     """At most one download at a time."""
 
-    def __init__(self, station: Station, replica: Replica) -> None:
-        self._station, self._replica = station, replica
+    def __init__(self, context: Context, replica: Replica) -> None:
+        self._context, self._replica = context, replica
         self.on_done: Callable[[bool], None] = lambda _: None
         """Told of the end: whether everything of one node was merged."""
         self._names: list[str] = []
@@ -185,7 +184,7 @@ class Joining:
     def start(self, names: list[str], now: Now) -> None:
         """Download from the first of these nodes that gives all it has; one that is under way goes on."""
         if self._download is None:
-            self._names = [name for name in dict.fromkeys(names) if name != self._station.name]
+            self._names = [name for name in dict.fromkeys(names) if name != self._context.name]
             self._next()
 
     def check_deleted(self, names: list[str], ticks: Ticks, now: Now) -> None:
@@ -200,12 +199,12 @@ class Joining:
             self.on_done(False)
             return
         name = self._names.pop(0)
-        self._download = Download(self._station, self._replica, self._dial(name), name)
+        self._download = Download(self._context, self._replica, self._dial(name), name)
 
     def _dial(self, name: str) -> bytes:
         self._count += 1
         tag = b"join%d" % self._count
-        self._station.effects.append(Perform(Dial(self._endpoint(name), tag)))
+        self._context.perform(Dial(self._endpoint(name), tag))
         return tag
 
     def _endpoint(self, name: str) -> str:
@@ -215,7 +214,7 @@ class Joining:
             told = _unpacked(event.value)
             if isinstance(told, list | tuple) and len(told) == 2 and isinstance(told[0], str) and type(told[1]) is int:
                 return f"[{told[0]}]:{told[1]}" if ":" in told[0] else f"{told[0]}:{told[1]}"
-        return self._station.settings.hostmap.get(name) or f"{name}:{limits.JOIN_PORT}"
+        return self._context.settings.hostmap.get(name) or f"{name}:{limits.JOIN_PORT}"
 
     def hear(self, answer: Greeting | Answer, tag: bytes, now: Now) -> None:
         """The server says something; PeerError for what may not be said."""
@@ -246,7 +245,7 @@ class Joining:
             self._end_question(tag)
         elif answer.nodes is UNSET:
             self._hang_up(tag)
-            self.failed(tag, answer.error, self._station.now)
+            self.failed(tag, answer.error, self._context.now)
         elif heard := _heard_of(self._asked[tag][2], answer):
             nodes: Any = ticks_to_wire(heard)
             self._ask(tag, Request(seq=2, action="check_deleted", nodes=nodes))
@@ -254,7 +253,7 @@ class Joining:
             self._end_question(tag)
 
     def _ask(self, tag: bytes, request: Request) -> None:
-        self._station.effects.append(Send(JOIN, tag, request))
+        self._context.send(JOIN, tag, request)
 
     def _end_question(self, tag: bytes) -> None:
         del self._asked[tag]
@@ -275,12 +274,12 @@ class Joining:
             self._give_up(self._download)
 
     def _give_up(self, download: Download) -> None:
-        self._station.count("joins_failed", download.name)
+        self._context.count("joins_failed", download.name)
         self._hang_up(download.tag)
         self._next()
 
     def _hang_up(self, tag: bytes) -> None:
-        self._station.effects.append(Perform(HangUp(tag)))
+        self._context.perform(HangUp(tag))
 
     def wake(self, now: Now) -> None:
         """A server that says nothing is given up."""

@@ -35,6 +35,7 @@ BACKLOG_PERCENT: Final = 10  # of what waits for watchers: beyond, it waits in t
 CONFLICT_COST: Final = 1_200  # bytes of memory of a remembered conflict besides the values
 
 # Nodes
+TELL_NS: Final = 10 * SECOND  # between two events about malformed words of one sender (COD-007)
 NODES_MAX: Final = 4_096  # ever heard of
 MEMBERS_MAX: Final = 256  # of a mesh; above 64 each says too much to each, other machines are clients (LNK-023)
 RANGES_MAX: Final = 100_000  # of one node

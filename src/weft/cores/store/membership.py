@@ -6,12 +6,14 @@ from typing import Final
 
 from weft.base.changes import Chain, Event
 from weft.base.now import SECOND, Now
+from weft.cores.kit.refusals import Refusal
+from weft.cores.kit.timers import earliest
 from weft.cores.store.bus import Bus
+from weft.cores.store.context import Context
 from weft.cores.store.messages import BecameReadOnly, StoreJoined
 from weft.cores.store.recovery import Recovery
 from weft.cores.store.replica import Replica
 from weft.cores.store.states import TABLE, On, State
-from weft.cores.store.station import Station, StoreError
 
 PRESENT: Final = b"\x80"
 """The value of `[null,"node",NAME]`, a node's first change: an empty map."""
@@ -23,9 +25,9 @@ WAITING_CLOCKS: Final = 3
 class Membership:
     """The state of one node in its store."""
 
-    def __init__(self, station: Station, bus: Bus, replica: Replica, recovery: Recovery) -> None:
-        self._station, self._bus, self._replica, self._recovery = station, bus, replica, recovery
-        settings = station.settings
+    def __init__(self, context: Context, bus: Bus, replica: Replica, recovery: Recovery) -> None:
+        self._context, self._bus, self._replica, self._recovery = context, bus, replica, recovery
+        settings = context.settings
         self._clock = settings.clock_ns if "seed" in settings.dialects else settings.cycle_ns
         self.state = State.OFFLINE
         self.on_join: Callable[[list[str]], None] | None = None
@@ -53,20 +55,20 @@ class Membership:
         """Whether clients are answered (PNG-001); who takes no orders still shows what it had as a member."""
         if self.state is State.READ_ONLY:
             return self._was_member
-        return self.state is State.MEMBER or (self.state is State.RESTORED and self._station.settings.serve_stale)
+        return self.state is State.MEMBER or (self.state is State.RESTORED and self._context.settings.serve_stale)
 
     # What happens
 
     def links_changed(self, now: Now) -> None:
         """The mesh is open, or a link went up or down."""
         if self.state is State.OFFLINE and self._bus.is_connected:
-            self._turn(On.LINKED if self._station.tick else On.LINKED_EMPTY)
+            self._turn(On.LINKED if self._context.tick else On.LINKED_EMPTY)
 
     def found(self, value: bytes, now: Now) -> Event:
-        """Be the first node of a new store: the root gets its value as tick 1; StoreError `exists` where there is data."""
+        """Be the first node of a new store: the root gets its value as tick 1; Refusal `exists` where there is data."""
         self.links_changed(now)
         if (self.state, On.FOUNDED) not in TABLE:
-            raise StoreError("exists", "there is a store already, here or in reach")
+            raise Refusal("exists", "there is a store already, here or in reach")
         event = self._replica.write((), value).event
         self._turn(On.FOUNDED)
         return event
@@ -75,7 +77,7 @@ class Membership:
         """A ping was heard whose chain has data behind it; `nodes` in its order. `is_weft`: real servers do not ping so."""
         if self.state is State.LISTEN and now.mono < self._join_at:
             return
-        self._nodes = list(dict.fromkeys(node for node in nodes if node != self._station.name))
+        self._nodes = list(dict.fromkeys(node for node in nodes if node != self._context.name))
         self._are_weft = is_weft
         self._turn(On.AUTHORITY)
 
@@ -94,21 +96,21 @@ class Membership:
 
     def bar(self, why: str, now: Now) -> None:
         """Take no orders any more: `dropped`, `name-collision`."""
-        if not self._station.read_only:
-            self._station.read_only = why
-            self._station.tell(BecameReadOnly(why))
+        if not self._context.read_only:
+            self._context.read_only = why
+            self._context.tell(BecameReadOnly(why))
         self._turn(On.BARRED)
 
     def accept_tick(self, now: Now) -> None:
         """A person says that this node's name is its own, whatever others know of it (STO-034)."""
-        if self.state is State.READ_ONLY and self._station.read_only == "unconfirmed":
-            self._station.read_only = ""
+        if self.state is State.READ_ONLY and self._context.read_only == "unconfirmed":
+            self._context.read_only = ""
             self._replica.go_on()
             self._turn(On.ACCEPTED)
 
     def rejoin(self, now: Now) -> None:
         """This node was dropped, has emptied itself and has another name: it begins as one without data (DEL-006)."""
-        self._station.read_only = ""
+        self._context.read_only = ""
         self._turn(On.EMPTIED)
 
     def stop(self, now: Now) -> None:
@@ -124,7 +126,7 @@ class Membership:
         if cell is None:
             return
         self.state = cell.then
-        self._station.takes_any_tock = cell.then in (State.OFFLINE, State.LISTEN, State.JOIN)
+        self._context.takes_any_tock = cell.then in (State.OFFLINE, State.LISTEN, State.JOIN)
         getattr(self, cell.do)()
         for listener in self.listeners:
             listener(before, on)
@@ -135,9 +137,9 @@ class Membership:
     def listen(self) -> None:
         """Nothing is here: hear what the others say, and call before long."""
         self._recovery.activate(is_active=False)
-        self._wait(self._clock // 2 + int(self._station.chance.random() * self._clock / 2))
-        if self._station.settings.found is not None:
-            self._found_at = self._station.now.mono + WAITING_CLOCKS * self._clock
+        self._wait(self._clock // 2 + int(self._context.chance.random() * self._clock / 2))
+        if self._context.settings.found is not None:
+            self._found_at = self._context.now.mono + WAITING_CLOCKS * self._clock
 
     def listen_anew(self) -> None:
         """What it had counts no more."""
@@ -177,8 +179,8 @@ class Membership:
     def compare(self) -> None:
         """Others are there: both sides tell what they have, unless that was done when a link came up."""
         if not self._recovery.claims:
-            own = Chain(((self._station.name, self._station.tick),))
-            self._recovery.split(own, True, self._station.now)  # the side that comes back has lost
+            own = Chain(((self._context.name, self._context.tick),))
+            self._recovery.split(own, True, self._context.now)  # the side that comes back has lost
         self.catch_up()
 
     def catch_up(self) -> None:
@@ -194,10 +196,10 @@ class Membership:
     def become_member(self) -> None:
         """Everything is here; the first time the node enters itself (R7)."""
         self._became()
-        if not self._station.tick:
-            with suppress(StoreError):  # no room: then its first order enters it
-                self._replica.write((None, "node", self._station.name), PRESENT)
-        self._station.tell(StoreJoined(self._station.name, self._station.tick, self._replica.tree.entries))
+        if not self._context.tick:
+            with suppress(Refusal):  # no room: then its first order enters it
+                self._replica.write((None, "node", self._context.name), PRESENT)
+        self._context.tell(StoreJoined(self._context.name, self._context.tick, self._replica.tree.entries))
 
     def become_read_only(self) -> None:
         """The name is another's."""
@@ -236,15 +238,15 @@ class Membership:
         book, replica = self._replica.book, self._replica
         if not book.own_ahead and not replica.is_damaged:
             return True
-        top = book.top(self._station.name)
-        others = [node for node in book.nodes() if node != self._station.name]
+        top = book.top(self._context.name)
+        others = [node for node in book.nodes() if node != self._context.name]
         if all(self._recovery.claims.get(node) == top for node in others):
             replica.go_on()
         elif not self._is_late:
             return False
-        elif "moat" in self._station.settings.dialects:
-            self._station.read_only = "unconfirmed"
-            self._station.tell(BecameReadOnly("unconfirmed"))
+        elif "moat" in self._context.settings.dialects:
+            self._context.read_only = "unconfirmed"
+            self._context.tell(BecameReadOnly("unconfirmed"))
             self._turn(On.UNCONFIRMED)
             return False
         else:
@@ -255,11 +257,11 @@ class Membership:
     # Time
 
     def _wait(self, wait_ns: int) -> None:
-        self._due_at, self._is_late = self._station.now.mono + wait_ns, False
+        self._due_at, self._is_late = self._context.now.mono + wait_ns, False
 
     def wake(self, now: Now) -> None:
         """Do what is due."""
-        if self._station.read_only and self.state is not State.READ_ONLY:
+        if self._context.read_only and self.state is not State.READ_ONLY:
             self._turn(On.BARRED)
         if self._found_at is not None and self._found_at <= now.mono and self.state is State.LISTEN:
             self._found_unasked(now)
@@ -272,9 +274,9 @@ class Membership:
         if self._replica.book.nodes():
             return
         try:
-            self.found(self._station.settings.found or NOTHING, now)
-        except StoreError as error:
-            self._station.count("foundings_refused", error.code)
+            self.found(self._context.settings.found or NOTHING, now)
+        except Refusal as error:
+            self._context.count("foundings_refused", error.code)
 
     def _expire(self) -> None:
         if self.state is State.CATCHUP:
@@ -289,7 +291,7 @@ class Membership:
 
     def deadline(self) -> int | None:
         """When something is due, in monotonic nanoseconds."""
-        if self._station.read_only and (self.state, On.BARRED) in TABLE:
-            return self._station.now.mono
+        if self._context.read_only and (self.state, On.BARRED) in TABLE:
+            return self._context.now.mono
         found_at = self._found_at if self.state is State.LISTEN else None
-        return min((at for at in (self._due_at, found_at) if at is not None), default=None)
+        return earliest(self._due_at, found_at)

@@ -10,15 +10,15 @@ from typing import Final
 
 import msgspec
 
-from weft.base.effects import Disconnect, Send, Source
+from weft.base.effects import Source
 from weft.base.endpoints import is_endpoint
 from weft.base.errors import PeerError
 from weft.base.now import Now
 from weft.cores.store import limits
 from weft.cores.store.bus import MESH, Bus
+from weft.cores.store.context import Context
 from weft.cores.store.linkstates import TABLE, LinkState, On
 from weft.cores.store.messages import BecameReadOnly, NameCollision, StoreLinkDown, StoreLinkUp
-from weft.cores.store.station import Station
 from weft.wire.store.mesh import Beat, Bye, Hello, Message
 from weft.wire.store.messages import Said
 
@@ -58,30 +58,30 @@ class Mesh:
 
     def __init__(
         self,
-        station: Station,
+        context: Context,
         bus: Bus,
         hear_said: Callable[[Said, str, Now], None],
         link_changed: Callable[[str, bool, Now], None],
     ) -> None:
-        self._station, self._bus = station, bus
+        self._context, self._bus = context, bus
         self._hear_said, self._link_changed = hear_said, link_changed
         self.peers: dict[str, Peer] = {}
         self.callers: dict[bytes, Caller] = {}
         self._is_stopping = False
-        for endpoint in station.settings.peers:
+        for endpoint in context.settings.peers:
             self.know(endpoint, is_configured=True)
 
     # Whom to call
 
     def know(self, endpoint: str, *, is_configured: bool = False) -> None:
         """A node is, or may be, there; what cannot be called, this node itself, and one too many are left out."""
-        if not self._station.settings.endpoint or endpoint == self._station.settings.endpoint:
+        if not self._context.settings.endpoint or endpoint == self._context.settings.endpoint:
             return
         if not is_endpoint(endpoint) or endpoint in self.peers:
             return
         if len(self.peers) >= limits.MEMBERS_MAX and not self._forget_hint():
             return
-        self.peers[endpoint] = Peer(endpoint, is_configured, due_at=self._station.now.mono)
+        self.peers[endpoint] = Peer(endpoint, is_configured, due_at=self._context.now.mono)
 
     def _forget_hint(self) -> bool:
         """Make room: a hint that nobody has answered, after most tries, must not keep a member out (FLD-010)."""
@@ -119,9 +119,9 @@ class Mesh:
                 self._step_aside(peer.endpoint)
 
     def _judge_answer(self, peer: Peer, hello: Hello, now: Now) -> None:
-        if hello.fabric != self._station.settings.fabric:
+        if hello.fabric != self._context.settings.fabric:
             self._turn(peer, On.REFUSED, now, "fabric")
-        elif hello.node == self._station.name and hello.boot == self._station.settings.boot:
+        elif hello.node == self._context.name and hello.boot == self._context.settings.boot:
             self.peers.pop(peer.endpoint)  # this node under another of its addresses
         else:
             is_known = peer.state is LinkState.UP and (peer.node, peer.boot) == (hello.node, hello.boot)
@@ -147,7 +147,7 @@ class Mesh:
         least, most = limits.MESH_RETRY_NS
         wait = min(most, least << min(peer.tries, 8))
         peer.tries += 1
-        peer.due_at = now.mono + self._station.chance.about(wait, 0.2)
+        peer.due_at = now.mono + self._context.chance.about(wait, 0.2)
         self._send(peer, self._hello())
 
     def join(self, peer: Peer, now: Now, why: str) -> None:
@@ -158,7 +158,7 @@ class Mesh:
             del self.peers[peer.endpoint]  # the same node under two addresses
             return
         self._bus.members[peer.node] = peer.endpoint
-        self._station.tell(StoreLinkUp("mesh", peer.node))
+        self._context.tell(StoreLinkUp("mesh", peer.node))
         self.greet_all(now)  # so that those who know this node come to know each other
         self._link_changed(peer.node, True, now)
 
@@ -173,11 +173,11 @@ class Mesh:
         """It is not there any more; it is tried again."""
         if why == SILENT:
             self._hang_up(peer)
-        wait = 0 if why == "stranger" else self._station.chance.about(limits.MESH_BEAT_NS, 0.2)
+        wait = 0 if why == "stranger" else self._context.chance.about(limits.MESH_BEAT_NS, 0.2)
         peer.due_at, peer.tries = now.mono + wait, 0
         if self._bus.members.get(peer.node) == peer.endpoint:
             del self._bus.members[peer.node]
-            self._station.tell(StoreLinkDown("mesh", peer.node, why))
+            self._context.tell(StoreLinkDown("mesh", peer.node, why))
             self._link_changed(peer.node, False, now)
 
     def keep_off(self, peer: Peer, now: Now, why: str) -> None:
@@ -211,7 +211,7 @@ class Mesh:
 
     def _check_boot(self, hello: Hello) -> None:
         """PeerError `boot-jump` if this start is too far above those that are known of the node (FLD-011)."""
-        known = [self._station.settings.boot] if hello.node == self._station.name else []
+        known = [self._context.settings.boot] if hello.node == self._context.name else []
         known += [peer.boot for peer in self.peers.values() if peer.node == hello.node]
         known += [caller.boot for caller in self.callers.values() if caller.node == hello.node]
         if hello.boot - max(known, default=0) > limits.BOOT_JUMP_MAX:
@@ -223,7 +223,7 @@ class Mesh:
         if why:
             self._answer(routing_id, Bye(why))
             if why == "name":
-                self._station.tell(NameCollision(hello.node, hello.endpoint))
+                self._context.tell(NameCollision(hello.node, hello.endpoint))
             return
         is_new = routing_id not in self.callers
         self._forget_sockets(hello.endpoint, now)
@@ -245,10 +245,10 @@ class Mesh:
 
     def _why_not(self, hello: Hello, now: Now) -> str:
         """Why this caller is not taken; empty if it is. Of two live nodes of one name the newer is refused (LNK-022)."""
-        mine = self._station.settings
+        mine = self._context.settings
         if hello.fabric != mine.fabric:
             return "fabric"
-        if hello.node == self._station.name and hello.boot != mine.boot:
+        if hello.node == self._context.name and hello.boot != mine.boot:
             if hello.boot > mine.boot:
                 return "name"
             self.peer_heard(hello.endpoint, now)  # anybody can say so: who answers there tells (FLD-010)
@@ -261,10 +261,10 @@ class Mesh:
 
     def _step_aside(self, endpoint: str) -> None:
         """An older live node has this node's name: take no orders (4.1)."""
-        if not self._station.read_only:
-            self._station.read_only = "name-collision"
-            self._station.tell(NameCollision(self._station.name, endpoint))
-            self._station.tell(BecameReadOnly("name-collision"))
+        if not self._context.read_only:
+            self._context.read_only = "name-collision"
+            self._context.tell(NameCollision(self._context.name, endpoint))
+            self._context.tell(BecameReadOnly("name-collision"))
 
     def _let_go(self, routing_id: bytes, caller: Caller, now: Now) -> None:
         del self.callers[routing_id]
@@ -288,15 +288,15 @@ class Mesh:
                 self._send(peer, Bye("stopping"))
 
     def _hello(self) -> Hello:
-        mine = self._station.settings
+        mine = self._context.settings
         return Hello(
             fabric=mine.fabric,
-            node=self._station.name,
+            node=self._context.name,
             boot=mine.boot,
             endpoint=mine.endpoint,
             client=mine.client_port,
             peers=tuple(self._bus.members.values()),
-            tock=self._station.tock,
+            tock=self._context.tock,
             sums=True,
         )
 
@@ -306,13 +306,13 @@ class Mesh:
 
     def _hang_up(self, peer: Peer) -> None:
         """The next word goes through a new socket: who reconnects too soon is never heard again (SIM-021)."""
-        self._station.effects.append(Disconnect(MESH, peer.endpoint.encode()))
+        self._context.disconnect(MESH, peer.endpoint.encode())
 
     def _send(self, peer: Peer, message: Message) -> None:
-        self._station.effects.append(Send(MESH, peer.endpoint.encode(), message))
+        self._context.send(MESH, peer.endpoint.encode(), message)
 
     def _answer(self, routing_id: bytes, message: Message) -> None:
-        self._station.effects.append(Send(HEARD, routing_id, message))
+        self._context.send(HEARD, routing_id, message)
 
     # Time
 

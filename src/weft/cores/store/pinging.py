@@ -8,10 +8,10 @@ from weft.base.changes import Chain
 from weft.base.now import Now
 from weft.cores.store import pingchains as chains
 from weft.cores.store.bus import Bus
+from weft.cores.store.context import Context
 from weft.cores.store.membership import Membership
 from weft.cores.store.recovery import Recovery
 from weft.cores.store.states import On, State
-from weft.cores.store.station import Station
 from weft.wire.store.messages import Ping
 
 SPEAKING = (State.LISTEN, State.JOIN, State.CATCHUP, State.MEMBER)
@@ -20,9 +20,9 @@ SPEAKING = (State.LISTEN, State.JOIN, State.CATCHUP, State.MEMBER)
 class Pinging:
     """One node's part in the chain."""
 
-    def __init__(self, station: Station, bus: Bus, membership: Membership, recovery: Recovery) -> None:
-        self._station, self._bus, self._membership, self._recovery = station, bus, membership, recovery
-        settings = station.settings
+    def __init__(self, context: Context, bus: Bus, membership: Membership, recovery: Recovery) -> None:
+        self._context, self._bus, self._membership, self._recovery = context, bus, membership, recovery
+        settings = context.settings
         self._clock, self._length = settings.clock_ns, settings.ping_length
         self._is_spoken = "seed" in settings.dialects
         self.current: Ping | None = None
@@ -42,7 +42,7 @@ class Pinging:
     def position(self) -> int:
         """Of this node; behind the chain for who is not on it."""
         names = self.positions()
-        return names.index(self._station.name) if self._station.name in names else self._length
+        return names.index(self._context.name) if self._context.name in names else self._length
 
     # Hearing
 
@@ -59,7 +59,7 @@ class Pinging:
             self._accept(ping)
         elif chains.is_initial(ping):
             self._recovery.answer_newcomer()
-        self._station.count("pings", "heard" if before is self.current else "taken")
+        self._context.count("pings", "heard" if before is self.current else "taken")
 
     def _hear_authority(self, ping: Ping, now: Now) -> None:
         current = self.current
@@ -72,7 +72,7 @@ class Pinging:
     def _compare(self, ping: Ping, current: Ping, now: Now) -> None:
         outcome = chains.relation(ping, current, self._length)
         is_won = outcome.endswith(chains.WON)
-        self._station.count("pings", outcome)
+        self._context.count("pings", outcome)
         if outcome == chains.SUCCESSOR or is_won:
             self._accept(ping)
         if outcome.startswith(chains.SPLIT):
@@ -83,19 +83,19 @@ class Pinging:
         links = ping.chain.links
         if len(links) > self._length:
             ping = Ping(Chain(links[: self._length], is_cut=True), ping.tock)
-        self.current, self._accepted_at = ping, self._station.now.mono
+        self.current, self._accepted_at = ping, self._context.now.mono
         self.schedule()
 
     # Speaking
 
     def schedule(self) -> None:
         """When to ping after this ping, by position."""
-        now, clock, chance = self._station.now.mono, self._clock, self._station.chance
+        now, clock, chance = self._context.now.mono, self._clock, self._context.chance
         position = self.position()
         if position < self._length:
             share = (self._length - 1 - position + chance.random()) / self._length
             self.due_at = now + clock + int(clock * share)
-        elif chance.random() * self._station.settings.vary * self._recovery.known_count() < 1:
+        elif chance.random() * self._context.settings.vary * self._recovery.known_count() < 1:
             self.due_at = now + clock
         else:
             self.due_at = now + int(clock * (2.5 + chance.random() / 2))
@@ -118,28 +118,28 @@ class Pinging:
         """
         if self._accepted_at is not None and not self._is_old(self._accepted_at) and self._is_empty_chain():
             return
-        ping = Ping(Chain(((self._station.name, 0),)), self._station.next_tock())
+        ping = Ping(Chain(((self._context.name, 0),)), self._context.next_tock())
         self._bus.say(ping)
         if self.current is None:
             self._accept(ping)
 
     def _is_old(self, at: int) -> bool:
-        return self._station.now.mono - at >= 3 * self._clock
+        return self._context.now.mono - at >= 3 * self._clock
 
     def _is_empty_chain(self) -> bool:
         return self.current is not None and not chains.has_data(self.current.chain.links)
 
     def _ping(self) -> None:
-        own = (self._station.name, self._station.tick)
+        own = (self._context.name, self._context.tick)
         chain = chains.extended(own, self.current.chain if self.current else None, self._length)
-        ping = Ping(chain, self._station.next_tock())
+        ping = Ping(chain, self._context.next_tock())
         self._bus.say(ping)
-        self._station.count("pings", "sent")
+        self._context.count("pings", "sent")
         self._accept(ping)
 
     def link_up(self, member: str, now: Now) -> None:
         """A new neighbour hears the current ping, unchanged (HEA-006)."""
-        if self.current is not None and self._station.tick and self._membership.state in SPEAKING:
+        if self.current is not None and self._context.tick and self._membership.state in SPEAKING:
             self._bus.say(self.current, member)
             if self.due_at is not None and self.due_at <= now.mono:
                 self.schedule()  # nobody was there to hear it
@@ -157,7 +157,7 @@ class Pinging:
         current = self.current
         if self._membership.state not in SPEAKING or current is None:
             return False
-        return self._is_heard() and chains.may_head(self._station.tick, current.chain.links)
+        return self._is_heard() and chains.may_head(self._context.tick, current.chain.links)
 
     def _is_heard(self) -> bool:
         return self._bus.has_broker or bool(self._bus.members)

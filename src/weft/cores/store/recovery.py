@@ -9,14 +9,15 @@ from typing import Final
 
 from weft.base.changes import Chain, Link
 from weft.base.now import Now
+from weft.cores.kit.timers import earliest
 from weft.cores.store.asking import Asking
 from weft.cores.store.bus import Bus
+from weft.cores.store.context import Context
 from weft.cores.store.messages import Change
 from weft.cores.store.pingchains import is_apart
 from weft.cores.store.replica import Replica
 from weft.cores.store.resending import Resending
 from weft.cores.store.splits import Merge, Splits, takeover_ns
-from weft.cores.store.station import Station
 from weft.wire.store.messages import Info, Ping, Ticks, Update
 
 TAIL_CLOCKS: Final = (1, 2, 4)
@@ -28,9 +29,9 @@ SILENT_CLOCKS: Final = 10
 class Recovery:
     """What this node lacks, and what others lack that it has."""
 
-    def __init__(self, station: Station, bus: Bus, replica: Replica) -> None:
-        self._station, self._bus, self._replica = station, bus, replica
-        settings = station.settings
+    def __init__(self, context: Context, bus: Bus, replica: Replica) -> None:
+        self._context, self._bus, self._replica = context, bus, replica
+        settings = context.settings
         self._clock = settings.clock_ns if "seed" in settings.dialects else settings.cycle_ns
         self.positions: Callable[[], list[str]] = list
         """Names on the current chain of pings, its head first; set by who pings."""
@@ -38,9 +39,9 @@ class Recovery:
         """Of the seed dialect; set by who pings."""
         self.claims: dict[str, int] = {}
         """What each node that told all it knows of says about this node's own tick (STO-034)."""
-        self.asking = Asking(station, bus, replica, self._clock, self._prev)
-        self.resending = Resending(station, bus, replica)
-        self.splits = Splits(station, self._clock, self._say_ticks, self.asking.ask_all)
+        self.asking = Asking(context, bus, replica, self._clock, self._prev)
+        self.resending = Resending(context, bus, replica)
+        self.splits = Splits(context, self._clock, self._say_ticks, self.asking.ask_all)
         self.on_news = self.asking.on_news
         """Told whenever completeness, or what is known of others, may have changed."""
         self._is_begun = False
@@ -108,18 +109,18 @@ class Recovery:
         if info.prev is None and len(ticks) <= 1:
             return  # its own only: the tail of its changes
         if info.tick and self._replica.book.top(info.node):
-            self.claims[info.node] = ticks.get(self._station.name, 0)
+            self.claims[info.node] = ticks.get(self._context.name, 0)
         self.splits.heard_ticks(info.node)
         if any(ticks.get(node, 0) < top for node, top in self._replica.book.tops().items()):
             self._answer_behind(peer)
         else:
-            self._full_at, self._answer_at = self._station.now.mono, None
+            self._full_at, self._answer_at = self._context.now.mono, None
         for listener in self.on_news:
             listener()
 
     def _answer_behind(self, peer: str) -> None:
         """Somebody came back to the broker and knows less than this node: one of us says so, by position."""
-        now = self._station.now.mono
+        now = self._context.now.mono
         if peer in self._bus.members or self._answer_at is not None or self.splits.own_chain() is not None:
             return
         if now - self._full_at >= self._clock and not self.asking.is_passive:
@@ -127,12 +128,12 @@ class Recovery:
 
     def answer_newcomer(self) -> None:
         """Somebody who has nothing calls: the head of the chain says what there is, others if it does not (PNG-003)."""
-        if self._station.tick and self._answer_at is None:
-            self._answer_at = self._station.now.mono + takeover_ns(self._clock, self._position())
+        if self._context.tick and self._answer_at is None:
+            self._answer_at = self._context.now.mono + takeover_ns(self._clock, self._position())
 
     def known_count(self) -> int:
         """How many nodes there are, as far as this one knows; itself counts."""
-        return len({*self._replica.book.nodes(), *self._bus.members, self._station.name})
+        return len({*self._replica.book.nodes(), *self._bus.members, self._context.name})
 
     def ask_unasked(self, now: Now) -> None:
         """Ask everybody for what is missing and was not asked for yet (PNG-036)."""
@@ -144,7 +145,7 @@ class Recovery:
         current = self.current_ping()
         if current is None or self.splits.is_own_reason(reason):
             return
-        if is_apart(reason.links, current.chain.links, self._station.settings.ping_length):
+        if is_apart(reason.links, current.chain.links, self._context.settings.ping_length):
             self.splits.begin(current.chain, reason, has_lost=False)
 
     def _hear_missing(self, info: Info, missing: Ticks, peer: str) -> None:
@@ -164,12 +165,12 @@ class Recovery:
         void = {node: missing for node in book.caps if (missing := book.missing_of(node))}
         if void and not self._position():
             self._settle(void, "known")
-            self._bus.say(self._station.info(known=void))
+            self._bus.say(self._context.info(known=void))
 
     def _note(self, change: Change) -> None:
         """An own change: its tick is named again for a while."""
-        if change.is_shown and change.event.node == self._station.name and change.event.tick == self._station.tick:
-            self._tail, self._tail_at = 0, self._station.now.mono + self._clock
+        if change.is_shown and change.event.node == self._context.name and change.event.tick == self._context.tick:
+            self._tail, self._tail_at = 0, self._context.now.mono + self._clock
 
     # What is said
 
@@ -179,7 +180,7 @@ class Recovery:
 
     def link_up(self, member: str, now: Now) -> None:
         """Tell a new neighbour what there is (HEA-006); `""` is the broker. Its ping follows."""
-        if self._station.tick:
+        if self._context.tick:
             self.say_full(member)
         self.asking.link_up()
 
@@ -192,20 +193,20 @@ class Recovery:
 
     def say_full(self, to: str = "", reason: Chain | None = None) -> None:
         """All ticks that are known of; the chain says that it is all."""
-        self._bus.say(self._station.info(ticks=self._replica.book.tops(), prev=self._prev(), reason=reason), to)
+        self._bus.say(self._context.info(ticks=self._replica.book.tops(), prev=self._prev(), reason=reason), to)
         if not to:
-            self._full_at, self._answer_at = self._station.now.mono, None
+            self._full_at, self._answer_at = self._context.now.mono, None
 
     def _say_ticks(self, merge: Merge) -> None:
         self.say_full(reason=merge.own if merge.has_lost else None)
 
     def _prev(self) -> Chain:
         current = self.current_ping()
-        return current.chain if current else Chain(((self._station.name, self._station.tick),))
+        return current.chain if current else Chain(((self._context.name, self._context.tick),))
 
     def _position(self) -> int:
         names = self.positions()
-        return names.index(self._station.name) if self._station.name in names else self._station.settings.ping_length
+        return names.index(self._context.name) if self._context.name in names else self._context.settings.ping_length
 
     # Time
 
@@ -227,26 +228,22 @@ class Recovery:
             self.say_full()
 
     def _say_tail(self, step: int) -> None:
-        own = {self._station.name: self._station.tick}
-        self._bus.say(self._station.info(ticks=own))
+        own = {self._context.name: self._context.tick}
+        self._bus.say(self._context.info(ticks=own))
         self._tail = step + 1 if step + 1 < len(TAIL_CLOCKS) else None
         if self._tail is not None:
             self._tail_at += (TAIL_CLOCKS[self._tail] - TAIL_CLOCKS[step]) * self._clock
 
     def _silent_at(self) -> int | None:
         """When the head of the chain says again what there is."""
-        if not self._station.tick or self._position():
+        if not self._context.tick or self._position():
             return None
         return self._full_at + SILENT_CLOCKS * self._clock
 
     def deadline(self) -> int | None:
         """When something is due, in monotonic nanoseconds."""
         if not self._is_begun:
-            return self._station.now.mono
-        first = self._silent_at()
-        if self._tail is not None and (first is None or self._tail_at < first):
-            first = self._tail_at
-        for at in (self._answer_at, self.splits.deadline(), self.asking.deadline(), self.resending.deadline()):
-            if at is not None and (first is None or at < first):
-                first = at
-        return first
+            return self._context.now.mono
+        of_parts = (self.splits.deadline(), self.asking.deadline(), self.resending.deadline())
+        tail_at = None if self._tail is None else self._tail_at
+        return earliest(self._silent_at(), tail_at, self._answer_at, *of_parts)

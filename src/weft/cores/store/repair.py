@@ -11,11 +11,13 @@ import msgspec
 
 from weft.base.changes import Chain, Event, Link, Path
 from weft.base.now import SECOND, Now
+from weft.cores.kit.refusals import Refusal
+from weft.cores.kit.timers import earliest
 from weft.cores.store import limits
 from weft.cores.store.bus import Bus
+from weft.cores.store.context import Context
 from weft.cores.store.messages import Change, EntryRepaired
 from weft.cores.store.replica import Replica
-from weft.cores.store.station import Station, StoreError
 from weft.wire.store.pack import same_value
 from weft.wire.store.path import key_of, text_of
 
@@ -37,8 +39,8 @@ class Contested(msgspec.Struct, gc=False):
 class Repair:
     """Remembers what lost, and mends it where servers with another rule may have kept it."""
 
-    def __init__(self, station: Station, bus: Bus, replica: Replica) -> None:
-        self._station, self._bus, self._replica = station, bus, replica
+    def __init__(self, context: Context, bus: Bus, replica: Replica) -> None:
+        self._context, self._bus, self._replica = context, bus, replica
         self.positions: Callable[[], list[str]] = list
         """Weft nodes of the node list, the last that pinged first."""
         self.known: Callable[[], Collection[str]] = tuple
@@ -51,7 +53,7 @@ class Repair:
 
     def note(self, change: Change) -> None:
         """A merge: remember what lost, and plan a repair where one is needed. Only while foreign servers are known."""
-        if not self._station.foreign:
+        if not self._context.foreign:
             self._contested.clear()
             return
         loser = change.other if change.outcome == "conflict-taken" else change.event
@@ -87,7 +89,7 @@ class Repair:
     def _remember(self, contested: Contested, links: Iterable[Link]) -> None:
         for link in links:
             contested.links.pop(link, None)
-            contested.links[link] = self._station.now.mono
+            contested.links[link] = self._context.now.mono
         while len(contested.links) > limits.LOSERS_MAX:
             oldest = next(iter(contested.links))
             del contested.links[oldest]
@@ -99,7 +101,7 @@ class Repair:
         if not self._need(contested):
             del self._contested[key]
         elif contested.due_at is None and self._why(contested):
-            contested.due_at = self._station.now.mono + self._wait(key)
+            contested.due_at = self._context.now.mono + self._wait(key)
 
     def _wait(self, key: bytes) -> int:
         """A quarter of a gap, in which the burst passes; and long enough to see who is before us do it.
@@ -107,15 +109,15 @@ class Repair:
         Where two of us have repaired an entry at once, the greater one's author is the first to see to it. Weft nodes
         that are not in the own list may have the same place in theirs, after a split: the lower name is sooner.
         """
-        gap, names, known, own = self._station.settings.gap_ns, self.positions(), self.known(), self._station.name
+        gap, names, known, own = self._context.settings.gap_ns, self.positions(), self.known(), self._context.name
         current = self._replica.tree.get(self._contested[key].path)
-        jitter = round(gap * self._station.chance.random())
+        jitter = round(gap * self._context.chance.random())
         author = current.node if current else ""
         if author == own:
             return gap // 4
         if author in known:
             return 2 * gap + jitter
-        if self._station.now.mono - self._mended.get(key, -limits.LOSERS_NS) < limits.LOSERS_NS:
+        if self._context.now.mono - self._mended.get(key, -limits.LOSERS_NS) < limits.LOSERS_NS:
             return gap // 4 + 4 * jitter
         if own in names:
             before = sum(name < own for name in known if name not in names)
@@ -127,7 +129,7 @@ class Repair:
         current = self._replica.tree.get(contested.path)
         if current is None:
             return []
-        since = self._station.now.mono - limits.LOSERS_NS
+        since = self._context.now.mono - limits.LOSERS_NS
         return [link for link, at in contested.links.items() if at >= since and not current.chain.covers(link)]
 
     def _why(self, contested: Contested) -> str:
@@ -149,14 +151,14 @@ class Repair:
         current, why = self._replica.tree.get(contested.path), self._why(contested)
         if current is None or not why:
             return not self._need(contested)
-        chain = _joined(current.chain, reversed(self._need(contested)), self._station.name)
+        chain = _joined(current.chain, reversed(self._need(contested)), self._context.name)
         try:
             written = self._replica.write(contested.path, current.value, via="repair", chain=chain)
-        except StoreError as error:
-            self._station.count("repairs_refused", error.code)
+        except Refusal as error:
+            self._context.count("repairs_refused", error.code)
             return False
-        self._station.count("repairs")
-        self._station.tell(EntryRepaired(text_of(contested.path), written.event.tick, why))
+        self._context.count("repairs")
+        self._context.tell(EntryRepaired(text_of(contested.path), written.event.tick, why))
         return True
 
     def wake(self, now: Now) -> None:
@@ -182,7 +184,7 @@ class Repair:
         """When to be woken."""
         if not self._contested:
             return None
-        return min((each.due_at for each in self._contested.values() if each.due_at is not None), default=None)
+        return earliest(*[each.due_at for each in self._contested.values()])
 
 
 def _joined(chain: Chain, losers: Iterable[Link], own: str) -> Chain:

@@ -12,12 +12,13 @@ from weft.base.errors import PeerError
 from weft.base.now import SECOND
 from weft.base.ranges import RangeSet
 from weft.base.records import CoreRecord, DamageRecord, Entry, Stream, StreamRecord
+from weft.cores.kit.refusals import Refusal
 from weft.cores.store import limits, memory
 from weft.cores.store.bus import Bus
 from weft.cores.store.conflicts import Conflict, Conflicts
+from weft.cores.store.context import Context
 from weft.cores.store.merging import clash_order, judge, merged_twins
 from weft.cores.store.messages import Change, IdClash, LimitExceeded, NameChanged, StaleDropped
-from weft.cores.store.station import Station, StoreError
 from weft.cores.store.ticks import TickBook
 from weft.cores.store.tree import Tree, cost_of, path_cost
 from weft.cores.store.unsaid import Unsaid
@@ -60,11 +61,11 @@ class Joined(NamedTuple):
 class Replica:
     """One node's copy of the store."""
 
-    def __init__(self, station: Station, bus: Bus) -> None:
-        self._station, self._bus = station, bus
-        self.tree = Tree(station.settings.keys)
-        self.book = TickBook(station, self.tree)
-        self.unsaid = Unsaid(station, self.book)
+    def __init__(self, context: Context, bus: Bus) -> None:
+        self._context, self._bus = context, bus
+        self.tree = Tree(context.settings.keys)
+        self.book = TickBook(context, self.tree)
+        self.unsaid = Unsaid(context, self.book)
         self.conflicts = Conflicts()
         self.listeners: list[Callable[[Change], None]] = []
         """Told of each merge and own write, in order, within the turn."""
@@ -74,15 +75,15 @@ class Replica:
         """The greatest tock of any tombstone that was purged here."""
         self.is_damaged = False
         """The journal has lost something: nothing is certain until nothing is missing (STO-032)."""
-        self.names: dict[str, None] = {station.name: None}
+        self.names: dict[str, None] = {context.name: None}
         """All that this node ever had: what the journal keeps under them is its own."""
         self._is_named = False
         """Whether the present name is durable."""
         self._over: set[str] = set()
         tree = self.tree
-        self.room = station.budget.part("entries", limits.ENTRIES_PERCENT, lambda: tree.cost)
+        self.room = context.budget.part("entries", limits.ENTRIES_PERCENT, lambda: tree.cost)
         conflicts = self.conflicts
-        conflicts.room = station.budget.part("conflicts", limits.CONFLICTS_PERCENT, lambda: conflicts.cost)
+        conflicts.room = context.budget.part("conflicts", limits.CONFLICTS_PERCENT, lambda: conflicts.cost)
 
     # Writing
 
@@ -91,7 +92,7 @@ class Replica:
     ) -> Written:
         """A change of this node's own (STO-030); None deletes. `chain`: what to put the own link on, for repairs.
 
-        StoreError, and then no tick is taken: bad-path, bad-value, too-large, storage-full, read-only, not-ready,
+        Refusal, and then no tick is taken: bad-path, bad-value, too-large, storage-full, read-only, not-ready,
         tick-exhausted.
         """
         path = self._checked(path, value)
@@ -106,31 +107,31 @@ class Replica:
         kept = self.tree.put(event)
         self.book.see(*event.chain.head)
         head = before.chain.head if before else None
-        self._station.keep(memory.own_record_of(event, via, head, self._station.now.wall))
+        self._context.keep(memory.own_record_of(event, via, head, self._context.now.wall))
         self.unsaid.wrote(event.tick, before)
         self._bus.say(Update(event))
-        self._station.count("sets")
+        self._context.count("sets")
         self._announce(Change("newer" if before else "first", kept, before))
         return Written(before, kept)
 
     @property
     def _links_max(self) -> int:
-        return self._station.settings.chain_length
+        return self._context.settings.chain_length
 
     def _checked(self, path: Path, value: bytes | None) -> Path:
-        station = self._station
+        context = self._context
         for is_so, code in (
-            (station.is_full, "storage-full"),
-            (station.read_only, "read-only"),
+            (context.is_full, "storage-full"),
+            (context.read_only, "read-only"),
             (self.book.own_ahead or self.is_damaged, "not-ready"),
-            (station.tick >= limits.TICK_MAX, "tick-exhausted"),
+            (context.tick >= limits.TICK_MAX, "tick-exhausted"),
         ):
             if is_so:
-                raise StoreError(code, station.read_only)
+                raise Refusal(code, context.read_only)
         try:
-            path = normal(path, station.settings.keys)
+            path = normal(path, context.settings.keys)
         except PeerError as error:
-            raise StoreError(error.code, error.why) from None
+            raise Refusal(error.code, error.why) from None
         if value is not None:
             _check_value(value)
         return path
@@ -142,32 +143,32 @@ class Replica:
             limits.ENTRY_COST + path_cost(path) + len(value) - cost_of(before)
         ):
             self.room.refuse()
-            raise StoreError("storage-full", "this node has no memory left for more")
+            raise Refusal("storage-full", "this node has no memory left for more")
         is_new = value is not None and (before is None or before.value is None)
         if is_new and tree.entries >= limits.ENTRIES_MAX:
-            raise StoreError("too-large", f"more than {limits.ENTRIES_MAX} entries")
+            raise Refusal("too-large", f"more than {limits.ENTRIES_MAX} entries")
         if value is not None and tree.bytes + len(value) > limits.STORE_BYTES_MAX:
-            raise StoreError("too-large", f"more than {limits.STORE_BYTES_MAX} bytes")
+            raise Refusal("too-large", f"more than {limits.STORE_BYTES_MAX} bytes")
 
     def _next_event(self, path: Path, value: bytes | None, by: str, below: Chain, links_max: int) -> Event:
         """Own link + old chain without the own one (STO-006), dated."""
-        station = self._station
+        context = self._context
         self._name()
-        station.tick += 1
-        links = ((station.name, station.tick), *(link for link in below.links if link[0] != station.name))
+        context.tick += 1
+        links = ((context.name, context.tick), *(link for link in below.links if link[0] != context.name))
         chain = Chain(links[:links_max], below.is_cut or len(links) > links_max)
-        return Event(chain, station.next_tock(), path, value, _in_seconds(station.now.wall), by)
+        return Event(chain, context.next_tock(), path, value, _in_seconds(context.now.wall), by)
 
     # Merging
 
     def receive(self, event: Event, peer: str) -> Change:
         """Join a change of anybody's (STO-011); PeerError, and then nothing has changed (COD-007)."""
         event = self._admitted(event)
-        self._station.hear_tock(event.tock)
+        self._context.hear_tock(event.tock)
         joined = self._join(event)
         self._keep(event, joined)
         change = joined.change
-        self._station.count("events", change.outcome)
+        self._context.count("events", change.outcome)
         if change.outcome == "first":
             self._look_at_limits()
         if joined.conflict is not None:
@@ -181,7 +182,7 @@ class Replica:
         links = event.chain.links
         self._check_links(links)
         self.book.admit(links)
-        path = normal(event.path, self._station.settings.keys)
+        path = normal(event.path, self._context.settings.keys)
         value = event.value
         if value is not None and len(value) > limits.EVENT_BYTES_MAX:
             value = LEFT_OUT
@@ -254,29 +255,29 @@ class Replica:
                 self._over.discard(what)
             elif what not in self._over:
                 self._over.add(what)
-                self._station.tell(LimitExceeded(what, limit))
+                self._context.tell(LimitExceeded(what, limit))
 
     def _keep(self, event: Event, joined: Joined) -> None:
         """Make durable what is new: the change with its links, or the ticks alone (STO-031)."""
-        station = self._station
+        context = self._context
         if joined.is_kept:
             is_shown = joined.change.is_shown
-            if event.node in station.foreign:
-                record = memory.foreign_record_of(event, station.name, station.now.wall, is_shown=is_shown)
-                station.keep(record)
+            if event.node in context.foreign:
+                record = memory.foreign_record_of(event, context.name, context.now.wall, is_shown=is_shown)
+                context.keep(record)
             else:
-                station.keep(memory.record_of(memory.kept_of(event, is_shown=is_shown)))
+                context.keep(memory.record_of(memory.kept_of(event, is_shown=is_shown)))
         elif joined.news:
             known: dict[str, list[tuple[int, int]]] = {}
             for node, tick in joined.news:
                 known.setdefault(node, []).append((tick, tick))
-            station.keep(memory.record_of(memory.Settled(known)))
+            context.keep(memory.record_of(memory.Settled(known)))
 
     def _tell_conflict(self, conflict: Conflict) -> None:
         if conflict.reason == "id-clash":
             kept = conflict.kept
-            self._station.tell(IdClash(text_of(kept.path), kept.node, kept.tick))
-        self._station.tell(conflict.as_event())
+            self._context.tell(IdClash(text_of(kept.path), kept.node, kept.tick))
+        self._context.tell(conflict.as_event())
 
     def _announce(self, change: Change) -> None:
         for listener in self.listeners:
@@ -295,7 +296,7 @@ class Replica:
         else:
             new = self._settled(ticks)
             if new:
-                self._station.keep(memory.record_of(memory.Settled(known=memory.ranges_of(new))))
+                self._context.keep(memory.record_of(memory.Settled(known=memory.ranges_of(new))))
         self.book.tell_ahead()
 
     def purge(self, heads: Ticks) -> Ticks:
@@ -321,13 +322,13 @@ class Replica:
     def _delete(self, ticks: Ticks) -> None:
         new, removed = self._deleted(ticks)
         if new:
-            self._station.keep(memory.record_of(memory.Settled(deleted=memory.ranges_of(new))))
+            self._context.keep(memory.record_of(memory.Settled(deleted=memory.ranges_of(new))))
         for event in removed:
             if event.value is None:
-                self._station.count("purged")
+                self._context.count("purged")
                 continue
-            self._station.keep(memory.record_of(memory.StaleKept(memory.kept_of(event))))
-            self._station.tell(StaleDropped(text_of(event.path), event.node, event.tick, event.value.hex()))
+            self._context.keep(memory.record_of(memory.StaleKept(memory.kept_of(event))))
+            self._context.tell(StaleDropped(text_of(event.path), event.node, event.tick, event.value.hex()))
             for listener in self.removed:
                 listener(event)
 
@@ -350,49 +351,49 @@ class Replica:
 
     def rename(self, name: str) -> None:
         """Go on as somebody who has not changed anything yet (STO-034)."""
-        station = self._station
-        before, station.name, station.tick = station.name, name, 0
+        context = self._context
+        before, context.name, context.tick = context.name, name, 0
         self.unsaid.forget()
         self._is_named = False
         self._name()
-        station.tell(NameChanged(before, name, self.book.top(before)))
+        context.tell(NameChanged(before, name, self.book.top(before)))
 
     def next_name(self) -> str:
         """`NAME~2`, or the first after it of which nobody has heard."""
-        base = self._station.settings.name
+        base = self._context.settings.name
         for number in range(2, limits.NODES_MAX + 2):
             suffix = f"~{number}"
             name = base.encode()[: limits.NAME_BYTES_MAX - len(suffix)].decode(errors="ignore") + suffix
             if not self.book.top(name) and name not in self.names:
                 return name
-        raise StoreError("tick-exhausted", "no name is left")
+        raise Refusal("tick-exhausted", "no name is left")
 
     def go_on(self) -> None:
         """Continue after the highest own tick that others know: they have confirmed it, or a person did (STO-034)."""
-        station = self._station
-        station.tick = max(station.tick, self.book.top(station.name))
+        context = self._context
+        context.tick = max(context.tick, self.book.top(context.name))
         self._is_named = False
         self._name()
         self.mended()
 
     def empty(self) -> None:
         """Forget all entries and ticks, as one who comes back after it was dropped (DEL-006)."""
-        self._station.keep(memory.record_of(memory.Emptied()))
+        self._context.keep(memory.record_of(memory.Emptied()))
         self._forget_all()
 
     def mended(self) -> None:
         """What the journal had lost is back, or nobody has it; own ticks are certain again, or the name is another."""
         if self.is_damaged:
             self.is_damaged = False
-            self._station.keep(memory.record_of(memory.Mended()))
+            self._context.keep(memory.record_of(memory.Mended()))
 
     def _name(self) -> None:
         """The name is durable before the first change that carries it."""
         if not self._is_named:
-            station = self._station
+            context = self._context
             self._is_named = True
-            self.names[station.name] = None
-            station.keep(memory.record_of(memory.Named(station.name, station.tick)))
+            self.names[context.name] = None
+            context.keep(memory.record_of(memory.Named(context.name, context.tick)))
 
     def _forget_all(self) -> None:
         self.tree.clear()
@@ -403,13 +404,13 @@ class Replica:
     # Conflicts
 
     def write_again(self, number: int, *, by: str = "", via: str = "") -> Written:
-        """Write once more what lost a conflict; StoreError `not-found`."""
+        """Write once more what lost a conflict; Refusal `not-found`."""
         conflict = self.conflicts.get(number)
         if conflict is None or conflict.lost.value == LEFT_OUT:
-            raise StoreError("not-found", f"there is no conflict {number} to restore")
+            raise Refusal("not-found", f"there is no conflict {number} to restore")
         written = self.write(conflict.lost.path, conflict.lost.value, by=by, via=via)
         self.conflicts.forget(number)
-        self._station.keep(memory.record_of(memory.Forgotten(number)))
+        self._context.keep(memory.record_of(memory.Forgotten(number)))
         return written
 
     # Memory
@@ -428,13 +429,13 @@ class Replica:
 
     def _restore_change(self, record: StreamRecord) -> None:
         """What this node changed itself gives its tick back; own changes that it only heard of do not (STO-034)."""
-        station = self._station
-        if record.origin == station.name:
-            station.tick = max(station.tick, record.sequence)
+        context = self._context
+        if record.origin == context.name:
+            context.tick = max(context.tick, record.sequence)
         self._restore_event(memory.event_of_stream(record))
 
     def _restore_event(self, event: Event) -> None:
-        self._station.tock = max(self._station.tock, event.tock)
+        self._context.tock = max(self._context.tock, event.tock)
         self._join(event)
 
     def _restore_kept(self, kept: memory.EventKept) -> None:
@@ -446,13 +447,13 @@ class Replica:
 
     def _restore_tock_limit(self, kept: memory.TockLimit) -> None:
         """Above it nothing was sent: so it is where this start begins (STO-007)."""
-        self._station.restore_tock(kept.limit)
+        self._context.restore_tock(kept.limit)
 
     def _restore_name(self, kept: memory.Named) -> None:
         """What a person calls the node now stands above what it was called; what it called itself goes on."""
         self.names[kept.name] = None
-        if kept.name == self._station.settings.name or _is_later_name(kept.name, self._station.settings.name):
-            self._station.name, self._station.tick = kept.name, kept.tick
+        if kept.name == self._context.settings.name or _is_later_name(kept.name, self._context.settings.name):
+            self._context.name, self._context.tick = kept.name, kept.tick
             self._is_named = True
 
     def _restore_claim(self, kept: memory.Claimed) -> None:
@@ -468,13 +469,13 @@ class Replica:
         return map(memory.record_of, self._memories())
 
     def _memories(self) -> Iterator[memory.MemoryKind]:
-        station = self._station
+        context = self._context
         for name in self.names:
-            if name != station.name:
+            if name != context.name:
                 yield memory.Named(name, 0)
         if self._is_named:
-            yield memory.Named(station.name, station.tick)
-        yield memory.TockLimit(station.tock_limit)
+            yield memory.Named(context.name, context.tick)
+        yield memory.TockLimit(context.tock_limit)
         yield from map(memory.kept_of, self.tree.sorted())
         yield from self.book.condense()
         yield from self.unsaid.condense()
@@ -496,7 +497,7 @@ def _check_value(value: bytes) -> None:
     try:
         check(value, limits.VALUE_BYTES_MAX, limits.VALUE_ITEMS_MAX, limits.VALUE_DEPTH_MAX)
     except PeerError as error:
-        raise StoreError("too-large" if error.code == "too-large" else "bad-value", error.why) from None
+        raise Refusal("too-large" if error.code == "too-large" else "bad-value", error.why) from None
 
 
 def _is_later_name(name: str, base: str) -> bool:

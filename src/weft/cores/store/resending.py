@@ -10,8 +10,8 @@ from weft.base.now import SECOND
 from weft.base.ranges import RangeSet
 from weft.cores.store import limits
 from weft.cores.store.bus import Bus
+from weft.cores.store.context import Context
 from weft.cores.store.replica import Replica
-from weft.cores.store.station import Station
 from weft.cores.store.ticks import in_parts
 from weft.wire.store.messages import Ticks, Update
 from weft.wire.store.pack import LEFT_OUT
@@ -43,8 +43,8 @@ class Budget(msgspec.Struct):
 class Resending:
     """`prev` in what is said to all is the business of who asked; answers name changes only."""
 
-    def __init__(self, station: Station, bus: Bus, replica: Replica) -> None:
-        self._station, self._bus, self._replica = station, bus, replica
+    def __init__(self, context: Context, bus: Bus, replica: Replica) -> None:
+        self._context, self._bus, self._replica = context, bus, replica
         self._jobs: list[Job] = []
 
     def ask(self, missing: Ticks, to: str, delay_ns: int) -> None:
@@ -55,7 +55,7 @@ class Resending:
             return
         job = next((job for job in self._jobs if to and job.to == to), None)
         if job is None:
-            self._jobs.append(Job(to, self._station.now.mono + delay_ns, wanted, {}, {}))
+            self._jobs.append(Job(to, self._context.now.mono + delay_ns, wanted, {}, {}))
             del self._jobs[: -limits.RESEND_JOBS_MAX]
         else:
             for node, ranges in wanted.items():
@@ -77,7 +77,7 @@ class Resending:
 
     def wake(self) -> None:
         """As much as a turn may take, of whoever's time has come."""
-        now = self._station.now.mono
+        now = self._context.now.mono
         for job in [job for job in self._jobs if job.due_at <= now]:
             rate = self._rate(job)
             messages = min(limits.RESEND_MESSAGES, max(1, rate // 20))
@@ -90,7 +90,7 @@ class Resending:
         return min(job.due_at for job in self._jobs) if self._jobs else None
 
     def _rate(self, job: Job) -> int:
-        if self._station.foreign:  # all jobs together
+        if self._context.foreign:  # all jobs together
             return max(1, limits.RESEND_RATE_FOREIGN // len(self._jobs))
         is_mesh = job.to in self._bus.members or not self._bus.has_broker
         return limits.RESEND_RATE_MESH if is_mesh else limits.RESEND_RATE_BROKER
@@ -99,7 +99,7 @@ class Resending:
         """Whether the job is done."""
         if not job.is_begun:
             job.is_begun = True
-            self._station.count("recoveries", "resend")
+            self._context.count("recoveries", "resend")
         while job.wanted and not budget.is_spent:
             node, ranges = next(iter(job.wanted.items()))
             if not ranges:
@@ -121,8 +121,8 @@ class Resending:
                 last = event.tick - 1
                 break
             if event.value != LEFT_OUT:  # too large to be kept here: who has it sends it
-                self._bus.say(Update(event, (self._station.name, self._station.tick)), job.to)
-                self._station.count("resent")
+                self._bus.say(Update(event, (self._context.name, self._context.tick)), job.to)
+                self._context.count("resent")
             budget.messages -= 1
             budget.bytes -= len(event.value or b"") + limits.ASK_WEIGHT
         if last >= first:
@@ -135,7 +135,7 @@ class Resending:
         """What has no entry any more, in as many messages as it needs."""
         known, deleted = in_parts(job.known), [*in_parts(self._forgotten_before(job)), *in_parts(job.deleted)]
         for index in range(max(len(known), len(deleted))):
-            said = self._station.info(
+            said = self._context.info(
                 known=known[index] if index < len(known) else None,
                 deleted=deleted[index] if index < len(deleted) else None,
             )
@@ -147,7 +147,7 @@ class Resending:
         It is named before what was asked for, so that nobody believes to have everything without it. Real servers would
         delete more than that (HEA-004).
         """
-        if not job.deleted or self._station.foreign:
+        if not job.deleted or self._context.foreign:
             return {}
         book = self._replica.book
         return {node: book.deleted(node) - job.deleted.get(node, RangeSet()) for node in book.nodes()}

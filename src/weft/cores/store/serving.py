@@ -8,15 +8,15 @@ from typing import Final
 
 from msgspec import UNSET
 
-from weft.base.effects import Perform, Send
 from weft.base.errors import PeerError
 from weft.base.now import Now
 from weft.base.spool import Journaled, RecordsFetched
+from weft.cores.kit.refusals import Refusal
 from weft.cores.store import actions, limits
 from weft.cores.store.actions import Asked
+from weft.cores.store.context import Context
 from weft.cores.store.messages import ClientCame, ClientGone, ClientPaused, ClientResumed, Garbled, HangUp
 from weft.cores.store.replica import Replica
-from weft.cores.store.station import Station, StoreError
 from weft.cores.store.streams import CLIENTS, Client, Desk, LinkSearch, Stream, failure
 from weft.cores.store.watching import Place, WatchStream
 from weft.wire.store.clients import CAPS, QLEN, VERSION, Answer, Greeting, Request
@@ -28,9 +28,9 @@ MALFORMED: Final = "malformed"
 class Serving:
     """All clients of one node."""
 
-    def __init__(self, station: Station, replica: Replica) -> None:
-        self._station = station
-        self._desk = Desk(station, replica)
+    def __init__(self, context: Context, replica: Replica) -> None:
+        self._context = context
+        self._desk = Desk(context, replica)
         self._place = Place(self._desk)
         self._clients: dict[bytes, Client] = {}
         self._ready: dict[Stream, None] = {}
@@ -76,24 +76,24 @@ class Serving:
         why = self._refusal_of(order)
         if why is None:
             self._clients[order.peer] = client
-            station = self._station
+            context = self._context
             weft = {"v": 1, "caps": list(CAPS)}
-            name, tick, tock = station.name, station.tick, station.tock
+            name, tick, tock = context.name, context.tick, context.tock
             self._send(
                 client, Greeting(seq=0, version=[*VERSION], node=name, tick=tick, tock=tock, qlen=QLEN, weft=weft)
             )
         else:
-            self._station.count("clients_refused", why.code)
-            self._send(client, failure(0, why, self._station.tock))
+            self._context.count("clients_refused", why.code)
+            self._send(client, failure(0, why, self._context.tock))
             self._hang_up(order.peer)
 
-    def _refusal_of(self, order: ClientCame) -> StoreError | None:
+    def _refusal_of(self, order: ClientCame) -> Refusal | None:
         if not order.is_local and not self.is_open:
-            return StoreError("not-authorised", "this node serves its own machine only")
+            return Refusal("not-authorised", "this node serves its own machine only")
         if not self.serves():
-            return StoreError("not-ready", "this node has not what the others have yet")
+            return Refusal("not-ready", "this node has not what the others have yet")
         if len(self._clients) >= limits.CLIENTS_MAX:
-            return StoreError("busy", f"{limits.CLIENTS_MAX} clients are connected")
+            return Refusal("busy", f"{limits.CLIENTS_MAX} clients are connected")
         return None
 
     def gone(self, order: ClientGone, now: Now) -> None:
@@ -120,15 +120,15 @@ class Serving:
 
     def garbled(self, order: Garbled, now: Now) -> None:
         """Something came that cannot be read, and was answered; if not even as a message, the connection ends."""
-        self._station.count("malformed", order.code)
+        self._context.count("malformed", order.code)
         if order.code == MALFORMED:
             self._hang_up(order.peer)
 
     def _hang_up(self, peer: bytes) -> None:
-        self._station.effects.append(Perform(HangUp(peer)))
+        self._context.perform(HangUp(peer))
 
     def _send(self, client: Client, message: Greeting | Answer) -> None:
-        self._station.effects.append(Send(CLIENTS, client.peer, message))
+        self._context.send(CLIENTS, client.peer, message)
 
     # Requests
 
@@ -146,14 +146,14 @@ class Serving:
             self._count(request.action)
             try:
                 self._obey(client, request)
-            except StoreError as error:
-                client.say(failure(request.seq, error, self._station.tock))
+            except Refusal as error:
+                client.say(failure(request.seq, error, self._context.tock))
             except PeerError as error:
-                client.say(failure(request.seq, actions.refusal(error), self._station.tock))
+                client.say(failure(request.seq, actions.refusal(error), self._context.tock))
 
     def _count(self, action: str) -> None:
         known = action in actions.ACTIONS or action in actions.STREAMS or action in self._own
-        self._station.count("requests", action if known else "unknown")
+        self._context.count("requests", action if known else "unknown")
 
     def _acknowledge(self, client: Client, request: Request) -> None:
         stream = client.streams.get(request.seq)
@@ -163,9 +163,9 @@ class Serving:
 
     def _obey(self, client: Client, request: Request) -> None:
         if request.seq < 0 or request.seq in client.streams:
-            raise StoreError("bad-request", "`seq` grows with each request")
+            raise Refusal("bad-request", "`seq` grows with each request")
         if not self.serves():
-            raise StoreError("not-ready", "this node has not what the others have")
+            raise Refusal("not-ready", "this node has not what the others have")
         action = request.action
         answer = actions.ACTIONS.get(action)
         if answer is not None:
@@ -175,11 +175,11 @@ class Serving:
         elif action in self._own:
             self._own[action](self, client, request)
         else:
-            raise StoreError("bad-request", f"{action!r} is no action")
+            raise Refusal("bad-request", f"{action!r} is no action")
 
     def _open(self, client: Client, make: Callable[[], Stream]) -> None:
         if len(client.streams) >= limits.STREAMS_MAX or self.streams >= limits.STREAMS_ALL_MAX:
-            raise StoreError("busy", "too many requests are open")
+            raise Refusal("busy", "too many requests are open")
         stream = make()
         client.streams[stream.seq] = stream
         self._run(stream, limits.STREAM_STEPS)
@@ -191,7 +191,7 @@ class Serving:
     def _stop(self, client: Client, request: Request) -> None:
         """End one of the client's streams; its last word follows the answer."""
         stream = client.streams.pop(request.task, None) if request.task is not UNSET else None
-        client.say(Answer(seq=request.seq, tock=self._station.tock, result=stream is not None))
+        client.say(Answer(seq=request.seq, tock=self._context.tock, result=stream is not None))
         if stream is not None:
             self._ready.pop(stream, None)
             stream.stop()
@@ -199,22 +199,22 @@ class Serving:
     def _check_deleted(self, client: Client, request: Request) -> None:
         """Answered to all nodes, when all entries have been looked at (DEL-007)."""
         wanted = actions.unheaded(Asked(self._desk, client, request))
-        client.say(Answer(seq=request.seq, tock=self._station.tock))
+        client.say(Answer(seq=request.seq, tock=self._context.tock))
         if wanted:
             self._open(client, lambda: LinkSearch(self._desk, client, request.seq, wanted, self._tell_deleted))
 
     def _tell_deleted(self, search: LinkSearch) -> None:
         deleted = {node: ticks for node, ticks in search.wanted.items() if ticks}
         if deleted:
-            self.say(self._station.info(deleted=deleted))
+            self.say(self._context.info(deleted=deleted))
 
     def _kill_node(self, client: Client, request: Request) -> None:
         if self.drop is None:
-            raise StoreError("unsupported", "no node can be dropped here")
+            raise Refusal("unsupported", "no node can be dropped here")
         if request.node is UNSET:
-            raise StoreError("bad-request", "`node` is needed")
+            raise Refusal("bad-request", "`node` is needed")
         self.drop(request.node)
-        client.say(Answer(seq=request.seq, tock=self._station.tock))
+        client.say(Answer(seq=request.seq, tock=self._context.tock))
 
     _own: Final = {"watch": _watch, "stop": _stop, "check_deleted": _check_deleted, "kill_node": _kill_node}
 
@@ -253,4 +253,4 @@ class Serving:
 
     def deadline(self) -> int | None:
         """At once, while a stream could go on."""
-        return self._station.now.mono if self._ready else None
+        return self._context.now.mono if self._ready else None

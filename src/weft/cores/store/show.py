@@ -20,21 +20,21 @@ HIDDEN: Final = "malformed_by"
 
 def facts(store: "Store") -> dict[str, Any]:
     """How the store of this node stands, and what has happened since its start."""
-    station, replica = store.station, store.replica
+    context, replica = store.context, store.replica
     missing = replica.book.missing()
     return {
         "state": store.membership.state.name,
         "serves": store.membership.serves,
-        "node": station.name,
-        "tick": station.tick,
-        "tock": station.tock,
-        "read_only": station.read_only,
+        "node": context.name,
+        "tick": context.tick,
+        "tock": context.tock,
+        "read_only": context.read_only,
         "entries": replica.tree.entries,
         "tombstones": replica.tree.tombstones,
         "value_bytes": replica.tree.bytes,
         "missing": {node: ticks.count for node, ticks in missing.items()},
         "members": len(store.bus.members),
-        "foreign": len(station.foreign),
+        "foreign": len(context.foreign),
         "has_broker": store.bus.has_broker,
         "conflicts": store.replica.conflicts.last_number,
         **_counted(store),
@@ -42,7 +42,7 @@ def facts(store: "Store") -> dict[str, Any]:
 
 
 def _counted(store: "Store") -> dict[str, Any]:
-    counters = store.station.counters
+    counters = store.context.counters
     by_label: dict[str, Any] = {metric: {} for metric in COUNTED}
     for (metric, label), count in sorted(counters.items()):
         if metric in by_label:
@@ -65,16 +65,16 @@ def state(store: "Store") -> dict[str, Any]:
 
 def members(store: "Store") -> dict[str, Any]:
     """Every node that was ever heard of."""
-    book, station, mesh = store.replica.book, store.station, store.bus.members
-    names = sorted({*book.tops(), station.name, *mesh})
+    book, context, mesh = store.replica.book, store.context, store.bus.members
+    names = sorted({*book.tops(), context.name, *mesh})
     rows = [
         {
             "node": name,
             "tick": book.top(name),
             "missing": book.missing_of(name).count,
-            "link": "self" if name == station.name else "mesh" if name in mesh else "",
+            "link": "self" if name == context.name else "mesh" if name in mesh else "",
             "endpoint": mesh.get(name, ""),
-            "kind": "foreign" if name in station.foreign else "weft",
+            "kind": "foreign" if name in context.foreign else "weft",
         }
         for name in names
     ]

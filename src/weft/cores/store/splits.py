@@ -9,9 +9,9 @@ from collections.abc import Callable
 import msgspec
 
 from weft.base.changes import Chain
+from weft.cores.store.context import Context
 from weft.cores.store.messages import SplitFound, SplitHealed
 from weft.cores.store.pingchains import overlap
-from weft.cores.store.station import Station
 
 
 def takeover_ns(clock_ns: int, position: int) -> int:
@@ -40,10 +40,10 @@ class Splits:
     """`say_ticks(merge)`, `say_missing()`: the two steps."""
 
     def __init__(
-        self, station: Station, clock_ns: int, say_ticks: Callable[[Merge], None], say_missing: Callable[[], None]
+        self, context: Context, clock_ns: int, say_ticks: Callable[[Merge], None], say_missing: Callable[[], None]
     ) -> None:
-        self._station, self._clock = station, clock_ns
-        self._length = station.settings.ping_length
+        self._context, self._clock = context, clock_ns
+        self._length = context.settings.ping_length
         self._say_ticks, self._say_missing = say_ticks, say_missing
         self.merge: Merge | None = None
         """The last one."""
@@ -52,13 +52,13 @@ class Splits:
 
     def begin(self, own: Chain, other: Chain | None, *, has_lost: bool) -> None:
         """Unless the same two sides have just begun."""
-        now = self._station.now.mono
+        now = self._context.now.mono
         if self.merge is not None and self._is_same(self.merge, own, other, now):
             return
         position = self.position_in(own)
         self.merge = Merge(own, other, has_lost, now, now + takeover_ns(self._clock, position))
         self._is_healing, self._received = True, 0
-        self._station.tell(SplitFound(other.head[0] if other else "", not has_lost))
+        self._context.tell(SplitFound(other.head[0] if other else "", not has_lost))
         self.wake()
 
     def _is_same(self, merge: Merge, own: Chain, other: Chain | None, now: int) -> bool:
@@ -72,11 +72,11 @@ class Splits:
     def position_in(self, chain: Chain) -> int:
         """Of this node; behind the chain for who is not on it."""
         names = [node for node, _ in chain.links[: self._length]]
-        return names.index(self._station.name) if self._station.name in names else self._length
+        return names.index(self._context.name) if self._context.name in names else self._length
 
     def own_chain(self) -> Chain | None:
         """The chain before the merge, as long as its steps may go on."""
-        if self.merge is None or self._station.now.mono - self.merge.began_at > 4 * self._clock:
+        if self.merge is None or self._context.now.mono - self.merge.began_at > 4 * self._clock:
             return None
         return self.merge.own
 
@@ -100,7 +100,7 @@ class Splits:
 
     def _await_missing(self, merge: Merge) -> None:
         delay = takeover_ns(self._clock, self.position_in(merge.own) + 1)
-        merge.missing_at = self._station.now.mono + delay
+        merge.missing_at = self._context.now.mono + delay
 
     def received(self) -> None:
         """A change came that had been missing."""
@@ -110,16 +110,16 @@ class Splits:
         """Nothing is missing any more."""
         if self._is_healing and self.merge is not None and not self.merge.is_open:
             self._is_healing = False
-            self._station.tell(SplitHealed(self._received, self._station.now.mono - self.merge.began_at))
+            self._context.tell(SplitHealed(self._received, self._context.now.mono - self.merge.began_at))
 
     def wake(self) -> None:
-        now, merge = self._station.now.mono, self.merge
+        now, merge = self._context.now.mono, self.merge
         if merge is None:
             return
         if merge.ticks_at is not None and merge.ticks_at <= now:
             merge.ticks_at = None
             self._await_missing(merge)
-            self._station.count("recoveries", "ticks")
+            self._context.count("recoveries", "ticks")
             self._say_ticks(merge)
         elif merge.missing_at is not None and merge.missing_at <= now:
             merge.missing_at = None

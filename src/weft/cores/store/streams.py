@@ -11,10 +11,10 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from weft.base.changes import Event, Path
-from weft.base.effects import Send
+from weft.cores.kit.refusals import Refusal
 from weft.cores.store import limits
+from weft.cores.store.context import Context
 from weft.cores.store.replica import Replica
-from weft.cores.store.station import Station, StoreError
 from weft.wire.store.clients import NO_VALUE, Answer, PathShortener, Request, links_of
 from weft.wire.store.messages import Ticks
 from weft.wire.store.pack import LEFT_OUT
@@ -25,15 +25,15 @@ CLIENTS: Final = "store-clients"
 class Desk:
     """What actions and streams may use of the node, and who is to be written to at the end of this turn."""
 
-    def __init__(self, station: Station, replica: Replica) -> None:
-        self.station, self.replica = station, replica
+    def __init__(self, context: Context, replica: Replica) -> None:
+        self.context, self.replica = context, replica
         self.touched: dict[bytes, Client] = {}
 
     def flush(self) -> None:
         """Say everything, to each client at once."""
         for client in self.touched.values():
             said, client.out = tuple(client.out), []
-            self.station.effects.append(Send(CLIENTS, client.peer, said))
+            self.context.send(CLIENTS, client.peer, said)
         self.touched.clear()
 
 
@@ -100,11 +100,11 @@ class Stream:
         self.is_over = True
 
     def state(self, state: str, **fields: Any) -> None:
-        self.say(tock=self.desk.station.tock, state=state, **fields)
+        self.say(tock=self.desk.context.tock, state=state, **fields)
 
-    def fail(self, error: StoreError) -> None:
+    def fail(self, error: Refusal) -> None:
         """Say why it ends."""
-        self.say(tock=self.desk.station.tock, error=error.text or error.code, etype=error.code)
+        self.say(tock=self.desk.context.tock, error=error.why or error.code, etype=error.code)
         self.end()
 
     def say(self, **fields: Any) -> None:
@@ -205,7 +205,7 @@ class DeleteStream(EntryStream):
                 continue
             try:
                 self._delete(event)
-            except StoreError as error:
+            except Refusal as error:
                 self.fail(error)
                 break
         return used
@@ -214,14 +214,14 @@ class DeleteStream(EntryStream):
         if self._nchain:
             super().end()
         else:
-            self.client.say(Answer(seq=self.seq, tock=self.desk.station.tock, changed=self._changed))
+            self.client.say(Answer(seq=self.seq, tock=self.desk.context.tock, changed=self._changed))
             self.is_over = True
 
-    def fail(self, error: StoreError) -> None:
+    def fail(self, error: Refusal) -> None:
         if self._nchain:
             super().fail(error)
         else:
-            self.client.say(failure(self.seq, error, self.desk.station.tock))
+            self.client.say(failure(self.seq, error, self.desk.context.tock))
             self.is_over = True
 
     def _delete(self, before: Event) -> None:
@@ -275,9 +275,9 @@ def flag(value: Any) -> bool:
     return value is not UNSET and bool(value)
 
 
-def failure(seq: int, error: StoreError, tock: int) -> Answer:
+def failure(seq: int, error: Refusal, tock: int) -> Answer:
     """The answer that says why there is none (CLN-003)."""
-    return Answer(seq=seq, tock=tock, error=error.text or error.code, etype=error.code)
+    return Answer(seq=seq, tock=tock, error=error.why or error.code, etype=error.code)
 
 
 def weight(event: Event) -> int:

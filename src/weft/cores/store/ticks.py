@@ -11,9 +11,9 @@ from weft.base.changes import Event, Link
 from weft.base.errors import PeerError
 from weft.base.ranges import RangeSet
 from weft.cores.store import limits
+from weft.cores.store.context import Context
 from weft.cores.store.memory import Claimed, MemoryKind, Settled, record_of
 from weft.cores.store.messages import LimitExceeded
-from weft.cores.store.station import Station
 from weft.cores.store.tree import Tree
 from weft.wire.store.messages import Info, Ticks
 
@@ -34,8 +34,8 @@ class NodeTicks:
 class TickBook:
     """All nodes that were ever heard of. Work per tick does not grow with the number of ticks (STO-021)."""
 
-    def __init__(self, station: Station, tree: Tree) -> None:
-        self._station, self._tree = station, tree
+    def __init__(self, context: Context, tree: Tree) -> None:
+        self._context, self._tree = context, tree
         self._nodes: dict[str, NodeTicks] = {}
         self._open: dict[str, None] = {}
         """Nodes of which something is missing."""
@@ -123,16 +123,16 @@ class TickBook:
     @property
     def own_ahead(self) -> int:
         """The highest tick that others know of this node, if it is above its own; else 0 (STO-034)."""
-        top = self.top(self._station.name)
-        return top if top > self._station.tick else 0
+        top = self.top(self._context.name)
+        return top if top > self._context.tick else 0
 
     # Learning
 
     def check(self, links: Iterable[Link]) -> None:
         """PeerError `tick-jump` for changes that are too far above the highest known ones of their nodes."""
         for node, tick in links:
-            own = self._station.tick if node == self._station.name else 0
-            self._station.check_tick(max(self.top(node), own), tick)
+            own = self._context.tick if node == self._context.name else 0
+            self._context.check_tick(max(self.top(node), own), tick)
 
     def admit(self, links: Iterable[Link]) -> None:
         """Whether there is room to note these; PeerError `too-large` if not, and nothing has changed."""
@@ -214,7 +214,7 @@ class TickBook:
         if self._is_ahead_untold:
             self._is_ahead_untold = False
             if tick := self.own_ahead:
-                self._station.keep(record_of(Claimed(self._station.name, tick)))
+                self._context.keep(record_of(Claimed(self._context.name, tick)))
                 if self.on_own_ahead is not None:
                     self.on_own_ahead(tick)
 
@@ -234,7 +234,7 @@ class TickBook:
             for known, deleted in zip_longest(_parts(ticks.seen), _parts(ticks.deleted)):
                 yield Settled({name: known} if known else {}, {name: deleted} if deleted else {})
         if tick := self.own_ahead:
-            yield Claimed(self._station.name, tick)
+            yield Claimed(self._context.name, tick)
 
     def _of(self, node: str) -> NodeTicks:
         ticks = self._nodes.get(node)
@@ -244,7 +244,7 @@ class TickBook:
 
     def _rise(self, ticks: NodeTicks, tick: int) -> None:
         ticks.top = tick
-        if ticks.name == self._station.name and tick > self._station.tick:
+        if ticks.name == self._context.name and tick > self._context.tick:
             self._is_ahead_untold = True
 
     def _judge(self, ticks: NodeTicks) -> None:
@@ -257,7 +257,7 @@ class TickBook:
         """Once in a start: whoever goes too far once does so again and again."""
         if what not in self._exceeded:
             self._exceeded.add(what)
-            self._station.tell(LimitExceeded(what, limit))
+            self._context.tell(LimitExceeded(what, limit))
 
     def _exceed(self, what: str, limit: int) -> None:
         self._say_exceeded(what, limit)

@@ -16,11 +16,10 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from weft.base.changes import Event, Path
-from weft.base.effects import Perform
 from weft.base.records import Entry, Record
 from weft.base.spool import FetchRecords, Journaled, RecordsFetched
+from weft.cores.kit.refusals import Refusal
 from weft.cores.store import limits, memory
-from weft.cores.store.station import StoreError
 from weft.cores.store.streams import Client, Depths, Desk, EntryStream, flag, weight
 from weft.cores.store.tree import cost_of
 from weft.wire.store.clients import Request
@@ -52,12 +51,12 @@ class Place:
         self._is_fetching = False
         self.ahead_bytes = 0
         """Of memory, for what all watchers have not taken."""
-        self.room = desk.station.budget.part("watchers", limits.BACKLOG_PERCENT, lambda: self.ahead_bytes)
+        self.room = desk.context.budget.part("watchers", limits.BACKLOG_PERCENT, lambda: self.ahead_bytes)
 
     @property
     def pending(self) -> int:
         """How many changes of this turn are merged, but not yet in the journal."""
-        return len(self.changes(self.desk.station.records))
+        return len(self.changes(self.desk.context.records))
 
     def changes(self, records: "list[Record] | tuple[Record, ...]") -> list[Event]:
         """The changes in records of this turn that readers see."""
@@ -123,8 +122,8 @@ class Place:
         """
         here = self._last_shown
         if here is None or here[0] > lsn:
-            here = (lsn, -self.desk.station.settings.boot)
-        return [self.desk.station.name, *here]
+            here = (lsn, -self.desk.context.settings.boot)
+        return [self.desk.context.name, *here]
 
     def _show(self, order: Journaled) -> None:
         names = self.desk.replica.names
@@ -146,7 +145,7 @@ class Place:
             return
         self._is_fetching = True
         after = next(iter(self._waiting)).after
-        self.desk.station.effects.append(Perform(FetchRecords(CORE, after, limits.WATCH_FETCH_BYTES)))
+        self.desk.context.perform(FetchRecords(CORE, after, limits.WATCH_FETCH_BYTES))
 
     def fetched(self, order: RecordsFetched) -> "list[WatchStream]":
         """A piece of the journal: shown to all who wait for it; returns them."""
@@ -166,9 +165,9 @@ class WatchStream(EntryStream):
         super().__init__(desk, client, request.seq, top, 0 if request.nchain is UNSET else request.nchain)
         mode = "all" if request.mode is UNSET else request.mode
         if mode not in MODES:
-            raise StoreError("bad-request", "mode: all or latest")
+            raise Refusal("bad-request", "mode: all or latest")
         if not _is_position(request.since):
-            raise StoreError("bad-request", "`since` is a position that a watch has told")
+            raise Refusal("bad-request", "`since` is a position that a watch has told")
         self._place, self.depths = place, Depths.of(request)
         self._is_latest = mode == "latest"
         self._has_positions = request.mode is not UNSET or request.since is not UNSET
@@ -297,7 +296,7 @@ class WatchStream(EntryStream):
         if event is None:
             self._tell_uptodate(lsn)
         elif self._has_positions:
-            self.item(event, position=[self.desk.station.name, lsn, event.tock])
+            self.item(event, position=[self.desk.context.name, lsn, event.tock])
         else:
             self.item(event)
 
@@ -379,7 +378,7 @@ class WatchStream(EntryStream):
         if not entries or entries[0][0] != lsn:
             return False
         if tock < 0:
-            return -tock == self.desk.station.settings.boot
+            return -tock == self.desk.context.settings.boot
         event = shown(entries[0][1], self.desk.replica.names)
         return not tock or (event is not None and event.tock == tock)
 

@@ -9,30 +9,21 @@ from typing import Any
 
 from weft.base.budget import Budget
 from weft.base.chance import Chance
-from weft.base.effects import Effect, Persist, Reply, Tell
-from weft.base.errors import PeerError, WeftError
-from weft.base.now import SECOND, Now
-from weft.base.records import Record
+from weft.base.effects import Effect
+from weft.base.errors import PeerError
+from weft.base.now import Now
+from weft.cores.kit.outbox import Outbox
 from weft.cores.store import limits
 from weft.cores.store.memory import TockLimit, record_of
 from weft.cores.store.messages import StoreMalformed, StoreSettings
 from weft.wire.store.messages import Info
 
-TELL_NS = 10 * SECOND  # COD-007: at most one event per sender
 
-
-class StoreError(WeftError):
-    """An order that is not obeyed; `code` as in CLN-003. Nothing has changed."""
-
-    def __init__(self, code: str, text: str = "") -> None:
-        super().__init__(f"{code}: {text}" if text else code)
-        self.code, self.text = code, text
-
-
-class Station:
+class Context(Outbox):
     """Shared by reference; the parts of the core change it, nobody else does."""
 
     def __init__(self, settings: StoreSettings, chance: Chance) -> None:
+        super().__init__()
         self.settings, self.chance = settings, chance
         self.budget = Budget()
         self.name = settings.name
@@ -50,13 +41,10 @@ class Station:
         self.read_only = ""
         """Why no order is taken, if so: `dropped`, `name-collision`, `unconfirmed`."""
         self.now = Now(0, 0)
-        self.effects: list[Effect] = []
-        self.records: list[Record] = []
         self.counters: Counter[tuple[str, str]] = Counter()
         """What has happened, by metric and label: `("events", "newer")`, `("malformed", "bad-path")` (ADM-030)."""
         self.foreign: dict[str, None] = {}
         """Names of nodes that are real MoaT-KV servers, in the order of their appearance (PNG-031)."""
-        self._told: dict[str, int] = {}
 
     # Time
 
@@ -91,16 +79,6 @@ class Station:
         """An info of this node, dated."""
         return Info(node=self.name, tick=self.tick, tock=self.next_tock(), **said)
 
-    def keep(self, record: Record) -> None:
-        """Make it durable with this turn, before anything of this turn leaves."""
-        self.records.append(record)
-
-    def tell(self, event: Any) -> None:
-        self.effects.append(Tell(event))
-
-    def reply(self, ticket: int, answer: Any) -> None:
-        self.effects.append(Reply(ticket, answer))
-
     def count(self, metric: str, label: str = "", by: int = 1) -> None:
         self.counters[metric, label] += by
 
@@ -108,18 +86,12 @@ class Station:
         """Count what may not be said; one event per sender in ten seconds (COD-007)."""
         self.counters["malformed", code] += 1
         self.counters["malformed_by", peer] += 1
-        told_at = self._told.get(peer)
-        if told_at is None or self.now.mono - told_at >= TELL_NS:
-            if len(self._told) >= limits.NODES_MAX:
-                self._told.clear()
-            self._told[peer] = self.now.mono
-            self.tell(StoreMalformed(peer, code, self.counters["malformed_by", peer]))
+        event = StoreMalformed(peer, code, self.counters["malformed_by", peer])
+        self.tell_seldom(peer, event, self.now.mono, limits.TELL_NS)
 
     def take(self) -> list[Effect]:
-        """What to do, the records of the turn first; asking empties it."""
-        done, self.effects = self.effects, []
+        """What to do, the records of the turn first, the limit of tocks with them; asking empties it."""
         if self.tock_limit > self._tock_limit_kept:
             self._tock_limit_kept = self.tock_limit
-            self.records.append(record_of(TockLimit(self.tock_limit)))
-        records, self.records = self.records, []
-        return [Persist(tuple(records)), *done] if records else done
+            self.keep(record_of(TockLimit(self.tock_limit)))
+        return super().take()
