@@ -10,6 +10,7 @@ from weft.base.now import SECOND
 from weft.base.records import CoreRecord, StreamRecord
 from weft.cores.configuration import limits
 from weft.cores.configuration.messages import (
+    ConfigurationRewound,
     FollowParent,
     HistoryRead,
     KeysListed,
@@ -362,6 +363,45 @@ def test_what_the_new_root_has_is_not_lost() -> None:
     world.advance(5)
     world.check()
     assert [] == root.events(WriteLost)
+
+
+@pytest.mark.proves("CHK-012")
+def test_a_node_whose_values_a_new_root_never_had_says_that_they_go_back() -> None:
+    world = World()
+    world.root()
+    heir, child = world.collector("c"), world.collector("d")
+    world.settle()
+    world.write((A, "1"), (B, "1"), ("/TOPO/root", "old"))
+    world.settle()
+    world.cut("c")
+    world.write((A, "unconfirmed"), (C, "new"))
+    world.settle()
+    world.heal()
+    world.take("c", 1)
+    world.write(("/TOPO/root", "new"), root="c")
+    child.order(FollowParent("c:27500", ("/",), True))
+    world.advance(5)
+    assert {A: b"1", B: b"1", "/TOPO/root": b"new"} == heir.pairs == child.pairs
+    assert [((1 << 40) + 4, 5, 2)] == [
+        (told.number, told.last, told.keys) for told in child.events(ConfigurationRewound)
+    ]
+    assert [] == heir.events(ConfigurationRewound)
+
+
+def test_what_a_new_root_has_changed_or_deleted_does_not_go_back() -> None:
+    world = World()
+    world.root()
+    world.collector("c")
+    child = world.collector("d")
+    world.settle()
+    world.write((A, "1"), (B, "1"), ("/TOPO/root", "old"))
+    world.settle()
+    world.take("c", 1)
+    world.write(("/TOPO/root", "new"), (A, "2"), (B, ""), root="c")
+    child.order(FollowParent("c:27500", ("/",), True))
+    world.advance(5)
+    assert {A: b"2", "/TOPO/root": b"new"} == child.pairs
+    assert [] == child.events(ConfigurationRewound)
 
 
 def test_settings_out_of_range_are_brought_into_it() -> None:

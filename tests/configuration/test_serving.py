@@ -223,6 +223,39 @@ def test_requests_wait_until_there_is_something_to_serve_but_not_for_ever() -> N
     assert KThxBai("/", 0) in parent.answers(effects, b"later")
 
 
+@pytest.mark.proves("CFG-042", "FLD-002")
+def test_a_node_that_holds_a_part_serves_no_more_than_that_part_whatever_it_becomes() -> None:
+    world = World()
+    world.root()
+    world.write((A, "1"), ("/CONFIG/db/c", "1"))
+    sensor = world.sensor("s", topics=("/TOPO/root", "/CONFIG/web/"))
+    world.settle()
+    parent = Parent()
+    parent.core = sensor.core
+    assert [KvSync(A, 1, b"1")] == parent.ask("/CONFIG/web/")
+    assert [KThxBai("/CONFIG/web/", 1)] == parent.rest()
+    partial = ("", "/", "/CONFIG/", "/CONFIG/db/", "/.tip/", "/.tip/CONFIG/db/", "/.chains/")
+    assert [[Wtf(7)]] * 7 == [parent.ask(subtree) for subtree in partial]
+    sensor.order(TakeRoot(0, is_acting=True))
+    assert [[Wtf(7)]] * 7 == [parent.ask(subtree) for subtree in partial]
+    sensor.order(FollowParent("root:27500", ("/",), True))
+    world.settle()
+    assert [KThxBai("/.tip/", 2)] == parent.ask("/.tip/")
+
+
+def test_a_node_shows_a_digest_once_it_holds_everything() -> None:
+    world = World()
+    root = world.root()
+    world.write((A, "1"), ("/CONFIG/db/c", "1"))
+    sensor = world.sensor("s", topics=("/TOPO/root", "/CONFIG/web/"))
+    world.settle()
+    sensor.order(FollowParent("root:27500", ("/",), True))
+    assert b"" == sensor.core.shown_digest
+    world.settle()
+    assert root.core.shown_digest == sensor.core.shown_digest != b""
+    assert sensor.core.shown_digest == world.restarted(sensor).shown_digest
+
+
 def test_only_requests_are_answered() -> None:
     parent = Parent()
     for message in (Asked(ENVELOPE, KThxBai("/", 1)), Answer(ENVELOPE, ICanHaz("/"))):

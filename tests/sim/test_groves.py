@@ -79,6 +79,13 @@ def test_a_plan_can_lose_a_member_but_not_who_is_needed() -> None:
     assert run(smaller).is_green
 
 
+@pytest.mark.proves("CHK-012")
+@pytest.mark.parametrize(("scenario", "seed"), [("grove", 4), ("shapes", 16)])
+def test_whoever_reads_is_told_when_values_go_back_and_sees_only_what_is_durable(scenario: str, seed: int) -> None:
+    outcome = run(draw_plan(str(seed), scenario))
+    assert outcome.is_green, report.failure(outcome, "-", f"weft sim --seed {seed} --scenario {scenario} --explain")
+
+
 @pytest.mark.proves("CFG-034", "CFG-041")
 @pytest.mark.parametrize("seed", [139, 148])
 def test_leaves_hear_of_another_history_that_has_come_to_the_same_number(seed: int) -> None:

@@ -15,6 +15,7 @@ from weft.cores.topology.messages import (
     Asked,
     Control,
     LearnHolds,
+    LearnPairs,
     NoteDiverged,
     ParentIs,
     RootTaken,
@@ -205,6 +206,14 @@ def holding(number: int = 7, digest: bytes = DIGEST) -> Topology:
     return made
 
 
+def holding_a_part() -> Topology:
+    """A voter of late, that has not got the rest of the configuration yet."""
+    made = quiet()
+    made.command(LearnPairs((), 7, is_partial=True), at(0))
+    made.effects()
+    return made
+
+
 def call_with(made: Topology, digest: bytes | None, holds: int = 7) -> list[tuple[str, dict[str, Any]]]:
     content = {"fleet": "lab", "election": "e", "propose": 1, "holds": [0, holds]}
     if digest is not None:
@@ -233,6 +242,21 @@ def test_who_has_other_pairs_than_its_parent_has_no_vote_and_does_not_call_until
     assert Role.FOLLOW is made.role
     made.command(LearnHolds(7, DIGEST), at(2))
     assert ["aye"] == [word for word, _ in call_with(made, DIGEST)]
+
+
+@pytest.mark.proves("FLD-002", "REC-012")
+def test_who_holds_a_part_of_the_configuration_votes_for_who_holds_more_but_never_calls() -> None:
+    made = holding_a_part()
+    made.command(ParentIs("silent"), at(0))
+    assert Role.FOLLOW is made.role
+    assert [("nay", {"election": "e", "why": "partial"})] == call_with(made, OTHER, holds=6)
+    assert Role.FOLLOW is made.role
+    assert ["aye"] == [word for word, _ in call_with(made, OTHER, holds=8)]
+
+
+@pytest.mark.proves("REC-016")
+def test_a_node_offers_its_store_to_a_root_without_a_disk_only_if_it_is_all_there() -> None:
+    assert [True, False] == [made.member.portrait(at(0))["is_full"] for made in (holding(), holding_a_part())]
 
 
 @pytest.mark.proves("FLD-003")

@@ -209,8 +209,8 @@ EVENTS: Final[dict[type, Event]] = {
     configuration.ConfigurationRewound: Event(
         "config.rewound",
         "error",
-        "The parent's configuration is older than what this node held; it is taken.",
-        "The root lost its disk: load the fleet's file again.",
+        "Values of this node go back: the root lost its disk, or a new root lacks writes that no majority had confirmed.",
+        "Load the fleet's file again, or write again what config.lost-write names at the former root.",
     ),
     configuration.WriteLost: Event(
         "config.lost-write",

@@ -176,7 +176,7 @@ def answer_writer(node: Orders, event: configuration.WriteDone) -> None:
 
 def learn_pairs(node: Orders, event: configuration.PairsChanged) -> None:
     """The configuration says something new: to the tree, and to what is measured."""
-    node.order("topology", topology.LearnPairs(event.pairs, event.number, event.digest))
+    node.order("topology", topology.LearnPairs(event.pairs, event.number, event.digest, is_partial=not event.digest))
     node.order("clone", clone.LearnPairs(event.pairs, event.number, event.numbers))
     node.census.learn(event.pairs, event.number)
     if any(key.startswith("/TOPO/") for key, _ in event.pairs):

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 import weft.cores.configuration.core as core_module
+import weft.cores.configuration.replica as replica_module
 import weft.cores.configuration.root as root_module
 import weft.cores.configuration.writes as writes_module
 import weft.sim.machine as machine_module
@@ -19,6 +20,7 @@ from weft.cores.configuration.replica import Replica
 from weft.cores.configuration.serving import Stream
 from weft.cores.configuration.states import TABLE, Cell, On, State
 from weft.cores.configuration.station import Station
+from weft.cores.configuration.store import Store
 from weft.cores.topology.election import Cue, Election
 from weft.node.census import Census
 from weft.sim.canaries import canary
@@ -142,11 +144,23 @@ def death_takes_twice_as_long(right: Any) -> Any:
 def older_snapshot_taken_unsaid(right: Any) -> Any:
     """A node that takes a snapshot from the past does not say so."""
 
-    def note_adopted(self: Replica, stage: Any, seen: int, now: Now) -> None:
+    def note_adopted(self: Replica, stage: Any, seen: int, gone_back: int, now: Now) -> None:
         self._rewinds = 0
-        right(self, stage, seen, now)
+        right(self, stage, seen, 0, now)
 
     return note_adopted
+
+
+@canary(replica_module, "values_gone_back", caught_by="never_back", within=20, scenario="splits")
+def values_go_back_unsaid(right: Any) -> Any:
+    """A node does not say that a new root lacks values which it had from the one before."""
+    return lambda store, stage, topics: 0
+
+
+@canary(Store, "has", caught_by="claimed", within=20, scenario="shapes")
+def part_served_as_everything(right: Any) -> Any:
+    """A node that was a sensor until now gives its children what it has, as if that were the whole configuration."""
+    return lambda self, subtree: True
 
 
 @canary(Configuration, "effects", caught_by="own_numbers", within=5, scenario="splits")

@@ -1,7 +1,7 @@
 """Notes what a fleet that places itself does: who leads, what is written, what every node runs, how it stands at rest.
 
-Writes are read off the bytes that are published, and roles off the events that nodes tell. Only at rest the cores are
-asked, since then the question is what they hold.
+Writes are read off the bytes that are published, roles off the events that nodes tell, and pairs off the answers that
+users get: what a core holds and has not made durable yet is nobody's to see. Only at rest the cores themselves are asked.
 """
 
 from collections.abc import Callable, Iterable
@@ -31,6 +31,8 @@ CAREFUL: Final = 3
 """Of so many writes one has a condition."""
 PEOPLE: Final = ("one", "another")
 """Who writes, in turn. Each knows what was confirmed to itself."""
+READING: Final = 0
+"""The ticket of everybody who reads; those of writes begin at 1."""
 MARGIN_NS: Final = 3 * SECOND // 2  # of both bounds (REC-005, REC-013)
 Noted = Callable[["Machine", Any], list[Any]]
 
@@ -144,6 +146,9 @@ class Herald:
 
     def _replied(self, machine: "Machine", effect: Reply) -> None:
         answer, wanted = effect.answer, self._tickets.get(effect.ticket)
+        if isinstance(answer, configuration.KeysListed):
+            self._listed(machine, answer)
+            return
         if wanted is None or not isinstance(answer, configuration.Written):
             self.scribe.meet("a write refused")
             if wanted is not None:
@@ -188,12 +193,14 @@ class Herald:
     # Now and then, and at rest
 
     def read(self, machine: "Machine") -> None:
-        """Somebody reads the configuration at this node."""
-        if machine.node is None:
-            return
-        for pair in _store(machine).pairs.values():
-            value = [machine.plan.fleet, pair.key, pair.number, digest_of(pair.value)]
-            self.scribe.note(machine.name, machine.era, "ok", "read-pair", value)
+        """Somebody reads the configuration at this node, and is answered as its users are: behind the wall of the turn."""
+        if machine.node is not None:
+            machine.obey("configuration", configuration.ListKeys(READING, ""))
+
+    def _listed(self, machine: "Machine", listed: configuration.KeysListed) -> None:
+        for key, number, value in listed.pairs:
+            said = [machine.plan.fleet, key, number, digest_of(value)]
+            self.scribe.note(machine.name, machine.era, "ok", "read-pair", said)
 
     def look(self) -> None:
         """How everybody stands, and what is held of what others hold too."""

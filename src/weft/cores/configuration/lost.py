@@ -1,36 +1,58 @@
-"""Which writes of a former root the new one does not have (REC-015)."""
+"""What the root of a snapshot never had: writes of a former root (REC-015), and values of a replica that go back with it."""
 
 from collections.abc import Iterator
 
 from weft.base.paths import is_under
-from weft.cores.configuration.memory import Last
 from weft.cores.configuration.messages import WriteLost
+from weft.cores.configuration.stage import Stage
 from weft.cores.configuration.store import Store
-from weft.wire.replication import KvSync, chain_of, counter_of, epoch_of
+from weft.wire.replication import chain_of, counter_of, epoch_of
 
 
-def lost_writes(
-    store: Store, pairs: dict[str, KvSync], lasts: dict[str, Last], topics: tuple[str, ...]
-) -> Iterator[WriteLost]:
+def lost_writes(store: Store, stage: Stage, topics: tuple[str, ...]) -> Iterator[WriteLost]:
     """Writes of ours that stand in the store and not in the snapshot of the new root; deletions have an empty value.
 
-    A new root goes on with the counter that it held (REC-012), so its lowest number says which of ours it had. What it
-    overwrote knowing ours is not lost.
+    What the new root overwrote knowing ours is not lost.
     """
-    wrote_from = store.wrote_from
+    wrote_from, pairs = store.wrote_from, stage.pairs
     if not wrote_from:
         return
-    epoch = epoch_of(store.number)
-    theirs = [pair.number for pair in pairs.values()] + [last.number for last in lasts.values()]
-    held = min(
-        (counter_of(number) - 1 for number in theirs if epoch_of(number) > epoch), default=counter_of(store.number)
-    )
+    held = _held(store, stage)
     for own in store.view(""):
         key, other = own.key, pairs.get(own.key)
         if own.number >= wrote_from and (other is None or other.value != own.value):
             is_lacked = counter_of(own.number) > held or other is None or other.number < own.number
-            if is_lacked and any(is_under(key, "" if topic == "/" else topic) for topic in topics):
+            if is_lacked and _is_followed(key, topics):
                 yield WriteLost(key, own.value, own.number)
     for key, pair in pairs.items():
         if key not in store.pairs and pair.number <= store.number and chain_of(key) in store.chains:
             yield WriteLost(key, b"", store.chains[chain_of(key)].number)
+
+
+def values_gone_back(store: Store, stage: Stage, topics: tuple[str, ...]) -> int:
+    """How many values in the store are later than those in the snapshot, or are not in it and its root never knew them."""
+    held = _held(store, stage)
+    count = 0
+    for own in store.pairs.values():
+        other = stage.pairs.get(own.key)
+        if other is None:
+            count += counter_of(own.number) > held and _is_followed(own.key, topics)
+        else:
+            count += other.number < own.number
+    return count
+
+
+def _held(store: Store, stage: Stage) -> int:
+    """Up to which counter the root of the snapshot knew the writes that are in the store.
+
+    A new root goes on with the counter that it held (REC-012), so its lowest number tells. A root of the same epoch
+    knows all writes up to its last number.
+    """
+    epoch = epoch_of(store.number)
+    theirs = [pair.number for pair in stage.pairs.values()] + [last.number for last in stage.lasts.values()]
+    last = min(counter_of(store.number), counter_of(stage.number))
+    return min((counter_of(number) - 1 for number in theirs if epoch_of(number) > epoch), default=last)
+
+
+def _is_followed(key: str, topics: tuple[str, ...]) -> bool:
+    return any(is_under(key, "" if topic == "/" else topic) for topic in topics)

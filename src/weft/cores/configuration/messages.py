@@ -248,7 +248,7 @@ class PairsChanged(msgspec.Struct, frozen=True, gc=False):
     numbers: tuple[int, ...] = ()
     """Of the writes that made the pairs so, in the same order; of a deletion that a snapshot showed: `number`."""
     digest: bytes = b""
-    """Of all pairs that this node holds at `number` (FLD-003)."""
+    """Of all pairs that this node holds at `number` (FLD-003); empty: it lacks a part of the configuration."""
 
 
 class ConfigurationApplied(msgspec.Struct, frozen=True, gc=False):
@@ -281,10 +281,16 @@ class ConfigurationWiped(msgspec.Struct, frozen=True, gc=False):
 
 
 class ConfigurationRewound(msgspec.Struct, frozen=True, gc=False):
-    """Event: the parent's snapshot is older than what this node held, and was taken after asking again (CFG-044)."""
+    """Event: values of this node go back to older ones, or are gone, since the parent's snapshot never had them.
+
+    The root lost its disk, and the snapshot was taken after asking again (CFG-044); or the root before wrote them without
+    a majority, and the new root did not have them (REC-012).
+    """
 
     number: int
     last: int
+    keys: int
+    """How many values go back."""
 
 
 class ConfigurationDiverged(msgspec.Struct, frozen=True, gc=False):

@@ -8,7 +8,7 @@ from weft.base.endpoints import SNAPSHOTS, UPDATES, shifted
 from weft.base.errors import PeerError
 from weft.base.now import SECOND, Now
 from weft.cores.configuration import limits, station
-from weft.cores.configuration.lost import lost_writes
+from weft.cores.configuration.lost import lost_writes, values_gone_back
 from weft.cores.configuration.memory import Applied, Last, Noted, Wiped
 from weft.cores.configuration.messages import (
     ConfigurationDiverged,
@@ -23,7 +23,7 @@ from weft.cores.configuration.silence import Silence
 from weft.cores.configuration.stage import Stage
 from weft.cores.configuration.states import TABLE, On, State
 from weft.cores.configuration.station import Station
-from weft.cores.configuration.store import is_coarse
+from weft.cores.configuration.store import EVERYTHING, is_coarse
 from weft.cores.configuration.telling import Teller
 from weft.cores.configuration.tips import Tips
 from weft.wire.replication import (
@@ -43,7 +43,6 @@ from weft.wire.replication import (
 )
 
 BEATS: Final = b"HUGZ"
-EVERYTHING: Final = ("", "/")
 _COUNTED: Final = {
     On.LOWER: ("lower", "resync_lower"),
     On.HOLE: ("gap", "resync_gap"),
@@ -254,7 +253,6 @@ class Replica:
         """Subscribe, then ask for everything (CFG-031). What is here stays readable."""
         self._why = "parent" if self.parent else "start"
         self.parent, self.topics, self.serves = order.endpoint, order.topics, order.serves
-        self.station.is_whole = self._is_whole()
         self._attempts = self._rewinds = 0
         self._resync_pause, self._resynced_at = limits.RESYNC_NS, None
         self.silence.begin(now)
@@ -366,15 +364,16 @@ class Replica:
         stage, self._stage, self._answer_by = self._stage, None, None
         assert stage is not None, "only a stage can be complete"
         store, seen = self.station.store, self.station.store.seen
-        for lost in lost_writes(store, stage.pairs, stage.lasts, self.topics):
+        for lost in lost_writes(store, stage, self.topics):
             self.station.tell(lost)
+        gone_back = values_gone_back(store, stage, self.topics)
         self.teller.compare(stage.pairs)
         if stage.number <= seen and self._why in ("lower", "tip"):
             self.published = {}  # another history may have the same numbers: children hear its last writes, and compare
         if self._rewinds or stage.number >> COUNTER_BITS != seen >> COUNTER_BITS:
             self.breaks += 1
         stage.close()
-        self._note_adopted(stage, seen, now)
+        self._note_adopted(stage, seen, gone_back, now)
         waiting, self.waiting, self._waiting_bytes = self.waiting, [], 0
         for update in waiting:
             self._go_through(update, now)
@@ -383,9 +382,9 @@ class Replica:
             self._tell_tale(now)
             self.tips.ask_soon(now)
 
-    def _note_adopted(self, stage: Stage, seen: int, now: Now) -> None:
-        if self._rewinds:
-            self.station.tell(ConfigurationRewound(stage.number, seen))
+    def _note_adopted(self, stage: Stage, seen: int, gone_back: int, now: Now) -> None:
+        if self._rewinds or gone_back:
+            self.station.tell(ConfigurationRewound(stage.number, seen, gone_back))
         self.station.tell(ReplicaResynced(self._why, stage.number, self._attempts))
         counters = self.station.counters
         counters.snapshots += 1

@@ -93,7 +93,7 @@ class Root:
         if not was_root:
             self.nodes, self.voters, self._alone_since = {}, 1, None
             self._digests = {}
-            self.station.is_whole, self.station.is_diverged = True, False
+            self.station.is_diverged = False
             self._note_digest()
         if not order.is_acting and not store.wrote_from:
             took = Took(self._next_number())

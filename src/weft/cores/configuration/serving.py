@@ -133,6 +133,14 @@ def _portion(pairs: Sequence[KvSync], begin: int, count: int) -> Sequence[KvSync
     return pairs[begin : begin + count]
 
 
+def _path(subtree: str) -> str:
+    """Of which part of the configuration a request speaks."""
+    for special in (TIP, CHAINS):
+        if subtree.startswith(special + "/"):
+            return subtree[len(special) :]
+    return subtree
+
+
 def _end(request: ICanHaz, number: int, tally: Tally | None) -> KThxBai:
     """The end of an answer; with count and digest of its pairs, if that was asked for."""
     if tally is None:
@@ -186,6 +194,9 @@ class Serving:
         self._station.say(SERVE, peer, Answer(envelope, Wtf(code)))
 
     def _answer(self, request: ICanHaz, source: Source, envelope: Envelope, now: Now) -> None:
+        if not self._station.store.has(_path(request.subtree)):
+            self.refuse(source.peer, envelope, NOT_READY)
+            return
         if request.subtree.startswith(TIP + "/"):
             end = self._tip(request)
             self._station.say(SERVE, source.peer, Answer(envelope, end))  # one that is lost is asked for again
@@ -200,13 +211,13 @@ class Serving:
         self._step(stream)
 
     def _tip(self, request: ICanHaz) -> KThxBai:
-        path, store = request.subtree[len(TIP) :], self._station.store
+        path, store = _path(request.subtree), self._station.store
         return _end(request, store.tip(path), store.tally_of(path) if request.wants_digest else None)
 
     def _content(self, request: ICanHaz) -> tuple[Sequence[KvSync], KThxBai]:
         store, subtree = self._station.store, request.subtree
         if subtree.startswith(CHAINS + "/"):
-            path = subtree[len(CHAINS) :]
+            path = _path(subtree)
             told = [
                 KvSync(CHAINS + last.key, last.number, _encode(ChainTold(last.is_deleted, last.prev)))
                 if last.prev is not None

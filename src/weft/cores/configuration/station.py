@@ -92,7 +92,6 @@ class Station:
         "effects",
         "heartbeat_ns",
         "is_diverged",
-        "is_whole",
         "node",
         "parts",
         "promises",
@@ -114,8 +113,6 @@ class Station:
         self.effects: list[Effect] = []
         self.parts: list[Begun | Part] = []
         """What is journaled of a snapshot that is not adopted."""
-        self.is_whole = False
-        """Whether the store here is that of the root, or follows all of it: then its digest may be compared."""
         self.is_diverged = False
         """Whether the parent has other pairs at the same number, until the next snapshot."""
         self.promises: tuple[tuple[int, bytes], ...] = ()
@@ -146,7 +143,7 @@ class Station:
 
     def shown_digest(self) -> bytes:
         """What this node shows for its number; empty: it holds only some of the configuration, or not what its parent has."""
-        return self.store.tally.digest if self.is_whole and not self.is_diverged else b""
+        return self.store.tally.digest if self.store.is_whole and not self.is_diverged else b""
 
     def candidates(self) -> tuple[str, ...]:
         """Who may still become the root of a later epoch than this node holds, with its vote."""

@@ -6,8 +6,9 @@ while writes go on beside it (CFG-043).
 
 from bisect import bisect_left
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from weft.base.paths import is_under
 from weft.cores.configuration import limits
 from weft.cores.configuration.memory import Adopted, Begun, Kept, Last, Memory, Part
 from weft.cores.configuration.tally import Tally, tally_of
@@ -33,6 +34,10 @@ def is_coarse(topic: str) -> bool:
 def prefix_end(prefix: str) -> str:
     """The smallest text behind everything that begins with `prefix`."""
     return prefix[:-1] + chr(ord(prefix[-1]) + 1)
+
+
+EVERYTHING: Final = ("", "/")
+"""Topics of who follows all of it."""
 
 
 class Room(NamedTuple):
@@ -75,6 +80,17 @@ class Store:
         return self.bytes + limits.PAIR_COST * (len(self.pairs) + len(self.chains))
 
     # Questions
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether this is the whole configuration: it is a root's own, or a snapshot of everything was adopted."""
+        return self.has("/")
+
+    def has(self, subtree: str) -> bool:
+        """Whether all pairs of a subtree are here, as far as the number tells (FLD-002): else they may not be served."""
+        if self.wrote_from:
+            return True
+        return any(topic in EVERYTHING or is_under(subtree or "/", topic) for topic in self.floors)
 
     def keys(self) -> list[str]:
         """All keys in order; not to be changed. Sorting again is linear after a few new ones."""

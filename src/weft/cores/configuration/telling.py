@@ -85,7 +85,7 @@ class Teller:
         if self._changed:
             pairs = tuple([(key, value) for key, (value, _) in self._changed.items()])
             numbers = tuple([last or number for _, last in self._changed.values()])
-            self._station.tell(PairsChanged(pairs, number, is_root, numbers, self._station.store.tally.digest))
+            self._station.tell(PairsChanged(pairs, number, is_root, numbers, self._station.shown_digest()))
             self._changed = {}
         if self._why and (self._reported_at is None or now.mono >= self._reported_at + limits.REPORT_NS):
             count, digest = self._station.store.tally.count, self._station.shown_digest().hex()

@@ -115,14 +115,16 @@ class Atlas:
         """Highest number applied: what this node holds (REC-010)."""
         self.digest = b""
         """Of all pairs at that number (FLD-003)."""
+        self.is_partial = False
+        """Whether this node lacks a part of the configuration: as the root it would lose that for all (REC-012)."""
         self.is_diverged = False
         """Whether the parent has other pairs at that number: then this node has no vote."""
         self._settings: dict[str, dict[str, Any]] = {}
         self._changed = Changes([], [])
 
-    def hold(self, number: int, digest: bytes) -> None:
+    def hold(self, number: int, digest: bytes, *, is_partial: bool = False) -> None:
         """The store is at that number."""
-        self.number, self.digest, self.is_diverged = number, digest, False
+        self.number, self.digest, self.is_diverged, self.is_partial = number, digest, False, is_partial
 
     def apply(self, pairs: tuple[tuple[str, bytes | None], ...], number: int) -> Changes:
         """Take pairs as they stand now, None: deleted."""

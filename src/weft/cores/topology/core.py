@@ -373,7 +373,7 @@ class Topology:
 
     def _learn(self, order: LearnPairs, now: Now) -> None:
         changes = self.station.atlas.apply(order.pairs, order.number)
-        self.station.atlas.hold(order.number, order.digest)
+        self.station.atlas.hold(order.number, order.digest, is_partial=order.is_partial)
         if self.station.leads:
             self.registry.learn(changes, now)
         elif self._is_member:

@@ -108,7 +108,7 @@ class Election:
         """The root is heard, quiet or silent, if it is the parent."""
         if state == "heard" and not self.station.place.is_acting:
             self._turn(Event.HEARD, Cue(), now)
-        elif self.is_voter and self.station.settings.calls:
+        elif self.is_voter and self.station.settings.calls and not self.station.atlas.is_partial:
             self.announcer.connect(self.voters().values(), now)  # so that the first call is not lost
             if state == "silent":
                 self._turn(Event.SILENT, Cue(), now)
@@ -128,6 +128,8 @@ class Election:
             self._turn(Event.DENIED, cue._replace(why="alive"), now)
         elif rank[0] == self.rank[0] and str(said.content.get("digest", "")) != self.station.atlas.digest.hex():
             self._turn(Event.DENIED, cue._replace(why="diverged"), now)
+        elif rank < self.rank and self.station.atlas.is_partial:
+            self._turn(Event.DENIED, cue._replace(why="partial"), now)
         elif rank < self.rank:
             self._turn(Event.WORSE, cue, now)
         elif is_free and self.station.root.epoch < propose <= EPOCH_MAX:

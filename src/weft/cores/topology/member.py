@@ -206,7 +206,7 @@ class Member:
             "dialects": ["strict"],
             "holds": station.holds,
             **station.shown,
-            "is_full": station.place.level == "branch" and station.place.tier == 1,
+            "is_full": station.holds_all,
             "uptime_ms": station.uptime_ms(now),
         }
 

@@ -90,6 +90,8 @@ class LearnPairs(msgspec.Struct, frozen=True, gc=False):
     """Highest number applied: what this node holds (REC-010)."""
     digest: bytes = b""
     """Of all pairs at that number (FLD-003)."""
+    is_partial: bool = False
+    """Whether this node lacks a part of the configuration."""
 
 
 class LearnHolds(msgspec.Struct, frozen=True, gc=False):

@@ -54,6 +54,11 @@ class Station:
         return [epoch_of(self.atlas.number), counter_of(self.atlas.number)]
 
     @property
+    def holds_all(self) -> bool:
+        """Whether a root without its disk may take this node's store (REC-016)."""
+        return self.place.level == "branch" and self.place.tier == 1 and not self.atlas.is_partial
+
+    @property
     def shown(self) -> dict[str, str]:
         """The digest of what this node holds, as it is said; nothing before anything is known (FLD-003)."""
         return {"digest": self.atlas.digest.hex()} if self.atlas.digest else {}
