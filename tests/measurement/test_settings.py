@@ -121,7 +121,14 @@ def test_thresholds(table: dict[str, Any], threshold: Threshold | None) -> None:
         ({"threshold": "*60s", "clear": 3}, ["E11 metric.m.clear"]),
         ({"threshold": ">3", "clear": 4}, ["E11 metric.m.clear"]),
         ({"clear": 4}, ["E11 metric.m.clear"]),
-        ({"clear": "x", "threshold": ">3"}, ["E04 metric.m.clear"]),
+        ({"clear": "x", "threshold": ">3"}, ["E11 metric.m.clear"]),
+        ({"detail": "DISK_USE", "threshold": "> 90 %"}, ["E11 metric.m.threshold"]),
+        ({"detail": "MEMORY", "threshold": "> 10 GIB"}, ["E11 metric.m.threshold"]),
+        ({"detail": "MEMORY", "threshold": "> 10 GiB", "clear": "11 GiB"}, ["E11 metric.m.clear"]),
+        ({"detail": "FILE_AGE"}, ["E03 metric.m.param"]),
+        ({"detail": "FILE_AGE", "param": "var/log"}, ["E04 metric.m.param"]),
+        ({"detail": "HTTP", "param": "ftp://host/"}, ["E04 metric.m.param"]),
+        ({"detail": "HTTP", "param": "http://host:port/"}, ["E04 metric.m.param"]),
         ({"aggregate": ["sum", "median"]}, ["E12 metric.m.aggregate"]),
         ({"aggregate": 3}, ["E04 metric.m.aggregate"]),
         ({"aggregate": ["sum"], "threshold": ">3"}, ["E13 metric.m.aggregate"]),
@@ -199,3 +206,49 @@ def test_table_reads_what_is_typed_and_notes_the_rest() -> None:
     assert (None, False, 5) == (table.number("bad"), table.flag("n"), table.whole("far", 5, 1, 9))
     table.end()
     assert ["E04 x.bad", "E04 x.n", "E04 x.far"] == [text.split(": ")[0] for text in mistakes]
+
+
+@pytest.mark.proves("MET-003", part="limits with units are read")
+@pytest.mark.parametrize(
+    ("detail", "text", "expected"),
+    [
+        ("CPU", ">90", 90),
+        ("CPU", "> 90 %", 90),
+        ("MEMORY", "> 10 GiB", 10_737_418_240),
+        ("MEMORY", "> 1.5GB", 1_500_000_000),
+        ("DISK_PERCENT", "> 90 %", 90),
+        ("DISK_FREE", "< 500 MiB", 524_288_000),
+        ("NETWORK", "> 10 MB/s", 10_000_000),
+        ("UPTIME", "< 5 m", 300),
+        ("PRESSURE", "> 20 %", 200_000),
+        ("CPU_MODE", "> 50 %", 0.5),
+        ("TEMP", "> 80 °C", 80),
+        ("FAN", "< 500 rpm", 500),
+    ],
+)
+def test_a_limit_may_have_a_unit(detail: str, text: str, expected: float) -> None:
+    specs, mistakes = parse_metrics({"m": {"detail": detail, "rate": "1s", "threshold": text}})
+    assert [] == mistakes
+    assert specs[0].threshold is not None
+    assert expected == specs[0].threshold.limit
+
+
+@pytest.mark.proves("MET-003", part="a unit that does not fit is refused with what would fit")
+@pytest.mark.parametrize(
+    ("detail", "text", "expected"),
+    [
+        ("DISK_USE", "> 90 %", "DISK_USE is not measured in %; DISK_PERCENT is"),
+        ("MEMORY", "> 90 %", "MEMORY is not measured in %; MEMORY_PERCENT is"),
+        ("DISK_USE", "> 10 GiB", "DISK_USE is not measured in GiB; DISK_FREE is"),
+        ("LOAD", "> 5 s", "LOAD is not measured in s"),
+    ],
+)
+def test_a_unit_that_does_not_fit_is_refused_with_what_would(detail: str, text: str, expected: str) -> None:
+    mistakes = parse_metrics({"m": {"detail": detail, "rate": "1s", "threshold": text}})[1]
+    assert [f"E11 metric.m.threshold: {expected}"] == mistakes
+
+
+def test_a_limit_of_clear_may_have_another_unit() -> None:
+    table = {"detail": "MEMORY", "rate": "1s", "threshold": "> 2 GiB", "clear": "800 MiB"}
+    (spec,), mistakes = parse_metrics({"m": table})
+    assert ([], 838_860_800) == (mistakes, spec.threshold.clear if spec.threshold else None)

@@ -8,9 +8,10 @@ from typing import Annotated, Any, Final, Literal
 from cyclopts import App, Parameter
 
 from weft.base.errors import UserError
-from weft.cli.catalog_calls import Flag, Many, at_catalog, pairs
+from weft.cli.catalog_calls import Many, at_catalog, pairs
 from weft.cli.catalog_lines import HEADS, document, line, pairs_of, print_json, rows, show, span
 from weft.cli.kit.exits import DONE, NOT_SO, complain
+from weft.cli.kit.options import Flag
 from weft.cli.kit.text import clean
 from weft.client.catalog.client import Client
 from weft.client.catalog.entries import Entry

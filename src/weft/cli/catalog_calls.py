@@ -37,7 +37,6 @@ BY_CODE: Final[dict[str, tuple[int, str]]] = {
 """Exit status and what to try, by the code of an error."""
 ELSE: Final = (USAGE, "weft catalog register --help: what a record may hold")
 OF_A_SERVICE: Final = (DENIED, "the log of the service: weft catalog logs NAME")
-Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 Many = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
 Work = Callable[[Client], Coroutine[Any, Any, int]]
 

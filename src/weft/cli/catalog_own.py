@@ -6,10 +6,11 @@ from typing import Annotated, Any, Final
 from cyclopts import Parameter
 
 from weft.base.errors import UserError
-from weft.cli.catalog_calls import Flag, Many, at_catalog, failed, pairs
+from weft.cli.catalog_calls import Many, at_catalog, failed, pairs
 from weft.cli.catalog_lines import line, print_json
 from weft.cli.chain_ends import until_any
 from weft.cli.kit.exits import DENIED, DONE, NOT_SO, complain
+from weft.cli.kit.options import Flag
 from weft.client.catalog.client import Client
 from weft.client.catalog.errors import CatalogError, CatalogTimeout, NotFound, Unreachable
 

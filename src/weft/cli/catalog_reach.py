@@ -7,9 +7,10 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from weft.base.errors import UserError
-from weft.cli.catalog_calls import Flag, at_catalog
+from weft.cli.catalog_calls import at_catalog
 from weft.cli.catalog_lines import frames_line, line, print_json, show, span
 from weft.cli.kit.exits import DONE, UNREACHABLE
+from weft.cli.kit.options import Flag
 from weft.cli.octets import payload_json
 from weft.client.catalog.client import Client
 from weft.client.catalog.entries import Entry

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Final
 from cyclopts import Parameter
 
 from weft.base.errors import UserError
-from weft.cli.catalog_calls import Flag
 from weft.cli.fleet import free_blocks
+from weft.cli.kit.options import Flag
 from weft.node.settings import LOOPBACK, settings_of
 
 PORT: Final = 5_246

@@ -10,10 +10,11 @@ from cyclopts import Parameter
 from weft.base.errors import UserError
 from weft.base.now import SECOND
 from weft.base.settings import span_ns
-from weft.cli.catalog_calls import Flag, Many, at_catalog
+from weft.cli.catalog_calls import Many, at_catalog
 from weft.cli.catalog_lines import clock, document, frames_line, line, print_json, show, span, values_json
 from weft.cli.chain_ends import until_any
 from weft.cli.kit.exits import DONE, NOT_SO, complain
+from weft.cli.kit.options import Flag
 from weft.client.catalog.client import Client
 from weft.client.catalog.entries import Change, Value
 

@@ -9,11 +9,11 @@ from cyclopts import App, Parameter
 from weft.base.errors import EXIT_CODES, UserError
 from weft.cli.asking import order
 from weft.cli.chain_lines import show, wanted
+from weft.cli.kit.options import Flag
 from weft.cli.kit.text import clean
 
 app = App(name="chain", help="Who stands in the chains of a node; send a message, watch messages pass.")
 
-Flag = Annotated[bool, Parameter(negative="")]
 Way = Literal["in", "out"]
 PAYLOAD_BYTES_MAX = 1 << 20
 HINTS = {

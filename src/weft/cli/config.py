@@ -15,6 +15,7 @@ from weft.base.now import SECOND
 from weft.base.paths import is_key
 from weft.base.settings import span_ns
 from weft.cli.config_store import CONFIG, Change, Outcome, Past, Running, Store, changes, follow
+from weft.cli.kit.options import Flag
 from weft.cli.kit.text import clean
 from weft.node.fleet import Fleet, Reading, read_fleet
 from weft.node.fleetkeys import GLOBAL, canonical, from_pairs, to_pairs
@@ -24,7 +25,6 @@ from weft.node.plan import why_unusable
 app = App(name="config", help="Write a fleet's file, and read or change what the root of a running fleet holds.")
 app.command("weft.cli.config_show:show", name="show")
 
-Flag = Annotated[bool, Parameter(negative="")]
 Ack = Literal["", "quorum", "local"]
 Output = Annotated[Path | None, Parameter(name=["--output", "-o"])]
 PORT: Final = 27_500

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from cyclopts import Parameter
 
 from weft.base.now import SECOND
-from weft.cli.config import Flag, loaded, subtrees_of
+from weft.cli.config import loaded, subtrees_of
 from weft.cli.config_store import CONFIG
 from weft.cli.home import home_of
+from weft.cli.kit.options import Flag
 from weft.cli.kit.text import clean
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 from cyclopts import App, Parameter
 
-from weft.cli.doc_calls import Flag, Node, Session, Words, at_session, checked
+from weft.cli.doc_calls import Node, Session, Words, at_session, checked
 from weft.cli.doc_lines import (
     change_json,
     change_lines,
@@ -20,6 +20,7 @@ from weft.cli.doc_lines import (
     table,
 )
 from weft.cli.kit.exits import DONE, UNREACHABLE, complain
+from weft.cli.kit.options import Flag
 from weft.cli.kit.text import clean
 from weft.client.doc.client import Client
 

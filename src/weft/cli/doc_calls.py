@@ -45,7 +45,6 @@ INERT: Final[dict[str, str]] = {
     "unknown-team": "team=home, team=away, team=official",
 }
 """What to do about an entry that is in the log and changes nothing (DOC-035)."""
-Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 Many = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
 Node = Annotated[str | None, Parameter(show_default=False)]
 Session = Annotated[str, Parameter(show_default=False)]

@@ -13,8 +13,9 @@ from typing import Annotated, Any, Final
 from cyclopts import Parameter
 
 from weft.base.errors import UserError
-from weft.cli.doc_calls import Flag, Many
+from weft.cli.doc_calls import Many
 from weft.cli.kit.exits import DENIED, complain
+from weft.cli.kit.options import Flag
 from weft.client.doc.errors import BadFile, DocError
 
 PORT_FROM: Final = 29_500

@@ -10,13 +10,13 @@ import msgspec
 from cyclopts import Parameter
 
 from weft.base.errors import EXIT_CODES, UserError
+from weft.cli.kit.options import Flag
 from weft.cli.kit.text import clean
 
 if TYPE_CHECKING:
     from weft.cli.doctor_node import Patient
     from weft.pipeline.doctor import Finding
 
-Flag = Annotated[bool, Parameter(negative="")]
 Where = Annotated[Path | None, Parameter(name="--lake")]
 EXTRA: Final = "only where tables are made: "
 ABSENT_MAX: Final = 3  # rows of what is missing that are named

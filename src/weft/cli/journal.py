@@ -3,10 +3,10 @@
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
 import msgspec
-from cyclopts import App, Parameter
+from cyclopts import App
 
 from weft.base.errors import EXIT_CODES, StorageFailed, UserError
 from weft.base.mail import INBOX, OUTBOX
@@ -21,11 +21,11 @@ from weft.base.records import (
     StreamRecord,
     UnknownRecord,
 )
+from weft.cli.kit.options import Flag
 from weft.cli.kit.text import clean
 
 app = App(name="journal", help="Look at a journal, mend it, copy it; none of these needs a running node.")
 
-Flag = Annotated[bool, Parameter(negative="")]
 STREAMS: Final = {int(stream): stream.name.lower() for stream in Stream} | {OUTBOX: "outbox", INBOX: "inbox"}
 NAMES: Final[dict[type, str]] = {
     CoreRecord: "core",

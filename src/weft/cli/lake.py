@@ -10,6 +10,7 @@ from cyclopts import App, Parameter
 
 from weft.base.errors import EXIT_CODES, UserError
 from weft.cli.home import home_of
+from weft.cli.kit.options import Flag
 from weft.lake.layout import STREAMS, Layout
 from weft.lake.manifest import Manifest, SegmentFault
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 app = App(name="lake", help="What lies in a lake, and the jobs that make tables of it.")
 
-Flag = Annotated[bool, Parameter(negative="")]
 Where = Annotated[Path | None, Parameter(name="--lake")]
 """The lake's directory; default: $WEFT_LAKE, else ./lake."""
 

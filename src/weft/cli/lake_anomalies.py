@@ -8,9 +8,9 @@ from cyclopts import Parameter
 
 from weft.base.errors import UserError
 from weft.cli.home import home_of
+from weft.cli.kit.options import Flag
 from weft.cli.kit.text import clean
 
-Flag = Annotated[bool, Parameter(negative="")]
 HEAP_MB: Final = 512
 ASKED: Final = """
 SELECT start, until, kind, node, config_name, labels, because, score, observed, expected_low, expected_high, series

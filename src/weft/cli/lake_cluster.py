@@ -4,15 +4,14 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
 import msgspec
-from cyclopts import Parameter
 
 from weft.base.errors import UserError
 from weft.cli.fleet import Fleet, Member
+from weft.cli.kit.options import Flag
 
-Flag = Annotated[bool, Parameter(negative="")]
 LOOK_S: Final = 0.25
 PATIENCE_S: Final = 120.0  # two cores that have other things to do start three JVMs
 

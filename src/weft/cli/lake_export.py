@@ -9,11 +9,11 @@ from cyclopts import Parameter
 
 from weft.base.errors import UserError
 from weft.cli.home import home_of
+from weft.cli.kit.options import Flag
 
 if TYPE_CHECKING:
     from weft.pipeline.exporting import Wish
 
-Flag = Annotated[bool, Parameter(negative="")]
 Format = Literal["auto", "parquet", "arrow", "csv", "openmetrics"]
 ENDINGS: Final = {".parquet": "parquet", ".arrow": "arrow", ".csv": "csv", ".om": "openmetrics", ".prom": "openmetrics"}
 

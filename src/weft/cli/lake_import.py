@@ -13,6 +13,7 @@ from cyclopts import Parameter
 
 from weft.base.errors import EXIT_CODES, UserError
 from weft.cli.home import home_of
+from weft.cli.kit.options import Flag
 from weft.cli.kit.text import clean
 from weft.lake.importing.delimited import ROLES, Reading
 from weft.lake.importing.importer import Report
@@ -20,7 +21,6 @@ from weft.lake.importing.limits import FUTURE_NS
 from weft.lake.importing.numbers import instant_ns
 from weft.lake.layout import Layout, is_name
 
-Flag = Annotated[bool, Parameter(negative="")]
 Format = Literal["auto", "dcamp", "csv", "openmetrics"]
 EVERY_S: Final = 0.2
 

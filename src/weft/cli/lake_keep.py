@@ -15,9 +15,9 @@ import msgspec
 from cyclopts import Parameter
 
 from weft.base.errors import UserError
+from weft.cli.kit.options import Flag
 from weft.cli.lake import open_whole
 
-Flag = Annotated[bool, Parameter(negative="")]
 Where = Annotated[Path | None, Parameter(name="--lake")]
 LEASE: Final = "samples"
 MIB: Final = 1 << 20

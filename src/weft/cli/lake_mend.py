@@ -9,10 +9,10 @@ import msgspec
 from cyclopts import Parameter
 
 from weft.base.errors import UserError
+from weft.cli.kit.options import Flag
 from weft.cli.lake import open_whole
 from weft.lake.layout import is_drain
 
-Flag = Annotated[bool, Parameter(negative="")]
 Where = Annotated[Path | None, Parameter(name="--lake")]
 HEAP_MB: Final = 512
 Streams = Annotated[list[str] | None, Parameter(name="--stream", negative="")]

@@ -10,12 +10,12 @@ from cyclopts import Parameter
 
 from weft.base.errors import EXIT_CODES
 from weft.cli.home import home_of
+from weft.cli.kit.options import Flag
 from weft.cli.kit.text import clean
 
 if TYPE_CHECKING:
     from weft.pipeline.absent import Account, Accounts
 
-Flag = Annotated[bool, Parameter(negative="")]
 LINES: Final = 200
 
 

@@ -11,6 +11,7 @@ import msgspec
 from cyclopts import App, Parameter
 
 from weft.base.errors import UserError
+from weft.cli.kit.options import Flag
 from weft.cli.kit.text import clean
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 app = App(name="quarantine", help="Rows that silver refused: ls, show, retry.")
 
-Flag = Annotated[bool, Parameter(negative="")]
 Where = Annotated[Path | None, Parameter(name="--lake")]
 """The lake's directory; default: $WEFT_LAKE, else ./lake."""
 SUMS: Final = """

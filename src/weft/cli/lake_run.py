@@ -13,9 +13,9 @@ from cyclopts import Parameter
 
 from weft.base.errors import UserError
 from weft.cli.home import home_of
+from weft.cli.kit.options import Flag
 from weft.lake.layout import Layout
 
-Flag = Annotated[bool, Parameter(negative="")]
 Where = Annotated[Path | None, Parameter(name="--lake")]
 SHOWN: Final = ("batch", "rows", "silver", "values", "duplicates", "quarantined", "missing", "seconds")
 HEAP_MB: Final = 512

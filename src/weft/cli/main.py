@@ -25,6 +25,7 @@ ROOMS: Final[dict[str, tuple[str, str]]] = {
     "debug": ("weft.cli.debug:app", "What a node heard and did lately, for whoever looks for a fault."),
     "stop": ("weft.cli.stop:stop", "Let a group of nodes, or all of them, stop and wait."),
     "fleet": ("weft.cli.fleet_root:app", "Mend a fleet that follows a wrong root."),
+    "metrics": ("weft.cli.metrics:metrics", "What can be measured, and in which unit."),
     "config": ("weft.cli.config:app", "Write a fleet's file, change a running fleet."),
     "get": ("weft.cli.store_data:get", "Print a value of the shared store."),
     "set": ("weft.cli.store_data:set_value", "Write a value into the shared store."),

@@ -16,6 +16,7 @@ from cyclopts import App, Parameter
 from weft import __version__
 from weft.base.errors import EXIT_CODES, UserError
 from weft.base.now import seconds
+from weft.cli.kit.options import Flag
 from weft.sim import report
 from weft.sim.catalogplan import CATALOGS
 from weft.sim.depot import DEPOTS
@@ -30,7 +31,6 @@ from weft.sim.troupe import MAILS
 
 app = App(name="sim", help="Run nights of a whole fabric in virtual time, with faults, and judge them.")
 
-Flag = Annotated[bool, Parameter(negative="")]
 GREEN, VIOLATED, VOID = 0, EXIT_CODES["violated"], EXIT_CODES["void"]
 Step = Callable[[float, str], None]
 

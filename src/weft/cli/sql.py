@@ -13,13 +13,13 @@ from cyclopts import Parameter
 
 from weft.base.errors import UserError
 from weft.cli.home import home_of
+from weft.cli.kit.options import Flag
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from weft.pipeline.sql import Lake
 
-Flag = Annotated[bool, Parameter(negative="")]
 LIMIT = 1_000
 
 

@@ -4,17 +4,15 @@ import json as json_module
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Annotated, Any, Final, NamedTuple
-
-from cyclopts import Parameter
+from typing import Any, Final, NamedTuple
 
 from weft.base.endpoints import endpoint_of, host_of, is_endpoint, port_of
 from weft.base.errors import UserError
 from weft.base.now import SECOND
 from weft.cli.asking import LOCAL, status_of
+from weft.cli.kit.options import Flag
 from weft.wire.discovery import LEVEL_NAMES
 
-Flag = Annotated[bool, Parameter(negative="")]
 Ask = Callable[[int, str], dict[str, Any]]
 ORDER: Final = {"root": 0, "collector": 1, "sensor": 2}
 COLUMNS: Final = ("node", "level", "group", "endpoint", "runs", "said", "health")

@@ -8,6 +8,7 @@ from cyclopts import App, Parameter
 from weft.base.errors import PeerError, UserError
 from weft.cli.chain_lines import aligned
 from weft.cli.kit.exits import DONE, complain
+from weft.cli.kit.options import Flag
 from weft.cli.kit.text import clean
 from weft.cli.store_calls import at_store, ordered
 from weft.cli.store_lines import line, print_json
@@ -22,7 +23,6 @@ app.command(nodes)
 app.command("weft.cli.store_lake:get", name="get", help="The value that stood at a path, from the lake.")
 app.command("weft.cli.store_lake:history", name="history", help="The versions of an entry, from the lake.")
 
-Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 What = Literal["list", "add", "remove", "set"]
 PORT: Final = 27_500
 DELETERS: Final = (None, "actor", "del")

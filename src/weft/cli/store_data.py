@@ -14,6 +14,7 @@ from weft.base.changes import Link
 from weft.base.errors import PeerError, UserError
 from weft.cli.chain_ends import until_any
 from weft.cli.kit.exits import DONE, NOT_SO, complain
+from weft.cli.kit.options import Flag
 from weft.cli.store_calls import at_store
 from weft.cli.store_lines import chain_facts, document, facts, line, links, plain, print_json
 from weft.client.store.client import Client
@@ -23,7 +24,6 @@ from weft.wire.store.pack import PathValue
 from weft.wire.store.path import parse, text_of
 from weft.wire.store.yamltext import load
 
-Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 Word = Annotated[str | None, Parameter(allow_leading_hyphen=True, show_default=False)]
 ROOT: Final = ":"
 SAYING: Final = "-v TEXT, -e YAML, -p PATH, -b FILE"

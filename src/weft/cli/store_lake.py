@@ -9,12 +9,12 @@ from cyclopts import Parameter
 from weft.base.errors import PeerError, UserError
 from weft.cli.home import home_of
 from weft.cli.kit.exits import DONE, NOT_SO, complain
+from weft.cli.kit.options import Flag
 from weft.cli.store_lines import document, line, plain, print_json
 
 if TYPE_CHECKING:
     from weft.pipeline.stored import Version
 
-Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 Instant = Annotated[str | None, Parameter(allow_leading_hyphen=True, show_default=False)]
 LIMIT = 20
 

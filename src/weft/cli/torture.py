@@ -12,10 +12,10 @@ from cyclopts import Parameter
 from weft.base.errors import EXIT_CODES, UserError
 from weft.base.now import SECOND
 from weft.base.settings import span_ns
+from weft.cli.kit.options import Flag
 from weft.torture import limits
 from weft.torture.plan import KINDS, PROCESSES, Plan, draw, read, write
 
-Flag = Annotated[bool, Parameter(negative="")]
 WITHOUT_ROOM: Final = (
     "weft: there are no rights for networks and disks of its own here: everything runs on loopback, and only"
     " processes are hurt"

@@ -15,11 +15,11 @@ from weft.base.errors import UserError
 from weft.base.now import SECOND
 from weft.cli.asking import LOCAL, status_of, text_of
 from weft.cli.kit.exits import DONE, NOT_SO
+from weft.cli.kit.options import Flag
 from weft.cli.kit.text import clean
 from weft.cli.status import own_endpoint, picture_of
 from weft.lake.layout import STREAMS
 
-Flag = Annotated[bool, Parameter(negative="")]
 NODES_MAX: Final = 64  # asked for a number that no node of the fleet is called after
 DEPTH_MAX: Final = 16
 STATES: Final = ("unknown", "made", "durable", "sent", "held", "safe", "in the lake", "lost")

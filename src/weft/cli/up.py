@@ -9,12 +9,12 @@ import msgspec
 from cyclopts import Parameter
 
 from weft.base.errors import UserError
+from weft.cli.kit.options import Flag
 from weft.node.settings import FLEETS, has_plan, read_document, settings_of
 
 BY_FILE: Final = "fd:"
 """How `weft.shell.serve` is told of an open file that has its settings."""
 
-Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 EXAMPLE = """\
 # A node of a fabric; start it with: weft up node.toml
 [fleet]

@@ -286,7 +286,9 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
 DEFAULT_METRICS: Final[dict[str, dict[str, Any]]] = {
     "cpu": {"detail": "CPU", "rate": "1s"},
     "memory": {"detail": "MEMORY", "rate": "1s"},
+    "memory_percent": {"detail": "MEMORY_PERCENT", "rate": "5s"},
     "disk": {"detail": "DISK", "rate": "2s"},
+    "disk_percent": {"detail": "DISK_PERCENT", "rate": "10s"},
     "network": {"detail": "NETWORK", "rate": "2s"},
     "load": {"detail": "LOAD", "rate": "5s"},
     "process_cpu": {"detail": "PROC_CPU", "rate": "2s", "per": "name"},

@@ -11,12 +11,12 @@ from weft.base.errors import UserError
 from weft.base.now import MILLISECOND, SECOND
 from weft.base.settings import span_ns
 from weft.cli.demos.programs import REWRITES, Aggregator, Detector, Responder, Rewriter
+from weft.cli.kit.options import Flag
 
 app = App(
     name="demo", help="Run a whole fabric on this machine; or, beside a node, a program that shows what chains do."
 )
 
-Flag = Annotated[bool, Parameter(negative="")]
 Begin = Annotated[bool, Parameter(name="--wait-for-begin", negative="", show=False)]
 """Begin at the instant, seconds since 1970, that a line of standard input says: the walk-through's programs do."""
 DESTINATIONS: Final = {"parentsof": ("PARENTSOF",), "direct": ("DIRECT",), "nearestcoord": ("NEARESTCOORD",)}

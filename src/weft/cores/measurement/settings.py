@@ -5,7 +5,7 @@
     rate = "10s"             # a span of 0.1 s to 1 d, "once", or "on-demand"
     param = "nginx"          # process, device or mount, as the detail says
     per = "core"             # one series per core, or per process name
-    threshold = ">90"        # "*60s" hold, "+60s" thin out, "<X", ">X"; clear = 80 adds hysteresis
+    threshold = "> 1 GiB"    # "*60s" hold, "+60s" thin out, "<X", ">X"; clear = "800 MiB" adds hysteresis
     timeout = "5s"           # half of the rate
     phase = 0                # aligns to the wall clock; left out: by the node, so fleets do not beat in unison
     aggregate = ["sum"]      # at the collectors
@@ -14,22 +14,25 @@ Pure functions; the loader of the file adds where the file is.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import msgspec
 
 from weft.base.settings import Table, is_plain_name, nearest, span_ns
 from weft.cores.measurement import limits
-from weft.cores.measurement.details import DETAILS, PROCESS
+from weft.cores.measurement.details import ADDRESS, DETAILS, FILE, PROCESS
+from weft.cores.measurement.units import limit_of, quantity
 
 ONCE: Final = 0
 ON_DEMAND: Final = -1
 WORDS: Final = {"once": ONCE, "on-demand": ON_DEMAND}
 AGGREGATES: Final = ("sum", "avg", "min", "max", "count")
-SELECTORS: Final = ("re:", "cmd:", "user:", "pid:")
+EXAMPLES: Final = '"*60s", "+60s", "< 1.5", "> 90 %" or "> 10 GiB"'
 
-_THRESHOLD: Final = re.compile(r"([*+])(\S+)|([<>]) ?([-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)", re.ASCII)
+_ADDRESS: Final = re.compile(r"https?://[!-~]+", re.ASCII)
+_THRESHOLD: Final = re.compile(r"([*+])(\S+)|([<>]) ?(.+)")
 
 
 class Threshold(msgspec.Struct, frozen=True, gc=False):
@@ -94,7 +97,7 @@ def _metric(name: str, values: object, mistakes: list[str]) -> MetricSpec | None
         timeout_ns=_timeout(table, rate_ns),
         param=_param(table, detail),
         per=_per(table, detail),
-        threshold=_threshold(table, rate_ns),
+        threshold=_threshold(table, detail, rate_ns),
         phase_ns=table.span("phase", 0) if "phase" in values else None,
         aggregate=_aggregate(table),
     )
@@ -134,7 +137,7 @@ def _timeout(table: Table, rate_ns: int) -> int:
 
 
 def _param(table: Table, detail: str) -> str:
-    param = table.text("param")
+    param = table.text("param", is_required=bool(detail) and DETAILS[detail].needs_param)
     if not param or not detail:
         return param
     if not DETAILS[detail].param:
@@ -145,16 +148,47 @@ def _param(table: Table, detail: str) -> str:
 
 
 def _fault(param: str, names: str) -> str | None:
-    """What is wrong with a selector of processes or devices."""
+    """What is wrong with a parameter that names something of this kind."""
+    return FAULTS.get(names, _device_fault)(param)
+
+
+def _device_fault(param: str) -> str | None:
+    selector, _, pattern = param.partition(":")
+    return _pattern_fault(pattern) if selector == "re" else None
+
+
+def _process_fault(param: str) -> str | None:
     selector, colon, rest = param.partition(":")
-    if param.startswith("re:") or (names == PROCESS and param.startswith("cmd:")):
-        try:
-            re.compile(rest)
-        except re.error as error:
-            return f"{rest!r} is no regular expression: {error}"
-    if names == PROCESS and selector == "pid" and colon and not rest.isdecimal():
+    if selector == "pid" and colon and not rest.isdecimal():
         return f"{rest!r} is no process number"
+    return _pattern_fault(rest) if colon and selector in ("re", "cmd") else None
+
+
+def _pattern_fault(pattern: str) -> str | None:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        return f"{pattern!r} is no regular expression: {error}"
     return None
+
+
+def _file_fault(param: str) -> str | None:
+    return None if param.startswith("/") and "\0" not in param else "must be a whole path, from `/` on"
+
+
+def _address_fault(param: str) -> str | None:
+    try:
+        is_address = _ADDRESS.fullmatch(param) is not None and urlsplit(param).port != 0
+    except ValueError:
+        is_address = False
+    return None if is_address else "must be an address like http://host:port/path"
+
+
+FAULTS: Final[Mapping[str, Callable[[str], str | None]]] = {
+    PROCESS: _process_fault,
+    FILE: _file_fault,
+    ADDRESS: _address_fault,
+}
 
 
 def _per(table: Table, detail: str) -> str:
@@ -165,8 +199,8 @@ def _per(table: Table, detail: str) -> str:
     return table.choice("per", DETAILS[detail].per if detail else ("core", "name"), "")
 
 
-def _threshold(table: Table, rate_ns: int) -> Threshold | None:
-    clear = table.number("clear")
+def _threshold(table: Table, detail: str, rate_ns: int) -> Threshold | None:
+    clear = table.raw("clear")
     text = table.text("threshold")
     if not text:
         if clear is not None:
@@ -174,17 +208,35 @@ def _threshold(table: Table, rate_ns: int) -> Threshold | None:
         return None
     match = _THRESHOLD.fullmatch(text)
     if match is None:
-        table.say("E11", "threshold", f'{text!r} is none: "*60s", "+60s", "<1.5" or ">90"')
+        table.say("E11", "threshold", f"{text!r} is none: {EXAMPLES}")
         return None
     if match[1]:
         return _timed(table, match[1], match[2], rate_ns, clear)
-    kind, limit = match[3], _number(match[4])
-    if clear is not None and (clear > limit if kind == ">" else clear < limit):
+    limit = _limit(table, "threshold", match[4], detail)
+    stop = None if clear is None else _limit(table, "clear", str(clear), detail)
+    if limit is None:
+        return None
+    if stop is not None and (stop > limit if match[3] == ">" else stop < limit):
         table.say("E11", "clear", f"must lie on the quiet side of {text}")
-    return Threshold(kind, limit=limit, clear=clear)
+    return Threshold(match[3], limit=limit, clear=stop)
 
 
-def _timed(table: Table, kind: str, span: str, rate_ns: int, clear: float | None) -> Threshold | None:
+def _limit(table: Table, key: str, text: str, detail: str) -> float | int | None:
+    """A number in the unit of the detail's values; with a unit of its own it is calculated (MET-003)."""
+    found = quantity(text)
+    if found is None:
+        table.say("E11", key, f"{text!r} is none: {EXAMPLES}")
+        return None
+    if not detail:
+        return found[0]
+    limit = limit_of(*found, detail)
+    if isinstance(limit, str):
+        table.say("E11", key, limit)
+        return None
+    return limit
+
+
+def _timed(table: Table, kind: str, span: str, rate_ns: int, clear: object) -> Threshold | None:
     every_ns = span_ns(span)
     if every_ns is None or every_ns > limits.RATE_MAX_NS:
         table.say("E11", "threshold", f'{kind}{span} needs a span with its unit, "1d" at most')
@@ -196,10 +248,6 @@ def _timed(table: Table, kind: str, span: str, rate_ns: int, clear: float | None
     if clear is not None:
         table.say("E11", "clear", "belongs to a threshold `<X` or `>X`")
     return Threshold(kind, every_ns=every_ns)
-
-
-def _number(text: str) -> float | int:
-    return int(text) if text.lstrip("+-").isdecimal() else float(text)
 
 
 def _aggregate(table: Table) -> tuple[str, ...]:

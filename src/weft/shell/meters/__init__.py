@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from weft.cores.measurement.messages import MetricSpec, Reading, Verdict
-from weft.shell.meters import devices, machine
+from weft.shell.meters import devices, machine, probes
 from weft.shell.meters.kernel import Kernel, Samples, Tick, Unsupported
 from weft.shell.meters.processes import VALUES, ProcessMeter
 
@@ -28,7 +28,9 @@ METERS: Final[dict[str, Callable[[MetricSpec], Meter]]] = {
     "CPU": _plain(machine.processors),
     "CPU_MODE": _plain(machine.processor_modes),
     "MEMORY": _plain(machine.memory),
+    "MEMORY_PERCENT": _plain(machine.memory_percent),
     "SWAP": _plain(machine.swap),
+    "SWAP_PERCENT": _plain(machine.swap_percent),
     "MEM_PART": _plain(machine.memory_parts),
     "LOAD": _plain(machine.load),
     "UPTIME": _plain(machine.uptime),
@@ -36,13 +38,24 @@ METERS: Final[dict[str, Callable[[MetricSpec], Meter]]] = {
     "PRESSURE": _plain(machine.pressure),
     "TCP_STATE": _plain(machine.tcp_states),
     "INFO": _plain(machine.info),
+    "CLOCK_OFFSET": _plain(probes.clock_offset),
+    "UNITS_FAILED": _plain(probes.units_failed),
+    "FILE_AGE": _plain(probes.file_age),
+    "FILE_SIZE": _plain(probes.file_size),
+    "HTTP": _plain(probes.http_answer),
     "DISK": _plain(devices.disk),
     "DISK_IO": _plain(devices.disk_io),
     "DISK_USE": _plain(devices.disk_use),
+    "DISK_FREE": _plain(devices.disk_free),
+    "DISK_PERCENT": _plain(devices.disk_percent),
+    "INODE_PERCENT": _plain(devices.inode_percent),
+    "DISK_READONLY": _plain(devices.disk_readonly),
     "NETWORK": _plain(devices.network),
     "NET_IF": _plain(devices.network_interfaces),
+    "NET_ERRORS": _plain(devices.network_errors),
     "TEMP": _plain(devices.temperatures),
     "FAN": _plain(devices.fans),
+    "GPU": _plain(devices.graphics),
     **dict.fromkeys(VALUES, ProcessMeter),
 }
 

@@ -113,13 +113,12 @@ def _unescaped(name: bytes) -> str:
     return plain.decode("utf-8", "replace")
 
 
-def disk_use(tick: Tick, spec: MetricSpec) -> Samples:
-    """DISK_USE: used and free bytes, used inodes; free is what users may still take."""
+def _uses(tick: Tick, spec: MetricSpec) -> Iterator[tuple[Labels, os.statvfs_result]]:
+    """The labels and the file system of each mounted disk that is meant; Unsupported if there is none."""
     found = tick.once(mounts)
     if spec.param and not spec.param.startswith("re:"):
         found = [pair for pair in found if pair[1] == spec.param] or [("", spec.param)]
-    is_chosen = chosen(spec.param)
-    samples: Samples = []
+    is_chosen, is_there = chosen(spec.param), False
     for device, directory in found:
         if not is_chosen(directory):
             continue
@@ -128,14 +127,54 @@ def disk_use(tick: Tick, spec: MetricSpec) -> Samples:
         except OSError as error:
             tick.kernel.skipped[f"mount: {error.strerror}"] += 1
             continue
-        values = (
-            ("used", (use.f_blocks - use.f_bfree) * use.f_frsize),
-            ("free", use.f_bavail * use.f_frsize),
-            ("inodes", use.f_files - use.f_ffree),
-        )
-        place = (("mount", directory), ("device", device)) if device else (("mount", directory),)
-        samples += [((*place, ("unit", unit)), value, None) for unit, value in values]
-    return _some(samples, "mounted disk")
+        is_there = True
+        yield (("mount", directory), ("device", device)) if device else (("mount", directory),), use
+    if not is_there:
+        raise Unsupported("no mounted disk is there")
+
+
+def disk_use(tick: Tick, spec: MetricSpec) -> Samples:
+    """DISK_USE: used and free bytes, used inodes; free is what users may still take."""
+    return [
+        ((*place, ("unit", unit)), value, None)
+        for place, use in _uses(tick, spec)
+        for unit, value in (("used", _used(use)), ("free", _free(use)), ("inodes", use.f_files - use.f_ffree))
+    ]
+
+
+def disk_free(tick: Tick, spec: MetricSpec) -> Samples:
+    """DISK_FREE: bytes that users may still take."""
+    return [(place, _free(use), None) for place, use in _uses(tick, spec)]
+
+
+def disk_percent(tick: Tick, spec: MetricSpec) -> Samples:
+    """DISK_PERCENT: used bytes of those that users may have, as `df` says it."""
+    return [(place, _share(_used(use), _used(use) + _free(use)), None) for place, use in _uses(tick, spec)]
+
+
+def inode_percent(tick: Tick, spec: MetricSpec) -> Samples:
+    """INODE_PERCENT: used inodes; file systems that make them as they need them have none to run out of."""
+    samples: Samples = [
+        (place, _share(use.f_files - use.f_ffree, use.f_files), None) for place, use in _uses(tick, spec) if use.f_files
+    ]
+    return _some(samples, "file system with a fixed number of inodes")
+
+
+def disk_readonly(tick: Tick, spec: MetricSpec) -> Samples:
+    """DISK_READONLY: 1 where nothing can be written; a kernel makes a disk so when it finds it broken."""
+    return [(place, int(bool(use.f_flag & os.ST_RDONLY)), None) for place, use in _uses(tick, spec)]
+
+
+def _used(use: os.statvfs_result) -> int:
+    return (use.f_blocks - use.f_bfree) * use.f_frsize
+
+
+def _free(use: os.statvfs_result) -> int:
+    return use.f_bavail * use.f_frsize
+
+
+def _share(part: int, whole: int) -> float:
+    return 100.0 * part / whole if whole else 0.0
 
 
 def interfaces(tick: Tick) -> list[Interface]:
@@ -174,6 +213,22 @@ def network_interfaces(tick: Tick, spec: MetricSpec) -> Samples:
         ],
         "interface",
     )
+
+
+def network_errors(tick: Tick, spec: MetricSpec) -> Samples:
+    """NET_ERRORS: errors and drops of both directions."""
+    is_chosen = chosen(spec.param)
+    found = [one for one in tick.once(interfaces) if is_chosen(one.name)]
+    return _some(
+        [((("device", one.name),), sum(one.received[2:]) + sum(one.sent[2:]), None) for one in found], "interface"
+    )
+
+
+def graphics(tick: Tick, _spec: MetricSpec) -> Samples:
+    """GPU: busy time of each graphics processor whose driver says it in a file (amdgpu does)."""
+    root = f"{tick.kernel.sys}/class/drm"
+    found = [(card, _number(tick, f"{root}/{card}/device/gpu_busy_percent")) for card in _listed(root)]
+    return _some([((("device", card),), busy, None) for card, busy in found if busy is not None], "such processor")
 
 
 def temperatures(tick: Tick, _spec: MetricSpec) -> Samples:

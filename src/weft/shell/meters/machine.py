@@ -16,6 +16,7 @@ TOTAL: Final[Labels] = (("cpu", "total"),)
 WINDOWS: Final = ("1m", "5m", "15m")
 RESOURCES: Final = ("cpu", "io", "memory", "irq")
 KIB: Final = 1024
+PERCENT: Final = 100.0
 PARTS: Final = {
     "total": ("MemTotal",),
     "available": ("MemAvailable",),
@@ -108,10 +109,25 @@ def memory(tick: Tick, _spec: MetricSpec) -> Samples:
     return [((), (total - available) * KIB, None)]
 
 
+def memory_percent(tick: Tick, spec: MetricSpec) -> Samples:
+    """MEMORY_PERCENT: share of memory that is not available."""
+    ((_, used, _),) = memory(tick, spec)
+    return [((), PERCENT * used / tick.once(meminfo)["MemTotal"], None)]
+
+
 def swap(tick: Tick, _spec: MetricSpec) -> Samples:
     """SWAP: bytes that are used."""
     found = tick.once(meminfo)
     return [((), found["SwapTotal"] - found["SwapFree"], None)]
+
+
+def swap_percent(tick: Tick, spec: MetricSpec) -> Samples:
+    """SWAP_PERCENT: share of swap that is used."""
+    total = tick.once(meminfo)["SwapTotal"]
+    if not total:
+        raise Unsupported("this machine has no swap")
+    ((_, used, _),) = swap(tick, spec)
+    return [((), PERCENT * used / total, None)]
 
 
 def memory_parts(tick: Tick, _spec: MetricSpec) -> Samples:

@@ -193,8 +193,9 @@ VALUES: Final[dict[str, Callable[[Process], int]]] = {
     "PROC_COUNT": lambda _process: 1,
     "PROC_FDS": Process.descriptors,
     "PROC_THREADS": lambda process: process.stat.threads,
+    "PROC_STARTS": lambda _process: 1,
 }
-COUNTERS: Final = ("PROC_CPU", "PROC_IO")
+COUNTERS: Final = ("PROC_CPU", "PROC_IO", "PROC_STARTS")
 
 
 class Part(NamedTuple):

@@ -1,0 +1,8 @@
+"""Kinds of options that every command writes alike."""
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+Flag = Annotated[bool, Parameter(negative="", show_default=False)]
+"""Said or not said; there is no `--no-…`."""

@@ -1,0 +1,54 @@
+"""`weft metrics`: what can be measured, and in which unit (MET-001)."""
+
+from json import dumps
+
+from weft.base.errors import UserError
+from weft.base.settings import nearest
+from weft.cli.kit.console import console
+from weft.cli.kit.options import Flag
+from weft.cores.measurement.catalogue import Entry, catalogue
+
+
+def metrics(name: str | None = None, *, json: Flag = False) -> int:
+    """List what can be measured; with NAME, everything about one.
+
+    `weft metrics`, `weft metrics DISK_PERCENT`
+
+    A name goes behind `detail =` of a `[metric.…]` in the fleet's file.
+
+    Args:
+        name: a detail, in capitals or not.
+        json: one JSON array of objects.
+    """
+    rows = catalogue()
+    if name is not None:
+        rows = [row for row in rows if row.name == name.upper()]
+        if not rows:
+            known = [row.name for row in catalogue()]
+            raise UserError(
+                "no-metric", f"{name} is not measured{nearest(name.upper(), known)}", "list all by `weft metrics`"
+            )
+    if json:
+        print(dumps([row._asdict() for row in rows]))
+    elif name is None:
+        _table(rows)
+    else:
+        _one(rows[0])
+    return 0
+
+
+def _table(rows: list[Entry]) -> None:
+    from rich.table import Table
+
+    shown = Table(box=None, pad_edge=False)
+    for column in ("name", "unit", "what"):
+        shown.add_column(column, overflow="fold")
+    for row in rows:
+        shown.add_row(row.name, row.unit, row.says)
+    console().print(shown)
+
+
+def _one(row: Entry) -> None:
+    for key, value in row._asdict().items():
+        if value:
+            print(f"{key:<9} {value}")
