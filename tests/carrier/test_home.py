@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.carrier.rig import Machine, World
@@ -11,6 +12,7 @@ from weft.base.effects import Persist
 from weft.base.mail import INBOX, OUTBOX, of_record, to_record
 from weft.base.spool import Released
 from weft.cores.carrier import limits
+from weft.cores.carrier.messages import FiltersKnown
 
 
 def heir_with_mail() -> tuple[World, Machine, Machine]:
@@ -102,3 +104,15 @@ def test_a_new_root_lets_the_journal_forget_nothing_that_it_has_to_look_through(
     heir.may_fetch = True
     world.advance(5)
     assert heir.core.outbox.seen_lsn <= max(event.upto for event in heir.events(Released))
+
+
+@pytest.mark.proves("CHN-033")
+def test_a_new_root_that_knows_no_filters_yet_does_not_look_at_its_unsent_mail() -> None:
+    world, _, heir = heir_with_mail()
+    heir.settings = msgspec.structs.replace(heir.settings, awaits_filters=True)
+    become(heir, "root", epoch=1)
+    world.advance(5)
+    assert ([], True) == (heir.screened, heir.core.parent.is_closed)
+    heir.order(FiltersKnown())
+    world.advance(5)
+    assert ([2, 9, 3], False) == (sequences(heir.screened), heir.core.parent.is_closed)

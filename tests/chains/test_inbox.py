@@ -16,7 +16,7 @@ from weft.cores.chains import Chains, memory
 from weft.cores.chains.memory import Done, Waits
 from weft.cores.chains.messages import BatchPassed, ChainsSettings, PassBatch, Placed, PlanFilters, PressureChanged
 from weft.cores.chains.parcel import Parcel
-from weft.cores.chains.settings import parse_filters
+from weft.cores.chains.settings import FilterSpec, parse_filters
 from weft.wire import carried, clients, hop, samples
 from weft.wire.samples import Row, SampleBatch, Series
 
@@ -52,10 +52,14 @@ def node(*filters: dict[str, Any], level: str = "collector", era: int = ERA, **s
     return rig, site
 
 
-def plan(rig: Rig, site: Site, *filters: dict[str, Any]) -> None:
+def parse_all(*filters: dict[str, Any]) -> tuple[FilterSpec, ...]:
     specs, wrong = parse_filters([{"dir": "in", "types": ["t"], **table} for table in filters])
     assert [] == wrong
-    site.core.command(PlanFilters(tuple(specs)), rig.now)
+    return tuple(specs)
+
+
+def plan(rig: Rig, site: Site, *filters: dict[str, Any]) -> None:
+    site.core.command(PlanFilters(parse_all(*filters)), rig.now)
     site.core.effects()
 
 
@@ -564,3 +568,57 @@ def test_filters_know_whose_samples_they_thin_out() -> None:
         kept_by.append([row.value for event in events if isinstance(event, BatchPassed) for row in event.batch.rows])
     assert kept_by[0] != kept_by[1]
     assert all(60 < len(kept) < 140 for kept in kept_by)
+
+
+# Before the filters are known
+
+
+def awaiting(entries: Iterable[Record] = (), era: int = ERA + 1) -> tuple[Rig, Site]:
+    """A node that has started with this journal, and knows no filters yet."""
+    rig = Rig()
+    rig.parents = {"B": None}
+    site = rig.sites["B"] = Site(rig, "B", era, awaits_filters=True)
+    site.core.command(Placed("collector", "C"), rig.now)
+    site.core.restore(list(enumerate(entries, 1)), rig.now)
+    return rig, site
+
+
+def outbox(site: Site) -> list[int]:
+    """The numbers of what `forward` has taken."""
+    return [one.sequence for one in site.journal if isinstance(one, StreamRecord) and one.stream == OUTBOX]
+
+
+@pytest.mark.proves("CHN-034")
+def test_what_an_earlier_run_had_left_ended_at_a_chain_that_had_no_filters_yet() -> None:
+    rig, site = awaiting([letter(1), letter(2)])
+    rig.advance(60_000)
+    assert (2, []) == (len(site.core.inbox), outbox(site))
+    site.core.command(PlanFilters(parse_all(FORWARD)), rig.now)
+    rig.settle()
+    assert ([1, 2], 0) == (outbox(site), len(site.core.inbox))
+
+
+@pytest.mark.proves("CHN-033")
+def test_what_a_program_sent_to_its_own_node_ended_at_a_chain_that_had_no_filters_yet() -> None:
+    rig, site = awaiting()
+    rig.reg("B", "reader", 1, {})
+    for tag in (1, 2):
+        rig.send("B", "program", tag, "x", ["DIRECT"])
+    assert ["local", "local"] == [event[5] for event in rig.events if event[0] == "status"]
+    assert ([INBOX, INBOX], 2) == ([getattr(one, "stream", 0) for one in site.journal], len(site.core.inbox))
+    assert [] == [event for event in rig.events if event[0] == "rec"]
+    rig, site = awaiting(site.journal, ERA + 2)
+    rig.reg("B", "reader", 1, {})
+    rig.send("B", "program", 3, "x", ["DIRECT"])
+    site.core.command(PlanFilters(parse_all(FORWARD)), rig.now)
+    rig.settle()
+    assert ([1, 2, 1], 0) == (outbox(site), len(site.core.inbox))
+    rig.send("B", "program", 4, "x", ["DIRECT"])
+    assert [1, 2, 1, 2] == outbox(site)
+
+
+def test_a_message_without_a_promise_does_not_wait_for_the_filters() -> None:
+    rig, site = awaiting()
+    rig.reg("B", "reader", 1, {})
+    rig.send("B", "program", 1, "x", ["DIRECT"], keep="memory")
+    assert (["rec", "status"], []) == ([event[0] for event in rig.events], site.journal)

@@ -29,6 +29,7 @@ from weft.cores.topology.messages import TopologySettings
 from weft.node.catalogtable import CatalogTable
 from weft.node.doctable import DocTable, fresh_uuid, settings_of_session
 from weft.node.node import Node
+from weft.node.planner import waits_for_plan
 from weft.node.settings import AUTO, MIB, NodeSettings
 from weft.node.storetable import StoreTable
 from weft.node.wires import index
@@ -109,6 +110,7 @@ def _chains(start: Start) -> Core:
         dead_ms=round(table.dead_s * 1_000),
         reader_messages=table.reader_messages,
         reader_bytes=table.reader_megabytes << 20,
+        awaits_filters=waits_for_plan(start.settings),
     )
     return Chains(start.settings.filters, settings, start.node, start.era)
 
@@ -124,6 +126,7 @@ def _carrier(start: Start) -> Core:
         dead_ms=round(fleet.dead_s * 1_000),
         is_drained_first=start.settings.lake.safe == "segment" and "drain" in start.settings.runs,
         trusts_parent=is_address(table.parent),
+        awaits_filters=waits_for_plan(start.settings),
     )
     return Carrier(settings, start.node, start.era, start.chance("carrier"))
 

@@ -35,6 +35,8 @@ class Planner:
         self._metrics, self._filters = settings.metrics, settings.filters
         self._times = (settings.heartbeat_ns, settings.fleet.dead_after)
         self._is_root = settings.level == "root"
+        self.is_planned = not waits_for_plan(settings)
+        """Whether the filters of this start are known; before, nothing that others send is taken (CHN-033)."""
         self._me = Guest(
             b"", endpoint_of(settings.node.host, settings.node.port), settings.node.name, _labels(settings)
         )
@@ -73,10 +75,18 @@ class Planner:
         if not self._follows or not self.group or not any(key.startswith(prefix) for key in self.pairs):
             return Change(None, None, times, ())
         metrics = plan.metrics if plan.metrics != self._metrics else None
-        filters = plan.filters if plan.filters != self._filters else None
+        filters = plan.filters if plan.filters != self._filters or not self.is_planned else None
+        self.is_planned = True
         mistakes = plan.mistakes if plan.mistakes != self._told else ()
         self._metrics, self._filters, self._told = plan.metrics, plan.filters, plan.mistakes
         return Change(metrics, filters, times, mistakes)
+
+    def settle(self) -> tuple[FilterSpec, ...] | None:
+        """The filters to go by where the configuration is in force and says nothing for this node; None: they are known."""
+        if self.is_planned or not (self.group or self._is_root):
+            return None
+        self.is_planned = True
+        return self._filters
 
     def _changed_times(self, plan: Any) -> tuple[int, int] | None:
         """What the configuration does not say stays as the file has it."""
@@ -86,6 +96,11 @@ class Planner:
             return None
         self._times = (heartbeat_ns, dead_after)
         return self._times
+
+
+def waits_for_plan(settings: NodeSettings) -> bool:
+    """Whether a start of this node learns its filters from the configuration, and so does not know them at first."""
+    return settings.follows and {"topology", "configuration", "chains"} <= set(settings.runs)
 
 
 def _labels(settings: NodeSettings) -> tuple[tuple[str, str], ...]:

@@ -142,6 +142,18 @@ def found_fleet(node: Orders, event: configuration.ConfigurationApplied) -> None
         node.order("configuration", load)
 
 
+def settle_filters(node: Orders, _: configuration.ConfigurationApplied) -> None:
+    """What the configuration says is in force here, even if it says nothing for this node."""
+    filters = node.planner.settle()
+    if filters is not None:
+        node.order("chains", chains.PlanFilters(filters))
+
+
+def open_links(node: Orders, _: chains.FiltersPlanned) -> None:
+    """What other nodes send meets the filters from now on."""
+    node.order("carrier", carrier.FiltersKnown())
+
+
 def compare_file(node: Orders, _: configuration.PairsChanged) -> None:
     """A root that goes on with the configuration it has says so once, if its file describes another."""
     have = node.planner.pairs
@@ -337,7 +349,7 @@ WIRES: Final[list[Wire]] = [
     when(topology.ElectionCalled).then(append_event),
     when(configuration.PairsChanged).then(learn_pairs, compare_file),
     when(configuration.WriteDone).then(answer_writer),
-    when(configuration.ConfigurationApplied).then(append_event, hold_number, found_fleet),
+    when(configuration.ConfigurationApplied).then(append_event, hold_number, found_fleet, settle_filters),
     when(configuration.ParentHeard).then(parent_is("heard")),
     when(configuration.ParentQuiet).then(parent_is("quiet")),
     when(configuration.ParentSilent).then(parent_is("silent"), append_event),
@@ -373,6 +385,7 @@ WIRES: Final[list[Wire]] = [
     when(measurement.ClockStepped).then(append_event),
     when(chains.BatchFailed).then(append_event),
     when(carrier.ParentJoined).then(know_parent, link_is(True), append_event),
+    when(chains.FiltersPlanned).then(open_links),
     when(chains.MailPosted).then(post_mail),
     when(carrier.MailReached).then(note_reached),
     when(carrier.MailFailed).then(note_unreached),

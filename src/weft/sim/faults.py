@@ -63,7 +63,7 @@ def _bury(fabric: Fabric, action: Action) -> None:
         machine = next(
             (each for each in fabric.fleet_of(machine.plan.fleet) if each.level == "root" and each.node), machine
         )
-    if machine.node is None or fabric.herald is None:
+    if machine.is_gone or fabric.herald is None:
         return
     if action.second:
         fabric.herald.buried(machine)

@@ -138,7 +138,7 @@ class Child:
             raise PeerError("unimplemented", "a stream downward with a promise")
         if hop.era != self._down_era:
             raise PeerError("bad-era", str(hop.era))
-        if self.is_full:
+        if self.is_closed:
             self.station.counters.received += len(hop.m)
             self.station.counters.held_back += len(hop.m)
             self._owe([])
@@ -151,14 +151,23 @@ class Child:
             no = [*self._owed.no, *no]
         if self.parent is not None and self._is_open():
             upto = self.mailroom.heard_upto(self.parent, self._down_era, is_child=False)
-            win = 0 if self.is_full else limits.HOP_WINDOW
+            win = 0 if self.is_closed else limits.HOP_WINDOW
             self._owed = Hack(era=self._down_era, upto=upto, win=win, winb=limits.HOP_WINDOW_BYTES, no=no, back=back)
 
     def hold_back(self, *, is_full: bool) -> None:
         """Take no mail from above, or go on where it stopped (CHN-040)."""
         if is_full is not self.is_full:
             self.is_full = is_full
-            self._owe([], back=not is_full)
+            self.turn()
+
+    def turn(self) -> None:
+        """Say to the parent whether it may send mail."""
+        self._owe([], back=not self.is_closed)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether no mail is taken from above; the parent keeps it, and sends it again."""
+        return self.is_full or self.station.awaits_filters
 
     def _hack(self, hack: Hack, source: Source, now: Now) -> None:
         if hack.era == self.office.up.era and self._is_open():

@@ -44,6 +44,7 @@ from weft.cores.carrier.messages import (
     Drained,
     DropOldest,
     FetchRecords,
+    FiltersKnown,
     Garbled,
     HoldBack,
     Journaled,
@@ -334,7 +335,7 @@ class Carrier:
 
         What was safe there is in its lake, or comes again when it returns.
         """
-        if self.parent.is_waiting and not self._is_looking:
+        if self.parent.is_waiting and not self._is_looking and not self.station.awaits_filters:
             self._is_looking, self.parent.seen = True, Seen()
             self.station.tell(TookOver(self.outbox.safe_lsn))
             self.station.effects.append(Perform(FetchRecords(CORE, self.outbox.safe_lsn, limits.FETCH_BYTES)))
@@ -421,6 +422,13 @@ class Carrier:
         self.parent.hold_back(is_full=order.is_full)
         self.child.hold_back(is_full=order.is_full)
 
+    def _know_filters(self, order: FiltersKnown, now: Now) -> None:
+        if self.station.awaits_filters:
+            self.station.awaits_filters = False
+            self.parent.turn_all()
+            self.child.turn()
+            self._look_back()
+
     def _post(self, order: PostMail, now: Now) -> None:
         self.mailroom.office.obey(order, now)
 
@@ -472,6 +480,7 @@ _OBEY: Final[dict[type, Callable[[Carrier, Any, Now], None]]] = {
     DropOldest: Carrier._drop,
     AnnounceDamage: Carrier._announce,
     HoldBack: Carrier._hold_back,
+    FiltersKnown: Carrier._know_filters,
     Drained: Carrier._drained,
     PostMail: Carrier._post,
     Garbled: Carrier._garbled,

@@ -22,6 +22,7 @@ __all__ = [
     "Drained",
     "DropOldest",
     "FetchRecords",
+    "FiltersKnown",
     "Garbled",
     "Hack",
     "Hello",
@@ -71,6 +72,8 @@ class CarrierSettings(msgspec.Struct, frozen=True, kw_only=True):
     """At a root: only what is in the lake is safe (LAK-006)."""
     trusts_parent: bool = True
     """Whether a person has named the parent by its address: then it is believed as long as no root of record is known."""
+    awaits_filters: bool = False
+    """Whether nothing is taken from other nodes before `FiltersKnown`: what to keep of it cannot be judged yet."""
 
     @property
     def is_safe_at_once(self) -> bool:
@@ -122,6 +125,10 @@ class Drained(msgspec.Struct, frozen=True, gc=False):
     """Order, at a root: everything up to this lsn is in the lake; what is not goes up if this node is no root any more."""
 
     upto: int
+
+
+class FiltersKnown(msgspec.Struct, frozen=True, gc=False):
+    """Order: the filters of this node are in force: what other nodes send can be screened from now on (CHN-033)."""
 
 
 class Garbled(msgspec.Struct, frozen=True, gc=False):

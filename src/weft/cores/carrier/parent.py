@@ -215,7 +215,7 @@ class Parent:
         if hop.era != link.era:
             raise PeerError("bad-era", str(hop.era))
         counters.received += count
-        if self.is_full or self.is_waiting:
+        if self.is_closed:
             counters.held_back += count
         elif hop.s > link.upto + 1:
             counters.ahead += count
@@ -231,7 +231,7 @@ class Parent:
 
     def _hop_loose(self, link: Link, hop: Hop, now: Now) -> None:
         """Mail without a promise: acknowledged without a disk, unless something of it is kept."""
-        if self.is_full or self.is_waiting:
+        if self.is_closed:
             self.station.counters.received += len(hop.m)
             self.station.counters.held_back += len(hop.m)
             return
@@ -373,7 +373,12 @@ class Parent:
 
     @property
     def _win(self) -> int:
-        return 0 if self.is_full or self.is_waiting else self.window
+        return 0 if self.is_closed else self.window
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing is taken from children; they keep it, and send it again."""
+        return self.is_full or self.is_waiting or self.station.awaits_filters
 
     def _safe(self, link: Link) -> int:
         """At the root, what is durable is safe, or what is drained; elsewhere what our own parent says is."""
@@ -405,16 +410,17 @@ class Parent:
         if is_full is self.is_full:
             return
         self.is_full = is_full
-        self._turn_all(is_full=is_full)
+        self.turn_all()
 
     def begin(self) -> None:
         """This root knows what it has: children may go on."""
         self.is_waiting = False
-        self._turn_all(is_full=self.is_full)
+        self.turn_all()
 
-    def _turn_all(self, *, is_full: bool) -> None:
+    def turn_all(self) -> None:
+        """Say to all children whether they may send."""
         for link in self.links:
-            link.back = not is_full
+            link.back = not self.is_closed
             link.gap_told = False
             self._owe(link)
 

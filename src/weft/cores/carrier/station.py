@@ -71,7 +71,7 @@ class Counters(msgspec.Struct):
     turned_away: int = 0
     """Hop messages that we refused for good."""
     held_back: int = 0
-    """Hop messages discarded because we are full; they come again."""
+    """Hop messages discarded because we are full, or know no filters yet; they come again."""
     unsure: int = 0
     """Identities too old to be compared, kept (CHN-035)."""
     refused: dict[str, int] = {}
@@ -89,7 +89,19 @@ class Counters(msgspec.Struct):
 class Station:
     """What both sides of a carrier share. Effects are collected here in order."""
 
-    __slots__ = ("_told", "beat_ns", "budget", "counters", "dead_ns", "effects", "era", "node", "root", "settings")
+    __slots__ = (
+        "_told",
+        "awaits_filters",
+        "beat_ns",
+        "budget",
+        "counters",
+        "dead_ns",
+        "effects",
+        "era",
+        "node",
+        "root",
+        "settings",
+    )
 
     def __init__(self, settings: CarrierSettings, node: bytes, era: int) -> None:
         self.settings, self.node, self.era = settings, node, era
@@ -98,6 +110,8 @@ class Station:
         self.effects: list[Effect] = []
         self.root: tuple[bytes, int] | None = None
         """The root of record: node id and epoch; None: not known yet."""
+        self.awaits_filters = settings.awaits_filters
+        """Nothing is taken from other nodes yet."""
         self.beat_ns = settings.beat_ms * MILLISECOND
         self.dead_ns = settings.dead_ms * MILLISECOND
         self._told: dict[tuple[str, str], int] = {}

@@ -76,6 +76,7 @@ class Context(Outbox):
         "_last_attach",
         "_last_id",
         "_last_sequence",
+        "awaits_filters",
         "budget",
         "copies",
         "counters",
@@ -96,6 +97,8 @@ class Context(Outbox):
         self.copies = Flow()
         """What confirming readers are to confirm; `delivered`: they have."""
         self.is_full = self.is_stopping = False
+        self.awaits_filters = settings.awaits_filters
+        """A chain without its filters would let end what one of them is to send on: messages wait in the inbox."""
         self._deep: OrderedDict[int, int] = OrderedDict()
         self._given_up: dict[tuple[str, str], dict[tuple[bytes, int], RangeSet]] = {}
         """What this turn has given up: by reader and reason, then by origin and era."""

@@ -138,6 +138,7 @@ class Chains:
 
     def screen(self, record: StreamRecord, now: Now) -> Sequence[Record]:
         """What to keep in the journal in place of a record that another node has sent (CHN-033)."""
+        assert not self.context.awaits_filters, "the carrier waits for the filters, too"
         self._now = now
         self._go_on(now)
         return self._screen.judge(record, now)
@@ -148,6 +149,10 @@ class Chains:
 
     def _plan(self, order: PlanFilters, now: Now) -> None:
         self._replace(order.filters)
+        if self.context.awaits_filters:
+            self.context.awaits_filters = False
+            self._again_at = now.mono
+            self._go_on(now)
         self.context.tell(FiltersPlanned(len(order.filters)))
 
     def _place(self, order: Placed, now: Now) -> None:
@@ -218,12 +223,13 @@ class Chains:
 
     def _go_on(self, now: Now) -> None:
         """What an earlier run has left goes down its chain before anything new does."""
-        if self._again_at is not None:
+        if self._again_at is not None and not self.context.awaits_filters:
             self._again_at = None
             self.inbox.walk_again(self.engine.readers, now)
 
     def deadline(self) -> int | None:
-        return earliest(self._again_at, self._stop_at, self.engine.deadline(), self.patrons.deadline())
+        again_at = None if self.context.awaits_filters else self._again_at
+        return earliest(again_at, self._stop_at, self.engine.deadline(), self.patrons.deadline())
 
     def effects(self) -> list[Effect]:
         if self._stop_at is not None:

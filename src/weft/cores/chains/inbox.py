@@ -8,7 +8,7 @@ restart   what is open goes down the chain again from the top; what a client of 
 from collections.abc import Iterator
 from typing import Any, Final
 
-from weft.base.mail import INBOX, of_record, to_record
+from weft.base.mail import INBOX, Mail, of_record, to_record
 from weft.base.now import Now
 from weft.base.records import CoreRecord, Record, StreamRecord
 from weft.cores.chains import limits, memory
@@ -143,6 +143,9 @@ class Inbox:
         Whether anything is: then the journal knows by whom it was sent, too.
         """
         mail = sent.mail()
+        if self._context.awaits_filters and sent.keep == "disk":
+            self._await_filters(self._record_of(mail, by, now))
+            return True
         parcel = Parcel(self._context.next_id(), IN, mail)
         parcel.sender = sent.sender
         self._context.note_depth(parcel.id, parcel.depth)
@@ -150,15 +153,23 @@ class Inbox:
         if sent.keep != "disk" and self._is_held(parcel):
             self._hold(parcel, made)
         if sent.keep == "disk" and self._is_held(parcel):
-            record = to_record(mail, INBOX, now.wall)
-            if by is not None:
-                record.attributes["by"] = by
-            made = [*self._keep(parcel, record, made), *made]
+            made = [*self._keep(parcel, self._record_of(mail, by, now), made), *made]
         elif made and by is not None:
             made = [*made, memory.to_record(TagsKept(by[0], [(by[1], "local")]))]
         if made:
             self._context.keep(*made)
         return bool(made)
+
+    def _record_of(self, mail: Mail, by: list[Any] | None, now: Now) -> StreamRecord:
+        record = to_record(mail, INBOX, now.wall)
+        if by is not None:
+            record.attributes["by"] = by
+        return record
+
+    def _await_filters(self, record: StreamRecord) -> None:
+        """Keep it as what an earlier run has left: it goes down its chain when the filters are known."""
+        self._put(mid_of(record), Entry(record, []))
+        self._context.keep(record)
 
     def _parcel(self, record: StreamRecord) -> Parcel:
         parcel = Parcel(self._context.next_id(), IN, of_record(record))

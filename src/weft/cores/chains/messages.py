@@ -65,6 +65,8 @@ class ChainsSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How many bytes of payload."""
     secret: bytes = b""
     """Of this node: `edit` hashes with it (CHN-065); empty: it masks."""
+    awaits_filters: bool = False
+    """Whether nothing goes down an `in` chain before the first `PlanFilters`."""
 
 
 class PassBatch(msgspec.Struct, frozen=True):

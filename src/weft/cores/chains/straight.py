@@ -47,6 +47,8 @@ class Straight:
 
     def _here(self, patron: Patron, item: SendItem, frames: tuple[bytes, ...], now: Now) -> Outcome | None:
         """To this node itself, where readers get their copies."""
+        if self._context.awaits_filters:
+            return None
         chain = self._roster.chain(IN, item.type)
         for link in chain.links:
             if type(link) is not ReaderLink:
