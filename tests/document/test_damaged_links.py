@@ -10,7 +10,7 @@ from tests.weather import flipped
 from weft.base.chance import Chance
 from weft.base.errors import PeerError
 from weft.base.now import MILLISECOND, SECOND
-from weft.cores.document import mesh
+from weft.cores.document import mesh, own
 from weft.wire.document import frames
 from weft.wire.document.messages import Beat, Chat, Gsip, Held, Message, Said, Time, Xmsg
 
@@ -61,8 +61,22 @@ def test_bits_that_flip_on_the_cables_change_no_document(seed: int) -> None:
     assert net.refused["bad_sum"] > 0
 
 
-def test_without_the_sum_documents_held_what_nobody_had_entered(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.proves("FLD-030", part="operations of documents on links that have no sum")
+@pytest.mark.parametrize("seed", range(3))
+def test_bits_that_flip_on_cables_to_peers_that_read_no_sums_change_no_document(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(mesh, "CAPS", ())
+    net, entered = play(seed)
+    assert 30 == len(entered)
+    assert is_as_entered(net, entered)
+    net.judge()
+    assert sum(machine.up.station.counters["log.altered"] for machine in net.machines) > 0
+
+
+def test_without_the_sums_documents_held_what_nobody_had_entered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mesh, "CAPS", ())
+    monkeypatch.setattr(own, "with_sum", lambda body: body)
     broken = 0
     for seed in range(3):
         try:

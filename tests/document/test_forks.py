@@ -15,6 +15,7 @@ from weft.cores.document.forks import next_uuid
 from weft.cores.document.memory import LoserKept, memory_of
 from weft.cores.document.messages import LogDiverged, LogFork
 from weft.wire.document.messages import Beat, Xmsg
+from weft.wire.document.sums import with_sum
 
 ONE, OTHER = sorted((body(B, 2, "one"), body(B, 2, "other")), key=lambda one: sha256(one).digest())
 """What wins, and what loses."""
@@ -59,6 +60,43 @@ def test_both_are_kept_and_told_of_once(order: tuple[bytes, bytes], is_held: boo
         again.take(B, body(B, 1))
     assert ONE == again.log.body(B, 2)
     assert same(again.log, again.again(list(again.log.condense())).log)
+
+
+def lost_its_sum(said: bytes, value: bytes) -> bytes:
+    """The same operation with another value and without its checksum, of the smallest hash that a few tries give."""
+    made = [said.replace(b"crc32", b"crc3%d" % n).replace(b">true<", b">" + value + b"<") for n in range(3, 10)]
+    return min(made, key=lambda one: sha256(one).digest())
+
+
+@pytest.mark.proves("GSP-011", part="what its checksum proves counts before what has none")
+@pytest.mark.parametrize("is_first", [False, True])
+def test_bytes_that_lost_their_checksum_on_the_way_do_not_win(is_first: bool) -> None:
+    true = with_sum(body(B, 2, "true"))
+    false = lost_its_sum(true, b"false")
+    assert sha256(false).digest() < sha256(true).digest(), "the hash alone would decide for the altered one"
+    desk = Desk()
+    assert ["new", "new", "fork"] == desk.take(C, body(B, 1), *((false, true) if is_first else (true, false)))
+    assert true == desk.log.body(B, 2)
+
+
+@pytest.mark.proves("FLD-030", part="operations of documents on links that have no sum")
+def test_what_was_altered_on_the_way_is_not_taken_and_comes_again() -> None:
+    desk = Desk()
+    true = with_sum(body(B, 1, "true"))
+    assert ["altered", "new"] == desk.take(C, true.replace(b"true", b"tree"), true)
+    assert (true, 1) == (desk.log.body(B, 1), desk.station.counters["log.altered"])
+
+
+@pytest.mark.proves("GSP-011", "GSP-015")
+def test_an_author_tells_who_holds_its_operation_without_the_checksum_and_stays_itself() -> None:
+    rig = Node()
+    rig.befriend(B, EB)
+    rig.log.append(with_sum(body(A, 1, "true")))
+    false = with_sum(body(A, 1, "true")).replace(b"crc32", b"crc33")
+    assert [(EB, rig.log.body(A, 1))] == pushed(rig.hear(B, Xmsg(false)))
+    assert A == rig.session.station.uuid
+    rig.hear(B, Xmsg(with_sum(body(A, 1, "another"))))
+    assert A != rig.session.station.uuid, "another operation of ours that is whole is somebody else's"
 
 
 def test_a_winner_takes_the_place_of_what_was_folded() -> None:

@@ -41,7 +41,7 @@ def test_an_entry_is_written_as_the_specification_says() -> None:
     node.issue("add", JAM, payload=fragment_of('<penalty team="home" person="123" code="B"/>'), by="Ann")
     expected = (
         '<add period="1" jam="3" source="a0000000-0000-4000-8000-000000000001" timestamp="1763800000.0" sequence="1" '
-        'by="Ann"><penalty eid="4555cf48-271e-5f2b-96af-b43e0929b9c9" team="home" person="123" code="B"/></add>'
+        'by="Ann" crc32="b5b7e786"><penalty eid="4555cf48-271e-5f2b-96af-b43e0929b9c9" team="home" person="123" code="B"/></add>'
     )
     assert expected.encode() == node.own(1)
     assert (A, 1, "applied", None) == node.issued[0]

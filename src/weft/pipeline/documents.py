@@ -5,7 +5,6 @@ with the smaller SHA-256 (GSP-011), so the same is taken here, if the other has 
 """
 
 from collections.abc import Iterator
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -14,6 +13,7 @@ from weft.pipeline.scan import quoted
 from weft.pipeline.sql import Lake
 from weft.pipeline.tables import DOCUMENTS, QUARANTINE_DOCUMENTS
 from weft.pipeline.views.documents import PREFIX
+from weft.wire.document.sums import rank
 
 ROWS_AT_ONCE: Final = 10_000  # bodies that are Python objects at the same time; one has at most 256 KiB, most 150 bytes
 MICROSECOND: Final = 1_000
@@ -104,7 +104,7 @@ def _forks(asked: Lake, session: str) -> dict[tuple[str, int], list[bytes]]:
 def _stored(row: dict[str, Any], forks: dict[tuple[str, int], list[bytes]]) -> Stored:
     source, sequence, body, received_us, heard_from = row.values()
     if others := forks.get((source, sequence)):
-        body = min([body, *others], key=lambda each: sha256(each).digest())
+        body = min([body, *others], key=rank)
     return Stored(bytes.fromhex(source), sequence, body, received_us * MICROSECOND, _uuid(heard_from))
 
 

@@ -24,7 +24,7 @@ OPERATIONS = [
     if len(body) < 2_000
 ]
 TYPES = {"HELO", "PEER", "BOUT", "GBYE", "CHAT", "BEAT", "TIME", "GSIP", "XMSG"}
-UNREAD = {"unknown_type", "bad_identity", "bad_frames", "bad_body"}
+UNREAD = {"unknown_type", "bad_identity", "bad_frames", "bad_body", "bad_sum"}
 SAID = st.lists(
     st.one_of(
         ANY_FRAMES,

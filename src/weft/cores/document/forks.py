@@ -7,11 +7,12 @@ from weft.cores.document.holding import Kept
 from weft.cores.document.limits import FORKS_MAX
 from weft.cores.document.messages import LogFork
 from weft.cores.document.station import Station
+from weft.wire.document.sums import rank
 
 
 def wins(body: bytes, other: bytes) -> bool:
-    """Whether the first one counts: the smaller SHA-256 does. Signatures would be asked before it."""
-    return sha256(body).digest() < sha256(other).digest()
+    """Whether the first one counts. Signatures would be asked before it."""
+    return rank(body) < rank(other)
 
 
 class Forks:

@@ -46,6 +46,7 @@ from weft.cores.document.sources import Source
 from weft.cores.document.stamps import Stamps
 from weft.cores.document.station import Station
 from weft.wire.document.operations import Operation, parse
+from weft.wire.document.sums import is_altered, is_proved
 
 INDEX_SHIFT: Final = 32
 """Of an entry of `arrivals`: the source's place above, the sequence below; no source has 2^32 operations."""
@@ -57,7 +58,7 @@ class Taken(NamedTuple):
     """What became of a body that was heard."""
 
     code: str
-    """`new`, `held`, `duplicate`, `fork`, `no_header`, `own_source`, `shed`, `full`."""
+    """`new`, `held`, `duplicate`, `fork`, `no_header`, `altered`, `own_source`, `shed`, `full`."""
     source: bytes = b""
     sequence: int = 0
     is_further: bool = False
@@ -210,6 +211,9 @@ class Log:
         except PeerError:
             self.station.count("log.no_header")
             return Taken("no_header")
+        if is_altered(body, operation.attributes):
+            self.station.count("log.altered")  # on the way to us, or to whoever says it; gossip asks for the hole
+            return Taken("altered")
         now = self.station.now
         kept = Kept(body, now.wall, sender, now.mono)
         taken = self._judge(operation, kept)
@@ -219,10 +223,9 @@ class Log:
 
     def _judge(self, operation: Operation, kept: Kept) -> Taken:
         source, sequence = operation.source, operation.sequence
-        if source == self.station.uuid:
-            self._hear_own(sequence, kept)
-            return Taken("own_source", source, sequence)
         known = self._known(source, sequence)
+        if source == self.station.uuid:
+            return Taken(self._hear_own(known, kept), source, sequence)
         if known is not None:
             if known.body == kept.body:
                 return Taken("duplicate", source, sequence)
@@ -238,11 +241,16 @@ class Log:
             return Taken("new", source, sequence, is_further=True)
         return Taken("held" if self._hold(source, sequence, kept) else "shed", source, sequence)
 
-    def _hear_own(self, sequence: int, kept: Kept) -> None:
-        """Somebody has an operation of ours: more than we said, or another than we said, is somebody else's (GSP-015)."""
-        known = self._known(self.station.uuid, sequence)
+    def _hear_own(self, known: Kept | None, kept: Kept) -> str:
+        """Somebody has an operation of ours: more than we said, or another than we said, is somebody else's (GSP-015).
+
+        A `fork` is ours, and lost its checksum on the way: whoever says it is told what we said.
+        """
+        if known is not None and is_proved(known.body) and not is_proved(kept.body):
+            return "fork"
         if known is None or known.body != kept.body:
             self._change_identity(kept.received_from)
+        return "own_source"
 
     def _change_identity(self, peer: bytes) -> None:
         self.on_reused(peer, next_uuid(self.station.uuid, self.station.now.wall))

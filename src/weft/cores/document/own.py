@@ -13,6 +13,7 @@ from weft.cores.document.log import Log
 from weft.cores.document.mesh import Mesh
 from weft.cores.document.station import Refusal, Station
 from weft.wire.document.operations import SET, TEXT, Stamp, emit, parse
+from weft.wire.document.sums import with_sum
 from weft.wire.document.xml import Payload
 
 
@@ -130,7 +131,7 @@ class Own:
     def _written(self, verb: str, reference: dict[str, str], stamp: Stamp, payload: Payload) -> bytes:
         """The bytes; what XML cannot say, or is too large, is refused."""
         try:
-            body = emit(verb, reference, stamp, payload)
+            body = with_sum(emit(verb, reference, stamp, payload))
         except PeerError as error:
             raise Refusal("bad-xml", error.why) from None
         if len(body) > EMITTED_BYTES_MAX:

@@ -44,7 +44,9 @@ VERBS: Final = frozenset((ADD, SET, REMOVE))
 TEXT: Final = "#text"
 """Stands for the text of an element where the name of an attribute could stand."""
 STAMPS: Final = ("source", "timestamp", "sequence", "by", "resolves", "origsource", "origsequence", "origbody", "prev")
-SEALS: Final = ("key", "sig")
+SUM: Final = "crc32"
+"""The checksum of the body (sums.py)."""
+SEALS: Final = ("key", "sig", SUM)
 NAMESPACE: Final = bytes.fromhex("3d3d4c2a8f1b52deadf9cdbeba9ff019")
 """Of eids that nobody gave (DOC-031)."""
 _STAMPS: Final = frozenset((*STAMPS, *SEALS))
