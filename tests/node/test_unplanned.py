@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from weft.base.effects import Source
+from weft.base.effects import Persist, Source
 from weft.base.mail import OUTBOX
 from weft.base.now import SECOND, Now
 from weft.base.records import StreamRecord
@@ -12,7 +12,7 @@ from weft.cores.chains.settings import parse_filters
 from weft.cores.configuration.messages import ConfigurationApplied, PairsChanged
 from weft.cores.topology.messages import PlaceAssigned
 from weft.node.assembly import build_node
-from weft.node.node import Node, Persist
+from weft.node.node import Node
 from weft.node.settings import NodeSettings, NodeTable, Role
 from weft.wire import hop
 
