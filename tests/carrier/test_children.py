@@ -17,7 +17,6 @@ from weft.cores.carrier.messages import (
     ChildJoined,
     ChildLost,
     ChildRefused,
-    FiltersKnown,
     Garbled,
     Hack,
     Hello,
@@ -449,28 +448,6 @@ def test_what_a_full_parent_did_not_take_comes_again_by_itself() -> None:
     root.order(HoldBack(is_full=False))
     world.settle()
     assert 1 == len(root.samples())
-
-
-@pytest.mark.proves("CHN-033")
-def test_a_parent_that_knows_no_filters_yet_takes_nothing_full_or_not() -> None:
-    world = World()
-    root = world.root(awaits_filters=True)
-    a = world.sensor("a")
-    world.settle()
-    a.make()
-    world.settle()
-    assert (0, 0) == (root.core.counters.accepted, len(root.samples()))
-    root.order(HoldBack(is_full=True))
-    root.order(FiltersKnown())
-    world.settle()
-    assert (0, 0) == (root.core.counters.accepted, len(root.samples()))
-    root.order(HoldBack(is_full=False))
-    world.settle()
-    assert (State.OPEN, 1) == (a.core.state, len(root.samples()))
-    root.order(FiltersKnown())
-    a.make()
-    world.settle()
-    assert ([], 2) == (a.events(ParentLost), len(root.samples()))
 
 
 @pytest.mark.proves("RTE-004", "RTE-008")

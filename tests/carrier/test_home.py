@@ -12,7 +12,8 @@ from weft.base.effects import Persist
 from weft.base.mail import INBOX, OUTBOX, of_record, to_record
 from weft.base.spool import Released
 from weft.cores.carrier import limits
-from weft.cores.carrier.messages import FiltersKnown
+from weft.cores.carrier.messages import FiltersKnown, HoldBack, ParentLost
+from weft.cores.carrier.states import State
 
 
 def heir_with_mail() -> tuple[World, Machine, Machine]:
@@ -116,3 +117,25 @@ def test_a_new_root_that_knows_no_filters_yet_does_not_look_at_its_unsent_mail()
     heir.order(FiltersKnown())
     world.advance(5)
     assert ([2, 9, 3], False) == (sequences(heir.screened), heir.core.parent.is_closed)
+
+
+@pytest.mark.proves("CHN-033")
+def test_a_parent_that_knows_no_filters_yet_takes_nothing_full_or_not() -> None:
+    world = World()
+    root = world.root(awaits_filters=True)
+    a = world.sensor("a")
+    world.settle()
+    a.make()
+    world.settle()
+    assert (0, 0) == (root.core.counters.accepted, len(root.samples()))
+    root.order(HoldBack(is_full=True))
+    root.order(FiltersKnown())
+    world.settle()
+    assert (0, 0) == (root.core.counters.accepted, len(root.samples()))
+    root.order(HoldBack(is_full=False))
+    world.settle()
+    assert (State.OPEN, 1) == (a.core.state, len(root.samples()))
+    root.order(FiltersKnown())
+    a.make()
+    world.settle()
+    assert ([], 2) == (a.events(ParentLost), len(root.samples()))
